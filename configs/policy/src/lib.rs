@@ -1,1 +1,37 @@
-//! .
+//! The policy language of outgate and its one decision function.
+//!
+//! Texts become a [`Policy`] in [`compile`], which reports every fault at once
+//! with its place; [`Policy::evaluate`] turns [`Facts`] into a [`Verdict`] and
+//! is the only maker of a [`Permit`]. Pure: no I/O, no clock, no randomness.
+//! It must not know how a command is confined or how bytes are forwarded.
+
+#![expect(clippy::todo, reason = "bodies follow")]
+
+mod compile;
+mod error;
+mod evaluate;
+mod facts;
+mod grant;
+mod host;
+mod path;
+mod policy;
+mod preset;
+mod settings;
+mod source;
+mod special;
+mod verdict;
+
+pub use compile::{compile, extends};
+pub use error::{PolicyError, PolicyErrors};
+pub use facts::{AddressSource, Facts, Peer, Process, Scheme};
+pub use grant::{Environment, Filesystem, Limits, ListenGrant, PathGrant};
+pub use host::{Host, HostError, HostName};
+pub use path::{RequestTarget, TargetError};
+pub use policy::Policy;
+pub use preset::{preset, preset_names};
+pub use settings::{
+    DnsPin, DnsServer, Inspect, InspectScope, Intercept, Settings, Switch, Unscannable,
+};
+pub use source::{Context, Source, SourceKind};
+pub use special::special_use;
+pub use verdict::{Denial, Effect, Permit, Reason, Route, RuleRef, Verdict};

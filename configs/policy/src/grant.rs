@@ -1,0 +1,66 @@
+//! What a policy grants beside the network: paths, environment, limits, ports.
+//!
+//! Paths are data here. They are made absolute and normalised by text alone;
+//! nothing in this file opens or looks at a file.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One path of the policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathGrant {
+    /// Absolute, without `.`, `..`, repeated or trailing slashes.
+    pub path: String,
+    /// Where the policy says so.
+    pub place: Arc<str>,
+    /// May be absent from this machine: it comes from a preset.
+    pub optional: bool,
+}
+
+/// The filesystem part of a policy. What is not granted is hidden.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filesystem {
+    /// Readable and executable, with everything below.
+    pub read: Vec<PathGrant>,
+    /// Readable, executable and writable, with everything below.
+    pub write: Vec<PathGrant>,
+    /// Hidden, with everything below, whatever the other two lists say.
+    pub deny: Vec<PathGrant>,
+}
+
+/// The environment of the command.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Environment {
+    /// Names of the variables to inherit; `None` inherits all.
+    pub pass: Option<Vec<String>>,
+    /// Variables to set, after inheriting.
+    pub set: BTreeMap<String, String>,
+}
+
+/// Resource limits of the whole sandbox. `None` leaves the launcher's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Greatest number of processes and threads.
+    pub processes: Option<u64>,
+    /// Memory, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Greatest number of open files per process.
+    pub open_files: Option<u64>,
+    /// Greatest size of one file the command writes, in bytes.
+    pub file_size_bytes: Option<u64>,
+    /// Time until the command is ended.
+    pub wall_time: Option<Duration>,
+}
+
+/// One address and port the command may bind and listen on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenGrant {
+    /// The local address; the unspecified address stands for all of its family.
+    pub address: IpAddr,
+    /// The TCP port, never 0.
+    pub port: u16,
+    /// Where the policy says so.
+    pub place: Arc<str>,
+}

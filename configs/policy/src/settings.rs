@@ -1,0 +1,100 @@
+//! The switches of a policy: interception, scanning, name resolution, modes.
+//!
+//! Values only; the defaults are the careful ones and are all stated here.
+
+use std::net::SocketAddr;
+
+use crate::host::HostName;
+
+/// A setting that is on or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Switch {
+    /// Not in force.
+    #[default]
+    Off,
+    /// In force.
+    On,
+}
+
+/// When TLS is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Intercept {
+    /// Where a rule or the scan needs to see inside.
+    #[default]
+    WhenNeeded,
+    /// Wherever no `tls://` rule forbids it.
+    Always,
+    /// Nowhere; what needs a look inside is denied.
+    Never,
+}
+
+/// What a finding of the scan does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Inspect {
+    /// The request is refused before a byte of the finding leaves.
+    #[default]
+    Block,
+    /// The request passes and the finding is recorded.
+    Warn,
+    /// Nothing is scanned.
+    Off,
+}
+
+/// What happens to content that cannot be scanned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unscannable {
+    /// It passes and is counted and shown.
+    #[default]
+    Record,
+    /// It is refused.
+    Refuse,
+}
+
+/// How long a resolved address stays the address of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DnsPin {
+    /// For the whole run.
+    #[default]
+    Run,
+    /// As long as the answer says.
+    Ttl,
+}
+
+/// Where names are resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DnsServer {
+    /// The servers of the machine.
+    System,
+    /// This server.
+    Address(SocketAddr),
+}
+
+/// One more host to which a kind of credential may be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InspectScope {
+    /// Identifier of the detector.
+    pub detector: String,
+    /// The hosts that count as its issuers too.
+    pub hosts: Vec<HostName>,
+}
+
+/// All switches of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// `[tls] intercept`.
+    pub intercept: Intercept,
+    /// `[inspect] mode`.
+    pub inspect: Inspect,
+    /// `[inspect] unscannable`.
+    pub unscannable: Unscannable,
+    /// `[[inspect.scope]]`.
+    pub inspect_scopes: Vec<InspectScope>,
+    /// `strict`: what could not be looked at is refused.
+    pub strict: Switch,
+    /// `monitor`: denials are recorded; the caller decides what else they do.
+    pub monitor: Switch,
+    /// `[dns] servers`; empty stands for the servers of the machine.
+    pub dns_servers: Vec<DnsServer>,
+    /// `[dns] pin`.
+    pub dns_pin: DnsPin,
+}

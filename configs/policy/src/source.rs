@@ -1,0 +1,47 @@
+//! What a policy is made from: texts, where each came from, and the three
+//! directories that the placeholders in paths stand for.
+//!
+//! Values only. This file must not know how any text is parsed.
+
+/// What the text of a [`Source`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SourceKind {
+    /// A policy document in TOML.
+    Document,
+    /// One rule that allows.
+    Allow,
+    /// One rule that denies.
+    Deny,
+    /// One pin, `HOST[:PORT]=ADDR[:PORT]`.
+    Pin,
+    /// One path the command may read and execute.
+    Read,
+    /// One path the command may also write.
+    Write,
+    /// One `[ADDR:]PORT` the command may listen on.
+    Listen,
+}
+
+/// One text that takes part in a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// What `text` is.
+    pub kind: SourceKind,
+    /// Where it came from, as the user knows it: ``agent.toml``, ``preset `base` ``, ``-a``.
+    pub place: String,
+    /// The text itself.
+    pub text: String,
+}
+
+/// The directories that `~`, `.` and `$TMPDIR` in paths stand for.
+///
+/// Each is absolute, or empty when unknown; `working_directory` is never empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Context {
+    /// The user's home directory: `~`.
+    pub home: String,
+    /// The directory the command starts in: `.` and every relative path.
+    pub working_directory: String,
+    /// The private temporary directory of the run: `$TMPDIR`.
+    pub private_directory: String,
+}

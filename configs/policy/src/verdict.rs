@@ -1,0 +1,176 @@
+//! What a decision is: a permit that can be spent, or a denial that explains.
+//!
+//! A [`Permit`] is evidence. It cannot be built, copied or cloned outside this
+//! crate, so holding one proves that the decision function said yes.
+
+use std::sync::Arc;
+
+/// What a rule does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Allows what it matches.
+    Allow,
+    /// Denies what it matches, whatever else allows it.
+    Deny,
+    /// Allows what it matches, and nothing else for the same host.
+    Only,
+}
+
+impl Effect {
+    /// The word of the policy document.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Only => "only",
+        }
+    }
+}
+
+/// A rule as its author wrote it. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleRef {
+    /// Number of the rule in its policy, from 1; 0 is what is built in.
+    pub id: u32,
+    /// What it does.
+    pub effect: Effect,
+    /// Its text.
+    pub text: Arc<str>,
+    /// Its place: source, line and column.
+    pub place: Arc<str>,
+}
+
+/// How a permitted connection is to be carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// Straight to the destination: there is nothing to look at.
+    Direct,
+    /// Through the gateway, which asks again for what it finds inside.
+    Gateway,
+    /// As TLS that stays closed.
+    Tunnel,
+    /// As this one request.
+    Forward,
+}
+
+/// The decision on one event.
+#[derive(Debug)]
+#[must_use]
+pub enum Verdict {
+    /// It may happen.
+    Allow(Permit),
+    /// It may not.
+    Deny(Denial),
+}
+
+/// Evidence that an event was allowed.
+///
+/// ```compile_fail
+/// fn twice(permit: outgate_policy::Permit) {
+///     let copy = permit.clone();
+/// }
+/// ```
+///
+/// ```compile_fail
+/// use outgate_policy::{Permit, Route};
+/// fn forge(rule: outgate_policy::RuleRef) -> Permit {
+///     Permit { route: Route::Direct, rule }
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Permit {
+    route: Route,
+    rule: RuleRef,
+}
+
+impl Permit {
+    pub(crate) fn new(route: Route, rule: RuleRef) -> Self {
+        Self { route, rule }
+    }
+
+    /// How the connection is to be carried.
+    pub fn route(&self) -> Route {
+        self.route
+    }
+
+    /// The rule that allowed it.
+    pub fn rule(&self) -> &RuleRef {
+        &self.rule
+    }
+}
+
+/// Why an event was denied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// No rule allows it.
+    NoRule,
+    /// A rule denies it.
+    DenyRule,
+    /// An `only` rule covers the host, and none of them allows it.
+    OnlyRule,
+    /// The address is not a public one.
+    SpecialUse,
+    /// A rule would allow it, for other executables.
+    Process,
+    /// It would have to be looked into, which is not possible.
+    NeedsInspection,
+    /// The event itself makes no sense, such as port 0.
+    Malformed,
+}
+
+impl Reason {
+    /// The word for fields, records and metrics.
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::NoRule => "no-rule",
+            Self::DenyRule => "deny-rule",
+            Self::OnlyRule => "only-rule",
+            Self::SpecialUse => "special-use",
+            Self::Process => "process",
+            Self::NeedsInspection => "needs-inspection",
+            Self::Malformed => "malformed",
+        }
+    }
+}
+
+/// Evidence that an event was denied, and the words to say so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    pub(crate) reason: Reason,
+    pub(crate) rule: Option<RuleRef>,
+    pub(crate) subject: String,
+    pub(crate) because: String,
+    pub(crate) flag: Option<String>,
+}
+
+impl Denial {
+    /// Why.
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The rule that decided, or that came nearest for [`Reason::Process`].
+    pub fn rule(&self) -> Option<&RuleRef> {
+        self.rule.as_ref()
+    }
+
+    /// What was denied, such as `GET http://api.example.org/admin`. ASCII, no controls, no query.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// Why it was denied, such as `no rule allows it`.
+    pub fn because(&self) -> &str {
+        &self.because
+    }
+
+    /// One sentence for people and agents: `outgate denied SUBJECT: BECAUSE`.
+    pub fn sentence(&self) -> String {
+        format!("outgate denied {}: {}", self.subject, self.because)
+    }
+
+    /// The flag that would allow exactly this, quoted for a shell; `None` where no flag would.
+    pub fn hint(&self) -> Option<String> {
+        self.flag.clone()
+    }
+}
