@@ -1,0 +1,110 @@
+/* Being connected to: listening where one should not, and on others' ports. */
+#include "probe.h"
+#include <arpa/inet.h>
+
+static long served(int s, int seconds) {
+    struct timeval limit = {.tv_sec = seconds};
+    setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    int c = accept(s, 0, 0);
+    if (c < 0) return -1;
+    long r = leak(c);
+    close(c);
+    return r;
+}
+
+/* listen WHERE...: `unbound`, `unbound6` or an address; says the port, serves one. */
+static int probe_listen(int n, char **a) {
+    for (int i = 0; i < n; i++) {
+        int unbound = !strncmp(a[i], "unbound", 7);
+        struct target t = unbound ? target_of(a[i][7] ? "[::]:0" : "0.0.0.0:0") : target_of(a[i]);
+        int s = socket(t.family, SOCK_STREAM, 0), one = 1;
+        setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        char name[96];
+        if (!unbound) {
+            snprintf(name, sizeof name, "bind-%s", a[i]);
+            long r = bind(s, (void *)&t.address, t.bytes);
+            report(name, r, 0);
+            if (r < 0) {
+                close(s);
+                continue;
+            }
+        }
+        snprintf(name, sizeof name, "listen-%s", a[i]);
+        long r = listen(s, 8);
+        report(name, r, 0);
+        struct sockaddr_in6 at;
+        socklen_t bytes = sizeof at;
+        getsockname(s, (void *)&at, &bytes);
+        dprintf(1, "port %s %d\n", a[i], r == 0 ? ntohs(at.sin6_port) : 0);
+        if (r == 0) {
+            r = served(s, 2);
+            snprintf(name, sizeof name, "served-%s", a[i]);
+            report(name, r, r);
+        }
+        close(s);
+    }
+    return 0;
+}
+
+/* own-server: listens on loopback and connects to itself by both families. */
+static int probe_own_server(int n, char **a) {
+    (void)n, (void)a;
+    const char *const at[] = {"127.0.0.1:0", "[::1]:0"};
+    for (int i = 0; i < 2; i++) {
+        struct target t = target_of(at[i]);
+        int s = socket(t.family, SOCK_STREAM, 0);
+        report(i ? "bind6" : "bind4", bind(s, (void *)&t.address, t.bytes), 0);
+        report(i ? "listen6" : "listen4", listen(s, 8), 0);
+        getsockname(s, (void *)&t.address, &t.bytes);
+        int c = socket(t.family, SOCK_STREAM, 0);
+        long r = connect(c, (void *)&t.address, t.bytes);
+        report(i ? "connect6" : "connect4", r, 0);
+        if (r < 0) continue;
+        int accepted = accept(s, 0, 0);
+        char buffer[64];
+        leak(c);
+        r = recv(accepted, buffer, sizeof buffer, 0);
+        dprintf(1, "own %d got=%ld\n", i, r);
+    }
+    return 0;
+}
+
+/* squat TARGET: connects once so that private listeners exist, then tries to
+ * share every listening port it can see. */
+static int probe_squat(int n, char **a) {
+    struct target t = target_of(a[n - 1]);
+    int c = socket(t.family, SOCK_STREAM, 0);
+    report("first", connect(c, (void *)&t.address, t.bytes), 0);
+    FILE *table = fopen("/proc/net/tcp", "r");
+    char line[512];
+    int seen = 0;
+    while (table && fgets(line, sizeof line, table)) {
+        unsigned address, port, state;
+        if (sscanf(line, "%*d: %x:%x %*x:%*x %x", &address, &port, &state) != 3 || state != 10) continue;
+        struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {address}};
+        const uint32_t places[] = {address, 0, htonl(0x7f000001)};
+        for (int i = 0; i < 3; i++) {
+            at.sin_addr.s_addr = places[i];
+            int s = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+            setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+            setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
+            long r = bind(s, (void *)&at, sizeof at);
+            if (r == 0) r = listen(s, 8);
+            char name[64];
+            snprintf(name, sizeof name, "squat-%d-%u", i, port);
+            report(name, r, 0);
+            close(s);
+        }
+        seen++;
+    }
+    dprintf(1, "squat seen=%d\n", seen);
+    if (!table) report("squat-table", -1, 0);
+    dprintf(1, "ready\n");
+    char byte;
+    while (read(0, &byte, 1) > 0) {
+    }
+    return 0;
+}
+
+const struct probe server_probes[] = {
+    {"listen", probe_listen}, {"own-server", probe_own_server}, {"squat", probe_squat}, {0, 0}};
