@@ -8,11 +8,11 @@ use std::fmt;
 /// One fault, or one warning, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
-    place: String,
-    line: u32,
-    column: u32,
-    message: String,
-    hint: Option<String>,
+    pub(crate) place: String,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
 }
 
 impl PolicyError {

@@ -1,12 +1,573 @@
 //! The one decision: total, deterministic, without side effects.
+//!
+//! Every event ends in [`Policy::evaluate`], which alone makes permits. Default
+//! deny; a deny rule beats whatever allows; where an `only` rule covers the
+//! host, nothing but `only` rules allows. What is not known counts against.
 
-use crate::facts::Facts;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::denial::{self, Event};
+use crate::facts::{AddressSource, Facts, Peer, Process};
+use crate::host::{HostName, HostPattern};
 use crate::policy::Policy;
-use crate::verdict::Verdict;
+use crate::rule::{NetworkTarget, Protocol, RequestFacts, Rule, Target};
+use crate::settings::Intercept;
+use crate::special::{never_a_destination, special_use};
+use crate::verdict::{Effect, Permit, Reason, Route, RuleRef, Verdict};
+
+/// A destination as rules see it: IPv4 in IPv6 unwrapped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Destination<'a> {
+    pub(crate) process: Process<'a>,
+    pub(crate) peer: Peer<'a>,
+    pub(crate) port: u16,
+}
+
+impl<'a> Destination<'a> {
+    fn new(process: Process<'a>, peer: Peer<'a>, port: u16) -> Self {
+        let peer = match peer {
+            Peer::Name(name) => Peer::Name(name),
+            Peer::Address(ip) => Peer::Address(ip.to_canonical()),
+        };
+        Self {
+            process,
+            peer,
+            port,
+        }
+    }
+
+    fn is_granted_host(&self, pattern: &HostPattern) -> bool {
+        match self.peer {
+            Peer::Name(name) => pattern.grants_name(name),
+            Peer::Address(ip) => pattern.grants_address(ip),
+        }
+    }
+
+    fn is_denied_host(&self, pattern: &HostPattern) -> bool {
+        match self.peer {
+            Peer::Name(name) => pattern.denies_name(name),
+            Peer::Address(ip) => pattern.denies_address(ip),
+        }
+    }
+}
+
+/// One kind of rules, by protocol: the first that covers every request, and
+/// the first that covers some.
+#[derive(Debug, Clone, Copy, Default)]
+struct Column<'p> {
+    whole: Option<&'p Rule>,
+    part: Option<&'p Rule>,
+}
+
+impl<'p> Column<'p> {
+    fn add(&mut self, rule: &'p Rule, target: &NetworkTarget) {
+        if target.is_restricted() {
+            self.part.get_or_insert(rule);
+        } else {
+            self.whole.get_or_insert(rule);
+        }
+    }
+
+    fn any(self) -> Option<&'p Rule> {
+        self.whole.or(self.part)
+    }
+}
+
+/// What the rules say about a destination before any request is seen.
+#[derive(Debug, Default)]
+struct Survey<'p> {
+    allow: [Column<'p>; 6],
+    only: [Column<'p>; 6],
+    deny: [Column<'p>; 6],
+    /// The first `only` rule that covers the host.
+    covering: Option<&'p Rule>,
+    /// The first rule that would grant to another process.
+    other_process: Option<&'p Rule>,
+}
+
+impl<'p> Survey<'p> {
+    fn grants(&self, protocol: Protocol) -> Column<'p> {
+        let allow = if self.covering.is_some() {
+            Column::default()
+        } else {
+            column(&self.allow, protocol)
+        };
+        let only = column(&self.only, protocol);
+        Column {
+            whole: only.whole.or(allow.whole),
+            part: only.part.or(allow.part),
+        }
+    }
+
+    fn denies(&self, protocol: Protocol) -> Column<'p> {
+        column(&self.deny, protocol)
+    }
+
+    /// The rule by which some use of the protocol may pass.
+    fn surviving(&self, protocol: Protocol) -> Option<&'p Rule> {
+        match self.denies(protocol).whole {
+            Some(_) => None,
+            None => self.grants(protocol).any(),
+        }
+    }
+}
+
+fn column<'p>(columns: &[Column<'p>; 6], protocol: Protocol) -> Column<'p> {
+    Protocol::ALL
+        .iter()
+        .zip(columns)
+        .find(|(own, _)| **own == protocol)
+        .map(|(_, column)| *column)
+        .unwrap_or_default()
+}
 
 impl Policy {
-    /// Judges one event. The only maker of a permit.
-    pub fn evaluate(&self, _facts: &Facts<'_>) -> Verdict {
-        todo!()
+    /// Judges one event. Total and pure; the only maker of a [`Permit`].
+    pub fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let event = Event::of(facts);
+        let outcome = match *facts {
+            Facts::Connect {
+                process,
+                peer,
+                port,
+            } => self.connect(Destination::new(process, peer, port)),
+            Facts::Dial {
+                process,
+                peer,
+                port,
+                address,
+                source,
+            } => self.dial(
+                Destination::new(process, peer, port),
+                address.to_canonical(),
+                source,
+            ),
+            Facts::Tunnel {
+                process,
+                peer,
+                port,
+            } => self.tunnel(Destination::new(process, peer, port)),
+            Facts::Request {
+                process,
+                peer,
+                port,
+                scheme,
+                method,
+                target,
+            } => {
+                let request = RequestFacts {
+                    protocol: scheme.into(),
+                    method,
+                    target,
+                };
+                self.request(Destination::new(process, peer, port), request)
+            }
+            Facts::Unix { process, path } => self.unix(process, path),
+            Facts::Listen { address, .. } => self.listening(address),
+        };
+        match outcome {
+            Ok((route, rule)) => Verdict::Allow(Permit::new(route, rule)),
+            Err(cause) => Verdict::Deny(denial::denial(event, cause)),
+        }
     }
+
+    fn connect(&self, to: Destination<'_>) -> Result<(Route, RuleRef), Cause> {
+        let survey = self.survey(to)?;
+        let inspected = [Protocol::Https, Protocol::Http, Protocol::Wss, Protocol::Ws];
+        let through_gateway = inspected
+            .into_iter()
+            .chain([Protocol::Tls])
+            .find_map(|protocol| survey.surviving(protocol));
+        if let Some(raw) = survey.surviving(Protocol::Tcp) {
+            let blocking = inspected
+                .into_iter()
+                .chain([Protocol::Tls])
+                .find_map(|protocol| {
+                    survey
+                        .denies(protocol)
+                        .any()
+                        .or_else(|| column(&survey.only, protocol).part)
+                });
+            return match (blocking, through_gateway) {
+                (None, _) => Ok((Route::Direct, raw.reference.clone())),
+                (Some(_), Some(rule)) => Ok((Route::Gateway, rule.reference.clone())),
+                (Some(rule), None) => Err(Cause::inspection(rule)),
+            };
+        }
+        match through_gateway {
+            Some(rule) => Ok((Route::Gateway, rule.reference.clone())),
+            None => Err(self.refusal(to, &survey)),
+        }
+    }
+
+    fn tunnel(&self, to: Destination<'_>) -> Result<(Route, RuleRef), Cause> {
+        let survey = self.survey(to)?;
+        let inside = [Protocol::Https, Protocol::Wss];
+        let survives = inside
+            .into_iter()
+            .chain([Protocol::Tls])
+            .find_map(|protocol| survey.surviving(protocol));
+        let Some(nearest) = survives else {
+            return Err(self.refusal(to, &survey));
+        };
+        let denied_inside = inside
+            .into_iter()
+            .find_map(|protocol| survey.denies(protocol).any());
+        if let Some(rule) = denied_inside {
+            return Err(Cause::inspection(rule));
+        }
+        if let Some(rule) = survey.surviving(Protocol::Tls) {
+            return Ok((Route::Tunnel, rule.reference.clone()));
+        }
+        let opened = survey.denies(Protocol::Tls).any();
+        let whole = survey.grants(Protocol::Https).whole;
+        match (opened, whole) {
+            (Some(rule), _) => Err(Cause::inspection(rule)),
+            (None, Some(rule)) if self.settings().intercept != Intercept::Always => {
+                Ok((Route::Tunnel, rule.reference.clone()))
+            }
+            (None, _) => Err(Cause::inspection(nearest)),
+        }
+    }
+
+    fn request(
+        &self,
+        to: Destination<'_>,
+        request: RequestFacts<'_>,
+    ) -> Result<(Route, RuleRef), Cause> {
+        check_destination(to)?;
+        if !is_method(request.method)
+            || request.target.as_str() == "*" && request.method != "OPTIONS"
+        {
+            return Err(Cause::plain(Reason::Malformed));
+        }
+        let mut allow = None;
+        let mut only = None;
+        let mut covering = None;
+        let mut other_process = None;
+        for (rule, target) in self.network_rules() {
+            match rule.reference.effect {
+                Effect::Deny => {
+                    if rule.restricts_process(to.process)
+                        && target.denies_port(request.protocol, to.port)
+                        && to.is_denied_host(&target.host)
+                        && target.denies_request(request)
+                    {
+                        return Err(Cause::rule(Reason::DenyRule, rule));
+                    }
+                    continue;
+                }
+                Effect::Only => {
+                    if rule.restricts_process(to.process) && to.is_granted_host(&target.host) {
+                        covering.get_or_insert(rule);
+                    }
+                }
+                Effect::Allow => {}
+            }
+            let slot = if rule.reference.effect == Effect::Only {
+                &mut only
+            } else {
+                &mut allow
+            };
+            if slot.is_none()
+                && target.grants_port(request.protocol, to.port)
+                && to.is_granted_host(&target.host)
+                && target.grants_request(request)
+            {
+                if rule.grants_process(to.process) {
+                    *slot = Some(rule);
+                } else {
+                    other_process.get_or_insert(rule);
+                }
+            }
+        }
+        let granting = match covering {
+            Some(_) => only,
+            None => only.or(allow),
+        };
+        match granting {
+            Some(rule) => Ok((Route::Forward, rule.reference.clone())),
+            None => Err(self.nothing_grants(to, covering, other_process)),
+        }
+    }
+
+    fn dial(
+        &self,
+        to: Destination<'_>,
+        address: IpAddr,
+        source: AddressSource,
+    ) -> Result<(Route, RuleRef), Cause> {
+        let permitted = self.connect(to)?;
+        if never_a_destination(address) {
+            return Err(Cause::special(address));
+        }
+        let name = match to.peer {
+            Peer::Address(ip) if ip == address => return Ok(permitted),
+            Peer::Address(_) => return Err(Cause::plain(Reason::Malformed)),
+            Peer::Name(name) => name,
+        };
+        let denying = self.network_rules().find(|(rule, target)| {
+            rule.reference.effect == Effect::Deny
+                && rule.restricts_process(to.process)
+                && matches!(target.host, HostPattern::Net(_))
+                && target.host.denies_address(address)
+                && Protocol::ALL
+                    .iter()
+                    .any(|protocol| target.denies_port(*protocol, to.port))
+        });
+        if let Some((rule, _)) = denying {
+            return Err(Cause::rule(Reason::DenyRule, rule));
+        }
+        if special_use(address).is_none() || self.may_lead_inside(to, name, address, source) {
+            return Ok(permitted);
+        }
+        Err(Cause::special(address))
+    }
+
+    /// Whether a name may lead to this special-use address: the operator
+    /// pinned it, or a rule that grants the name says so.
+    fn may_lead_inside(
+        &self,
+        to: Destination<'_>,
+        name: &HostName,
+        address: IpAddr,
+        source: AddressSource,
+    ) -> bool {
+        let pinned = self
+            .pin(name, to.port)
+            .is_some_and(|pin| pin.ip() == address);
+        if pinned && source == AddressSource::Pinned {
+            return true;
+        }
+        let Ok(survey) = self.survey(to) else {
+            return false;
+        };
+        self.network_rules().any(|(rule, target)| {
+            let grants = match rule.reference.effect {
+                Effect::Deny => false,
+                Effect::Only => true,
+                Effect::Allow => survey.covering.is_none(),
+            };
+            grants
+                && rule.grants_process(to.process)
+                && target.host.grants_name(name)
+                && Protocol::ALL
+                    .iter()
+                    .any(|protocol| target.grants_port(*protocol, to.port))
+                && match source {
+                    AddressSource::Pinned => target.host != HostPattern::Any,
+                    AddressSource::Resolved => {
+                        target.host == HostPattern::Localhost && target.host.grants_address(address)
+                            || target
+                                .addresses
+                                .iter()
+                                .any(|net| net.is_special() && net.contains(address))
+                    }
+                }
+        })
+    }
+
+    fn unix(&self, process: Process<'_>, path: &str) -> Result<(Route, RuleRef), Cause> {
+        let resolved = path.starts_with('/')
+            && !path.contains('\0')
+            && path
+                .split('/')
+                .skip(1)
+                .all(|s| !matches!(s, "" | "." | ".."));
+        if !resolved {
+            return Err(Cause::plain(Reason::Malformed));
+        }
+        let mut granting = None;
+        let mut other_process = None;
+        for rule in self.all_rules() {
+            let Target::Unix { pattern, .. } = &rule.target else {
+                continue;
+            };
+            if !pattern.matches_file(path) {
+                continue;
+            }
+            if rule.reference.effect == Effect::Deny {
+                if rule.restricts_process(process) {
+                    return Err(Cause::rule(Reason::DenyRule, rule));
+                }
+            } else if rule.grants_process(process) {
+                granting.get_or_insert(rule);
+            } else {
+                other_process.get_or_insert(rule);
+            }
+        }
+        match (granting, other_process) {
+            (Some(rule), _) => Ok((Route::Direct, rule.reference.clone())),
+            (None, Some(rule)) => Err(Cause::other_process(rule)),
+            (None, None) => Err(Cause::plain(Reason::NoRule)),
+        }
+    }
+
+    fn listening(&self, address: SocketAddr) -> Result<(Route, RuleRef), Cause> {
+        let ip = address.ip().to_canonical();
+        if address.port() == 0 {
+            return Err(Cause::plain(Reason::Malformed));
+        }
+        if ip.is_loopback() {
+            return Ok((Route::Direct, denial::built_in("listen on loopback")));
+        }
+        let grant = self.listen().iter().find(|grant| {
+            grant.port == address.port()
+                && (grant.address == ip
+                    || (grant.address.is_unspecified() && grant.address.is_ipv4() == ip.is_ipv4()))
+        });
+        match grant {
+            Some(grant) => Ok((
+                Route::Direct,
+                RuleRef {
+                    place: grant.place.clone(),
+                    ..denial::built_in("listen")
+                },
+            )),
+            None => Err(Cause::plain(Reason::NoRule)),
+        }
+    }
+
+    fn network_rules(&self) -> impl Iterator<Item = (&Rule, &NetworkTarget)> {
+        self.all_rules()
+            .iter()
+            .filter_map(|rule| match &rule.target {
+                Target::Network(target) => Some((rule, target)),
+                Target::Unix { .. } => None,
+            })
+    }
+
+    fn survey(&self, to: Destination<'_>) -> Result<Survey<'_>, Cause> {
+        check_destination(to)?;
+        let mut survey = Survey::default();
+        for (rule, target) in self.network_rules() {
+            let effect = rule.reference.effect;
+            let covered = match effect {
+                Effect::Deny => to.is_denied_host(&target.host),
+                Effect::Allow | Effect::Only => to.is_granted_host(&target.host),
+            };
+            if !covered {
+                continue;
+            }
+            let restricts = rule.restricts_process(to.process);
+            if effect == Effect::Only && restricts {
+                survey.covering.get_or_insert(rule);
+            }
+            let columns = match effect {
+                Effect::Deny => &mut survey.deny,
+                Effect::Allow => &mut survey.allow,
+                Effect::Only => &mut survey.only,
+            };
+            for (protocol, column) in Protocol::ALL.into_iter().zip(columns) {
+                if effect == Effect::Deny {
+                    if restricts && target.denies_port(protocol, to.port) {
+                        column.add(rule, target);
+                    }
+                } else if target.grants_port(protocol, to.port) {
+                    if rule.grants_process(to.process) {
+                        column.add(rule, target);
+                    } else {
+                        survey.other_process.get_or_insert(rule);
+                    }
+                }
+            }
+        }
+        Ok(survey)
+    }
+
+    /// Why nothing may be sent to a destination.
+    fn refusal(&self, to: Destination<'_>, survey: &Survey<'_>) -> Cause {
+        let denying = Protocol::ALL.iter().find_map(|p| survey.denies(*p).whole);
+        match denying {
+            Some(rule) => Cause::rule(Reason::DenyRule, rule),
+            None => self.nothing_grants(to, survey.covering, survey.other_process),
+        }
+    }
+
+    fn nothing_grants(
+        &self,
+        to: Destination<'_>,
+        covering: Option<&Rule>,
+        other_process: Option<&Rule>,
+    ) -> Cause {
+        if let Some(rule) = other_process {
+            return Cause::other_process(rule);
+        }
+        if let Some(rule) = covering {
+            return Cause::rule(Reason::OnlyRule, rule);
+        }
+        match to.peer {
+            Peer::Address(ip) if special_use(ip).is_some() && self.grants_any_host() => {
+                Cause::special(ip)
+            }
+            Peer::Address(_) | Peer::Name(_) => Cause::plain(Reason::NoRule),
+        }
+    }
+
+    fn grants_any_host(&self) -> bool {
+        self.network_rules().any(|(rule, target)| {
+            rule.reference.effect != Effect::Deny && target.host == HostPattern::Any
+        })
+    }
+}
+
+/// Why an event is denied, before it is put into words.
+#[derive(Debug)]
+pub(crate) struct Cause {
+    pub(crate) reason: Reason,
+    pub(crate) rule: Option<RuleRef>,
+    pub(crate) class: Option<&'static str>,
+    pub(crate) executables: Vec<Box<str>>,
+}
+
+impl Cause {
+    fn plain(reason: Reason) -> Self {
+        Self {
+            reason,
+            rule: None,
+            class: None,
+            executables: Vec::new(),
+        }
+    }
+
+    fn rule(reason: Reason, rule: &Rule) -> Self {
+        Self {
+            rule: Some(rule.reference.clone()),
+            ..Self::plain(reason)
+        }
+    }
+
+    fn inspection(rule: &Rule) -> Self {
+        Self::rule(Reason::NeedsInspection, rule)
+    }
+
+    fn other_process(rule: &Rule) -> Self {
+        Self {
+            executables: rule.process.clone(),
+            ..Self::rule(Reason::Process, rule)
+        }
+    }
+
+    fn special(ip: IpAddr) -> Self {
+        Self {
+            class: special_use(ip),
+            ..Self::plain(Reason::SpecialUse)
+        }
+    }
+}
+
+fn check_destination(to: Destination<'_>) -> Result<(), Cause> {
+    if to.port == 0 {
+        return Err(Cause::plain(Reason::Malformed));
+    }
+    match to.peer {
+        Peer::Address(ip) if never_a_destination(ip) => Err(Cause::special(ip)),
+        Peer::Address(_) | Peer::Name(_) => Ok(()),
+    }
+}
+
+/// A method as RFC 9110 9.1 defines it: a token.
+fn is_method(text: &str) -> bool {
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(is_token)
 }

@@ -1,26 +1,59 @@
 //! The compiled policy: what a launcher and a gateway ask it.
+//!
+//! Values and look-ups only. The decision itself is in [`crate::evaluate`].
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::error::PolicyError;
 use crate::grant::{Environment, Filesystem, Limits, ListenGrant};
 use crate::host::HostName;
+use crate::net::Ports;
+use crate::rule::{Protocol, Rule, Target};
 use crate::settings::Settings;
-use crate::verdict::RuleRef;
+use crate::verdict::{Effect, RuleRef};
 
-/// A policy that was compiled without fault.
+/// A policy that was compiled without fault. The default one grants nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
-    filesystem: Filesystem,
-    environment: Environment,
-    limits: Limits,
-    settings: Settings,
-    listen: Vec<ListenGrant>,
-    audit_file: Option<String>,
-    unix: Vec<String>,
-    rules: Vec<RuleRef>,
-    warnings: Vec<PolicyError>,
+    pub(crate) filesystem: Filesystem,
+    pub(crate) environment: Environment,
+    pub(crate) limits: Limits,
+    pub(crate) settings: Settings,
+    pub(crate) listen: Vec<ListenGrant>,
+    pub(crate) audit_file: Option<String>,
+    pub(crate) pins: Pins,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) warnings: Vec<PolicyError>,
 }
+
+/// Addresses the operator gave to names, for one port or for all.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pins(BTreeMap<HostName, BTreeMap<Option<u16>, Pin>>);
+
+/// Where a pin leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pin {
+    pub(crate) address: IpAddr,
+    /// `None` keeps the port that was asked for.
+    pub(crate) port: Option<u16>,
+}
+
+impl Pins {
+    /// Adds a pin; a later one for the same host and port replaces it.
+    pub(crate) fn add(&mut self, host: HostName, port: Option<u16>, pin: Pin) {
+        self.0.entry(host).or_default().insert(port, pin);
+    }
+
+    fn find(&self, host: &HostName, port: u16) -> Option<SocketAddr> {
+        let pins = self.0.get(host)?;
+        let pin = pins.get(&Some(port)).or_else(|| pins.get(&None))?;
+        Some(SocketAddr::new(pin.address, pin.port.unwrap_or(port)))
+    }
+}
+
+/// Ports on which HTTP is usual.
+const HTTP_PORTS: [u16; 4] = [80, 443, 8080, 8443];
 
 impl Policy {
     /// What the command may read and write.
@@ -38,7 +71,7 @@ impl Policy {
         &self.limits
     }
 
-    /// Where the command may bind and listen.
+    /// Where the command may bind and listen beside loopback.
     pub fn listen(&self) -> &[ListenGrant] {
         &self.listen
     }
@@ -48,14 +81,20 @@ impl Policy {
         self.audit_file.as_deref()
     }
 
-    /// The paths of Unix sockets that rules allow; may hold `*` and `**`.
+    /// The paths of Unix sockets that rules allow; `*` stands for any part of
+    /// one segment, `**` for any number of segments.
     pub fn unix_grants(&self) -> impl Iterator<Item = &str> {
-        self.unix.iter().map(String::as_str)
+        self.rules.iter().filter_map(|rule| match &rule.target {
+            Target::Unix { path, .. } if rule.reference.effect == Effect::Allow => {
+                Some(path.as_str())
+            }
+            Target::Unix { .. } | Target::Network(_) => None,
+        })
     }
 
     /// The address the operator pinned a host and port to.
-    pub fn pin(&self, _host: &HostName, _port: u16) -> Option<SocketAddr> {
-        todo!()
+    pub fn pin(&self, host: &HostName, port: u16) -> Option<SocketAddr> {
+        self.pins.find(host, port)
     }
 
     /// The switches.
@@ -65,7 +104,7 @@ impl Policy {
 
     /// All rules, in the order of the sources.
     pub fn rules(&self) -> impl Iterator<Item = RuleRef> {
-        self.rules.iter().cloned()
+        self.rules.iter().map(|rule| rule.reference.clone())
     }
 
     /// What is legal in the policy and yet deserves a second look.
@@ -73,14 +112,28 @@ impl Policy {
         &self.warnings
     }
 
-    /// Whether clients of this port may be expected to speak HTTP, so that a
-    /// denial can be said to them.
-    pub fn speaks_http(&self, _port: u16) -> bool {
-        todo!()
+    /// Whether clients of this port may be expected to speak HTTP or TLS, so
+    /// that a denial can be said to them.
+    pub fn speaks_http(&self, port: u16) -> bool {
+        let named = |rule: &Rule| match &rule.target {
+            Target::Unix { .. } => false,
+            Target::Network(target) => {
+                matches!(target.ports, Ports::List(_))
+                    && !target.protocols.contains(Protocol::Tcp)
+                    && target.ports.contains(port, || false)
+            }
+        };
+        HTTP_PORTS.contains(&port) || self.rules.iter().any(named)
     }
 
     /// Whether any rule lets anything out over the network.
     pub fn has_network_rules(&self) -> bool {
-        todo!()
+        self.rules.iter().any(|rule| {
+            rule.reference.effect != Effect::Deny && matches!(rule.target, Target::Network(_))
+        })
+    }
+
+    pub(crate) fn all_rules(&self) -> &[Rule] {
+        &self.rules
     }
 }

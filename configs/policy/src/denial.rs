@@ -1,0 +1,272 @@
+//! The words of a denial: what was denied, why, and the flag that would allow it.
+//!
+//! Everything shown is ASCII without controls, carries no query and no
+//! resolved address. This file decides nothing.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::evaluate::Cause;
+use crate::facts::{Facts, Peer, Scheme};
+use crate::limits::SHOWN_PATH_BYTES_MAX;
+use crate::path::RequestTarget;
+use crate::pattern::PathPattern;
+use crate::rule;
+use crate::verdict::{Denial, Effect, Reason, RuleRef};
+
+/// An event as a denial names it.
+pub(crate) enum Event<'a> {
+    Connection(Peer<'a>, u16),
+    Tls(Peer<'a>, u16),
+    Request(RequestEvent<'a>),
+    Unix(&'a str),
+    Listen(SocketAddr),
+}
+
+/// A request as a denial names it.
+pub(crate) struct RequestEvent<'a> {
+    peer: Peer<'a>,
+    port: u16,
+    scheme: Scheme,
+    method: &'a str,
+    target: &'a RequestTarget,
+}
+
+impl<'a> Event<'a> {
+    pub(crate) fn of(facts: &Facts<'a>) -> Self {
+        match *facts {
+            Facts::Connect { peer, port, .. } | Facts::Dial { peer, port, .. } => {
+                Self::Connection(peer, port)
+            }
+            Facts::Tunnel { peer, port, .. } => Self::Tls(peer, port),
+            Facts::Request {
+                peer,
+                port,
+                scheme,
+                method,
+                target,
+                ..
+            } => Self::Request(RequestEvent {
+                peer,
+                port,
+                scheme,
+                method,
+                target,
+            }),
+            Facts::Unix { path, .. } => Self::Unix(path),
+            Facts::Listen { address, .. } => Self::Listen(address),
+        }
+    }
+
+    fn subject(&self) -> String {
+        match self {
+            Self::Connection(peer, port) => format!("connection to {}:{port}", host(*peer)),
+            Self::Tls(peer, port) => format!("TLS to {}:{port}", host(*peer)),
+            Self::Request(request) => format!(
+                "{} {}{}",
+                printable(request.method),
+                request.origin(),
+                shown_path(request.target.path())
+            ),
+            Self::Unix(path) => format!("connection to unix://{}", printable(path)),
+            Self::Listen(address) => format!("listening on {address}"),
+        }
+    }
+
+    /// The flag with the narrowest rule that allows the event.
+    fn flag(&self) -> String {
+        match self {
+            Self::Connection(peer, port) => format!("-a '{}'", connection_rule(*peer, *port)),
+            Self::Tls(peer, port) => {
+                format!("-a 'tls://{}{}'", host(*peer), port_unless(*port, 443))
+            }
+            Self::Request(request) => {
+                let path = pattern_of(request.target);
+                let method = match request.scheme {
+                    Scheme::Http | Scheme::Https if rule::is_rule_method(request.method) => {
+                        format!("{} ", request.method)
+                    }
+                    Scheme::Http | Scheme::Https | Scheme::Ws | Scheme::Wss => String::new(),
+                };
+                quoted("-a", &format!("{method}{}{path}", request.origin()))
+            }
+            Self::Unix(path) => quoted("-a", &format!("unix://{}", printable(path))),
+            Self::Listen(address) => format!("--listen '{address}'"),
+        }
+    }
+}
+
+impl RequestEvent<'_> {
+    fn origin(&self) -> String {
+        let port = port_unless(self.port, self.scheme.default_port());
+        format!("{}://{}{port}", self.scheme.as_str(), host(self.peer))
+    }
+}
+
+/// Puts a cause into words.
+pub(crate) fn denial(event: Event<'_>, cause: Cause) -> Denial {
+    let name = matches!(event, Event::Connection(Peer::Name(_), _));
+    let because = because(&cause, name);
+    let flag = match cause.reason {
+        Reason::NoRule => Some(event.flag()),
+        Reason::SpecialUse if !name && !is_never(&cause) => Some(event.flag()),
+        Reason::NeedsInspection => match (&event, &cause.rule) {
+            (Event::Tls(..), Some(rule)) if rule.effect != Effect::Deny => Some(event.flag()),
+            _ => None,
+        },
+        Reason::SpecialUse
+        | Reason::DenyRule
+        | Reason::OnlyRule
+        | Reason::Process
+        | Reason::Malformed => None,
+    };
+    Denial {
+        reason: cause.reason,
+        rule: cause.rule,
+        subject: event.subject(),
+        because,
+        flag,
+    }
+}
+
+fn is_never(cause: &Cause) -> bool {
+    matches!(
+        cause.class,
+        Some("unspecified" | "this-network" | "multicast" | "broadcast" | "reserved" | "discard")
+    )
+}
+
+fn because(cause: &Cause, name: bool) -> String {
+    let rule = cause.rule.as_ref().map(shown_rule).unwrap_or_default();
+    match cause.reason {
+        Reason::NoRule => "no rule allows it".to_owned(),
+        Reason::DenyRule => format!("{rule} denies it"),
+        Reason::OnlyRule => format!("{rule} allows nothing else there"),
+        Reason::Process => {
+            let mut list = String::new();
+            for executable in cause.executables.iter().take(3) {
+                let separator = if list.is_empty() { "" } else { ", " };
+                let _ = write!(list, "{separator}{}", printable(executable));
+            }
+            format!("{rule} allows it for {list} only")
+        }
+        Reason::SpecialUse => {
+            let class = cause.class.unwrap_or("special-use");
+            let article = if class.starts_with(['a', 'e', 'i', 'o', 'u']) {
+                "an"
+            } else {
+                "a"
+            };
+            if is_never(cause) {
+                format!("{article} {class} address is never a destination")
+            } else if name {
+                format!(
+                    "the name leads to {article} {class} address, which only `--resolve` or the rule's own `addresses` can grant"
+                )
+            } else {
+                format!(
+                    "{article} {class} address needs a rule that names it; `*` is public hosts only"
+                )
+            }
+        }
+        Reason::NeedsInspection => match cause.rule.as_ref().map(|rule| rule.effect) {
+            Some(Effect::Deny) => format!(
+                "{rule} may deny requests inside, and what is inside cannot be judged yet by this version"
+            ),
+            _ => format!(
+                "{rule} allows some requests only, and requests inside TLS cannot be judged yet by this version"
+            ),
+        },
+        Reason::Malformed => "it is malformed".to_owned(),
+    }
+}
+
+/// What is built in and has no rule of the user.
+pub(crate) fn built_in(text: &str) -> RuleRef {
+    RuleRef {
+        id: 0,
+        effect: Effect::Allow,
+        text: text.into(),
+        place: "built in".into(),
+    }
+}
+
+fn shown_rule(rule: &RuleRef) -> String {
+    format!(
+        "the {} rule `{}` at {}",
+        rule.effect.as_str(),
+        printable(&rule.text),
+        printable(&rule.place)
+    )
+}
+
+fn host(peer: Peer<'_>) -> String {
+    match peer {
+        Peer::Name(name) => name.as_str().to_owned(),
+        Peer::Address(ip) => match ip.to_canonical() {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        },
+    }
+}
+
+fn connection_rule(peer: Peer<'_>, port: u16) -> String {
+    let host = host(peer);
+    match port {
+        80 => format!("http://{host}"),
+        443 => format!("https://{host}"),
+        _ => format!("tcp://{host}:{port}"),
+    }
+}
+
+fn port_unless(port: u16, default: u16) -> String {
+    if port == default {
+        String::new()
+    } else {
+        format!(":{port}")
+    }
+}
+
+/// A path as a sentence shows it: bounded.
+fn shown_path(path: &str) -> String {
+    match path.get(..SHOWN_PATH_BYTES_MAX) {
+        Some(head) if path.len() > SHOWN_PATH_BYTES_MAX => format!("{head}..."),
+        _ => path.to_owned(),
+    }
+}
+
+/// The narrowest pattern that allows the path; a long one ends in `/**`, and
+/// where servers disagree about the path, only the whole host would do.
+fn pattern_of(target: &RequestTarget) -> String {
+    let Some(readings) = target.readings() else {
+        return String::new();
+    };
+    let mut pattern = target.path().replace('*', "%2A");
+    if pattern.len() > SHOWN_PATH_BYTES_MAX {
+        let head = pattern.get(..SHOWN_PATH_BYTES_MAX).unwrap_or("");
+        let kept = head.rsplit_once('/').map_or("", |(kept, _)| kept);
+        pattern = format!("{kept}/**");
+    }
+    match PathPattern::parse(&pattern) {
+        Ok(Some(parsed)) if parsed.matches_all(readings) => pattern,
+        Ok(_) | Err(_) => String::new(),
+    }
+}
+
+fn quoted(flag: &str, text: &str) -> String {
+    format!("{flag} '{}'", text.replace('\'', r"'\''"))
+}
+
+/// Text of others as ASCII without controls.
+fn printable(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| {
+            let plain = c.is_ascii_graphic() || c == ' ';
+            let escape = (!plain).then(|| c.escape_default());
+            plain
+                .then_some(c)
+                .into_iter()
+                .chain(escape.into_iter().flatten())
+        })
+        .collect()
+}

@@ -1,0 +1,494 @@
+//! The policy document: TOML to a draft, every fault with line and column.
+//!
+//! The only file that reads this format. The text is parsed leniently, so that
+//! several faults are reported together; unknown keys are refused. What values
+//! mean is decided elsewhere.
+
+use toml::de::{DeTable, DeValue};
+
+use crate::draft::{Access, Author, Draft, RuleExtras};
+use crate::host::{HostName, shown};
+use crate::location::{At, Location};
+use crate::quantity;
+use crate::reader::{Item, Reader};
+use crate::rule_host::{parse_address, parse_port, parse_range};
+use crate::settings::{DnsPin, DnsServer, Inspect, InspectScope, Intercept, Switch, Unscannable};
+use crate::verdict::Effect;
+
+const TOP_KEYS: &[&str] = &[
+    "extends",
+    "filesystem",
+    "allow",
+    "deny",
+    "only",
+    "pin",
+    "listen",
+    "dns",
+    "tls",
+    "inspect",
+    "environment",
+    "limits",
+    "audit",
+    "strict",
+    "monitor",
+];
+
+/// Adds a document to the draft.
+pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author: Author) {
+    let (table, errors) = DeTable::parse_recoverable(location.text());
+    let broken = !errors.is_empty();
+    for error in errors {
+        let at = location.start();
+        let offset = error.span().map_or(0, |span| span.start);
+        draft.fault(at.error(offset, error.message().to_owned(), None));
+    }
+    let mut reader = Reader {
+        draft,
+        location,
+        author,
+        broken,
+    };
+    let mut rules: Vec<(usize, Effect, Item<'_>)> = Vec::new();
+    let top = table.get_ref();
+    reader.each(top, "", TOP_KEYS, |reader, key, value| match key {
+        "extends" => drop(reader.strings("extends", value)),
+        "filesystem" => filesystem(reader, value),
+        "allow" => rules.extend(rule_items(reader, Effect::Allow, value)),
+        "deny" => rules.extend(rule_items(reader, Effect::Deny, value)),
+        "only" => rules.extend(rule_items(reader, Effect::Only, value)),
+        "pin" => pins(reader, value),
+        "listen" => listen(reader, value),
+        "dns" => dns(reader, value),
+        "tls" => tls(reader, value),
+        "inspect" => inspect(reader, value),
+        "environment" => environment(reader, value),
+        "limits" => limits(reader, value),
+        "audit" => audit(reader, value),
+        "strict" => reader.switch(key, value, |policy, switch| policy.settings.strict = switch),
+        _ => reader.switch(key, value, |policy, switch| {
+            policy.settings.monitor = switch
+        }),
+    });
+    rules.sort_by_key(|(offset, _, _)| *offset);
+    for (_, effect, item) in rules {
+        rule(&mut reader, effect, item);
+    }
+}
+
+/// The names a document extends. Only its syntax and this one key are judged.
+pub(crate) fn extends<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> Vec<String> {
+    let (table, errors) = DeTable::parse_recoverable(location.text());
+    for error in errors {
+        let at = location.start();
+        let offset = error.span().map_or(0, |span| span.start);
+        draft.fault(at.error(offset, error.message().to_owned(), None));
+    }
+    let mut reader = Reader {
+        draft,
+        location,
+        author: Author::User,
+        broken: false,
+    };
+    match table.get_ref().get("extends") {
+        Some(value) => {
+            let names = reader.strings("extends", value);
+            names.into_iter().map(|(_, name)| name.to_owned()).collect()
+        }
+        None => Vec::new(),
+    }
+}
+
+fn filesystem(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    reader.table(
+        "filesystem",
+        value,
+        &["read", "write", "deny"],
+        |reader, key, value| {
+            let access = match key {
+                "read" => Access::Read,
+                "write" => Access::Write,
+                _ => Access::Deny,
+            };
+            for (at, path) in reader.strings(key, value) {
+                reader.draft.path(at, access, path, reader.author);
+            }
+        },
+    );
+}
+
+fn rule_items<'t>(
+    reader: &mut Reader<'_, '_, '_>,
+    effect: Effect,
+    value: Item<'t>,
+) -> Vec<(usize, Effect, Item<'t>)> {
+    let items = reader.array(effect.as_str(), value);
+    items
+        .into_iter()
+        .map(|item| (item.span().start, effect, item))
+        .collect()
+}
+
+fn rule(reader: &mut Reader<'_, '_, '_>, effect: Effect, item: Item<'_>) {
+    if let DeValue::String(text) = item.get_ref() {
+        let at = reader.at_string(item);
+        reader.draft.rule(at, effect, text, RuleExtras::default());
+        return;
+    }
+    let known: &[&str] = match effect {
+        Effect::Deny => &["rule", "process", "note"],
+        Effect::Allow | Effect::Only => &["rule", "process", "note", "addresses"],
+    };
+    let mut text = None;
+    let mut extras = RuleExtras::default();
+    let mut sound = true;
+    reader.table(effect.as_str(), item, known, |reader, key, value| {
+        let before = reader.draft.faults();
+        match key {
+            "rule" => text = reader.string(key, value),
+            "process" => extras.process = executables(reader, value),
+            "addresses" => extras.addresses = ranges(reader, value),
+            _ => drop(reader.string(key, value)),
+        }
+        sound &= reader.draft.faults() == before;
+    });
+    match text {
+        // A rule whose limits are wrong is not added without them.
+        Some((at, text)) if sound => reader.draft.rule(at, effect, text, extras),
+        Some((at, text)) => {
+            if let Err(error) = crate::rule::parse(text, effect) {
+                let error = at.error(error.offset, error.message, error.hint);
+                reader.draft.fault(error);
+            }
+        }
+        None => reader.missing(item, "rule", "rule = \"GET api.example.org/repos/**\""),
+    }
+}
+
+fn executables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) -> Vec<Box<str>> {
+    let mut out: Vec<Box<str>> = Vec::new();
+    let list = reader.strings("process", value);
+    if list.is_empty() {
+        reader.fault(
+            value,
+            "`process` is empty, so the rule applies to nobody",
+            "remove it to apply the rule to every process",
+        );
+    }
+    for (at, text) in list {
+        let absolute = text.starts_with('/') || text.starts_with("~/");
+        match crate::expand::expand(text, reader.draft.context) {
+            Ok(path) if absolute => out.push(path.into()),
+            _ => reader.draft.fault(at.error(
+                0,
+                format!(
+                    "`{}` is not the absolute path of an executable",
+                    shown(text)
+                ),
+                Some(
+                    "write the path that `/proc/PID/exe` shows, such as `/usr/bin/git`".to_owned(),
+                ),
+            )),
+        }
+    }
+    out
+}
+
+fn ranges(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) -> Vec<crate::net::Net> {
+    let mut out = Vec::new();
+    for (at, text) in reader.strings("addresses", value) {
+        match parse_range(text) {
+            Ok(net) => out.extend(reader.draft.check_special_range(at, net)),
+            Err(error) => reader
+                .draft
+                .fault(at.error(error.offset, error.message, error.hint)),
+        }
+    }
+    out
+}
+
+fn pins(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    for item in reader.array("pin", value) {
+        let mut host = None;
+        let mut address = None;
+        reader.table(
+            "pin",
+            item,
+            &["host", "address"],
+            |reader, key, value| match key {
+                "host" => host = reader.string(key, value),
+                _ => address = reader.string(key, value),
+            },
+        );
+        match (host, address) {
+            (Some(host), Some(address)) => reader.draft.pin(host, address),
+            (None, _) => reader.missing(item, "host", "host = \"api.example.org\""),
+            (_, None) => reader.missing(item, "address", "address = \"192.0.2.7:443\""),
+        }
+    }
+}
+
+fn listen(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    for (at, text) in reader.strings("listen", value) {
+        reader.draft.listen(at, text);
+    }
+}
+
+fn dns(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    reader.table("dns", value, &["servers", "pin"], |reader, key, value| match key {
+        "servers" => {
+            for (at, text) in reader.strings(key, value) {
+                match dns_server(text) {
+                    Some(server) => reader.draft.policy.settings.dns_servers.push(server),
+                    None => reader.draft.fault(at.error(
+                        0,
+                        format!("`{}` is not a name server", shown(text)),
+                        Some("write `system`, `192.0.2.53`, `192.0.2.53:5353` or `[2001:db8::53]:53`".to_owned()),
+                    )),
+                }
+            }
+        }
+        _ => {
+            let words = [("run", DnsPin::Run), ("ttl", DnsPin::Ttl)];
+            if let Some(pin) = reader.word(key, value, &words) {
+                reader.draft.policy.settings.dns_pin = pin;
+            }
+        }
+    });
+}
+
+fn dns_server(text: &str) -> Option<DnsServer> {
+    const DNS_PORT: u16 = 53;
+    if text == "system" {
+        return Some(DnsServer::System);
+    }
+    if let Some(ip) = parse_address(text) {
+        return Some(DnsServer::Address((ip, DNS_PORT).into()));
+    }
+    let (address, port) = text.rsplit_once(':')?;
+    Some(DnsServer::Address(
+        (parse_address(address)?, parse_port(port)?).into(),
+    ))
+}
+
+fn tls(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    let words = [
+        ("when-needed", Intercept::WhenNeeded),
+        ("always", Intercept::Always),
+        ("never", Intercept::Never),
+    ];
+    reader.table("tls", value, &["intercept"], |reader, key, value| {
+        if let Some(intercept) = reader.word(key, value, &words) {
+            reader.draft.policy.settings.intercept = intercept;
+        }
+    });
+}
+
+fn inspect(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    let modes = [
+        ("block", Inspect::Block),
+        ("warn", Inspect::Warn),
+        ("off", Inspect::Off),
+    ];
+    let unscannable = [
+        ("refuse", Unscannable::Refuse),
+        ("record", Unscannable::Record),
+    ];
+    reader.table(
+        "inspect",
+        value,
+        &["mode", "unscannable", "scope"],
+        |reader, key, value| match key {
+            "mode" => {
+                if let Some(mode) = reader.word(key, value, &modes) {
+                    reader.draft.policy.settings.inspect = mode;
+                }
+            }
+            "unscannable" => {
+                if let Some(unscannable) = reader.word(key, value, &unscannable) {
+                    reader.draft.policy.settings.unscannable = unscannable;
+                }
+            }
+            _ => {
+                for item in reader.array("scope", value) {
+                    scope(reader, item);
+                }
+            }
+        },
+    );
+}
+
+fn scope(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
+    let mut detector = None;
+    let mut hosts = Vec::new();
+    reader.table(
+        "scope",
+        item,
+        &["detector", "hosts"],
+        |reader, key, value| match key {
+            "detector" => detector = reader.string(key, value),
+            _ => {
+                for (at, text) in reader.strings(key, value) {
+                    match HostName::parse(text) {
+                        Ok(name) => hosts.push(name),
+                        Err(error) => reader.draft.fault(
+                            at.error(
+                                0,
+                                error.to_string(),
+                                Some(
+                                    "name each host; a credential is never scoped by a wildcard"
+                                        .to_owned(),
+                                ),
+                            ),
+                        ),
+                    }
+                }
+            }
+        },
+    );
+    match detector {
+        Some((_, detector)) => reader
+            .draft
+            .policy
+            .settings
+            .inspect_scopes
+            .push(InspectScope {
+                detector: detector.to_owned(),
+                hosts,
+            }),
+        None => reader.missing(item, "detector", "detector = \"github-token\""),
+    }
+}
+
+fn environment(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    reader.table(
+        "environment",
+        value,
+        &["pass", "set"],
+        |reader, key, value| match key {
+            "pass" => {
+                let names = reader.strings(key, value);
+                let mut pass = reader
+                    .draft
+                    .policy
+                    .environment
+                    .pass
+                    .take()
+                    .unwrap_or_default();
+                for (at, name) in names {
+                    if variable_name(reader, at, name) && !pass.iter().any(|own| own == name) {
+                        pass.push(name.to_owned());
+                    }
+                }
+                reader.draft.policy.environment.pass = Some(pass);
+            }
+            _ => {
+                let Some(table) = reader.expect_table("set", value) else {
+                    return;
+                };
+                for (name, value) in table {
+                    let at = reader.at(name.span().start);
+                    if variable_name(reader, at, name.get_ref())
+                        && let Some((at, text)) = reader.string(name.get_ref(), value)
+                    {
+                        if text.contains('\0') {
+                            let fault = at.error(
+                                0,
+                                "the value holds a NUL".to_owned(),
+                                Some("remove it".to_owned()),
+                            );
+                            reader.draft.fault(fault);
+                        }
+                        let set = &mut reader.draft.policy.environment.set;
+                        set.insert(name.get_ref().to_string(), text.to_owned());
+                    }
+                }
+            }
+        },
+    );
+}
+
+fn variable_name(reader: &mut Reader<'_, '_, '_>, at: At<'_>, name: &str) -> bool {
+    let valid =
+        !name.is_empty() && !name.contains(['=', '*']) && !name.chars().any(char::is_control);
+    if !valid {
+        reader.draft.fault(at.error(
+            0,
+            format!("`{}` is not the name of a variable", shown(name)),
+            Some("name each variable; there are no patterns here".to_owned()),
+        ));
+    }
+    valid
+}
+
+fn limits(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    let known = [
+        "processes",
+        "memory",
+        "open_files",
+        "file_size",
+        "wall_time",
+    ];
+    reader.table("limits", value, &known, |reader, key, value| match key {
+        "processes" => {
+            if let Some(count) = reader.count(key, value) {
+                reader.draft.policy.limits.processes = Some(count);
+            }
+        }
+        "open_files" => {
+            if let Some(count) = reader.count(key, value) {
+                reader.draft.policy.limits.open_files = Some(count);
+            }
+        }
+        "memory" => {
+            if let Some(bytes) = reader.quantity(key, value, "4G", quantity::parse_size) {
+                reader.draft.policy.limits.memory_bytes = Some(bytes);
+            }
+        }
+        "file_size" => {
+            if let Some(bytes) = reader.quantity(key, value, "1G", quantity::parse_size) {
+                reader.draft.policy.limits.file_size_bytes = Some(bytes);
+            }
+        }
+        _ => {
+            if let Some(time) = reader.quantity(key, value, "30m", quantity::parse_duration) {
+                reader.draft.policy.limits.wall_time = Some(time);
+            }
+        }
+    });
+}
+
+fn audit(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    reader.table("audit", value, &["file"], |reader, key, value| {
+        let Some((at, text)) = reader.string(key, value) else {
+            return;
+        };
+        match crate::expand::expand(text, reader.draft.context) {
+            Ok(path) => reader.draft.policy.audit_file = Some(path),
+            Err(crate::expand::PathFault::Unknown(name)) => {
+                let message = format!("the {name} directory is unknown here");
+                reader
+                    .draft
+                    .fault(at.error(0, message, Some("write the path itself".to_owned())));
+            }
+            Err(crate::expand::PathFault::Wrong(message, hint)) => {
+                reader
+                    .draft
+                    .fault(at.error(0, message, Some(hint.to_owned())));
+            }
+        }
+    });
+}
+
+/// A switch of the top level.
+pub(crate) fn switch_of(value: &DeValue<'_>) -> Option<Switch> {
+    match value {
+        DeValue::Boolean(true) => Some(Switch::On),
+        DeValue::Boolean(false) => Some(Switch::Off),
+        DeValue::String(_)
+        | DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => None,
+    }
+}

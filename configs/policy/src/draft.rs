@@ -1,0 +1,332 @@
+//! A policy in the making: every source adds to it, every fault is kept.
+//!
+//! Merging happens here: lists unite, denials always survive, of scalars the
+//! last wins. Knows values and places, not the syntax of documents.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use crate::error::{PolicyError, PolicyErrors};
+use crate::expand::{PathFault, expand};
+use crate::grant::{ListenGrant, PathGrant};
+use crate::host::{Host, HostName, shown};
+use crate::limits::{ERRORS_MAX, RULES_MAX};
+use crate::location::At;
+use crate::net::Net;
+use crate::policy::{Pin, Policy};
+use crate::rule::{self, Rule, Target};
+use crate::rule_host::{parse_address, parse_port};
+use crate::source::Context;
+use crate::special::{never_a_destination, special_use};
+use crate::verdict::Effect;
+
+/// Which list of the file system a path belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+    Deny,
+}
+
+/// Who wrote a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Author {
+    /// The user: what it names must exist.
+    User,
+    /// We: it holds for many machines, so what is absent is left out.
+    Preset,
+}
+
+/// What stands beside the text of a rule.
+#[derive(Debug, Default)]
+pub(crate) struct RuleExtras {
+    pub(crate) process: Vec<Box<str>>,
+    pub(crate) addresses: Vec<Net>,
+}
+
+/// The policy so far, and the faults so far.
+pub(crate) struct Draft<'c> {
+    pub(crate) context: &'c Context,
+    pub(crate) policy: Policy,
+    errors: Vec<PolicyError>,
+}
+
+impl<'c> Draft<'c> {
+    pub(crate) fn new(context: &'c Context) -> Self {
+        Self {
+            context,
+            policy: Policy::default(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// The policy, if there was no fault.
+    pub(crate) fn finish(mut self) -> Result<Policy, PolicyErrors> {
+        if self.errors.is_empty() {
+            return Ok(self.policy);
+        }
+        self.errors.truncate(ERRORS_MAX);
+        Err(PolicyErrors(self.errors))
+    }
+
+    pub(crate) fn fault(&mut self, error: PolicyError) {
+        self.errors.push(error);
+    }
+
+    /// Number of faults so far.
+    pub(crate) fn faults(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// Puts the faults from `first` on into the order of their places.
+    pub(crate) fn order_faults(&mut self, first: usize) {
+        if let Some(own) = self.errors.get_mut(first..) {
+            own.sort_by_key(|error| (error.line, error.column));
+        }
+    }
+
+    /// Adds a rule.
+    pub(crate) fn rule(&mut self, at: At<'_>, effect: Effect, text: &str, extras: RuleExtras) {
+        let (mut target, warning) = match rule::parse(text, effect) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                self.fault(at.error(error.offset, error.message, error.hint));
+                return;
+            }
+        };
+        if let Some(warning) = warning {
+            let warning = at.error(warning.offset, warning.message, warning.hint);
+            self.policy.warnings.push(warning);
+        }
+        match &mut target {
+            Target::Network(network) => network.addresses = extras.addresses,
+            Target::Unix { path, pattern } => {
+                if path.starts_with('~') {
+                    if self.context.home.is_empty() {
+                        self.fault(unknown_directory(at, "home"));
+                        return;
+                    }
+                    *path = path.replacen('~', self.context.home.trim_end_matches('/'), 1);
+                    *pattern = crate::pattern::PathPattern::file(path);
+                }
+            }
+        }
+        if self.policy.rules.len() == RULES_MAX {
+            self.fault(at.error(
+                0,
+                format!("the policy has more than {RULES_MAX} rules"),
+                Some("use wildcards to cover several targets with one rule".to_owned()),
+            ));
+        }
+        let Ok(id) = u32::try_from(self.policy.rules.len() + 1) else {
+            return;
+        };
+        if self.policy.rules.len() < RULES_MAX {
+            self.policy.rules.push(Rule {
+                reference: rule::reference(id, effect, text, at.place()),
+                target,
+                process: extras.process,
+            });
+        }
+    }
+
+    /// Adds a path to a list of the file system; the same path is kept once.
+    pub(crate) fn path(&mut self, at: At<'_>, access: Access, text: &str, author: Author) {
+        let optional = author == Author::Preset;
+        let path = match expand(text, self.context) {
+            Ok(path) => path,
+            Err(PathFault::Unknown(_)) if optional => return,
+            Err(PathFault::Unknown(name)) => {
+                self.fault(unknown_directory(at, name));
+                return;
+            }
+            Err(PathFault::Wrong(message, hint)) => {
+                self.fault(at.error(0, message, Some(hint.to_owned())));
+                return;
+            }
+        };
+        self.warn_of_wide_path(at, access, &path);
+        let filesystem = &mut self.policy.filesystem;
+        let list = match access {
+            Access::Read => &mut filesystem.read,
+            Access::Write => &mut filesystem.write,
+            Access::Deny => &mut filesystem.deny,
+        };
+        if let Some(known) = list.iter_mut().find(|known| known.path == path) {
+            known.optional &= optional;
+            return;
+        }
+        list.push(PathGrant {
+            path,
+            place: at.place(),
+            optional,
+        });
+    }
+
+    fn warn_of_wide_path(&mut self, at: At<'_>, access: Access, path: &str) {
+        let home = self.context.home.trim_end_matches('/');
+        let holds_home = path == "/" || home == path || home.starts_with(&format!("{path}/"));
+        if access == Access::Deny || home.is_empty() || !holds_home {
+            return;
+        }
+        let verb = match access {
+            Access::Read | Access::Deny => "read",
+            Access::Write => "write",
+        };
+        self.policy.warnings.push(at.error(
+            0,
+            format!("the command may {verb} the whole home directory, with its credentials"),
+            Some("name the directories it needs, or deny `~/.ssh` and the like".to_owned()),
+        ));
+    }
+
+    /// Adds a pin.
+    pub(crate) fn pin(&mut self, host: (At<'_>, &str), address: (At<'_>, &str)) {
+        let host = parse_pin_host(host.1).map_err(|(message, hint)| host.0.error(0, message, hint));
+        let pin = parse_pin_address(address.1)
+            .map_err(|(message, hint)| address.0.error(0, message, Some(hint)));
+        match (host, pin) {
+            (Ok((name, port)), Ok(pin)) => self.policy.pins.add(name, port, pin),
+            (host, pin) => self.errors.extend(host.err().into_iter().chain(pin.err())),
+        }
+    }
+
+    /// Adds a pin written as `HOST[:PORT]=ADDR[:PORT]`.
+    pub(crate) fn pin_argument(&mut self, at: At<'_>, text: &str) {
+        let Some((host, address)) = text.split_once('=') else {
+            self.fault(at.error(
+                0,
+                format!("the pin `{}` has no `=`", shown(text)),
+                Some("write `HOST=ADDRESS` or `HOST:PORT=ADDRESS:PORT`".to_owned()),
+            ));
+            return;
+        };
+        let behind = At {
+            offset: at.offset + host.len() + 1,
+            ..at
+        };
+        self.pin((at, host), (behind, address));
+    }
+
+    /// Adds `[ADDR:]PORT` to listen on; without address, both loopback addresses.
+    pub(crate) fn listen(&mut self, at: At<'_>, text: &str) {
+        let (address, port) = match text.rsplit_once(':') {
+            Some((address, port)) => (Some(address), port),
+            None => (None, text),
+        };
+        let Some(port) = parse_port(port) else {
+            self.fault(at.error(
+                0,
+                format!("`{}` does not end in a port from 1 to 65535", shown(text)),
+                Some("write `3000`, `127.0.0.1:3000` or `[::]:3000`".to_owned()),
+            ));
+            return;
+        };
+        let addresses = match address.map(|text| (text, parse_address(text))) {
+            None => vec![
+                IpAddr::V4(Ipv4Addr::LOCALHOST),
+                IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ],
+            Some((_, Some(ip))) => vec![ip],
+            Some((text, None)) => {
+                self.fault(
+                    at.error(
+                        0,
+                        format!("`{}` is not an address of this machine", shown(text)),
+                        Some(
+                            "write `127.0.0.1:3000`, or `0.0.0.0:3000` for every IPv4 address"
+                                .to_owned(),
+                        ),
+                    ),
+                );
+                return;
+            }
+        };
+        let place: Arc<str> = at.place();
+        for address in addresses {
+            self.policy.listen.push(ListenGrant {
+                address,
+                port,
+                place: place.clone(),
+            });
+        }
+    }
+
+    /// Adds to the special-use ranges of a rule.
+    pub(crate) fn check_special_range(&mut self, at: At<'_>, net: Net) -> Option<Net> {
+        if net.is_special() {
+            return Some(net);
+        }
+        self.fault(at.error(
+            0,
+            format!("`{net}` is not within the special-use addresses"),
+            Some("public addresses of an allowed name need no grant; remove it".to_owned()),
+        ));
+        None
+    }
+}
+
+fn unknown_directory(at: At<'_>, name: &str) -> PolicyError {
+    at.error(
+        0,
+        format!("the {name} directory is unknown here"),
+        Some("write the path itself".to_owned()),
+    )
+}
+
+fn parse_pin_host(text: &str) -> Result<(HostName, Option<u16>), (String, Option<String>)> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !text.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    let port = match port.map(|text| (text, parse_port(text))) {
+        None => None,
+        Some((_, Some(port))) => Some(port),
+        Some((text, None)) => {
+            return Err((
+                format!("`{}` is not a port from 1 to 65535", shown(text)),
+                Some("leave the port away to pin all of them".to_owned()),
+            ));
+        }
+    };
+    match Host::parse(host) {
+        Ok(Host::Name(name)) => Ok((name, port)),
+        Ok(Host::Address(_)) => Err((
+            format!("`{}` is an address; only names are pinned", shown(host)),
+            Some("allow the address itself with a rule".to_owned()),
+        )),
+        Err(error) => Err((error.to_string(), None)),
+    }
+}
+
+fn parse_pin_address(text: &str) -> Result<Pin, (String, String)> {
+    let hint = "write `192.0.2.7`, `192.0.2.7:8443` or `[2001:db8::7]:8443`".to_owned();
+    let (address, port) = match text.rsplit_once(':') {
+        Some((address, port)) if parse_address(text).is_none() => (address, Some(port)),
+        _ => (text, None),
+    };
+    let Some(ip) = parse_address(address) else {
+        return Err((format!("`{}` is not an address", shown(address)), hint));
+    };
+    if never_a_destination(ip) {
+        let class = special_use(ip).unwrap_or("special");
+        return Err((
+            format!("`{address}` is never a destination: the address is {class}"),
+            hint,
+        ));
+    }
+    match port.map(|text| (text, parse_port(text))) {
+        None => Ok(Pin {
+            address: ip,
+            port: None,
+        }),
+        Some((_, Some(port))) => Ok(Pin {
+            address: ip,
+            port: Some(port),
+        }),
+        Some((text, None)) => Err((
+            format!("`{}` is not a port from 1 to 65535", shown(text)),
+            hint,
+        )),
+    }
+}

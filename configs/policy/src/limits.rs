@@ -1,0 +1,39 @@
+//! Every bound of the policy language, with its unit and its reason.
+
+/// Greatest length of one source, in bytes: far above any policy a person reads.
+pub(crate) const SOURCE_BYTES_MAX: usize = 1 << 20;
+
+/// Greatest length of one rule, in bytes: a target of this length is already unusual.
+pub(crate) const RULE_BYTES_MAX: usize = 4096;
+
+/// Greatest number of rules of one policy: evaluation reads them all.
+pub(crate) const RULES_MAX: usize = 4096;
+
+/// Greatest number of faults reported at once, so that a wrong file stays readable.
+pub(crate) const ERRORS_MAX: usize = 50;
+
+/// Greatest length of a host name, in bytes, without trailing dot (RFC 1035 2.3.4).
+pub(crate) const NAME_BYTES_MAX: usize = 253;
+
+/// Greatest length of one label of a host name, in bytes (RFC 1035 2.3.4).
+pub(crate) const LABEL_BYTES_MAX: usize = 63;
+
+/// Greatest length of a request target, in bytes: the usual limit of servers is a quarter.
+pub(crate) const TARGET_BYTES_MAX: usize = 64 * 1024;
+
+/// Greatest length of a path, in bytes: all its readings are kept at once.
+pub(crate) const PATH_BYTES_MAX: usize = 16 * 1024;
+
+/// How often a path may be decoded beyond the first time before it counts as
+/// hostile: no server is known to decode more than twice.
+pub(crate) const DECODE_ROUNDS_MAX: usize = 3;
+
+/// Greatest number of `**` segments of a pattern: each multiplies the work of a match.
+pub(crate) const ANY_DEPTH_MAX: usize = 4;
+
+/// Greatest number of pairs of a query that rules are matched against; a query
+/// with more is denied by every rule with a query pattern.
+pub(crate) const QUERY_PAIRS_MAX: usize = 1024;
+
+/// Greatest length of the path shown in a denial, in bytes: it goes into a field and a line.
+pub(crate) const SHOWN_PATH_BYTES_MAX: usize = 256;

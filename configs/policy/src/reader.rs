@@ -1,0 +1,320 @@
+//! Typed access to the values of a document, with faults that name the key.
+//!
+//! Knows TOML values and places; must not know what any key means.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::document::switch_of;
+use crate::draft::{Author, Draft};
+use crate::host::shown;
+use crate::location::{At, Location};
+use crate::policy::Policy;
+use crate::quantity::QuantityError;
+use crate::settings::Switch;
+
+/// A value with its place.
+pub(crate) type Item<'a> = &'a Spanned<DeValue<'a>>;
+
+/// A document being read into a draft.
+pub(crate) struct Reader<'d, 'c, 'a> {
+    pub(crate) draft: &'d mut Draft<'c>,
+    pub(crate) location: &'a Location<'a>,
+    pub(crate) author: Author,
+    /// Whether the syntax has faults: then missing keys may be their consequence.
+    pub(crate) broken: bool,
+}
+
+/// A text with its place.
+type Text<'a, 't> = (At<'a>, &'t str);
+
+impl<'a> Reader<'_, '_, 'a> {
+    /// The place at an offset.
+    pub(crate) fn at(&self, offset: usize) -> At<'a> {
+        At {
+            location: self.location,
+            offset,
+            verbatim: true,
+        }
+    }
+
+    /// The place of a string, such that offsets into its value can be added
+    /// where the document writes the value as it is.
+    pub(crate) fn at_string(&self, item: Item<'_>) -> At<'a> {
+        let span = item.span();
+        let written = self.location.text().get(span.clone()).unwrap_or("");
+        let value = item.get_ref().as_str().unwrap_or("");
+        let inner = written.get(1..written.len().saturating_sub(1));
+        let verbatim = inner == Some(value);
+        At {
+            location: self.location,
+            offset: span.start + usize::from(verbatim),
+            verbatim,
+        }
+    }
+
+    /// Reports a fault of a value.
+    pub(crate) fn fault(&mut self, item: Item<'_>, message: &str, hint: &str) {
+        let at = self.at(item.span().start);
+        self.draft
+            .fault(at.error(0, message.to_owned(), Some(hint.to_owned())));
+    }
+
+    /// Reports a key that must be there.
+    pub(crate) fn missing(&mut self, item: Item<'_>, key: &str, example: &str) {
+        if !self.broken && item.get_ref().is_table() {
+            self.fault(
+                item,
+                &format!("`{key}` is missing"),
+                &format!("add `{example}`"),
+            );
+        }
+    }
+
+    /// Reports a value of the wrong kind.
+    fn wrong_kind(&mut self, key: &str, item: Item<'_>, expected: &str, example: &str) {
+        let found = item.get_ref().type_str();
+        let message = format!("`{key}` is {expected}, not {} {found}", article(found));
+        self.fault(item, &message, &format!("write `{example}`"));
+    }
+
+    /// Calls `read` for each known key of a table and reports the others.
+    pub(crate) fn each<'t>(
+        &mut self,
+        table: &'t DeTable<'t>,
+        name: &str,
+        known: &[&str],
+        mut read: impl FnMut(&mut Self, &str, Item<'t>),
+    ) {
+        for (key, value) in table {
+            let text: &str = key.get_ref();
+            if known.contains(&text) {
+                read(self, text, value);
+                continue;
+            }
+            let place = if name.is_empty() {
+                String::new()
+            } else {
+                format!(" in `{name}`")
+            };
+            let hint = match nearest(text, known) {
+                Some(other) => format!("did you mean `{other}`?"),
+                None => format!("known are {}", listed(known)),
+            };
+            let at = self.at(key.span().start);
+            let message = format!("unknown key `{}`{place}", shown(text));
+            self.draft.fault(at.error(0, message, Some(hint)));
+        }
+    }
+
+    /// The same for a value that must be a table.
+    pub(crate) fn table<'t>(
+        &mut self,
+        name: &str,
+        item: Item<'t>,
+        known: &[&str],
+        read: impl FnMut(&mut Self, &str, Item<'t>),
+    ) {
+        if let Some(table) = self.expect_table(name, item) {
+            self.each(table, name, known, read);
+        }
+    }
+
+    pub(crate) fn expect_table<'t>(
+        &mut self,
+        name: &str,
+        item: Item<'t>,
+    ) -> Option<&'t DeTable<'t>> {
+        let table = item.get_ref().as_table();
+        if table.is_none() {
+            self.wrong_kind(name, item, "a table", &format!("{name} = {{ … }}"));
+        }
+        table
+    }
+
+    /// The items of a value that must be an array.
+    pub(crate) fn array<'t>(&mut self, name: &str, item: Item<'t>) -> Vec<Item<'t>> {
+        match item.get_ref().as_array() {
+            Some(array) => array.iter().collect(),
+            None => {
+                self.wrong_kind(name, item, "a list", &format!("[[{name}]]"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// A value that must be a text.
+    pub(crate) fn string<'t>(&mut self, key: &str, item: Item<'t>) -> Option<Text<'a, 't>> {
+        match item.get_ref().as_str() {
+            Some(text) => Some((self.at_string(item), text)),
+            None => {
+                let example = match item.get_ref() {
+                    DeValue::Integer(_) | DeValue::Boolean(_) | DeValue::Float(_) => {
+                        let written = self.location.text().get(item.span()).unwrap_or("…");
+                        format!("{key} = \"{}\"", shown(written))
+                    }
+                    DeValue::String(_)
+                    | DeValue::Datetime(_)
+                    | DeValue::Array(_)
+                    | DeValue::Table(_) => {
+                        format!("{key} = \"…\"")
+                    }
+                };
+                self.wrong_kind(key, item, "a text", &example);
+                None
+            }
+        }
+    }
+
+    /// A value that must be a list of texts.
+    pub(crate) fn strings<'t>(&mut self, key: &str, item: Item<'t>) -> Vec<Text<'a, 't>> {
+        let Some(array) = item.get_ref().as_array() else {
+            let example = match item.get_ref().as_str() {
+                Some(text) => format!("{key} = [\"{}\"]", shown(text)),
+                None => format!("{key} = [\"…\"]"),
+            };
+            self.wrong_kind(key, item, "a list of texts", &example);
+            return Vec::new();
+        };
+        let mut out = Vec::with_capacity(array.len());
+        for item in array.iter() {
+            out.extend(self.string(key, item));
+        }
+        out
+    }
+
+    /// A value that must be one of a few words.
+    pub(crate) fn word<T: Copy>(
+        &mut self,
+        key: &str,
+        item: Item<'_>,
+        words: &[(&str, T)],
+    ) -> Option<T> {
+        let (at, text) = self.string(key, item)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        if found.is_none() {
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            let message = format!("`{}` is no value of `{key}`", shown(text));
+            let hint = format!("known are {}", listed(&known));
+            self.draft.fault(at.error(0, message, Some(hint)));
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    /// A switch of the top level: `true` or `false`.
+    pub(crate) fn switch(
+        &mut self,
+        key: &str,
+        item: Item<'_>,
+        set: impl FnOnce(&mut Policy, Switch),
+    ) {
+        match switch_of(item.get_ref()) {
+            Some(switch) => set(&mut self.draft.policy, switch),
+            None => self.wrong_kind(key, item, "true or false", &format!("{key} = true")),
+        }
+    }
+
+    /// A value that must be a positive integer.
+    pub(crate) fn count(&mut self, key: &str, item: Item<'_>) -> Option<u64> {
+        let DeValue::Integer(number) = item.get_ref() else {
+            self.wrong_kind(key, item, "a number", &format!("{key} = 512"));
+            return None;
+        };
+        let count = u64::from_str_radix(number.as_str(), number.radix())
+            .ok()
+            .filter(|count| *count > 0);
+        if count.is_none() {
+            let message = format!(
+                "`{key}` of {} is not a positive number",
+                shown(number.as_str())
+            );
+            self.fault(
+                item,
+                &message,
+                &format!("leave `{key}` away for the default"),
+            );
+        }
+        count
+    }
+
+    /// A value that must be a quantity written as text.
+    pub(crate) fn quantity<T>(
+        &mut self,
+        key: &str,
+        item: Item<'_>,
+        example: &str,
+        parse: fn(&str) -> Result<T, QuantityError>,
+    ) -> Option<T> {
+        let Some(text) = item.get_ref().as_str() else {
+            self.wrong_kind(
+                key,
+                item,
+                "a text with a unit",
+                &format!("{key} = \"{example}\""),
+            );
+            return None;
+        };
+        match parse(text) {
+            Ok(value) => Some(value),
+            Err((message, hint)) => {
+                let at = self.at_string(item);
+                self.draft
+                    .fault(at.error(0, message, Some(hint.to_owned())));
+                None
+            }
+        }
+    }
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    }
+}
+
+fn listed(words: &[&str]) -> String {
+    let mut out = String::new();
+    for (index, word) in words.iter().enumerate() {
+        let separator = match index {
+            0 => "",
+            _ if index + 1 == words.len() => " and ",
+            _ => ", ",
+        };
+        out.push_str(separator);
+        out.push('`');
+        out.push_str(word);
+        out.push('`');
+    }
+    out
+}
+
+/// The known word that a typing error would most likely have turned into `text`.
+fn nearest<'w>(text: &str, known: &[&'w str]) -> Option<&'w str> {
+    known
+        .iter()
+        .map(|word| (distance(text, word), *word))
+        .filter(|(distance, word)| *distance <= 1 + word.len() / 4)
+        .min()
+        .map(|(_, word)| word)
+}
+
+/// Number of single-character changes between two words.
+fn distance(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.chars().count()).collect();
+    for (index, a) in left.chars().take(64).enumerate() {
+        let mut diagonal = index;
+        let mut previous = index + 1;
+        for (slot, b) in row.iter_mut().skip(1).zip(right.chars()) {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = *slot;
+            *slot = replaced.min(previous + 1).min(*slot + 1);
+            previous = *slot;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = index + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
