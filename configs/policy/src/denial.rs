@@ -58,6 +58,10 @@ impl<'a> Event<'a> {
         }
     }
 
+    fn is_to_name(&self) -> bool {
+        matches!(self, Self::Connection(Peer::Name(_), _))
+    }
+
     fn subject(&self) -> String {
         match self {
             Self::Connection(peer, port) => format!("connection to {}:{port}", host(*peer)),
@@ -104,13 +108,12 @@ impl RequestEvent<'_> {
 }
 
 /// Puts a cause into words.
-pub(crate) fn denial(event: Event<'_>, cause: Cause) -> Denial {
-    let name = matches!(event, Event::Connection(Peer::Name(_), _));
-    let because = because(&cause, name);
+pub(crate) fn denial(event: &Event<'_>, cause: Cause) -> Denial {
+    let because = because(&cause, event);
     let flag = match cause.reason {
         Reason::NoRule => Some(event.flag()),
-        Reason::SpecialUse if !name && !is_never(&cause) => Some(event.flag()),
-        Reason::NeedsInspection => match (&event, &cause.rule) {
+        Reason::SpecialUse if !event.is_to_name() && !is_never(&cause) => Some(event.flag()),
+        Reason::NeedsInspection => match (event, &cause.rule) {
             (Event::Tls(..), Some(rule)) if rule.effect != Effect::Deny => Some(event.flag()),
             _ => None,
         },
@@ -136,7 +139,7 @@ fn is_never(cause: &Cause) -> bool {
     )
 }
 
-fn because(cause: &Cause, name: bool) -> String {
+fn because(cause: &Cause, event: &Event<'_>) -> String {
     let rule = cause.rule.as_ref().map(shown_rule).unwrap_or_default();
     match cause.reason {
         Reason::NoRule => "no rule allows it".to_owned(),
@@ -159,7 +162,7 @@ fn because(cause: &Cause, name: bool) -> String {
             };
             if is_never(cause) {
                 format!("{article} {class} address is never a destination")
-            } else if name {
+            } else if event.is_to_name() {
                 format!(
                     "the name leads to {article} {class} address, which only `--resolve` or the rule's own `addresses` can grant"
                 )

@@ -64,10 +64,8 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
         "environment" => environment(reader, value),
         "limits" => limits(reader, value),
         "audit" => audit(reader, value),
-        "strict" => reader.switch(key, value, |policy, switch| policy.settings.strict = switch),
-        _ => reader.switch(key, value, |policy, switch| {
-            policy.settings.monitor = switch
-        }),
+        "strict" => reader.switch(key, value, |settings, switch| settings.strict = switch),
+        _ => reader.switch(key, value, |settings, switch| settings.monitor = switch),
     });
     rules.sort_by_key(|(offset, _, _)| *offset);
     for (_, effect, item) in rules {
@@ -234,26 +232,30 @@ fn listen(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
 }
 
 fn dns(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
-    reader.table("dns", value, &["servers", "pin"], |reader, key, value| match key {
-        "servers" => {
-            for (at, text) in reader.strings(key, value) {
-                match dns_server(text) {
-                    Some(server) => reader.draft.policy.settings.dns_servers.push(server),
-                    None => reader.draft.fault(at.error(
-                        0,
-                        format!("`{}` is not a name server", shown(text)),
-                        Some("write `system`, `192.0.2.53`, `192.0.2.53:5353` or `[2001:db8::53]:53`".to_owned()),
-                    )),
-                }
-            }
-        }
-        _ => {
-            let words = [("run", DnsPin::Run), ("ttl", DnsPin::Ttl)];
-            if let Some(pin) = reader.word(key, value, &words) {
-                reader.draft.policy.settings.dns_pin = pin;
-            }
+    const PINS: [(&str, DnsPin); 2] = [("run", DnsPin::Run), ("ttl", DnsPin::Ttl)];
+    reader.table("dns", value, &["servers", "pin"], |reader, key, value| {
+        if key == "servers" {
+            dns_servers(reader, value);
+        } else if let Some(pin) = reader.word(key, value, &PINS) {
+            reader.draft.policy.settings.dns_pin = pin;
         }
     });
+}
+
+fn dns_servers(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    for (at, text) in reader.strings("servers", value) {
+        if let Some(server) = dns_server(text) {
+            reader.draft.policy.settings.dns_servers.push(server);
+            continue;
+        }
+        reader.draft.fault(at.error(
+            0,
+            format!("`{}` is not a name server", shown(text)),
+            Some(
+                "write `system`, `192.0.2.53`, `192.0.2.53:5353` or `[2001:db8::53]:53`".to_owned(),
+            ),
+        ));
+    }
 }
 
 fn dns_server(text: &str) -> Option<DnsServer> {
@@ -364,50 +366,58 @@ fn environment(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
         "environment",
         value,
         &["pass", "set"],
-        |reader, key, value| match key {
-            "pass" => {
-                let names = reader.strings(key, value);
-                let mut pass = reader
-                    .draft
-                    .policy
-                    .environment
-                    .pass
-                    .take()
-                    .unwrap_or_default();
-                for (at, name) in names {
-                    if variable_name(reader, at, name) && !pass.iter().any(|own| own == name) {
-                        pass.push(name.to_owned());
-                    }
-                }
-                reader.draft.policy.environment.pass = Some(pass);
-            }
-            _ => {
-                let Some(table) = reader.expect_table("set", value) else {
-                    return;
-                };
-                for (name, value) in table {
-                    let at = reader.at(name.span().start);
-                    if variable_name(reader, at, name.get_ref())
-                        && let Some((at, text)) = reader.string(name.get_ref(), value)
-                    {
-                        if text.contains('\0') {
-                            let fault = at.error(
-                                0,
-                                "the value holds a NUL".to_owned(),
-                                Some("remove it".to_owned()),
-                            );
-                            reader.draft.fault(fault);
-                        }
-                        let set = &mut reader.draft.policy.environment.set;
-                        set.insert(name.get_ref().to_string(), text.to_owned());
-                    }
-                }
+        |reader, key, value| {
+            if key == "pass" {
+                passed_variables(reader, value);
+            } else {
+                set_variables(reader, value);
             }
         },
     );
 }
 
-fn variable_name(reader: &mut Reader<'_, '_, '_>, at: At<'_>, name: &str) -> bool {
+fn passed_variables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    let names = reader.strings("pass", value);
+    let mut pass = reader
+        .draft
+        .policy
+        .environment
+        .pass
+        .take()
+        .unwrap_or_default();
+    for (at, name) in names {
+        if is_variable_name(reader, at, name) && !pass.iter().any(|own| own == name) {
+            pass.push(name.to_owned());
+        }
+    }
+    reader.draft.policy.environment.pass = Some(pass);
+}
+
+fn set_variables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    let Some(table) = reader.expect_table("set", value) else {
+        return;
+    };
+    for (name, value) in table {
+        let at = reader.at(name.span().start);
+        let name = name.get_ref();
+        if !is_variable_name(reader, at, name) {
+            continue;
+        }
+        let Some((at, text)) = reader.string(name, value) else {
+            continue;
+        };
+        if text.contains('\0') {
+            let hint = Some("remove it".to_owned());
+            reader
+                .draft
+                .fault(at.error(0, "the value holds a NUL".to_owned(), hint));
+        }
+        let set = &mut reader.draft.policy.environment.set;
+        set.insert(name.to_string(), text.to_owned());
+    }
+}
+
+fn is_variable_name(reader: &mut Reader<'_, '_, '_>, at: At<'_>, name: &str) -> bool {
     let valid =
         !name.is_empty() && !name.contains(['=', '*']) && !name.chars().any(char::is_control);
     if !valid {

@@ -167,7 +167,7 @@ impl Policy {
         };
         match outcome {
             Ok((route, rule)) => Verdict::Allow(Permit::new(route, rule)),
-            Err(cause) => Verdict::Deny(denial::denial(event, cause)),
+            Err(cause) => Verdict::Deny(denial::denial(&event, cause)),
         }
     }
 

@@ -9,9 +9,8 @@ use crate::document::switch_of;
 use crate::draft::{Author, Draft};
 use crate::host::shown;
 use crate::location::{At, Location};
-use crate::policy::Policy;
 use crate::quantity::QuantityError;
-use crate::settings::Switch;
+use crate::settings::{Settings, Switch};
 
 /// A value with its place.
 pub(crate) type Item<'a> = &'a Spanned<DeValue<'a>>;
@@ -134,36 +133,33 @@ impl<'a> Reader<'_, '_, 'a> {
 
     /// The items of a value that must be an array.
     pub(crate) fn array<'t>(&mut self, name: &str, item: Item<'t>) -> Vec<Item<'t>> {
-        match item.get_ref().as_array() {
-            Some(array) => array.iter().collect(),
-            None => {
-                self.wrong_kind(name, item, "a list", &format!("[[{name}]]"));
-                Vec::new()
-            }
-        }
+        let Some(array) = item.get_ref().as_array() else {
+            self.wrong_kind(name, item, "a list", &format!("[[{name}]]"));
+            return Vec::new();
+        };
+        array.iter().collect()
     }
 
     /// A value that must be a text.
     pub(crate) fn string<'t>(&mut self, key: &str, item: Item<'t>) -> Option<Text<'a, 't>> {
-        match item.get_ref().as_str() {
-            Some(text) => Some((self.at_string(item), text)),
-            None => {
-                let example = match item.get_ref() {
-                    DeValue::Integer(_) | DeValue::Boolean(_) | DeValue::Float(_) => {
-                        let written = self.location.text().get(item.span()).unwrap_or("…");
-                        format!("{key} = \"{}\"", shown(written))
-                    }
-                    DeValue::String(_)
-                    | DeValue::Datetime(_)
-                    | DeValue::Array(_)
-                    | DeValue::Table(_) => {
-                        format!("{key} = \"…\"")
-                    }
-                };
-                self.wrong_kind(key, item, "a text", &example);
-                None
-            }
+        if let Some(text) = item.get_ref().as_str() {
+            return Some((self.at_string(item), text));
         }
+        let written = match item.get_ref() {
+            DeValue::Integer(_) | DeValue::Boolean(_) | DeValue::Float(_) => {
+                self.location.text().get(item.span()).unwrap_or("…")
+            }
+            DeValue::String(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
+                "…"
+            }
+        };
+        self.wrong_kind(
+            key,
+            item,
+            "a text",
+            &format!("{key} = \"{}\"", shown(written)),
+        );
+        None
     }
 
     /// A value that must be a list of texts.
@@ -177,7 +173,7 @@ impl<'a> Reader<'_, '_, 'a> {
             return Vec::new();
         };
         let mut out = Vec::with_capacity(array.len());
-        for item in array.iter() {
+        for item in array {
             out.extend(self.string(key, item));
         }
         out
@@ -206,10 +202,10 @@ impl<'a> Reader<'_, '_, 'a> {
         &mut self,
         key: &str,
         item: Item<'_>,
-        set: impl FnOnce(&mut Policy, Switch),
+        set: impl FnOnce(&mut Settings, Switch),
     ) {
         match switch_of(item.get_ref()) {
-            Some(switch) => set(&mut self.draft.policy, switch),
+            Some(switch) => set(&mut self.draft.policy.settings, switch),
             None => self.wrong_kind(key, item, "true or false", &format!("{key} = true")),
         }
     }

@@ -94,10 +94,7 @@ fn joined_plain(path: &str) -> Reading {
 }
 
 /// Adds the readings of the once decoded segments, and of each further round.
-fn add_rounds(
-    structural: &mut Vec<Reading>,
-    segments: &mut Vec<Vec<u8>>,
-) -> Result<(), TargetError> {
+fn add_rounds(structural: &mut Vec<Reading>, segments: &mut [Vec<u8>]) -> Result<(), TargetError> {
     for _ in 0..=DECODE_ROUNDS_MAX {
         check_decoded(segments)?;
         add_structural(structural, segments)?;

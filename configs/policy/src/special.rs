@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// IPv4 blocks: first address, prefix length, class. The first match counts.
 const V4: &[(Ipv4Addr, u32, &str)] = &[
     (Ipv4Addr::UNSPECIFIED, 32, "unspecified"),
-    (Ipv4Addr::new(0, 0, 0, 0), 8, "this-network"),
+    (Ipv4Addr::UNSPECIFIED, 8, "this-network"),
     (Ipv4Addr::new(10, 0, 0, 0), 8, "private-use"),
     (Ipv4Addr::new(100, 100, 100, 200), 32, "metadata"),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "shared-address"),
