@@ -10,7 +10,8 @@
 static int probe_loop(int n, char **a) {
     int last[16];
     for (int i = 0; i < 16; i++) last[i] = -2;
-    for (;;)
+    const struct timespec pause_between = {0, 500000};
+    for (;; nanosleep(&pause_between, 0))
         for (int i = 0; i < n && i < 16; i++) {
             struct target t = target_of(a[i]);
             int s = socket(t.family, SOCK_STREAM, 0);

@@ -1,0 +1,125 @@
+//! Sockets on which a destination is named at send time, and families beside
+//! the Internet's.
+
+use outgate_harness::attack::{is_refused, leaks_bare, leaks_only_bare};
+use outgate_harness::{Identity, Witness, lab_tests};
+
+use crate::NO_SUCH_SOCKET;
+
+lab_tests! {
+    fn row_12_udp_reaches_nobody(lab) {
+        let witness = Witness::start(&lab.directory);
+        for host in ["127.0.0.1", "[::1]", "93.184.216.34", "[2606:2800:220:1::1]", "255.255.255.255"] {
+            let to = witness.at(host);
+            if host != "255.255.255.255" {
+                leaks_bare(lab, &witness, &["datagram", &to]);
+            }
+            is_refused(lab, &witness, &["datagram", &to], &[]);
+        }
+    }
+
+    fn row_13_and_14_ping_raw_and_packet_sockets_are_refused(lab) {
+        let witness = Witness::start(&lab.directory);
+        let names = ["ping", "raw-icmp", "raw-tcp", "raw-ip", "packet-raw", "packet-dgram", "packet-old"];
+        for host in ["127.0.0.1", "[::1]"] {
+            let probe = ["raw", &witness.at(host)];
+            let bare = lab.bare(Identity::Own, &probe);
+            assert_eq!(bare.errno("raw-icmp"), "0", "root may, bare: {bare}");
+            assert_eq!(bare.errno("ping"), "0", "everybody may, bare: {bare}");
+            is_refused(lab, &witness, &probe, &names.map(|name| (name, NO_SUCH_SOCKET)));
+        }
+    }
+
+    fn row_15_vsock_is_refused(lab) {
+        let witness = Witness::start(&lab.directory);
+        let names = ["vsock-1", "vsock-2", "vsock-5"];
+        is_refused(lab, &witness, &["vsock"], &names.map(|name| (name, NO_SUCH_SOCKET)));
+    }
+
+    fn row_16_no_other_family_opens(lab) {
+        // Unix streams and packets, TCP, sealed UDP, and the routing table.
+        let known = [
+            "family-1-1", "family-1-5", "family-2-1", "family-2-2", "family-10-1",
+            "family-10-2", "family-16-2", "family-16-3",
+        ];
+        let bare = lab.bare(Identity::Own, &["families"]);
+        assert!(bare.reports().iter().any(|report| !known.contains(&report.name.as_str())), "{bare}");
+        for identity in Identity::all() {
+            let outcome = lab.sandbox(identity).probe(&["families"]);
+            let opened: Vec<String> = outcome.reports().into_iter().map(|report| report.name).collect();
+            assert!(opened.contains(&"family-2-1".to_owned()), "{outcome}");
+            for name in opened {
+                assert!(known.contains(&name.as_str()), "{identity:?}: {name} opened");
+            }
+        }
+    }
+
+    fn row_17_only_the_routing_netlink_opens(lab) {
+        for identity in Identity::all() {
+            let outcome = lab.sandbox(identity).probe(&["netlink"]);
+            for report in outcome.reports() {
+                let expected = report.name == "netlink-0";
+                assert_eq!(report.errno == "0", expected, "{identity:?}: {report:?}");
+            }
+        }
+    }
+
+    fn row_18_unix_datagrams_are_refused(lab) {
+        let witness = Witness::start(&lab.directory);
+        let to = format!("unix:{}", witness.datagram_path());
+        let expected = [("unix-dgram", NO_SUCH_SOCKET), ("unix-raw", NO_SUCH_SOCKET)];
+        leaks_only_bare(lab, &witness, &["unix-datagram", &to], &expected);
+    }
+
+    fn row_19_a_datagram_pair_is_refused(lab) {
+        let witness = Witness::start(&lab.directory);
+        let to = format!("unix:{}", witness.datagram_path());
+        let errnos = &["EOPNOTSUPP", "EAFNOSUPPORT", "ESOCKTNOSUPPORT", "EPROTONOSUPPORT"][..];
+        let expected = [("pair-dgram", errnos), ("pair-raw", errnos)];
+        leaks_only_bare(lab, &witness, &["pair-named", &to], &expected);
+    }
+
+    fn row_20_a_packet_pair_reaches_only_its_peer(lab) {
+        let witness = Witness::start(&lab.directory);
+        let to = format!("unix:{}", witness.path());
+        for identity in Identity::all() {
+            let outcome = lab.sandbox(identity).probe(&["pair-named", &to]);
+            witness.assert_untouched("a packet pair");
+            assert_eq!(outcome.errno("pair-seqpacket"), "0", "{outcome}");
+            assert!(outcome.stdout.contains("peer pair-seqpacket got=15"), "{outcome}");
+        }
+    }
+
+    fn row_49_a_sealed_socket_stays_sealed(lab) {
+        let witness = Witness::start(&lab.directory);
+        for host in ["127.0.0.1", "[::1]", "8.8.8.8", "[2606:2800:220:1::1]"] {
+            let probe = ["sealed", &witness.at(host)];
+            leaks_bare(lab, &witness, &probe);
+            is_refused(lab, &witness, &probe, &[]);
+            for identity in Identity::all() {
+                let outcome = lab.sandbox(identity).probe(&probe);
+                for report in outcome.reports() {
+                    if ["siocgskns", "bindtodevice", "setns"].contains(&report.name.as_str()) {
+                        assert_ne!(report.errno, "0", "{identity:?}: {report:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+lab_tests! {
+    fn row_49_two_sandboxes_share_no_sealed_network(lab) {
+        // What one binds, the other cannot reach: each has a network of its own.
+        let witness = Witness::start_on(&lab.directory, 5300);
+        for identity in Identity::all() {
+            let first = lab.sandbox(identity).with_input().start_probe(&["on-demand", "127.0.0.1:5300"]);
+            let second = lab.sandbox(identity).probe(&["sealed", "127.0.0.1:5300"]);
+            assert!(second.code.is_some(), "{second}");
+            let first = first.finish();
+            assert!(first.code.is_some(), "{first}");
+            witness.assert_untouched("two sandboxes at once");
+        }
+        assert!(!Identity::all().is_empty());
+    }
+}

@@ -1,0 +1,39 @@
+//! Attacks on the confinement, one test per row of the list of known ways
+//! around it, each as root and as a user without rights. Every attack that leaks
+//! when it is run bare is run bare first, to show that the test can fail.
+//!
+//! The probes are C programs in `probes/`; they only report. Witnesses outside
+//! the sandbox say what arrived.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a step that cannot be made is a failed test"
+)]
+
+mod datagrams;
+mod http;
+mod lifecycle;
+mod local;
+mod peers;
+mod privileges;
+mod processes;
+mod races;
+mod resolution;
+mod servers;
+mod stalls;
+mod streams;
+
+/// What a destination answers that no rule allows.
+const REFUSED: &[&str] = &["ECONNREFUSED"];
+
+/// What a socket answers that the command may not have.
+const NO_SUCH_SOCKET: &[&str] = &[
+    "EAFNOSUPPORT",
+    "EPROTONOSUPPORT",
+    "ESOCKTNOSUPPORT",
+    "EPROTOTYPE",
+    "EPERM",
+    "EACCES",
+];
