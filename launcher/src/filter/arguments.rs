@@ -1,0 +1,250 @@
+//! The rules that look at arguments: sockets, flags of sends, socket options,
+//! terminal requests, namespaces. Data and its shorthand, no decisions at run time.
+//!
+//! What they enforce together: the command never owns a socket on which a
+//! destination can be named, or replaced, at send time. So no send is held.
+
+use super::errno::{EACCES, EAFNOSUPPORT, ENOPROTOOPT, EOPNOTSUPP, EPERM, EPROTONOSUPPORT, Errno};
+use super::rule::{ALLOW, Action, Question, Rule, Test, Value, value};
+
+const fn is(argument: u32, name: &'static str, any_of: &'static [Value]) -> Question {
+    Question {
+        argument,
+        name,
+        test: Test::Is {
+            mask: u32::MAX,
+            any_of,
+        },
+    }
+}
+
+const fn has(argument: u32, name: &'static str, flags: &'static [Value]) -> Question {
+    Question {
+        argument,
+        name,
+        test: Test::Has(flags),
+    }
+}
+
+const fn ask(question: Question, yes: &'static Rule, no: &'static Rule) -> Rule {
+    Rule::Ask { question, yes, no }
+}
+
+const fn refuse(errno: Errno) -> Rule {
+    Rule::Do(Action::Refuse(errno))
+}
+
+const NOT_PERMITTED: &Rule = &refuse(EPERM);
+const NO_SUCH_OPTION: &Rule = &refuse(ENOPROTOOPT);
+const NO_SUCH_PROTOCOL: &Rule = &refuse(EPROTONOSUPPORT);
+const NO_SUCH_FAMILY: &Rule = &refuse(EAFNOSUPPORT);
+const NOT_SUPPORTED: &Rule = &refuse(EOPNOTSUPP);
+const NO_ACCESS: &Rule = &refuse(EACCES);
+pub(super) const HOLD: &Rule = &Rule::Do(Action::Hold);
+const PRETEND: &Rule = &Rule::Do(Action::Pretend);
+
+// socket(2), socketpair(2)
+
+const AF_UNIX: Value = value("AF_UNIX", 1);
+const AF_INET: Value = value("AF_INET", 2);
+const AF_INET6: Value = value("AF_INET6", 10);
+const AF_NETLINK: Value = value("AF_NETLINK", 16);
+
+const SOCK_STREAM: Value = value("SOCK_STREAM", 1);
+const SOCK_DGRAM: Value = value("SOCK_DGRAM", 2);
+const SOCK_RAW: Value = value("SOCK_RAW", 3);
+const SOCK_SEQPACKET: Value = value("SOCK_SEQPACKET", 5);
+
+/// The type without `SOCK_NONBLOCK` and `SOCK_CLOEXEC` (`SOCK_TYPE_MASK`).
+const fn socket_type(any_of: &'static [Value]) -> Question {
+    Question {
+        argument: 1,
+        name: "type",
+        test: Test::Is { mask: 0xf, any_of },
+    }
+}
+
+const fn domain(any_of: &'static [Value]) -> Question {
+    is(0, "domain", any_of)
+}
+
+const fn protocol(any_of: &'static [Value]) -> Question {
+    is(2, "protocol", any_of)
+}
+
+const DEFAULT: Value = value("0", 0);
+const CONNECTED: &[Value] = &[SOCK_STREAM, SOCK_SEQPACKET];
+
+/// On a Unix datagram socket each message can name another receiver; for Unix
+/// sockets `SOCK_RAW` is the same thing.
+const UNIX: &Rule = &ask(socket_type(CONNECTED), ALLOW, NO_SUCH_PROTOCOL);
+
+/// TCP and nothing else: Landlock does not see MPTCP (262), SCTP (132) or SMC.
+const INET_STREAM: &Rule = &ask(
+    protocol(&[DEFAULT, value("IPPROTO_TCP", 6)]),
+    ALLOW,
+    NO_SUCH_PROTOCOL,
+);
+const INET_OTHER_DATAGRAM: &Rule = &ask(
+    protocol(&[value("IPPROTO_ICMP", 1), value("IPPROTO_ICMPV6", 58)]),
+    NO_ACCESS,
+    NO_SUCH_PROTOCOL,
+);
+const INET_DATAGRAM: &Rule = &ask(
+    protocol(&[DEFAULT, value("IPPROTO_UDP", 17)]),
+    HOLD,
+    INET_OTHER_DATAGRAM,
+);
+const INET_RAW: &Rule = &ask(socket_type(&[SOCK_RAW]), NOT_PERMITTED, NO_SUCH_PROTOCOL);
+const INET_CONNECTIONLESS: &Rule = &ask(socket_type(&[SOCK_DGRAM]), INET_DATAGRAM, INET_RAW);
+const INET: &Rule = &ask(
+    socket_type(&[SOCK_STREAM]),
+    INET_STREAM,
+    INET_CONNECTIONLESS,
+);
+
+/// Interfaces and addresses can be read; other families of netlink reach
+/// programs and parts of the kernel that have no business here.
+const NETLINK_ROUTE_ONLY: &Rule = &ask(
+    protocol(&[value("NETLINK_ROUTE", 0)]),
+    ALLOW,
+    NO_SUCH_PROTOCOL,
+);
+const NETLINK: &Rule = &ask(
+    socket_type(&[SOCK_DGRAM, SOCK_RAW]),
+    NETLINK_ROUTE_ONLY,
+    NO_SUCH_PROTOCOL,
+);
+const NOT_INET: &Rule = &ask(domain(&[AF_NETLINK]), NETLINK, NO_SUCH_FAMILY);
+const NOT_UNIX: &Rule = &ask(domain(&[AF_INET, AF_INET6]), INET, NOT_INET);
+pub(super) const SOCKET: &Rule = &ask(domain(&[AF_UNIX]), UNIX, NOT_UNIX);
+
+const UNIX_PAIR: &Rule = &ask(socket_type(CONNECTED), ALLOW, NOT_SUPPORTED);
+pub(super) const SOCKET_PAIR: &Rule = &ask(domain(&[AF_UNIX]), UNIX_PAIR, NOT_SUPPORTED);
+
+// sendto(2), sendmsg(2), sendmmsg(2)
+
+/// Connects and sends in one call, past the trapped `connect` and past
+/// Landlock. Flags inside the messages are ignored by the kernel.
+const MSG_FASTOPEN: &[Value] = &[value("MSG_FASTOPEN", 0x2000_0000)];
+pub(super) const SEND_FLAGS_THIRD: &Rule =
+    &ask(has(2, "flags", MSG_FASTOPEN), NOT_SUPPORTED, ALLOW);
+pub(super) const SEND_FLAGS_FOURTH: &Rule =
+    &ask(has(3, "flags", MSG_FASTOPEN), NOT_SUPPORTED, ALLOW);
+
+// setsockopt(2)
+
+const fn level(any_of: &'static [Value]) -> Question {
+    is(1, "level", any_of)
+}
+
+const fn option(any_of: &'static [Value]) -> Question {
+    is(2, "optname", any_of)
+}
+
+/// Fast open at connect; other protocols put on top of, or in place of, TCP.
+const TCP_ABSENT: &[Value] = &[value("TCP_FASTOPEN_CONNECT", 30), value("TCP_ULP", 31)];
+const TCP_OTHER: &Rule = &ask(option(&[value("TCP_REPAIR", 19)]), NOT_PERMITTED, ALLOW);
+const TCP_OPTION: &Rule = &ask(option(TCP_ABSENT), NO_SUCH_OPTION, TCP_OTHER);
+
+/// Ties the socket to an interface, past our choice of route.
+const SOCKET_OPTION: &Rule = &ask(
+    option(&[value("SO_BINDTODEVICE", 25), value("SO_BINDTOIFINDEX", 62)]),
+    NOT_PERMITTED,
+    ALLOW,
+);
+
+/// A source route: packets for an allowed address would go to the first hop
+/// it names instead, also when the supervisor connects the socket.
+const IP_OPTION: &Rule = &ask(option(&[value("IP_OPTIONS", 4)]), NO_SUCH_OPTION, ALLOW);
+
+/// The same for IPv6; the second carries a routing header among other things.
+const IPV6_OPTION: &Rule = &ask(
+    option(&[value("IPV6_RTHDR", 57), value("IPV6_2292PKTOPTIONS", 6)]),
+    NO_SUCH_OPTION,
+    ALLOW,
+);
+const NOT_IP_LEVEL: &Rule = &ask(level(&[value("IPPROTO_IPV6", 41)]), IPV6_OPTION, ALLOW);
+const NOT_TCP_LEVEL: &Rule = &ask(level(&[value("IPPROTO_IP", 0)]), IP_OPTION, NOT_IP_LEVEL);
+const NOT_SOCKET_LEVEL: &Rule = &ask(level(&[value("IPPROTO_TCP", 6)]), TCP_OPTION, NOT_TCP_LEVEL);
+pub(super) const SOCKET_OPTIONS: &Rule = &ask(
+    level(&[value("SOL_SOCKET", 1)]),
+    SOCKET_OPTION,
+    NOT_SOCKET_LEVEL,
+);
+
+// Processes
+
+/// `CLONE_NEWTIME` is missing on purpose: clone(2) reads that bit as part of
+/// the exit signal, and only clone3(2) and unshare(2) know it as a flag.
+pub(super) const CLONE: &Rule = &ask(
+    has(
+        0,
+        "flags",
+        &[
+            value("CLONE_NEWNS", 0x0002_0000),
+            value("CLONE_NEWCGROUP", 0x0200_0000),
+            value("CLONE_NEWUTS", 0x0400_0000),
+            value("CLONE_NEWIPC", 0x0800_0000),
+            value("CLONE_NEWUSER", 0x1000_0000),
+            value("CLONE_NEWPID", 0x2000_0000),
+            value("CLONE_NEWNET", 0x4000_0000),
+        ],
+    ),
+    NOT_PERMITTED,
+    ALLOW,
+);
+
+pub(super) const OWN_LIMITS: &Rule = &ask(is(0, "pid", &[value("0", 0)]), ALLOW, NOT_PERMITTED);
+
+const PROCESS_STATE: &Rule = &ask(
+    is(
+        0,
+        "op",
+        &[
+            value("PR_SET_SECUREBITS", 28),
+            value("PR_SET_MM", 35),
+            value("PR_SET_PTRACER", 0x5961_6d61),
+        ],
+    ),
+    NOT_PERMITTED,
+    ALLOW,
+);
+pub(super) const PROCESS_CONTROL: &Rule = &ask(
+    is(0, "op", &[value("PR_SET_DUMPABLE", 4)]),
+    PRETEND,
+    PROCESS_STATE,
+);
+
+pub(super) const PERSONALITY: &Rule = &ask(
+    is(
+        0,
+        "persona",
+        &[
+            value("PER_LINUX", 0),
+            value("ADDR_NO_RANDOMIZE", 0x0004_0000),
+            value("0xffffffff", 0xffff_ffff),
+        ],
+    ),
+    ALLOW,
+    NOT_PERMITTED,
+);
+
+// ioctl(2)
+
+pub(super) const REQUESTS: &Rule = &ask(
+    is(
+        1,
+        "op",
+        &[
+            value("TIOCSTI", 0x5412),
+            value("TIOCLINUX", 0x541c),
+            value("TIOCCONS", 0x541d),
+            value("TIOCSETD", 0x5423),
+            value("SIOCGSKNS", 0x894c),
+            value("USERFAULTFD_IOC_NEW", 0xaa00),
+        ],
+    ),
+    NOT_PERMITTED,
+    ALLOW,
+);

@@ -1,0 +1,276 @@
+//! What the filter means, said with the constants of the C library. Every
+//! allowed call has a neighbour that is not.
+
+use libc::{
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, AF_VSOCK, IPPROTO_TCP, SOCK_CLOEXEC, SOCK_DGRAM,
+    SOCK_NONBLOCK, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET,
+};
+
+use super::{ARCHES, OPTIONS, call, number, run};
+use crate::filter::{Action, Arch, Opens, Options, evaluate, held};
+
+const ALLOW: u32 = 0x7fff_0000;
+const HOLD: u32 = 0x7fc0_0000;
+/// Deprecated by the C library, and accepted by the kernel.
+const SOCK_PACKET: i32 = 10;
+
+const fn errno(number: i32) -> u32 {
+    0x0005_0000 | number.cast_unsigned()
+}
+
+/// Checks one call on both architectures, with any options.
+fn check(name: &str, args: &[i64], expected: u32) {
+    let mut all = [0_u64; 6];
+    for (slot, argument) in all.iter_mut().zip(args) {
+        *slot = argument.cast_unsigned();
+    }
+    for arch in ARCHES {
+        for options in OPTIONS {
+            let data = call(arch, number(arch, name), all);
+            let returned = run(arch, options, &data).returned;
+            assert_eq!(
+                returned,
+                expected,
+                "{name}{args:?} on {}: {returned:#x} instead of {expected:#x}",
+                arch.name()
+            );
+        }
+    }
+}
+
+fn check_socket(domain: i32, kind: i32, protocol: i32, expected: u32) {
+    let args = [domain.into(), kind.into(), protocol.into()];
+    check("socket", &args, expected);
+}
+
+#[test]
+fn only_connected_unix_sockets_are_made() {
+    check_socket(AF_UNIX, SOCK_STREAM, 0, ALLOW);
+    check_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ALLOW);
+    check_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ALLOW);
+    let refused = errno(libc::EPROTONOSUPPORT);
+    check_socket(AF_UNIX, SOCK_DGRAM, 0, refused);
+    check_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, refused);
+    check_socket(AF_UNIX, SOCK_RAW, 0, refused);
+    check_socket(AF_UNIX, 0, 0, refused);
+}
+
+#[test]
+fn internet_sockets_are_tcp_or_held() {
+    for domain in [AF_INET, AF_INET6] {
+        check_socket(domain, SOCK_STREAM, 0, ALLOW);
+        check_socket(domain, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_TCP, ALLOW);
+        for protocol in [libc::IPPROTO_MPTCP, libc::IPPROTO_SCTP, 256, 1] {
+            let refused = errno(libc::EPROTONOSUPPORT);
+            check_socket(domain, SOCK_STREAM, protocol, refused);
+        }
+        let close = SOCK_DGRAM | SOCK_CLOEXEC;
+        check_socket(domain, SOCK_DGRAM, 0, HOLD);
+        check_socket(domain, close, libc::IPPROTO_UDP, HOLD);
+        let refused = errno(libc::EPROTONOSUPPORT);
+        check_socket(domain, close, libc::IPPROTO_UDPLITE, refused);
+        for protocol in [libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6] {
+            check_socket(domain, close, protocol, errno(libc::EACCES));
+            check_socket(domain, SOCK_RAW, protocol, errno(libc::EPERM));
+        }
+        check_socket(domain, SOCK_RAW, libc::IPPROTO_RAW, errno(libc::EPERM));
+        check_socket(domain, SOCK_SEQPACKET, 0, refused);
+        check_socket(domain, libc::SOCK_DCCP, 33, refused);
+        check_socket(domain, SOCK_PACKET, 3, refused);
+    }
+}
+
+#[test]
+fn other_families_do_not_exist_except_netlink_route() {
+    for kind in [SOCK_RAW, SOCK_DGRAM | SOCK_CLOEXEC] {
+        check_socket(AF_NETLINK, kind, libc::NETLINK_ROUTE, ALLOW);
+        for protocol in [
+            libc::NETLINK_SOCK_DIAG,
+            libc::NETLINK_USERSOCK,
+            libc::NETLINK_GENERIC,
+            libc::NETLINK_KOBJECT_UEVENT,
+        ] {
+            check_socket(AF_NETLINK, kind, protocol, errno(libc::EPROTONOSUPPORT));
+        }
+    }
+    let families = [libc::AF_PACKET, libc::AF_ALG, AF_VSOCK, libc::AF_BLUETOOTH];
+    for domain in families.into_iter().chain([-1, 0, 3, 43, 44, 46, 1 << 16]) {
+        for kind in [SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET] {
+            check_socket(domain, kind, 0, errno(libc::EAFNOSUPPORT));
+        }
+    }
+}
+
+#[test]
+fn pairs_are_connected_unix_sockets() {
+    let pair = |domain: i32, kind: i32, expected| {
+        check("socketpair", &[domain.into(), kind.into()], expected);
+    };
+    pair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, ALLOW);
+    pair(AF_UNIX, SOCK_SEQPACKET, ALLOW);
+    pair(AF_UNIX, SOCK_DGRAM, errno(libc::EOPNOTSUPP));
+    pair(AF_UNIX, SOCK_RAW, errno(libc::EOPNOTSUPP));
+    pair(AF_INET, SOCK_STREAM, errno(libc::EOPNOTSUPP));
+}
+
+#[test]
+fn no_send_connects() {
+    let fast = i64::from(libc::MSG_FASTOPEN);
+    let plain = i64::from(libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_MORE);
+    for (name, at) in [("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)] {
+        for (flags, expected) in [
+            (0, ALLOW),
+            (plain, ALLOW),
+            (fast, errno(libc::EOPNOTSUPP)),
+            (fast | plain, errno(libc::EOPNOTSUPP)),
+            (fast | 0x7fff_ffff << 32, errno(libc::EOPNOTSUPP)),
+            (plain | 0x2000_0000 << 32, ALLOW),
+        ] {
+            let mut args = [0x2000_0000_i64; 6];
+            args[at] = flags;
+            check(name, &args, expected);
+        }
+    }
+}
+
+#[test]
+fn options_that_move_a_connection_are_refused() {
+    let option = |level: i32, name: i32, expected| {
+        check("setsockopt", &[3, level.into(), name.into()], expected);
+    };
+    let absent = errno(libc::ENOPROTOOPT);
+    option(IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, absent);
+    option(IPPROTO_TCP, libc::TCP_ULP, absent);
+    option(IPPROTO_TCP, libc::TCP_REPAIR, errno(libc::EPERM));
+    option(IPPROTO_TCP, libc::TCP_NODELAY, ALLOW);
+    option(IPPROTO_TCP, libc::TCP_FASTOPEN, ALLOW);
+    option(SOL_SOCKET, libc::SO_BINDTODEVICE, errno(libc::EPERM));
+    option(SOL_SOCKET, libc::SO_BINDTOIFINDEX, errno(libc::EPERM));
+    option(SOL_SOCKET, libc::SO_REUSEPORT, ALLOW);
+    option(SOL_SOCKET, libc::TCP_FASTOPEN_CONNECT, ALLOW);
+    option(libc::IPPROTO_IP, libc::IP_OPTIONS, absent);
+    option(libc::IPPROTO_IP, libc::IP_TOS, ALLOW);
+    option(libc::IPPROTO_IPV6, libc::IPV6_RTHDR, absent);
+    option(libc::IPPROTO_IPV6, libc::IPV6_2292PKTOPTIONS, absent);
+    option(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, ALLOW);
+    option(libc::IPPROTO_IPV6, libc::IP_OPTIONS, ALLOW);
+}
+
+#[test]
+fn new_namespaces_are_refused() {
+    let signal = i64::from(libc::SIGCHLD);
+    let thread = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_THREAD;
+    check("clone", &[signal], ALLOW);
+    check("clone", &[thread.into()], ALLOW);
+    check(
+        "clone",
+        &[signal | i64::from(libc::CLONE_VM | libc::CLONE_VFORK)],
+        ALLOW,
+    );
+    for flag in [
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWCGROUP,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWNET,
+    ] {
+        check("clone", &[signal | i64::from(flag)], errno(libc::EPERM));
+        check("unshare", &[flag.into()], errno(libc::EPERM));
+    }
+    check("clone3", &[0, 88], errno(libc::ENOSYS));
+    check("setns", &[3, 0], errno(libc::EPERM));
+}
+
+#[test]
+fn process_controls_that_blind_the_supervisor_are_refused() {
+    let prctl = |option: i32, expected| check("prctl", &[option.into(), 0], expected);
+    prctl(libc::PR_SET_DUMPABLE, errno(0));
+    prctl(libc::PR_GET_DUMPABLE, ALLOW);
+    prctl(libc::PR_SET_MM, errno(libc::EPERM));
+    prctl(libc::PR_SET_PTRACER, errno(libc::EPERM));
+    prctl(libc::PR_SET_SECUREBITS, errno(libc::EPERM));
+    prctl(libc::PR_SET_NAME, ALLOW);
+    prctl(libc::PR_SET_NO_NEW_PRIVS, ALLOW);
+    prctl(libc::PR_SET_SECCOMP, ALLOW);
+    check("prlimit64", &[0, 7, 0], ALLOW);
+    check("prlimit64", &[1, 7, 0], errno(libc::EPERM));
+    check("prlimit64", &[-1, 7, 0], errno(libc::EPERM));
+}
+
+#[test]
+fn terminal_requests_that_type_are_refused() {
+    let ioctl = |request: u64, expected| {
+        check("ioctl", &[0, request.cast_signed()], expected);
+    };
+    let refused = errno(libc::EPERM);
+    ioctl(libc::TIOCSTI, refused);
+    ioctl(libc::TIOCLINUX, refused);
+    ioctl(libc::TIOCCONS, refused);
+    ioctl(0x5423, refused); // TIOCSETD
+    ioctl(0x894c, refused); // SIOCGSKNS
+    ioctl(libc::TIOCSTI | 0x7fff_ffff << 32, refused);
+    ioctl(libc::FIONREAD, ALLOW);
+    ioctl(libc::TIOCGWINSZ, ALLOW);
+    ioctl(libc::TCGETS, ALLOW);
+    ioctl(libc::TIOCGPTN, ALLOW);
+}
+
+#[test]
+fn personality_can_be_asked_and_kept() {
+    check("personality", &[0xffff_ffff], ALLOW);
+    check("personality", &[-1], ALLOW);
+    check("personality", &[0], ALLOW);
+    let fixed = i64::from(libc::ADDR_NO_RANDOMIZE);
+    check("personality", &[fixed], ALLOW);
+    let executable = i64::from(libc::READ_IMPLIES_EXEC);
+    check("personality", &[executable], errno(libc::EPERM));
+    check("personality", &[fixed | executable], errno(libc::EPERM));
+    check("personality", &[8], errno(libc::EPERM));
+}
+
+#[test]
+fn held_numbers_are_the_ones_the_program_holds() {
+    for arch in ARCHES {
+        let numbers = held(arch);
+        let always = [numbers.connect, numbers.listen, numbers.socket];
+        let opens = [numbers.openat, numbers.openat2];
+        for options in OPTIONS {
+            // A datagram socket, so that `socket` is held as well.
+            let holds = |nr| {
+                let data = call(arch, nr, [2, 2, 0, 0, 0, 0]);
+                run(arch, options, &data).returned == HOLD
+            };
+            let found: Vec<u32> = (0..1024).filter(|nr| holds(*nr)).collect();
+            let mut expected: Vec<u32> = always.iter().map(|nr| nr.cast_unsigned()).collect();
+            if options.opens == Opens::Trap {
+                expected.extend(
+                    opens
+                        .iter()
+                        .chain(&numbers.open)
+                        .map(|nr| nr.cast_unsigned()),
+                );
+            }
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{}", arch.name());
+        }
+    }
+}
+
+#[test]
+fn what_ordinary_programs_need_is_allowed() {
+    let options = Options { opens: Opens::Pass };
+    // read, mmap, clone as a thread, fork, execve, futex, accept4, bind, getsockname,
+    // seccomp, landlock_restrict_self, memfd_create, execveat, pidfd_open, mseal.
+    let x86_64 = [0, 9, 57, 59, 202, 288, 49, 51, 317, 446, 319, 322, 434, 462];
+    let aarch64 = [
+        63, 222, 221, 98, 242, 200, 204, 277, 446, 279, 281, 434, 462,
+    ];
+    for (arch, numbers) in [(Arch::X86_64, &x86_64[..]), (Arch::Aarch64, &aarch64[..])] {
+        for nr in numbers {
+            let data = call(arch, *nr, [0; 6]);
+            assert_eq!(evaluate(arch, &options, &data), Action::Allow, "{nr}");
+        }
+    }
+}
