@@ -158,7 +158,9 @@ const SOCKET_OPTION: &Rule = &ask(
 /// it names instead, also when the supervisor connects the socket.
 const IP_OPTION: &Rule = &ask(option(&[value("IP_OPTIONS", 4)]), NO_SUCH_OPTION, ALLOW);
 
-/// The same for IPv6; the second carries a routing header among other things.
+/// The same for IPv6, where it takes no privilege: with a segment routing header
+/// the first packet of a connection goes to the header's first hop. The second
+/// option carries such a header among other things.
 const IPV6_OPTION: &Rule = &ask(
     option(&[value("IPV6_RTHDR", 57), value("IPV6_2292PKTOPTIONS", 6)]),
     NO_SUCH_OPTION,
