@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// Paths the test crate knows at compile time.
@@ -39,6 +40,10 @@ const TOOLS: [(&str, &str, &[&str]); 5] = [
         &["-static", "-m32"],
     ),
 ];
+
+/// Held while something is built: tests are threads of one process. Two
+/// processes at once build twice, and the second rename wins.
+static BUILDING: Mutex<()> = Mutex::new(());
 
 /// The root of the project.
 pub fn project() -> PathBuf {
@@ -127,6 +132,7 @@ fn reachable_copy(from: &Path, names: &[&str], scratch: &Path) -> PathBuf {
 /// When a directory cannot be made or, in continuous integration, when a
 /// program cannot be built.
 pub fn prepare(built: &Built) -> Tools {
+    let _alone = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut scratch = PathBuf::from(built.scratch);
     if !is_reachable(&scratch) {
         let uid = nix::unistd::geteuid();

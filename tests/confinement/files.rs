@@ -1,0 +1,86 @@
+//! Files and environment: what is granted is there, what is not is not.
+
+use outgate_harness::leftovers::Before;
+use outgate_harness::{Identity, lab_tests};
+
+use crate::{shell, words};
+
+lab_tests! {
+    fn without_options_the_working_directory_is_writable_and_little_else(lab) {
+        for identity in Identity::all() {
+            let outside = lab.folder("outside", identity);
+            std::fs::write(lab.folder("home", identity).join("secret"), "hidden").expect("a file");
+            let script = format!(
+                "echo a > here && cat here && echo tmp > \"$TMPDIR/t\" && cat \"$TMPDIR/t\"; \
+                 echo x > {0}/there; cat ~/secret; ls ~ ; cat /etc/hostname >/dev/null; echo x > /tmp/outgate-test-file; \
+                 ls / > /dev/null && echo end",
+                outside.display()
+            );
+            let sandbox = outgate_harness::Sandbox::plain(lab, identity);
+            let outcome = sandbox.run(&shell(&script));
+            assert!(outcome.stdout.starts_with("a\ntmp\n"), "{identity:?} {outcome}");
+            assert!(!outcome.stdout.contains("hidden"), "{outcome}");
+            assert!(!outside.join("there").exists(), "{outcome}");
+            assert!(!std::path::Path::new("/tmp/outgate-test-file").exists(), "{outcome}");
+            assert!(outcome.stdout.contains("end"), "{outcome}");
+        }
+    }
+
+    fn a_readable_path_is_not_writable_and_its_neighbour_not_readable(lab) {
+        for identity in Identity::all() {
+            let (yes, no) = (lab.folder("yes", identity), lab.folder("no", identity));
+            for folder in [&yes, &no] {
+                std::fs::write(folder.join("file"), "content\n").expect("a file");
+            }
+            let script = format!("cat {0}/file; echo x > {0}/new; cat {1}/file; rm {0}/file; ls {0}", yes.display(), no.display());
+            let sandbox = outgate_harness::Sandbox::plain(lab, identity);
+            let outcome = sandbox.option("-r", &yes.to_string_lossy()).option("-r", "/usr").option("-r", "/bin").option("-r", "/lib").option("-r", "/lib64").run(&shell(&script));
+            assert_eq!(outcome.stdout, "content\nfile\n", "{identity:?} {outcome}");
+        }
+    }
+
+    fn a_granted_path_that_is_not_there_is_named(lab) {
+        for identity in Identity::all() {
+            let outcome = lab.sandbox(identity).option("-r", "/no/such/path").run(&words(&["true"]));
+            assert!(matches!(outcome.code, Some(2 | 125)), "{outcome}");
+            assert!(outcome.stderr.contains("/no/such/path"), "{outcome}");
+        }
+    }
+
+    fn the_environment_is_what_was_asked_for(lab) {
+        for identity in Identity::all() {
+            let sandbox = lab.sandbox(identity).option("--env", "ADDED=1").environment("KEPT", "2")
+                .environment("http_proxy", "http://127.0.0.1:1").environment("HTTPS_PROXY", "http://127.0.0.1:1");
+            let outcome = sandbox.allow("http://allowed.example").run(&words(&["env"]));
+            let has = |line: &str| outcome.stdout.lines().any(|other| other == line);
+            assert!(has("ADDED=1") && has("KEPT=2"), "{outcome}");
+            assert!(!outcome.stdout.to_lowercase().contains("_proxy=http"), "{outcome}");
+            assert!(outcome.stdout.lines().any(|line| line.starts_with("RES_OPTIONS=") && line.contains("use-vc")), "{outcome}");
+        }
+    }
+
+    fn a_run_leaves_no_file(lab) {
+        for identity in Identity::all() {
+            let folders = ["tmp", "run", "home"].map(|name| lab.folder(name, identity));
+            let before = Before::new(folders.to_vec());
+            let outcome = lab.sandbox(identity).run(&shell("mkdir -p $TMPDIR/a/b; echo x > $TMPDIR/a/b/c; chmod 0 $TMPDIR/a/b; true"));
+            assert_eq!(outcome.code, Some(0), "{outcome}");
+            before.assert_all_gone();
+        }
+    }
+
+    fn a_denied_path_beats_a_grant_around_it(lab) {
+        for identity in Identity::all() {
+            let folder = lab.folder("around", identity);
+            std::fs::create_dir_all(folder.join("inner")).expect("a folder");
+            std::fs::write(folder.join("inner/secret"), "hidden").expect("a file");
+            std::fs::write(folder.join("open"), "shown").expect("a file");
+            let policy = lab.directory.join(format!("deny-{}.toml", identity.uid()));
+            let text = format!("[filesystem]\nread = [\"/usr\", \"/bin\", \"/lib\", \"/lib64\", \"{0}\"]\ndeny = [\"{0}/inner\"]\n", folder.display());
+            std::fs::write(&policy, text).expect("a file");
+            let sandbox = outgate_harness::Sandbox::plain(lab, identity).option("-p", &policy.to_string_lossy());
+            let outcome = sandbox.run(&shell(&format!("cat {0}/open {0}/inner/secret", folder.display())));
+            assert!(!outcome.stdout.contains("hidden"), "{identity:?} {outcome}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Machines that lack something: each missing part is either replaced by a
+//! fallback that is as tight, or the run is refused with a sentence.
+
+use outgate_harness::origin::Origin;
+use outgate_harness::{Identity, Outcome, Witness, lab_tests};
+
+use crate::words;
+
+/// Runs what follows in a user namespace that allows no further one.
+const NO_USER_NAMESPACES: [&str; 7] = [
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "sh",
+    "-c",
+    "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"",
+    "sh",
+];
+
+fn is_refused_with(outcome: &Outcome, word: &str) {
+    assert_eq!(outcome.code, Some(125), "{outcome}");
+    assert!(!outcome.stdout.contains("started"), "{outcome}");
+    assert!(
+        outcome.stderr.to_lowercase().contains(word),
+        "it names {word}: {outcome}"
+    );
+    assert!(outcome.stderr.starts_with("outgate:"), "{outcome}");
+}
+
+lab_tests! {
+    fn without_landlock_nothing_is_started(lab) {
+        let refuse = lab.tool("refuse");
+        for identity in Identity::all() {
+            for missing in ["landlock_create_ruleset=ENOSYS", "landlock_create_ruleset=EOPNOTSUPP", "landlock_restrict_self=EPERM"] {
+                let outcome = lab.sandbox(identity).wrap(&[&refuse, missing]).run(&words(&["echo", "started"]));
+                is_refused_with(&outcome, "landlock");
+            }
+        }
+    }
+
+    fn without_seccomp_nothing_is_started(lab) {
+        let refuse = lab.tool("refuse");
+        for identity in Identity::all() {
+            for missing in ["seccomp=EPERM", "seccomp=ENOSYS"] {
+                let outcome = lab.sandbox(identity).wrap(&[&refuse, missing]).run(&words(&["echo", "started"]));
+                is_refused_with(&outcome, "seccomp");
+            }
+        }
+    }
+
+    fn without_pidfd_getfd_the_way_out_still_works_and_is_as_narrow(lab) {
+        let (origin, denied) = (Origin::start(8080), Witness::start(&lab.directory));
+        let text = "GET /ok HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
+        for identity in Identity::all() {
+            let sandbox = || lab.sandbox(identity).wrap(&[&lab.tool("nogetfd")]).allow("GET http://127.0.0.1:8080/ok");
+            let outcome = sandbox().probe(&["connect", &denied.address()]);
+            denied.assert_untouched("without pidfd_getfd");
+            assert_ne!(outcome.errno(&denied.address()), "0", "{outcome}");
+            let outcome = sandbox().probe(&["fetch", "127.0.0.1", "8080", text]);
+            assert!(outcome.stdout.contains("from-here"), "{identity:?} {outcome}");
+            assert!(outcome.stderr.contains("pidfd_getfd"), "it warns: {outcome}");
+        }
+        assert!(origin.connections() > 0);
+    }
+
+    fn without_other_calls_everything_fails_closed(lab) {
+        let denied = Witness::start(&lab.directory);
+        let refuse = lab.tool("refuse");
+        for identity in Identity::all() {
+            for missing in [
+                "pidfd_open=EPERM", "process_vm_readv=EPERM", "openat2=ENOSYS", "close_range=ENOSYS",
+                "memfd_create=EPERM", "unshare=EPERM", "pidfd_getfd=EPERM,process_vm_readv=EPERM",
+            ] {
+                let sandbox = lab.sandbox(identity).wrap(&[&refuse, missing]).allow("tcp://127.0.0.1:9");
+                let outcome = sandbox.probe(&["connect", &denied.address(), &denied.at("[::1]")]);
+                denied.assert_untouched(missing);
+                assert!(outcome.code.is_some(), "{identity:?} {missing}: it ends: {outcome}");
+            }
+        }
+    }
+
+    fn without_user_namespaces_datagrams_stay_here_and_names_still_work(lab) {
+        let witness = Witness::start(&lab.directory);
+        let origin = Origin::start(8080);
+        for identity in Identity::all() {
+            let sandbox = || lab.sandbox(identity).wrap(&NO_USER_NAMESPACES).allow("GET http://allowed.example:8080/ok").pin("allowed.example:8080=127.0.0.1:8080");
+            let outcome = sandbox().probe(&["datagram", &witness.address()]);
+            witness.assert_untouched("without user namespaces");
+            assert!(outcome.code.is_some(), "{outcome}");
+            let text = "GET /ok HTTP/1.1\r\nHost: allowed.example:8080\r\n\r\n";
+            let outcome = sandbox().probe(&["fetch", "allowed.example", "8080", text]);
+            assert!(outcome.stdout.contains("from-here"), "{identity:?} {outcome}");
+        }
+        assert!(origin.connections() > 0);
+    }
+
+    fn row_56_nested_runs_are_never_wider(lab) {
+        let denied = Witness::start(&lab.directory);
+        let outgate = lab.tools.programs.join("outgate").to_string_lossy().into_owned();
+        for identity in Identity::all() {
+            let rule = format!("tcp://{}", denied.address());
+            let mut command = words(&[&outgate, "run", "-r", "/", "-a", &rule, "--"]);
+            command.extend(lab.probe(&["connect", &denied.address()]));
+            let outcome = lab.sandbox(identity).run(&command);
+            denied.assert_untouched("a nested run that allows more");
+            let refused = outcome.code == Some(125) && outcome.stderr.contains("outgate");
+            let narrowed = outcome.stdout.contains("ECONNREFUSED");
+            assert!(refused || narrowed, "{identity:?} {outcome}");
+        }
+    }
+
+    fn the_gateway_must_be_of_the_same_build_or_nothing_gets_out(lab) {
+        // A launcher without its gateway: the command runs, its connections do not.
+        let denied = Witness::start(&lab.directory);
+        let alone = lab.directory.join("alone");
+        std::fs::create_dir_all(&alone).expect("a folder");
+        std::fs::copy(lab.tools.programs.join("outgate"), alone.join("outgate")).expect("a copy");
+        let outgate = alone.join("outgate").to_string_lossy().into_owned();
+        for identity in Identity::all() {
+            let mut command = identity.prefix();
+            let rule = format!("tcp://{}", denied.address());
+            command.extend(words(&[&outgate, "run", "-r", "/", "-a", &rule, "--"]));
+            command.extend(lab.probe(&["connect", &denied.address()]));
+            let outcome = lab.start_bare(Identity::Own, &command).finish();
+            denied.assert_untouched("a launcher without a gateway");
+            assert!(outcome.stderr.contains("outgate-gateway"), "it names what is missing: {outcome}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Exit codes, signals and standard streams: as if the command ran unwrapped.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use outgate_harness::{Identity, lab_tests};
+
+use crate::{shell, words};
+
+lab_tests! {
+    fn the_commands_exit_code_is_passed_on(lab) {
+        for identity in Identity::all() {
+            for code in [0, 1, 7, 125, 126, 127, 255] {
+                let outcome = lab.sandbox(identity).run(&shell(&format!("exit {code}")));
+                assert_eq!(outcome.code, Some(code), "{identity:?} {outcome}");
+                assert_eq!(outcome.stderr, "", "nothing to say: {outcome}");
+            }
+        }
+    }
+
+    fn a_signal_that_ends_the_command_is_shown_as_a_shell_does(lab) {
+        for identity in Identity::all() {
+            for (name, number) in [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("USR1", 10), ("PIPE", 13)] {
+                let outcome = lab.sandbox(identity).run(&shell(&format!("kill -{name} $$")));
+                assert_eq!(outcome.code, Some(128 + number), "{identity:?} {outcome}");
+            }
+        }
+    }
+
+    fn a_command_that_is_not_there_is_127_and_one_that_cannot_run_126(lab) {
+        for identity in Identity::all() {
+            let missing = lab.sandbox(identity).run(&words(&["outgate-no-such-command"]));
+            assert_eq!(missing.code, Some(127), "{missing}");
+            assert!(missing.stderr.contains("outgate-no-such-command"), "{missing}");
+            let missing = lab.sandbox(identity).run(&words(&["/nowhere/at/all"]));
+            assert_eq!(missing.code, Some(127), "{missing}");
+            let refused = lab.sandbox(identity).run(&words(&["/etc/passwd"]));
+            assert_eq!(refused.code, Some(126), "{refused}");
+            let folder = lab.sandbox(identity).run(&words(&["/etc"]));
+            assert_eq!(folder.code, Some(126), "{folder}");
+        }
+    }
+
+    fn usage_errors_are_2_and_name_the_place(lab) {
+        for identity in Identity::all() {
+            for rule in ["GET http://", "*.com", "http://a b/", "unknown://x", "tcp://host.example"] {
+                let outcome = lab.sandbox(identity).allow(rule).run(&words(&["true"]));
+                assert_eq!(outcome.code, Some(2), "{rule} {outcome}");
+                assert!(outcome.stderr.contains("-a"), "it names the option: {outcome}");
+                assert!(outcome.stdout.is_empty(), "{outcome}");
+            }
+            let outcome = lab.sandbox(identity).flag("--no-such-flag").run(&words(&["true"]));
+            assert_eq!(outcome.code, Some(2), "{outcome}");
+            let outcome = lab.sandbox(identity).option("-p", "/nowhere.toml").run(&words(&["true"]));
+            assert_eq!(outcome.code, Some(2), "{outcome}");
+        }
+    }
+
+    fn signals_to_the_launcher_reach_the_command(lab) {
+        for identity in Identity::all() {
+            for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT] {
+                let script = format!("trap 'echo caught; exit 9' {}; echo ready; while :; do read -t 1 x || :; done 2>/dev/null", &signal.as_str()[3..]);
+                let run = lab.sandbox(identity).with_input().start(&words(&["bash", "-c", &script]));
+                run.wait_for("ready");
+                run.signal(signal);
+                run.wait_for("caught");
+                let outcome = run.finish();
+                assert_eq!(outcome.code, Some(9), "{identity:?} {signal} {outcome}");
+            }
+        }
+    }
+
+    fn standard_streams_pass_unchanged(lab) {
+        for identity in Identity::all() {
+            let mut run = lab.sandbox(identity).with_input().start(&shell("cat; echo err >&2"));
+            let text = "line\u{0}\u{1b}[0m ü\n".repeat(5000);
+            run.say(&text);
+            run.end_input();
+            let outcome = run.finish();
+            assert!(outcome.stdout == text, "{} of {} bytes", outcome.stdout.len(), text.len());
+            assert_eq!(outcome.stderr, "err\n");
+        }
+    }
+
+    fn a_wall_time_ends_the_run(lab) {
+        let policy = lab.directory.join("wall.toml");
+        std::fs::write(&policy, "[limits]\nwall_time = \"1s\"\n").expect("a file");
+        for identity in Identity::all() {
+            let sandbox = lab.sandbox(identity).option("-p", &policy.to_string_lossy());
+            let outcome = sandbox.limit(Duration::from_secs(20)).run(&words(&["sleep", "15"]));
+            assert!(outcome.code.is_some_and(|code| code != 0), "{outcome}");
+            assert!(outcome.elapsed < Duration::from_secs(10), "{outcome}");
+        }
+    }
+
+    fn nothing_denied_means_nothing_said(lab) {
+        for identity in Identity::all() {
+            let outcome = lab.sandbox(identity).run(&shell("echo hello"));
+            assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("hello\n", ""));
+        }
+    }
+}
