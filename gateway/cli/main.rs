@@ -1,1 +1,48 @@
-fn main() {}
+//! The gateway's program: arguments in, errors out, exit codes. Everything
+//! else is in the library.
+
+use std::process::ExitCode;
+
+use outgate_gateway::config::{self, Request};
+
+/// Wrong use of the command line.
+const USAGE_ERROR: u8 = 2;
+/// The gateway could not serve.
+const FAILED: u8 = 125;
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the program's voice")]
+fn main() -> ExitCode {
+    match config::parse(std::env::args_os().skip(1)) {
+        Ok(Request::Version) => {
+            println!("outgate-gateway {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        Ok(Request::Help) => {
+            println!("{}", config::USAGE);
+            ExitCode::SUCCESS
+        }
+        Ok(Request::Serve(private)) => match outgate_gateway::serve_private(&private) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("outgate-gateway: {}", chain(&error));
+                ExitCode::from(FAILED)
+            }
+        },
+        Err(message) => {
+            eprintln!("outgate-gateway: {message}\n{}", config::USAGE);
+            ExitCode::from(USAGE_ERROR)
+        }
+    }
+}
+
+/// An error and its causes on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,1 +1,109 @@
-//! .
+//! The gateway: decides, resolves, forwards and records what leaves a sandbox.
+//!
+//! One control connection per sandbox brings its policy, questions and
+//! connections ([`Gateway::serve`]). Every question and every request ends in
+//! the policy's one decision function; what it permits is dialled, relayed
+//! and recorded here, and nowhere else. The process confines itself
+//! ([`confine`]) before it serves. It knows nothing of how the command is
+//! confined.
+
+#![forbid(unsafe_code)]
+
+mod admit;
+mod ask;
+mod audit;
+mod client_hello;
+pub mod config;
+mod confine;
+mod content;
+mod control;
+mod destination;
+mod detect;
+mod fields;
+mod flow;
+mod forward;
+mod hosts;
+mod http1;
+mod limits;
+mod names;
+mod origin;
+mod refusal;
+mod replay;
+mod resolve;
+mod respond;
+mod serve;
+mod session;
+mod stub;
+mod target;
+mod tunnel;
+mod unix;
+
+pub use audit::AuditTarget;
+pub use confine::{ConfineError, confine, end_with_parent};
+pub use control::ControlError;
+pub use serve::Gateway;
+
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+
+/// Why a private gateway could not serve its launcher.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The inherited descriptor is not a socket of a launcher.
+    #[error("descriptor {number} cannot be taken over")]
+    Handoff {
+        /// Its number.
+        number: RawFd,
+        /// Why.
+        source: io::Error,
+    },
+    /// The place for the records cannot be used.
+    #[error("audit records at `{path}`")]
+    Audit {
+        /// The place.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The process could not confine itself.
+    #[error("confining the gateway")]
+    Confine(#[from] ConfineError),
+    /// The event loop could not start.
+    #[error("event loop")]
+    Runtime(#[source] io::Error),
+    /// The session ended in disorder.
+    #[error("session ended")]
+    Control(#[from] ControlError),
+}
+
+/// Takes over an inherited descriptor: owned from here on, close-on-exec.
+///
+/// # Errors
+/// The number names no open descriptor.
+pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
+    control::adopt(number)
+}
+
+/// Serves one launcher on an inherited socket until its sandbox is empty:
+/// opens the records, confines the process, then serves.
+///
+/// # Errors
+/// See [`ServeError`].
+pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
+    let handoff = |source| ServeError::Handoff {
+        number: config.handoff,
+        source,
+    };
+    end_with_parent()?;
+    let socket = adopt(config.handoff).map_err(handoff)?;
+    let (target, directory) = config.records.open()?;
+    let gateway = Gateway::new(target);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(ServeError::Runtime)?;
+    confine(directory.as_deref())?;
+    Ok(runtime.block_on(gateway.serve(socket))?)
+}

@@ -1,0 +1,176 @@
+//! Facts to verdicts, and every verdict to the record. The only caller of the
+//! policy's decision function for flows; what holds a permit got it here, and
+//! it was recorded before. Sends nothing to anybody.
+
+use std::net::SocketAddr;
+
+use outgate_handoff::Process;
+use outgate_policy::{Facts, Host, Permit, Process as Asking, Scheme, Verdict};
+
+use crate::audit::{Event, Kind, Outcome};
+use crate::destination::{Destination, Party, peer};
+use crate::refusal::Refusal;
+use crate::resolve::Pin;
+use crate::session::Session;
+use crate::target::Target;
+
+pub(crate) fn asking(process: &Process) -> Asking<'_> {
+    Asking {
+        executable: &process.executable,
+    }
+}
+
+/// May anything be sent there over TCP? Tries each host that the destination
+/// may be judged as; records nothing, since the question is recorded by who
+/// answers it.
+pub(crate) fn connect(
+    session: &Session,
+    process: &Process,
+    destination: &Destination,
+) -> Result<(Host, Permit), Refusal> {
+    if let Party::Unassigned(_) = destination.party {
+        return Err(Refusal::own(
+            "unassigned",
+            &destination.to_string(),
+            "this address stands for no name",
+        ));
+    }
+    let mut first: Option<Refusal> = None;
+    for host in destination.hosts() {
+        let facts = Facts::Connect {
+            process: asking(process),
+            peer: peer(&host),
+            port: destination.port,
+        };
+        match session.policy().evaluate(&facts) {
+            Verdict::Allow(permit) => return Ok((host, permit)),
+            Verdict::Deny(denial) => {
+                first.get_or_insert(Refusal::Policy(denial));
+            }
+        }
+    }
+    Err(first
+        .unwrap_or_else(|| Refusal::own("no-host", &destination.to_string(), "it has no name")))
+}
+
+/// May this request be sent? Recorded either way.
+pub(crate) fn request(
+    session: &Session,
+    process: &Process,
+    target: &Target,
+) -> Result<Permit, Refusal> {
+    let facts = Facts::Request {
+        process: asking(process),
+        peer: peer(&target.host),
+        port: target.port,
+        scheme: target.scheme,
+        method: target.method.as_str(),
+        target: &target.resource,
+    };
+    let origin = target.origin();
+    let event = |outcome| {
+        Event::new(Kind::Request, outcome, &origin)
+            .process(process)
+            .request(target.method.as_str(), target.resource.as_str())
+    };
+    match session.policy().evaluate(&facts) {
+        Verdict::Allow(permit) => {
+            session
+                .record(&event(Outcome::Allow).rule(permit.rule()))
+                .map_err(|_| Refusal::unrecorded(&origin))?;
+            Ok(permit)
+        }
+        Verdict::Deny(denial) => {
+            session.record(&event(Outcome::Deny).denial(&denial)).ok();
+            Err(Refusal::Policy(denial))
+        }
+    }
+}
+
+/// Records a refusal.
+pub(crate) fn refused(
+    session: &Session,
+    kind: Kind,
+    process: &Process,
+    target: &str,
+    why: &Refusal,
+) {
+    let event = Event::new(kind, Outcome::Deny, target).process(process);
+    let event = match why {
+        Refusal::Policy(denial) => event.denial(denial),
+        Refusal::Own(own) => event.reason(own.token, &own.because),
+    };
+    session.record(&event).ok();
+}
+
+/// May TLS for this host pass unopened? Recorded either way.
+pub(crate) fn tunnel(
+    session: &Session,
+    process: &Process,
+    host: &Host,
+    port: u16,
+) -> Result<Permit, Refusal> {
+    let facts = Facts::Tunnel {
+        process: asking(process),
+        peer: peer(host),
+        port,
+    };
+    let target = format!("{host}:{port}");
+    match session.policy().evaluate(&facts) {
+        Verdict::Allow(permit) => {
+            let event = Event::new(Kind::Tunnel, Outcome::Allow, &target)
+                .process(process)
+                .detail("uninspected")
+                .rule(permit.rule());
+            session
+                .record(&event)
+                .map_err(|_| Refusal::unrecorded(&target))?;
+            Ok(permit)
+        }
+        Verdict::Deny(denial) => {
+            let why = Refusal::Policy(denial);
+            refused(session, Kind::Tunnel, process, &target, &why);
+            Err(why)
+        }
+    }
+}
+
+/// The addresses of a host that may be dialled. Denied ones are dropped; if
+/// none is left, the first denial is the answer.
+pub(crate) fn dial(
+    session: &Session,
+    process: &Process,
+    host: &Host,
+    port: u16,
+    pins: &[Pin],
+) -> Result<Vec<SocketAddr>, Refusal> {
+    let mut first = None;
+    let mut vetted = Vec::new();
+    for pin in pins {
+        let facts = Facts::Dial {
+            process: asking(process),
+            peer: peer(host),
+            port,
+            address: pin.address.ip(),
+            source: pin.source,
+        };
+        match session.policy().evaluate(&facts) {
+            Verdict::Allow(_) => vetted.push(pin.address),
+            Verdict::Deny(denial) => {
+                first.get_or_insert(denial);
+            }
+        }
+    }
+    match first {
+        Some(denial) if vetted.is_empty() => Err(Refusal::Policy(denial)),
+        _ => Ok(vetted),
+    }
+}
+
+/// The scheme a plain request has.
+pub(crate) fn plain_scheme(upgrade: crate::target::Upgrade) -> Scheme {
+    match upgrade {
+        crate::target::Upgrade::None => Scheme::Http,
+        crate::target::Upgrade::WebSocket => Scheme::Ws,
+    }
+}

@@ -1,0 +1,197 @@
+//! Questions of the launcher about held calls, and their answers. Every answer
+//! is recorded before it is sent. Resolves a name only after it was allowed;
+//! dials nothing itself.
+
+use std::net::SocketAddr;
+
+use outgate_handoff::{ADDRESSES_MAX, Answer, Ask, Decision, Process, Question};
+use outgate_policy::{Facts, Host, Permit, Route, Verdict};
+
+use crate::admit;
+use crate::audit::{Event, Kind, Outcome};
+use crate::destination::Destination;
+use crate::limits;
+use crate::refusal::Refusal;
+use crate::session::Session;
+
+/// The port of the DNS, which is answered here and never forwarded unless a
+/// rule grants the raw port.
+pub(crate) const DNS_PORT: u16 = 53;
+
+/// What a connection is to become.
+pub(crate) enum Course {
+    /// Straight to its addresses.
+    Direct(Host, Permit),
+    /// To the gateway, which looks inside.
+    Inspect,
+    /// To the DNS stub.
+    Stub,
+    /// To the gateway, which says no in the client's language.
+    Explain(Refusal),
+    /// Nowhere.
+    Deny(Refusal),
+}
+
+/// Decides the course of a connection. Used for the question and again for
+/// the connection that is handed over, so that both have one answer.
+pub(crate) fn course(session: &Session, process: &Process, destination: &Destination) -> Course {
+    match admit::connect(session, process, destination) {
+        Ok((host, permit)) => match permit.route() {
+            Route::Direct => Course::Direct(host, permit),
+            Route::Gateway | Route::Tunnel | Route::Forward if destination.port == DNS_PORT => {
+                Course::Stub
+            }
+            Route::Gateway | Route::Tunnel | Route::Forward => Course::Inspect,
+        },
+        Err(_) if destination.port == DNS_PORT => Course::Stub,
+        Err(refusal @ Refusal::Policy(_)) if session.policy().speaks_http(destination.port) => {
+            Course::Explain(refusal)
+        }
+        Err(refusal) => Course::Deny(refusal),
+    }
+}
+
+/// Answers one question.
+pub(crate) async fn answer(session: &Session, ask: &Ask) -> Answer {
+    let decision = match &ask.question {
+        Question::Connect { destination } => {
+            connect(session, &ask.process, session.destination(*destination)).await
+        }
+        Question::Unix { path } => unix(session, &ask.process, path),
+        Question::Listen { address } => listen(session, &ask.process, *address),
+    };
+    let reuse_ms = match decision {
+        Decision::Deny | Decision::Redirect => limits::REUSE_MS,
+        Decision::Direct(_) => 0,
+    };
+    Answer {
+        decision,
+        generation: session.generation(),
+        reuse_ms,
+    }
+}
+
+async fn connect(session: &Session, process: &Process, destination: Destination) -> Decision {
+    let target = destination.to_string();
+    let event = |outcome| Event::new(Kind::Connect, outcome, &target).process(process);
+    match course(session, process, &destination) {
+        Course::Direct(host, permit) => match direct(session, process, &host, &destination).await {
+            Ok(addresses) => {
+                let event = event(Outcome::Allow)
+                    .rule(permit.rule())
+                    .detail("direct")
+                    .pins(&addresses);
+                match session.record(&event) {
+                    Ok(()) => Decision::Direct(addresses),
+                    Err(_) => Decision::Deny,
+                }
+            }
+            Err(refusal) => deny(session, Kind::Connect, process, &target, &refusal),
+        },
+        Course::Inspect => redirect(session, &event(Outcome::Allow).detail("gateway")),
+        Course::Stub => redirect(session, &event(Outcome::Allow).detail("dns")),
+        Course::Explain(refusal) => {
+            admit::refused(session, Kind::Connect, process, &target, &refusal);
+            Decision::Redirect
+        }
+        Course::Deny(refusal) => deny(session, Kind::Connect, process, &target, &refusal),
+    }
+}
+
+fn redirect(session: &Session, event: &Event<'_>) -> Decision {
+    match session.record(event) {
+        Ok(()) => Decision::Redirect,
+        Err(_) => Decision::Deny,
+    }
+}
+
+fn deny(
+    session: &Session,
+    kind: Kind,
+    process: &Process,
+    target: &str,
+    refusal: &Refusal,
+) -> Decision {
+    admit::refused(session, kind, process, target, refusal);
+    session.tell(refusal);
+    Decision::Deny
+}
+
+/// The vetted addresses of a host, in the order they should be tried.
+async fn direct(
+    session: &Session,
+    process: &Process,
+    host: &Host,
+    destination: &Destination,
+) -> Result<Vec<SocketAddr>, Refusal> {
+    let mut addresses = crate::origin::addresses(session, process, host, destination.port)
+        .await
+        .map_err(|error| error.into_refusal(&destination.to_string()))?;
+    addresses.truncate(ADDRESSES_MAX);
+    Ok(addresses)
+}
+
+fn unix(session: &Session, process: &Process, path: &[u8]) -> Decision {
+    let target = String::from_utf8_lossy(path).into_owned();
+    match admit_unix(session, process, path) {
+        Ok(permit) => {
+            let event = Event::new(Kind::Unix, Outcome::Allow, &target)
+                .process(process)
+                .rule(permit.rule());
+            redirect(session, &event)
+        }
+        Err(refusal) => deny(session, Kind::Unix, process, &target, &refusal),
+    }
+}
+
+/// May this Unix socket be connected to? Records nothing.
+pub(crate) fn admit_unix(
+    session: &Session,
+    process: &Process,
+    path: &[u8],
+) -> Result<Permit, Refusal> {
+    let Ok(text) = std::str::from_utf8(path) else {
+        let subject = format!("unix://{}", String::from_utf8_lossy(path));
+        return Err(Refusal::own("malformed", &subject, "the path is not UTF-8"));
+    };
+    // An abstract name belongs to nobody and can be taken by anybody.
+    if !text.starts_with('/') {
+        let subject = format!("unix:{text}");
+        return Err(Refusal::own(
+            "abstract",
+            &subject,
+            "sockets with abstract names outside the sandbox are out of reach",
+        ));
+    }
+    let facts = Facts::Unix {
+        process: admit::asking(process),
+        path: text,
+    };
+    match session.policy().evaluate(&facts) {
+        Verdict::Allow(permit) => Ok(permit),
+        Verdict::Deny(denial) => Err(Refusal::Policy(denial)),
+    }
+}
+
+fn listen(session: &Session, process: &Process, address: SocketAddr) -> Decision {
+    let target = address.to_string();
+    let facts = Facts::Listen {
+        process: admit::asking(process),
+        address,
+    };
+    match session.policy().evaluate(&facts) {
+        Verdict::Allow(permit) => {
+            let event = Event::new(Kind::Listen, Outcome::Allow, &target)
+                .process(process)
+                .rule(permit.rule());
+            match session.record(&event) {
+                Ok(()) => Decision::Direct(Vec::new()),
+                Err(_) => Decision::Deny,
+            }
+        }
+        Verdict::Deny(denial) => {
+            let refusal = Refusal::Policy(denial);
+            deny(session, Kind::Listen, process, &target, &refusal)
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The settings of a gateway that serves one launcher, from its arguments.
+//! Opens the place of the records; reads nothing else.
+
+use std::ffi::OsString;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+
+use crate::{AuditTarget, ServeError};
+
+/// Where records go, as the arguments say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Records {
+    /// Nowhere.
+    #[default]
+    None,
+    /// `--audit FILE`.
+    File(PathBuf),
+    /// `--audit-dir DIR`.
+    Directory(PathBuf),
+}
+
+impl Records {
+    /// Opens the place, and names the directory that must stay writable.
+    ///
+    /// # Errors
+    /// It cannot be opened or made.
+    pub fn open(&self) -> Result<(AuditTarget, Option<PathBuf>), ServeError> {
+        let failed = |path: &PathBuf, source| ServeError::Audit {
+            path: path.display().to_string(),
+            source,
+        };
+        match self {
+            Self::None => Ok((AuditTarget::None, None)),
+            Self::File(path) => {
+                let target = AuditTarget::file(path.clone()).map_err(|e| failed(path, e))?;
+                Ok((target, None))
+            }
+            Self::Directory(path) => {
+                let target = AuditTarget::directory(path.clone()).map_err(|e| failed(path, e))?;
+                Ok((target, Some(path.clone())))
+            }
+        }
+    }
+}
+
+/// `serve` with an inherited socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Private {
+    /// Number of the descriptor.
+    pub handoff: RawFd,
+    /// Where records go.
+    pub records: Records,
+}
+
+/// What the arguments ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Serve one launcher.
+    Serve(Private),
+    /// Say which build this is.
+    Version,
+    /// Say how it is used.
+    Help,
+}
+
+/// How it is used.
+pub const USAGE: &str = "\
+usage: outgate-gateway serve --handoff-fd N [--audit FILE | --audit-dir DIR]
+       outgate-gateway --version
+
+`outgate run` starts this program by itself.";
+
+/// Reads the arguments after the program's name.
+///
+/// # Errors
+/// A sentence that says which argument is wrong.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, String> {
+    let mut arguments = arguments.into_iter();
+    match arguments.next().as_ref().and_then(|word| word.to_str()) {
+        Some("--version" | "-V") => return Ok(Request::Version),
+        Some("--help" | "-h") => return Ok(Request::Help),
+        Some("serve") => {}
+        Some(other) => return Err(format!("unknown command `{other}`")),
+        None => return Err("no command".to_owned()),
+    }
+    let mut handoff = None;
+    let mut records = Records::None;
+    while let Some(option) = arguments.next() {
+        let option = option.to_string_lossy().into_owned();
+        let value = arguments
+            .next()
+            .ok_or_else(|| format!("`{option}` needs a value"))?;
+        match option.as_str() {
+            "--handoff-fd" => handoff = Some(descriptor(&value)?),
+            "--audit" if records == Records::None => records = Records::File(value.into()),
+            "--audit-dir" if records == Records::None => records = Records::Directory(value.into()),
+            "--audit" | "--audit-dir" => {
+                return Err("`--audit` and `--audit-dir` name the same thing; give one".to_owned());
+            }
+            _ => return Err(format!("unknown option `{option}`")),
+        }
+    }
+    match handoff {
+        Some(handoff) => Ok(Request::Serve(Private { handoff, records })),
+        None => Err("`--handoff-fd` is missing".to_owned()),
+    }
+}
+
+fn descriptor(value: &OsString) -> Result<RawFd, String> {
+    let text = value.to_string_lossy();
+    match text.parse::<RawFd>() {
+        Ok(number) if number >= 3 => Ok(number),
+        _ => Err(format!(
+            "`--handoff-fd {text}` is not a descriptor number from 3 on"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Request, String> {
+        parse(
+            line.split(' ')
+                .filter(|word| !word.is_empty())
+                .map(OsString::from),
+        )
+    }
+
+    #[test]
+    fn arguments_are_read_and_faults_named() {
+        let private = |handoff, records| Ok(Request::Serve(Private { handoff, records }));
+        assert_eq!(parsed("serve --handoff-fd 3"), private(3, Records::None));
+        assert_eq!(
+            parsed("serve --audit /a --handoff-fd 3"),
+            private(3, Records::File("/a".into()))
+        );
+        assert_eq!(
+            parsed("serve --handoff-fd 3 --audit-dir /d"),
+            private(3, Records::Directory("/d".into()))
+        );
+        assert_eq!(parsed("--version"), Ok(Request::Version));
+        for line in [
+            "",
+            "run",
+            "serve",
+            "serve --handoff-fd",
+            "serve --handoff-fd 2",
+            "serve --handoff-fd x",
+            "serve --handoff-fd 3 --audit /a --audit-dir /d",
+            "serve --handoff-fd 3 --color on",
+        ] {
+            assert!(parsed(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Message content on its way through: streamed, never gathered, with
+//! back-pressure in both directions. Counts bytes and keeps trailers from
+//! saying what only a head may say (RFC 9110 6.5.1). Decides nothing.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use crate::fields;
+use crate::origin::Lease;
+
+/// Bytes of content, by direction as the command sees it.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) up: AtomicU64,
+    pub(crate) down: AtomicU64,
+}
+
+/// The content of one message.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// None, or a text of the gateway's own.
+    Own(Option<Bytes>),
+    /// From the client.
+    Request(RequestContent),
+    /// From the origin.
+    Response(ResponseContent),
+}
+
+/// Content of a request.
+#[derive(Debug)]
+pub(crate) struct RequestContent {
+    pub(crate) inner: Incoming,
+    pub(crate) traffic: Arc<Traffic>,
+    /// Set once all of it was read: only then may the connection be reused.
+    pub(crate) complete: Arc<AtomicBool>,
+}
+
+/// Content of a response; holds the connection it comes from.
+#[derive(Debug)]
+pub(crate) struct ResponseContent {
+    pub(crate) inner: Incoming,
+    pub(crate) traffic: Arc<Traffic>,
+    pub(crate) lease: Option<Lease>,
+}
+
+impl Content {
+    pub(crate) fn empty() -> Self {
+        Self::Own(None)
+    }
+
+    pub(crate) fn text(text: String) -> Self {
+        Self::Own(Some(Bytes::from(text)))
+    }
+}
+
+impl RequestContent {
+    pub(crate) fn new(inner: Incoming, traffic: Arc<Traffic>) -> Self {
+        let complete = Arc::new(AtomicBool::new(inner.is_end_stream()));
+        Self {
+            inner,
+            traffic,
+            complete,
+        }
+    }
+}
+
+impl Drop for ResponseContent {
+    fn drop(&mut self) {
+        // A reader stops at the last byte, without asking for the end.
+        if self.inner.is_end_stream()
+            && let Some(lease) = self.lease.take()
+        {
+            lease.release();
+        }
+    }
+}
+
+type Polled = Poll<Option<Result<Frame<Bytes>, hyper::Error>>>;
+
+/// Counts data and filters trailers.
+fn pass(frame: Frame<Bytes>, counter: &AtomicU64) -> Frame<Bytes> {
+    match frame.into_trailers() {
+        Ok(mut trailers) => {
+            filter(&mut trailers);
+            Frame::trailers(trailers)
+        }
+        Err(frame) => {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            counter.fetch_add(u64::try_from(length).unwrap_or(u64::MAX), Ordering::Relaxed);
+            frame
+        }
+    }
+}
+
+fn filter(trailers: &mut HeaderMap) {
+    let forbidden: Vec<_> = trailers
+        .keys()
+        .filter(|name| fields::is_forbidden_trailer(name))
+        .cloned()
+        .collect();
+    for name in forbidden {
+        trailers.remove(name);
+    }
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
+        match self.get_mut() {
+            Self::Own(text) => Poll::Ready(text.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Request(content) => {
+                let polled = Pin::new(&mut content.inner).poll_frame(context);
+                if matches!(polled, Poll::Ready(None)) || content.inner.is_end_stream() {
+                    content.complete.store(true, Ordering::Relaxed);
+                }
+                polled.map_ok(|frame| pass(frame, &content.traffic.up))
+            }
+            Self::Response(content) => {
+                let polled = Pin::new(&mut content.inner).poll_frame(context);
+                if matches!(polled, Poll::Ready(None))
+                    && let Some(lease) = content.lease.take()
+                {
+                    lease.release();
+                }
+                polled.map_ok(|frame| pass(frame, &content.traffic.down))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Own(text) => text.is_none(),
+            Self::Request(content) => content.inner.is_end_stream(),
+            Self::Response(content) => content.inner.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Own(text) => {
+                let length = text.as_ref().map_or(0, Bytes::len);
+                SizeHint::with_exact(u64::try_from(length).unwrap_or(u64::MAX))
+            }
+            Self::Request(content) => content.inner.size_hint(),
+            Self::Response(content) => content.inner.size_hint(),
+        }
+    }
+}

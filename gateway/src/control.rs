@@ -1,0 +1,166 @@
+//! The socket to one launcher: whole frames in and out, descriptors with the
+//! frame they belong to (unix(7), `SOCK_SEQPACKET`). Knows no meanings; what
+//! does not fit the contract's bounds is an error that ends the session.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+
+use outgate_handoff::{DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, ToGateway, ToLauncher};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send,
+};
+use tokio::io::Interest;
+use tokio::net::UnixDatagram;
+
+/// Why a control connection ends other than by its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// The launcher broke the contract.
+    #[error("launcher sent an invalid frame")]
+    Frame(#[from] FrameError),
+    /// The frame does not carry the descriptors its kind needs.
+    #[error("frame carries {actual} descriptors instead of {expected}")]
+    Descriptors {
+        /// How many its kind carries.
+        expected: usize,
+        /// How many came.
+        actual: usize,
+    },
+    /// A frame came at a time when its kind has no meaning.
+    #[error("frame out of order: {what}")]
+    Order {
+        /// What came when.
+        what: &'static str,
+    },
+    /// The socket failed.
+    #[error("control socket")]
+    Io(#[from] io::Error),
+}
+
+/// One frame and what came with it. Dropping it closes the descriptors.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) frame: ToGateway,
+    pub(crate) descriptors: Vec<OwnedFd>,
+}
+
+/// The socket. Sending needs no order among tasks: a frame is one message.
+#[derive(Debug)]
+pub(crate) struct Control {
+    /// Any Unix socket of messages is driven alike; only the calls below use it.
+    socket: UnixDatagram,
+}
+
+impl Control {
+    pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
+        let socket = std::os::unix::net::UnixDatagram::from(socket);
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket: UnixDatagram::from_std(socket)?,
+        })
+    }
+
+    /// The next frame, or `None` when the launcher is gone.
+    pub(crate) async fn receive(
+        &self,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Received>, ControlError> {
+        // One byte more than allowed, so that a larger message is seen as such.
+        buffer.resize(FRAME_BYTES_MAX + 1, 0);
+        let (bytes, descriptors) = self
+            .socket
+            .async_io(Interest::READABLE, || {
+                receive_message(self.socket.as_fd(), buffer)
+            })
+            .await?;
+        if bytes == 0 {
+            return Ok(None);
+        }
+        let frame = ToGateway::decode(buffer.get(..bytes).unwrap_or_default())?;
+        Ok(Some(Received { frame, descriptors }))
+    }
+
+    /// Sends a frame, waiting for room.
+    pub(crate) async fn send(&self, frame: &ToLauncher) -> Result<(), ControlError> {
+        let bytes = frame.encode()?;
+        let sent = self.socket.async_io(Interest::WRITABLE, || {
+            send_message(self.socket.as_fd(), &bytes)
+        });
+        Ok(sent.await?)
+    }
+
+    /// Sends a frame if there is room now. For what may be lost: a launcher
+    /// that does not read must not hold up a decision.
+    pub(crate) fn offer(&self, frame: &ToLauncher) {
+        if let Ok(bytes) = frame.encode() {
+            send_message(self.socket.as_fd(), &bytes).ok();
+        }
+    }
+}
+
+fn send_message(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
+    send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+fn receive_message(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let message = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(buffer)],
+        &mut ancillary,
+        RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC,
+    )?;
+    let mut descriptors = Vec::new();
+    for part in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = part {
+            descriptors.extend(received);
+        }
+    }
+    if message
+        .flags
+        .intersects(ReturnFlags::CTRUNC | ReturnFlags::TRUNC)
+    {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "message or its descriptors are larger than the contract allows",
+        ));
+    }
+    Ok((message.bytes, descriptors))
+}
+
+/// Takes over a descriptor that was inherited under a number.
+///
+/// The number is passed through a socket pair to ourselves and comes back as
+/// an owned descriptor, close-on-exec; the number itself is closed.
+///
+/// # Errors
+/// The number names no open descriptor.
+pub(crate) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
+    use nix::sys::socket::{
+        AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
+    };
+    use std::os::fd::AsRawFd;
+
+    let (ours, theirs) = socketpair(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        None,
+        SockFlag::SOCK_CLOEXEC,
+    )?;
+    sendmsg::<()>(
+        theirs.as_fd().as_raw_fd(),
+        &[io::IoSlice::new(b"f")],
+        &[ControlMessage::ScmRights(&[number])],
+        MsgFlags::empty(),
+        None,
+    )?;
+    let (_, mut received) = receive_message(ours.as_fd(), &mut [0])?;
+    nix::unistd::close(number)?;
+    received
+        .pop()
+        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
+}

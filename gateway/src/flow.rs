@@ -1,0 +1,356 @@
+//! One connection of the command, handed over by the launcher with its one
+//! destination. Reads until it is certain what is spoken, then hands it to
+//! whoever speaks that. What is not certain in time is closed: there is no
+//! raw fallback.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use outgate_handoff::{Flow as Handed, Process, Question};
+use outgate_policy::{Host, Permit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{timeout, timeout_at};
+
+use crate::admit;
+use crate::ask::{self, Course};
+use crate::audit::{Event, Kind, Outcome};
+use crate::client_hello::{ClientHello, Encrypted};
+use crate::content::Traffic;
+use crate::control::ControlError;
+use crate::destination::{Destination, Party};
+use crate::detect::{Detected, detect};
+use crate::http1;
+use crate::limits;
+use crate::origin;
+use crate::refusal::Refusal;
+use crate::replay::Replay;
+use crate::session::Session;
+use crate::stub;
+use crate::target;
+use crate::tunnel;
+use crate::unix;
+
+/// A connection, its destination and its owner.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    session: Arc<Session>,
+    process: Process,
+    destination: Destination,
+    traffic: Arc<Traffic>,
+    started: Instant,
+}
+
+impl Flow {
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    pub(crate) fn process(&self) -> &Process {
+        &self.process
+    }
+
+    pub(crate) fn destination(&self) -> &Destination {
+        &self.destination
+    }
+
+    pub(crate) fn traffic(&self) -> &Arc<Traffic> {
+        &self.traffic
+    }
+
+    /// Records and tells a refusal of this connection as a whole.
+    fn refuse(&self, kind: Kind, refusal: &Refusal) {
+        let target = self.destination.to_string();
+        admit::refused(&self.session, kind, &self.process, &target, refusal);
+        self.session.tell(refusal);
+    }
+
+    /// The closing record: how much went each way, and how long it took.
+    fn finish(&self) {
+        let target = self.destination.to_string();
+        let up = self.traffic.up.load(Ordering::Relaxed);
+        let down = self.traffic.down.load(Ordering::Relaxed);
+        let millis = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let event = Event::new(Kind::Flow, Outcome::Note, &target)
+            .process(&self.process)
+            .traffic(up, down, millis);
+        self.session.record(&event).ok();
+    }
+}
+
+/// Takes over a connection. It is served beside the others and ends with the
+/// session; over the limit it is closed.
+pub(crate) fn accept(
+    session: &Arc<Session>,
+    handed: Handed,
+    descriptors: Vec<OwnedFd>,
+) -> Result<(), ControlError> {
+    let mut descriptors = descriptors.into_iter();
+    let missing = ControlError::Descriptors {
+        expected: 1,
+        actual: 0,
+    };
+    let first = descriptors.next().ok_or(missing)?;
+    let Some(slot) = session.flow_slot() else {
+        let because = format!("more than {} connections at once", limits::FLOWS_MAX);
+        session.tell(&Refusal::own("limit", "a connection", &because));
+        return Ok(());
+    };
+    match handed.question {
+        Question::Connect { destination } => {
+            let stream = std::net::TcpStream::from(first);
+            stream.set_nonblocking(true)?;
+            let stream = TcpStream::from_std(stream)?;
+            stream.set_nodelay(true).ok();
+            let flow = Arc::new(Flow {
+                session: Arc::clone(session),
+                process: handed.process,
+                destination: session.destination(destination),
+                traffic: Arc::default(),
+                started: Instant::now(),
+            });
+            session.spawn(async move {
+                Box::pin(serve(&flow, stream)).await;
+                flow.finish();
+                drop(slot);
+            });
+        }
+        Question::Unix { path } => {
+            let Some(target) = descriptors.next() else {
+                return Err(ControlError::Descriptors {
+                    expected: 2,
+                    actual: 1,
+                });
+            };
+            let session_of_task = Arc::clone(session);
+            session.spawn(async move {
+                let sockets = unix::Handed {
+                    client: first,
+                    target,
+                };
+                unix::serve(&session_of_task, &handed.process, &path, sockets).await;
+                drop(slot);
+            });
+        }
+        Question::Listen { .. } => {
+            return Err(ControlError::Order {
+                what: "a connection that is none",
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
+    match ask::course(&flow.session, &flow.process, &flow.destination) {
+        Course::Direct(host, permit) => raw(flow, &host, permit, stream).await,
+        Course::Stub => stub::connection(&flow.session, &flow.process, stream).await,
+        Course::Inspect => inspect(flow, stream, None).await,
+        Course::Explain(refusal) => inspect(flow, stream, Some(refusal)).await,
+        Course::Deny(refusal) => flow.refuse(Kind::Flow, &refusal),
+    }
+}
+
+/// Bytes both ways under a `tcp://` rule.
+async fn raw(flow: &Flow, host: &Host, permit: Permit, stream: TcpStream) {
+    let port = flow.destination.port;
+    match origin::connect(&flow.session, &flow.process, host, port).await {
+        Ok(origin) => {
+            drop(permit);
+            tunnel::relay(stream, origin, &flow.traffic).await;
+        }
+        Err(error) => {
+            let subject = flow.destination.to_string();
+            flow.refuse(Kind::Flow, &error.into_refusal(&subject));
+        }
+    }
+}
+
+async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal>) {
+    let (detected, bytes) = match classify(&mut stream).await {
+        Classified::Certain(detected, bytes) => (detected, bytes),
+        Classified::Silent => return,
+        Classified::Unknown(why) => {
+            let refusal = denied
+                .unwrap_or_else(|| Refusal::own("protocol", &flow.destination.to_string(), why));
+            flow.refuse(Kind::Flow, &refusal);
+            return;
+        }
+    };
+    match detected {
+        Detected::Http1 => http1::serve(flow, Replay::new(bytes, stream), denied).await,
+        Detected::Tls(hello) => tls(flow, &hello, Replay::new(bytes, stream), denied).await,
+        Detected::Http2 => {
+            let because = "HTTP/2 without TLS is not carried; use HTTP/1.1";
+            let refusal = denied.unwrap_or_else(|| {
+                Refusal::own("protocol", &flow.destination.to_string(), because)
+            });
+            flow.refuse(Kind::Flow, &refusal);
+            farewell(stream, &go_away(&refusal.sentence())).await;
+        }
+        Detected::More | Detected::Unknown(_) => {}
+    }
+}
+
+enum Classified {
+    Certain(Detected, Vec<u8>),
+    /// Closed without a byte.
+    Silent,
+    Unknown(&'static str),
+}
+
+/// Reads until it is certain what is spoken, within time and bytes.
+async fn classify(stream: &mut TcpStream) -> Classified {
+    let deadline = tokio::time::Instant::now() + limits::CLASSIFY_TIME;
+    let mut bytes = Vec::with_capacity(2048);
+    loop {
+        match timeout_at(deadline, stream.read_buf(&mut bytes)).await {
+            Err(_) => {
+                return Classified::Unknown("nothing that HTTP or TLS begins with came in time");
+            }
+            Ok(Err(_)) => return Classified::Silent,
+            Ok(Ok(0)) if bytes.is_empty() => return Classified::Silent,
+            Ok(Ok(0)) => {
+                return Classified::Unknown("the connection ended before it was clear what it is");
+            }
+            Ok(Ok(_)) => {}
+        }
+        match detect(&bytes) {
+            Detected::More if bytes.len() >= limits::CLASSIFY_BYTES_MAX => {
+                // An endless head: the parser has its own answer to that.
+                return match bytes.first() {
+                    Some(22) => Classified::Unknown("the TLS greeting is too long"),
+                    _ => Classified::Certain(Detected::Http1, bytes),
+                };
+            }
+            Detected::More => {}
+            Detected::Unknown(why) => return Classified::Unknown(why),
+            certain => return Classified::Certain(certain, bytes),
+        }
+    }
+}
+
+/// TLS alert descriptions (RFC 8446 6, RFC 6066 3).
+#[derive(Debug, Clone, Copy)]
+enum Alert {
+    AccessDenied,
+    InternalError,
+    UnrecognizedName,
+}
+
+async fn tls(flow: &Flow, hello: &ClientHello, stream: Replay, denied: Option<Refusal>) {
+    let refused = match denied {
+        Some(refusal) => Err(Box::new((Alert::AccessDenied, refusal))),
+        None => tunnel_host(flow, hello),
+    };
+    let host = match refused {
+        Ok(host) => host,
+        Err(refused) => {
+            let (alert, refusal) = *refused;
+            flow.refuse(Kind::Tunnel, &refusal);
+            farewell(stream.into_inner(), &alert_record(alert)).await;
+            return;
+        }
+    };
+    let port = flow.destination.port;
+    let permit = match admit::tunnel(&flow.session, &flow.process, &host, port) {
+        Ok(permit) => permit,
+        Err(refusal) => {
+            flow.session.tell(&refusal);
+            farewell(stream.into_inner(), &alert_record(Alert::AccessDenied)).await;
+            return;
+        }
+    };
+    match origin::connect(&flow.session, &flow.process, &host, port).await {
+        Ok(origin) => {
+            // INVARIANT: the permit is spent on this one tunnel.
+            drop(permit);
+            tunnel::relay(stream, origin, &flow.traffic).await;
+        }
+        Err(error) => {
+            let alert = match error {
+                origin::OriginError::Denied(_) => Alert::AccessDenied,
+                _ => Alert::InternalError,
+            };
+            let subject = format!("https://{}", flow.destination);
+            flow.refuse(Kind::Tunnel, &error.into_refusal(&subject));
+            farewell(stream.into_inner(), &alert_record(alert)).await;
+        }
+    }
+}
+
+/// The host a ClientHello is for: it must be this destination's, in the open.
+fn tunnel_host(flow: &Flow, hello: &ClientHello) -> Result<Host, Box<(Alert, Refusal)>> {
+    let to = &flow.destination;
+    let subject = format!("https://{to}");
+    if hello.encrypted == Encrypted::Yes {
+        let because = "the greeting hides its server name (ECH), so nobody can tell whom it is for";
+        let refusal = Refusal::own("ech", &subject, because);
+        return Err(Box::new((Alert::AccessDenied, refusal)));
+    }
+    match &hello.server_name {
+        Some(text) => target::server_name(text)
+            .filter(|named| !is_loopback_spelling(to, named))
+            .and_then(|named| to.matching(&named))
+            .ok_or_else(|| {
+                let because = format!("the TLS greeting names `{text}`");
+                let refusal = Refusal::own("server-name", &subject, &because);
+                Box::new((Alert::UnrecognizedName, refusal))
+            }),
+        // Only an address needs no name, and only where it was connected to
+        // as an address.
+        None => match &to.party {
+            Party::Address(address) | Party::Listed(address, _) => Ok(Host::Address(*address)),
+            Party::Name(_) | Party::Unassigned(_) => {
+                let because = "the TLS greeting names no server";
+                let refusal = Refusal::own("server-name", &subject, because);
+                Err(Box::new((Alert::UnrecognizedName, refusal)))
+            }
+        },
+    }
+}
+
+/// `localhost` as a server name on a loopback address is fine; any other name
+/// on a bare address is not, and `matching` sees to that.
+fn is_loopback_spelling(to: &Destination, named: &Host) -> bool {
+    matches!((&to.party, named), (Party::Address(address), Host::Name(_)) if !address.is_loopback())
+}
+
+/// A fatal alert as a plaintext record (RFC 8446 5.1, 6.2).
+fn alert_record(alert: Alert) -> [u8; 7] {
+    let description = match alert {
+        Alert::AccessDenied => 49,
+        Alert::InternalError => 80,
+        Alert::UnrecognizedName => 112,
+    };
+    [21, 3, 3, 0, 2, 2, description]
+}
+
+/// SETTINGS and GOAWAY with HTTP_1_1_REQUIRED and a sentence (RFC 9113 6.8, 7).
+fn go_away(sentence: &str) -> Vec<u8> {
+    let mut frames = vec![0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let text = sentence.as_bytes();
+    let text = text.get(..text.len().min(1024)).unwrap_or_default();
+    let length = u32::try_from(text.len() + 8).unwrap_or(8).to_be_bytes();
+    frames.extend_from_slice(length.get(1..).unwrap_or_default());
+    frames.extend_from_slice(&[7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13]);
+    frames.extend_from_slice(text);
+    frames
+}
+
+/// Sends last words and waits until they were heard, so that what the client
+/// still sends does not turn them into a reset.
+async fn farewell(mut stream: TcpStream, words: &[u8]) {
+    const SIP: usize = 4096;
+    let heard = async {
+        stream.write_all(words).await?;
+        stream.shutdown().await?;
+        let mut sip = [0; SIP];
+        while stream.read(&mut sip).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    let patience: Duration = limits::LINGER_TIME;
+    timeout(patience, heard).await.ok();
+}

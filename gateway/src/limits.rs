@@ -1,0 +1,133 @@
+//! Every bound of the gateway, with its unit and its reason. Constants only:
+//! whoever waits, buffers or counts takes the number from here.
+
+use std::time::Duration;
+
+/// Connections of one sandbox that are served at once. A connection costs a
+/// few descriptors, so the sum stays far below the usual limit of open files.
+pub(crate) const FLOWS_MAX: usize = 1024;
+
+/// Questions of one sandbox that wait for an answer at once; more of them
+/// wait in the socket.
+pub(crate) const QUESTIONS_MAX: usize = 256;
+
+/// Bytes read before a connection must have shown what it speaks. Twice the
+/// largest head or handshake that real clients send.
+pub(crate) const CLASSIFY_BYTES_MAX: usize = 64 * 1024;
+
+/// Time until a connection must have shown what it speaks. A client that
+/// waits for the server to speak first learns of its mistake in this time.
+pub(crate) const CLASSIFY_TIME: Duration = Duration::from_secs(10);
+
+/// Bytes of one request or response head. What servers accept by default is
+/// between 8 and 64 KiB.
+pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Fields of one request or response head.
+pub(crate) const FIELDS_MAX: usize = 128;
+
+/// Bytes of one request target. RFC 9110 4.1 asks for at least 8000.
+pub(crate) const TARGET_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of one request method. The longest registered one has 17.
+pub(crate) const METHOD_BYTES_MAX: usize = 32;
+
+/// Time between two requests of a connection, and for reading a head. Longer
+/// than the idle time of common clients' pools.
+pub(crate) const HEAD_TIME: Duration = Duration::from_mins(2);
+
+/// Entries of `Via` that name this program before a request counts as going
+/// in circles; sandboxes inside sandboxes add one each.
+pub(crate) const VIA_MAX: usize = 8;
+
+/// Time to reach an origin, all its addresses together.
+pub(crate) const DIAL_TIME: Duration = Duration::from_secs(10);
+
+/// Head start of each address before the next is tried too (RFC 8305 5).
+pub(crate) const DIAL_STAGGER: Duration = Duration::from_millis(250);
+
+/// Time an unused connection to an origin is kept. Below the idle time of
+/// most servers, so that few are found closed.
+pub(crate) const ORIGIN_IDLE: Duration = Duration::from_secs(30);
+
+/// Unused connections kept per origin, and over all origins of a sandbox.
+pub(crate) const ORIGIN_IDLE_MAX: usize = 64;
+
+/// Time without a byte in either direction until a tunnel is closed.
+pub(crate) const TUNNEL_IDLE: Duration = Duration::from_hours(2);
+
+/// Bytes of a tunnel's buffer, one per direction.
+pub(crate) const TUNNEL_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Bytes of denied content that are read and dropped, so that the client
+/// gets to see the answer instead of a reset.
+pub(crate) const DRAIN_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Time for that.
+pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(10);
+
+/// Time a refused client has to read its refusal.
+pub(crate) const LINGER_TIME: Duration = Duration::from_secs(2);
+
+/// Names of one sandbox that hold a stand-in address: a quarter of the range,
+/// so that probing stays short.
+pub(crate) const NAMES_MAX: usize = 32 * 1024;
+
+/// Bytes of a DNS message over UDP without EDNS (RFC 1035 4.2.1).
+pub(crate) const DNS_DATAGRAM_BYTES: usize = 512;
+
+/// Bytes of a DNS message that is read at all. Questions are small.
+pub(crate) const DNS_QUESTION_BYTES_MAX: usize = 4096;
+
+/// Time between two questions on one TCP connection (RFC 7766 6.2.3).
+pub(crate) const DNS_IDLE: Duration = Duration::from_secs(30);
+
+/// Seconds a stand-in address may be cached by the client.
+pub(crate) const DNS_TTL_SECONDS: u32 = 60;
+
+/// Datagram stub sockets of one sandbox: one per address family and network
+/// namespace.
+pub(crate) const STUBS_MAX: usize = 16;
+
+/// Time for resolving a name, all servers and attempts together.
+pub(crate) const RESOLVE_TIME: Duration = Duration::from_secs(5);
+
+/// Time for one attempt at one server.
+pub(crate) const RESOLVE_ATTEMPT_TIME: Duration = Duration::from_millis(1500);
+
+/// Resolved names kept per sandbox.
+pub(crate) const RESOLVED_MAX: usize = 4096;
+
+/// Addresses used of one answer.
+pub(crate) const RESOLVED_ADDRESSES_MAX: usize = 16;
+
+/// Shortest and longest time an answer holds where the policy wants its own
+/// time to live.
+pub(crate) const RESOLVED_TTL: (Duration, Duration) =
+    (Duration::from_secs(1), Duration::from_secs(30));
+
+/// Bytes read of hosts(5) and resolv.conf(5).
+pub(crate) const SYSTEM_FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Lines of hosts(5) that are used.
+pub(crate) const HOSTS_LINES_MAX: usize = 16 * 1024;
+
+/// Denied targets told on standard error per sandbox; the records hold all.
+pub(crate) const NOTICES_MAX: usize = 64;
+
+/// Denied targets listed in the summary: with head and foot five lines.
+pub(crate) const SUMMARY_TARGETS_MAX: usize = 3;
+
+/// Time an answer of a redirect or a refusal may be reused by the launcher,
+/// in milliseconds. Direct connections are asked for each time, so that each
+/// is recorded.
+pub(crate) const REUSE_MS: u32 = 1000;
+
+/// Bytes of a text inside an audit record.
+pub(crate) const AUDIT_TEXT_BYTES_MAX: usize = 2048;
+
+/// Files of earlier runs that are kept in the audit directory.
+pub(crate) const AUDIT_FILES_MAX: usize = 64;
+
+/// Time for a launcher to send its policy.
+pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(10);

@@ -1,0 +1,288 @@
+//! Connections to origins: the only file that dials. An address is dialled
+//! only after the policy vetted it for this very host and port. Unused
+//! connections are kept per session, host and port, and shared with nobody.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use outgate_handoff::Process;
+use outgate_policy::Host;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::admit;
+use crate::content::Content;
+use crate::limits;
+use crate::refusal::Refusal;
+use crate::resolve::{Pin, ResolveError};
+use crate::session::Session;
+
+/// Why nothing came back from an origin.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OriginError {
+    #[error("{}", .0.sentence())]
+    Denied(Refusal),
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    #[error("connecting to {0}: {1}")]
+    Connect(String, io::Error),
+    #[error("{0} did not answer within {secs} s", secs = limits::DIAL_TIME.as_secs())]
+    Timeout(String),
+    #[error("{0} broke the protocol: {1}")]
+    Protocol(String, String),
+}
+
+impl OriginError {
+    /// The same as a refusal, for who has no other way to say it.
+    pub(crate) fn into_refusal(self, subject: &str) -> Refusal {
+        match self {
+            Self::Denied(refusal) => refusal,
+            Self::Resolve(error) => Refusal::own("dns", subject, &error.to_string()),
+            error @ (Self::Connect(..) | Self::Timeout(_) | Self::Protocol(..)) => {
+                Refusal::own("origin", subject, &error.to_string())
+            }
+        }
+    }
+}
+
+/// A host and port that connections belong to.
+type Key = (Host, u16);
+
+/// The vetted addresses of a host.
+pub(crate) async fn addresses(
+    session: &Session,
+    process: &Process,
+    host: &Host,
+    port: u16,
+) -> Result<Vec<SocketAddr>, OriginError> {
+    let pins = match host {
+        Host::Name(name) => session.resolve(name, port).await?,
+        Host::Address(address) => vec![Pin {
+            address: SocketAddr::new(*address, port),
+            source: outgate_policy::AddressSource::Pinned,
+        }],
+    };
+    admit::dial(session, process, host, port, &pins).map_err(OriginError::Denied)
+}
+
+/// Connects to a host whose use was permitted.
+pub(crate) async fn connect(
+    session: &Session,
+    process: &Process,
+    host: &Host,
+    port: u16,
+) -> Result<TcpStream, OriginError> {
+    let addresses = addresses(session, process, host, port).await?;
+    let authority = format!("{host}:{port}");
+    let stream = match timeout(limits::DIAL_TIME, dial(&addresses)).await {
+        Err(_) => return Err(OriginError::Timeout(authority)),
+        Ok(Err(error)) => return Err(OriginError::Connect(authority, error)),
+        Ok(Ok(stream)) => stream,
+    };
+    stream
+        .set_nodelay(true)
+        .map_err(|error| OriginError::Connect(authority, error))?;
+    Ok(stream)
+}
+
+/// The first of the addresses that answers; each has a head start before the
+/// next (RFC 8305 5).
+async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+    if let [only] = addresses {
+        return TcpStream::connect(only).await;
+    }
+    let mut attempts = JoinSet::new();
+    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in addresses {
+        attempts.spawn(TcpStream::connect(*address));
+        match timeout(limits::DIAL_STAGGER, attempts.join_next()).await {
+            Ok(Some(Ok(Ok(stream)))) => return Ok(stream),
+            Ok(Some(Ok(Err(error)))) => failure = error,
+            Ok(Some(Err(_)) | None) | Err(_) => {}
+        }
+    }
+    while let Some(attempt) = attempts.join_next().await {
+        match attempt {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => failure = error,
+            Err(_) => {}
+        }
+    }
+    Err(failure)
+}
+
+/// Unused connections of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    idle: Mutex<HashMap<Key, Vec<Idle>>>,
+    reaping: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Idle {
+    sender: SendRequest<Content>,
+    since: Instant,
+}
+
+impl Pool {
+    /// Drops every unused connection.
+    pub(crate) fn clear(&self) {
+        if let Ok(mut idle) = self.idle.lock() {
+            idle.clear();
+        }
+    }
+
+    fn take(&self, key: &Key) -> Option<SendRequest<Content>> {
+        let mut idle = self.idle.lock().ok()?;
+        let list = idle.get_mut(key)?;
+        while let Some(entry) = list.pop() {
+            if !entry.sender.is_closed() && entry.since.elapsed() < limits::ORIGIN_IDLE {
+                return Some(entry.sender);
+            }
+        }
+        idle.remove(key);
+        None
+    }
+
+    fn put(&self, key: Key, sender: SendRequest<Content>) {
+        let Ok(mut idle) = self.idle.lock() else {
+            return;
+        };
+        let total: usize = idle.values().map(Vec::len).sum();
+        if total < limits::ORIGIN_IDLE_MAX && !sender.is_closed() {
+            idle.entry(key).or_default().push(Idle {
+                sender,
+                since: Instant::now(),
+            });
+        }
+    }
+
+    /// Drops what was unused for too long; whether anything is left.
+    fn reap(&self) -> bool {
+        let Ok(mut idle) = self.idle.lock() else {
+            return false;
+        };
+        idle.retain(|_, list| {
+            list.retain(|entry| {
+                !entry.sender.is_closed() && entry.since.elapsed() < limits::ORIGIN_IDLE
+            });
+            !list.is_empty()
+        });
+        !idle.is_empty()
+    }
+}
+
+/// A connection in use, to be given back when its response was read.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    session: Arc<Session>,
+    key: Key,
+    sender: SendRequest<Content>,
+    /// Whether the request was sent whole; nothing else may follow before.
+    request_complete: Arc<AtomicBool>,
+}
+
+impl Lease {
+    pub(crate) fn release(self) {
+        if !self.request_complete.load(Ordering::Relaxed) {
+            return;
+        }
+        let pool = self.session.origins();
+        pool.put(self.key, self.sender);
+        if !pool.reaping.swap(true, Ordering::Relaxed) {
+            let session = Arc::clone(&self.session);
+            self.session.spawn(async move {
+                while session.origins().reap() {
+                    tokio::time::sleep(limits::ORIGIN_IDLE / 2).await;
+                }
+                session.origins().reaping.store(false, Ordering::Relaxed);
+            });
+        }
+    }
+}
+
+/// A request on its way, with what sending it needs beside.
+pub(crate) struct Outgoing<'a> {
+    pub(crate) session: &'a Arc<Session>,
+    pub(crate) process: &'a Process,
+    pub(crate) host: &'a Host,
+    pub(crate) port: u16,
+    pub(crate) request: Request<Content>,
+    pub(crate) request_complete: Arc<AtomicBool>,
+}
+
+/// Sends a request over a kept or a new connection and waits for the response
+/// head. A kept connection that turns out to be closed is replaced once, if
+/// the request was not sent or may be sent again.
+pub(crate) async fn send(
+    outgoing: Outgoing<'_>,
+) -> Result<(Response<Incoming>, Lease), OriginError> {
+    let Outgoing {
+        session,
+        process,
+        host,
+        port,
+        mut request,
+        request_complete,
+    } = outgoing;
+    let key = (host.clone(), port);
+    let authority = || format!("{host}:{port}");
+    let lease = |sender| Lease {
+        session: Arc::clone(session),
+        key: key.clone(),
+        sender,
+        request_complete: Arc::clone(&request_complete),
+    };
+    if let Some(mut sender) = session.origins().take(&key)
+        && sender.ready().await.is_ok()
+    {
+        let again = repeatable(&request);
+        match sender.try_send_request(request).await {
+            Ok(response) => return Ok((response, lease(sender))),
+            Err(mut failure) => match failure.take_message().or(again) {
+                Some(unsent) => request = unsent,
+                None => return Err(protocol(authority(), failure.error())),
+            },
+        }
+    }
+    let stream = connect(session, process, host, port).await?;
+    let (mut sender, connection) = http1::Builder::new()
+        .max_buf_size(limits::HEAD_BYTES_MAX)
+        .max_headers(limits::FIELDS_MAX)
+        .handshake::<_, Content>(TokioIo::new(stream))
+        .await
+        .map_err(|error| protocol(authority(), &error))?;
+    session.spawn(async move {
+        connection.with_upgrades().await.ok();
+    });
+    match sender.send_request(request).await {
+        Ok(response) => Ok((response, lease(sender))),
+        Err(error) => Err(protocol(authority(), &error)),
+    }
+}
+
+fn protocol(authority: String, error: &hyper::Error) -> OriginError {
+    OriginError::Protocol(authority, error.to_string())
+}
+
+/// A copy of a request that may be sent twice: safe or idempotent, and without
+/// content (RFC 9110 9.2.2).
+fn repeatable(request: &Request<Content>) -> Option<Request<Content>> {
+    if !request.method().is_idempotent() || !matches!(request.body(), Content::Own(None)) {
+        return None;
+    }
+    let mut copy = Request::new(Content::empty());
+    copy.method_mut().clone_from(request.method());
+    copy.uri_mut().clone_from(request.uri());
+    copy.headers_mut().clone_from(request.headers());
+    Some(copy)
+}

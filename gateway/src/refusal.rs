@@ -1,0 +1,131 @@
+//! Why something does not happen, in one shape for all who say so: fields,
+//! bodies, notices and records. A denial of the policy, or a refusal of the
+//! gateway itself. Text only; sends nothing.
+
+use outgate_policy::{Denial, RuleRef};
+
+/// A refusal, with everything that is told about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The policy said no.
+    Policy(Denial),
+    /// The gateway itself says no.
+    Own(Own),
+}
+
+/// A refusal that no rule can lift.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Own {
+    /// The word for fields and records.
+    pub(crate) token: &'static str,
+    /// What is refused.
+    pub(crate) subject: String,
+    /// Why.
+    pub(crate) because: String,
+}
+
+impl Refusal {
+    pub(crate) fn own(token: &'static str, subject: &str, because: &str) -> Self {
+        Self::Own(Own {
+            token,
+            subject: printable(subject),
+            because: printable(because),
+        })
+    }
+
+    /// Nothing is allowed that cannot be recorded.
+    pub(crate) fn unrecorded(subject: &str) -> Self {
+        Self::own(
+            "audit",
+            subject,
+            "the audit record cannot be written, so nothing is let out",
+        )
+    }
+
+    pub(crate) fn token(&self) -> &'static str {
+        match self {
+            Self::Policy(denial) => denial.reason().token(),
+            Self::Own(own) => own.token,
+        }
+    }
+
+    pub(crate) fn rule(&self) -> Option<&RuleRef> {
+        match self {
+            Self::Policy(denial) => denial.rule(),
+            Self::Own(_) => None,
+        }
+    }
+
+    pub(crate) fn subject(&self) -> &str {
+        match self {
+            Self::Policy(denial) => denial.subject(),
+            Self::Own(own) => &own.subject,
+        }
+    }
+
+    pub(crate) fn because(&self) -> &str {
+        match self {
+            Self::Policy(denial) => denial.because(),
+            Self::Own(own) => &own.because,
+        }
+    }
+
+    /// The flag that would allow it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Policy(denial) => denial.hint(),
+            Self::Own(_) => None,
+        }
+    }
+
+    /// One sentence, printable ASCII.
+    pub(crate) fn sentence(&self) -> String {
+        printable(&format!(
+            "outgate denied {}: {}",
+            self.subject(),
+            self.because()
+        ))
+    }
+
+    /// The line for standard error.
+    pub(crate) fn notice(&self) -> String {
+        let mut line = format!("outgate: denied {} ({})", self.subject(), self.because());
+        if let Some(hint) = self.hint() {
+            line.push_str("; to allow: ");
+            line.push_str(&hint);
+        }
+        printable(&line)
+    }
+}
+
+/// Printable ASCII: everything else escaped, so that no byte of the command's
+/// choice reaches a terminal or ends a field.
+pub(crate) fn printable(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
+    text.chars()
+        .flat_map(|character| {
+            let keep = matches!(character, ' '..='~');
+            let escaped = (!keep).then(|| character.escape_default());
+            keep.then_some(character)
+                .into_iter()
+                .chain(escaped.into_iter().flatten())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_do_not_reach_a_terminal() {
+        let refusal = Refusal::own("authority", "GET \u{1b}[2J\r\nx", "b\u{e9}cause");
+        assert_eq!(
+            refusal.notice(),
+            "outgate: denied GET \\u{1b}[2J\\r\\nx (b\\u{e9}cause)"
+        );
+        assert!(refusal.sentence().is_ascii());
+    }
+}

@@ -1,0 +1,168 @@
+//! Refusals and failures as responses a person, a tool and an agent can read:
+//! status, reason phrase, fields and a short text (RFC 9110, RFC 9209). Never
+//! an address that was resolved. Sends nothing itself.
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
+use hyper::ext::ReasonPhrase;
+use serde_json::json;
+
+use crate::content::Content;
+use crate::origin::OriginError;
+use crate::refusal::{Refusal, printable};
+use crate::resolve::ResolveError;
+use crate::session::shortened;
+use crate::target::{Malformed, names_in};
+
+/// Bytes of a reason phrase: some clients keep status lines in small buffers.
+const REASON_BYTES_MAX: usize = 240;
+
+/// How the client wants to read a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    Json,
+}
+
+/// JSON where `Accept` names it and not `text/plain`.
+pub(crate) fn form(fields: &HeaderMap) -> Form {
+    let mut form = Form::Text;
+    for media in names_in(fields, &header::ACCEPT) {
+        let kind = media.split(';').next().unwrap_or_default().trim();
+        let kind = kind.to_ascii_lowercase();
+        if kind == "text/plain" || kind == "text/html" {
+            return Form::Text;
+        }
+        if kind == "application/json" || kind.ends_with("+json") {
+            form = Form::Json;
+        }
+    }
+    form
+}
+
+/// What a refusal looks like: 403.
+pub(crate) fn refusal(refusal: &Refusal, form: Form) -> Response<Content> {
+    let sentence = refusal.sentence();
+    let hint = refusal.hint().map(|hint| printable(&hint));
+    let body = match form {
+        Form::Text => match &hint {
+            Some(hint) => format!("{sentence}\nto allow it: {hint}\n"),
+            None => format!("{sentence}\n"),
+        },
+        Form::Json => {
+            let rule = refusal.rule().map(|rule| rule.text.to_string());
+            let value = json!({
+                "error": sentence,
+                "message": sentence,
+                "detail": sentence,
+                "reason": refusal.token(),
+                "rule": rule,
+                "hint": hint,
+                "errors": [{ "detail": sentence }],
+            });
+            format!("{value}\n")
+        }
+    };
+    let mut response = own(StatusCode::FORBIDDEN, form, body);
+    let rule = refusal
+        .rule()
+        .map_or_else(|| "-".to_owned(), |rule| rule.id.to_string());
+    let denied = format!("{}; rule={rule}", refusal.token());
+    let name = HeaderName::from_static("outgate-denied");
+    set(response.headers_mut(), name, &denied);
+    proxy_status(
+        response.headers_mut(),
+        "http_request_denied",
+        refusal.because(),
+    );
+    let phrase = format!(
+        "outgate: denied {} ({})",
+        refusal.subject(),
+        refusal.because()
+    );
+    reason(&mut response, &phrase);
+    response
+}
+
+/// What a request without a target gets.
+pub(crate) fn malformed(fault: &Malformed, form: Form) -> Response<Content> {
+    let sentence = printable(&format!("outgate refused the request: {}", fault.because));
+    let body = match form {
+        Form::Text => format!("{sentence}\n"),
+        Form::Json => format!(
+            "{}\n",
+            json!({ "error": sentence, "message": sentence, "reason": fault.token })
+        ),
+    };
+    let mut response = own(fault.status, form, body);
+    let denied = format!("{}; rule=-", fault.token);
+    let name = HeaderName::from_static("outgate-denied");
+    set(response.headers_mut(), name, &denied);
+    proxy_status(response.headers_mut(), "http_request_error", &fault.because);
+    reason(&mut response, &format!("outgate: {}", fault.because));
+    response
+}
+
+/// What stands for a response that did not come: 502 or 504, or 403 where the
+/// addresses of the origin were refused.
+pub(crate) fn failure(error: &OriginError, form: Form) -> Response<Content> {
+    let (status, kind) = match error {
+        OriginError::Denied(denied) => return refusal(denied, form),
+        OriginError::Resolve(ResolveError::Timeout(_)) => {
+            (StatusCode::GATEWAY_TIMEOUT, "dns_timeout")
+        }
+        OriginError::Resolve(_) => (StatusCode::BAD_GATEWAY, "dns_error"),
+        OriginError::Connect(_, cause) => match cause.kind() {
+            std::io::ErrorKind::ConnectionRefused => {
+                (StatusCode::BAD_GATEWAY, "connection_refused")
+            }
+            std::io::ErrorKind::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "connection_timeout"),
+            _ => (StatusCode::BAD_GATEWAY, "destination_unavailable"),
+        },
+        OriginError::Timeout(_) => (StatusCode::GATEWAY_TIMEOUT, "connection_timeout"),
+        OriginError::Protocol(..) => (StatusCode::BAD_GATEWAY, "http_protocol_error"),
+    };
+    let sentence = printable(&format!("outgate: {error}"));
+    let body = match form {
+        Form::Text => format!("{sentence}\n"),
+        Form::Json => format!("{}\n", json!({ "error": sentence, "message": sentence })),
+    };
+    let mut response = own(status, form, body);
+    proxy_status(response.headers_mut(), kind, &error.to_string());
+    reason(&mut response, &sentence);
+    response
+}
+
+fn own(status: StatusCode, form: Form, body: String) -> Response<Content> {
+    let mut response = Response::new(Content::text(body));
+    *response.status_mut() = status;
+    let kind = match form {
+        Form::Text => "text/plain; charset=us-ascii",
+        Form::Json => "application/json",
+    };
+    let fields = response.headers_mut();
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn set(fields: &mut HeaderMap, name: HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::try_from(printable(text)) {
+        fields.insert(name, value);
+    }
+}
+
+/// RFC 9209 2, with the details as an sf-string (RFC 9651 3.3.3).
+fn proxy_status(fields: &mut HeaderMap, kind: &str, details: &str) {
+    let details = shortened(&printable(details), REASON_BYTES_MAX);
+    let details = details.replace('\\', "\\\\").replace('"', "\\\"");
+    let text = format!("outgate; error={kind}; details=\"{details}\"");
+    set(fields, HeaderName::from_static("proxy-status"), &text);
+}
+
+fn reason(response: &mut Response<Content>, phrase: &str) {
+    let phrase = shortened(&printable(phrase), REASON_BYTES_MAX);
+    if let Ok(phrase) = ReasonPhrase::try_from(phrase.into_bytes()) {
+        response.extensions_mut().insert(phrase);
+    }
+}

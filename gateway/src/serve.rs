@@ -1,0 +1,367 @@
+//! The life of one control connection: policy in, questions answered, flows
+//! and stub sockets taken over, summary out. A frame that breaks the contract
+//! ends the session and with it every connection. Knows no network protocol.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use outgate_handoff::{
+    Begin, Hello, POLICY_BYTES_MAX, PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, SOURCES_MAX,
+    Source as Piece, SourceKind as PieceKind, ToGateway, ToLauncher,
+};
+use outgate_policy::{Context, HostName, Source, SourceKind, compile};
+use tokio::time::timeout;
+
+use crate::audit::{Audit, AuditTarget, Event, Kind, Outcome};
+use crate::control::{Control, ControlError, Received};
+use crate::resolve::System;
+use crate::session::{Parts, Session, shortened};
+use crate::{ask, flow, limits, stub};
+
+/// What all sessions of a gateway have in common.
+#[derive(Debug)]
+pub struct Gateway {
+    audit: AuditTarget,
+    system: Arc<System>,
+}
+
+impl Gateway {
+    /// Reads what the machine says about names. To be done before the process
+    /// confines itself, and not again.
+    pub fn new(audit: AuditTarget) -> Self {
+        Self {
+            audit,
+            system: Arc::new(System::read()),
+        }
+    }
+
+    /// Serves one launcher until its sandbox is empty or it is gone.
+    ///
+    /// # Errors
+    /// The launcher broke the contract, or the socket failed. Every connection
+    /// of the sandbox is closed then, too.
+    pub async fn serve(&self, socket: OwnedFd) -> Result<(), ControlError> {
+        let control = Arc::new(Control::new(socket)?);
+        let mut buffer = Vec::new();
+        let opening = timeout(limits::HANDSHAKE_TIME, self.open(&control, &mut buffer));
+        let Ok(opened) = opening.await else {
+            return Err(ControlError::Order {
+                what: "no policy in time",
+            });
+        };
+        let Some(session) = opened? else {
+            return Ok(());
+        };
+        let result = run(&session, &control, &mut buffer).await;
+        session.close();
+        result
+    }
+
+    /// Receives and compiles the policy. `None` if there is nothing to serve.
+    async fn open(
+        &self,
+        control: &Arc<Control>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Arc<Session>>, ControlError> {
+        let Some(opening) = Opening::receive(control, buffer).await? else {
+            return Ok(None);
+        };
+        let made = match self.session(&opening, control) {
+            Ok(made) => made,
+            Err(message) => {
+                let message = shortened(&message, outgate_handoff::LINE_BYTES_MAX);
+                control.send(&ToLauncher::Refused { message }).await?;
+                return Ok(None);
+            }
+        };
+        let hosts = host_lines(&made, &opening.sources);
+        let ready = ToLauncher::Ready {
+            generation: made.generation(),
+            audit: made.audit_path(),
+            hosts,
+        };
+        control.send(&ready).await?;
+        Ok(Some(Arc::new(made)))
+    }
+
+    fn session(&self, opening: &Opening, control: &Arc<Control>) -> Result<Session, String> {
+        let hello = &opening.hello;
+        let build = env!("CARGO_PKG_VERSION");
+        if hello.protocol != PROTOCOL || hello.build != build {
+            return Err(format!(
+                "launcher {} (protocol {}) and gateway {build} (protocol {PROTOCOL}) are \
+                 different builds; install both from one release",
+                hello.build, hello.protocol
+            ));
+        }
+        let context = Context {
+            home: opening.begin.home.clone(),
+            working_directory: opening.begin.working_directory.clone(),
+            private_directory: opening.begin.private_directory.clone(),
+        };
+        let policy = compile(&opening.sources, &context).map_err(|errors| errors.to_string())?;
+        let audit = Audit::new(&self.audit, &hello.sandbox, hello.pid)
+            .map_err(|error| format!("audit file: {error}"))?;
+        let session = Session::new(Parts {
+            sandbox: hello.sandbox.clone(),
+            policy,
+            audit,
+            control: Arc::clone(control),
+            system: Arc::clone(&self.system),
+        });
+        let event = Event::new(Kind::Start, Outcome::Note, "").detail(&opening.begin.command);
+        session.record(&event).map_err(|error| error.to_string())?;
+        Ok(session)
+    }
+}
+
+/// All that a launcher says before its sandbox runs.
+#[derive(Debug)]
+struct Opening {
+    hello: Hello,
+    sources: Vec<Source>,
+    begin: Begin,
+}
+
+impl Opening {
+    async fn receive(
+        control: &Control,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Self>, ControlError> {
+        let Some(received) = control.receive(buffer).await? else {
+            return Ok(None);
+        };
+        expect_descriptors(&received, 0)?;
+        let ToGateway::Hello(hello) = received.frame else {
+            return Err(ControlError::Order {
+                what: "the first frame is not a greeting",
+            });
+        };
+        let mut texts = Texts::default();
+        loop {
+            let Some(received) = control.receive(buffer).await? else {
+                return Ok(None);
+            };
+            expect_descriptors(&received, 0)?;
+            match received.frame {
+                ToGateway::Source(piece) => texts.add(piece)?,
+                ToGateway::Begin(begin) => {
+                    let sources = texts.finish()?;
+                    return Ok(Some(Self {
+                        hello,
+                        sources,
+                        begin,
+                    }));
+                }
+                ToGateway::Hello(_)
+                | ToGateway::Ask(..)
+                | ToGateway::Flow(_)
+                | ToGateway::Stub
+                | ToGateway::Finish { .. } => {
+                    return Err(ControlError::Order {
+                        what: "something else than policy text before the session began",
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Policy texts as their chunks come in.
+#[derive(Debug, Default)]
+struct Texts {
+    pieces: Vec<(PieceKind, String, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl Texts {
+    fn add(&mut self, piece: Piece) -> Result<(), ControlError> {
+        self.bytes = self.bytes.saturating_add(piece.chunk.len());
+        if self.bytes > POLICY_BYTES_MAX {
+            return Err(ControlError::Order {
+                what: "policy text over its limit",
+            });
+        }
+        let index = usize::try_from(piece.index).unwrap_or(usize::MAX);
+        if index == self.pieces.len() && index < SOURCES_MAX {
+            self.pieces.push((piece.kind, piece.place, piece.chunk));
+            return Ok(());
+        }
+        let is_last = index.checked_add(1) == Some(self.pieces.len());
+        match self.pieces.last_mut() {
+            Some((kind, place, text))
+                if is_last && *kind == piece.kind && *place == piece.place =>
+            {
+                text.extend_from_slice(&piece.chunk);
+                Ok(())
+            }
+            _ => Err(ControlError::Order {
+                what: "policy text out of order",
+            }),
+        }
+    }
+
+    fn finish(self) -> Result<Vec<Source>, ControlError> {
+        let source = |(kind, place, text): (PieceKind, String, Vec<u8>)| {
+            let text = String::from_utf8(text).map_err(|_| ControlError::Order {
+                what: "policy text is not UTF-8",
+            })?;
+            Ok(Source {
+                kind: source_kind(kind),
+                place,
+                text,
+            })
+        };
+        self.pieces.into_iter().map(source).collect()
+    }
+}
+
+fn source_kind(kind: PieceKind) -> SourceKind {
+    match kind {
+        PieceKind::Document => SourceKind::Document,
+        PieceKind::Allow => SourceKind::Allow,
+        PieceKind::Deny => SourceKind::Deny,
+        PieceKind::Pin => SourceKind::Pin,
+        PieceKind::Read => SourceKind::Read,
+        PieceKind::Write => SourceKind::Write,
+        PieceKind::Listen => SourceKind::Listen,
+    }
+}
+
+/// Lines for a substituted hosts(5): the stand-in of each name that a rule or
+/// a pin names in full.
+fn host_lines(session: &Session, sources: &[Source]) -> String {
+    let rules: Vec<String> = session
+        .policy()
+        .rules()
+        .map(|rule| rule.text.to_string())
+        .collect();
+    let pins = sources
+        .iter()
+        .filter(|source| source.kind == SourceKind::Pin)
+        .map(|source| source.text.split('=').next().unwrap_or_default());
+    let mut lines = String::new();
+    for name in rules
+        .iter()
+        .map(String::as_str)
+        .chain(pins)
+        .filter_map(named_host)
+    {
+        let (Some(address), crate::session::Seen::First) = session.stand_in(&name) else {
+            continue;
+        };
+        let line = format!("{address} {name}\n");
+        if lines.len() + line.len() > SOURCE_CHUNK_BYTES_MAX {
+            break;
+        }
+        lines.push_str(&line);
+    }
+    lines
+}
+
+/// The host of a rule's or pin's text, if it is one name in full.
+fn named_host(text: &str) -> Option<HostName> {
+    let target = text.rsplit(' ').next()?;
+    let target = target.split_once("://").map_or(target, |(_, rest)| rest);
+    let host = target.split(['/', ':', '?']).next()?;
+    let name = HostName::parse(host).ok()?;
+    (name.as_str() != "localhost").then_some(name)
+}
+
+fn expect_descriptors(received: &Received, expected: usize) -> Result<(), ControlError> {
+    let actual = received.descriptors.len();
+    if actual == expected {
+        Ok(())
+    } else {
+        Err(ControlError::Descriptors { expected, actual })
+    }
+}
+
+async fn run(
+    session: &Arc<Session>,
+    control: &Arc<Control>,
+    buffer: &mut Vec<u8>,
+) -> Result<(), ControlError> {
+    let mut stubs = 0;
+    while let Some(received) = control.receive(buffer).await? {
+        let expected = match &received.frame {
+            ToGateway::Flow(flow) => match flow.question {
+                Question::Connect { .. } | Question::Listen { .. } => 1,
+                Question::Unix { .. } => 2,
+            },
+            ToGateway::Stub => 1,
+            ToGateway::Hello(_)
+            | ToGateway::Source(_)
+            | ToGateway::Begin(_)
+            | ToGateway::Ask(..)
+            | ToGateway::Finish { .. } => 0,
+        };
+        expect_descriptors(&received, expected)?;
+        match received.frame {
+            ToGateway::Ask(id, ask) => question(session, control, id, ask).await?,
+            ToGateway::Flow(handed) => flow::accept(session, handed, received.descriptors)?,
+            ToGateway::Stub => {
+                stubs += 1;
+                if stubs > limits::STUBS_MAX {
+                    return Err(ControlError::Order {
+                        what: "more stub sockets than the limit",
+                    });
+                }
+                if let Some(socket) = received.descriptors.into_iter().next() {
+                    stub::accept(session, socket)?;
+                }
+            }
+            ToGateway::Finish { status } => {
+                let detail = format!("status {status}");
+                let event = Event::new(Kind::Finish, Outcome::Note, "").detail(&detail);
+                session.record(&event).ok();
+                let lines = session.summary();
+                control.send(&ToLauncher::Summary { lines }).await?;
+                return Ok(());
+            }
+            ToGateway::Hello(_) | ToGateway::Source(_) | ToGateway::Begin(_) => {
+                return Err(ControlError::Order {
+                    what: "a second opening",
+                });
+            }
+        }
+    }
+    let event = Event::new(Kind::Finish, Outcome::Note, "").detail("launcher gone");
+    session.record(&event).ok();
+    Ok(())
+}
+
+/// Answers at once where no name has to be resolved; otherwise beside the
+/// others, so that one slow name holds up nobody.
+async fn question(
+    session: &Arc<Session>,
+    control: &Arc<Control>,
+    id: u64,
+    ask: outgate_handoff::Ask,
+) -> Result<(), ControlError> {
+    if !may_wait(session, &ask.question) {
+        let answer = ask::answer(session, &ask).await;
+        return control.send(&ToLauncher::Answer(id, answer)).await;
+    }
+    let Some(slot) = session.question_slot().await else {
+        return Ok(());
+    };
+    let (task_session, control) = (Arc::clone(session), Arc::clone(control));
+    session.spawn(async move {
+        let answer = ask::answer(&task_session, &ask).await;
+        control.send(&ToLauncher::Answer(id, answer)).await.ok();
+        drop(slot);
+    });
+    Ok(())
+}
+
+/// Whether an answer may need the DNS: only names do.
+fn may_wait(session: &Session, question: &Question) -> bool {
+    match question {
+        Question::Connect { destination } => {
+            let destination = session.destination(*destination);
+            matches!(destination.party, crate::destination::Party::Name(_))
+        }
+        Question::Unix { .. } | Question::Listen { .. } => false,
+    }
+}

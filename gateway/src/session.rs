@@ -1,0 +1,249 @@
+//! One sandbox as the gateway knows it: policy, names, records, open flows.
+//! Nothing is shared between sessions except the machine's own name files.
+//! Knows no protocol of the network.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use outgate_handoff::ToLauncher;
+use outgate_policy::{HostName, Policy};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+use crate::audit::{Audit, AuditError, Event};
+use crate::control::Control;
+use crate::destination::{Destination, Party};
+use crate::limits;
+use crate::names::{self, NameTable};
+use crate::origin::Pool;
+use crate::refusal::Refusal;
+use crate::resolve::{Pin, ResolveError, Resolver, System};
+
+/// What a session is made of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) sandbox: String,
+    pub(crate) policy: Policy,
+    pub(crate) audit: Audit,
+    pub(crate) control: Arc<Control>,
+    pub(crate) system: Arc<System>,
+}
+
+/// One sandbox. Lives as long as its control connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    policy: Policy,
+    generation: u64,
+    audit: Audit,
+    control: Arc<Control>,
+    system: Arc<System>,
+    names: Mutex<NameTable>,
+    resolver: Resolver,
+    origins: Pool,
+    denials: Mutex<Denials>,
+    flows: Arc<Semaphore>,
+    questions: Arc<Semaphore>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// What was refused so far, for people.
+#[derive(Debug, Default)]
+struct Denials {
+    count: u64,
+    told: HashSet<String>,
+    hints: Vec<String>,
+}
+
+impl Session {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let resolver = Resolver::new(Arc::clone(&parts.system), &parts.policy);
+        Self {
+            policy: parts.policy,
+            generation: 1,
+            audit: parts.audit,
+            control: parts.control,
+            system: parts.system,
+            names: Mutex::new(NameTable::new(&parts.sandbox)),
+            resolver,
+            origins: Pool::default(),
+            denials: Mutex::default(),
+            flows: Arc::new(Semaphore::new(limits::FLOWS_MAX)),
+            questions: Arc::new(Semaphore::new(limits::QUESTIONS_MAX)),
+            tasks: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(crate) fn origins(&self) -> &Pool {
+        &self.origins
+    }
+
+    /// Writes a record; nothing it announces may happen if this fails.
+    pub(crate) fn record(&self, event: &Event<'_>) -> Result<(), AuditError> {
+        let result = self.audit.write(self.generation, event);
+        if result.is_err() {
+            self.tell(&Refusal::unrecorded("everything"));
+        }
+        result
+    }
+
+    /// Where the records go, for people.
+    pub(crate) fn audit_path(&self) -> String {
+        let path = self.audit.path().map(|path| path.to_string_lossy());
+        path.map(std::borrow::Cow::into_owned).unwrap_or_default()
+    }
+
+    /// The address that stands for a name, and whether the name is new here.
+    pub(crate) fn stand_in(&self, name: &HostName) -> (Option<Ipv4Addr>, Seen) {
+        let Ok(mut names) = self.names.lock() else {
+            return (None, Seen::Before);
+        };
+        let seen = if names.knows(name) {
+            Seen::Before
+        } else {
+            Seen::First
+        };
+        (names.assign(name), seen)
+    }
+
+    /// The name an address stands for.
+    pub(crate) fn name_of(&self, address: Ipv4Addr) -> Option<HostName> {
+        self.names.lock().ok()?.name(address).cloned()
+    }
+
+    /// Whom a connection to this address is meant to reach.
+    pub(crate) fn destination(&self, address: SocketAddr) -> Destination {
+        let ip = address.ip().to_canonical();
+        let party = match ip {
+            _ if names::is_stand_in(ip) => match ip {
+                IpAddr::V4(v4) => self.name_of(v4).map_or(Party::Unassigned(ip), Party::Name),
+                IpAddr::V6(_) => Party::Unassigned(ip),
+            },
+            _ => match self.system.hosts().names(ip) {
+                [] => Party::Address(ip),
+                listed => Party::Listed(ip, listed.to_vec()),
+            },
+        };
+        Destination {
+            party,
+            port: address.port(),
+            address: SocketAddr::new(ip, address.port()),
+        }
+    }
+
+    /// The addresses of an allowed name.
+    pub(crate) async fn resolve(
+        &self,
+        name: &HostName,
+        port: u16,
+    ) -> Result<Vec<Pin>, ResolveError> {
+        self.resolver.resolve(&self.policy, name, port).await
+    }
+
+    /// Tells the user about a refusal, once per target and within a bound.
+    pub(crate) fn tell(&self, refusal: &Refusal) {
+        let Ok(mut denials) = self.denials.lock() else {
+            return;
+        };
+        denials.count = denials.count.saturating_add(1);
+        if denials.told.len() > limits::NOTICES_MAX {
+            return;
+        }
+        if !denials.told.insert(refusal.subject().to_owned()) {
+            return;
+        }
+        let line = if denials.told.len() > limits::NOTICES_MAX {
+            "outgate: further denials are only in the audit record".to_owned()
+        } else {
+            if let Some(hint) = refusal.hint()
+                && !denials.hints.contains(&hint)
+            {
+                denials.hints.push(hint);
+            }
+            refusal.notice()
+        };
+        drop(denials);
+        self.control.offer(&ToLauncher::Notice {
+            line: shortened(&line, outgate_handoff::LINE_BYTES_MAX),
+        });
+    }
+
+    /// At most five lines about what was refused, or none.
+    pub(crate) fn summary(&self) -> String {
+        let Ok(denials) = self.denials.lock() else {
+            return String::new();
+        };
+        if denials.count == 0 {
+            return String::new();
+        }
+        let plural = if denials.count == 1 { "" } else { "s" };
+        let mut lines = format!("outgate: {} denial{plural}", denials.count);
+        if !denials.hints.is_empty() {
+            lines.push_str("; to allow:");
+        }
+        for hint in denials.hints.iter().take(limits::SUMMARY_TARGETS_MAX) {
+            lines.push_str("\n  ");
+            lines.push_str(&shortened(hint, outgate_handoff::LINE_BYTES_MAX - 16));
+        }
+        let path = self.audit_path();
+        if path.is_empty() {
+            lines.push_str("\noutgate: for a record of every decision: --audit FILE");
+        } else {
+            lines.push_str("\noutgate: every decision is in ");
+            lines.push_str(&crate::refusal::printable(&path));
+        }
+        shortened(&lines, 5 * outgate_handoff::LINE_BYTES_MAX)
+    }
+
+    /// A place among the connections served at once.
+    pub(crate) fn flow_slot(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.flows).try_acquire_owned().ok()
+    }
+
+    /// A place among the questions answered at once; waits for one.
+    pub(crate) async fn question_slot(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.questions).acquire_owned().await.ok()
+    }
+
+    /// Runs a task that ends with the session at the latest.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Ok(mut tasks) = self.tasks.lock() {
+            while tasks.try_join_next().is_some() {}
+            tasks.spawn(task);
+        }
+    }
+
+    /// Ends every task of the session: all its connections are closed.
+    pub(crate) fn close(&self) {
+        let tasks = self
+            .tasks
+            .lock()
+            .map(|mut tasks| std::mem::take(&mut *tasks));
+        drop(tasks);
+        self.origins.clear();
+    }
+}
+
+/// Whether a name was asked for before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Before,
+    First,
+}
+
+/// At most this many bytes, cut at a character.
+pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().to_owned()
+}

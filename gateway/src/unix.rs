@@ -1,0 +1,77 @@
+//! A connection to a Unix socket outside the sandbox, by the inode that was
+//! judged. Bytes are relayed and nothing else: no descriptor and no credential
+//! of the command ever crosses.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use outgate_handoff::Process;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use crate::admit;
+use crate::ask;
+use crate::audit::{Event, Kind, Outcome};
+use crate::content::Traffic;
+use crate::limits;
+use crate::refusal::Refusal;
+use crate::session::Session;
+use crate::tunnel;
+
+/// The two descriptors of such a connection.
+#[derive(Debug)]
+pub(crate) struct Handed {
+    /// The accepted side of the command's connection.
+    pub(crate) client: OwnedFd,
+    /// The target's inode, opened as a path only.
+    pub(crate) target: OwnedFd,
+}
+
+/// Connects and relays until either side ends.
+pub(crate) async fn serve(session: &Arc<Session>, process: &Process, path: &[u8], sockets: Handed) {
+    let name = String::from_utf8_lossy(path).into_owned();
+    let started = Instant::now();
+    let traffic = Traffic::default();
+    // Asked again: the connection counts, not the question before it.
+    let outcome = match ask::admit_unix(session, process, path) {
+        Ok(permit) => match connect(sockets).await {
+            Ok((client, target)) => {
+                drop(permit);
+                tunnel::relay(client, target, &traffic).await;
+                Ok(())
+            }
+            Err(error) => {
+                let subject = format!("unix://{name}");
+                Err(Refusal::own(
+                    "origin",
+                    &subject,
+                    &format!("connecting: {error}"),
+                ))
+            }
+        },
+        Err(refusal) => Err(refusal),
+    };
+    if let Err(refusal) = outcome {
+        admit::refused(session, Kind::Unix, process, &name, &refusal);
+        session.tell(&refusal);
+        return;
+    }
+    let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (up, down) = (traffic.up.into_inner(), traffic.down.into_inner());
+    let event = Event::new(Kind::Flow, Outcome::Note, &name)
+        .process(process)
+        .traffic(up, down, millis);
+    session.record(&event).ok();
+}
+
+async fn connect(sockets: Handed) -> std::io::Result<(UnixStream, UnixStream)> {
+    let client = std::os::unix::net::UnixStream::from(sockets.client);
+    client.set_nonblocking(true)?;
+    let client = UnixStream::from_std(client)?;
+    // The path leads to the inode behind the descriptor, wherever its name
+    // points by now (proc(5)).
+    let path = format!("/proc/self/fd/{}", sockets.target.as_raw_fd());
+    let target = timeout(limits::DIAL_TIME, UnixStream::connect(path)).await??;
+    Ok((client, target))
+}
