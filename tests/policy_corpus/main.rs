@@ -4,6 +4,13 @@
 //! so that no rule can widen unseen. The format is described in
 //! `tests/policy_corpus/README.md`; rows are data, this file only runs them.
 
+#![expect(
+    clippy::panic,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test ends where something is not as it must be"
+)]
+
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -64,7 +71,10 @@ fn read_cases(path: &Path) -> Vec<Case> {
             .last_mut()
             .unwrap_or_else(|| panic!("{place}: a row before the first `== NAME`"));
         if let Some(line) = line.strip_prefix('|') {
-            assert!(case.rows.is_empty(), "{place}: the policy comes before its rows");
+            assert!(
+                case.rows.is_empty(),
+                "{place}: the policy comes before its rows"
+            );
             case.document.push_str(line.trim_start());
             case.document.push('\n');
         } else {
@@ -123,27 +133,43 @@ fn decide(policy: &Policy, row: &Row) -> (bool, String) {
             judge(policy, &Facts::Listen { process, address })
         }
         ["connect", destination] => with_peer(row, destination, |peer, port| {
-            judge(policy, &Facts::Connect { process, peer, port })
+            judge(
+                policy,
+                &Facts::Connect {
+                    process,
+                    peer,
+                    port,
+                },
+            )
         }),
         ["tunnel", destination] => with_peer(row, destination, |peer, port| {
-            judge(policy, &Facts::Tunnel { process, peer, port })
+            judge(
+                policy,
+                &Facts::Tunnel {
+                    process,
+                    peer,
+                    port,
+                },
+            )
         }),
-        ["dial", destination, "at", address, source] => with_peer(row, destination, |peer, port| {
-            let address: IpAddr = address.parse().expect("an address");
-            let source = match *source {
-                "resolved" => AddressSource::Resolved,
-                "pinned" => AddressSource::Pinned,
-                other => panic!("{}: unknown source `{other}`", row.place),
-            };
-            let facts = Facts::Dial {
-                process,
-                peer,
-                port,
-                address,
-                source,
-            };
-            judge(policy, &facts)
-        }),
+        ["dial", destination, "at", address, source] => {
+            with_peer(row, destination, |peer, port| {
+                let address: IpAddr = address.parse().expect("an address");
+                let source = match *source {
+                    "resolved" => AddressSource::Resolved,
+                    "pinned" => AddressSource::Pinned,
+                    other => panic!("{}: unknown source `{other}`", row.place),
+                };
+                let facts = Facts::Dial {
+                    process,
+                    peer,
+                    port,
+                    address,
+                    source,
+                };
+                judge(policy, &facts)
+            })
+        }
         [method, url] => request(policy, row, method, url),
         _ => panic!("{}: unknown fact `{}`", row.place, row.fact),
     }
@@ -163,7 +189,9 @@ fn request(policy: &Policy, row: &Row, method: &str, url: &str) -> (bool, String
     };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, target) = rest.split_at(end);
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.ends_with(']'));
     let destination = if has_port {
         authority.to_owned()
     } else {
@@ -250,7 +278,12 @@ fn every_row_is_decided_as_written() {
             }
         }
     }
-    assert!(faults.is_empty(), "{} of {count} rows:\n{}", faults.len(), faults.join("\n"));
+    assert!(
+        faults.is_empty(),
+        "{} of {count} rows:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
     assert!(count >= 300, "the corpus has only {count} rows");
 }
 

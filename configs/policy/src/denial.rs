@@ -78,8 +78,13 @@ impl<'a> Event<'a> {
     }
 
     /// The flag with the narrowest rule that allows the event.
-    fn flag(&self) -> String {
-        match self {
+    fn flag(&self) -> Option<String> {
+        if let Self::Unix(path) = self
+            && printable(path) != *path
+        {
+            return None;
+        }
+        Some(match self {
             Self::Connection(peer, port) => format!("-a '{}'", connection_rule(*peer, *port)),
             Self::Tls(peer, port) => {
                 format!("-a 'tls://{}{}'", host(*peer), port_unless(*port, 443))
@@ -96,7 +101,7 @@ impl<'a> Event<'a> {
             }
             Self::Unix(path) => quoted("-a", &format!("unix://{}", printable(path))),
             Self::Listen(address) => format!("--listen '{address}'"),
-        }
+        })
     }
 }
 
@@ -111,10 +116,10 @@ impl RequestEvent<'_> {
 pub(crate) fn denial(event: &Event<'_>, cause: Cause) -> Denial {
     let because = because(&cause, event);
     let flag = match cause.reason {
-        Reason::NoRule => Some(event.flag()),
-        Reason::SpecialUse if !event.is_to_name() && !is_never(&cause) => Some(event.flag()),
+        Reason::NoRule => event.flag(),
+        Reason::SpecialUse if !event.is_to_name() && !is_never(&cause) => event.flag(),
         Reason::NeedsInspection => match (event, &cause.rule) {
-            (Event::Tls(..), Some(rule)) if rule.effect != Effect::Deny => Some(event.flag()),
+            (Event::Tls(..), Some(rule)) if rule.effect != Effect::Deny => event.flag(),
             _ => None,
         },
         Reason::SpecialUse

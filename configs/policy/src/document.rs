@@ -4,6 +4,7 @@
 //! several faults are reported together; unknown keys are refused. What values
 //! mean is decided elsewhere.
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::draft::{Access, Author, Draft, RuleExtras};
@@ -35,18 +36,14 @@ const TOP_KEYS: &[&str] = &[
 
 /// Adds a document to the draft.
 pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author: Author) {
-    let (table, errors) = DeTable::parse_recoverable(location.text());
-    let broken = !errors.is_empty();
-    for error in errors {
-        let at = location.start();
-        let offset = error.span().map_or(0, |span| span.start);
-        draft.fault(at.error(offset, error.message().to_owned(), None));
-    }
+    let first = draft.faults();
+    let (table, syntax) = parse(draft, location);
+    let syntax_faults = draft.faults() - first;
     let mut reader = Reader {
         draft,
         location,
         author,
-        broken,
+        broken: syntax == Syntax::Broken,
     };
     let mut rules: Vec<(usize, Effect, Item<'_>)> = Vec::new();
     let top = table.get_ref();
@@ -71,21 +68,17 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
     for (_, effect, item) in rules {
         rule(&mut reader, effect, item);
     }
+    draft.drop_consequences(first, syntax_faults);
 }
 
 /// The names a document extends. Only its syntax and this one key are judged.
 pub(crate) fn extends<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> Vec<String> {
-    let (table, errors) = DeTable::parse_recoverable(location.text());
-    for error in errors {
-        let at = location.start();
-        let offset = error.span().map_or(0, |span| span.start);
-        draft.fault(at.error(offset, error.message().to_owned(), None));
-    }
+    let (table, syntax) = parse(draft, location);
     let mut reader = Reader {
         draft,
         location,
         author: Author::User,
-        broken: false,
+        broken: syntax == Syntax::Broken,
     };
     match table.get_ref().get("extends") {
         Some(value) => {
@@ -94,6 +87,60 @@ pub(crate) fn extends<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> 
         }
         None => Vec::new(),
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Syntax {
+    Sound,
+    /// Values may be missing or of kinds that nobody wrote.
+    Broken,
+}
+
+/// Parses what can be parsed and reports the faults of the syntax: one for
+/// each line, and none behind an open list, which all lines below belong to.
+fn parse<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> (Spanned<DeTable<'a>>, Syntax) {
+    let (table, errors) = DeTable::parse_recoverable(location.text());
+    let mut faults: Vec<(usize, &str)> = errors
+        .iter()
+        .map(|error| (error.span().map_or(0, |span| span.start), error.message()))
+        .collect();
+    faults.sort_unstable();
+    let mut syntax = Syntax::Sound;
+    let mut last_line = 0;
+    for (offset, message) in faults {
+        let (short, hint) = syntax_message(message);
+        let error = location
+            .start()
+            .error(offset, short.to_owned(), hint.map(str::to_owned));
+        if error.line != last_line {
+            last_line = error.line;
+            draft.fault(error);
+        }
+        if message != "duplicate key" {
+            syntax = Syntax::Broken;
+        }
+        if message.contains("array") {
+            break;
+        }
+    }
+    (table, syntax)
+}
+
+/// The parser's words, without its list of tokens where a repair can be named.
+fn syntax_message(message: &str) -> (&str, Option<&str>) {
+    let hint = if message == "duplicate key" {
+        "write each key once; rules stand either in `allow = […]` or under `[[allow]]`"
+    } else if message.contains("array") {
+        "separate items with `,` and close the list with `]`"
+    } else if message.contains("must be quoted") {
+        "write texts in quotes"
+    } else {
+        return (message, None);
+    };
+    let short = message
+        .split_once(", expected")
+        .map_or(message, |(short, _)| short);
+    (short, Some(hint))
 }
 
 fn filesystem(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
@@ -130,6 +177,15 @@ fn rule(reader: &mut Reader<'_, '_, '_>, effect: Effect, item: Item<'_>) {
     if let DeValue::String(text) = item.get_ref() {
         let at = reader.at_string(item);
         reader.draft.rule(at, effect, text, RuleExtras::default());
+        return;
+    }
+    if !item.get_ref().is_table() {
+        if !reader.broken {
+            let name = effect.as_str();
+            let message = format!("every item of `{name}` must be a rule or a table with one");
+            let hint = format!("write `{name} = [\"GET api.example.org/repos/**\"]`");
+            reader.fault(item, &message, &hint);
+        }
         return;
     }
     let known: &[&str] = match effect {
@@ -311,7 +367,7 @@ fn inspect(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
                 }
             }
             _ => {
-                for item in reader.array("scope", value) {
+                for item in reader.array("inspect.scope", value) {
                     scope(reader, item);
                 }
             }

@@ -85,6 +85,23 @@ impl<'c> Draft<'c> {
         }
     }
 
+    /// Drops the faults that stand on the line of an earlier one: of those from
+    /// `first` on, the leading `causes` are kept and clear their lines.
+    pub(crate) fn drop_consequences(&mut self, first: usize, causes: usize) {
+        let lines: Vec<u32> = self
+            .errors
+            .iter()
+            .skip(first)
+            .take(causes)
+            .map(|error| error.line)
+            .collect();
+        let mut index = 0;
+        self.errors.retain(|error| {
+            index += 1;
+            index <= first + causes || !lines.contains(&error.line)
+        });
+    }
+
     /// Adds a rule.
     pub(crate) fn rule(&mut self, at: At<'_>, effect: Effect, text: &str, extras: RuleExtras) {
         let (mut target, warning) = match rule::parse(text, effect) {
@@ -295,7 +312,10 @@ fn parse_pin_host(text: &str) -> Result<(HostName, Option<u16>), (String, Option
             format!("`{}` is an address; only names are pinned", shown(host)),
             Some("allow the address itself with a rule".to_owned()),
         )),
-        Err(error) => Err((error.to_string(), None)),
+        Err(error) => Err((
+            error.to_string(),
+            Some("a pin names one host, such as `api.example.org`".to_owned()),
+        )),
     }
 }
 

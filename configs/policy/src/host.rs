@@ -209,7 +209,14 @@ pub(crate) fn shown(text: &str) -> String {
     let mut out: String = text
         .chars()
         .take(CHARACTERS_MAX)
-        .flat_map(char::escape_debug)
+        .flat_map(|c| {
+            let plain = c == ' ' || c.is_ascii_graphic();
+            let escape = (!plain).then(|| c.escape_debug());
+            plain
+                .then_some(c)
+                .into_iter()
+                .chain(escape.into_iter().flatten())
+        })
         .collect();
     if text.chars().nth(CHARACTERS_MAX).is_some() {
         out.push('…');

@@ -72,9 +72,12 @@ impl<'a> Reader<'_, '_, 'a> {
 
     /// Reports a value of the wrong kind.
     fn wrong_kind(&mut self, key: &str, item: Item<'_>, expected: &str, example: &str) {
-        let found = item.get_ref().type_str();
-        let message = format!("`{key}` is {expected}, not {} {found}", article(found));
-        self.fault(item, &message, &format!("write `{example}`"));
+        // Broken syntax makes values of kinds that nobody wrote.
+        if !self.broken {
+            let found = kind(item.get_ref());
+            let message = format!("`{key}` must be {expected}, not {found}");
+            self.fault(item, &message, &format!("write `{example}`"));
+        }
     }
 
     /// Calls `read` for each known key of a table and reports the others.
@@ -174,7 +177,19 @@ impl<'a> Reader<'_, '_, 'a> {
         };
         let mut out = Vec::with_capacity(array.len());
         for item in array {
-            out.extend(self.string(key, item));
+            if let Some(text) = item.get_ref().as_str() {
+                out.push((self.at_string(item), text));
+            } else {
+                let written = self.location.text().get(item.span()).unwrap_or("…");
+                let example = format!("{key} = [\"{}\"]", shown(written));
+                let message = format!(
+                    "every item of `{key}` must be a text, not {}",
+                    kind(item.get_ref())
+                );
+                if !self.broken {
+                    self.fault(item, &message, &format!("write `{example}`"));
+                }
+            }
         }
         out
     }
@@ -186,10 +201,16 @@ impl<'a> Reader<'_, '_, 'a> {
         item: Item<'_>,
         words: &[(&str, T)],
     ) -> Option<T> {
-        let (at, text) = self.string(key, item)?;
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let Some(text) = item.get_ref().as_str() else {
+            let first = known.first().unwrap_or(&"…");
+            let example = format!("{key} = \"{first}\"");
+            self.wrong_kind(key, item, &format!("one of {}", listed(&known)), &example);
+            return None;
+        };
         let found = words.iter().find(|(word, _)| *word == text);
         if found.is_none() {
-            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            let at = self.at_string(item);
             let message = format!("`{}` is no value of `{key}`", shown(text));
             let hint = format!("known are {}", listed(&known));
             self.draft.fault(at.error(0, message, Some(hint)));
@@ -262,11 +283,14 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 }
 
-fn article(noun: &str) -> &'static str {
-    if noun.starts_with(['a', 'e', 'i', 'o', 'u']) {
-        "an"
-    } else {
-        "a"
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
     }
 }
 

@@ -248,6 +248,13 @@ pub(crate) fn parse(text: &str, effect: Effect) -> Result<Parsed, RuleError> {
         ));
     }
     let (methods, target, offset) = match text.split_once(' ') {
+        Some((before, _)) if before.contains(['.', '/', '?', ':']) => {
+            return Err(RuleError::new(
+                before.len(),
+                format!("the rule `{}` holds a space", shown(text)),
+                "a space only follows the methods; write `%20` in paths and queries",
+            ));
+        }
         Some((methods, target)) => (parse_methods(methods)?, target, methods.len() + 1),
         None => (Methods::Any, text, 0),
     };
@@ -511,12 +518,14 @@ fn parse_unix(path: &str, methods: &Methods, effect: Effect) -> Result<Target, R
         .skip(1)
         .find(|s| matches!(*s, "" | "." | "..") || (s.contains("**") && *s != "**"));
     if let Some(segment) = wrong {
+        let segment = if segment.is_empty() {
+            "an empty segment".to_owned()
+        } else {
+            format!("the segment `{}`", shown(segment))
+        };
         return Err(RuleError::new(
             0,
-            format!(
-                "the segment `{}` of the path can never match",
-                shown(segment)
-            ),
+            format!("a path with {segment} can never match"),
             "write the resolved path; `*` stands for any part of one segment, `**` for any number of segments",
         ));
     }

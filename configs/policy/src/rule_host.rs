@@ -180,7 +180,12 @@ fn parse_pattern(text: &str, effect: Effect) -> Result<HostPattern, RuleError> {
 }
 
 fn host_fault(text: &str, message: &str) -> RuleError {
-    let hint = if text.contains('@') {
+    let hint = if text.contains(',') {
+        "one rule names one host; one space follows the methods: `GET,HEAD api.example.org`"
+            .to_owned()
+    } else if text.starts_with('[') {
+        "write an IPv6 address as `[2001:db8::1]`".to_owned()
+    } else if text.contains('@') {
         "a rule holds no user or password; remove everything up to `@`".to_owned()
     } else if let Some(address) = other_spelling(text) {
         format!("write `{address}`")
