@@ -87,3 +87,360 @@ fn is_too_long<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> bool {
     }
     too_long
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grant::PathGrant;
+    use crate::host::HostName;
+    use crate::preset::{preset, preset_names};
+    use crate::settings::{DnsPin, DnsServer, Inspect, Intercept, Switch, Unscannable};
+    use std::time::Duration;
+
+    fn context() -> Context {
+        Context {
+            home: "/home/me".to_owned(),
+            working_directory: "/work".to_owned(),
+            private_directory: "/tmp/private".to_owned(),
+        }
+    }
+
+    fn source(kind: SourceKind, place: &str, text: &str) -> Source {
+        Source {
+            kind,
+            place: place.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    fn document(text: &str) -> Source {
+        source(SourceKind::Document, "agent.toml", text)
+    }
+
+    fn policy(sources: &[Source]) -> Policy {
+        compile(sources, &context()).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    fn paths(grants: &[PathGrant]) -> Vec<&str> {
+        grants.iter().map(|grant| grant.path.as_str()).collect()
+    }
+
+    #[test]
+    fn nothing_is_granted_without_sources() {
+        let policy = policy(&[]);
+        assert_eq!(policy.filesystem(), &crate::grant::Filesystem::default());
+        assert!(!policy.has_network_rules());
+        assert_eq!(policy.rules().count(), 0);
+        assert_eq!(policy.environment().pass, None);
+        assert_eq!(policy.settings().inspect, Inspect::Block);
+        assert_eq!(policy.settings().strict, Switch::Off);
+    }
+
+    #[test]
+    fn a_document_fills_every_part() {
+        let policy = policy(&[document(
+            r#"
+            extends = ["base"]
+            listen = ["3000", "0.0.0.0:8080"]
+            strict = true
+            monitor = true
+            filesystem = { read = ["~/src"], write = ["."], deny = ["~/.ssh/"] }
+            pin = [{ host = "api.example.org", address = "[2001:db8::7]:8443" }]
+            dns = { servers = ["system", "192.0.2.53", "[2001:db8::53]:5353"], pin = "ttl" }
+            tls = { intercept = "always" }
+            inspect = { mode = "warn", unscannable = "refuse", scope = [{ detector = "github-token", hosts = ["git.corp.example"] }] }
+            environment = { pass = ["PATH", "HOME"], set = { CI = "1" } }
+            limits = { processes = 0x200, memory = "4G", open_files = 4_096, file_size = "1M", wall_time = "30m" }
+            audit = { file = "~/audit.jsonl" }
+            "#,
+        )]);
+        assert_eq!(paths(&policy.filesystem().read), ["/home/me/src"]);
+        assert_eq!(paths(&policy.filesystem().write), ["/work"]);
+        assert_eq!(paths(&policy.filesystem().deny), ["/home/me/.ssh"]);
+        let listen: Vec<String> = policy
+            .listen()
+            .iter()
+            .map(|l| format!("{} {}", l.address, l.port))
+            .collect();
+        assert_eq!(listen, ["127.0.0.1 3000", "::1 3000", "0.0.0.0 8080"]);
+        let settings = policy.settings();
+        assert_eq!(
+            (settings.strict, settings.monitor),
+            (Switch::On, Switch::On)
+        );
+        assert_eq!(settings.intercept, Intercept::Always);
+        assert_eq!(
+            (settings.inspect, settings.unscannable),
+            (Inspect::Warn, Unscannable::Refuse)
+        );
+        assert_eq!(settings.inspect_scopes.len(), 1);
+        assert_eq!(settings.dns_pin, DnsPin::Ttl);
+        let servers = [
+            DnsServer::System,
+            DnsServer::Address("192.0.2.53:53".parse().expect("an address")),
+            DnsServer::Address("[2001:db8::53]:5353".parse().expect("an address")),
+        ];
+        assert_eq!(settings.dns_servers, servers);
+        let limits = policy.limits();
+        assert_eq!(
+            (limits.processes, limits.open_files),
+            (Some(512), Some(4096))
+        );
+        assert_eq!(
+            (limits.memory_bytes, limits.file_size_bytes),
+            (Some(4 << 30), Some(1 << 20))
+        );
+        assert_eq!(limits.wall_time, Some(Duration::from_mins(30)));
+        let environment = policy.environment();
+        assert_eq!(
+            environment.pass,
+            Some(vec!["PATH".to_owned(), "HOME".to_owned()])
+        );
+        assert_eq!(environment.set.get("CI").map(String::as_str), Some("1"));
+        assert_eq!(policy.audit_file(), Some("/home/me/audit.jsonl"));
+        let name = HostName::parse("api.example.org").expect("a name");
+        let pin = policy.pin(&name, 443).map(|pin| pin.to_string());
+        assert_eq!(pin.as_deref(), Some("[2001:db8::7]:8443"));
+    }
+
+    #[test]
+    fn lists_unite_and_the_last_scalar_wins() {
+        let policy = policy(&[
+            document(
+                "[filesystem]\nread = [\"/a\", \"/b\"]\n[limits]\nmemory = \"1G\"\nprocesses = 5\n[environment]\npass = [\"A\"]\nset = { X = \"1\", Y = \"1\" }\n[tls]\nintercept = \"never\"",
+            ),
+            source(SourceKind::Read, "-r", "/b/"),
+            source(SourceKind::Write, "-w", "out"),
+            document(
+                "[filesystem]\nread = [\"/c\"]\n[limits]\nmemory = \"2G\"\n[environment]\npass = [\"A\", \"B\"]\nset = { X = \"2\" }\n[tls]\nintercept = \"always\"",
+            ),
+        ]);
+        assert_eq!(paths(&policy.filesystem().read), ["/a", "/b", "/c"]);
+        assert_eq!(paths(&policy.filesystem().write), ["/work/out"]);
+        assert_eq!(policy.limits().memory_bytes, Some(2 << 30));
+        assert_eq!(policy.limits().processes, Some(5));
+        assert_eq!(
+            policy.environment().pass,
+            Some(vec!["A".to_owned(), "B".to_owned()])
+        );
+        let set: Vec<(&str, &str)> = policy
+            .environment()
+            .set
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(set, [("X", "2"), ("Y", "1")]);
+        assert_eq!(policy.settings().intercept, Intercept::Always);
+    }
+
+    #[test]
+    fn rules_keep_their_text_place_and_order() {
+        let policy = policy(&[
+            document(
+                "deny = [\"* */admin/**\"]\n[[only]]\nrule = \"GET a.test\"\n[[allow]]\nrule = '''\nb.test'''",
+            ),
+            source(SourceKind::Allow, "-a", "unix:///run/*.sock"),
+            source(SourceKind::Deny, "-d", "c.test"),
+        ]);
+        let rules: Vec<String> = policy
+            .rules()
+            .map(|rule| {
+                format!(
+                    "{} {} {} {}",
+                    rule.id,
+                    rule.effect.as_str(),
+                    rule.text,
+                    rule.place
+                )
+            })
+            .collect();
+        assert_eq!(
+            rules,
+            [
+                "1 deny * */admin/** agent.toml:1:10",
+                "2 only GET a.test agent.toml:3:9",
+                "3 allow b.test agent.toml:5:8",
+                "4 allow unix:///run/*.sock -a",
+                "5 deny c.test -d",
+            ]
+        );
+        let unix: Vec<&str> = policy.unix_grants().collect();
+        assert_eq!(unix, ["/run/*.sock"]);
+        assert!(policy.has_network_rules());
+    }
+
+    #[test]
+    fn pins_are_found_by_port_first() {
+        let policy = policy(&[
+            source(SourceKind::Pin, "--resolve", "A.test=192.0.2.1"),
+            source(SourceKind::Pin, "--resolve", "a.test:8443=192.0.2.2:9000"),
+            source(SourceKind::Pin, "--resolve", "b.test=2001:db8::1"),
+            source(SourceKind::Pin, "--resolve", "c.test=192.0.2.3"),
+            source(SourceKind::Pin, "--resolve", "c.test=192.0.2.4"),
+        ]);
+        for (name, port, want) in [
+            ("a.test", 443, Some("192.0.2.1:443")),
+            ("a.test", 8443, Some("192.0.2.2:9000")),
+            ("b.test", 80, Some("[2001:db8::1]:80")),
+            ("c.test", 80, Some("192.0.2.4:80")),
+            ("x.a.test", 443, None),
+        ] {
+            let name = HostName::parse(name).expect(name);
+            let found = policy.pin(&name, port).map(|pin| pin.to_string());
+            assert_eq!(found.as_deref(), want, "{name}:{port}");
+        }
+        assert!(!policy.has_network_rules());
+    }
+
+    #[test]
+    fn faults_of_all_sources_are_reported_together() {
+        let errors = compile(
+            &[
+                source(SourceKind::Allow, "-a", "*.com"),
+                document("x = 1\nallow = [\"a..b\", \"ok.test\", \"*.org\"]"),
+                source(SourceKind::Read, "-r", "~bob"),
+            ],
+            &context(),
+        )
+        .expect_err("faults");
+        let places: Vec<String> = errors
+            .iter()
+            .map(|error| format!("{}:{}:{}", error.place(), error.line(), error.column()))
+            .collect();
+        assert_eq!(
+            places,
+            [
+                "-a:1:1",
+                "agent.toml:1:1",
+                "agent.toml:2:11",
+                "agent.toml:2:30",
+                "-r:1:1"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_rule_with_a_faulty_limit_is_no_rule_without_it() {
+        let text = "[[allow]]\nrule = \"a.test\"\nprocess = [\"git\"]";
+        let errors = compile(&[document(text)], &context()).expect_err("a fault");
+        assert_eq!(errors.iter().count(), 1);
+    }
+
+    #[test]
+    fn extends_is_read_alone() {
+        let found = extends(&document(
+            "extends = [\"base\", \"./team.toml\"]\nallow = [\"*.com\"]",
+        ));
+        assert_eq!(found, Ok(vec!["base".to_owned(), "./team.toml".to_owned()]));
+        assert_eq!(extends(&document("strict = true")), Ok(Vec::new()));
+        assert_eq!(
+            extends(&source(SourceKind::Allow, "-a", "*")),
+            Ok(Vec::new())
+        );
+        assert!(extends(&document("extends = \"base\"")).is_err());
+        assert!(extends(&document("extends = [")).is_err());
+    }
+
+    #[test]
+    fn sources_and_rules_are_bounded() {
+        let long = "#".repeat(SOURCE_BYTES_MAX + 1);
+        assert!(compile(&[document(&long)], &context()).is_err());
+        let rules = |count: usize| -> String {
+            let list: Vec<String> = (0..count)
+                .map(|index| format!("\"h{index}.test\""))
+                .collect();
+            format!("allow = [{}]", list.join(","))
+        };
+        assert!(compile(&[document(&rules(crate::limits::RULES_MAX))], &context()).is_ok());
+        assert!(
+            compile(
+                &[document(&rules(crate::limits::RULES_MAX + 1))],
+                &context()
+            )
+            .is_err()
+        );
+        let rule = format!("a.test/{}", "a".repeat(crate::limits::RULE_BYTES_MAX));
+        assert!(compile(&[source(SourceKind::Allow, "-a", &rule)], &context()).is_err());
+    }
+
+    #[test]
+    fn shipped_policies_compile_without_warnings_and_open_no_network() {
+        for name in preset_names() {
+            let text = preset(name).expect("a text");
+            let sources = [source(
+                SourceKind::Document,
+                &format!("preset `{name}`"),
+                text,
+            )];
+            let policy = policy(&sources);
+            assert_eq!(policy.warnings(), [], "{name}");
+            assert!(!policy.has_network_rules(), "{name}");
+            let filesystem = policy.filesystem();
+            let all = filesystem.read.iter().chain(&filesystem.write);
+            for grant in all {
+                assert!(grant.optional, "{name}: {}", grant.path);
+                for secret in [
+                    "/home/me",
+                    "/home/me/.ssh",
+                    "/root",
+                    "/tmp",
+                    "/run",
+                    "/var",
+                    "/",
+                ] {
+                    assert_ne!(grant.path, secret, "{name}");
+                }
+            }
+            for extended in extends(sources.first().expect("a source")).expect("a list") {
+                assert!(preset(&extended).is_some(), "{name} extends {extended}");
+            }
+        }
+        assert_eq!(preset("nothing"), None);
+    }
+
+    #[test]
+    fn shipped_policies_skip_directories_that_are_unknown() {
+        let context = Context {
+            working_directory: "/work".to_owned(),
+            ..Context::default()
+        };
+        let text = preset("base").expect("a text");
+        let policy = compile(&[document(text)], &context).expect("a policy");
+        assert!(paths(&policy.filesystem().write).contains(&"/work"));
+        let user = document("[filesystem]\nread = [\"~/src\"]");
+        assert!(compile(&[user], &context).is_err());
+    }
+
+    #[test]
+    fn a_users_own_grant_must_exist_also_when_a_preset_names_it() {
+        let base = document(preset("base").expect("a text"));
+        let policy = policy(&[base, source(SourceKind::Read, "-r", "/opt")]);
+        let opt = policy
+            .filesystem()
+            .read
+            .iter()
+            .find(|grant| grant.path == "/opt");
+        assert!(opt.is_some_and(|grant| !grant.optional));
+    }
+
+    #[test]
+    fn http_ports_are_the_usual_ones_and_those_of_rules() {
+        let policy = policy(&[
+            source(SourceKind::Allow, "-a", "http://a.test:3000-3001"),
+            source(SourceKind::Allow, "-a", "tcp://a.test:5432"),
+            source(SourceKind::Allow, "-a", "https://b.test:*"),
+        ]);
+        for (port, speaks) in [
+            (80, true),
+            (443, true),
+            (8080, true),
+            (8443, true),
+            (3000, true),
+            (3002, false),
+            (5432, false),
+            (22, false),
+        ] {
+            assert_eq!(policy.speaks_http(port), speaks, "{port}");
+        }
+    }
+}

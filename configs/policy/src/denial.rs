@@ -6,12 +6,12 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::evaluate::Cause;
 use crate::facts::{Facts, Peer, Scheme};
+use crate::grammar;
 use crate::limits::SHOWN_PATH_BYTES_MAX;
 use crate::path::RequestTarget;
 use crate::pattern::PathPattern;
-use crate::rule;
+use crate::survey::Cause;
 use crate::verdict::{Denial, Effect, Reason, RuleRef};
 
 /// An event as a denial names it.
@@ -92,7 +92,7 @@ impl<'a> Event<'a> {
             Self::Request(request) => {
                 let path = pattern_of(request.target);
                 let method = match request.scheme {
-                    Scheme::Http | Scheme::Https if rule::is_rule_method(request.method) => {
+                    Scheme::Http | Scheme::Https if grammar::is_rule_method(request.method) => {
                         format!("{} ", request.method)
                     }
                     Scheme::Http | Scheme::Https | Scheme::Ws | Scheme::Wss => String::new(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::error::{PolicyError, PolicyErrors};
 use crate::expand::{PathFault, expand};
+use crate::grammar;
 use crate::grant::{ListenGrant, PathGrant};
 use crate::host::{Host, HostName, shown};
 use crate::limits::{ERRORS_MAX, RULES_MAX};
@@ -104,7 +105,7 @@ impl<'c> Draft<'c> {
 
     /// Adds a rule.
     pub(crate) fn rule(&mut self, at: At<'_>, effect: Effect, text: &str, extras: RuleExtras) {
-        let (mut target, warning) = match rule::parse(text, effect) {
+        let (mut target, warning) = match grammar::parse(text, effect) {
             Ok(parsed) => parsed,
             Err(error) => {
                 self.fault(at.error(error.offset, error.message, error.hint));

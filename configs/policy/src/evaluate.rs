@@ -10,116 +10,11 @@ use crate::denial::{self, Event};
 use crate::facts::{AddressSource, Facts, Peer, Process};
 use crate::host::{HostName, HostPattern};
 use crate::policy::Policy;
-use crate::rule::{NetworkTarget, Protocol, RequestFacts, Rule, Target};
+use crate::rule::{Protocol, RequestFacts, Rule, Target};
 use crate::settings::Intercept;
 use crate::special::{never_a_destination, special_use};
+use crate::survey::{Cause, Destination, Survey, check_destination, column};
 use crate::verdict::{Effect, Permit, Reason, Route, RuleRef, Verdict};
-
-/// A destination as rules see it: IPv4 in IPv6 unwrapped.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Destination<'a> {
-    pub(crate) process: Process<'a>,
-    pub(crate) peer: Peer<'a>,
-    pub(crate) port: u16,
-}
-
-impl<'a> Destination<'a> {
-    fn new(process: Process<'a>, peer: Peer<'a>, port: u16) -> Self {
-        let peer = match peer {
-            Peer::Name(name) => Peer::Name(name),
-            Peer::Address(ip) => Peer::Address(ip.to_canonical()),
-        };
-        Self {
-            process,
-            peer,
-            port,
-        }
-    }
-
-    fn is_granted_host(&self, pattern: &HostPattern) -> bool {
-        match self.peer {
-            Peer::Name(name) => pattern.grants_name(name),
-            Peer::Address(ip) => pattern.grants_address(ip),
-        }
-    }
-
-    fn is_denied_host(&self, pattern: &HostPattern) -> bool {
-        match self.peer {
-            Peer::Name(name) => pattern.denies_name(name),
-            Peer::Address(ip) => pattern.denies_address(ip),
-        }
-    }
-}
-
-/// One kind of rules, by protocol: the first that covers every request, and
-/// the first that covers some.
-#[derive(Debug, Clone, Copy, Default)]
-struct Column<'p> {
-    whole: Option<&'p Rule>,
-    part: Option<&'p Rule>,
-}
-
-impl<'p> Column<'p> {
-    fn add(&mut self, rule: &'p Rule, target: &NetworkTarget) {
-        if target.is_restricted() {
-            self.part.get_or_insert(rule);
-        } else {
-            self.whole.get_or_insert(rule);
-        }
-    }
-
-    fn any(self) -> Option<&'p Rule> {
-        self.whole.or(self.part)
-    }
-}
-
-/// What the rules say about a destination before any request is seen.
-#[derive(Debug, Default)]
-struct Survey<'p> {
-    allow: [Column<'p>; 6],
-    only: [Column<'p>; 6],
-    deny: [Column<'p>; 6],
-    /// The first `only` rule that covers the host.
-    covering: Option<&'p Rule>,
-    /// The first rule that would grant to another process.
-    other_process: Option<&'p Rule>,
-}
-
-impl<'p> Survey<'p> {
-    fn grants(&self, protocol: Protocol) -> Column<'p> {
-        let allow = if self.covering.is_some() {
-            Column::default()
-        } else {
-            column(&self.allow, protocol)
-        };
-        let only = column(&self.only, protocol);
-        Column {
-            whole: only.whole.or(allow.whole),
-            part: only.part.or(allow.part),
-        }
-    }
-
-    fn denies(&self, protocol: Protocol) -> Column<'p> {
-        column(&self.deny, protocol)
-    }
-
-    /// The rule by which some use of the protocol may pass.
-    fn surviving(&self, protocol: Protocol) -> Option<&'p Rule> {
-        match self.denies(protocol).whole {
-            Some(_) => None,
-            None => self.grants(protocol).any(),
-        }
-    }
-}
-
-fn column<'p>(columns: &[Column<'p>; 6], protocol: Protocol) -> Column<'p> {
-    Protocol::ALL
-        .iter()
-        .zip(columns)
-        .find(|(own, _)| **own == protocol)
-        .map(|(_, column)| *column)
-        .unwrap_or_default()
-}
 
 impl Policy {
     /// Judges one event. Total and pure; the only maker of a [`Permit`].
@@ -428,53 +323,6 @@ impl Policy {
         }
     }
 
-    fn network_rules(&self) -> impl Iterator<Item = (&Rule, &NetworkTarget)> {
-        self.all_rules()
-            .iter()
-            .filter_map(|rule| match &rule.target {
-                Target::Network(target) => Some((rule, target)),
-                Target::Unix { .. } => None,
-            })
-    }
-
-    fn survey(&self, to: Destination<'_>) -> Result<Survey<'_>, Cause> {
-        check_destination(to)?;
-        let mut survey = Survey::default();
-        for (rule, target) in self.network_rules() {
-            let effect = rule.reference.effect;
-            let covered = match effect {
-                Effect::Deny => to.is_denied_host(&target.host),
-                Effect::Allow | Effect::Only => to.is_granted_host(&target.host),
-            };
-            if !covered {
-                continue;
-            }
-            let restricts = rule.restricts_process(to.process);
-            if effect == Effect::Only && restricts {
-                survey.covering.get_or_insert(rule);
-            }
-            let columns = match effect {
-                Effect::Deny => &mut survey.deny,
-                Effect::Allow => &mut survey.allow,
-                Effect::Only => &mut survey.only,
-            };
-            for (protocol, column) in Protocol::ALL.into_iter().zip(columns) {
-                if effect == Effect::Deny {
-                    if restricts && target.denies_port(protocol, to.port) {
-                        column.add(rule, target);
-                    }
-                } else if target.grants_port(protocol, to.port) {
-                    if rule.grants_process(to.process) {
-                        column.add(rule, target);
-                    } else {
-                        survey.other_process.get_or_insert(rule);
-                    }
-                }
-            }
-        }
-        Ok(survey)
-    }
-
     /// Why nothing may be sent to a destination.
     fn refusal(&self, to: Destination<'_>, survey: &Survey<'_>) -> Cause {
         let denying = Protocol::ALL.iter().find_map(|p| survey.denies(*p).whole);
@@ -508,61 +356,6 @@ impl Policy {
         self.network_rules().any(|(rule, target)| {
             rule.reference.effect != Effect::Deny && target.host == HostPattern::Any
         })
-    }
-}
-
-/// Why an event is denied, before it is put into words.
-#[derive(Debug)]
-pub(crate) struct Cause {
-    pub(crate) reason: Reason,
-    pub(crate) rule: Option<RuleRef>,
-    pub(crate) class: Option<&'static str>,
-    pub(crate) executables: Vec<Box<str>>,
-}
-
-impl Cause {
-    fn plain(reason: Reason) -> Self {
-        Self {
-            reason,
-            rule: None,
-            class: None,
-            executables: Vec::new(),
-        }
-    }
-
-    fn rule(reason: Reason, rule: &Rule) -> Self {
-        Self {
-            rule: Some(rule.reference.clone()),
-            ..Self::plain(reason)
-        }
-    }
-
-    fn inspection(rule: &Rule) -> Self {
-        Self::rule(Reason::NeedsInspection, rule)
-    }
-
-    fn other_process(rule: &Rule) -> Self {
-        Self {
-            executables: rule.process.clone(),
-            ..Self::rule(Reason::Process, rule)
-        }
-    }
-
-    fn special(ip: IpAddr) -> Self {
-        Self {
-            class: special_use(ip),
-            ..Self::plain(Reason::SpecialUse)
-        }
-    }
-}
-
-fn check_destination(to: Destination<'_>) -> Result<(), Cause> {
-    if to.port == 0 {
-        return Err(Cause::plain(Reason::Malformed));
-    }
-    match to.peer {
-        Peer::Address(ip) if never_a_destination(ip) => Err(Cause::special(ip)),
-        Peer::Address(_) | Peer::Name(_) => Ok(()),
     }
 }
 

@@ -8,11 +8,13 @@
 mod compile;
 mod denial;
 mod document;
+mod document_rules;
 mod draft;
 mod error;
 mod evaluate;
 mod expand;
 mod facts;
+mod grammar;
 mod grant;
 mod host;
 mod limits;
@@ -30,6 +32,7 @@ mod rule_host;
 mod settings;
 mod source;
 mod special;
+mod survey;
 mod verdict;
 
 pub use compile::{compile, extends};

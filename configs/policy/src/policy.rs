@@ -9,7 +9,7 @@ use crate::error::PolicyError;
 use crate::grant::{Environment, Filesystem, Limits, ListenGrant};
 use crate::host::HostName;
 use crate::net::Ports;
-use crate::rule::{Protocol, Rule, Target};
+use crate::rule::{NetworkTarget, Protocol, Rule, Target};
 use crate::settings::Settings;
 use crate::verdict::{Effect, RuleRef};
 
@@ -133,6 +133,17 @@ impl Policy {
         })
     }
 
+    /// The rules about the network, in order.
+    pub(crate) fn network_rules(&self) -> impl Iterator<Item = (&Rule, &NetworkTarget)> {
+        self.all_rules()
+            .iter()
+            .filter_map(|rule| match &rule.target {
+                Target::Network(target) => Some((rule, target)),
+                Target::Unix { .. } => None,
+            })
+    }
+
+    /// All rules, in order.
     pub(crate) fn all_rules(&self) -> &[Rule] {
         &self.rules
     }

@@ -5,9 +5,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use crate::grammar::RuleError;
 use crate::host::{Host, HostName, HostPattern, parse_v6, shown};
 use crate::net::{Net, Ports};
-use crate::rule::RuleError;
 use crate::special::{never_a_destination, special_use};
 use crate::verdict::Effect;
 

@@ -1,0 +1,137 @@
+//! The rules and pins of a policy document.
+//!
+//! Split off [`crate::document`] for length; the same duties and limits.
+
+use toml::de::DeValue;
+
+use crate::draft::RuleExtras;
+use crate::expand::expand;
+use crate::grammar;
+use crate::host::shown;
+use crate::net::Net;
+use crate::reader::{Item, Reader};
+use crate::rule_host::parse_range;
+use crate::verdict::Effect;
+
+/// The items of a list of rules, with their offsets.
+pub(crate) fn rule_items<'t>(
+    reader: &mut Reader<'_, '_, '_>,
+    effect: Effect,
+    value: Item<'t>,
+) -> Vec<(usize, Effect, Item<'t>)> {
+    let items = reader.array(effect.as_str(), value);
+    items
+        .into_iter()
+        .map(|item| (item.span().start, effect, item))
+        .collect()
+}
+
+/// Adds one rule: a text, or a table with one.
+pub(crate) fn rule(reader: &mut Reader<'_, '_, '_>, effect: Effect, item: Item<'_>) {
+    if let DeValue::String(text) = item.get_ref() {
+        let at = reader.at_string(item);
+        reader.draft.rule(at, effect, text, RuleExtras::default());
+        return;
+    }
+    if !item.get_ref().is_table() {
+        if !reader.broken {
+            let name = effect.as_str();
+            let message = format!("every item of `{name}` must be a rule or a table with one");
+            let hint = format!("write `{name} = [\"GET api.example.org/repos/**\"]`");
+            reader.fault(item, &message, &hint);
+        }
+        return;
+    }
+    let known: &[&str] = match effect {
+        Effect::Deny => &["rule", "process", "note"],
+        Effect::Allow | Effect::Only => &["rule", "process", "note", "addresses"],
+    };
+    let mut text = None;
+    let mut extras = RuleExtras::default();
+    let mut sound = true;
+    reader.table(effect.as_str(), item, known, |reader, key, value| {
+        let before = reader.draft.faults();
+        match key {
+            "rule" => text = reader.string(key, value),
+            "process" => extras.process = executables(reader, value),
+            "addresses" => extras.addresses = ranges(reader, value),
+            _ => drop(reader.string(key, value)),
+        }
+        sound &= reader.draft.faults() == before;
+    });
+    match text {
+        // A rule whose limits are wrong is not added without them.
+        Some((at, text)) if sound => reader.draft.rule(at, effect, text, extras),
+        Some((at, text)) => {
+            if let Err(error) = grammar::parse(text, effect) {
+                let error = at.error(error.offset, error.message, error.hint);
+                reader.draft.fault(error);
+            }
+        }
+        None => reader.missing(item, "rule", "rule = \"GET api.example.org/repos/**\""),
+    }
+}
+
+fn executables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) -> Vec<Box<str>> {
+    let mut out: Vec<Box<str>> = Vec::new();
+    let list = reader.strings("process", value);
+    if list.is_empty() {
+        reader.fault(
+            value,
+            "`process` is empty, so the rule applies to nobody",
+            "remove it to apply the rule to every process",
+        );
+    }
+    for (at, text) in list {
+        let absolute = text.starts_with('/') || text.starts_with("~/");
+        match expand(text, reader.draft.context) {
+            Ok(path) if absolute => out.push(path.into()),
+            _ => reader.draft.fault(at.error(
+                0,
+                format!(
+                    "`{}` is not the absolute path of an executable",
+                    shown(text)
+                ),
+                Some(
+                    "write the path that `/proc/PID/exe` shows, such as `/usr/bin/git`".to_owned(),
+                ),
+            )),
+        }
+    }
+    out
+}
+
+fn ranges(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) -> Vec<Net> {
+    let mut out = Vec::new();
+    for (at, text) in reader.strings("addresses", value) {
+        match parse_range(text) {
+            Ok(net) => out.extend(reader.draft.check_special_range(at, net)),
+            Err(error) => reader
+                .draft
+                .fault(at.error(error.offset, error.message, error.hint)),
+        }
+    }
+    out
+}
+
+/// Adds the pins of a document.
+pub(crate) fn pins(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    for item in reader.array("pin", value) {
+        let mut host = None;
+        let mut address = None;
+        reader.table(
+            "pin",
+            item,
+            &["host", "address"],
+            |reader, key, value| match key {
+                "host" => host = reader.string(key, value),
+                _ => address = reader.string(key, value),
+            },
+        );
+        match (host, address) {
+            (Some(host), Some(address)) => reader.draft.pin(host, address),
+            (None, _) => reader.missing(item, "host", "host = \"api.example.org\""),
+            (_, None) => reader.missing(item, "address", "address = \"192.0.2.7:443\""),
+        }
+    }
+}

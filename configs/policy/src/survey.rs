@@ -1,0 +1,216 @@
+//! What the rules say about a destination before any request is seen.
+//!
+//! One pass over the rules makes a table of effects by protocol; the decision
+//! reads the table. Also the causes of denials, before they are put into words.
+
+use std::net::IpAddr;
+
+use crate::facts::{Peer, Process};
+use crate::host::HostPattern;
+use crate::policy::Policy;
+use crate::rule::{NetworkTarget, Protocol, Rule};
+use crate::special::{never_a_destination, special_use};
+use crate::verdict::{Effect, Reason, RuleRef};
+
+/// A destination as rules see it: IPv4 in IPv6 unwrapped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Destination<'a> {
+    pub(crate) process: Process<'a>,
+    pub(crate) peer: Peer<'a>,
+    pub(crate) port: u16,
+}
+
+impl<'a> Destination<'a> {
+    pub(crate) fn new(process: Process<'a>, peer: Peer<'a>, port: u16) -> Self {
+        let peer = match peer {
+            Peer::Name(name) => Peer::Name(name),
+            Peer::Address(ip) => Peer::Address(ip.to_canonical()),
+        };
+        Self {
+            process,
+            peer,
+            port,
+        }
+    }
+
+    pub(crate) fn is_granted_host(&self, pattern: &HostPattern) -> bool {
+        match self.peer {
+            Peer::Name(name) => pattern.grants_name(name),
+            Peer::Address(ip) => pattern.grants_address(ip),
+        }
+    }
+
+    pub(crate) fn is_denied_host(&self, pattern: &HostPattern) -> bool {
+        match self.peer {
+            Peer::Name(name) => pattern.denies_name(name),
+            Peer::Address(ip) => pattern.denies_address(ip),
+        }
+    }
+}
+
+/// One kind of rules, by protocol: the first that covers every request, and
+/// the first that covers some.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Column<'p> {
+    pub(crate) whole: Option<&'p Rule>,
+    pub(crate) part: Option<&'p Rule>,
+}
+
+impl<'p> Column<'p> {
+    pub(crate) fn add(&mut self, rule: &'p Rule, target: &NetworkTarget) {
+        if target.is_restricted() {
+            self.part.get_or_insert(rule);
+        } else {
+            self.whole.get_or_insert(rule);
+        }
+    }
+
+    pub(crate) fn any(self) -> Option<&'p Rule> {
+        self.whole.or(self.part)
+    }
+}
+
+/// What the rules say about a destination before any request is seen.
+#[derive(Debug, Default)]
+pub(crate) struct Survey<'p> {
+    pub(crate) allow: [Column<'p>; 6],
+    pub(crate) only: [Column<'p>; 6],
+    pub(crate) deny: [Column<'p>; 6],
+    /// The first `only` rule that covers the host.
+    pub(crate) covering: Option<&'p Rule>,
+    /// The first rule that would grant to another process.
+    pub(crate) other_process: Option<&'p Rule>,
+}
+
+impl<'p> Survey<'p> {
+    pub(crate) fn grants(&self, protocol: Protocol) -> Column<'p> {
+        let allow = if self.covering.is_some() {
+            Column::default()
+        } else {
+            column(&self.allow, protocol)
+        };
+        let only = column(&self.only, protocol);
+        Column {
+            whole: only.whole.or(allow.whole),
+            part: only.part.or(allow.part),
+        }
+    }
+
+    pub(crate) fn denies(&self, protocol: Protocol) -> Column<'p> {
+        column(&self.deny, protocol)
+    }
+
+    /// The rule by which some use of the protocol may pass.
+    pub(crate) fn surviving(&self, protocol: Protocol) -> Option<&'p Rule> {
+        match self.denies(protocol).whole {
+            Some(_) => None,
+            None => self.grants(protocol).any(),
+        }
+    }
+}
+
+pub(crate) fn column<'p>(columns: &[Column<'p>; 6], protocol: Protocol) -> Column<'p> {
+    Protocol::ALL
+        .iter()
+        .zip(columns)
+        .find(|(own, _)| **own == protocol)
+        .map(|(_, column)| *column)
+        .unwrap_or_default()
+}
+
+impl Policy {
+    /// Surveys the rules for a destination.
+    pub(crate) fn survey(&self, to: Destination<'_>) -> Result<Survey<'_>, Cause> {
+        check_destination(to)?;
+        let mut survey = Survey::default();
+        for (rule, target) in self.network_rules() {
+            let effect = rule.reference.effect;
+            let covered = match effect {
+                Effect::Deny => to.is_denied_host(&target.host),
+                Effect::Allow | Effect::Only => to.is_granted_host(&target.host),
+            };
+            if !covered {
+                continue;
+            }
+            let restricts = rule.restricts_process(to.process);
+            if effect == Effect::Only && restricts {
+                survey.covering.get_or_insert(rule);
+            }
+            let columns = match effect {
+                Effect::Deny => &mut survey.deny,
+                Effect::Allow => &mut survey.allow,
+                Effect::Only => &mut survey.only,
+            };
+            for (protocol, column) in Protocol::ALL.into_iter().zip(columns) {
+                if effect == Effect::Deny {
+                    if restricts && target.denies_port(protocol, to.port) {
+                        column.add(rule, target);
+                    }
+                } else if target.grants_port(protocol, to.port) {
+                    if rule.grants_process(to.process) {
+                        column.add(rule, target);
+                    } else {
+                        survey.other_process.get_or_insert(rule);
+                    }
+                }
+            }
+        }
+        Ok(survey)
+    }
+}
+
+/// Why an event is denied, before it is put into words.
+#[derive(Debug)]
+pub(crate) struct Cause {
+    pub(crate) reason: Reason,
+    pub(crate) rule: Option<RuleRef>,
+    pub(crate) class: Option<&'static str>,
+    pub(crate) executables: Vec<Box<str>>,
+}
+
+impl Cause {
+    pub(crate) fn plain(reason: Reason) -> Self {
+        Self {
+            reason,
+            rule: None,
+            class: None,
+            executables: Vec::new(),
+        }
+    }
+
+    pub(crate) fn rule(reason: Reason, rule: &Rule) -> Self {
+        Self {
+            rule: Some(rule.reference.clone()),
+            ..Self::plain(reason)
+        }
+    }
+
+    pub(crate) fn inspection(rule: &Rule) -> Self {
+        Self::rule(Reason::NeedsInspection, rule)
+    }
+
+    pub(crate) fn other_process(rule: &Rule) -> Self {
+        Self {
+            executables: rule.process.clone(),
+            ..Self::rule(Reason::Process, rule)
+        }
+    }
+
+    pub(crate) fn special(ip: IpAddr) -> Self {
+        Self {
+            class: special_use(ip),
+            ..Self::plain(Reason::SpecialUse)
+        }
+    }
+}
+
+/// Refuses what no rule can make a destination.
+pub(crate) fn check_destination(to: Destination<'_>) -> Result<(), Cause> {
+    if to.port == 0 {
+        return Err(Cause::plain(Reason::Malformed));
+    }
+    match to.peer {
+        Peer::Address(ip) if never_a_destination(ip) => Err(Cause::special(ip)),
+        Peer::Address(_) | Peer::Name(_) => Ok(()),
+    }
+}
