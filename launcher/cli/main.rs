@@ -1,1 +1,37 @@
-fn main() {}
+//! The program `outgate`: reads the command line and the environment, runs a
+//! command confined, prints what a person needs, and ends with its status.
+
+mod args;
+mod check;
+mod report;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    if let Some(status) = sweep() {
+        return status;
+    }
+    let arguments = match args::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return report::usage(&error),
+    };
+    match arguments.command {
+        args::Command::Run(options) => run::run(*options),
+        args::Command::Check(options) => check::check(&options),
+    }
+}
+
+/// The cleaner's errand: see `outgate_launcher::private`.
+fn sweep() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != outgate_launcher::private::SWEEP {
+        return None;
+    }
+    if let Some(directory) = arguments.next() {
+        outgate_launcher::private::sweep(directory.as_ref());
+    }
+    Some(ExitCode::SUCCESS)
+}

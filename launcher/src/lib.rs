@@ -1,1 +1,29 @@
-//! .
+//! Confines a command and holds its network calls.
+//!
+//! The launcher is mechanism: it restricts the command with Landlock and a
+//! seccomp filter, takes each held call in its own hands, asks the gateway and
+//! moves descriptors. It never reads what the command sends, and it has no
+//! runtime, no HTTP, no TLS and no DNS.
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+
+pub mod diag;
+pub mod environment;
+pub mod filter;
+pub mod gateway_link;
+pub mod grip;
+pub mod notification;
+pub mod own;
+pub mod plan;
+pub mod private;
+pub mod probe;
+pub mod process;
+pub mod redirect;
+pub mod ruleset;
+pub mod run;
+pub mod sealed;
+pub mod sources;
+pub mod standard;
+pub mod supervisor;

@@ -210,6 +210,9 @@ pub enum ToLauncher {
         generation: u64,
         /// Path of the audit file, for people.
         audit: String,
+        /// Lines for a substituted hosts(5): the stand-in address of each name
+        /// that a rule names in full. Used where no datagram socket can exist.
+        hosts: String,
     },
     /// The session is refused; a sentence for the user.
     Refused {
@@ -238,7 +241,10 @@ pub enum ToLauncher {
 fn write_process(w: &mut Writer, process: &Process) {
     w.u32(process.pid);
     w.bytes("executable", process.executable.as_bytes(), PATH_BYTES_MAX);
-    let parents = process.parents.get(..PARENTS_MAX).unwrap_or(&process.parents);
+    let parents = process
+        .parents
+        .get(..PARENTS_MAX)
+        .unwrap_or(&process.parents);
     w.u8(u8::try_from(parents.len()).unwrap_or(u8::MAX));
     for parent in parents {
         w.u32(parent.pid);
@@ -455,10 +461,15 @@ impl ToLauncher {
     pub fn encode(&self) -> Result<Vec<u8>, FrameError> {
         let mut w;
         match self {
-            Self::Ready { generation, audit } => {
+            Self::Ready {
+                generation,
+                audit,
+                hosts,
+            } => {
                 w = Writer::new(101, 0);
                 w.u64(*generation);
                 w.bytes("audit", audit.as_bytes(), PATH_BYTES_MAX);
+                w.bytes("hosts", hosts.as_bytes(), SOURCE_CHUNK_BYTES_MAX);
             }
             Self::Refused { message } => {
                 w = Writer::new(102, 0);
@@ -494,6 +505,7 @@ impl ToLauncher {
             101 => Self::Ready {
                 generation: r.u64("generation")?,
                 audit: r.text("audit", PATH_BYTES_MAX)?,
+                hosts: r.text("hosts", SOURCE_CHUNK_BYTES_MAX)?,
             },
             102 => Self::Refused {
                 message: r.text("message", LINE_BYTES_MAX)?,

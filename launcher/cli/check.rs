@@ -1,0 +1,42 @@
+//! `outgate check`: what this machine supports and what that means.
+
+use std::process::ExitCode;
+
+use outgate_launcher::filter::{Arch, Opens, Options, listing};
+use outgate_launcher::probe::{State, findings, user_namespaces};
+
+use crate::args::Check;
+use crate::report;
+
+/// Prints the ladder; fails when outgate would refuse to run here.
+pub(crate) fn check(arguments: &Check) -> ExitCode {
+    let mut status = ExitCode::SUCCESS;
+    let mut missing = false;
+    for finding in findings() {
+        let mark = match finding.state {
+            State::Present => "ok      ",
+            State::Replaced => "replaced",
+            State::Missing => {
+                missing = true;
+                "missing "
+            }
+        };
+        report::line(&format!("{mark}  {:<12} {}", finding.name, finding.detail));
+    }
+    if missing {
+        report::line("\noutgate refuses to run commands here.");
+        status = ExitCode::from(125);
+    } else {
+        report::line("\noutgate can confine commands here.");
+    }
+    if arguments.verbose {
+        let opens = if user_namespaces().is_ok() {
+            Opens::Pass
+        } else {
+            Opens::Trap
+        };
+        report::line("\nSystem calls that are held or refused:");
+        report::line(listing(Arch::native(), &Options { opens }).trim_end());
+    }
+    status
+}

@@ -1,0 +1,78 @@
+//! All printing of the program: errors with their causes and hints, lines of a
+//! run, tables. Nothing else in the launcher writes to a terminal.
+
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "the one place that prints"
+)]
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use outgate_launcher::run::RunError;
+use outgate_launcher::supervisor::{Counters, Voice};
+
+/// A usage error or a help text, as clap words it.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    // A closed stream leaves nobody to tell.
+    drop(error.print());
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// One error with its causes, and what to do.
+pub(crate) fn failure(error: &RunError) -> ExitCode {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    // Variants that show their cause themselves are transparent.
+    while let Some(source) = cause {
+        let next = source.to_string();
+        if !text.ends_with(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        cause = source.source();
+    }
+    for (index, line) in text.lines().enumerate() {
+        if line.starts_with(' ') || (index > 0 && line.is_empty()) {
+            eprintln!("{line}");
+        } else {
+            eprintln!("outgate: {line}");
+        }
+    }
+    if let Some(hint) = error.hint() {
+        eprintln!("  hint: {hint}");
+    }
+    ExitCode::from(error.status())
+}
+
+/// A plain message for a wrong option.
+pub(crate) fn wrong(message: &str) -> ExitCode {
+    eprintln!("outgate: {message}");
+    ExitCode::from(2)
+}
+
+/// Lines of a run, on standard error.
+pub(crate) struct Terminal;
+
+impl Voice for Terminal {
+    fn say(&mut self, line: &str) {
+        use std::io::Write;
+        // A run goes on when nobody listens any more.
+        drop(writeln!(std::io::stderr(), "{line}"));
+    }
+}
+
+/// How many calls were held.
+pub(crate) fn counters(counters: Counters) {
+    eprintln!(
+        "outgate: held calls: connect {}, listen {}, socket {}, open {}, other {}",
+        counters.connects, counters.listens, counters.sockets, counters.opens, counters.others
+    );
+}
+
+/// One line of a table on standard output.
+pub(crate) fn line(text: &str) {
+    use std::io::Write;
+    drop(writeln!(std::io::stdout(), "{text}"));
+}

@@ -1,0 +1,123 @@
+//! `outgate run`: options become a run.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+use outgate_launcher::environment::Variables;
+use outgate_launcher::run::{Options, RunError, run as start};
+use outgate_launcher::sources::Collector;
+use outgate_policy::{Source, SourceKind};
+
+use crate::args::{Intercept, Run};
+use crate::report;
+
+/// What `--clean-env` inherits.
+const CLEAN: [&str; 4] = ["PATH", "HOME", "TERM", "LANG"];
+
+/// Runs the command and ends with its status.
+pub(crate) fn run(arguments: Run) -> ExitCode {
+    let variables = match variables(&arguments) {
+        Ok(variables) => variables,
+        Err(message) => return report::wrong(&message),
+    };
+    let sources = match sources(&arguments) {
+        Ok(sources) => sources,
+        Err(error) => return report::failure(&error),
+    };
+    let summary = if arguments.no_summary {
+        outgate_launcher::run::Summary::Omit
+    } else {
+        outgate_launcher::run::Summary::Say
+    };
+    let options = Options {
+        sources,
+        command: arguments.command,
+        variables,
+        name: arguments.name,
+        audit: arguments.audit,
+        summary,
+    };
+    match start(options, &mut report::Terminal) {
+        Ok(outcome) => {
+            if arguments.counters {
+                report::counters(outcome.counters);
+            }
+            ExitCode::from(outcome.status)
+        }
+        Err(error) => report::failure(&error),
+    }
+}
+
+fn variables(arguments: &Run) -> Result<Variables, String> {
+    let mut variables: Variables = std::env::vars_os().collect();
+    if arguments.clean {
+        variables.retain(|name, _| {
+            CLEAN.iter().any(|kept| name == kept) || arguments.pass.contains(name)
+        });
+    } else if !arguments.pass.is_empty() {
+        return Err("--pass-env goes with --clean-env: without it everything is inherited".into());
+    }
+    for pair in &arguments.set {
+        let (name, value) = split(pair)
+            .ok_or_else(|| format!("--env takes NAME=VALUE, not `{}`", pair.to_string_lossy()))?;
+        variables.insert(name, value);
+    }
+    Ok(variables)
+}
+
+fn split(pair: &OsStr) -> Option<(OsString, OsString)> {
+    let bytes = pair.as_bytes();
+    let at = bytes
+        .iter()
+        .position(|byte| *byte == b'=')
+        .filter(|at| *at > 0)?;
+    let (name, rest) = bytes.split_at_checked(at)?;
+    let (_, value) = rest.split_first()?;
+    Some((
+        OsStr::from_bytes(name).to_owned(),
+        OsStr::from_bytes(value).to_owned(),
+    ))
+}
+
+fn sources(arguments: &Run) -> Result<Vec<Source>, RunError> {
+    let mut collector = Collector::default();
+    let bare = arguments.presets.is_empty()
+        && arguments.policies.is_empty()
+        && arguments.read.is_empty()
+        && arguments.write.is_empty();
+    if bare {
+        collector.preset("base")?;
+    }
+    for name in &arguments.presets {
+        collector.preset(name)?;
+    }
+    for path in &arguments.policies {
+        collector.file(path)?;
+    }
+    let texts = [
+        (SourceKind::Read, "-r", &arguments.read),
+        (SourceKind::Write, "-w", &arguments.write),
+        (SourceKind::Allow, "-a", &arguments.allow),
+        (SourceKind::Deny, "-d", &arguments.deny),
+        (SourceKind::Pin, "--resolve", &arguments.resolve),
+        (SourceKind::Listen, "--listen", &arguments.listen),
+    ];
+    for (kind, place, list) in texts {
+        for text in list {
+            collector.text(kind, place, text);
+        }
+    }
+    if let Some(intercept) = arguments.intercept {
+        let text = match intercept {
+            Intercept::WhenNeeded => "[tls]\nintercept = \"when-needed\"\n",
+            Intercept::Always => "[tls]\nintercept = \"always\"\n",
+            Intercept::Never => "[tls]\nintercept = \"never\"\n",
+        };
+        collector.text(SourceKind::Document, "--intercept", text);
+    }
+    if arguments.monitor {
+        collector.text(SourceKind::Document, "--monitor", "monitor = true\n");
+    }
+    Ok(collector.finish())
+}

@@ -1,0 +1,182 @@
+//! Our hold on a socket of the command: a duplicate of it, or, where the kernel
+//! gives none (pidfd_getfd(2) refused), a fresh socket that replaces it.
+//!
+//! Facts about a socket are asked of the socket. Knows no policy.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use outgate_sys::seccomp::OnExec;
+
+use crate::address::Family;
+use crate::notification::Notification;
+use crate::sealed::Blocking;
+
+/// A socket to act on in place of the command.
+#[derive(Debug)]
+pub enum Grip {
+    /// The command's own socket.
+    Shared(OwnedFd),
+    /// A new socket that takes the number of the command's own when connected.
+    Fresh {
+        /// The new socket.
+        socket: OwnedFd,
+        /// The number it takes.
+        number: u32,
+        /// Whether that number closes on exec.
+        on_exec: OnExec,
+        /// Whether the command's own socket waits.
+        blocking: Blocking,
+    },
+}
+
+/// Why there is no hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GripError {
+    /// The command's fault: what the kernel would say.
+    Command(Errno),
+    /// Duplicates are refused to us on this machine.
+    Refused,
+}
+
+impl Grip {
+    /// Duplicates descriptor `number` of the caller.
+    ///
+    /// # Errors
+    /// [`GripError::Command`] with `EBADF` when there is none;
+    /// [`GripError::Refused`] when the kernel gives us no duplicate.
+    pub fn shared(notification: &Notification, number: i32) -> Result<Self, GripError> {
+        let thread = notification.held().thread;
+        let pidfd = outgate_sys::pidfd::open_thread(thread)
+            .map_err(|_| GripError::Command(Errno::ESRCH))?;
+        match outgate_sys::pidfd::duplicate(pidfd.as_fd(), number) {
+            Ok(socket) => Ok(Self::Shared(socket)),
+            Err(error) => match error.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::EPERM | Errno::ENOSYS) => Err(GripError::Refused),
+                Some(errno) => Err(GripError::Command(errno)),
+                None => Err(GripError::Command(Errno::EBADF)),
+            },
+        }
+    }
+
+    /// Makes a fresh stream socket that can replace descriptor `number`.
+    ///
+    /// # Errors
+    /// `EBADF` or `ENOTSOCK` as the kernel would say; `ENOBUFS` and the like
+    /// when no socket can be made.
+    pub fn fresh(
+        notification: &Notification,
+        number: i32,
+        family: Family,
+    ) -> Result<Self, GripError> {
+        let thread = notification.held().thread;
+        let number = u32::try_from(number).map_err(|_| GripError::Command(Errno::EBADF))?;
+        let link = std::fs::read_link(format!("/proc/{thread}/fd/{number}"))
+            .map_err(|_| GripError::Command(Errno::EBADF))?;
+        if !link.to_string_lossy().starts_with("socket:") {
+            return Err(GripError::Command(Errno::ENOTSOCK));
+        }
+        let flags = descriptor_flags(thread, number).ok_or(GripError::Command(Errno::EBADF))?;
+        let family = match family {
+            Family::V4 => AddressFamily::Inet,
+            Family::V6 => AddressFamily::Inet6,
+        };
+        let socket = socket(
+            family,
+            SockType::Stream,
+            SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+            None,
+        )
+        .map_err(GripError::Command)?;
+        Ok(Self::Fresh {
+            socket,
+            number,
+            on_exec: if flags.contains(OFlag::O_CLOEXEC) {
+                OnExec::Close
+            } else {
+                OnExec::Keep
+            },
+            blocking: if flags.contains(OFlag::O_NONBLOCK) {
+                Blocking::No
+            } else {
+                Blocking::Yes
+            },
+        })
+    }
+
+    /// The socket itself.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Shared(socket) | Self::Fresh { socket, .. } => socket.as_fd(),
+        }
+    }
+
+    /// Whether the command's calls on the socket wait.
+    pub fn blocking(&self) -> Blocking {
+        match self {
+            Self::Shared(socket) => match flags(socket.as_fd()) {
+                Ok(flags) if flags.contains(OFlag::O_NONBLOCK) => Blocking::No,
+                _ => Blocking::Yes,
+            },
+            Self::Fresh { blocking, .. } => *blocking,
+        }
+    }
+
+    /// Answers a call whose connection is made or on its way.
+    pub fn conclude(self, notification: Notification) {
+        match self {
+            Self::Shared(_) => notification.succeed(0),
+            Self::Fresh {
+                socket,
+                number,
+                on_exec,
+                blocking,
+            } => {
+                if blocking == Blocking::Yes {
+                    let _ = set_flags(socket.as_fd(), OFlag::empty());
+                }
+                match notification.replace(number, socket.as_fd(), on_exec) {
+                    Ok(()) => notification.succeed(0),
+                    Err(_) => notification.fail(Errno::ECONNREFUSED),
+                }
+            }
+        }
+    }
+}
+
+/// Runs `call` with `O_NONBLOCK` set on the socket and restores the flag.
+///
+/// RACE: the flag belongs to the open socket, so another thread of the command
+/// may see it for the length of one non-blocking call. It can only make a call
+/// of that thread return `EAGAIN`.
+pub fn without_waiting<T>(
+    socket: BorrowedFd<'_>,
+    call: impl FnOnce() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    let before = flags(socket)?;
+    if before.contains(OFlag::O_NONBLOCK) {
+        return call();
+    }
+    set_flags(socket, before | OFlag::O_NONBLOCK)?;
+    let result = call();
+    set_flags(socket, before)?;
+    result
+}
+
+fn flags(socket: BorrowedFd<'_>) -> Result<OFlag, Errno> {
+    fcntl(socket, FcntlArg::F_GETFL).map(OFlag::from_bits_truncate)
+}
+
+fn set_flags(socket: BorrowedFd<'_>, flags: OFlag) -> Result<(), Errno> {
+    fcntl(socket, FcntlArg::F_SETFL(flags)).map(drop)
+}
+
+/// Flags of a descriptor in another process (proc_pid_fdinfo(5)).
+fn descriptor_flags(thread: u32, number: u32) -> Option<OFlag> {
+    let text = std::fs::read_to_string(format!("/proc/{thread}/fdinfo/{number}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
+    let bits = i32::from_str_radix(line.trim(), 8).ok()?;
+    Some(OFlag::from_bits_retain(bits))
+}

@@ -1,0 +1,123 @@
+//! A held call that is answered exactly once; dropping it unanswered denies.
+//! Knows nothing of what the call wants.
+
+use std::rc::Rc;
+
+use nix::errno::Errno;
+use outgate_sys::seccomp::{Answer, Held, Listener, OnExec, Placement};
+use std::os::fd::BorrowedFd;
+
+/// Holding one proves that the call was not answered yet.
+#[derive(Debug)]
+pub struct Notification {
+    listener: Rc<Listener>,
+    held: Held,
+    answered: Answered,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Answered {
+    No,
+    Yes,
+}
+
+impl Notification {
+    /// Takes responsibility for a received call.
+    pub fn new(listener: &Rc<Listener>, held: Held) -> Self {
+        Self {
+            listener: Rc::clone(listener),
+            held,
+            answered: Answered::No,
+        }
+    }
+
+    /// The call as the kernel described it.
+    pub fn held(&self) -> &Held {
+        &self.held
+    }
+
+    /// Argument `index` as the kernel uses an `int`: its low 32 bits.
+    pub fn int(&self, index: usize) -> i32 {
+        let value = self.held.arguments.get(index).copied().unwrap_or(0);
+        let [a, b, c, d, ..] = value.to_le_bytes();
+        i32::from_le_bytes([a, b, c, d])
+    }
+
+    /// Argument `index` as an address or a size.
+    pub fn word(&self, index: usize) -> u64 {
+        self.held.arguments.get(index).copied().unwrap_or(0)
+    }
+
+    /// Whether the caller still waits: what was copied before is its own.
+    pub fn holds(&self) -> bool {
+        self.listener.holds(self.held.cookie)
+    }
+
+    /// The call returns `value`.
+    pub fn succeed(self, value: i64) {
+        self.end(Answer::Value(value));
+    }
+
+    /// The call fails with `errno`.
+    pub fn fail(self, errno: Errno) {
+        self.end(Answer::Errno(errno as i32));
+    }
+
+    /// The kernel restarts the call or returns `EINTR`, as the signal that
+    /// waits for the caller demands (signal(7), `SA_RESTART`).
+    pub fn interrupt(self) {
+        const ERESTARTSYS: i32 = 512;
+        self.end(Answer::Errno(ERESTARTSYS));
+    }
+
+    /// The kernel performs the call. Only for calls that give no way out
+    /// whatever their arguments are: opening a file, which Landlock judges.
+    pub fn pass(self) {
+        self.end(Answer::Continue);
+    }
+
+    /// Ends the call with a copy of `descriptor` as its result.
+    pub fn give(mut self, descriptor: BorrowedFd<'_>, on_exec: OnExec) {
+        let placed =
+            self.listener
+                .add_descriptor(self.held.cookie, descriptor, Placement::Answer, on_exec);
+        match placed {
+            Ok(()) => self.answered = Answered::Yes,
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(Errno::EPERM as i32);
+                self.end(Answer::Errno(errno));
+            }
+        }
+    }
+
+    /// Replaces descriptor `number` of the caller with a copy of `descriptor`.
+    ///
+    /// # Errors
+    /// As `Listener::add_descriptor`.
+    pub fn replace(
+        &self,
+        number: u32,
+        descriptor: BorrowedFd<'_>,
+        on_exec: OnExec,
+    ) -> std::io::Result<()> {
+        let placement = Placement::Replace(number);
+        self.listener
+            .add_descriptor(self.held.cookie, descriptor, placement, on_exec)
+    }
+
+    fn end(mut self, answer: Answer) {
+        self.answered = Answered::Yes;
+        // A caller that died meanwhile needs no answer.
+        drop(self.listener.answer(self.held.cookie, answer));
+    }
+}
+
+impl Drop for Notification {
+    fn drop(&mut self) {
+        if self.answered == Answered::No {
+            // EPERM, which the policy never uses: a defect stays visible.
+            let answer = Answer::Errno(Errno::EPERM as i32);
+            drop(self.listener.answer(self.held.cookie, answer));
+        }
+    }
+}

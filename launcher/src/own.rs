@@ -1,0 +1,118 @@
+//! The sandbox's own listeners: servers the command runs for itself. Recorded
+//! when `listen(2)` is performed on behalf, and believed only as long as the
+//! kernel confirms that the very same socket still listens.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::diag::{Diag, UnixPlace};
+
+/// Listeners remembered at most, of each kind; the oldest knowledge goes first
+/// when dead ones do not make room.
+const LISTENERS_MAX: usize = 4096;
+
+/// What a listener is to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    inode: u32,
+    cookie: u64,
+}
+
+/// The listeners of one sandbox.
+#[derive(Debug, Default)]
+pub struct Own {
+    diag: Option<Diag>,
+    tcp: HashMap<SocketAddr, u64>,
+    unix: HashMap<UnixPlace, Identity>,
+}
+
+impl Own {
+    fn diag(&mut self) -> Option<&Diag> {
+        if self.diag.is_none() {
+            self.diag = Diag::open().ok();
+        }
+        self.diag.as_ref()
+    }
+
+    /// Remembers a TCP socket that listens at `address` now.
+    pub fn add_tcp(&mut self, address: SocketAddr, socket: BorrowedFd<'_>) {
+        let Ok(cookie) = outgate_sys::socket::cookie(socket) else {
+            return;
+        };
+        if self.tcp.len() >= LISTENERS_MAX {
+            self.tcp.clear();
+        }
+        self.tcp.insert(address, cookie);
+    }
+
+    /// Whether a connection to `destination` ends at one of the listeners.
+    ///
+    /// RACE: a listener may close and a stranger take its port between this
+    /// answer and the connection. The port was chosen by the kernel or granted
+    /// by the operator, so the command cannot choose the stranger.
+    pub fn serves(&mut self, destination: SocketAddr) -> bool {
+        if !destination.ip().is_loopback() || self.tcp.is_empty() {
+            return false;
+        }
+        let any: IpAddr = match destination {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let v6_any: IpAddr = std::net::Ipv6Addr::UNSPECIFIED.into();
+        for ip in [destination.ip(), any, v6_any] {
+            let address = SocketAddr::new(ip, destination.port());
+            let Some(cookie) = self.tcp.get(&address).copied() else {
+                continue;
+            };
+            if self
+                .diag()
+                .is_some_and(|diag| diag.listens(address, cookie))
+            {
+                return true;
+            }
+            self.tcp.remove(&address);
+        }
+        false
+    }
+
+    /// Remembers a Unix socket that listens now, under the place the kernel
+    /// says it is bound to.
+    pub fn add_unix(&mut self, socket: BorrowedFd<'_>) {
+        let Some(identity) = identity(socket) else {
+            return;
+        };
+        let place = self
+            .diag()
+            .and_then(|diag| diag.unix_listener(identity.inode, identity.cookie));
+        if self.unix.len() >= LISTENERS_MAX {
+            self.unix.clear();
+        }
+        if let Some(place) = place {
+            self.unix.insert(place, identity);
+        }
+    }
+
+    /// Whether one of the listeners is bound at `place` still.
+    pub fn serves_unix(&mut self, place: &UnixPlace) -> bool {
+        let Some(identity) = self.unix.get(place).copied() else {
+            return false;
+        };
+        let now = self
+            .diag()
+            .and_then(|diag| diag.unix_listener(identity.inode, identity.cookie));
+        if now.as_ref() == Some(place) {
+            return true;
+        }
+        self.unix.remove(place);
+        false
+    }
+}
+
+fn identity(socket: BorrowedFd<'_>) -> Option<Identity> {
+    let stat = nix::sys::stat::fstat(socket.as_fd()).ok()?;
+    Some(Identity {
+        inode: u32::try_from(stat.st_ino).ok()?,
+        cookie: outgate_sys::socket::cookie(socket).ok()?,
+    })
+}

@@ -1,0 +1,182 @@
+//! Policy and options become what the child does: everything allocated, every
+//! path chosen and opened, before the clone.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::resource::{Resource, getrlimit};
+use outgate_policy::{Limits, Policy};
+use outgate_sys::seccomp::SockFilter;
+use outgate_sys::spawn::{Capabilities, Plan, ResourceLimit, SignalMask};
+
+use crate::environment::Variables;
+use crate::filter::{Arch, FilterError, Opens, Options, program};
+use crate::ruleset::{self, RulesetError};
+
+/// Processes of the user at most, unless the policy says otherwise. The kernel
+/// counts all of a user's processes (getrlimit(2), `RLIMIT_NPROC`).
+const PROCESSES_DEFAULT: u64 = 8192;
+/// Bytes of one file at most, unless the policy says otherwise.
+const FILE_SIZE_DEFAULT: u64 = 1 << 36;
+
+/// Why no plan can be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The ruleset cannot be built.
+    #[error(transparent)]
+    Ruleset(#[from] RulesetError),
+    /// The filter cannot be built.
+    #[error("the filter cannot be built for this machine")]
+    Filter(#[from] FilterError),
+    /// A string holds a NUL byte: the caller's fault.
+    #[error("{what} holds a NUL byte")]
+    Nul {
+        /// Which string.
+        what: &'static str,
+    },
+}
+
+/// What to run and where.
+#[derive(Debug)]
+pub struct Command {
+    /// Program and arguments.
+    pub arguments: Vec<OsString>,
+    /// The environment it gets.
+    pub variables: Variables,
+    /// The mask it starts with.
+    pub mask: SignalMask,
+    /// The run's private directory, for the cleaner.
+    pub private_directory: PathBuf,
+    /// Whether opens are held for substitution.
+    pub opens: Opens,
+}
+
+/// Builds the plan.
+///
+/// # Errors
+/// See [`PlanError`].
+pub fn build(policy: &Policy, command: &Command) -> Result<Plan, PlanError> {
+    let ruleset = ruleset::build(policy)?;
+    let options = Options {
+        opens: command.opens,
+    };
+    let filter = program(Arch::native(), &options)?
+        .iter()
+        .map(|instruction| SockFilter {
+            code: instruction.code,
+            jt: instruction.jt,
+            jf: instruction.jf,
+            k: instruction.k,
+        })
+        .collect();
+    let strings = |what, list: &[OsString]| {
+        list.iter()
+            .map(|text| CString::new(text.as_bytes()).map_err(|_| PlanError::Nul { what }))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let environment: Vec<OsString> = command
+        .variables
+        .iter()
+        .map(|(name, value)| {
+            let mut pair = name.clone();
+            pair.push("=");
+            pair.push(value);
+            pair
+        })
+        .collect();
+    Ok(Plan {
+        mask: command.mask,
+        limits: limits(policy.limits()),
+        drop_capabilities: capabilities(),
+        ruleset,
+        filter,
+        programs: strings("the command", &candidates(command))?,
+        arguments: strings("an argument", &command.arguments)?,
+        environment: strings("a variable", &environment)?,
+        cleaner: cleaner(&command.private_directory),
+    })
+}
+
+/// Paths to try, as execvp(3) does.
+fn candidates(command: &Command) -> Vec<OsString> {
+    let Some(program) = command.arguments.first() else {
+        return Vec::new();
+    };
+    if program.as_bytes().contains(&b'/') {
+        return vec![program.clone()];
+    }
+    let path = command.variables.get(OsStr::new("PATH"));
+    let path = path.map_or(
+        OsStr::new("/usr/local/bin:/usr/bin:/bin"),
+        OsString::as_os_str,
+    );
+    std::env::split_paths(path)
+        .map(|directory| {
+            let directory = if directory.as_os_str().is_empty() {
+                PathBuf::from(".")
+            } else {
+                directory
+            };
+            directory.join(program).into_os_string()
+        })
+        .collect()
+}
+
+/// What removes the private directory when the launcher was killed: outgate
+/// itself, by its own inode.
+fn cleaner(private_directory: &Path) -> Vec<CString> {
+    if private_directory.as_os_str().is_empty() {
+        return Vec::new();
+    }
+    let Ok(program) = std::fs::read_link("/proc/self/exe") else {
+        return Vec::new();
+    };
+    let parts = [
+        program.into_os_string(),
+        OsString::from("outgate"),
+        OsString::from(crate::private::SWEEP),
+        private_directory.as_os_str().to_owned(),
+    ];
+    parts
+        .into_iter()
+        .filter_map(|part| CString::new(part.into_vec()).ok())
+        .collect()
+}
+
+fn capabilities() -> Capabilities {
+    match outgate_sys::process::has_capabilities() {
+        Ok(false) => Capabilities::Absent,
+        _ => Capabilities::Drop,
+    }
+}
+
+/// Limits that hold by default and those the policy sets; never above what the
+/// caller itself may have.
+fn limits(limits: &Limits) -> Vec<ResourceLimit> {
+    let wanted = [
+        (
+            Resource::RLIMIT_NPROC,
+            Some(limits.processes.unwrap_or(PROCESSES_DEFAULT)),
+        ),
+        (Resource::RLIMIT_NOFILE, limits.open_files),
+        (
+            Resource::RLIMIT_FSIZE,
+            Some(limits.file_size_bytes.unwrap_or(FILE_SIZE_DEFAULT)),
+        ),
+        (Resource::RLIMIT_CORE, Some(0)),
+        (Resource::RLIMIT_DATA, limits.memory_bytes),
+    ];
+    wanted
+        .into_iter()
+        .filter_map(|(resource, value)| {
+            let value = value?;
+            let (_, hard) = getrlimit(resource).ok()?;
+            Some(ResourceLimit {
+                resource: resource as u32,
+                value: value.min(hard),
+            })
+        })
+        .collect()
+}

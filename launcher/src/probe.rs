@@ -1,0 +1,219 @@
+//! What this kernel and machine offer: read once, passed on as a value. Decides
+//! nothing.
+
+use std::path::Path;
+
+use outgate_sys::process::landlock_abi;
+
+/// `SECCOMP_RET_USER_NOTIF` (seccomp(2)).
+const USER_NOTIFICATION: u32 = 0x7fc0_0000;
+
+/// One row of what is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked for.
+    pub name: &'static str,
+    /// Whether it is there.
+    pub state: State,
+    /// What follows from it, for people.
+    pub detail: String,
+}
+
+/// Whether something is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It is.
+    Present,
+    /// It is not; something else is used instead.
+    Replaced,
+    /// It is not, and outgate refuses to run.
+    Missing,
+}
+
+/// Whether user namespaces can be made, as far as settings tell.
+pub fn user_namespaces() -> Result<(), String> {
+    if nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    let number = |path: &str| {
+        let text = std::fs::read_to_string(path).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    let settings = [
+        (
+            "/proc/sys/user/max_user_namespaces",
+            0,
+            "user.max_user_namespaces is 0",
+        ),
+        (
+            "/proc/sys/kernel/unprivileged_userns_clone",
+            0,
+            "kernel.unprivileged_userns_clone is 0",
+        ),
+        (
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            1,
+            "kernel.apparmor_restrict_unprivileged_userns is 1",
+        ),
+    ];
+    for (path, forbidding, reason) in settings {
+        if number(path) == Some(forbidding) {
+            return Err(reason.to_owned());
+        }
+    }
+    if Path::new("/proc/self/ns/user").exists() {
+        Ok(())
+    } else {
+        Err("the kernel has no user namespaces".to_owned())
+    }
+}
+
+/// Everything `outgate check` shows, from hard requirements to conveniences.
+pub fn findings() -> Vec<Finding> {
+    vec![
+        landlock(),
+        notifications(),
+        duplicates(),
+        namespaces(),
+        yama(),
+    ]
+}
+
+fn landlock() -> Finding {
+    let abi = landlock_abi();
+    let required = crate::ruleset::ABI_REQUIRED;
+    let (state, detail) = if abi >= required {
+        let more = if abi >= 9 {
+            "; pathname sockets are covered by the kernel too"
+        } else {
+            "; pathname sockets are held by the filter"
+        };
+        (
+            State::Present,
+            format!("ABI {abi}: files, TCP, abstract sockets and signals{more}"),
+        )
+    } else if abi == 0 {
+        (
+            State::Missing,
+            format!(
+                "not enabled: boot with `lsm=landlock,...` on Linux 6.12 or newer (ABI {required})"
+            ),
+        )
+    } else {
+        (
+            State::Missing,
+            format!(
+                "ABI {abi} lacks scopes for sockets and signals: ABI {required} (Linux 6.12) is needed"
+            ),
+        )
+    };
+    Finding {
+        name: "Landlock",
+        state,
+        detail,
+    }
+}
+
+fn notifications() -> Finding {
+    let (state, detail) = match outgate_sys::seccomp::action_is_available(USER_NOTIFICATION) {
+        Ok(()) if seccomp_mode() == Some(2) => (
+            State::Present,
+            "calls can be held; another filter is active here, and one that holds calls itself \
+             makes outgate refuse (nested supervisors)"
+                .to_owned(),
+        ),
+        Ok(()) => (
+            State::Present,
+            "calls are held and answered in place of the kernel".to_owned(),
+        ),
+        Err(error) => (
+            State::Missing,
+            format!("seccomp user notification: {error}"),
+        ),
+    };
+    Finding {
+        name: "seccomp",
+        state,
+        detail,
+    }
+}
+
+fn seccomp_mode() -> Option<u8> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Seccomp:"))?;
+    line.trim().parse().ok()
+}
+
+fn duplicates() -> Finding {
+    let own = outgate_sys::pidfd::open(std::process::id());
+    let copied = own.and_then(|pidfd| {
+        outgate_sys::pidfd::duplicate(std::os::fd::AsFd::as_fd(&pidfd), 0).map(drop)
+    });
+    let (state, detail) = match copied {
+        Ok(()) => (
+            State::Present,
+            "sockets of the command are connected as they are".to_owned(),
+        ),
+        Err(error) => (
+            State::Replaced,
+            format!(
+                "refused ({error}): sockets are replaced at connect; programs that poll first, \
+                 servers and Unix sockets will not work"
+            ),
+        ),
+    };
+    Finding {
+        name: "pidfd_getfd",
+        state,
+        detail,
+    }
+}
+
+fn namespaces() -> Finding {
+    let (state, detail) = match user_namespaces() {
+        Ok(()) => (
+            State::Present,
+            "datagram sockets live sealed in a namespace of their own; every resolver works"
+                .to_owned(),
+        ),
+        Err(reason) => (
+            State::Replaced,
+            format!(
+                "{reason}: datagram sockets are refused; resolv.conf and hosts are substituted, \
+                 and names resolve over TCP"
+            ),
+        ),
+    };
+    Finding {
+        name: "namespaces",
+        state,
+        detail,
+    }
+}
+
+fn yama() -> Finding {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
+        .ok()
+        .and_then(|text| text.trim().parse::<u8>().ok())
+        .unwrap_or(0);
+    let (state, detail) = match scope {
+        0 => (State::Present, "no further limit on tracing".to_owned()),
+        1 => (
+            State::Present,
+            "ptrace_scope 1: the launcher is the command's ancestor, which is enough".to_owned(),
+        ),
+        _ => (
+            State::Missing,
+            format!(
+                "ptrace_scope {scope} forbids reading a held call: set kernel.yama.ptrace_scope to 1"
+            ),
+        ),
+    };
+    Finding {
+        name: "Yama",
+        state,
+        detail,
+    }
+}

@@ -1,0 +1,218 @@
+//! The Landlock ruleset of a run (landlock(7)): filesystem grants, no right to
+//! connect at all, binding only where granted, and scopes. Hard requirement of
+//! ABI 6: a kernel that enforces less is refused, never used.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
+    PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+};
+use outgate_policy::{ListenGrant, PathGrant, Policy};
+
+/// The ABI a run needs. KERNEL: 6.12 (scopes for abstract sockets and signals).
+pub const ABI_REQUIRED: i32 = 6;
+/// Entries looked at when a grant is split around a denied path.
+const ENTRIES_MAX: usize = 65536;
+
+/// Why there is no ruleset.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RulesetError {
+    /// The kernel enforces less than needed: the operator's machine.
+    #[error("this kernel's Landlock has ABI {found}, outgate needs {ABI_REQUIRED} (Linux 6.12)")]
+    Abi {
+        /// What the kernel has; 0 = none.
+        found: i32,
+    },
+    /// A granted path cannot be opened: the policy's author.
+    #[error("{place}: `{path}` cannot be granted")]
+    Path {
+        /// Where the policy says so.
+        place: String,
+        /// The path.
+        path: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Too many entries lie around a denied path: the policy's author.
+    #[error("{place}: more than {ENTRIES_MAX} entries lie beside what is denied below `{path}`")]
+    Wide {
+        /// Where the policy says so.
+        place: String,
+        /// The granted path.
+        path: String,
+    },
+    /// The kernel refused a rule.
+    #[error("the kernel refused the Landlock ruleset")]
+    Kernel(#[from] landlock::RulesetError),
+}
+
+/// What a grant gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Right {
+    Read,
+    Write,
+}
+
+impl Right {
+    /// The accesses of this right that make sense for what `path` is.
+    fn accesses(self, path: &Path) -> BitFlags<AccessFs> {
+        let all = match self {
+            Self::Read => AccessFs::from_read(ABI::V6),
+            Self::Write => AccessFs::from_all(ABI::V6),
+        };
+        if path.is_dir() {
+            all
+        } else {
+            all & AccessFs::from_file(ABI::V6)
+        }
+    }
+}
+
+/// Builds the ruleset of a policy. Opens every granted path now, so that the
+/// child between clone and exec has nothing left to do but enforce it.
+///
+/// # Errors
+/// See [`RulesetError`].
+pub fn build(policy: &Policy) -> Result<OwnedFd, RulesetError> {
+    let found = outgate_sys::process::landlock_abi();
+    if found < ABI_REQUIRED {
+        return Err(RulesetError::Abi { found });
+    }
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(ABI::V6))?
+        .handle_access(AccessNet::from_all(ABI::V6))?
+        .scope(Scope::from_all(ABI::V6))?
+        .create()?;
+    let filesystem = policy.filesystem();
+    let denied: Vec<&Path> = filesystem
+        .deny
+        .iter()
+        .map(|grant| Path::new(&grant.path))
+        .collect();
+    for grant in &filesystem.read {
+        ruleset = add(ruleset, grant, Right::Read, &denied)?;
+    }
+    for grant in &filesystem.write {
+        ruleset = add(ruleset, grant, Right::Write, &denied)?;
+    }
+    for port in bind_ports(policy.listen()) {
+        ruleset = ruleset.add_rule(NetPort::new(port, AccessNet::BindTcp))?;
+    }
+    let descriptor: Option<OwnedFd> = ruleset.into();
+    descriptor.ok_or(RulesetError::Abi { found })
+}
+
+/// Port 0 (the kernel chooses) and the granted ones.
+fn bind_ports(grants: &[ListenGrant]) -> Vec<u16> {
+    let mut ports: Vec<u16> = grants.iter().map(|grant| grant.port).collect();
+    ports.push(0);
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+/// Whether the policy lets the command listen on an address.
+pub fn may_listen(grants: &[ListenGrant], ip: IpAddr, port: u16) -> bool {
+    grants
+        .iter()
+        .any(|grant| grant.port == port && (grant.address == ip || grant.address.is_unspecified()))
+}
+
+fn add(
+    mut ruleset: RulesetCreated,
+    grant: &PathGrant,
+    right: Right,
+    denied: &[&Path],
+) -> Result<RulesetCreated, RulesetError> {
+    let mut paths = Vec::new();
+    around(Path::new(&grant.path), denied, &mut paths).map_err(|Wide| RulesetError::Wide {
+        place: grant.place.to_string(),
+        path: grant.path.clone(),
+    })?;
+    let top = Path::new(&grant.path);
+    for path in paths {
+        match PathFd::new(&path) {
+            Ok(descriptor) => {
+                let rule = PathBeneath::new(descriptor, right.accesses(&path));
+                ruleset = ruleset.add_rule(rule)?;
+            }
+            // Of a preset, or gone while a grant was split.
+            Err(_) if grant.optional || path != top => {}
+            Err(error) => {
+                return Err(RulesetError::Path {
+                    place: grant.place.to_string(),
+                    path: grant.path.clone(),
+                    source: cause(error, &path),
+                });
+            }
+        }
+    }
+    Ok(ruleset)
+}
+
+/// The reason a path did not open.
+fn cause(error: landlock::PathFdError, path: &Path) -> std::io::Error {
+    match std::fs::metadata(path) {
+        Err(source) => source,
+        Ok(_) => std::io::Error::other(error),
+    }
+}
+
+/// More entries than [`ENTRIES_MAX`].
+struct Wide;
+
+/// The paths that together cover `path` without what is denied. Landlock rights
+/// always reach everything below, so a denied path is left out by granting its
+/// siblings one by one, and those of its ancestors up to the grant.
+fn around(path: &Path, denied: &[&Path], found: &mut Vec<PathBuf>) -> Result<(), Wide> {
+    if denied.iter().any(|deny| path.starts_with(deny)) {
+        return Ok(());
+    }
+    if !denied.iter().any(|deny| deny.starts_with(path)) {
+        found.push(path.to_owned());
+        return if found.len() > ENTRIES_MAX {
+            Err(Wide)
+        } else {
+            Ok(())
+        };
+    }
+    let Ok(entries) = std::fs::read_dir(path) else {
+        return Ok(());
+    };
+    for entry in entries.flatten() {
+        // A symbolic link would be granted by what it points to.
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            around(&entry.path(), denied, found)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_is_split_around_what_is_denied() {
+        let root = std::env::temp_dir().join(format!("outgate-around-{}", std::process::id()));
+        for name in ["a/x", "a/y", "b"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("a/x"), root.join("link")).unwrap();
+        let denied = root.join("a/x");
+        let mut found = Vec::new();
+        assert!(around(&root, &[&denied], &mut found).is_ok());
+        found.sort();
+        assert_eq!(found, [root.join("a/y"), root.join("b")]);
+        found.clear();
+        assert!(around(&denied.join("below"), &[&denied], &mut found).is_ok());
+        assert!(found.is_empty());
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -1,0 +1,371 @@
+//! One run from options to exit status: collect the policy, confine and start
+//! the command, supervise it, clean up.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use outgate_handoff::Begin;
+use outgate_policy::{Context, Policy, PolicyErrors, Source, SourceKind, compile};
+use outgate_sys::spawn::{StartError, Started, Step};
+
+use crate::environment::{self, Variables};
+use crate::filter::{Arch, Opens, held};
+use crate::gateway_link::{Link, Opening};
+use crate::plan::{self, Command, PlanError};
+use crate::private::Private;
+use crate::probe;
+use crate::sources::SourceError;
+use crate::standard::StandardError;
+use crate::supervisor::{Eager, Outcome, Setting, Voice, supervise};
+
+/// What to run and how.
+#[derive(Debug)]
+pub struct Options {
+    /// Policy texts in merge order.
+    pub sources: Vec<Source>,
+    /// Program and arguments; at least the program.
+    pub command: Vec<OsString>,
+    /// The caller's environment.
+    pub variables: Variables,
+    /// Name of the sandbox, for records.
+    pub name: Option<String>,
+    /// Where records go; `None`: the state directory.
+    pub audit: Option<PathBuf>,
+    /// Whether the summary is said at the end.
+    pub summary: Summary,
+}
+
+/// Whether the summary is said at the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Summary {
+    /// It is.
+    Say,
+    /// It is not.
+    Omit,
+}
+
+/// Why a run did not start. The exit status is in [`RunError::status`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A policy text cannot be had.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The policy has faults.
+    #[error(transparent)]
+    Policy(#[from] PolicyErrors),
+    /// A standard stream must not be inherited.
+    #[error(transparent)]
+    Standard(#[from] StandardError),
+    /// The plan cannot be made.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The machine lacks something: the operator.
+    #[error("{what}")]
+    Machine {
+        /// What was tried.
+        what: &'static str,
+        /// Why it did not work.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The command cannot be confined.
+    #[error("{}", describe_step(*.step))]
+    Confine {
+        /// Where it stopped.
+        step: Step,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another supervisor holds the calls of this process.
+    #[error(
+        "another supervisor already holds the calls of this process, and the kernel allows one"
+    )]
+    Nested,
+    /// The program does not exist.
+    #[error("`{program}` is not found")]
+    NotFound {
+        /// As it was given.
+        program: String,
+    },
+    /// The program cannot be executed.
+    #[error("`{program}` cannot be executed")]
+    NotExecutable {
+        /// As it was given.
+        program: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl RunError {
+    /// The exit status of outgate for this error.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Source(_) | Self::Policy(_) => 2,
+            Self::Plan(PlanError::Ruleset(crate::ruleset::RulesetError::Path { .. })) => 2,
+            Self::NotFound { .. } => 127,
+            Self::NotExecutable { .. } => 126,
+            _ => 125,
+        }
+    }
+
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Nested => Some(
+                "outgate cannot run inside outgate or inside a container manager that holds \
+                 calls; run it outside"
+                    .to_owned(),
+            ),
+            Self::NotExecutable { program, source } if source.raw_os_error() == Some(13) => {
+                Some(format!(
+                    "if the file is executable, the policy hides it or its interpreter: grant its \
+                     directory with `-r DIR` or see `which {program}`"
+                ))
+            }
+            Self::Plan(PlanError::Ruleset(crate::ruleset::RulesetError::Abi { .. })) => {
+                Some("`outgate check` shows what this kernel supports".to_owned())
+            }
+            Self::Plan(PlanError::Ruleset(crate::ruleset::RulesetError::Path { .. })) => {
+                Some("create it or take it out of the policy".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn describe_step(step: Step) -> &'static str {
+    match step {
+        Step::None | Step::Clone => "a process cannot be started",
+        Step::ParentDeath => "the command cannot be tied to its guardian",
+        Step::Limit => "a resource limit cannot be set",
+        Step::Capabilities => "capabilities cannot be dropped",
+        Step::NoNewPrivileges => "no_new_privs cannot be set",
+        Step::Landlock => "the Landlock ruleset cannot be enforced",
+        Step::Filter => "the seccomp filter cannot be installed",
+        Step::Execute => "the command cannot be executed",
+    }
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// [`RunError`] when it did not start; nothing is left running then.
+pub fn run(options: Options, voice: &mut dyn Voice) -> Result<Outcome, RunError> {
+    crate::standard::sanitise()?;
+    let machine = |what| move |source| RunError::Machine { what, source };
+    let directory = std::env::current_dir().map_err(machine("the working directory"))?;
+    let private = Private::create(&std::env::temp_dir())
+        .map_err(machine("a private directory cannot be made"))?;
+    let context = context(&options.variables, &directory, private.path());
+    let policy = compile(&options.sources, &context)?;
+    for warning in policy.warnings() {
+        voice.say(&format!("outgate: warning: {warning}"));
+    }
+    let (signals, mask) = signals().map_err(machine("signals"))?;
+    // Hidden from tracers of the same user before there is anything to find.
+    drop(outgate_sys::process::hide());
+    drop(outgate_sys::process::adopt_orphans());
+    let opens = if probe::user_namespaces().is_ok() {
+        Opens::Pass
+    } else {
+        Opens::Trap
+    };
+    let command = Command {
+        variables: environment::build(
+            options.variables.clone(),
+            policy.environment(),
+            private.path().as_os_str(),
+        ),
+        arguments: options.command.clone(),
+        mask,
+        private_directory: private.path().to_owned(),
+        opens,
+    };
+    let plan = plan::build(&policy, &command)?;
+    let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, &options))?;
+    let guardian = started.guardian;
+    let setting = setting(&options, &policy, context, started, signals, opens);
+    let outcome = supervise(setting, voice);
+    outgate_sys::process::end_guardian(guardian);
+    drop(private);
+    Ok(outcome)
+}
+
+fn start_error(error: StartError, options: &Options) -> RunError {
+    let StartError {
+        step,
+        error: source,
+    } = error;
+    let program = options
+        .command
+        .first()
+        .map(|program| program.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let errno = source.raw_os_error().map(Errno::from_raw);
+    match (step, errno) {
+        (Step::Filter, Some(Errno::EBUSY)) => RunError::Nested,
+        (Step::Execute, Some(Errno::ENOENT)) => RunError::NotFound { program },
+        (Step::Execute, _) => RunError::NotExecutable { program, source },
+        _ => RunError::Confine { step, source },
+    }
+}
+
+fn context(variables: &Variables, directory: &Path, private: &Path) -> Context {
+    let home = variables.get(std::ffi::OsStr::new("HOME"));
+    Context {
+        home: home
+            .map(|home| home.to_string_lossy().into_owned())
+            .filter(|home| home.starts_with('/'))
+            .unwrap_or_default(),
+        working_directory: directory.to_string_lossy().into_owned(),
+        private_directory: private.to_string_lossy().into_owned(),
+    }
+}
+
+/// Blocks the signals the supervisor reads, and remembers what was blocked.
+fn signals() -> std::io::Result<(SignalFd, outgate_sys::spawn::SignalMask)> {
+    let before = outgate_sys::process::signal_mask()?;
+    let mut set = SigSet::empty();
+    for signal in [
+        Signal::SIGTERM,
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGQUIT,
+        Signal::SIGUSR1,
+        Signal::SIGUSR2,
+        Signal::SIGWINCH,
+        Signal::SIGTSTP,
+        Signal::SIGTTIN,
+        Signal::SIGTTOU,
+        Signal::SIGCONT,
+        Signal::SIGCHLD,
+    ] {
+        set.add(signal);
+    }
+    set.thread_block()?;
+    let signals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    Ok((signals, before))
+}
+
+fn setting(
+    options: &Options,
+    policy: &Policy,
+    context: Context,
+    started: Started,
+    signals: SignalFd,
+    opens: Opens,
+) -> Setting {
+    let program = options.command.first();
+    let base = program
+        .and_then(|program| Path::new(program).file_name())
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let name = options
+        .name
+        .clone()
+        .unwrap_or_else(|| format!("{base}-{}", std::process::id()));
+    let opening = Opening {
+        program: gateway_program(),
+        arguments: audit_arguments(options, policy, &context),
+        sandbox: cut(name, outgate_handoff::NAME_BYTES_MAX),
+        sources: options.sources.iter().map(frame_source).collect(),
+        begin: Begin {
+            home: context.home,
+            working_directory: context.working_directory,
+            private_directory: context.private_directory,
+            command: cut(
+                options
+                    .command
+                    .iter()
+                    .map(|part| part.to_string_lossy())
+                    .collect::<Vec<_>>()
+                    .join(" "),
+                outgate_handoff::LINE_BYTES_MAX,
+            ),
+        },
+    };
+    Setting {
+        started,
+        signals,
+        link: Link::Idle(Box::new(opening)),
+        numbers: held(Arch::native()),
+        wall_time: policy.limits().wall_time,
+        eager: if policy.has_network_rules() {
+            Eager::Yes
+        } else {
+            Eager::No
+        },
+        summary: options.summary,
+        hosts: match opens {
+            Opens::Trap => std::fs::read_to_string("/etc/hosts").unwrap_or_default(),
+            Opens::Pass => String::new(),
+        },
+    }
+}
+
+/// The gateway's program: beside our own.
+fn gateway_program() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    own.parent()
+        .unwrap_or_else(|| Path::new("/"))
+        .join("outgate-gateway")
+}
+
+/// Where records go: the option, the policy, or the state directory.
+fn audit_arguments(options: &Options, policy: &Policy, context: &Context) -> Vec<String> {
+    let working = Path::new(&context.working_directory);
+    let file = options
+        .audit
+        .clone()
+        .or_else(|| policy.audit_file().map(PathBuf::from));
+    if let Some(file) = file {
+        let file = working.join(file);
+        return vec!["--audit".to_owned(), file.to_string_lossy().into_owned()];
+    }
+    let variable = |name: &str| options.variables.get(std::ffi::OsStr::new(name));
+    let state = variable("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| {
+            (!context.home.is_empty()).then(|| Path::new(&context.home).join(".local/state"))
+        });
+    state.map_or_else(Vec::new, |state| {
+        let directory = state.join("outgate/runs");
+        vec![
+            "--audit-dir".to_owned(),
+            directory.to_string_lossy().into_owned(),
+        ]
+    })
+}
+
+fn frame_source(source: &Source) -> (outgate_handoff::SourceKind, String, String) {
+    use outgate_handoff::SourceKind as Frame;
+    let kind = match source.kind {
+        SourceKind::Document => Frame::Document,
+        SourceKind::Allow => Frame::Allow,
+        SourceKind::Deny => Frame::Deny,
+        SourceKind::Pin => Frame::Pin,
+        SourceKind::Read => Frame::Read,
+        SourceKind::Write => Frame::Write,
+        SourceKind::Listen => Frame::Listen,
+    };
+    let place = cut(source.place.clone(), outgate_handoff::NAME_BYTES_MAX);
+    (kind, place, source.text.clone())
+}
+
+/// Cuts a text to a number of bytes, at a character.
+fn cut(mut text: String, bytes_max: usize) -> String {
+    let mut end = bytes_max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end = end.saturating_sub(1);
+    }
+    text.truncate(end);
+    text
+}

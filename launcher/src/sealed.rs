@@ -1,0 +1,404 @@
+//! Datagram sockets that can reach nothing: they live in a network namespace
+//! without links, where every address is local and only the DNS stub listens.
+//!
+//! A helper process makes the namespace at the first datagram socket the
+//! command asks for, hands its port-53 sockets over once, and then one socket
+//! per request. The namespace belongs to one sandbox, since whoever has the
+//! same user id may change it.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType,
+    SockaddrIn, SockaddrIn6, UnixAddr, bind, recv, recvmsg, send, sendmsg, setsockopt, socket,
+    socketpair, sockopt,
+};
+use outgate_sys::process::{Namespaces, fork_helper, leave_namespaces};
+
+use crate::address::Family;
+
+/// Requests on the way at most; further sockets are refused.
+const REQUESTS_MAX: usize = 1024;
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Address family.
+    pub family: Family,
+    /// Whether the socket is non-blocking.
+    pub blocking: Blocking,
+}
+
+/// Whether calls on a socket wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocking {
+    /// They wait.
+    Yes,
+    /// `O_NONBLOCK` is set.
+    No,
+}
+
+/// The helper, as far as it got.
+#[derive(Debug)]
+pub enum Sealed<T> {
+    /// Nothing asked yet.
+    Idle,
+    /// Running.
+    Open(Open<T>),
+    /// Not to be had, with the reason: datagram sockets are refused.
+    Absent(String),
+}
+
+/// A running helper and the requests it has not answered, in order.
+#[derive(Debug)]
+pub struct Open<T> {
+    socket: OwnedFd,
+    pid: u32,
+    waiting: VecDeque<T>,
+    namespace: Option<u64>,
+}
+
+/// What the helper said.
+#[derive(Debug)]
+pub enum Reply<T> {
+    /// The two port-53 sockets, for the gateway.
+    Stubs(Vec<OwnedFd>),
+    /// A socket for the oldest request.
+    Socket(T, OwnedFd),
+    /// The oldest request failed.
+    Failed(T, Errno),
+    /// The helper is gone; what waited.
+    Gone(Vec<T>),
+    /// Nothing is there.
+    None,
+}
+
+impl<T> Sealed<T> {
+    /// Asks for a socket on behalf of `asker`; gives it back when refused.
+    pub fn request(&mut self, request: Request, asker: T) -> Result<(), T> {
+        if matches!(self, Self::Idle) {
+            *self = match start() {
+                Ok((socket, pid)) => Self::Open(Open {
+                    socket,
+                    pid,
+                    waiting: VecDeque::new(),
+                    namespace: None,
+                }),
+                Err(error) => Self::Absent(error.to_string()),
+            };
+        }
+        let Self::Open(open) = self else {
+            return Err(asker);
+        };
+        if open.waiting.len() >= REQUESTS_MAX {
+            return Err(asker);
+        }
+        let bytes = [
+            u8::from(request.family == Family::V6),
+            u8::from(request.blocking == Blocking::No),
+        ];
+        match send(
+            open.socket.as_raw_fd(),
+            &bytes,
+            MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL,
+        ) {
+            Ok(_) => {
+                open.waiting.push_back(asker);
+                Ok(())
+            }
+            Err(_) => Err(asker),
+        }
+    }
+
+    /// The descriptor to poll, while the helper runs.
+    pub fn poll(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Open(open) => Some(open.socket.as_fd()),
+            Self::Idle | Self::Absent(_) => None,
+        }
+    }
+
+    /// Process id of the helper.
+    pub fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Open(open) => Some(open.pid),
+            Self::Idle | Self::Absent(_) => None,
+        }
+    }
+
+    /// Whether the socket lives in this sandbox's sealed namespace.
+    pub fn owns(&self, socket: BorrowedFd<'_>) -> bool {
+        let Self::Open(open) = self else {
+            return false;
+        };
+        let cookie = outgate_sys::socket::namespace_cookie(socket).ok();
+        cookie.is_some() && cookie == open.namespace
+    }
+
+    /// Reads one reply.
+    pub fn receive(&mut self) -> Reply<T> {
+        let Self::Open(open) = self else {
+            return Reply::None;
+        };
+        match receive(open.socket.as_fd()) {
+            Ok(Some(Message::Stubs(stubs))) => {
+                open.namespace = stubs
+                    .first()
+                    .and_then(|stub| outgate_sys::socket::namespace_cookie(stub.as_fd()).ok());
+                Reply::Stubs(stubs)
+            }
+            Ok(Some(Message::Socket(socket))) => match open.waiting.pop_front() {
+                Some(asker) => Reply::Socket(asker, socket),
+                None => Reply::None,
+            },
+            Ok(Some(Message::Failed(errno))) => match open.waiting.pop_front() {
+                Some(asker) => Reply::Failed(asker, errno),
+                None => Reply::None,
+            },
+            Ok(None) => Reply::None,
+            Err(reason) => {
+                let waiting = std::mem::take(&mut open.waiting);
+                *self = Self::Absent(reason);
+                Reply::Gone(waiting.into())
+            }
+        }
+    }
+}
+
+enum Message {
+    Stubs(Vec<OwnedFd>),
+    Socket(OwnedFd),
+    Failed(Errno),
+}
+
+fn receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, String> {
+    let mut bytes = [0_u8; 256];
+    let mut space = nix::cmsg_space!([RawFd; 2]);
+    let mut slices = [IoSliceMut::new(&mut bytes)];
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
+    let raw = socket.as_raw_fd();
+    let (count, descriptors) = match recvmsg::<UnixAddr>(raw, &mut slices, Some(&mut space), flags)
+    {
+        Ok(message) => {
+            let mut descriptors = Vec::new();
+            for control in message.cmsgs().map_err(|errno| errno.to_string())? {
+                if let ControlMessageOwned::ScmRights(numbers) = control {
+                    descriptors.extend(numbers.into_iter().filter_map(own));
+                }
+            }
+            (message.bytes, descriptors)
+        }
+        Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
+        Err(errno) => return Err(errno.to_string()),
+    };
+    let text = bytes.get(..count).unwrap_or_default();
+    let mut descriptors = descriptors;
+    match (text.split_first(), descriptors.len()) {
+        (Some((b'S', _)), 1 | 2) => Ok(Some(Message::Stubs(descriptors))),
+        (Some((b'D', _)), 1) => Ok(descriptors.pop().map(Message::Socket)),
+        (Some((b'E', [errno, ..])), 0) => {
+            Ok(Some(Message::Failed(Errno::from_raw(i32::from(*errno)))))
+        }
+        (Some((b'X', reason)), 0) => Err(String::from_utf8_lossy(reason).into_owned()),
+        _ => Err("the helper ended".to_owned()),
+    }
+}
+
+fn own(number: RawFd) -> Option<OwnedFd> {
+    outgate_sys::descriptor::inherited(number)
+}
+
+fn start() -> io::Result<(OwnedFd, u32)> {
+    let (ours, theirs) = socketpair(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        None,
+        SockFlag::SOCK_CLOEXEC,
+    )?;
+    let kept = theirs.as_raw_fd();
+    let pid = fork_helper(move || {
+        keep_only(kept);
+        match seal() {
+            Ok(stubs) => serve(theirs.as_fd(), &stubs),
+            Err(reason) => {
+                let mut text = vec![b'X'];
+                text.extend(reason.bytes().take(200));
+                let _ = send(theirs.as_raw_fd(), &text, MsgFlags::MSG_NOSIGNAL);
+                1
+            }
+        }
+    })?;
+    Ok((ours, u32::try_from(pid).unwrap_or(0)))
+}
+
+/// Closes everything but one descriptor: above all the listener, which would
+/// otherwise keep held calls waiting after the launcher's death.
+fn keep_only(kept: RawFd) {
+    if let Ok(kept) = u32::try_from(kept) {
+        drop(outgate_sys::descriptor::close_between(
+            0,
+            kept.saturating_sub(1),
+        ));
+        drop(outgate_sys::descriptor::close_between(
+            kept.saturating_add(1),
+            u32::MAX,
+        ));
+    }
+}
+
+/// Makes the namespace and its port-53 sockets.
+fn seal() -> Result<Vec<OwnedFd>, String> {
+    let namespaces = if nix::unistd::geteuid().is_root() {
+        Namespaces::Network
+    } else {
+        Namespaces::UserAndNetwork
+    };
+    leave_namespaces(namespaces)
+        .or_else(|_| leave_namespaces(Namespaces::UserAndNetwork))
+        .map_err(|error| format!("no new network namespace: {error}"))?;
+    make_all_local().map_err(|error| format!("no route in the new namespace: {error}"))?;
+    let v4 = stub_v4().map_err(|error| format!("no port 53 in the new namespace: {error}"))?;
+    let mut stubs = vec![v4];
+    stubs.extend(stub_v6().ok());
+    Ok(stubs)
+}
+
+fn stub_v4() -> nix::Result<OwnedFd> {
+    let stub = datagram(AddressFamily::Inet)?;
+    setsockopt(&stub, sockopt::Ipv4PacketInfo, &true)?;
+    bind(stub.as_raw_fd(), &SockaddrIn::new(0, 0, 0, 0, 53))?;
+    Ok(stub)
+}
+
+fn stub_v6() -> nix::Result<OwnedFd> {
+    let stub = datagram(AddressFamily::Inet6)?;
+    setsockopt(&stub, sockopt::Ipv6V6Only, &true)?;
+    setsockopt(&stub, sockopt::Ipv6RecvPacketInfo, &true)?;
+    let any = std::net::SocketAddrV6::new(std::net::Ipv6Addr::UNSPECIFIED, 53, 0, 0);
+    bind(stub.as_raw_fd(), &SockaddrIn6::from(any))?;
+    Ok(stub)
+}
+
+fn datagram(family: AddressFamily) -> nix::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    socket(family, SockType::Datagram, flags, None)
+}
+
+/// Brings `lo` up and makes every address local to it (AnyIP).
+fn make_all_local() -> nix::Result<()> {
+    let netlink = socket(
+        AddressFamily::Netlink,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::NetlinkRoute,
+    )?;
+    request(&netlink, &link_up())?;
+    request(&netlink, &local_route(AddressFamily::Inet))?;
+    // A kernel without IPv6 has no such route and no such sockets.
+    let _ = request(&netlink, &local_route(AddressFamily::Inet6));
+    Ok(())
+}
+
+/// Index of `lo`, the first interface of every network namespace.
+const LOOPBACK_INDEX: u32 = 1;
+
+/// RTM_NEWLINK with IFF_UP for `lo` (rtnetlink(7)).
+fn link_up() -> Vec<u8> {
+    let mut body = vec![0, 0, 0, 0];
+    body.extend(LOOPBACK_INDEX.to_ne_bytes());
+    body.extend(1_u32.to_ne_bytes());
+    body.extend(1_u32.to_ne_bytes());
+    message(16, 0, &body)
+}
+
+/// RTM_NEWROUTE: local, prefix length 0, device `lo`, table local.
+fn local_route(family: AddressFamily) -> Vec<u8> {
+    let family = u8::try_from(family as i32).unwrap_or(0);
+    // family, destination and source length, tos, table, protocol boot, scope
+    // host, type local, flags.
+    let mut body = vec![family, 0, 0, 0, 255, 3, 254, 2];
+    body.extend(0_u32.to_ne_bytes());
+    // RTA_OIF.
+    body.extend(8_u16.to_ne_bytes());
+    body.extend(4_u16.to_ne_bytes());
+    body.extend(LOOPBACK_INDEX.to_ne_bytes());
+    // NLM_F_CREATE | NLM_F_REPLACE.
+    message(24, 0x500, &body)
+}
+
+fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+    let total = u32::try_from(body.len()).unwrap_or(0).saturating_add(16);
+    let mut bytes = total.to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    // NLM_F_REQUEST | NLM_F_ACK.
+    bytes.extend((flags | 5).to_ne_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend(body);
+    bytes
+}
+
+/// Sends one request and reads its acknowledgement.
+fn request(netlink: &OwnedFd, message: &[u8]) -> nix::Result<()> {
+    send(netlink.as_raw_fd(), message, MsgFlags::empty())?;
+    let mut reply = [0_u8; 1024];
+    let count = recv(netlink.as_raw_fd(), &mut reply, MsgFlags::empty())?;
+    let errno = reply
+        .get(16..20.min(count))
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(-1, i32::from_ne_bytes);
+    if errno == 0 {
+        Ok(())
+    } else {
+        Err(Errno::from_raw(errno.saturating_neg()))
+    }
+}
+
+/// Hands out sockets until the launcher is gone.
+fn serve(launcher: BorrowedFd<'_>, stubs: &[OwnedFd]) -> i32 {
+    let numbers: Vec<_> = stubs.iter().map(AsRawFd::as_raw_fd).collect();
+    if reply(launcher, b"S", &numbers).is_err() {
+        return 1;
+    }
+    let mut bytes = [0_u8; 2];
+    loop {
+        match recv(launcher.as_raw_fd(), &mut bytes, MsgFlags::empty()) {
+            Ok(2) => {}
+            Err(Errno::EINTR) => continue,
+            _ => return 0,
+        }
+        let [v6, nonblocking] = bytes;
+        let family = if v6 == 1 {
+            AddressFamily::Inet6
+        } else {
+            AddressFamily::Inet
+        };
+        let mut flags = SockFlag::SOCK_CLOEXEC;
+        flags.set(SockFlag::SOCK_NONBLOCK, nonblocking == 1);
+        let sent = match socket(family, SockType::Datagram, flags, None) {
+            Ok(made) => reply(launcher, b"D", &[made.as_raw_fd()]),
+            Err(errno) => {
+                let number = u8::try_from(errno as i32).unwrap_or(1);
+                reply(launcher, &[b'E', number], &[])
+            }
+        };
+        if sent.is_err() {
+            return 1;
+        }
+    }
+}
+
+fn reply(launcher: BorrowedFd<'_>, text: &[u8], numbers: &[RawFd]) -> nix::Result<usize> {
+    let rights = [ControlMessage::ScmRights(numbers)];
+    let control = if numbers.is_empty() { &[][..] } else { &rights };
+    let slices = [IoSlice::new(text)];
+    sendmsg::<()>(
+        launcher.as_raw_fd(),
+        &slices,
+        control,
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    )
+}

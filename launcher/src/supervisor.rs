@@ -1,0 +1,442 @@
+//! The loop that serves held calls: one thread, one poll, no call that waits.
+//!
+//! Owns the listener and everything in flight. What a call means is in the
+//! modules below; who is allowed is the gateway's to say.
+
+mod connect;
+mod datagram;
+mod hear;
+mod listen;
+mod open;
+mod tree;
+mod unix;
+mod wait;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signalfd::SignalFd;
+use outgate_handoff::{Decision, ToGateway};
+use outgate_sys::seccomp::Listener;
+use outgate_sys::spawn::Started;
+
+use crate::filter::Held as Numbers;
+use crate::gateway_link::Link;
+use crate::notification::Notification;
+use crate::own::Own;
+use crate::redirect::Redirect;
+use crate::sealed::Sealed;
+
+pub use tree::Ending;
+use tree::Tree;
+use wait::{Arriving, Asked, Connecting, Knocking};
+
+/// Calls in flight at most; further ones are refused.
+const IN_FLIGHT_MAX: usize = 4096;
+/// Calls taken in a row before other work goes on.
+const TAKEN_IN_A_ROW: usize = 64;
+/// Verdicts remembered at most.
+const VERDICTS_MAX: usize = 4096;
+/// How often calls in flight are checked for signals and deadlines.
+const TICK: Duration = Duration::from_millis(20);
+/// How long the gateway may take to answer. Longer than a name's resolution.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long the gateway may take for its closing words.
+const SUMMARY_TIMEOUT: Duration = Duration::from_millis(1000);
+
+/// What the supervisor tells the person who started it.
+pub trait Voice {
+    /// One line for standard error.
+    fn say(&mut self, line: &str);
+}
+
+/// Everything a supervisor needs.
+#[derive(Debug)]
+pub struct Setting {
+    /// The running command.
+    pub started: Started,
+    /// Where signals arrive.
+    pub signals: SignalFd,
+    /// The gateway, idle.
+    pub link: Link,
+    /// Numbers of the held calls.
+    pub numbers: Numbers,
+    /// When the command is ended.
+    pub wall_time: Option<Duration>,
+    /// Whether the gateway starts beside the command.
+    pub eager: Eager,
+    /// Whether the summary is said at the end.
+    pub summary: crate::run::Summary,
+    /// What a substituted resolv.conf(5) and hosts(5) hold, where needed.
+    pub hosts: String,
+}
+
+/// When the gateway starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Eager {
+    /// With the command.
+    Yes,
+    /// At the first question.
+    No,
+}
+
+/// How many calls were held, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// `connect(2)`.
+    pub connects: u64,
+    /// `listen(2)`.
+    pub listens: u64,
+    /// `socket(2)` for datagrams.
+    pub sockets: u64,
+    /// `open(2)` and its kin.
+    pub opens: u64,
+    /// Anything else.
+    pub others: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// The exit status to give, as a shell shows it.
+    pub status: u8,
+    /// What was held.
+    pub counters: Counters,
+}
+
+struct Verdict {
+    decision: Decision,
+    until: Instant,
+}
+
+/// The supervisor of one sandbox.
+struct Supervisor<'a> {
+    listener: Rc<Listener>,
+    numbers: Numbers,
+    tree: Tree,
+    signals: SignalFd,
+    link: Link,
+    redirect: Redirect,
+    own: Own,
+    sealed: Sealed<datagram::Asker>,
+    verdicts: HashMap<(SocketAddr, String), Verdict>,
+    generation: u64,
+    asked: HashMap<u64, Asked>,
+    next_question: u64,
+    arriving: Vec<Arriving>,
+    connecting: Vec<Connecting>,
+    knocking: Vec<Knocking>,
+    opening: Vec<open::Opening>,
+    hosts: open::Hosts,
+    said: Said,
+    summary: Option<String>,
+    say_summary: crate::run::Summary,
+    next_tick: Instant,
+    counters: Counters,
+    voice: &'a mut dyn Voice,
+}
+
+/// What was said once and need not be said again.
+#[derive(Default)]
+struct Said {
+    gateway: Once,
+    sealed: Once,
+    replaced: Once,
+}
+
+/// Whether something happened already.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Once {
+    #[default]
+    No,
+    Yes,
+}
+
+/// Supervises until no process of the sandbox is left.
+pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
+    let listener = Rc::new(Listener::new(setting.started.listener));
+    // An older kernel wakes us more slowly and nothing else.
+    drop(listener.wake_in_step());
+    let mut supervisor = Supervisor {
+        listener,
+        numbers: setting.numbers,
+        tree: Tree::new(
+            setting.started.reports,
+            setting.started.guardian,
+            setting.started.command,
+            setting.wall_time,
+        ),
+        signals: setting.signals,
+        link: setting.link,
+        redirect: Redirect::default(),
+        own: Own::default(),
+        sealed: Sealed::Idle,
+        verdicts: HashMap::new(),
+        generation: 0,
+        asked: HashMap::new(),
+        next_question: 1,
+        arriving: Vec::new(),
+        connecting: Vec::new(),
+        knocking: Vec::new(),
+        opening: Vec::new(),
+        hosts: open::Hosts::new(setting.hosts),
+        said: Said::default(),
+        summary: None,
+        say_summary: setting.summary,
+        next_tick: Instant::now(),
+        counters: Counters::default(),
+        voice,
+    };
+    if setting.eager == Eager::Yes {
+        supervisor.link.start();
+    }
+    while !supervisor.tree.is_empty() {
+        supervisor.turn();
+    }
+    supervisor.finish()
+}
+
+/// What a poll said, by source.
+struct Ready {
+    calls: PollFlags,
+    reports: PollFlags,
+    signals: PollFlags,
+    gateway: PollFlags,
+    sealed: PollFlags,
+    private: PollFlags,
+    connecting: Vec<PollFlags>,
+}
+
+impl Ready {
+    /// Nothing happened.
+    fn nothing() -> Self {
+        let none = PollFlags::empty();
+        Self {
+            calls: none,
+            reports: none,
+            signals: none,
+            gateway: none,
+            sealed: none,
+            private: none,
+            connecting: Vec::new(),
+        }
+    }
+}
+
+impl Supervisor<'_> {
+    /// Waits for something to happen and serves it.
+    fn turn(&mut self) {
+        let ready = self.wait(self.timeout());
+        if ready.calls.contains(PollFlags::POLLIN) {
+            self.take_calls();
+        } else if ready
+            .calls
+            .intersects(PollFlags::POLLHUP | PollFlags::POLLERR)
+        {
+            self.tree.filter_unused();
+        }
+        if !ready.gateway.is_empty() {
+            self.link.flush();
+            self.hear();
+        }
+        if !ready.private.is_empty() {
+            self.accept_arrivals();
+        }
+        self.serve_connecting(&ready.connecting);
+        if !ready.sealed.is_empty() {
+            self.serve_sealed();
+        }
+        if !ready.reports.is_empty() {
+            self.tree.read_reports();
+        }
+        if !ready.signals.is_empty() {
+            self.tree.forward_signals(&self.signals);
+        }
+        let helpers = [self.link.pid(), self.sealed.pid()];
+        self.tree
+            .end_orphans(helpers.map(|pid| pid.unwrap_or(0)).as_slice());
+        self.tick();
+    }
+
+    /// How long the next poll may wait.
+    fn timeout(&self) -> PollTimeout {
+        let busy = !self.asked.is_empty()
+            || !self.arriving.is_empty()
+            || !self.connecting.is_empty()
+            || !self.knocking.is_empty()
+            || !self.opening.is_empty();
+        let tick = busy.then_some(TICK);
+        let deadline = self.tree.wait_at_most();
+        match (tick, deadline) {
+            (None, None) => PollTimeout::NONE,
+            (one, other) => {
+                let wait = one
+                    .unwrap_or(Duration::MAX)
+                    .min(other.unwrap_or(Duration::MAX));
+                let millis = wait.as_millis().clamp(1, 60_000);
+                PollTimeout::try_from(i32::try_from(millis).unwrap_or(1000))
+                    .unwrap_or(PollTimeout::ZERO)
+            }
+        }
+    }
+
+    /// One poll over everything that can happen.
+    fn wait(&self, timeout: PollTimeout) -> Ready {
+        let readable = PollFlags::POLLIN;
+        let mut sources: Vec<PollFd<'_>> = vec![
+            PollFd::new(self.listener.as_fd(), readable),
+            PollFd::new(self.tree.reports(), readable),
+            PollFd::new(self.signals.as_fd(), readable),
+        ];
+        let gateway = self.link.poll().map(|(socket, full)| {
+            let mut events = readable;
+            events.set(PollFlags::POLLOUT, full);
+            sources.push(PollFd::new(socket, events));
+            sources.len().saturating_sub(1)
+        });
+        let sealed = self.sealed.poll().map(|socket| {
+            sources.push(PollFd::new(socket, readable));
+            sources.len().saturating_sub(1)
+        });
+        let private = sources.len();
+        for listener in self.redirect.each() {
+            sources.push(PollFd::new(listener.as_fd(), readable));
+        }
+        let connecting = sources.len();
+        for waiting in &self.connecting {
+            sources.push(PollFd::new(waiting.socket(), PollFlags::POLLOUT));
+        }
+        if poll(&mut sources, timeout).is_err() {
+            return Ready::nothing();
+        }
+        let at = |index: usize| {
+            let flags = sources.get(index).and_then(PollFd::revents);
+            flags.unwrap_or(PollFlags::empty())
+        };
+        Ready {
+            calls: at(0),
+            reports: at(1),
+            signals: at(2),
+            gateway: gateway.map_or(PollFlags::empty(), at),
+            sealed: sealed.map_or(PollFlags::empty(), at),
+            private: (private..connecting).fold(PollFlags::empty(), |all, index| all | at(index)),
+            connecting: (connecting..sources.len()).map(at).collect(),
+        }
+    }
+
+    /// Takes held calls while there are any, with a bound.
+    fn take_calls(&mut self) {
+        for _ in 0..TAKEN_IN_A_ROW {
+            match self.listener.receive() {
+                Ok(held) => {
+                    let notification = Notification::new(&self.listener, held);
+                    self.dispatch(notification);
+                }
+                // The caller died between poll and receive.
+                Err(error) if error.raw_os_error() == Some(Errno::ENOENT as i32) => {}
+                Err(_) => return,
+            }
+            if !readable(self.listener.as_fd()) {
+                return;
+            }
+        }
+    }
+
+    fn dispatch(&mut self, notification: Notification) {
+        let number = notification.held().number;
+        let numbers = self.numbers;
+        if number == numbers.connect {
+            self.counters.connects = self.counters.connects.saturating_add(1);
+            self.on_connect(notification);
+        } else if number == numbers.listen {
+            self.counters.listens = self.counters.listens.saturating_add(1);
+            self.on_listen(notification);
+        } else if number == numbers.socket {
+            self.counters.sockets = self.counters.sockets.saturating_add(1);
+            self.on_socket(notification);
+        } else if [numbers.open, Some(numbers.openat), Some(numbers.openat2)]
+            .contains(&Some(number))
+        {
+            self.counters.opens = self.counters.opens.saturating_add(1);
+            self.on_open(notification);
+        } else {
+            self.counters.others = self.counters.others.saturating_add(1);
+            notification.fail(Errno::ENOSYS);
+        }
+    }
+
+    /// Whether one more call may wait.
+    fn has_room(&self) -> bool {
+        self.asked
+            .len()
+            .saturating_add(self.arriving.len())
+            .saturating_add(self.connecting.len())
+            .saturating_add(self.knocking.len())
+            < IN_FLIGHT_MAX
+    }
+
+    /// Sends a frame; when the gateway is gone, says so once.
+    fn tell(&mut self, frame: &ToGateway, descriptors: Vec<OwnedFd>) {
+        self.link.send(frame, descriptors);
+        self.notice_gateway();
+    }
+
+    fn notice_gateway(&mut self) {
+        if let Some(reason) = self.link.gone()
+            && self.said.gateway == Once::No
+        {
+            let line = format!(
+                "outgate: the gateway is gone ({reason}); every connection is refused from now on"
+            );
+            self.said.gateway = Once::Yes;
+            self.voice.say(&line);
+            self.refuse_everything();
+        }
+    }
+
+    /// Collects the gateway's closing words and ends it.
+    fn finish(mut self) -> Outcome {
+        let status = self.tree.status();
+        if matches!(self.link, Link::Open(_)) {
+            self.tell(&ToGateway::Finish { status }, Vec::new());
+            let until = Instant::now().checked_add(SUMMARY_TIMEOUT);
+            while self.summary.is_none()
+                && matches!(self.link, Link::Open(_))
+                && until.is_some_and(|until| Instant::now() < until)
+            {
+                let ready = self.wait(PollTimeout::from(50_u8));
+                if !ready.gateway.is_empty() {
+                    self.link.flush();
+                    self.hear();
+                }
+            }
+        }
+        if let (Some(lines), crate::run::Summary::Say) = (self.summary.take(), self.say_summary) {
+            for line in lines.lines().take(5) {
+                self.voice.say(line);
+            }
+        }
+        if let Link::Open(open) = self.link {
+            open.finish(500);
+        }
+        Outcome {
+            status,
+            counters: self.counters,
+        }
+    }
+}
+
+/// Whether a descriptor can be read now.
+fn readable(descriptor: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::new(descriptor, PollFlags::POLLIN)];
+    matches!(poll(&mut polled, PollTimeout::ZERO), Ok(1))
+        && polled
+            .iter()
+            .filter_map(PollFd::revents)
+            .any(|flags| flags.contains(PollFlags::POLLIN))
+}

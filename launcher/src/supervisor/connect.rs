@@ -1,0 +1,443 @@
+//! One held `connect(2)`: copy the address once, take hold of the socket, ask
+//! what may happen, do it on behalf, answer with the kernel's own result.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::socket::{SockaddrStorage, connect, getpeername};
+use outgate_handoff::{Ask, Decision, Flow, Process, Question, ToGateway};
+
+use super::wait::{Arriving, Asked, Connecting, Passenger, Want};
+use super::{ANSWER_TIMEOUT, Once, Supervisor, VERDICTS_MAX};
+use crate::address::{self, Address, Family, SOCKADDR_BYTES_MAX};
+use crate::gateway_link::descriptors;
+use crate::grip::{Grip, GripError, without_waiting};
+use crate::notification::Notification;
+use crate::process::{Depth, describe};
+use crate::redirect::{Caller, Kind, Mapped, Recognised, local_address};
+use crate::sealed::Blocking;
+
+const AF_UNIX: i32 = 1;
+const AF_INET: i32 = 2;
+const AF_INET6: i32 = 10;
+const SOCK_STREAM: i32 = 1;
+const SOCK_DGRAM: i32 = 2;
+const IPPROTO_TCP: i32 = 6;
+/// How long a completed loopback connection may take to be accepted.
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A TCP connection the command asks for.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) grip: Grip,
+    pub(super) mapped: Mapped,
+    pub(super) only_v6: Only,
+    pub(super) destination: SocketAddr,
+    pub(super) process: Process,
+}
+
+/// Whether an IPv6 socket takes IPv4 too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Only {
+    /// IPv6 alone.
+    V6,
+    /// Both, or an IPv4 socket.
+    Both,
+}
+
+/// Copies the address argument, once.
+///
+/// # Errors
+/// `EINVAL` for lengths the kernel refuses, `EFAULT` for memory that is not
+/// there.
+fn copy_address(notification: &Notification) -> Result<Vec<u8>, Errno> {
+    let length = address::claimed_length(notification.int(2))?;
+    let mut bytes = [0_u8; SOCKADDR_BYTES_MAX];
+    let buffer = bytes.get_mut(..length).ok_or(Errno::EINVAL)?;
+    let thread = notification.held().thread;
+    let copied = outgate_sys::memory::copy(thread, notification.word(1), buffer).map_err(
+        |error| match error.raw_os_error() {
+            // A process whose memory we may not read: an unreadable program.
+            Some(errno) if errno == Errno::EPERM as i32 => Errno::EACCES,
+            _ => Errno::EFAULT,
+        },
+    )?;
+    if copied != length {
+        return Err(Errno::EFAULT);
+    }
+    Ok(buffer.to_vec())
+}
+
+impl Supervisor<'_> {
+    pub(super) fn on_connect(&mut self, notification: Notification) {
+        let number = notification.int(0);
+        let grip = match Grip::shared(&notification, number) {
+            Ok(grip) => Some(grip),
+            Err(GripError::Command(errno)) => return notification.fail(errno),
+            Err(GripError::Refused) => None,
+        };
+        if let Some(grip) = &grip
+            && let Err(error) = outgate_sys::socket::kind(grip.socket())
+        {
+            return notification.fail(errno_of(&error));
+        }
+        let copied = copy_address(&notification);
+        // What was copied and duplicated is the caller's own only if it still
+        // waits; otherwise there is nobody to answer.
+        if !notification.holds() {
+            return;
+        }
+        let parsed = copied.and_then(|bytes| address::parse(&bytes));
+        let address = match parsed {
+            Ok(address) => address,
+            Err(errno) => return notification.fail(errno),
+        };
+        match grip {
+            Some(grip) => self.connect_shared(notification, grip, address),
+            None => self.connect_fresh(notification, number, address),
+        }
+    }
+
+    /// Dispatches on what the socket itself says it is.
+    fn connect_shared(&mut self, notification: Notification, grip: Grip, address: Address) {
+        let socket = grip.socket();
+        let family = outgate_sys::socket::family(socket).unwrap_or(-1);
+        let kind = outgate_sys::socket::kind(socket).unwrap_or(-1);
+        match (family, kind, address) {
+            (AF_INET | AF_INET6, SOCK_STREAM | SOCK_DGRAM, Address::Unspecified) => {
+                match outgate_sys::socket::disconnect(socket) {
+                    Ok(()) => notification.succeed(0),
+                    Err(error) => notification.fail(errno_of(&error)),
+                }
+            }
+            (
+                AF_INET | AF_INET6,
+                SOCK_STREAM,
+                Address::Inet {
+                    family: written,
+                    destination,
+                },
+            ) => {
+                if (family == AF_INET6) != (written == Family::V6) {
+                    return notification.fail(Errno::EAFNOSUPPORT);
+                }
+                if outgate_sys::socket::protocol(socket).ok() != Some(IPPROTO_TCP) {
+                    return notification.fail(Errno::EPROTONOSUPPORT);
+                }
+                self.connect_inet(notification, grip, family, destination);
+            }
+            (AF_INET | AF_INET6, SOCK_DGRAM, Address::Inet { destination, .. }) => {
+                self.connect_datagram(notification, socket, family, destination);
+            }
+            (AF_UNIX, _, Address::Path(path)) => self.connect_path(notification, grip, &path),
+            (AF_UNIX, _, Address::Abstract(name)) => {
+                self.connect_abstract(notification, grip, &name);
+            }
+            (AF_UNIX | AF_INET | AF_INET6, _, _) => notification.fail(Errno::EAFNOSUPPORT),
+            _ => notification.fail(Errno::EACCES),
+        }
+    }
+
+    /// The way without duplicates: only TCP connections can be made on behalf.
+    fn connect_fresh(&mut self, notification: Notification, number: i32, address: Address) {
+        if self.said.replaced == Once::No {
+            self.said.replaced = Once::Yes;
+            self.voice.say(
+                "outgate: this machine refuses pidfd_getfd (a container's default profile): sockets are replaced at connect; \
+                 programs that poll before they connect, servers and Unix sockets will not work",
+            );
+        }
+        let Address::Inet {
+            family,
+            destination,
+        } = address
+        else {
+            return notification.fail(Errno::ECONNREFUSED);
+        };
+        match Grip::fresh(&notification, number, family) {
+            Ok(grip) => {
+                let family = match family {
+                    Family::V4 => AF_INET,
+                    Family::V6 => AF_INET6,
+                };
+                self.connect_inet(notification, grip, family, destination);
+            }
+            Err(GripError::Command(errno)) => notification.fail(errno),
+            Err(GripError::Refused) => notification.fail(Errno::EACCES),
+        }
+    }
+
+    fn connect_inet(
+        &mut self,
+        notification: Notification,
+        grip: Grip,
+        family: i32,
+        destination: SocketAddr,
+    ) {
+        let socket = grip.socket();
+        if getpeername::<SockaddrStorage>(socket.as_raw_fd()).is_ok() {
+            return notification.fail(Errno::EISCONN);
+        }
+        if destination.port() == 0 || self.redirect.owns(destination) || !self.has_room() {
+            return notification.fail(Errno::ECONNREFUSED);
+        }
+        let only_v6 = family == AF_INET6 && outgate_sys::socket::only_v6(socket).unwrap_or(false);
+        let call = Call {
+            mapped: if family == AF_INET6 {
+                Mapped::Yes
+            } else {
+                Mapped::No
+            },
+            only_v6: if only_v6 { Only::V6 } else { Only::Both },
+            destination,
+            process: describe(notification.held().thread, Depth::Itself),
+            grip,
+        };
+        if self.own.serves(destination) {
+            return self.connect_direct(notification, call, vec![destination]);
+        }
+        match self.remembered(&call) {
+            Some(decision) => self.enact(notification, call, decision),
+            None => self.ask_connect(notification, call),
+        }
+    }
+
+    fn remembered(&mut self, call: &Call) -> Option<Decision> {
+        let key = (call.destination, call.process.executable.clone());
+        let verdict = self.verdicts.get(&key)?;
+        if verdict.until > Instant::now() {
+            return Some(verdict.decision.clone());
+        }
+        self.verdicts.remove(&key);
+        None
+    }
+
+    fn ask_connect(&mut self, notification: Notification, call: Call) {
+        let question = Question::Connect {
+            destination: call.destination,
+        };
+        let process = describe(notification.held().thread, Depth::Ancestors);
+        self.ask(notification, question, process, Want::Connect(call));
+    }
+
+    /// Sends a question and lets the call wait for the answer.
+    pub(super) fn ask(
+        &mut self,
+        notification: Notification,
+        question: Question,
+        process: Process,
+        want: Want,
+    ) {
+        if self.link.gone().is_some() || !self.has_room() {
+            self.notice_gateway();
+            return notification.fail(Errno::ECONNREFUSED);
+        }
+        let id = self.next_question;
+        self.next_question = self.next_question.wrapping_add(1);
+        let until = Instant::now().checked_add(ANSWER_TIMEOUT);
+        self.asked.insert(
+            id,
+            Asked {
+                notification,
+                want,
+                until,
+            },
+        );
+        self.tell(&ToGateway::Ask(id, Ask { question, process }), Vec::new());
+    }
+
+    /// Remembers a decision as long as the gateway allows.
+    pub(super) fn remember(&mut self, call: &Call, decision: &Decision, reuse: Duration) {
+        let Some(until) = Instant::now()
+            .checked_add(reuse)
+            .filter(|_| !reuse.is_zero())
+        else {
+            return;
+        };
+        if self.verdicts.len() >= VERDICTS_MAX {
+            self.verdicts.clear();
+        }
+        let key = (call.destination, call.process.executable.clone());
+        let decision = decision.clone();
+        self.verdicts
+            .insert(key, super::Verdict { decision, until });
+    }
+
+    /// Does what was decided.
+    pub(super) fn enact(&mut self, notification: Notification, call: Call, decision: Decision) {
+        match decision {
+            Decision::Deny => notification.fail(Errno::ECONNREFUSED),
+            Decision::Redirect => self.connect_redirected(notification, call),
+            Decision::Direct(addresses) => self.connect_direct(notification, call, addresses),
+        }
+    }
+
+    /// Connects the socket to a private listener.
+    fn connect_redirected(&mut self, notification: Notification, call: Call) {
+        let kinds: &[Kind] = match (call.only_v6, call.mapped) {
+            (Only::V6, _) => &[Kind::V6],
+            (Only::Both, Mapped::Yes) => &[Kind::V4, Kind::V6],
+            (Only::Both, Mapped::No) => &[Kind::V4],
+        };
+        let mut failure = Errno::ECONNREFUSED;
+        for kind in kinds {
+            let Ok(private) = self.redirect.listener(*kind) else {
+                continue;
+            };
+            match private.attract(call.grip.socket(), call.mapped) {
+                Ok(()) => return self.await_arrival(notification, call, *kind),
+                Err(errno) => failure = errno,
+            }
+        }
+        notification.fail(failure);
+    }
+
+    fn await_arrival(&mut self, notification: Notification, call: Call, kind: Kind) {
+        let Some(local) = local_address(call.grip.socket()) else {
+            return notification.fail(Errno::ECONNREFUSED);
+        };
+        self.arriving.push(Arriving {
+            notification,
+            passenger: Passenger::Connect(call),
+            kind,
+            caller: Caller::Tcp(local),
+            until: Instant::now().checked_add(ARRIVAL_TIMEOUT),
+        });
+        self.accept_arrivals();
+    }
+
+    /// Accepts what waits at the private listeners and hands it over.
+    pub(super) fn accept_arrivals(&mut self) {
+        for kind in [Kind::V4, Kind::V6, Kind::Unix] {
+            loop {
+                let mut matched = None;
+                let arriving = &self.arriving;
+                let Some(private) = self.redirect.existing(kind) else {
+                    break;
+                };
+                let accepted = private.accept(|caller| {
+                    matched = arriving
+                        .iter()
+                        .position(|waiting| waiting.kind == kind && waiting.caller == *caller);
+                    if matched.is_some() {
+                        Recognised::Yes
+                    } else {
+                        Recognised::No
+                    }
+                });
+                let (Some(accepted), Some(index)) = (accepted, matched) else {
+                    break;
+                };
+                let arrived = self.arriving.swap_remove(index);
+                match arrived.passenger {
+                    Passenger::Connect(call) => {
+                        self.hand_over(arrived.notification, call, accepted);
+                    }
+                    Passenger::Unix(call) => {
+                        self.hand_over_unix(arrived.notification, call, accepted);
+                    }
+                }
+            }
+        }
+    }
+
+    fn hand_over(
+        &mut self,
+        notification: Notification,
+        call: Call,
+        accepted: std::os::fd::OwnedFd,
+    ) {
+        let Call {
+            grip,
+            destination,
+            process,
+            ..
+        } = call;
+        let question = Question::Connect { destination };
+        let flow = ToGateway::Flow(Flow { question, process });
+        // Sent before the command knows of the connection: a gateway that is
+        // gone closes it, and the command reads the end.
+        self.tell(&flow, descriptors([accepted]));
+        match (&grip, grip.blocking()) {
+            (Grip::Shared(_), Blocking::No) => notification.fail(Errno::EINPROGRESS),
+            _ => grip.conclude(notification),
+        }
+    }
+
+    /// Connects the socket to the first address that answers.
+    pub(super) fn connect_direct(
+        &mut self,
+        notification: Notification,
+        call: Call,
+        addresses: Vec<SocketAddr>,
+    ) {
+        let mut failure = Errno::ENETUNREACH;
+        let mut rest = addresses.into_iter();
+        while let Some(address) = rest.next() {
+            let Some(address) = call.reachable(address) else {
+                continue;
+            };
+            match attempt(call.grip.socket(), address) {
+                Ok(()) => return call.grip.conclude(notification),
+                Err(Errno::EINPROGRESS | Errno::EALREADY) => {
+                    return self.await_connection(notification, call, rest.collect());
+                }
+                Err(errno) => failure = errno,
+            }
+        }
+        notification.fail(failure);
+    }
+
+    fn await_connection(&mut self, notification: Notification, call: Call, rest: Vec<SocketAddr>) {
+        if let (Grip::Shared(_), Blocking::No) = (&call.grip, call.grip.blocking()) {
+            return notification.fail(Errno::EINPROGRESS);
+        }
+        let timeout = outgate_sys::socket::send_timeout_us(call.grip.socket()).unwrap_or(0);
+        let until = (timeout > 0)
+            .then(|| Instant::now().checked_add(Duration::from_micros(timeout)))
+            .flatten();
+        self.connecting.push(Connecting {
+            notification,
+            call,
+            rest,
+            until,
+        });
+    }
+
+    /// A direct connection that poll reported: made, failed, or to be tried
+    /// with the next address.
+    pub(super) fn connected(&mut self, waiting: Connecting) {
+        let error = outgate_sys::socket::take_error(waiting.socket()).unwrap_or(-1);
+        if error == 0 {
+            return waiting.call.grip.conclude(waiting.notification);
+        }
+        if waiting.rest.is_empty() {
+            return waiting.notification.fail(Errno::from_raw(error));
+        }
+        self.connect_direct(waiting.notification, waiting.call, waiting.rest);
+    }
+}
+
+impl Call {
+    /// The address in the form this socket takes, if it takes it at all.
+    fn reachable(&self, address: SocketAddr) -> Option<SocketAddr> {
+        match (address, self.mapped, self.only_v6) {
+            (SocketAddr::V4(_), _, Only::V6) | (SocketAddr::V6(_), Mapped::No, _) => None,
+            (address, mapped, Only::Both | Only::V6) => Some(mapped.apply(address)),
+        }
+    }
+}
+
+/// One connect that never waits.
+fn attempt(socket: BorrowedFd<'_>, address: SocketAddr) -> Result<(), Errno> {
+    without_waiting(socket, || {
+        connect(socket.as_raw_fd(), &SockaddrStorage::from(address))
+    })
+}
+
+/// The errno of an error from a system call.
+pub(super) fn errno_of(error: &std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EPERM, Errno::from_raw)
+}

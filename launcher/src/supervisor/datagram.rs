@@ -1,0 +1,111 @@
+//! Datagram sockets: made inside the sealed namespace, never outside.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{SockaddrStorage, connect};
+use outgate_handoff::ToGateway;
+use outgate_sys::seccomp::OnExec;
+
+use super::{Once, Supervisor};
+use crate::address::Family;
+use crate::notification::Notification;
+use crate::redirect::Mapped;
+use crate::sealed::{Blocking, Reply, Request, Sealed};
+
+const AF_INET6: i32 = 10;
+const SOCK_NONBLOCK: i32 = 0o4000;
+const SOCK_CLOEXEC: i32 = 0o2_000_000;
+
+/// A call that waits for its socket.
+#[derive(Debug)]
+pub(super) struct Asker {
+    notification: Notification,
+    on_exec: OnExec,
+}
+
+impl Supervisor<'_> {
+    /// `socket(AF_INET or AF_INET6, SOCK_DGRAM)`; the filter holds no other.
+    pub(super) fn on_socket(&mut self, notification: Notification) {
+        let family = if notification.int(0) == AF_INET6 {
+            Family::V6
+        } else {
+            Family::V4
+        };
+        let flags = notification.int(1);
+        let request = Request {
+            family,
+            blocking: if flags & SOCK_NONBLOCK == 0 {
+                Blocking::Yes
+            } else {
+                Blocking::No
+            },
+        };
+        let asker = Asker {
+            notification,
+            on_exec: if flags & SOCK_CLOEXEC == 0 {
+                OnExec::Keep
+            } else {
+                OnExec::Close
+            },
+        };
+        if let Err(asker) = self.sealed.request(request, asker) {
+            self.refuse_datagrams(vec![asker]);
+        }
+    }
+
+    pub(super) fn serve_sealed(&mut self) {
+        loop {
+            match self.sealed.receive() {
+                Reply::None => return,
+                Reply::Stubs(stubs) => {
+                    for stub in stubs {
+                        self.tell(&ToGateway::Stub, vec![stub]);
+                    }
+                }
+                Reply::Socket(asker, socket) => {
+                    asker.notification.give(socket.as_fd(), asker.on_exec);
+                }
+                Reply::Failed(asker, errno) => asker.notification.fail(errno),
+                Reply::Gone(askers) => return self.refuse_datagrams(askers),
+            }
+        }
+    }
+
+    fn refuse_datagrams(&mut self, askers: Vec<Asker>) {
+        if let (Sealed::Absent(reason), Once::No) = (&self.sealed, &self.said.sealed) {
+            let line = format!(
+                "outgate: datagram sockets are refused ({reason}); names resolve over TCP for programs that can"
+            );
+            self.said.sealed = Once::Yes;
+            self.voice.say(&line);
+        }
+        for asker in askers {
+            asker.notification.fail(Errno::EACCES);
+        }
+    }
+
+    /// `connect(2)` on a datagram socket: harmless inside the namespace.
+    pub(super) fn connect_datagram(
+        &mut self,
+        notification: Notification,
+        socket: BorrowedFd<'_>,
+        family: i32,
+        destination: SocketAddr,
+    ) {
+        if !self.sealed.owns(socket) {
+            return notification.fail(Errno::EACCES);
+        }
+        let mapped = if family == AF_INET6 {
+            Mapped::Yes
+        } else {
+            Mapped::No
+        };
+        let address = SockaddrStorage::from(mapped.apply(destination));
+        match connect(socket.as_raw_fd(), &address) {
+            Ok(()) => notification.succeed(0),
+            Err(errno) => notification.fail(errno),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `listen(2)` on behalf: loopback, granted addresses and Unix sockets. The
+//! kernel's Landlock right for binding does not cover a listen that binds by
+//! itself, so this call is held.
+
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+
+use nix::errno::Errno;
+use nix::sys::socket::{Backlog, listen};
+use outgate_handoff::Question;
+
+use super::Supervisor;
+use super::connect::errno_of;
+use super::wait::Want;
+use crate::grip::{Grip, GripError};
+use crate::notification::Notification;
+use crate::process::{Depth, describe};
+use crate::redirect::local_address;
+
+const AF_UNIX: i32 = 1;
+const AF_INET: i32 = 2;
+const AF_INET6: i32 = 10;
+
+/// A listen that waits for the gateway.
+#[derive(Debug)]
+pub(super) struct ListenCall {
+    grip: Grip,
+    address: SocketAddr,
+    backlog: i32,
+}
+
+impl Supervisor<'_> {
+    pub(super) fn on_listen(&mut self, notification: Notification) {
+        let grip = match Grip::shared(&notification, notification.int(0)) {
+            Ok(grip) => grip,
+            Err(GripError::Command(errno)) => return notification.fail(errno),
+            Err(GripError::Refused) => return notification.fail(Errno::EACCES),
+        };
+        let family = match outgate_sys::socket::family(grip.socket()) {
+            Ok(family) => family,
+            Err(error) => return notification.fail(errno_of(&error)),
+        };
+        if !notification.holds() {
+            return;
+        }
+        let backlog = notification.int(1);
+        match family {
+            AF_UNIX => {
+                let result = listen_with(&grip, backlog);
+                if result.is_ok() {
+                    self.own.add_unix(grip.socket());
+                }
+                conclude(notification, result);
+            }
+            AF_INET | AF_INET6 => self.listen_inet(notification, grip, backlog),
+            _ => notification.fail(Errno::EOPNOTSUPP),
+        }
+    }
+
+    fn listen_inet(&mut self, notification: Notification, grip: Grip, backlog: i32) {
+        // An unbound socket would be bound to every address of the machine.
+        let Some(address) = local_address(grip.socket()).filter(|address| address.port() != 0)
+        else {
+            return notification.fail(Errno::EACCES);
+        };
+        let call = ListenCall {
+            grip,
+            address,
+            backlog,
+        };
+        if address.ip().is_loopback() {
+            return self.listen_now(notification, &call);
+        }
+        let process = describe(notification.held().thread, Depth::Ancestors);
+        let question = Question::Listen { address };
+        self.ask(notification, question, process, Want::Listen(call));
+    }
+
+    pub(super) fn listen_now(&mut self, notification: Notification, call: &ListenCall) {
+        let result = listen_with(&call.grip, call.backlog);
+        if result.is_ok() {
+            self.own.add_tcp(call.address, call.grip.socket());
+        }
+        conclude(notification, result);
+    }
+}
+
+fn listen_with(grip: &Grip, backlog: i32) -> Result<(), Errno> {
+    // The kernel clamps any backlog to net.core.somaxconn.
+    let backlog = Backlog::new(backlog).unwrap_or(Backlog::MAXALLOWABLE);
+    let descriptor = grip.socket();
+    debug_assert!(descriptor.as_raw_fd() >= 0);
+    listen(&descriptor, backlog)
+}
+
+fn conclude(notification: Notification, result: Result<(), Errno>) {
+    match result {
+        Ok(()) => notification.succeed(0),
+        Err(errno) => notification.fail(errno),
+    }
+}

@@ -1,0 +1,271 @@
+//! The command's processes: exit status, stops, signals, wall time, and the
+//! point at which none is left.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::signalfd::SignalFd;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpgid, getpgrp, getpid};
+use outgate_sys::spawn::{REPORT_BYTES, Report};
+
+use crate::process::signal_tree;
+
+/// Between SIGTERM and SIGKILL when the wall time is over.
+const GRACE: Duration = Duration::from_secs(5);
+/// `si_code` of signals the kernel sends, a terminal's among them.
+const SI_KERNEL: i32 = 0x80;
+/// Signals that end a run; those of a terminal reach the command by themselves.
+const FORWARDED: [Signal; 9] = [
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGWINCH,
+    Signal::SIGTSTP,
+    Signal::SIGCONT,
+];
+
+/// How the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// With an exit status.
+    Exited(u8),
+    /// By a signal.
+    Killed(u8),
+    /// The guardian died, and the command with it.
+    Lost,
+}
+
+/// Where the run stands with its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Clock {
+    /// No limit, or not reached.
+    Running(Option<Instant>),
+    /// SIGTERM was sent; SIGKILL follows.
+    Ending(Option<Instant>),
+    /// SIGKILL was sent.
+    Killed,
+}
+
+/// The processes of one sandbox.
+#[derive(Debug)]
+pub(super) struct Tree {
+    reports: OwnedFd,
+    guardian: i32,
+    command: i32,
+    ending: Option<Ending>,
+    clock: Clock,
+    filter: Filter,
+    guard: Guard,
+}
+
+/// Whether the guardian does its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Guard {
+    Alive,
+    Lost,
+}
+
+/// Whether any task still runs under the filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Filter {
+    Used,
+    Unused,
+}
+
+impl Tree {
+    pub(super) fn new(
+        reports: OwnedFd,
+        guardian: i32,
+        command: i32,
+        wall_time: Option<Duration>,
+    ) -> Self {
+        let until = wall_time.and_then(|time| Instant::now().checked_add(time));
+        Self {
+            reports,
+            guardian,
+            command,
+            ending: None,
+            clock: Clock::Running(until),
+            filter: Filter::Used,
+            guard: Guard::Alive,
+        }
+    }
+
+    pub(super) fn reports(&self) -> BorrowedFd<'_> {
+        self.reports.as_fd()
+    }
+
+    /// Whether the command ended and no task uses the filter any more.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ending.is_some() && self.filter == Filter::Unused
+    }
+
+    /// The kernel says that no task uses the filter.
+    pub(super) fn filter_unused(&mut self) {
+        self.filter = Filter::Unused;
+        if self.ending.is_none() {
+            // The last report may still be on its way through the guardian.
+            let mut polled = [nix::poll::PollFd::new(
+                self.reports.as_fd(),
+                nix::poll::PollFlags::POLLIN,
+            )];
+            let _ = nix::poll::poll(&mut polled, 1000_u16);
+            self.read_reports();
+            self.ending.get_or_insert(Ending::Lost);
+        }
+    }
+
+    /// The status a shell would show.
+    pub(super) fn status(&self) -> u8 {
+        match self.ending {
+            Some(Ending::Exited(status)) => status,
+            Some(Ending::Killed(signal)) => signal.saturating_add(128),
+            Some(Ending::Lost) | None => 125,
+        }
+    }
+
+    /// Reads what the guardian saw.
+    pub(super) fn read_reports(&mut self) {
+        let mut bytes = [0_u8; REPORT_BYTES];
+        match nix::unistd::read(&self.reports, &mut bytes) {
+            Ok(REPORT_BYTES) => self.changed(Report::from_bytes(bytes).status),
+            Ok(_) => self.guardian_died(),
+            Err(_) => {}
+        }
+    }
+
+    fn changed(&mut self, status: i32) {
+        let pid = Pid::from_raw(self.command);
+        match WaitStatus::from_raw(pid, status) {
+            Ok(WaitStatus::Exited(_, code)) => {
+                let code = u8::try_from(code & 0xff).unwrap_or(u8::MAX);
+                self.ending = Some(Ending::Exited(code));
+            }
+            Ok(WaitStatus::Signaled(_, signal, _)) => {
+                let signal = u8::try_from(signal as i32).unwrap_or(0);
+                self.ending = Some(Ending::Killed(signal));
+            }
+            Ok(WaitStatus::Stopped(..)) => self.stop_with_the_command(),
+            _ => {}
+        }
+    }
+
+    /// The command stopped: stop as well, so that the shell sees it, and wake
+    /// it when we are woken.
+    fn stop_with_the_command(&self) {
+        let _ = kill(getpid(), Signal::SIGSTOP);
+        let command = Pid::from_raw(self.command);
+        if getpgid(Some(command)).is_ok_and(|group| group != getpgrp()) {
+            let _ = kill(command, Signal::SIGCONT);
+        }
+    }
+
+    /// Without its guardian the tree is not supervised as promised: the command
+    /// died with it, and what it left has become ours to end.
+    fn guardian_died(&mut self) {
+        if !self.is_empty() {
+            self.guard = Guard::Lost;
+            self.ending.get_or_insert(Ending::Lost);
+        }
+    }
+
+    /// Kills what a dead guardian left: every child of ours but `spared`, again
+    /// and again, since each death makes its children ours.
+    pub(super) fn end_orphans(&mut self, spared: &[u32]) {
+        if self.guard == Guard::Alive {
+            return;
+        }
+        let ourselves = std::process::id();
+        loop {
+            let mut alive = 0_usize;
+            for pid in crate::process::children(ourselves) {
+                let Ok(number) = i32::try_from(pid) else {
+                    continue;
+                };
+                if spared.contains(&pid) {
+                    continue;
+                }
+                let pid = Pid::from_raw(number);
+                let _ = kill(pid, Signal::SIGKILL);
+                if waitpid(pid, None).is_ok() {
+                    alive = alive.saturating_add(1);
+                }
+            }
+            if alive == 0 {
+                break;
+            }
+        }
+        self.guard = Guard::Alive;
+        self.filter = Filter::Unused;
+    }
+
+    /// How long a poll may wait for the clock.
+    pub(super) fn wait_at_most(&self) -> Option<Duration> {
+        match self.clock {
+            Clock::Running(until) | Clock::Ending(until) => {
+                until.map(|until| until.saturating_duration_since(Instant::now()))
+            }
+            Clock::Killed => None,
+        }
+    }
+
+    /// Ends the tree when its time is over.
+    pub(super) fn tick(&mut self, now: Instant) {
+        let over = |until: Option<Instant>| until.is_some_and(|until| now >= until);
+        let root = u32::try_from(self.guardian).unwrap_or(0);
+        match self.clock {
+            Clock::Running(until) if over(until) => {
+                signal_tree(root, Signal::SIGTERM);
+                signal_tree(root, Signal::SIGCONT);
+                self.clock = Clock::Ending(now.checked_add(GRACE));
+            }
+            Clock::Ending(until) if over(until) => {
+                signal_tree(root, Signal::SIGKILL);
+                self.clock = Clock::Killed;
+            }
+            Clock::Running(_) | Clock::Ending(_) | Clock::Killed => {}
+        }
+    }
+
+    /// Passes signals on to the command; after its end, to what it left.
+    pub(super) fn forward_signals(&mut self, signals: &SignalFd) {
+        while let Ok(Some(info)) = signals.read_signal() {
+            let number = i32::try_from(info.ssi_signo).unwrap_or(0);
+            let Ok(signal) = Signal::try_from(number) else {
+                continue;
+            };
+            if signal == Signal::SIGCHLD {
+                self.reap();
+                continue;
+            }
+            // A terminal sends to its whole foreground group: the command has
+            // it already.
+            if !FORWARDED.contains(&signal) || info.ssi_code == SI_KERNEL {
+                continue;
+            }
+            if self.ending.is_some() {
+                let root = u32::try_from(self.guardian).unwrap_or(0);
+                signal_tree(root, signal);
+            } else {
+                let _ = kill(Pid::from_raw(self.command), signal);
+            }
+        }
+    }
+
+    /// Takes the status of helpers that ended; the gateway's is its link's.
+    fn reap(&mut self) {
+        let guardian = Pid::from_raw(self.guardian);
+        if let Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) | Err(Errno::ECHILD) =
+            waitpid(guardian, Some(WaitPidFlag::WNOHANG))
+        {
+            debug_assert!(self.reports.as_raw_fd() >= 0);
+            self.guardian_died();
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! `connect(2)` to a Unix socket: the sandbox's own servers directly, granted
+//! ones through the gateway, which relays bytes and nothing else, so that no
+//! descriptor is ever passed in.
+//!
+//! A path is resolved once, to an inode, and the inode is what is judged and
+//! connected to.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Instant;
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
+use nix::sys::socket::{UnixAddr, connect};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, major, minor};
+use outgate_handoff::{Flow, Process, Question, ToGateway};
+
+use super::Supervisor;
+use super::wait::{Arriving, Knocking, Passenger, Want};
+use crate::diag::UnixPlace;
+use crate::gateway_link::descriptors;
+use crate::grip::{Grip, without_waiting};
+use crate::notification::Notification;
+use crate::process::{Depth, describe};
+use crate::redirect::{Caller, Kind, Mapped};
+use crate::sealed::Blocking;
+
+const SOCK_STREAM: i32 = 1;
+
+/// Name services that the C library tries before it asks DNS: absent for the
+/// command, without a word.
+const NAME_SERVICES: [&[u8]; 6] = [
+    b"/run/nscd/socket",
+    b"/var/run/nscd/socket",
+    b"/run/.nscd_socket",
+    b"/run/systemd/resolve/io.systemd.Resolve",
+    b"/run/systemd/userdb/io.systemd.DynamicUser",
+    b"/run/systemd/userdb/io.systemd.Multiplexer",
+];
+
+/// A connection to a Unix socket outside the sandbox.
+#[derive(Debug)]
+pub(super) struct UnixCall {
+    grip: Grip,
+    target: Option<OwnedFd>,
+    path: Vec<u8>,
+    process: Process,
+}
+
+/// The inode a path leads to.
+struct Resolved {
+    target: OwnedFd,
+    path: Vec<u8>,
+    stat: FileStat,
+}
+
+/// Resolves a path as the caller would, to an inode.
+fn resolve(thread: u32, path: &[u8]) -> Result<Resolved, Errno> {
+    let (base, resolve) = if path.first() == Some(&b'/') {
+        let flags = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        ("root", flags)
+    } else {
+        ("cwd", ResolveFlag::RESOLVE_NO_MAGICLINKS)
+    };
+    let base = format!("/proc/{thread}/{base}");
+    let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+    let base = open(base.as_str(), flags | OFlag::O_DIRECTORY, Mode::empty())?;
+    let how = OpenHow::new().flags(flags).resolve(resolve);
+    let target = openat2(base.as_fd(), OsStr::from_bytes(path), how)?;
+    let stat = fstat(&target)?;
+    let link = format!("/proc/self/fd/{}", target.as_raw_fd());
+    let path = nix::fcntl::readlinkat(AT_FDCWD, link.as_str())?.into_vec();
+    Ok(Resolved { target, path, stat })
+}
+
+impl Supervisor<'_> {
+    pub(super) fn connect_path(&mut self, notification: Notification, grip: Grip, path: &[u8]) {
+        let thread = notification.held().thread;
+        let resolved = match resolve(thread, path) {
+            Ok(resolved) => resolved,
+            Err(errno) => return notification.fail(errno),
+        };
+        if !notification.holds() {
+            return;
+        }
+        if NAME_SERVICES.contains(&resolved.path.as_slice()) {
+            return notification.fail(Errno::ENOENT);
+        }
+        let socket_bits = SFlag::S_IFMT.bits() & resolved.stat.st_mode;
+        if socket_bits != SFlag::S_IFSOCK.bits() {
+            return notification.fail(Errno::ECONNREFUSED);
+        }
+        let device = resolved.stat.st_dev;
+        let place = UnixPlace::Inode {
+            device: u32::try_from((major(device) << 20) | minor(device)).unwrap_or(0),
+            inode: u32::try_from(resolved.stat.st_ino & u64::from(u32::MAX)).unwrap_or(0),
+        };
+        if self.own.serves_unix(&place) {
+            return self.connect_own(notification, grip, resolved.target);
+        }
+        let call = UnixCall {
+            grip,
+            target: Some(resolved.target),
+            path: resolved.path,
+            process: describe(thread, Depth::Itself),
+        };
+        self.ask_unix(notification, call);
+    }
+
+    pub(super) fn connect_abstract(&mut self, notification: Notification, grip: Grip, name: &[u8]) {
+        if self.own.serves_unix(&UnixPlace::Abstract(name.to_vec())) {
+            let Ok(address) = UnixAddr::new_abstract(name) else {
+                return notification.fail(Errno::EINVAL);
+            };
+            // A full backlog is refused rather than waited for: an abstract name
+            // gives nothing to hold on to meanwhile.
+            let socket = grip.socket();
+            let result = without_waiting(socket, || connect(socket.as_raw_fd(), &address));
+            return match result {
+                Ok(()) => grip.conclude(notification),
+                Err(errno) => notification.fail(errno),
+            };
+        }
+        let mut path = b"@".to_vec();
+        path.extend(name);
+        let call = UnixCall {
+            grip,
+            target: None,
+            path,
+            process: describe(notification.held().thread, Depth::Itself),
+        };
+        self.ask_unix(notification, call);
+    }
+
+    fn ask_unix(&mut self, notification: Notification, call: UnixCall) {
+        let process = describe(notification.held().thread, Depth::Ancestors);
+        let question = Question::Unix {
+            path: call.path.clone(),
+        };
+        self.ask(notification, question, process, Want::Unix(call));
+    }
+
+    /// One of the sandbox's own servers, by its inode.
+    fn connect_own(&mut self, notification: Notification, grip: Grip, target: OwnedFd) {
+        let blocking = grip.blocking();
+        let Grip::Shared(socket) = grip else {
+            return notification.fail(Errno::ECONNREFUSED);
+        };
+        let timeout = outgate_sys::socket::send_timeout_us(socket.as_fd()).unwrap_or(0);
+        let until = (timeout > 0)
+            .then(|| Instant::now().checked_add(std::time::Duration::from_micros(timeout)))
+            .flatten();
+        let knocking = Knocking {
+            notification,
+            socket,
+            target,
+            until,
+        };
+        match blocking {
+            Blocking::Yes => self.knock(knocking),
+            Blocking::No => match try_knock(&knocking) {
+                Ok(()) => knocking.notification.succeed(0),
+                Err(errno) => knocking.notification.fail(errno),
+            },
+        }
+    }
+
+    /// Tries a connection that may find the backlog full, and waits if it is.
+    pub(super) fn knock(&mut self, knocking: Knocking) {
+        match try_knock(&knocking) {
+            Ok(()) => knocking.notification.succeed(0),
+            Err(Errno::EAGAIN) => self.knocking.push(knocking),
+            Err(errno) => knocking.notification.fail(errno),
+        }
+    }
+
+    /// A granted server: connect to our own listener, hand the other end over.
+    pub(super) fn connect_relayed(&mut self, notification: Notification, call: UnixCall) {
+        let socket = call.grip.socket();
+        if outgate_sys::socket::kind(socket).ok() != Some(SOCK_STREAM) {
+            return notification.fail(Errno::EPROTOTYPE);
+        }
+        let attracted = match self.redirect.listener(Kind::Unix) {
+            Ok(private) => private.attract(socket, Mapped::No),
+            Err(_) => Err(Errno::ECONNREFUSED),
+        };
+        if let Err(errno) = attracted {
+            return notification.fail(errno);
+        }
+        let ourselves = i32::try_from(std::process::id()).unwrap_or(-1);
+        self.arriving.push(Arriving {
+            notification,
+            passenger: Passenger::Unix(call),
+            kind: Kind::Unix,
+            caller: Caller::Process(ourselves),
+            until: Instant::now().checked_add(std::time::Duration::from_secs(2)),
+        });
+        self.accept_arrivals();
+    }
+
+    pub(super) fn hand_over_unix(
+        &mut self,
+        notification: Notification,
+        call: UnixCall,
+        accepted: OwnedFd,
+    ) {
+        let UnixCall {
+            grip,
+            target,
+            path,
+            process,
+        } = call;
+        let Some(target) = target else {
+            return notification.fail(Errno::ECONNREFUSED);
+        };
+        let question = Question::Unix { path };
+        let flow = ToGateway::Flow(Flow { question, process });
+        self.tell(&flow, descriptors([accepted, target]));
+        grip.conclude(notification);
+    }
+}
+
+fn try_knock(knocking: &Knocking) -> Result<(), Errno> {
+    let path = format!("/proc/self/fd/{}", knocking.target.as_raw_fd());
+    let address = UnixAddr::new(path.as_str())?;
+    let socket = knocking.socket.as_fd();
+    without_waiting(socket, || connect(socket.as_raw_fd(), &address))
+}

@@ -1,0 +1,174 @@
+//! Calls that cannot be answered at once, and what each waits for. A call whose
+//! caller dies, is interrupted or runs out of time leaves here.
+
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use nix::errno::Errno;
+use nix::poll::PollFlags;
+
+use super::Supervisor;
+use super::connect::Call;
+use super::listen::ListenCall;
+use super::unix::UnixCall;
+use crate::notification::Notification;
+use crate::redirect::{Caller, Kind};
+
+/// What a question was about.
+#[derive(Debug)]
+pub(super) enum Want {
+    Connect(Call),
+    Unix(UnixCall),
+    Listen(ListenCall),
+}
+
+/// Waits for the gateway's answer.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) notification: Notification,
+    pub(super) want: Want,
+    pub(super) until: Option<Instant>,
+}
+
+/// Waits for its connection to show up at a private listener.
+#[derive(Debug)]
+pub(super) struct Arriving {
+    pub(super) notification: Notification,
+    pub(super) passenger: Passenger,
+    pub(super) kind: Kind,
+    pub(super) caller: Caller,
+    pub(super) until: Option<Instant>,
+}
+
+/// Whose connection it is.
+#[derive(Debug)]
+pub(super) enum Passenger {
+    Connect(Call),
+    Unix(UnixCall),
+}
+
+/// Waits for a direct connection to be established.
+#[derive(Debug)]
+pub(super) struct Connecting {
+    pub(super) notification: Notification,
+    pub(super) call: Call,
+    pub(super) rest: Vec<SocketAddr>,
+    pub(super) until: Option<Instant>,
+}
+
+impl Connecting {
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.call.grip.socket()
+    }
+}
+
+/// Waits for room in a Unix listener's backlog.
+#[derive(Debug)]
+pub(super) struct Knocking {
+    pub(super) notification: Notification,
+    pub(super) socket: OwnedFd,
+    pub(super) target: OwnedFd,
+    pub(super) until: Option<Instant>,
+}
+
+/// Whether a waiting call goes on waiting.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    Wait,
+    Gone,
+    Interrupted,
+    Late,
+}
+
+fn fate(notification: &Notification, until: Option<Instant>, now: Instant) -> Fate {
+    if !notification.holds() {
+        Fate::Gone
+    } else if until.is_some_and(|until| now >= until) {
+        Fate::Late
+    } else if crate::process::interrupted(notification.held().thread) {
+        Fate::Interrupted
+    } else {
+        Fate::Wait
+    }
+}
+
+fn end(notification: Notification, fate: &Fate, late: Errno) {
+    match fate {
+        Fate::Interrupted => notification.interrupt(),
+        Fate::Late => notification.fail(late),
+        Fate::Wait | Fate::Gone => drop(notification),
+    }
+}
+
+impl Supervisor<'_> {
+    /// Ends waiting calls that should wait no longer, and retries those that
+    /// have no event to wait for.
+    pub(super) fn tick(&mut self) {
+        let now = Instant::now();
+        self.tree.tick(now);
+        if now < self.next_tick {
+            return;
+        }
+        self.next_tick = now.checked_add(super::TICK).unwrap_or(now);
+        let ended: Vec<(u64, Fate)> = self
+            .asked
+            .iter()
+            .map(|(id, asked)| (*id, fate(&asked.notification, asked.until, now)))
+            .filter(|(_, fate)| *fate != Fate::Wait)
+            .collect();
+        for (id, fate) in ended {
+            if let Some(asked) = self.asked.remove(&id) {
+                end(asked.notification, &fate, Errno::ECONNREFUSED);
+            }
+        }
+        for waiting in std::mem::take(&mut self.arriving) {
+            match fate(&waiting.notification, waiting.until, now) {
+                // Its connection is complete in the kernel: soon accepted.
+                Fate::Wait | Fate::Interrupted => self.arriving.push(waiting),
+                fate => end(waiting.notification, &fate, Errno::ECONNREFUSED),
+            }
+        }
+        for waiting in std::mem::take(&mut self.connecting) {
+            match fate(&waiting.notification, waiting.until, now) {
+                Fate::Wait => self.connecting.push(waiting),
+                // SO_SNDTIMEO ends a blocking connect with EINPROGRESS.
+                fate => end(waiting.notification, &fate, Errno::EINPROGRESS),
+            }
+        }
+        for waiting in std::mem::take(&mut self.knocking) {
+            match fate(&waiting.notification, waiting.until, now) {
+                Fate::Wait => self.knock(waiting),
+                fate => end(waiting.notification, &fate, Errno::EAGAIN),
+            }
+        }
+        self.tick_opening(now);
+    }
+
+    /// Goes on with direct connections that poll reported.
+    pub(super) fn serve_connecting(&mut self, flags: &[PollFlags]) {
+        if flags.iter().all(|flags| flags.is_empty()) {
+            return;
+        }
+        let waiting = std::mem::take(&mut self.connecting);
+        for (index, waiting) in waiting.into_iter().enumerate() {
+            if flags.get(index).is_some_and(|flags| !flags.is_empty()) {
+                self.connected(waiting);
+            } else {
+                self.connecting.push(waiting);
+            }
+        }
+    }
+
+    /// Denies every call that waits for the gateway: it is gone.
+    pub(super) fn refuse_everything(&mut self) {
+        for (_, asked) in self.asked.drain() {
+            asked.notification.fail(Errno::ECONNREFUSED);
+        }
+        for waiting in self.arriving.drain(..) {
+            waiting.notification.fail(Errno::ECONNREFUSED);
+        }
+        self.verdicts.clear();
+        self.pass_opening();
+    }
+}

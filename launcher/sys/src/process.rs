@@ -1,0 +1,150 @@
+//! This process and its helpers: attributes, forks, namespaces, signals.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::{SysError, check};
+
+/// Hides this process from tracers and `/proc` readers of the same user
+/// (PR_SET_DUMPABLE(2const)).
+///
+/// # Errors
+/// None on kernels that exist; kept for the caller to report.
+pub fn hide() -> Result<(), SysError> {
+    // SAFETY: plain integers; changes an attribute of this process.
+    let result = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+    check(result.into()).map(drop)
+}
+
+/// Makes orphans of our descendants our children (PR_SET_CHILD_SUBREAPER(2const)).
+///
+/// # Errors
+/// `EINVAL` before Linux 3.4.
+pub fn adopt_orphans() -> Result<(), SysError> {
+    // SAFETY: plain integers; changes an attribute of this process.
+    let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+    check(result.into()).map(drop)
+}
+
+/// Forks a helper that runs `body` and exits with what it returns.
+///
+/// The caller must have one thread: the copy has no other, and locks another
+/// thread held would stay locked in it.
+///
+/// # Errors
+/// `EAGAIN` or `ENOMEM` when there is no room for a process.
+pub fn fork_helper(body: impl FnOnce() -> i32) -> Result<i32, SysError> {
+    // SAFETY: the process has one thread, as the contract demands.
+    let pid = unsafe { libc::fork() };
+    check(pid.into())?;
+    if pid == 0 {
+        // SAFETY: plain integers. A helper must not outlive us.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
+        let status = body();
+        // SAFETY: ends this process without running the parent's destructors.
+        unsafe { libc::_exit(status) };
+    }
+    Ok(pid)
+}
+
+/// Which namespaces a helper makes for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Namespaces {
+    /// A user namespace and a network namespace owned by it.
+    UserAndNetwork,
+    /// A network namespace only; needs `CAP_SYS_ADMIN`.
+    Network,
+}
+
+/// Moves this process into new namespaces (unshare(2)).
+///
+/// # Errors
+/// `EPERM` or `ENOSPC` where user namespaces are forbidden or used up.
+pub fn leave_namespaces(namespaces: Namespaces) -> Result<(), SysError> {
+    let flags = match namespaces {
+        Namespaces::UserAndNetwork => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+        Namespaces::Network => libc::CLONE_NEWNET,
+    };
+    // SAFETY: plain integers; changes this process only.
+    let result = unsafe { libc::unshare(flags) };
+    check(result.into()).map(drop)
+}
+
+/// The Landlock ABI of this kernel (landlock_create_ruleset(2)); 0 = none.
+pub fn landlock_abi() -> i32 {
+    // SAFETY: a null ruleset with the version flag only asks for a number.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0,
+            1,
+        )
+    };
+    i32::try_from(result).unwrap_or(0).max(0)
+}
+
+/// Sends a signal to the process behind `pidfd` (pidfd_send_signal(2)).
+///
+/// # Errors
+/// `ESRCH` when it is gone.
+pub fn signal(pidfd: BorrowedFd<'_>, signal: i32) -> Result<(), SysError> {
+    // SAFETY: plain integers and a null info pointer, which the call allows.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal,
+            std::ptr::null::<libc::c_void>(),
+            0,
+        )
+    };
+    check(result).map(drop)
+}
+
+/// The calling thread's signal mask, as the kernel keeps it.
+///
+/// # Errors
+/// None that a valid call can have.
+pub fn signal_mask() -> Result<crate::spawn::SignalMask, SysError> {
+    let mut mask = 0_u64;
+    // SAFETY: reads the current mask into a live u64, the kernel's sigset size.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_BLOCK,
+            std::ptr::null::<u64>(),
+            &raw mut mask,
+            8,
+        )
+    };
+    check(result)?;
+    Ok(crate::spawn::SignalMask(mask))
+}
+
+/// Whether this thread holds any capability, permitted or inheritable, or could
+/// gain them by being root (capget(2)).
+///
+/// # Errors
+/// None that a valid call can have.
+pub fn has_capabilities() -> Result<bool, SysError> {
+    // Version 3 header for ourselves; two triples of effective, permitted,
+    // inheritable.
+    let mut header = [0x2008_0522_u32, 0];
+    let mut data = [0_u32; 6];
+    // SAFETY: both arrays are live and of the sizes version 3 asks for.
+    let result = unsafe { libc::syscall(libc::SYS_capget, header.as_mut_ptr(), data.as_mut_ptr()) };
+    check(result)?;
+    // SAFETY: reads the effective user id; cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    Ok(root || data.iter().any(|word| *word != 0))
+}
+
+/// Ends the guardian of a run that is over, and waits for it.
+pub fn end_guardian(guardian: i32) {
+    if guardian > 1 {
+        // SAFETY: plain integers; a child of ours, not waited for yet.
+        unsafe { libc::kill(guardian, libc::SIGKILL) };
+        // SAFETY: plain integers and a null status, which the call allows.
+        unsafe { libc::waitpid(guardian, std::ptr::null_mut(), 0) };
+    }
+}

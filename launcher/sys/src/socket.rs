@@ -1,0 +1,128 @@
+//! Facts the kernel holds about a socket (socket(7)): asked of the socket
+//! itself, never of whoever made it.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::{SysError, check};
+
+fn option<const N: usize>(
+    socket: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+) -> Result<[u8; N], SysError> {
+    let mut value = [0_u8; N];
+    let mut length = libc::socklen_t::try_from(N).unwrap_or(0);
+    // SAFETY: `value` is live and writable for `length` bytes, which is its size.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            value.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    check(result.into())?;
+    Ok(value)
+}
+
+fn integer(socket: BorrowedFd<'_>, level: i32, name: i32) -> Result<i32, SysError> {
+    option::<4>(socket, level, name).map(i32::from_ne_bytes)
+}
+
+/// Address family (`SO_DOMAIN`).
+///
+/// # Errors
+/// `ENOTSOCK` when the descriptor is no socket.
+pub fn family(socket: BorrowedFd<'_>) -> Result<i32, SysError> {
+    integer(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)
+}
+
+/// Type without flags (`SO_TYPE`).
+///
+/// # Errors
+/// `ENOTSOCK` when the descriptor is no socket.
+pub fn kind(socket: BorrowedFd<'_>) -> Result<i32, SysError> {
+    integer(socket, libc::SOL_SOCKET, libc::SO_TYPE)
+}
+
+/// Protocol number (`SO_PROTOCOL`).
+///
+/// # Errors
+/// `ENOTSOCK` when the descriptor is no socket.
+pub fn protocol(socket: BorrowedFd<'_>) -> Result<i32, SysError> {
+    integer(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)
+}
+
+/// Whether the socket listens (`SO_ACCEPTCONN`).
+///
+/// # Errors
+/// `ENOTSOCK` when the descriptor is no socket.
+pub fn listens(socket: BorrowedFd<'_>) -> Result<bool, SysError> {
+    integer(socket, libc::SOL_SOCKET, libc::SO_ACCEPTCONN).map(|value| value != 0)
+}
+
+/// Whether an IPv6 socket takes no IPv4-mapped addresses (`IPV6_V6ONLY`).
+///
+/// # Errors
+/// `ENOPROTOOPT` for other families.
+pub fn only_v6(socket: BorrowedFd<'_>) -> Result<bool, SysError> {
+    integer(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY).map(|value| value != 0)
+}
+
+/// Takes the pending error (`SO_ERROR`); 0 when there is none.
+///
+/// # Errors
+/// `ENOTSOCK` when the descriptor is no socket.
+pub fn take_error(socket: BorrowedFd<'_>) -> Result<i32, SysError> {
+    integer(socket, libc::SOL_SOCKET, libc::SO_ERROR)
+}
+
+/// A number no other socket of this boot has (`SO_COOKIE`). KERNEL: 4.12.
+///
+/// # Errors
+/// `ENOTSOCK` when the descriptor is no socket.
+pub fn cookie(socket: BorrowedFd<'_>) -> Result<u64, SysError> {
+    option::<8>(socket, libc::SOL_SOCKET, libc::SO_COOKIE).map(u64::from_ne_bytes)
+}
+
+/// The cookie of the network namespace the socket lives in
+/// (`SO_NETNS_COOKIE`). KERNEL: 5.14.
+///
+/// # Errors
+/// `ENOTSOCK` when the descriptor is no socket.
+pub fn namespace_cookie(socket: BorrowedFd<'_>) -> Result<u64, SysError> {
+    option::<8>(socket, libc::SOL_SOCKET, SO_NETNS_COOKIE).map(u64::from_ne_bytes)
+}
+
+/// KERNEL: 5.14, asm-generic/socket.h.
+const SO_NETNS_COOKIE: i32 = 71;
+
+/// How long a blocking connect may take, in microseconds; 0 = for ever
+/// (`SO_SNDTIMEO`, as connect(2) uses it).
+///
+/// # Errors
+/// `ENOTSOCK` when the descriptor is no socket.
+pub fn send_timeout_us(socket: BorrowedFd<'_>) -> Result<u64, SysError> {
+    let value = option::<16>(socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO)?;
+    let (seconds, micros) = value.split_at(8);
+    let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+    Ok(number(seconds)
+        .saturating_mul(1_000_000)
+        .saturating_add(number(micros)))
+}
+
+/// Dissolves a socket's association: connect(2) with `AF_UNSPEC`.
+///
+/// # Errors
+/// Those of connect(2).
+pub fn disconnect(socket: BorrowedFd<'_>) -> Result<(), SysError> {
+    let address = libc::sockaddr {
+        sa_family: 0,
+        sa_data: [0; 14],
+    };
+    let length = libc::socklen_t::try_from(size_of::<libc::sockaddr>()).unwrap_or(0);
+    // SAFETY: the address is live and as long as said.
+    let result = unsafe { libc::connect(socket.as_raw_fd(), &raw const address, length) };
+    check(result.into()).map(drop)
+}
