@@ -66,9 +66,12 @@ impl Flow {
         admit::refused(&self.session, kind, &self.process, &target, refusal);
         self.session.tell(refusal);
     }
+}
 
+impl Drop for Flow {
     /// The closing record: how much went each way, and how long it took.
-    fn finish(&self) {
+    /// Written however the connection ends.
+    fn drop(&mut self) {
         let target = self.destination.to_string();
         let up = self.traffic.up.load(Ordering::Relaxed);
         let down = self.traffic.down.load(Ordering::Relaxed);
@@ -113,8 +116,7 @@ pub(crate) fn accept(
             });
             session.spawn(async move {
                 Box::pin(serve(&flow, stream)).await;
-                flow.finish();
-                drop(slot);
+                drop((flow, slot));
             });
         }
         Question::Unix { path } => {
@@ -159,7 +161,7 @@ async fn raw(flow: &Flow, host: &Host, permit: Permit, stream: TcpStream) {
     match origin::connect(&flow.session, &flow.process, host, port).await {
         Ok(origin) => {
             drop(permit);
-            tunnel::relay(stream, origin, &flow.traffic).await;
+            tunnel::relay(stream, origin, &flow.traffic, flow.session.ended()).await;
         }
         Err(error) => {
             let subject = flow.destination.to_string();
@@ -267,7 +269,7 @@ async fn tls(flow: &Flow, hello: &ClientHello, stream: Replay, denied: Option<Re
         Ok(origin) => {
             // INVARIANT: the permit is spent on this one tunnel.
             drop(permit);
-            tunnel::relay(stream, origin, &flow.traffic).await;
+            tunnel::relay(stream, origin, &flow.traffic, flow.session.ended()).await;
         }
         Err(error) => {
             let alert = match error {

@@ -195,7 +195,7 @@ fn switch(
             return;
         };
         let (client, origin) = (TokioIo::new(client), TokioIo::new(origin));
-        tunnel::relay(client, origin, task.traffic()).await;
+        tunnel::relay(client, origin, task.traffic(), task.session().ended()).await;
     });
     Ok(Response::from_parts(head, Content::empty()))
 }

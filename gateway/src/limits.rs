@@ -129,5 +129,8 @@ pub(crate) const AUDIT_TEXT_BYTES_MAX: usize = 2048;
 /// Files of earlier runs that are kept in the audit directory.
 pub(crate) const AUDIT_FILES_MAX: usize = 64;
 
+/// Time that connections have to deliver what a finished command left behind.
+pub(crate) const FINISH_TIME: Duration = Duration::from_millis(500);
+
 /// Time for a launcher to send its policy.
 pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(10);

@@ -53,7 +53,7 @@ impl Gateway {
             return Ok(());
         };
         let result = run(&session, &control, &mut buffer).await;
-        session.close();
+        session.close().await;
         result
     }
 
@@ -313,6 +313,8 @@ async fn run(
             }
             ToGateway::Finish { status } => {
                 let detail = format!("status {status}");
+                session.drain().await;
+                session.close().await;
                 let event = Event::new(Kind::Finish, Outcome::Note, "").detail(&detail);
                 session.record(&event).ok();
                 let lines = session.summary();
@@ -326,6 +328,7 @@ async fn run(
             }
         }
     }
+    session.close().await;
     let event = Event::new(Kind::Finish, Outcome::Note, "").detail("launcher gone");
     session.record(&event).ok();
     Ok(())

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use outgate_handoff::ToLauncher;
 use outgate_policy::{HostName, Policy};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditError, Event};
 use crate::control::Control;
@@ -45,6 +46,14 @@ pub(crate) struct Session {
     flows: Arc<Semaphore>,
     questions: Arc<Semaphore>,
     tasks: Mutex<JoinSet<()>>,
+    ending: watch::Sender<Stage>,
+}
+
+/// How far a sandbox is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Running,
+    Ending,
 }
 
 /// What was refused so far, for people.
@@ -71,6 +80,7 @@ impl Session {
             flows: Arc::new(Semaphore::new(limits::FLOWS_MAX)),
             questions: Arc::new(Semaphore::new(limits::QUESTIONS_MAX)),
             tasks: Mutex::default(),
+            ending: watch::Sender::new(Stage::Running),
         }
     }
 
@@ -221,13 +231,34 @@ impl Session {
         }
     }
 
-    /// Ends every task of the session: all its connections are closed.
-    pub(crate) fn close(&self) {
+    /// Waits until what the command left behind is delivered, within a bound.
+    pub(crate) async fn drain(&self) {
+        self.ending.send_replace(Stage::Ending);
+        let all = u32::try_from(limits::FLOWS_MAX).unwrap_or(u32::MAX);
+        let done = self.flows.acquire_many(all);
+        timeout(limits::FINISH_TIME, done).await.map(drop).ok();
+    }
+
+    /// Returns once the command has ended: nobody is left to read an answer.
+    pub(crate) async fn ended(&self) {
+        let mut stage = self.ending.subscribe();
+        stage
+            .wait_for(|stage| *stage == Stage::Ending)
+            .await
+            .map(drop)
+            .ok();
+    }
+
+    /// Ends every task of the session: all its connections are closed, and
+    /// their closing records written.
+    pub(crate) async fn close(&self) {
         let tasks = self
             .tasks
             .lock()
             .map(|mut tasks| std::mem::take(&mut *tasks));
-        drop(tasks);
+        if let Ok(mut tasks) = tasks {
+            tasks.shutdown().await;
+        }
         self.origins.clear();
     }
 }

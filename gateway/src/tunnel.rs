@@ -6,6 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
+use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::content::Traffic;
@@ -13,23 +14,37 @@ use crate::limits;
 
 /// Relays until the end. Errors of either side end it: nobody is left to be
 /// told.
-pub(crate) async fn relay<C, O>(client: C, origin: O, traffic: &Traffic)
-where
+///
+/// `ended` completes when the command is gone: then what it sent is delivered
+/// and nothing is waited for.
+pub(crate) async fn relay<C, O>(
+    client: C,
+    origin: O,
+    traffic: &Traffic,
+    ended: impl Future<Output = ()>,
+) where
     C: AsyncRead + AsyncWrite,
     O: AsyncRead + AsyncWrite,
 {
     let (client_read, client_write) = split(client);
     let (origin_read, origin_write) = split(origin);
+    let delivered = Notify::new();
+    let up = async {
+        pump(client_read, origin_write, &traffic.up).await?;
+        delivered.notify_one();
+        io::Result::Ok(())
+    };
     let both = async {
-        tokio::try_join!(
-            pump(client_read, origin_write, &traffic.up),
-            pump(origin_read, client_write, &traffic.down),
-        )
-        .ok();
+        tokio::try_join!(up, pump(origin_read, client_write, &traffic.down)).ok();
+    };
+    let abandoned = async {
+        ended.await;
+        delivered.notified().await;
     };
     tokio::select! {
         () = both => {}
         () = idle(traffic) => {}
+        () = abandoned => {}
     }
 }
 

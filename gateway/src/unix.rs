@@ -38,7 +38,7 @@ pub(crate) async fn serve(session: &Arc<Session>, process: &Process, path: &[u8]
         Ok(permit) => match connect(sockets).await {
             Ok((client, target)) => {
                 drop(permit);
-                tunnel::relay(client, target, &traffic).await;
+                tunnel::relay(client, target, &traffic, session.ended()).await;
                 Ok(())
             }
             Err(error) => {

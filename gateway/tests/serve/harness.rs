@@ -327,7 +327,14 @@ pub(crate) fn read_message(stream: &mut TcpStream) -> Option<Vec<u8>> {
         stream.read_exact(&mut content).ok()?;
         bytes.extend(content);
     } else if field(&head, "transfer-encoding").is_some() {
-        while !bytes.ends_with(b"0\r\n\r\n") {
+        let head = bytes.len();
+        let is_last = |bytes: &[u8]| {
+            let content = &bytes[head..];
+            let last = content.starts_with(b"0\r\n")
+                || content.windows(5).any(|five| five == b"\r\n0\r\n");
+            last && content.ends_with(b"\r\n\r\n")
+        };
+        while !is_last(&bytes) {
             stream.read_exact(&mut one).ok()?;
             bytes.push(one[0]);
         }
