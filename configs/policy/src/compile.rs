@@ -9,6 +9,7 @@ use crate::error::PolicyErrors;
 use crate::limits::SOURCE_BYTES_MAX;
 use crate::location::Location;
 use crate::policy::Policy;
+use crate::preset;
 use crate::source::{Context, Source, SourceKind};
 use crate::verdict::Effect;
 
@@ -21,6 +22,12 @@ use crate::verdict::Effect;
 pub fn compile(sources: &[Source], context: &Context) -> Result<Policy, PolicyErrors> {
     let mut draft = Draft::new(context);
     for source in sources {
+        if source.kind == SourceKind::Document
+            && let Some(shipped) = preset::shipped(&source.text)
+        {
+            draft.shipped(&source.place, shipped);
+            continue;
+        }
         let location = Location::of(source);
         let first = draft.faults();
         add(&mut draft, source, &location);
@@ -56,22 +63,13 @@ fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>
     let at = location.start();
     let text = source.text.as_str();
     match source.kind {
-        SourceKind::Document => document::read(draft, location, author(text)),
+        SourceKind::Document => document::read(draft, location, Author::User),
         SourceKind::Allow => draft.rule(at, Effect::Allow, text, RuleExtras::default()),
         SourceKind::Deny => draft.rule(at, Effect::Deny, text, RuleExtras::default()),
         SourceKind::Pin => draft.pin_argument(at, text),
         SourceKind::Read => draft.path(at, Access::Read, text, Author::User),
         SourceKind::Write => draft.path(at, Access::Write, text, Author::User),
         SourceKind::Listen => draft.listen(at, text),
-    }
-}
-
-/// A text that we ship is ours wherever it comes from.
-fn author(text: &str) -> Author {
-    if crate::preset::is_shipped(text) {
-        Author::Preset
-    } else {
-        Author::User
     }
 }
 
@@ -89,7 +87,7 @@ fn is_too_long<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::grant::PathGrant;
     use crate::host::HostName;
@@ -97,7 +95,7 @@ mod tests {
     use crate::settings::{DnsPin, DnsServer, Inspect, Intercept, Switch, Unscannable};
     use std::time::Duration;
 
-    fn context() -> Context {
+    pub(crate) fn context() -> Context {
         Context {
             home: "/home/me".to_owned(),
             working_directory: "/work".to_owned(),
@@ -409,6 +407,25 @@ mod tests {
         assert!(paths(&policy.filesystem().write).contains(&"/work"));
         let user = document("[filesystem]\nread = [\"~/src\"]");
         assert!(compile(&[user], &context).is_err());
+    }
+
+    #[test]
+    fn the_home_directory_as_working_directory_is_warned_of() {
+        for (directory, warnings) in [
+            ("/home/me", 1),
+            ("/home", 1),
+            ("/", 1),
+            ("/home/me/x", 0),
+            ("/home/m", 0),
+        ] {
+            let context = Context {
+                working_directory: directory.to_owned(),
+                ..context()
+            };
+            let base = document(preset("base").expect("a text"));
+            let policy = compile(&[base], &context).expect("a policy");
+            assert_eq!(policy.warnings().len(), warnings, "{directory}");
+        }
     }
 
     #[test]

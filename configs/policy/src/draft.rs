@@ -15,6 +15,8 @@ use crate::limits::{ERRORS_MAX, RULES_MAX};
 use crate::location::At;
 use crate::net::Net;
 use crate::policy::{Pin, Policy};
+use crate::preset::Shipped;
+use crate::preset_paths::ShippedPath;
 use crate::rule::{self, Rule, Target};
 use crate::rule_host::{parse_address, parse_port};
 use crate::source::Context;
@@ -164,12 +166,7 @@ impl<'c> Draft<'c> {
             }
         };
         self.warn_of_wide_path(at, access, &path);
-        let filesystem = &mut self.policy.filesystem;
-        let list = match access {
-            Access::Read => &mut filesystem.read,
-            Access::Write => &mut filesystem.write,
-            Access::Deny => &mut filesystem.deny,
-        };
+        let list = self.list(access);
         if let Some(known) = list.iter_mut().find(|known| known.path == path) {
             known.optional &= optional;
             return;
@@ -181,10 +178,59 @@ impl<'c> Draft<'c> {
         });
     }
 
-    fn warn_of_wide_path(&mut self, at: At<'_>, access: Access, path: &str) {
+    /// Adds the paths of a shipped policy, which need no reading.
+    pub(crate) fn shipped(&mut self, place: &str, shipped: &Shipped) {
+        for own in shipped.paths {
+            let Ok(path) = expand(own.path, self.context) else {
+                continue;
+            };
+            if own.path == "." {
+                self.warn_of_home_as_working_directory(place, own, &path);
+            }
+            let list = self.list(own.access);
+            if !list.iter().any(|known| known.path == path) {
+                list.push(PathGrant {
+                    path,
+                    place: Arc::from(format!("{place}:{}:{}", own.line, own.column)),
+                    optional: true,
+                });
+            }
+        }
+    }
+
+    /// The working directory is writable by default, so it should not be the home.
+    fn warn_of_home_as_working_directory(&mut self, place: &str, own: &ShippedPath, path: &str) {
+        if !self.holds_home(path) {
+            return;
+        }
+        self.policy.warnings.push(PolicyError {
+            place: place.to_owned(),
+            line: own.line,
+            column: own.column,
+            message: "the working directory holds the home directory, so the command may write all of it, with its credentials".to_owned(),
+            hint: Some("start the command in a directory of its own".to_owned()),
+        });
+    }
+
+    fn holds_home(&self, path: &str) -> bool {
         let home = self.context.home.trim_end_matches('/');
-        let holds_home = path == "/" || home == path || home.starts_with(&format!("{path}/"));
-        if access == Access::Deny || home.is_empty() || !holds_home {
+        let above = home
+            .strip_prefix(path)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        !home.is_empty() && (above || path == "/")
+    }
+
+    fn list(&mut self, access: Access) -> &mut Vec<PathGrant> {
+        let filesystem = &mut self.policy.filesystem;
+        match access {
+            Access::Read => &mut filesystem.read,
+            Access::Write => &mut filesystem.write,
+            Access::Deny => &mut filesystem.deny,
+        }
+    }
+
+    fn warn_of_wide_path(&mut self, at: At<'_>, access: Access, path: &str) {
+        if access == Access::Deny || !self.holds_home(path) {
             return;
         }
         let verb = match access {

@@ -7,7 +7,8 @@
 use crate::host::shown;
 use crate::limits::RULE_BYTES_MAX;
 use crate::net::Ports;
-use crate::pattern::{PathPattern, PatternError, QueryPattern};
+use crate::pattern::{PathPattern, PatternError};
+use crate::query::QueryPattern;
 use crate::rule::{Methods, NetworkTarget, Protocol, Protocols, Target};
 use crate::rule_host::{self, SuffixWarning};
 use crate::verdict::Effect;

@@ -9,7 +9,8 @@ use crate::facts::{Process, Scheme};
 use crate::host::HostPattern;
 use crate::net::{Net, Ports};
 use crate::path::RequestTarget;
-use crate::pattern::{PathPattern, QueryPattern};
+use crate::pattern::PathPattern;
+use crate::query::QueryPattern;
 use crate::verdict::{Effect, RuleRef};
 
 /// What a rule is about, one protocol per value.
