@@ -130,12 +130,11 @@ fn malformed_questions_end_in_an_error_or_silence() {
     ] {
         let mut stream = launcher.flow("192.0.2.53:53".parse().unwrap());
         stream.write_all(&framed(&bytes)).unwrap();
-        match code {
-            Some(code) => assert_eq!(read_framed(&mut stream)[3] & 15, code, "{bytes:?}"),
-            None => {
-                let mut one = [0];
-                assert_eq!(stream.read(&mut one).unwrap_or(0), 0, "{bytes:?}");
-            }
+        if let Some(code) = code {
+            assert_eq!(read_framed(&mut stream)[3] & 15, code, "{bytes:?}");
+        } else {
+            let mut one = [0];
+            assert_eq!(stream.read(&mut one).unwrap_or(0), 0, "{bytes:?}");
         }
     }
 }

@@ -171,6 +171,10 @@ impl Launcher {
     }
 
     /// Hands over one side of a connection and returns the command's.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the command's side of a connection"
+    )]
     pub(crate) fn flow(&self, destination: SocketAddr) -> TcpStream {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,10 +1,17 @@
 //! The gateway as its launcher and the command see it: frames and connections
 //! in, bytes at recording origins out.
 
+#[cfg(test)]
 mod control;
+#[cfg(test)]
 mod dns;
+#[cfg(test)]
 mod harness;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
 mod raw;
+#[cfg(test)]
 mod streams;
+#[cfg(test)]
 mod tls;

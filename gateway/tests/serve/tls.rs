@@ -199,8 +199,7 @@ fn each_direction_ends_by_itself() {
     let flow = launcher
         .records()
         .into_iter()
-        .filter(|record| record["kind"] == "flow")
-        .next_back()
+        .rfind(|record| record["kind"] == "flow")
         .unwrap();
     assert_eq!(flow["bytes_up"], greeting.len() + 4);
     assert_eq!(flow["bytes_down"], 5);
