@@ -202,6 +202,19 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_documented_document_is_accepted() {
+        let manual = include_str!("../../README.md");
+        let block = manual
+            .split("```toml\n")
+            .nth(1)
+            .and_then(|rest| rest.split("```").next())
+            .expect("a document in the manual");
+        let policy = policy(&[document(block)]);
+        assert_eq!(policy.warnings(), []);
+        assert_eq!(policy.rules().count(), 4);
+    }
+
+    #[test]
     fn lists_unite_and_the_last_scalar_wins() {
         let policy = policy(&[
             document(

@@ -153,7 +153,7 @@ impl Policy {
                     continue;
                 }
                 Effect::Only => {
-                    if rule.restricts_process(to.process) && to.is_granted_host(&target.host) {
+                    if rule.restricts_process(to.process) && to.is_covered_host(&target.host) {
                         covering.get_or_insert(rule);
                     }
                 }
@@ -204,7 +204,7 @@ impl Policy {
         let denying = self.network_rules().find(|(rule, target)| {
             rule.reference.effect == Effect::Deny
                 && rule.restricts_process(to.process)
-                && matches!(target.host, HostPattern::Net(_))
+                && matches!(target.host, HostPattern::Net(_) | HostPattern::Localhost)
                 && target.host.denies_address(address)
                 && Protocol::ALL
                     .iter()

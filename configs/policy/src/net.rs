@@ -57,7 +57,7 @@ impl Net {
         self.first.is_ipv4() == ip.is_ipv4() && mask(ip, self.prefix) == self.first
     }
 
-    /// Whether both ends are special-use addresses of the same class.
+    /// Whether every address of the range is a special-use one.
     pub(crate) fn is_special(&self) -> bool {
         let class = special_use(self.first);
         class.is_some() && (class == special_use(self.last()) || is_within_one_block(self))
@@ -77,14 +77,11 @@ impl Net {
     }
 }
 
-/// Whether the range lies in one block whose ends have classes of their own,
-/// as 0.0.0.0/8, 169.254.0.0/16 and 192.0.0.0/24 have.
+/// Whether the range lies in an IPv4 block whose ends have classes of their
+/// own, as 169.254.0.0/16 and 192.0.0.0/24 have. IPv6 has no such block: what
+/// carries IPv4 addresses also carries public ones.
 fn is_within_one_block(net: &Net) -> bool {
-    special_use(net.last()).is_some()
-        && match net.first {
-            IpAddr::V4(_) => net.prefix >= 8,
-            IpAddr::V6(_) => net.prefix >= 32,
-        }
+    net.first.is_ipv4() && net.prefix >= 8 && special_use(net.last()).is_some()
 }
 
 impl fmt::Display for Net {
@@ -177,6 +174,12 @@ mod tests {
             (net("100.64.0.0", 10), true),
             (net("0.0.0.0", 0), false),
             (net("10.0.0.0", 7), false),
+            (net("192.0.0.0", 24), true),
+            (net("192.0.0.0", 22), false),
+            (net("64:ff9b::", 96), false),
+            (net("64:ff9b::a00:0", 104), true),
+            (net("2002::", 16), false),
+            (net("2001::", 23), false),
             (net("fc00::", 7), true),
             (net("8.8.8.0", 24), false),
             (net("::", 0), false),

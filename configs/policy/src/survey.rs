@@ -40,6 +40,18 @@ impl<'a> Destination<'a> {
         }
     }
 
+    /// Whether an `only` rule is about this host, also where it grants nothing.
+    pub(crate) fn is_covered_host(&self, pattern: &HostPattern) -> bool {
+        match pattern {
+            HostPattern::Any => self.is_granted_host(pattern),
+            HostPattern::Localhost
+            | HostPattern::Exact(_)
+            | HostPattern::Below(_)
+            | HostPattern::AtOrBelow(_)
+            | HostPattern::Net(_) => self.is_denied_host(pattern),
+        }
+    }
+
     pub(crate) fn is_denied_host(&self, pattern: &HostPattern) -> bool {
         match self.peer {
             Peer::Name(name) => pattern.denies_name(name),
@@ -125,16 +137,16 @@ impl Policy {
         let mut survey = Survey::default();
         for (rule, target) in self.network_rules() {
             let effect = rule.reference.effect;
+            let restricts = rule.restricts_process(to.process);
+            if effect == Effect::Only && restricts && to.is_covered_host(&target.host) {
+                survey.covering.get_or_insert(rule);
+            }
             let covered = match effect {
                 Effect::Deny => to.is_denied_host(&target.host),
                 Effect::Allow | Effect::Only => to.is_granted_host(&target.host),
             };
             if !covered {
                 continue;
-            }
-            let restricts = rule.restricts_process(to.process);
-            if effect == Effect::Only && restricts {
-                survey.covering.get_or_insert(rule);
             }
             let columns = match effect {
                 Effect::Deny => &mut survey.deny,

@@ -65,13 +65,13 @@ pub enum Verdict {
 
 /// Evidence that an event was allowed.
 ///
-/// ```compile_fail
+/// ```compile_fail,E0599
 /// fn twice(permit: outgate_policy::Permit) {
 ///     let copy = permit.clone();
 /// }
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0451
 /// use outgate_policy::{Permit, Route};
 /// fn forge(rule: outgate_policy::RuleRef) -> Permit {
 ///     Permit { route: Route::Direct, rule }
