@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use outgate_handoff::Process;
-use outgate_policy::{Facts, Host, Permit, Process as Asking, Scheme, Verdict};
+use outgate_policy::{Facts, Host, Permit, Process as Asking, Reason, Route, Scheme, Verdict};
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::destination::{Destination, Party, peer};
@@ -36,6 +36,8 @@ pub(crate) fn connect(
         ));
     }
     let mut first: Option<Refusal> = None;
+    let mut granted = None;
+    let mut denied = false;
     for host in destination.hosts() {
         let facts = Facts::Connect {
             process: asking(process),
@@ -43,11 +45,24 @@ pub(crate) fn connect(
             port: destination.port,
         };
         match session.policy().evaluate(&facts) {
-            Verdict::Allow(permit) => return Ok((host, permit)),
+            Verdict::Allow(permit) => {
+                granted.get_or_insert((host, permit));
+            }
+            // Bytes nobody looks into could be meant for any of the names.
+            Verdict::Deny(denial) if denial.reason() == Reason::DenyRule => {
+                first = Some(Refusal::Policy(denial));
+                denied = true;
+            }
             Verdict::Deny(denial) => {
                 first.get_or_insert(Refusal::Policy(denial));
             }
         }
+    }
+    match granted {
+        Some((host, permit)) if !(denied && permit.route() == Route::Direct) => {
+            return Ok((host, permit));
+        }
+        _ => {}
     }
     Err(first
         .unwrap_or_else(|| Refusal::own("no-host", &destination.to_string(), "it has no name")))

@@ -89,7 +89,8 @@ async fn connect(session: &Session, process: &Process, destination: Destination)
             Err(refusal) => deny(session, Kind::Connect, process, &target, &refusal),
         },
         Course::Inspect => redirect(session, &event(Outcome::Allow).detail("gateway")),
-        Course::Stub => redirect(session, &event(Outcome::Allow).detail("dns")),
+        // Nothing leaves: the names asked for are recorded, not the asking.
+        Course::Stub => Decision::Redirect,
         Course::Explain(refusal) => {
             admit::refused(session, Kind::Connect, process, &target, &refusal);
             Decision::Redirect

@@ -57,7 +57,7 @@ impl Destination {
                 Some(Host::Address(*own))
             }
             // `localhost` is a spelling of the loopback addresses (RFC 6761 6.3).
-            (Party::Address(own), Host::Name(name))
+            (Party::Address(own) | Party::Listed(own, _), Host::Name(name))
                 if own.is_loopback() && name.as_str() == "localhost" =>
             {
                 Some(Host::Address(*own))

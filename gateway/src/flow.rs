@@ -5,7 +5,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outgate_handoff::{Flow as Handed, Process, Question};
@@ -41,6 +41,8 @@ pub(crate) struct Flow {
     destination: Destination,
     traffic: Arc<Traffic>,
     started: Instant,
+    /// Set where nothing leaves: each name is recorded, the asking is not.
+    quiet: AtomicBool,
 }
 
 impl Flow {
@@ -72,6 +74,9 @@ impl Drop for Flow {
     /// The closing record: how much went each way, and how long it took.
     /// Written however the connection ends.
     fn drop(&mut self) {
+        if self.quiet.load(Ordering::Relaxed) {
+            return;
+        }
         let target = self.destination.to_string();
         let up = self.traffic.up.load(Ordering::Relaxed);
         let down = self.traffic.down.load(Ordering::Relaxed);
@@ -113,6 +118,7 @@ pub(crate) fn accept(
                 destination: session.destination(destination),
                 traffic: Arc::default(),
                 started: Instant::now(),
+                quiet: AtomicBool::new(false),
             });
             session.spawn(async move {
                 Box::pin(serve(&flow, stream)).await;
@@ -148,7 +154,10 @@ pub(crate) fn accept(
 async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
     match ask::course(&flow.session, &flow.process, &flow.destination) {
         Course::Direct(host, permit) => raw(flow, &host, permit, stream).await,
-        Course::Stub => stub::connection(&flow.session, &flow.process, stream).await,
+        Course::Stub => {
+            flow.quiet.store(true, Ordering::Relaxed);
+            stub::connection(&flow.session, &flow.process, stream).await;
+        }
         Course::Inspect => inspect(flow, stream, None).await,
         Course::Explain(refusal) => inspect(flow, stream, Some(refusal)).await,
         Course::Deny(refusal) => flow.refuse(Kind::Flow, &refusal),
@@ -294,7 +303,6 @@ fn tunnel_host(flow: &Flow, hello: &ClientHello) -> Result<Host, Box<(Alert, Ref
     }
     match &hello.server_name {
         Some(text) => target::server_name(text)
-            .filter(|named| !is_loopback_spelling(to, named))
             .and_then(|named| to.matching(&named))
             .ok_or_else(|| {
                 let because = format!("the TLS greeting names `{text}`");
@@ -312,12 +320,6 @@ fn tunnel_host(flow: &Flow, hello: &ClientHello) -> Result<Host, Box<(Alert, Ref
             }
         },
     }
-}
-
-/// `localhost` as a server name on a loopback address is fine; any other name
-/// on a bare address is not, and `matching` sees to that.
-fn is_loopback_spelling(to: &Destination, named: &Host) -> bool {
-    matches!((&to.party, named), (Party::Address(address), Host::Name(_)) if !address.is_loopback())
 }
 
 /// A fatal alert as a plaintext record (RFC 8446 5.1, 6.2).

@@ -2,7 +2,7 @@
 //! which name in one sandbox. Deterministic, so that a run repeated gives the
 //! same addresses; bounded; never resolved.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use outgate_policy::HostName;
@@ -22,6 +22,7 @@ pub(crate) struct NameTable {
     salt: String,
     offsets: HashMap<HostName, u32>,
     names: HashMap<u32, HostName>,
+    asked: HashSet<u32>,
 }
 
 impl NameTable {
@@ -30,6 +31,7 @@ impl NameTable {
             salt: sandbox.to_owned(),
             offsets: HashMap::new(),
             names: HashMap::new(),
+            asked: HashSet::new(),
         }
     }
 
@@ -51,9 +53,10 @@ impl NameTable {
         Some(address(offset))
     }
 
-    /// Whether this sandbox saw the name before.
-    pub(crate) fn knows(&self, name: &HostName) -> bool {
-        self.offsets.contains_key(name)
+    /// Whether the command asks for the name for the first time. Names that
+    /// rules mention have an address before anybody asks.
+    pub(crate) fn is_news(&mut self, address: Ipv4Addr) -> bool {
+        self.asked.insert(u32::from(address) ^ BASE)
     }
 
     /// The name an address stands for.
@@ -132,7 +135,7 @@ mod tests {
     #[test]
     fn a_full_table_assigns_no_more_and_keeps_all_distinct() {
         let mut table = NameTable::new("s");
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         for number in 0..limits::NAMES_MAX {
             assert!(
                 seen.insert(

@@ -54,7 +54,11 @@ impl Gateway {
         };
         let result = run(&session, &control, &mut buffer).await;
         session.close().await;
-        result
+        match result {
+            // A launcher that is gone ends its session, however that shows.
+            Err(ControlError::Io(error)) if is_end(&error) => Ok(()),
+            result => result,
+        }
     }
 
     /// Receives and compiles the policy. `None` if there is nothing to serve.
@@ -113,6 +117,13 @@ impl Gateway {
         session.record(&event).map_err(|error| error.to_string())?;
         Ok(session)
     }
+}
+
+fn is_end(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset
+    )
 }
 
 /// All that a launcher says before its sandbox runs.
@@ -247,10 +258,13 @@ fn host_lines(session: &Session, sources: &[Source]) -> String {
         .chain(pins)
         .filter_map(named_host)
     {
-        let (Some(address), crate::session::Seen::First) = session.stand_in(&name) else {
-            continue;
+        let Some(address) = session.stand_in(&name) else {
+            break;
         };
         let line = format!("{address} {name}\n");
+        if lines.contains(&line) {
+            continue;
+        }
         if lines.len() + line.len() > SOURCE_CHUNK_BYTES_MAX {
             break;
         }
@@ -319,6 +333,10 @@ async fn run(
                 session.record(&event).ok();
                 let lines = session.summary();
                 control.send(&ToLauncher::Summary { lines }).await?;
+                // The launcher hangs up first, so that it never mistakes the
+                // end for a failure.
+                let hung_up = async { while let Ok(Some(_)) = control.receive(buffer).await {} };
+                timeout(limits::LINGER_TIME, hung_up).await.ok();
                 return Ok(());
             }
             ToGateway::Hello(_) | ToGateway::Source(_) | ToGateway::Begin(_) => {

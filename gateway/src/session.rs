@@ -111,17 +111,21 @@ impl Session {
         path.map(std::borrow::Cow::into_owned).unwrap_or_default()
     }
 
-    /// The address that stands for a name, and whether the name is new here.
-    pub(crate) fn stand_in(&self, name: &HostName) -> (Option<Ipv4Addr>, Seen) {
+    /// The address that stands for a name; `None` when there are too many.
+    pub(crate) fn stand_in(&self, name: &HostName) -> Option<Ipv4Addr> {
+        self.names.lock().ok()?.assign(name)
+    }
+
+    /// The same for a name that the command asks for, and whether it asked
+    /// before.
+    pub(crate) fn asked(&self, name: &HostName) -> (Option<Ipv4Addr>, Seen) {
         let Ok(mut names) = self.names.lock() else {
             return (None, Seen::Before);
         };
-        let seen = if names.knows(name) {
-            Seen::Before
-        } else {
-            Seen::First
-        };
-        (names.assign(name), seen)
+        match names.assign(name) {
+            Some(address) if names.is_news(address) => (Some(address), Seen::First),
+            assigned => (assigned, Seen::Before),
+        }
     }
 
     /// The name an address stands for.

@@ -110,13 +110,9 @@ fn lookup(
     {
         return (ResponseCode::NXDomain, None);
     }
-    let (address, seen) = session.stand_in(&name);
+    let (address, seen) = session.asked(&name);
     if seen == Seen::First {
-        let outcome = match address {
-            Some(_) => Outcome::Note,
-            None => Outcome::Deny,
-        };
-        let event = Event::new(Kind::Dns, outcome, name.as_str());
+        let event = Event::new(Kind::Dns, Outcome::Note, name.as_str());
         let event = match process {
             Some(process) => event.process(process),
             None => event,

@@ -201,7 +201,6 @@ fn a_denied_host_is_told_and_never_resolved() {
         [
             "start note",
             "dns note",
-            "flow note",
             "connect deny",
             "request deny",
             "request deny"
@@ -413,4 +412,75 @@ fn a_websocket_needs_its_own_rule_and_is_relayed_under_it() {
     let seen = origin.requests();
     assert_eq!(seen.len(), 1);
     assert_eq!(field(&seen[0], "sec-websocket-key"), Some("a2V5"));
+}
+
+#[test]
+fn old_clients_without_host_are_served_by_their_destination() {
+    let (origin, launcher) = open(OK);
+    let mut client = launcher.connect("a.test", 80);
+    client.write_all(b"GET /x HTTP/1.0\r\n\r\n").unwrap();
+    let answer = String::from_utf8(crate::harness::rest(&mut client)).unwrap();
+    assert!(answer.ends_with("ok"), "{answer}");
+    let seen = origin.requests().remove(0);
+    assert_eq!(field(&seen, "host"), Some("a.test"));
+}
+
+#[test]
+fn requests_sent_ahead_are_each_judged_and_answered_in_order() {
+    let origin = Origin::http(OK);
+    let launcher = start(&[
+        (SourceKind::Allow, "GET http://a.test/ok"),
+        (SourceKind::Pin, &origin.pin("a.test", 80)),
+    ]);
+    let mut client = launcher.connect("a.test", 80);
+    let request = |path| format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    let ahead = [request("/ok"), request("/no"), request("/ok")].concat();
+    client.write_all(ahead.as_bytes()).unwrap();
+    let statuses: Vec<_> = (0..3)
+        .map(|_| {
+            crate::harness::response(&mut client)
+                .split(' ')
+                .nth(1)
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(statuses, ["200", "403", "200"]);
+    assert_eq!(origin.requests().len(), 2);
+}
+
+#[test]
+fn a_second_request_for_another_host_is_denied() {
+    let (origin, launcher) = open(OK);
+    let mut client = launcher.connect("a.test", 80);
+    assert!(exchange(&mut client, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").ends_with("ok"));
+    let answer = exchange(&mut client, "GET / HTTP/1.1\r\nHost: b.test\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    assert_eq!(field(&answer, "outgate-denied"), Some("authority; rule=-"));
+    assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
+fn a_smuggled_second_request_has_one_reading() {
+    // The length says that the second request is content of the first; the
+    // coding, that it is a request of its own. Later heads are the parser's.
+    let (origin, launcher) = open(OK);
+    let mut client = launcher.connect("a.test", 80);
+    assert!(exchange(&mut client, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").ends_with("ok"));
+    let inner = "GET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    let content = format!("0\r\n\r\n{inner}");
+    let outer = format!(
+        "POST /outer HTTP/1.1\r\nHost: a.test\r\nContent-Length: {}\r\n\
+         Transfer-Encoding: chunked\r\n\r\n{content}",
+        content.len()
+    );
+    client.write_all(outer.as_bytes()).unwrap();
+    crate::harness::rest(&mut client);
+    for seen in origin.requests() {
+        assert!(!seen.contains("smuggled"), "{seen}");
+        assert!(
+            field(&seen, "content-length").is_none() || field(&seen, "transfer-encoding").is_none(),
+            "{seen}"
+        );
+    }
 }

@@ -12,6 +12,8 @@ mod http;
 #[cfg(test)]
 mod raw;
 #[cfg(test)]
+mod resolve;
+#[cfg(test)]
 mod streams;
 #[cfg(test)]
 mod tls;
