@@ -132,11 +132,14 @@ impl Tree {
 
     /// Reads what the guardian saw.
     pub(super) fn read_reports(&mut self) {
-        let mut bytes = [0_u8; REPORT_BYTES];
-        match nix::unistd::read(&self.reports, &mut bytes) {
-            Ok(REPORT_BYTES) => self.changed(Report::from_bytes(bytes).status),
-            Ok(_) => self.guardian_died(),
-            Err(_) => {}
+        loop {
+            let mut bytes = [0_u8; REPORT_BYTES];
+            match nix::unistd::read(&self.reports, &mut bytes) {
+                Ok(REPORT_BYTES) => self.changed(Report::from_bytes(bytes).status),
+                Ok(_) => return self.guardian_died(),
+                Err(Errno::EINTR) => {}
+                Err(_) => return,
+            }
         }
     }
 

@@ -281,6 +281,9 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
         unsafe { libc::waitpid(guardian, null_mut(), 0) };
         return Err(start_error(shared));
     }
+    // The supervisor polls from here on and must never wait in a read.
+    // SAFETY: sets a status flag of our own end of the pipe.
+    unsafe { libc::fcntl(reports.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
     // SAFETY: seccomp(2) put this descriptor into the table we share with the
     // child; the child closed its copy on exec and the guardian its own.
     let listener = unsafe { OwnedFd::from_raw_fd(shared.listener.load(Ordering::Acquire)) };
