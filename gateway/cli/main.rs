@@ -10,7 +10,11 @@ const USAGE_ERROR: u8 = 2;
 /// The gateway could not serve.
 const FAILED: u8 = 125;
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the program's voice")]
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is the program's voice"
+)]
 fn main() -> ExitCode {
     match config::parse(std::env::args_os().skip(1)) {
         Ok(Request::Version) => {
@@ -24,7 +28,7 @@ fn main() -> ExitCode {
         Ok(Request::Serve(private)) => match outgate_gateway::serve_private(&private) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("outgate-gateway: {}", chain(&error));
+                eprintln!("outgate-gateway: {}", outgate_gateway::chain(&error));
                 ExitCode::from(FAILED)
             }
         },
@@ -33,16 +37,4 @@ fn main() -> ExitCode {
             ExitCode::from(USAGE_ERROR)
         }
     }
-}
-
-/// An error and its causes on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

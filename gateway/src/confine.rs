@@ -1,5 +1,5 @@
 //! The gateway confines itself before it reads a byte from anybody: no file
-//! but its record, no new program, no other process's memory (landlock(7),
+//! but its record and the random devices, no new program, no other process's memory (landlock(7),
 //! seccomp(2), prctl(2)). What the kernel cannot do is an error, not a gap.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,11 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, Scope,
 };
 use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule, TargetArch};
+
+use crate::limits;
 
 /// The step that the kernel refused.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +40,7 @@ pub fn confine(records: Option<&Path>) -> Result<(), ConfineError> {
     prctl::set_dumpable(false)?;
     prctl::set_no_new_privs()?;
     hold_terminal_signals()?;
+    raise_open_files()?;
     restrict_files(records)?;
     restrict_calls()
 }
@@ -68,6 +72,25 @@ fn hold_terminal_signals() -> Result<(), ConfineError> {
     Ok(signals.thread_block()?)
 }
 
+/// As many descriptors as the user may have, up to what all flows need.
+fn raise_open_files() -> Result<(), ConfineError> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    let wanted = limits::DESCRIPTORS_WANTED.min(hard);
+    if soft < wanted {
+        setrlimit(Resource::RLIMIT_NOFILE, wanted, hard)?;
+    }
+    Ok(())
+}
+
+/// How many flows this process has descriptors for.
+pub(crate) fn flows_possible() -> usize {
+    let soft = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
+    let spare = soft.saturating_sub(limits::DESCRIPTORS_RESERVED) / limits::DESCRIPTORS_PER_FLOW;
+    usize::try_from(spare)
+        .unwrap_or(limits::FLOWS_MAX)
+        .clamp(1, limits::FLOWS_MAX)
+}
+
 fn restrict_files(records: Option<&Path>) -> Result<(), ConfineError> {
     let failed = |error: &dyn std::fmt::Display| ConfineError::Landlock(error.to_string());
     // KERNEL: ABI 6 is Linux 6.12. No right to connect is handled: connecting
@@ -78,6 +101,14 @@ fn restrict_files(records: Option<&Path>) -> Result<(), ConfineError> {
         .and_then(|ruleset| ruleset.handle_access(AccessNet::BindTcp))
         .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))
         .and_then(Ruleset::create)
+        .map_err(|error| failed(&error))?;
+    // Statically linked, the random numbers of DNS queries come from a file.
+    let created = ["/dev/random", "/dev/urandom"]
+        .into_iter()
+        .filter_map(|device| PathFd::new(device).ok())
+        .try_fold(created, |created, device| {
+            created.add_rule(PathBeneath::new(device, AccessFs::ReadFile))
+        })
         .map_err(|error| failed(&error))?;
     let created = match records {
         None => created,

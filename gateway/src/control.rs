@@ -13,6 +13,8 @@ use rustix::net::{
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
+use crate::session::shortened;
+
 /// Why a control connection ends other than by its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -97,6 +99,14 @@ impl Control {
         if let Ok(bytes) = frame.encode() {
             send_message(self.socket.as_fd(), &bytes).ok();
         }
+    }
+}
+
+/// Says why nothing will be served, on a socket nobody drives yet.
+pub(crate) fn refuse(socket: &OwnedFd, error: &dyn std::error::Error) {
+    let message = shortened(&crate::chain(error), outgate_handoff::LINE_BYTES_MAX);
+    if let Ok(bytes) = (ToLauncher::Refused { message }).encode() {
+        send_message(socket.as_fd(), &bytes).ok();
     }
 }
 

@@ -102,8 +102,8 @@ pub(crate) fn accept(
     };
     let first = descriptors.next().ok_or(missing)?;
     let Some(slot) = session.flow_slot() else {
-        let because = format!("more than {} connections at once", limits::FLOWS_MAX);
-        session.tell(&Refusal::own("limit", "a connection", &because));
+        let because = "too many connections at once";
+        session.tell(&Refusal::own("limit", "a connection", because));
         return Ok(());
     };
     match handed.question {

@@ -45,7 +45,8 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refus
         async move { Ok::<_, Infallible>(Box::pin(answer(&flow, &connection, request)).await) }
     });
     let served = http1::Builder::new()
-        .max_buf_size(limits::HEAD_BYTES_MAX)
+        .max_buf_size(limits::BUFFER_BYTES_MAX)
+        .max_header_size(limits::HEAD_BYTES_MAX)
         .max_headers(limits::FIELDS_MAX)
         .timer(TokioTimer::new())
         .header_read_timeout(limits::HEAD_TIME)

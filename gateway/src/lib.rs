@@ -97,6 +97,18 @@ pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
     };
     end_with_parent()?;
     let socket = adopt(config.handoff).map_err(handoff)?;
+    match prepare(config) {
+        Ok((runtime, gateway)) => Ok(runtime.block_on(gateway.serve(socket))?),
+        Err(error) => {
+            control::refuse(&socket, &error);
+            Err(error)
+        }
+    }
+}
+
+/// Everything that must be there before the process is confined, and the
+/// confinement itself.
+fn prepare(config: &config::Private) -> Result<(tokio::runtime::Runtime, Gateway), ServeError> {
     let (target, directory) = config.records.open()?;
     let gateway = Gateway::new(target);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -105,5 +117,17 @@ pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
         .build()
         .map_err(ServeError::Runtime)?;
     confine(directory.as_deref())?;
-    Ok(runtime.block_on(gateway.serve(socket))?)
+    Ok((runtime, gateway))
+}
+
+/// An error and its causes on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
 }

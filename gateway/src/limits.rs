@@ -7,6 +7,16 @@ use std::time::Duration;
 /// few descriptors, so the sum stays far below the usual limit of open files.
 pub(crate) const FLOWS_MAX: usize = 1024;
 
+/// Descriptors of one connection: both its sides, and an origin beside the
+/// one in use while a new one is dialled.
+pub(crate) const DESCRIPTORS_PER_FLOW: u64 = 3;
+
+/// Descriptors kept for everything else: names, records, unused origins.
+pub(crate) const DESCRIPTORS_RESERVED: u64 = 160;
+
+/// Descriptors that suffice for all connections at once.
+pub(crate) const DESCRIPTORS_WANTED: u64 = 4096;
+
 /// Questions of one sandbox that wait for an answer at once; more of them
 /// wait in the socket.
 pub(crate) const QUESTIONS_MAX: usize = 256;
@@ -22,6 +32,10 @@ pub(crate) const CLASSIFY_TIME: Duration = Duration::from_secs(10);
 /// Bytes of one request or response head. What servers accept by default is
 /// between 8 and 64 KiB.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes buffered per connection and direction where the other side is
+/// slower. Small answers stay far below; large ones need fewer calls.
+pub(crate) const BUFFER_BYTES_MAX: usize = 256 * 1024;
 
 /// Fields of one request or response head.
 pub(crate) const FIELDS_MAX: usize = 128;

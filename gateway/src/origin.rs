@@ -256,7 +256,8 @@ pub(crate) async fn send(
     }
     let stream = connect(session, process, host, port).await?;
     let (mut sender, connection) = http1::Builder::new()
-        .max_buf_size(limits::HEAD_BYTES_MAX)
+        .max_buf_size(limits::BUFFER_BYTES_MAX)
+        .max_header_size(limits::HEAD_BYTES_MAX)
         .max_headers(limits::FIELDS_MAX)
         .handshake::<_, Content>(TokioIo::new(stream))
         .await

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditError, Event};
+use crate::confine;
 use crate::control::Control;
 use crate::destination::{Destination, Party};
 use crate::limits;
@@ -44,6 +45,7 @@ pub(crate) struct Session {
     origins: Pool,
     denials: Mutex<Denials>,
     flows: Arc<Semaphore>,
+    flows_max: usize,
     questions: Arc<Semaphore>,
     tasks: Mutex<JoinSet<()>>,
     ending: watch::Sender<Stage>,
@@ -66,6 +68,7 @@ struct Denials {
 
 impl Session {
     pub(crate) fn new(parts: Parts) -> Self {
+        let flows_max = confine::flows_possible();
         let resolver = Resolver::new(Arc::clone(&parts.system), &parts.policy);
         Self {
             policy: parts.policy,
@@ -77,7 +80,8 @@ impl Session {
             resolver,
             origins: Pool::default(),
             denials: Mutex::default(),
-            flows: Arc::new(Semaphore::new(limits::FLOWS_MAX)),
+            flows: Arc::new(Semaphore::new(flows_max)),
+            flows_max,
             questions: Arc::new(Semaphore::new(limits::QUESTIONS_MAX)),
             tasks: Mutex::default(),
             ending: watch::Sender::new(Stage::Running),
@@ -238,7 +242,7 @@ impl Session {
     /// Waits until what the command left behind is delivered, within a bound.
     pub(crate) async fn drain(&self) {
         self.ending.send_replace(Stage::Ending);
-        let all = u32::try_from(limits::FLOWS_MAX).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.flows_max).unwrap_or(u32::MAX);
         let done = self.flows.acquire_many(all);
         timeout(limits::FINISH_TIME, done).await.map(drop).ok();
     }
