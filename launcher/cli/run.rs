@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         audit: arguments.audit,
         summary,
     };
-    match start(options, &mut report::Terminal) {
+    match start(&options, &mut report::Terminal) {
         Ok(outcome) => {
             if arguments.counters {
                 report::counters(outcome.counters);

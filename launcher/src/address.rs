@@ -107,16 +107,19 @@ fn unix(bytes: &[u8], rest: &[u8]) -> Result<Address, Errno> {
     if bytes.len() > 110 || rest.is_empty() {
         return Err(Errno::EINVAL);
     }
-    match rest.split_first() {
-        Some((0, name)) => Ok(Address::Abstract(name.to_vec())),
-        _ => {
-            let end = rest
-                .iter()
-                .position(|byte| *byte == 0)
-                .unwrap_or(rest.len());
-            Ok(Address::Path(rest.iter().take(end).copied().collect()))
-        }
+    if let Some((0, name)) = rest.split_first() {
+        return Ok(Address::Abstract(name.to_vec()));
     }
+    Ok(Address::Path(path_bytes(rest)))
+}
+
+/// A path ends at its first NUL, or with the address.
+fn path_bytes(rest: &[u8]) -> Vec<u8> {
+    let end = rest.iter().position(|byte| *byte == 0);
+    rest.iter()
+        .take(end.unwrap_or(rest.len()))
+        .copied()
+        .collect()
 }
 
 #[cfg(test)]

@@ -223,10 +223,6 @@ impl Open {
 
 /// Starts the gateway with one end of a socket pair, in a process group of its
 /// own, so that a terminal's Ctrl-C reaches the command and not it.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one program the launcher runs besides the command"
-)]
 fn open(opening: &Opening) -> io::Result<Open> {
     let (ours, theirs) = socketpair(
         AddressFamily::Unix,

@@ -148,6 +148,9 @@ impl Grip {
 
 /// Runs `call` with `O_NONBLOCK` set on the socket and restores the flag.
 ///
+/// # Errors
+/// Those of `call`, and `EBADF` when the flag cannot be set.
+///
 /// RACE: the flag belongs to the open socket, so another thread of the command
 /// may see it for the length of one non-blocking call. It can only make a call
 /// of that thread return `EAGAIN`.

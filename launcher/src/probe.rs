@@ -31,6 +31,9 @@ pub enum State {
 }
 
 /// Whether user namespaces can be made, as far as settings tell.
+///
+/// # Errors
+/// The setting that forbids them, for people.
 pub fn user_namespaces() -> Result<(), String> {
     if nix::unistd::geteuid().is_root() {
         return Ok(());

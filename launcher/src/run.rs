@@ -107,8 +107,9 @@ impl RunError {
     /// The exit status of outgate for this error.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Source(_) | Self::Policy(_) => 2,
-            Self::Plan(PlanError::Ruleset(crate::ruleset::RulesetError::Path { .. })) => 2,
+            Self::Source(_)
+            | Self::Policy(_)
+            | Self::Plan(PlanError::Ruleset(crate::ruleset::RulesetError::Path { .. })) => 2,
             Self::NotFound { .. } => 127,
             Self::NotExecutable { .. } => 126,
             _ => 125,
@@ -157,7 +158,7 @@ fn describe_step(step: Step) -> &'static str {
 ///
 /// # Errors
 /// [`RunError`] when it did not start; nothing is left running then.
-pub fn run(options: Options, voice: &mut dyn Voice) -> Result<Outcome, RunError> {
+pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError> {
     crate::standard::sanitise()?;
     let machine = |what| move |source| RunError::Machine { what, source };
     let directory = std::env::current_dir().map_err(machine("the working directory"))?;
@@ -189,9 +190,10 @@ pub fn run(options: Options, voice: &mut dyn Voice) -> Result<Outcome, RunError>
         opens,
     };
     let plan = plan::build(&policy, &command)?;
-    let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, &options))?;
+    let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
     let guardian = started.guardian;
-    let setting = setting(&options, &policy, context, started, signals, opens);
+    let opening = opening(options, &policy, context);
+    let setting = setting(options, &policy, (started, signals, opens), opening);
     let outcome = supervise(setting, voice);
     outgate_sys::process::end_guardian(guardian);
     drop(private);
@@ -254,14 +256,7 @@ fn signals() -> std::io::Result<(SignalFd, outgate_sys::spawn::SignalMask)> {
     Ok((signals, before))
 }
 
-fn setting(
-    options: &Options,
-    policy: &Policy,
-    context: Context,
-    started: Started,
-    signals: SignalFd,
-    opens: Opens,
-) -> Setting {
+fn opening(options: &Options, policy: &Policy, context: Context) -> Opening {
     let program = options.command.first();
     let base = program
         .and_then(|program| Path::new(program).file_name())
@@ -271,7 +266,7 @@ fn setting(
         .name
         .clone()
         .unwrap_or_else(|| format!("{base}-{}", std::process::id()));
-    let opening = Opening {
+    Opening {
         program: gateway_program(),
         arguments: audit_arguments(options, policy, &context),
         sandbox: cut(name, outgate_handoff::NAME_BYTES_MAX),
@@ -290,7 +285,15 @@ fn setting(
                 outgate_handoff::LINE_BYTES_MAX,
             ),
         },
-    };
+    }
+}
+
+fn setting(
+    options: &Options,
+    policy: &Policy,
+    (started, signals, opens): (Started, SignalFd, Opens),
+    opening: Opening,
+) -> Setting {
     Setting {
         started,
         signals,

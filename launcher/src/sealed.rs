@@ -77,7 +77,10 @@ pub enum Reply<T> {
 }
 
 impl<T> Sealed<T> {
-    /// Asks for a socket on behalf of `asker`; gives it back when refused.
+    /// Asks for a socket on behalf of `asker`.
+    ///
+    /// # Errors
+    /// The asker, when there is no helper or too many wait.
     pub fn request(&mut self, request: Request, asker: T) -> Result<(), T> {
         if matches!(self, Self::Idle) {
             *self = match start() {

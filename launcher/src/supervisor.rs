@@ -47,7 +47,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// How long the gateway may take to answer. Longer than a name's resolution.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the gateway may take for its closing words.
-const SUMMARY_TIMEOUT: Duration = Duration::from_millis(1000);
+const SUMMARY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the supervisor tells the person who started it.
 pub trait Voice {

@@ -96,7 +96,7 @@ impl Supervisor<'_> {
         };
         match grip {
             Some(grip) => self.connect_shared(notification, grip, address),
-            None => self.connect_fresh(notification, number, address),
+            None => self.connect_fresh(notification, number, &address),
         }
     }
 
@@ -141,7 +141,7 @@ impl Supervisor<'_> {
     }
 
     /// The way without duplicates: only TCP connections can be made on behalf.
-    fn connect_fresh(&mut self, notification: Notification, number: i32, address: Address) {
+    fn connect_fresh(&mut self, notification: Notification, number: i32, address: &Address) {
         if self.said.replaced == Once::No {
             self.said.replaced = Once::Yes;
             self.voice.say(
@@ -152,7 +152,7 @@ impl Supervisor<'_> {
         let Address::Inet {
             family,
             destination,
-        } = address
+        } = *address
         else {
             return notification.fail(Errno::ECONNREFUSED);
         };

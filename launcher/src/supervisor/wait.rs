@@ -147,7 +147,7 @@ impl Supervisor<'_> {
 
     /// Goes on with direct connections that poll reported.
     pub(super) fn serve_connecting(&mut self, flags: &[PollFlags]) {
-        if flags.iter().all(|flags| flags.is_empty()) {
+        if flags.iter().all(PollFlags::is_empty) {
             return;
         }
         let waiting = std::mem::take(&mut self.connecting);
