@@ -31,7 +31,7 @@ pub enum ConfineError {
     Seccomp(String),
 }
 
-/// Confines this process for good. `records` is the one directory in which it
+/// Confines this process for good; it must have no other thread yet. `records` is the one directory in which it
 /// may make, write and remove files.
 ///
 /// # Errors

@@ -170,7 +170,8 @@ async fn raw(flow: &Flow, host: &Host, permit: Permit, stream: TcpStream) {
     match origin::connect(&flow.session, &flow.process, host, port).await {
         Ok(origin) => {
             drop(permit);
-            tunnel::relay(stream, origin, &flow.traffic, flow.session.ended()).await;
+            let sides = (stream, origin);
+            tunnel::relay_tcp(sides, &[], &flow.traffic, flow.session.ended()).await;
         }
         Err(error) => {
             let subject = flow.destination.to_string();
@@ -261,7 +262,7 @@ async fn tls(flow: &Flow, hello: &ClientHello, stream: Replay, denied: Option<Re
         Err(refused) => {
             let (alert, refusal) = *refused;
             flow.refuse(Kind::Tunnel, &refusal);
-            farewell(stream.into_inner(), &alert_record(alert)).await;
+            farewell(stream.into_parts().1, &alert_record(alert)).await;
             return;
         }
     };
@@ -270,7 +271,7 @@ async fn tls(flow: &Flow, hello: &ClientHello, stream: Replay, denied: Option<Re
         Ok(permit) => permit,
         Err(refusal) => {
             flow.session.tell(&refusal);
-            farewell(stream.into_inner(), &alert_record(Alert::AccessDenied)).await;
+            farewell(stream.into_parts().1, &alert_record(Alert::AccessDenied)).await;
             return;
         }
     };
@@ -278,7 +279,9 @@ async fn tls(flow: &Flow, hello: &ClientHello, stream: Replay, denied: Option<Re
         Ok(origin) => {
             // INVARIANT: the permit is spent on this one tunnel.
             drop(permit);
-            tunnel::relay(stream, origin, &flow.traffic, flow.session.ended()).await;
+            let (read, client) = stream.into_parts();
+            let sides = (client, origin);
+            tunnel::relay_tcp(sides, &read, &flow.traffic, flow.session.ended()).await;
         }
         Err(error) => {
             let alert = match error {
@@ -287,7 +290,7 @@ async fn tls(flow: &Flow, hello: &ClientHello, stream: Replay, denied: Option<Re
             };
             let subject = format!("https://{}", flow.destination);
             flow.refuse(Kind::Tunnel, &error.into_refusal(&subject));
-            farewell(stream.into_inner(), &alert_record(alert)).await;
+            farewell(stream.into_parts().1, &alert_record(alert)).await;
         }
     }
 }

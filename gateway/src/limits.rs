@@ -7,15 +7,15 @@ use std::time::Duration;
 /// few descriptors, so the sum stays far below the usual limit of open files.
 pub(crate) const FLOWS_MAX: usize = 1024;
 
-/// Descriptors of one connection: both its sides, and an origin beside the
-/// one in use while a new one is dialled.
-pub(crate) const DESCRIPTORS_PER_FLOW: u64 = 3;
+/// Descriptors of one connection: both its sides, and a pipe for each
+/// direction that carries much.
+pub(crate) const DESCRIPTORS_PER_FLOW: u64 = 6;
 
 /// Descriptors kept for everything else: names, records, unused origins.
 pub(crate) const DESCRIPTORS_RESERVED: u64 = 160;
 
 /// Descriptors that suffice for all connections at once.
-pub(crate) const DESCRIPTORS_WANTED: u64 = 4096;
+pub(crate) const DESCRIPTORS_WANTED: u64 = 8192;
 
 /// Questions of one sandbox that wait for an answer at once; more of them
 /// wait in the socket.
@@ -70,8 +70,16 @@ pub(crate) const ORIGIN_IDLE_MAX: usize = 64;
 /// Time without a byte in either direction until a tunnel is closed.
 pub(crate) const TUNNEL_IDLE: Duration = Duration::from_hours(2);
 
-/// Bytes of a tunnel's buffer, one per direction.
-pub(crate) const TUNNEL_BUFFER_BYTES: usize = 64 * 1024;
+/// Bytes of a tunnel's buffer, one per direction. Small, since most tunnels
+/// idle; what carries much is moved by the kernel.
+pub(crate) const TUNNEL_BUFFER_BYTES: usize = 16 * 1024;
+
+/// Bytes after which a direction counts as carrying much.
+pub(crate) const SPLICE_AFTER_BYTES: u64 = 256 * 1024;
+
+/// Bytes of the pipe that carries them, and of one move. What the kernel
+/// grants to any user (pipe(7), pipe-max-size).
+pub(crate) const SPLICE_BYTES: usize = 1024 * 1024;
 
 /// Bytes of denied content that are read and dropped, so that the client
 /// gets to see the answer instead of a reset.

@@ -29,9 +29,9 @@ impl Replay {
         &self.read
     }
 
-    /// The connection without what was read.
-    pub(crate) fn into_inner(self) -> TcpStream {
-        self.stream
+    /// What was read, and the connection.
+    pub(crate) fn into_parts(self) -> (Bytes, TcpStream) {
+        (self.read, self.stream)
     }
 }
 

@@ -3,9 +3,12 @@
 //! No policy, no parsing.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
+use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, split};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -28,14 +31,43 @@ pub(crate) async fn relay<C, O>(
 {
     let (client_read, client_write) = split(client);
     let (origin_read, origin_write) = split(origin);
+    let up = pump(client_read, origin_write, &traffic.up);
+    let down = pump(origin_read, client_write, &traffic.down);
+    supervise(up, down, traffic, ended).await;
+}
+
+/// The same between two TCP connections: large amounts are moved inside the
+/// kernel. `read` is what was already read from the client.
+pub(crate) async fn relay_tcp(
+    sides: (TcpStream, TcpStream),
+    read: &[u8],
+    traffic: &Traffic,
+    ended: impl Future<Output = ()>,
+) {
+    let (client, mut origin) = sides;
+    if origin.write_all(read).await.is_err() {
+        return;
+    }
+    add(&traffic.up, read.len());
+    let up = move_tcp(&client, &origin, &traffic.up);
+    let down = move_tcp(&origin, &client, &traffic.down);
+    supervise(up, down, traffic, ended).await;
+}
+
+async fn supervise(
+    up: impl Future<Output = io::Result<()>>,
+    down: impl Future<Output = io::Result<()>>,
+    traffic: &Traffic,
+    ended: impl Future<Output = ()>,
+) {
     let delivered = Notify::new();
     let up = async {
-        pump(client_read, origin_write, &traffic.up).await?;
+        up.await?;
         delivered.notify_one();
         io::Result::Ok(())
     };
     let both = async {
-        tokio::try_join!(up, pump(origin_read, client_write, &traffic.down)).ok();
+        tokio::try_join!(up, down).ok();
     };
     let abandoned = async {
         ended.await;
@@ -46,6 +78,10 @@ pub(crate) async fn relay<C, O>(
         () = idle(traffic) => {}
         () = abandoned => {}
     }
+}
+
+fn add(counter: &AtomicU64, count: usize) {
+    counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
 async fn pump(
@@ -61,8 +97,84 @@ async fn pump(
         }
         to.write_all(buffer.get(..count).unwrap_or_default())
             .await?;
-        let count = u64::try_from(count).unwrap_or(u64::MAX);
-        counter.fetch_add(count, Ordering::Relaxed);
+        add(counter, count);
+    }
+}
+
+/// One direction between two TCP connections: by a buffer until it carried
+/// much, then by a pipe.
+async fn move_tcp(from: &TcpStream, to: &TcpStream, counter: &AtomicU64) -> io::Result<()> {
+    let mut buffer = vec![0; limits::TUNNEL_BUFFER_BYTES];
+    loop {
+        let count = from
+            .async_io(Interest::READABLE, || from.try_read(&mut buffer))
+            .await?;
+        if count == 0 {
+            return end(to);
+        }
+        let mut rest = buffer.get(..count).unwrap_or_default();
+        while !rest.is_empty() {
+            let written = to
+                .async_io(Interest::WRITABLE, || to.try_write(rest))
+                .await?;
+            rest = rest.get(written..).unwrap_or_default();
+        }
+        add(counter, count);
+        if counter.load(Ordering::Relaxed) >= limits::SPLICE_AFTER_BYTES
+            && let Ok(pipe) = pipe()
+        {
+            drop(buffer);
+            return move_by_pipe(from, to, &pipe, counter).await;
+        }
+    }
+}
+
+/// Says that nothing more will come, and keeps listening.
+fn end(to: &TcpStream) -> io::Result<()> {
+    rustix::net::shutdown(to, rustix::net::Shutdown::Write)?;
+    Ok(())
+}
+
+struct Pipe {
+    read: OwnedFd,
+    write: OwnedFd,
+}
+
+fn pipe() -> nix::Result<Pipe> {
+    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+    // A smaller pipe works too: users have a budget.
+    let size = i32::try_from(limits::SPLICE_BYTES).unwrap_or(i32::MAX);
+    fcntl(write.as_fd(), FcntlArg::F_SETPIPE_SZ(size)).ok();
+    Ok(Pipe { read, write })
+}
+
+async fn move_by_pipe(
+    from: &TcpStream,
+    to: &TcpStream,
+    pipe: &Pipe,
+    counter: &AtomicU64,
+) -> io::Result<()> {
+    let flags = SpliceFFlags::SPLICE_F_MOVE | SpliceFFlags::SPLICE_F_NONBLOCK;
+    loop {
+        // The pipe is empty here, so "again" can only mean the connection.
+        let mut held = from
+            .async_io(Interest::READABLE, || {
+                let bytes = limits::SPLICE_BYTES;
+                Ok(splice(from, None, &pipe.write, None, bytes, flags)?)
+            })
+            .await?;
+        if held == 0 {
+            return end(to);
+        }
+        while held > 0 {
+            let moved = to
+                .async_io(Interest::WRITABLE, || {
+                    Ok(splice(&pipe.read, None, to, None, held, flags)?)
+                })
+                .await?;
+            held = held.saturating_sub(moved);
+            add(counter, moved);
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 //! in, bytes at recording origins out.
 
 #[cfg(test)]
+mod confined;
+#[cfg(test)]
 mod control;
 #[cfg(test)]
 mod dns;

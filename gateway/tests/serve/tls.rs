@@ -204,3 +204,62 @@ fn each_direction_ends_by_itself() {
     assert_eq!(flow["bytes_up"], greeting.len() + 4);
     assert_eq!(flow["bytes_down"], 5);
 }
+
+#[test]
+fn much_is_carried_whole_and_held_back_by_a_slow_reader() {
+    const BYTES: usize = 24 << 20;
+    let origin = Origin::start(|mut stream, record| {
+        // What comes in goes back, changed, while it is still coming.
+        let mut buffer = vec![0; 100_000];
+        let mut total: usize = 0;
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) | Err(_) => break,
+                Ok(count) => {
+                    total += count;
+                    for byte in &mut buffer[..count] {
+                        *byte = byte.wrapping_add(1);
+                    }
+                    stream.write_all(&buffer[..count]).unwrap();
+                }
+            }
+        }
+        record(total.to_string().into_bytes());
+    });
+    let launcher = start(&[
+        (SourceKind::Allow, "tls://a.test"),
+        (SourceKind::Pin, &origin.pin("a.test", 443)),
+    ]);
+    let greeting = hello(Some("a.test"), &[], 16384);
+    let mut client = launcher.connect("a.test", 443);
+    let mut sender = client.try_clone().unwrap();
+    let first = greeting.clone();
+    let writer = std::thread::spawn(move || {
+        sender.write_all(&first).unwrap();
+        let piece: Vec<u8> = (0..65_521_u32).map(|n| n.to_le_bytes()[0]).collect();
+        let mut left = BYTES;
+        while left > 0 {
+            let count = left.min(piece.len());
+            sender.write_all(&piece[..count]).unwrap();
+            left -= count;
+        }
+        sender.shutdown(Shutdown::Write).unwrap();
+    });
+    // Nobody reads for a while.
+    std::thread::park_timeout(std::time::Duration::from_millis(200));
+    let got = rest(&mut client);
+    writer.join().unwrap();
+    assert_eq!(got.len(), BYTES + greeting.len());
+    let (head, body) = got.split_at(greeting.len());
+    assert!(
+        head.iter()
+            .zip(&greeting)
+            .all(|(a, b)| *a == b.wrapping_add(1))
+    );
+    let expected = |at: usize| (at % 65_521).to_le_bytes()[0].wrapping_add(1);
+    assert!(
+        body.iter()
+            .enumerate()
+            .all(|(at, byte)| *byte == expected(at))
+    );
+}
