@@ -388,6 +388,10 @@ extern "C" fn guardian(argument: *mut libc::c_void) -> libc::c_int {
     if failed {
         return 1;
     }
+    // A session of our own: jobs that the command leaves stopped become
+    // orphaned process groups, as they would without us, and the kernel ends
+    // them (setpgid(2)); and a terminal's signals do not reach us.
+    sys(libc::SYS_setsid, [0; 6]);
     guard(shared);
     0
 }
