@@ -22,6 +22,14 @@ pub(crate) struct Traffic {
     pub(crate) down: AtomicU64,
 }
 
+impl Traffic {
+    /// Both directions; only differences mean something.
+    pub(crate) fn total(&self) -> u64 {
+        let up = self.up.load(Ordering::Relaxed);
+        up.wrapping_add(self.down.load(Ordering::Relaxed))
+    }
+}
+
 /// The content of one message.
 #[derive(Debug)]
 pub(crate) enum Content {

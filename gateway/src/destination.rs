@@ -98,3 +98,45 @@ pub(crate) fn peer(host: &Host) -> Peer<'_> {
         Host::Address(address) => Peer::Address(*address),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_answers_to_its_own_names_only() {
+        let address: IpAddr = "10.0.0.7".parse().unwrap();
+        let loopback: IpAddr = "127.0.0.1".parse().unwrap();
+        let name = |text| HostName::parse(text).unwrap();
+        let listed = Party::Listed(address, vec![name("db.test"), name("db")]);
+        let machine = Party::Listed(loopback, vec![name("machine")]);
+        for (party, named, own) in [
+            (Party::Name(name("a.test")), "a.test", Some("a.test")),
+            (Party::Name(name("a.test")), "b.test", None),
+            (Party::Name(name("a.test")), "10.0.0.7", None),
+            (Party::Name(name("a.test")), "localhost", None),
+            (Party::Address(address), "10.0.0.7", Some("10.0.0.7")),
+            (Party::Address(address), "10.0.0.8", None),
+            (Party::Address(address), "a.test", None),
+            (Party::Address(address), "localhost", None),
+            (Party::Address(loopback), "localhost", Some("127.0.0.1")),
+            (listed.clone(), "db.test", Some("db.test")),
+            (listed.clone(), "db", Some("db")),
+            (listed.clone(), "10.0.0.7", Some("10.0.0.7")),
+            (listed.clone(), "other.test", None),
+            (listed.clone(), "localhost", None),
+            (machine.clone(), "machine", Some("machine")),
+            (machine, "localhost", Some("127.0.0.1")),
+            (Party::Unassigned(address), "10.0.0.7", None),
+        ] {
+            let destination = Destination {
+                party,
+                port: 80,
+                address: SocketAddr::new(address, 80),
+            };
+            let host = destination.matching(&Host::parse(named).unwrap());
+            let host = host.map(|host| host.to_string());
+            assert_eq!(host.as_deref(), own, "{destination} {named}");
+        }
+    }
+}

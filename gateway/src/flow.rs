@@ -354,7 +354,8 @@ async fn farewell(mut stream: TcpStream, words: &[u8]) {
     let heard = async {
         stream.write_all(words).await?;
         stream.shutdown().await?;
-        let mut sip = [0; SIP];
+        // On the heap: what lives in this future costs every connection.
+        let mut sip = vec![0; SIP];
         while stream.read(&mut sip).await? > 0 {}
         std::io::Result::Ok(())
     };

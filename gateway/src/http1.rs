@@ -11,7 +11,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::time::timeout;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
 
 use crate::admit;
 use crate::audit::Kind;
@@ -44,7 +45,8 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refus
         let (flow, connection) = (Arc::clone(flow), Arc::clone(&connection));
         async move { Ok::<_, Infallible>(Box::pin(answer(&flow, &connection, request)).await) }
     });
-    let served = http1::Builder::new()
+    let ended = stream.ended();
+    let serving = http1::Builder::new()
         .max_buf_size(limits::BUFFER_BYTES_MAX)
         .max_header_size(limits::HEAD_BYTES_MAX)
         .max_headers(limits::FIELDS_MAX)
@@ -53,8 +55,11 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refus
         .half_close(true)
         .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades()
-        .await;
+        .with_upgrades();
+    let served = tokio::select! {
+        served = serving => served,
+        () = abandoned(flow, &ended) => return,
+    };
     if let Err(error) = served
         && error.is_parse()
     {
@@ -72,6 +77,18 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refus
             &refusal,
         );
         flow.session().tell(&refusal);
+    }
+}
+
+/// Returns once the client ended its side and nothing moved for a while.
+async fn abandoned(flow: &Flow, ended: &Notify) {
+    ended.notified().await;
+    loop {
+        let before = flow.traffic().total();
+        sleep(limits::HALF_CLOSED_TIME).await;
+        if flow.traffic().total() == before {
+            return;
+        }
     }
 }
 

@@ -67,6 +67,10 @@ pub(crate) const ORIGIN_IDLE: Duration = Duration::from_secs(30);
 /// Unused connections kept per origin, and over all origins of a sandbox.
 pub(crate) const ORIGIN_IDLE_MAX: usize = 64;
 
+/// Time without a byte after which a client that ended its side counts as
+/// gone: whether it only stopped sending cannot be told from outside.
+pub(crate) const HALF_CLOSED_TIME: Duration = Duration::from_mins(2);
+
 /// Time without a byte in either direction until a tunnel is closed.
 pub(crate) const TUNNEL_IDLE: Duration = Duration::from_hours(2);
 

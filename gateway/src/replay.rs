@@ -3,17 +3,20 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
 /// The connection.
 #[derive(Debug)]
 pub(crate) struct Replay {
     read: Bytes,
     stream: TcpStream,
+    ended: Arc<Notify>,
 }
 
 impl Replay {
@@ -21,7 +24,13 @@ impl Replay {
         Self {
             read: Bytes::from(read),
             stream,
+            ended: Arc::default(),
         }
+    }
+
+    /// Notified when the client ended its side.
+    pub(crate) fn ended(&self) -> Arc<Notify> {
+        Arc::clone(&self.ended)
     }
 
     /// What was read and is not yet read again.
@@ -50,7 +59,12 @@ impl AsyncRead for Replay {
             }
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if matches!(polled, Poll::Ready(Ok(()))) && buffer.filled().len() == before {
+            self.ended.notify_one();
+        }
+        polled
     }
 }
 

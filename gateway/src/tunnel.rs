@@ -180,14 +180,10 @@ async fn move_by_pipe(
 
 /// Returns once nothing moved in either direction for the idle time.
 async fn idle(traffic: &Traffic) {
-    let total = || {
-        let up = traffic.up.load(Ordering::Relaxed);
-        up.wrapping_add(traffic.down.load(Ordering::Relaxed))
-    };
     loop {
-        let before = total();
+        let before = traffic.total();
         sleep(limits::TUNNEL_IDLE).await;
-        if total() == before {
+        if traffic.total() == before {
             return;
         }
     }

@@ -209,7 +209,7 @@ fn a_denied_host_is_told_and_never_resolved() {
 }
 
 #[test]
-fn a_name_that_leads_inside_is_denied_unless_pinned_by_the_operator() {
+fn an_origin_that_refuses_is_a_bad_gateway() {
     let launcher = start(&[(SourceKind::Allow, "http://127.0.0.1:1")]);
     let mut client = launcher.flow("127.0.0.1:1".parse().unwrap());
     let answer = exchange(&mut client, "GET / HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n");
