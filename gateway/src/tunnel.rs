@@ -4,7 +4,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, split};
@@ -61,9 +62,11 @@ async fn supervise(
     ended: impl Future<Output = ()>,
 ) {
     let delivered = Notify::new();
+    let half_closed = AtomicBool::new(false);
     let up = async {
         up.await?;
         delivered.notify_one();
+        half_closed.store(true, Ordering::Relaxed);
         io::Result::Ok(())
     };
     let both = async {
@@ -75,7 +78,7 @@ async fn supervise(
     };
     tokio::select! {
         () = both => {}
-        () = idle(traffic) => {}
+        () = idle(traffic, &half_closed) => {}
         () = abandoned => {}
     }
 }
@@ -178,12 +181,19 @@ async fn move_by_pipe(
     }
 }
 
-/// Returns once nothing moved in either direction for the idle time.
-async fn idle(traffic: &Traffic) {
+/// Returns once nothing moved in either direction for the idle time, which is
+/// shorter once the client ended its side.
+async fn idle(traffic: &Traffic, half_closed: &AtomicBool) {
+    let mut quiet = Duration::ZERO;
     loop {
         let before = traffic.total();
-        sleep(limits::TUNNEL_IDLE).await;
-        if traffic.total() == before {
+        sleep(limits::HALF_CLOSED_TIME).await;
+        if traffic.total() != before {
+            quiet = Duration::ZERO;
+            continue;
+        }
+        quiet += limits::HALF_CLOSED_TIME;
+        if half_closed.load(Ordering::Relaxed) || quiet >= limits::TUNNEL_IDLE {
             return;
         }
     }
