@@ -1,0 +1,33 @@
+//! Real programs, unmodified and with no variable set by hand, against real
+//! servers on loopback. Each is tried where it may go, with names from a real
+//! DNS server and with pins, and where it may not: there it must be told soon,
+//! the server must see nothing, and no question for the name may leave.
+//!
+//! Each test runs in a laboratory of its own, as root and as a user without
+//! rights where there are both.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a step that cannot be made is a failed test"
+)]
+
+mod behaviour;
+mod clients;
+mod crowds;
+mod http;
+mod raw;
+mod servers;
+mod terminal;
+mod tls;
+
+/// A command line of words.
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+/// `bash -c SCRIPT`.
+fn bash(script: &str) -> Vec<String> {
+    words(&["bash", "-c", script])
+}

@@ -1,0 +1,71 @@
+//! Programs over TLS that passes unopened: allowed for a host without
+//! restrictions inside, denied for every other, before a byte leaves.
+
+use outgate_harness::{Identity, Lab, lab_tests};
+
+use crate::clients::Client;
+use crate::http::{assert_stopped, assert_untouched};
+use crate::servers::{MARK, Servers};
+
+fn fetches(lab: &Lab, client: Client) {
+    let Some(mut servers) = Servers::start(lab) else {
+        return;
+    };
+    if !client.is_ready(lab) {
+        return;
+    }
+    let ca = servers.certificate();
+    for identity in Identity::all() {
+        let place = format!("{client:?} {identity:?}");
+        for rule in ["https://secure.example", "tls://secure.example"] {
+            let sandbox = servers.names(lab.sandbox(identity)).allow(rule);
+            let line = client.command(lab, "https://secure.example/hello", Some(&ca));
+            let outcome = sandbox.run(&line);
+            assert_eq!(outcome.code, Some(0), "{place} {rule}: {outcome}");
+            assert!(outcome.stdout.contains(MARK), "{place} {rule}: {outcome}");
+            let seen = servers.seen();
+            assert_eq!(seen.requests, ["secure.example GET /hello"], "{place}");
+        }
+        // Another name, and the same name where TLS would have to be opened.
+        for (url, rule) in [
+            ("https://denied.example/hello", "https://secure.example"),
+            (
+                "https://secure.example/hello",
+                "GET https://secure.example/hello",
+            ),
+        ] {
+            let sandbox = servers.names(lab.sandbox(identity)).allow(rule);
+            let outcome = sandbox.run(&client.command(lab, url, Some(&ca)));
+            let place = format!("{place} {url} with {rule}");
+            assert_stopped(&outcome, &place);
+            assert_ne!(outcome.code, Some(0), "{place}: {outcome}");
+            assert!(
+                outcome.stderr.contains("outgate"),
+                "{place}: told: {outcome}"
+            );
+            assert_untouched(&mut servers, &place);
+        }
+    }
+}
+
+lab_tests! {
+    fn curl_reaches_only_the_allowed_host_over_tls(lab) {
+        fetches(lab, Client::Curl);
+    }
+
+    fn wget_reaches_only_the_allowed_host_over_tls(lab) {
+        fetches(lab, Client::Wget);
+    }
+
+    fn python_reaches_only_the_allowed_host_over_tls(lab) {
+        fetches(lab, Client::PythonUrllib);
+    }
+
+    fn node_reaches_only_the_allowed_host_over_tls(lab) {
+        fetches(lab, Client::NodeFetch);
+    }
+
+    fn a_static_go_program_reaches_only_the_allowed_host_over_tls(lab) {
+        fetches(lab, Client::Go);
+    }
+}
