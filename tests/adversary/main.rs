@@ -7,7 +7,6 @@
 
 #![expect(
     clippy::expect_used,
-    clippy::panic,
     clippy::indexing_slicing,
     reason = "a step that cannot be made is a failed test"
 )]

@@ -2,6 +2,7 @@
 //! same user. And the command's own disguises: daemons, memory files, set-user-id.
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use nix::unistd::{Uid, chown};
 use outgate_harness::attack::{check, leaks_bare, leaks_only_bare};
@@ -133,12 +134,21 @@ lab_tests! {
         let origin = outgate_harness::origin::Origin::start(0);
         let to = format!("127.0.0.1:{}", origin.port());
         for identity in Identity::all() {
-            let before = origin.connections();
-            let outcome = lab.sandbox(identity).allow(&format!("tcp://{to}")).probe(&["ticking", &to, "2000"]);
-            assert_eq!(outcome.number("made="), 2000, "{identity:?} {outcome}");
-            assert!(outcome.number("ticks=") > 20, "the signals came: {outcome}");
-            let all = || origin.connections() - before == 2000;
-            assert!(outgate_harness::eventually(std::time::Duration::from_secs(5), all), "{}", origin.connections() - before);
+            for flags in ["restart", "interrupt"] {
+                let before = origin.connections();
+                let sandbox = lab.sandbox(identity).allow(&format!("tcp://{to}"));
+                let outcome = sandbox.probe(&["ticking", &to, "2000", flags]);
+                let (made, interrupted) = (outcome.number("made="), outcome.number("interrupted="));
+                // A call that nobody took up yet may be interrupted, as always;
+                // with SA_RESTART nobody notices.
+                assert_eq!(made + interrupted, 2000, "{identity:?} {flags} {outcome}");
+                assert!(interrupted == 0 || flags == "interrupt", "{identity:?} {outcome}");
+                assert!(outcome.number("ticks=") > 20, "the signals came: {outcome}");
+                // Each call that worked was made exactly once.
+                let arrived = || i64::try_from(origin.connections() - before).unwrap_or(-1);
+                outgate_harness::eventually(Duration::from_secs(5), || arrived() >= made);
+                assert_eq!(arrived(), made, "{identity:?} {flags} {outcome}");
+            }
         }
     }
 

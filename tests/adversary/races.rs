@@ -17,7 +17,7 @@ lab_tests! {
         let (allowed, denied) = (Witness::start(&lab.directory), Witness::start(&lab.directory));
         let unix = format!("unix:{}", denied.path());
         let time = race_time().as_millis().to_string();
-        leaks_bare(lab, &denied, &["swap", &allowed.address(), &denied.address(), &unix, "200"]);
+        leaks_bare(lab, &denied, &["swap", &allowed.address(), &denied.address(), &unix, "1500"]);
         for identity in Identity::all() {
             let rule = format!("tcp://{}", allowed.address());
             let probe = ["swap", &allowed.address(), &denied.address(), &unix, &time];
@@ -38,7 +38,7 @@ fn flip(lab: &Lab, mode: &str) {
     leaks_bare(
         lab,
         &denied,
-        &["flip", &allowed.address(), &denied.address(), "200", mode],
+        &["flip", &allowed.address(), &denied.address(), "1500", mode],
     );
     for identity in Identity::all() {
         let rule = format!("tcp://{}", allowed.address());

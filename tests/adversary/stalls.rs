@@ -70,7 +70,7 @@ lab_tests! {
             run.wait_for("latency ");
             let peak = peak_kib(launcher);
             let outcome = run.finish();
-            assert_eq!(outcome.number("errno="), 0, "{identity:?} {outcome}");
+            assert_eq!(outcome.number("answer="), 0, "{identity:?} {outcome}");
             assert!(outcome.number("max_us=") < 2_000_000, "{identity:?} {outcome}");
             assert!(peak < 64 << 10, "{identity:?}: the launcher grew to {peak} KiB");
         }
@@ -122,7 +122,7 @@ fn others_go_on(lab: &Lab, rule: &str, slow: &str) {
                 .limit(Duration::from_secs(30))
                 .probe(&["stall", slow, &to, "200"]);
             assert!(outcome.code.is_some(), "it ends: {outcome}");
-            assert_eq!(outcome.number("errno="), errno, "{identity:?} {outcome}");
+            assert_eq!(outcome.number("answer="), errno, "{identity:?} {outcome}");
             assert!(
                 outcome.number("max_us=") < OTHERS_US_MAX,
                 "{identity:?} {to} {outcome}"

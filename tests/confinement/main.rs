@@ -2,12 +2,6 @@
 //! something: exit codes, files, environment, descriptors, errnos like the
 //! kernel's, nesting, and refusals that say what is missing.
 
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a step that cannot be made is a failed test"
-)]
-
 mod descriptors;
 mod files;
 mod platforms;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use outgate_harness::{Identity, lab_tests};
+use outgate_harness::{Identity, Sandbox, lab_tests};
 
 use crate::{shell, words};
 
@@ -11,7 +11,7 @@ lab_tests! {
     fn the_commands_exit_code_is_passed_on(lab) {
         for identity in Identity::all() {
             for code in [0, 1, 7, 125, 126, 127, 255] {
-                let outcome = lab.sandbox(identity).run(&shell(&format!("exit {code}")));
+                let outcome = Sandbox::plain(lab, identity).run(&shell(&format!("exit {code}")));
                 assert_eq!(outcome.code, Some(code), "{identity:?} {outcome}");
                 assert_eq!(outcome.stderr, "", "nothing to say: {outcome}");
             }
@@ -59,7 +59,7 @@ lab_tests! {
     fn signals_to_the_launcher_reach_the_command(lab) {
         for identity in Identity::all() {
             for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT] {
-                let script = format!("trap 'echo caught; exit 9' {}; echo ready; while :; do read -t 1 x || :; done 2>/dev/null", &signal.as_str()[3..]);
+                let script = format!("trap 'echo caught; exit 9' {}; echo ready; while :; do read -t 1 x || :; done", signal.as_str().trim_start_matches("SIG"));
                 let run = lab.sandbox(identity).with_input().start(&words(&["bash", "-c", &script]));
                 run.wait_for("ready");
                 run.signal(signal);
@@ -72,7 +72,7 @@ lab_tests! {
 
     fn standard_streams_pass_unchanged(lab) {
         for identity in Identity::all() {
-            let mut run = lab.sandbox(identity).with_input().start(&shell("cat; echo err >&2"));
+            let mut run = Sandbox::plain(lab, identity).with_input().start(&shell("cat; echo err >&2"));
             let text = "line\u{0}\u{1b}[0m ü\n".repeat(5000);
             run.say(&text);
             run.end_input();
@@ -95,7 +95,7 @@ lab_tests! {
 
     fn nothing_denied_means_nothing_said(lab) {
         for identity in Identity::all() {
-            let outcome = lab.sandbox(identity).run(&shell("echo hello"));
+            let outcome = Sandbox::plain(lab, identity).run(&shell("echo hello"));
             assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("hello\n", ""));
         }
     }

@@ -46,7 +46,7 @@ static int probe_latency(int n, char **a) {
         close(s);
     }
     qsort(took, (size_t)count, sizeof *took, compare);
-    dprintf(1, "latency median_us=%lld max_us=%lld errno=%d\n", took[count / 2], took[count - 1], e);
+    dprintf(1, "latency median_us=%lld max_us=%lld answer=%d\n", took[count / 2], took[count - 1], e);
     return 0;
 }
 

@@ -58,11 +58,11 @@ static void tick(int signal) {
     ticks++;
 }
 
-/* ticking TARGET COUNT: connects under a signal every millisecond. */
+/* ticking TARGET COUNT FLAGS: connects under a signal every millisecond. */
 static int probe_ticking(int n, char **a) {
-    if (n < 2) return 64;
+    if (n < 3) return 64;
     struct target t = target_of(a[0]);
-    struct sigaction action = {.sa_handler = tick};
+    struct sigaction action = {.sa_handler = tick, .sa_flags = strcmp(a[2], "restart") ? 0 : SA_RESTART};
     sigaction(SIGALRM, &action, 0);
     struct itimerval timer = {{0, 1000}, {0, 1000}};
     setitimer(ITIMER_REAL, &timer, 0);
