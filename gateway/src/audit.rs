@@ -5,18 +5,20 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-use outgate_handoff::Process;
-use outgate_policy::{Denial, RuleRef};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::limits;
+
+mod clock;
+mod event;
+
+pub(crate) use event::{Event, Kind, Outcome};
 
 /// Version of the record's fields.
 const SCHEMA: u32 = 1;
@@ -58,151 +60,6 @@ impl AuditTarget {
             .mode(0o700)
             .create(&path)?;
         Ok(Self::Directory(path))
-    }
-}
-
-/// What a record is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
-    Start,
-    Finish,
-    Connect,
-    Dns,
-    Request,
-    Tunnel,
-    Unix,
-    Listen,
-    Flow,
-}
-
-/// What was decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Outcome {
-    Allow,
-    Deny,
-    /// Neither: a statement of what was.
-    Note,
-}
-
-#[derive(Debug, Clone, Serialize)]
-struct Rule {
-    id: u32,
-    text: String,
-    place: String,
-}
-
-/// One event. Made with [`Event::new`] and filled in by its owner.
-#[derive(Debug, Serialize)]
-pub(crate) struct Event<'a> {
-    kind: Kind,
-    verdict: Outcome,
-    target: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<Rule>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pin: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pid: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    executable: Option<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    parents: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes_up: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes_down: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_ms: Option<u64>,
-}
-
-impl<'a> Event<'a> {
-    pub(crate) fn new(kind: Kind, verdict: Outcome, target: &'a str) -> Self {
-        Self {
-            kind,
-            verdict,
-            target,
-            method: None,
-            path: None,
-            reason: None,
-            detail: None,
-            rule: None,
-            pin: None,
-            pid: None,
-            executable: None,
-            parents: Vec::new(),
-            bytes_up: None,
-            bytes_down: None,
-            duration_ms: None,
-        }
-    }
-
-    pub(crate) fn process(mut self, process: &'a Process) -> Self {
-        self.pid = Some(process.pid);
-        self.executable = Some(&process.executable);
-        self.parents = process
-            .parents
-            .iter()
-            .map(|parent| format!("{} {}", parent.pid, parent.executable))
-            .collect();
-        self
-    }
-
-    pub(crate) fn request(mut self, method: &'a str, target: &str) -> Self {
-        self.method = Some(method);
-        self.path = Some(redacted(target));
-        self
-    }
-
-    pub(crate) fn rule(mut self, rule: &RuleRef) -> Self {
-        self.rule = Some(Rule {
-            id: rule.id,
-            text: rule.text.to_string(),
-            place: rule.place.to_string(),
-        });
-        self
-    }
-
-    pub(crate) fn denial(mut self, denial: &Denial) -> Self {
-        self.reason = Some(denial.reason().token());
-        self.detail = Some(cut(denial.because()));
-        match denial.rule() {
-            Some(rule) => self.rule(rule),
-            None => self,
-        }
-    }
-
-    pub(crate) fn reason(mut self, token: &'a str, detail: &str) -> Self {
-        self.reason = Some(token);
-        self.detail = Some(cut(detail));
-        self
-    }
-
-    pub(crate) fn detail(mut self, detail: &str) -> Self {
-        self.detail = Some(cut(detail));
-        self
-    }
-
-    pub(crate) fn pins(mut self, pins: &[SocketAddr]) -> Self {
-        let list: Vec<String> = pins.iter().map(ToString::to_string).collect();
-        self.pin = Some(list.join(" "));
-        self
-    }
-
-    pub(crate) fn traffic(mut self, up: u64, down: u64, millis: u64) -> Self {
-        self.bytes_up = Some(up);
-        self.bytes_down = Some(down);
-        self.duration_ms = Some(millis);
-        self
     }
 }
 
@@ -254,7 +111,7 @@ enum Sink {
 impl Audit {
     /// Prepares the records of one sandbox; `pid` is the launcher's.
     pub(crate) fn new(target: &AuditTarget, sandbox: &str, pid: u32) -> io::Result<Self> {
-        let run = format!("{}-{pid}", file_stamp(SystemTime::now()));
+        let run = format!("{}-{pid}", clock::file_stamp(SystemTime::now()));
         let (sink, path) = match target {
             AuditTarget::None => (Sink::None, None),
             AuditTarget::File(file, path) => (Sink::Open(file.try_clone()?), Some(path.clone())),
@@ -295,7 +152,7 @@ impl Audit {
         let prev = writer.prev;
         let mut line = std::mem::take(&mut writer.line);
         line.clear();
-        let time = timestamp(SystemTime::now());
+        let time = clock::timestamp(SystemTime::now());
         let record = Line {
             v: SCHEMA,
             seq,
@@ -397,81 +254,9 @@ fn hex(digest: &[u8]) -> [u8; 64] {
     text
 }
 
-/// A request target with each query value replaced by `*`.
-fn redacted(target: &str) -> String {
-    let Some((path, query)) = target.split_once('?') else {
-        return cut(target);
-    };
-    let mut text = path.to_owned();
-    for (position, part) in query.split('&').enumerate() {
-        text.push(if position == 0 { '?' } else { '&' });
-        match part.split_once('=') {
-            Some((key, _)) => {
-                text.push_str(key);
-                text.push_str("=*");
-            }
-            // A value without a key may be a secret as a whole.
-            None => text.push('*'),
-        }
-    }
-    cut(&text)
-}
-
-/// At most the limit's bytes, cut at a character.
-fn cut(text: &str) -> String {
-    let mut end = text.len().min(limits::AUDIT_TEXT_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default().to_owned()
-}
-
-/// Year, month, day, hour, minute, second, millisecond in UTC.
-fn civil(time: SystemTime) -> [u64; 7] {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = since.as_secs();
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01, in eras of 400 years, so that leap days come last.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let millis = u64::from(since.subsec_millis());
-    [
-        year,
-        month,
-        day,
-        rest / 3600,
-        rest / 60 % 60,
-        rest % 60,
-        millis,
-    ]
-}
-
-/// RFC 3339 in UTC with milliseconds.
-fn timestamp(time: SystemTime) -> String {
-    let [year, month, day, hour, minute, second, millis] = civil(time);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-}
-
-fn file_stamp(time: SystemTime) -> String {
-    let [year, month, day, hour, minute, second, millis] = civil(time);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}.{millis:03}Z")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn directory(name: &str) -> PathBuf {
         let path =
@@ -479,30 +264,6 @@ mod tests {
         std::fs::remove_dir_all(&path).ok();
         std::fs::create_dir_all(&path).unwrap();
         path
-    }
-
-    #[test]
-    fn times_are_written_as_rfc_3339() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00.007Z"),
-            (951_782_400, "2000-02-29T00:00:00.007Z"),
-            (4_107_542_399, "2100-02-28T23:59:59.007Z"),
-            (1_767_225_599, "2025-12-31T23:59:59.007Z"),
-        ] {
-            let time = UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_millis(7);
-            assert_eq!(timestamp(time), text);
-        }
-    }
-
-    #[test]
-    fn query_values_are_never_written() {
-        for (target, text) in [
-            ("/a", "/a"),
-            ("/a?k=secret", "/a?k=*"),
-            ("/a?k=1&secret&t=x=y", "/a?k=*&*&t=*"),
-        ] {
-            assert_eq!(redacted(target), text);
-        }
     }
 
     #[test]

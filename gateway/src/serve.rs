@@ -5,18 +5,19 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use outgate_handoff::{
-    Begin, Hello, POLICY_BYTES_MAX, PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, SOURCES_MAX,
-    Source as Piece, SourceKind as PieceKind, ToGateway, ToLauncher,
-};
+use outgate_handoff::{PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, ToGateway, ToLauncher};
 use outgate_policy::{Context, HostName, Source, SourceKind, compile};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditTarget, Event, Kind, Outcome};
-use crate::control::{Control, ControlError, Received};
+use crate::control::{Control, ControlError};
 use crate::resolve::System;
 use crate::session::{Parts, Session, shortened};
 use crate::{ask, flow, limits, stub};
+
+mod opening;
+
+use opening::{Opening, expect_descriptors};
 
 /// What all sessions of a gateway have in common.
 #[derive(Debug)]
@@ -126,119 +127,6 @@ fn is_end(error: &std::io::Error) -> bool {
     )
 }
 
-/// All that a launcher says before its sandbox runs.
-#[derive(Debug)]
-struct Opening {
-    hello: Hello,
-    sources: Vec<Source>,
-    begin: Begin,
-}
-
-impl Opening {
-    async fn receive(
-        control: &Control,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Option<Self>, ControlError> {
-        let Some(received) = control.receive(buffer).await? else {
-            return Ok(None);
-        };
-        expect_descriptors(&received, 0)?;
-        let ToGateway::Hello(hello) = received.frame else {
-            return Err(ControlError::Order {
-                what: "the first frame is not a greeting",
-            });
-        };
-        let mut texts = Texts::default();
-        loop {
-            let Some(received) = control.receive(buffer).await? else {
-                return Ok(None);
-            };
-            expect_descriptors(&received, 0)?;
-            match received.frame {
-                ToGateway::Source(piece) => texts.add(piece)?,
-                ToGateway::Begin(begin) => {
-                    let sources = texts.finish()?;
-                    return Ok(Some(Self {
-                        hello,
-                        sources,
-                        begin,
-                    }));
-                }
-                ToGateway::Hello(_)
-                | ToGateway::Ask(..)
-                | ToGateway::Flow(_)
-                | ToGateway::Stub
-                | ToGateway::Finish { .. } => {
-                    return Err(ControlError::Order {
-                        what: "something else than policy text before the session began",
-                    });
-                }
-            }
-        }
-    }
-}
-
-/// Policy texts as their chunks come in.
-#[derive(Debug, Default)]
-struct Texts {
-    pieces: Vec<(PieceKind, String, Vec<u8>)>,
-    bytes: usize,
-}
-
-impl Texts {
-    fn add(&mut self, piece: Piece) -> Result<(), ControlError> {
-        self.bytes = self.bytes.saturating_add(piece.chunk.len());
-        if self.bytes > POLICY_BYTES_MAX {
-            return Err(ControlError::Order {
-                what: "policy text over its limit",
-            });
-        }
-        let index = usize::try_from(piece.index).unwrap_or(usize::MAX);
-        if index == self.pieces.len() && index < SOURCES_MAX {
-            self.pieces.push((piece.kind, piece.place, piece.chunk));
-            return Ok(());
-        }
-        let is_last = index.checked_add(1) == Some(self.pieces.len());
-        match self.pieces.last_mut() {
-            Some((kind, place, text))
-                if is_last && *kind == piece.kind && *place == piece.place =>
-            {
-                text.extend_from_slice(&piece.chunk);
-                Ok(())
-            }
-            _ => Err(ControlError::Order {
-                what: "policy text out of order",
-            }),
-        }
-    }
-
-    fn finish(self) -> Result<Vec<Source>, ControlError> {
-        let source = |(kind, place, text): (PieceKind, String, Vec<u8>)| {
-            let text = String::from_utf8(text).map_err(|_| ControlError::Order {
-                what: "policy text is not UTF-8",
-            })?;
-            Ok(Source {
-                kind: source_kind(kind),
-                place,
-                text,
-            })
-        };
-        self.pieces.into_iter().map(source).collect()
-    }
-}
-
-fn source_kind(kind: PieceKind) -> SourceKind {
-    match kind {
-        PieceKind::Document => SourceKind::Document,
-        PieceKind::Allow => SourceKind::Allow,
-        PieceKind::Deny => SourceKind::Deny,
-        PieceKind::Pin => SourceKind::Pin,
-        PieceKind::Read => SourceKind::Read,
-        PieceKind::Write => SourceKind::Write,
-        PieceKind::Listen => SourceKind::Listen,
-    }
-}
-
 /// Lines for a substituted hosts(5): the stand-in of each name that a rule or
 /// a pin names in full.
 fn host_lines(session: &Session, sources: &[Source]) -> String {
@@ -280,15 +168,6 @@ fn named_host(text: &str) -> Option<HostName> {
     let host = target.split(['/', ':', '?']).next()?;
     let name = HostName::parse(host).ok()?;
     (name.as_str() != "localhost").then_some(name)
-}
-
-fn expect_descriptors(received: &Received, expected: usize) -> Result<(), ControlError> {
-    let actual = received.descriptors.len();
-    if actual == expected {
-        Ok(())
-    } else {
-        Err(ControlError::Descriptors { expected, actual })
-    }
 }
 
 async fn run(

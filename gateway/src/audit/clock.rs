@@ -1,0 +1,65 @@
+//! Points in time as texts (RFC 3339), in UTC. Knows no clock of its own.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Year, month, day, hour, minute, second, millisecond in UTC.
+fn civil(time: SystemTime) -> [u64; 7] {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = since.as_secs();
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days since 0000-03-01, in eras of 400 years, so that leap days come last.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let millis = u64::from(since.subsec_millis());
+    [
+        year,
+        month,
+        day,
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60,
+        millis,
+    ]
+}
+
+/// RFC 3339 in UTC with milliseconds.
+pub(super) fn timestamp(time: SystemTime) -> String {
+    let [year, month, day, hour, minute, second, millis] = civil(time);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+pub(super) fn file_stamp(time: SystemTime) -> String {
+    let [year, month, day, hour, minute, second, millis] = civil(time);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}.{millis:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_rfc_3339() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00.007Z"),
+            (951_782_400, "2000-02-29T00:00:00.007Z"),
+            (4_107_542_399, "2100-02-28T23:59:59.007Z"),
+            (1_767_225_599, "2025-12-31T23:59:59.007Z"),
+        ] {
+            let time = UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_millis(7);
+            assert_eq!(timestamp(time), text);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What a record says. Built field by field by who knows the event; never
+//! holds field values, content or query values.
+
+use std::net::SocketAddr;
+
+use outgate_handoff::Process;
+use outgate_policy::{Denial, RuleRef};
+use serde::Serialize;
+
+use crate::limits;
+
+/// What a record is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    Start,
+    Finish,
+    Connect,
+    Dns,
+    Request,
+    Tunnel,
+    Unix,
+    Listen,
+    Flow,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Outcome {
+    Allow,
+    Deny,
+    /// Neither: a statement of what was.
+    Note,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Rule {
+    id: u32,
+    text: String,
+    place: String,
+}
+
+/// One event. Made with [`Event::new`] and filled in by its owner.
+#[derive(Debug, Serialize)]
+pub(crate) struct Event<'a> {
+    pub(super) kind: Kind,
+    verdict: Outcome,
+    target: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<Rule>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pin: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executable: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parents: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_up: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_down: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+}
+
+impl<'a> Event<'a> {
+    pub(crate) fn new(kind: Kind, verdict: Outcome, target: &'a str) -> Self {
+        Self {
+            kind,
+            verdict,
+            target,
+            method: None,
+            path: None,
+            reason: None,
+            detail: None,
+            rule: None,
+            pin: None,
+            pid: None,
+            executable: None,
+            parents: Vec::new(),
+            bytes_up: None,
+            bytes_down: None,
+            duration_ms: None,
+        }
+    }
+
+    pub(crate) fn process(mut self, process: &'a Process) -> Self {
+        self.pid = Some(process.pid);
+        self.executable = Some(&process.executable);
+        self.parents = process
+            .parents
+            .iter()
+            .map(|parent| format!("{} {}", parent.pid, parent.executable))
+            .collect();
+        self
+    }
+
+    pub(crate) fn request(mut self, method: &'a str, target: &str) -> Self {
+        self.method = Some(method);
+        self.path = Some(redacted(target));
+        self
+    }
+
+    pub(crate) fn rule(mut self, rule: &RuleRef) -> Self {
+        self.rule = Some(Rule {
+            id: rule.id,
+            text: rule.text.to_string(),
+            place: rule.place.to_string(),
+        });
+        self
+    }
+
+    pub(crate) fn denial(mut self, denial: &Denial) -> Self {
+        self.reason = Some(denial.reason().token());
+        self.detail = Some(cut(denial.because()));
+        match denial.rule() {
+            Some(rule) => self.rule(rule),
+            None => self,
+        }
+    }
+
+    pub(crate) fn reason(mut self, token: &'a str, detail: &str) -> Self {
+        self.reason = Some(token);
+        self.detail = Some(cut(detail));
+        self
+    }
+
+    pub(crate) fn detail(mut self, detail: &str) -> Self {
+        self.detail = Some(cut(detail));
+        self
+    }
+
+    pub(crate) fn pins(mut self, pins: &[SocketAddr]) -> Self {
+        let list: Vec<String> = pins.iter().map(ToString::to_string).collect();
+        self.pin = Some(list.join(" "));
+        self
+    }
+
+    pub(crate) fn traffic(mut self, up: u64, down: u64, millis: u64) -> Self {
+        self.bytes_up = Some(up);
+        self.bytes_down = Some(down);
+        self.duration_ms = Some(millis);
+        self
+    }
+}
+
+/// A request target with each query value replaced by `*`.
+fn redacted(target: &str) -> String {
+    let Some((path, query)) = target.split_once('?') else {
+        return cut(target);
+    };
+    let mut text = path.to_owned();
+    for (position, part) in query.split('&').enumerate() {
+        text.push(if position == 0 { '?' } else { '&' });
+        match part.split_once('=') {
+            Some((key, _)) => {
+                text.push_str(key);
+                text.push_str("=*");
+            }
+            // A value without a key may be a secret as a whole.
+            None => text.push('*'),
+        }
+    }
+    cut(&text)
+}
+
+/// At most the limit's bytes, cut at a character.
+fn cut(text: &str) -> String {
+    let mut end = text.len().min(limits::AUDIT_TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn query_values_are_never_written() {
+        for (target, text) in [
+            ("/a", "/a"),
+            ("/a?k=secret", "/a?k=*"),
+            ("/a?k=1&secret&t=x=y", "/a?k=*&*&t=*"),
+        ] {
+            assert_eq!(redacted(target), text);
+        }
+    }
+}
