@@ -1,0 +1,235 @@
+//! Frames survive the way there and back; anything else is refused, and
+//! nothing that a peer sends can do more than that.
+
+use std::net::{IpAddr, SocketAddr};
+
+use outgate_handoff::{
+    ADDRESSES_MAX, Answer, Ask, Begin, Decision, FRAME_BYTES_MAX, Flow, FrameError, HEADER_BYTES,
+    Hello, LINE_BYTES_MAX, NAME_BYTES_MAX, PARENTS_MAX, PATH_BYTES_MAX, Parent, Process, Question,
+    SOURCE_CHUNK_BYTES_MAX, Source, SourceKind, ToGateway, ToLauncher,
+};
+use proptest::prelude::*;
+
+fn text() -> impl Strategy<Value = String> {
+    proptest::collection::vec(any::<char>(), 0..40).prop_map(|text| text.into_iter().collect())
+}
+
+fn address() -> impl Strategy<Value = SocketAddr> {
+    (any::<IpAddr>(), any::<u16>()).prop_map(|(ip, port)| SocketAddr::new(ip, port))
+}
+
+fn process() -> impl Strategy<Value = Process> {
+    let parent = (any::<u32>(), text()).prop_map(|(pid, executable)| Parent { pid, executable });
+    let parents = proptest::collection::vec(parent, 0..=PARENTS_MAX);
+    (any::<u32>(), text(), parents).prop_map(|(pid, executable, parents)| Process {
+        pid,
+        executable,
+        parents,
+    })
+}
+
+fn question() -> impl Strategy<Value = Question> {
+    prop_oneof![
+        address().prop_map(|destination| Question::Connect { destination }),
+        proptest::collection::vec(any::<u8>(), 0..200).prop_map(|path| Question::Unix { path }),
+        address().prop_map(|address| Question::Listen { address }),
+    ]
+}
+
+fn source_kind() -> impl Strategy<Value = SourceKind> {
+    proptest::sample::select(vec![
+        SourceKind::Document,
+        SourceKind::Allow,
+        SourceKind::Deny,
+        SourceKind::Pin,
+        SourceKind::Read,
+        SourceKind::Write,
+        SourceKind::Listen,
+    ])
+}
+
+fn to_gateway() -> impl Strategy<Value = ToGateway> {
+    let hello =
+        (any::<u16>(), text(), text(), any::<u32>()).prop_map(|(protocol, build, sandbox, pid)| {
+            ToGateway::Hello(Hello {
+                protocol,
+                build,
+                sandbox,
+                pid,
+            })
+        });
+    let chunk = proptest::collection::vec(any::<u8>(), 0..300);
+    let source =
+        (any::<u32>(), source_kind(), text(), chunk).prop_map(|(index, kind, place, chunk)| {
+            ToGateway::Source(Source {
+                index,
+                kind,
+                place,
+                chunk,
+            })
+        });
+    let begin = (text(), text(), text(), text()).prop_map(
+        |(home, working_directory, private_directory, command)| {
+            ToGateway::Begin(Begin {
+                home,
+                working_directory,
+                private_directory,
+                command,
+            })
+        },
+    );
+    prop_oneof![
+        hello,
+        source,
+        begin,
+        (any::<u64>(), question(), process())
+            .prop_map(|(id, question, process)| ToGateway::Ask(id, Ask { question, process })),
+        (question(), process())
+            .prop_map(|(question, process)| ToGateway::Flow(Flow { question, process })),
+        Just(ToGateway::Stub),
+        any::<u8>().prop_map(|status| ToGateway::Finish { status }),
+    ]
+}
+
+fn to_launcher() -> impl Strategy<Value = ToLauncher> {
+    let decision = prop_oneof![
+        Just(Decision::Deny),
+        Just(Decision::Redirect),
+        proptest::collection::vec(address(), 0..=ADDRESSES_MAX).prop_map(Decision::Direct),
+    ];
+    let answer = (any::<u64>(), decision, any::<u64>(), any::<u32>()).prop_map(
+        |(id, decision, generation, reuse_ms)| {
+            let answer = Answer {
+                decision,
+                generation,
+                reuse_ms,
+            };
+            ToLauncher::Answer(id, answer)
+        },
+    );
+    prop_oneof![
+        (any::<u64>(), text(), text()).prop_map(|(generation, audit, hosts)| {
+            ToLauncher::Ready {
+                generation,
+                audit,
+                hosts,
+            }
+        }),
+        text().prop_map(|message| ToLauncher::Refused { message }),
+        answer,
+        text().prop_map(|line| ToLauncher::Notice { line }),
+        any::<u64>().prop_map(|generation| ToLauncher::Generation { generation }),
+        text().prop_map(|lines| ToLauncher::Summary { lines }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn frames_to_the_gateway_arrive_as_sent(frame in to_gateway()) {
+        let bytes = frame.encode().expect("within the limits");
+        prop_assert_eq!(ToGateway::decode(&bytes), Ok(frame));
+        prop_assert!(ToLauncher::decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn frames_to_the_launcher_arrive_as_sent(frame in to_launcher()) {
+        let bytes = frame.encode().expect("within the limits");
+        prop_assert_eq!(ToLauncher::decode(&bytes), Ok(frame));
+        prop_assert!(ToGateway::decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn a_frame_cut_or_lengthened_anywhere_is_refused(frame in to_gateway(), more in 1..9_usize) {
+        let bytes = frame.encode().expect("within the limits");
+        for cut in 0..bytes.len() {
+            prop_assert!(ToGateway::decode(bytes.get(..cut).unwrap_or_default()).is_err());
+        }
+        let mut longer = bytes;
+        longer.extend(vec![0; more]);
+        prop_assert!(ToGateway::decode(&longer).is_err());
+    }
+
+    #[test]
+    fn a_frame_with_a_lying_length_is_refused(frame in to_gateway(), claimed in any::<u32>()) {
+        let mut bytes = frame.encode().expect("within the limits");
+        let actual = bytes.len() - HEADER_BYTES;
+        prop_assume!(usize::try_from(claimed) != Ok(actual));
+        bytes.splice(4..8, claimed.to_le_bytes());
+        prop_assert!(ToGateway::decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_answered(kind in 0..120_u16, body in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let mut bytes = kind.to_le_bytes().to_vec();
+        bytes.extend([0, 0]);
+        bytes.extend(u32::try_from(body.len()).expect("short").to_le_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend(body);
+        // What is accepted at all has exactly one spelling.
+        if let Ok(frame) = ToGateway::decode(&bytes) {
+            prop_assert!(frame.encode().is_ok());
+        }
+        if let Ok(frame) = ToLauncher::decode(&bytes) {
+            prop_assert!(frame.encode().is_ok());
+        }
+    }
+}
+
+#[test]
+fn fields_over_their_limits_are_refused_by_the_sender() {
+    let over = |field, max| {
+        Err(FrameError::Limit {
+            field,
+            max,
+            actual: max + 1,
+        })
+    };
+    let notice = ToLauncher::Notice {
+        line: "x".repeat(LINE_BYTES_MAX + 1),
+    };
+    assert_eq!(notice.encode(), over("line", LINE_BYTES_MAX));
+    let source = |place: usize, chunk: usize| {
+        ToGateway::Source(Source {
+            index: 0,
+            kind: SourceKind::Allow,
+            place: "x".repeat(place),
+            chunk: vec![0; chunk],
+        })
+    };
+    let whole = source(NAME_BYTES_MAX, SOURCE_CHUNK_BYTES_MAX).encode();
+    assert!(whole.is_ok_and(|bytes| bytes.len() <= FRAME_BYTES_MAX));
+    let long = source(0, SOURCE_CHUNK_BYTES_MAX + 1).encode();
+    assert_eq!(long, over("chunk", SOURCE_CHUNK_BYTES_MAX));
+    let named = source(NAME_BYTES_MAX + 1, 0).encode();
+    assert_eq!(named, over("place", NAME_BYTES_MAX));
+    let unix = ToGateway::Ask(
+        1,
+        Ask {
+            question: Question::Unix {
+                path: vec![b'x'; PATH_BYTES_MAX + 1],
+            },
+            process: Process::default(),
+        },
+    );
+    assert_eq!(unix.encode(), over("path", PATH_BYTES_MAX));
+}
+
+#[test]
+fn the_largest_question_fits_a_frame() {
+    let path = "x".repeat(PATH_BYTES_MAX);
+    let parent = Parent {
+        pid: 1,
+        executable: path.clone(),
+    };
+    let ask = Ask {
+        question: Question::Unix {
+            path: path.clone().into_bytes(),
+        },
+        process: Process {
+            pid: 1,
+            executable: path,
+            parents: vec![parent; PARENTS_MAX],
+        },
+    };
+    assert!(ToGateway::Ask(1, ask).encode().is_ok());
+}
