@@ -96,8 +96,7 @@ pub(crate) struct Run {
     #[arg(
         value_name = "COMMAND",
         required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true
+        trailing_var_arg = true
     )]
     pub(crate) command: Vec<OsString>,
 }

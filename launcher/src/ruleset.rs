@@ -96,13 +96,13 @@ pub fn build(policy: &Policy) -> Result<OwnedFd, RulesetError> {
         .map(|grant| Path::new(&grant.path))
         .collect();
     for grant in &filesystem.read {
-        ruleset = add(ruleset, grant, Right::Read, &denied)?;
+        add(&mut ruleset, grant, Right::Read, &denied)?;
     }
-    for grant in &filesystem.write {
-        ruleset = add(ruleset, grant, Right::Write, &denied)?;
+    for grant in filesystem.write.iter().chain(&devices()) {
+        add(&mut ruleset, grant, Right::Write, &denied)?;
     }
     for port in bind_ports(policy.listen()) {
-        ruleset = ruleset.add_rule(NetPort::new(port, AccessNet::BindTcp))?;
+        (&mut ruleset).add_rule(NetPort::new(port, AccessNet::BindTcp))?;
     }
     let descriptor: Option<OwnedFd> = ruleset.into();
     descriptor.ok_or(RulesetError::Abi { found })
@@ -124,12 +124,34 @@ pub fn may_listen(grants: &[ListenGrant], ip: IpAddr, port: u16) -> bool {
         .any(|grant| grant.port == port && (grant.address == ip || grant.address.is_unspecified()))
 }
 
+/// Devices that carry nothing anywhere and that every program expects.
+const DEVICES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+
+fn devices() -> Vec<PathGrant> {
+    let place: std::sync::Arc<str> = "every run".into();
+    DEVICES
+        .iter()
+        .map(|path| PathGrant {
+            path: (*path).to_owned(),
+            place: std::sync::Arc::clone(&place),
+            optional: true,
+        })
+        .collect()
+}
+
 fn add(
-    mut ruleset: RulesetCreated,
+    ruleset: &mut RulesetCreated,
     grant: &PathGrant,
     right: Right,
     denied: &[&Path],
-) -> Result<RulesetCreated, RulesetError> {
+) -> Result<(), RulesetError> {
     let mut paths = Vec::new();
     around(Path::new(&grant.path), denied, &mut paths).map_err(|Wide| RulesetError::Wide {
         place: grant.place.to_string(),
@@ -140,7 +162,13 @@ fn add(
         match PathFd::new(&path) {
             Ok(descriptor) => {
                 let rule = PathBeneath::new(descriptor, right.accesses(&path));
-                ruleset = ruleset.add_rule(rule)?;
+                match (&mut *ruleset).add_rule(rule) {
+                    Ok(_) => {}
+                    // A link such as /dev/stdout that leads to a pipe or a
+                    // socket: inherited, so no grant is needed or possible.
+                    Err(_) if is_nameless(&path) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
             // Of a preset, or gone while a grant was split.
             Err(_) if grant.optional || path != top => {}
@@ -153,7 +181,13 @@ fn add(
             }
         }
     }
-    Ok(ruleset)
+    Ok(())
+}
+
+/// Whether a path leads to something that no directory holds.
+fn is_nameless(path: &Path) -> bool {
+    let target = std::fs::canonicalize(path);
+    target.is_err() || std::fs::read_link(path).is_ok_and(|link| !link.starts_with("/dev"))
 }
 
 /// The reason a path did not open.

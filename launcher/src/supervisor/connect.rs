@@ -135,7 +135,8 @@ impl Supervisor<'_> {
             (AF_UNIX, _, Address::Abstract(name)) => {
                 self.connect_abstract(notification, grip, &name);
             }
-            (AF_UNIX | AF_INET | AF_INET6, _, _) => notification.fail(Errno::EAFNOSUPPORT),
+            (AF_UNIX, _, _) => notification.fail(Errno::EINVAL),
+            (AF_INET | AF_INET6, _, _) => notification.fail(Errno::EAFNOSUPPORT),
             _ => notification.fail(Errno::EACCES),
         }
     }
