@@ -68,9 +68,6 @@ pub(crate) struct Run {
     /// When TLS is opened to look inside
     #[arg(long, value_name = "WHEN")]
     pub(crate) intercept: Option<Intercept>,
-    /// Record what would be denied over HTTP instead of denying it
-    #[arg(long)]
-    pub(crate) monitor: bool,
     /// Write the record of decisions to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,

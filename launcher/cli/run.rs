@@ -116,8 +116,5 @@ fn sources(arguments: &Run) -> Result<Vec<Source>, RunError> {
         };
         collector.text(SourceKind::Document, "--intercept", text);
     }
-    if arguments.monitor {
-        collector.text(SourceKind::Document, "--monitor", "monitor = true\n");
-    }
     Ok(collector.finish())
 }

@@ -8,7 +8,9 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use outgate_handoff::Begin;
-use outgate_policy::{Context, Policy, PolicyErrors, Source, SourceKind, compile};
+use outgate_policy::{
+    Context, Inspect, Policy, PolicyErrors, Source, SourceKind, Switch, Unscannable, compile,
+};
 use outgate_sys::spawn::{StartError, Started, Step};
 
 use crate::environment::{self, Variables};
@@ -57,6 +59,12 @@ pub enum RunError {
     /// The policy has faults.
     #[error(transparent)]
     Policy(#[from] PolicyErrors),
+    /// The policy asks for protection that this version cannot give.
+    #[error("the policy sets `{key}`, which this version does not enforce")]
+    NotEnforced {
+        /// The key.
+        key: &'static str,
+    },
     /// A standard stream must not be inherited.
     #[error(transparent)]
     Standard(#[from] StandardError),
@@ -109,6 +117,7 @@ impl RunError {
         match self {
             Self::Source(_)
             | Self::Policy(_)
+            | Self::NotEnforced { .. }
             | Self::Plan(PlanError::Ruleset(crate::ruleset::RulesetError::Path { .. })) => 2,
             Self::NotFound { .. } => 127,
             Self::NotExecutable { .. } => 126,
@@ -124,6 +133,9 @@ impl RunError {
                  calls; run it outside"
                     .to_owned(),
             ),
+            Self::NotEnforced { .. } => {
+                Some("take the key out of the policy; nothing is scanned yet".to_owned())
+            }
             Self::NotExecutable { program, source } if source.raw_os_error() == Some(13) => {
                 Some(format!(
                     "if the file is executable, the policy hides it or its interpreter: grant its \
@@ -166,6 +178,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         .map_err(machine("a private directory cannot be made"))?;
     let context = context(&options.variables, &directory, private.path());
     let policy = compile(&options.sources, &context)?;
+    refuse_unenforced(&policy)?;
     for warning in policy.warnings() {
         voice.say(&format!("outgate: warning: {warning}"));
     }
@@ -198,6 +211,25 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     outgate_sys::process::end_guardian(guardian);
     drop(private);
     Ok(outcome)
+}
+
+/// A policy must not promise what does not happen.
+fn refuse_unenforced(policy: &Policy) -> Result<(), RunError> {
+    let settings = policy.settings();
+    let unenforced = [
+        ("strict", settings.strict == Switch::On),
+        ("monitor", settings.monitor == Switch::On),
+        ("inspect.mode", settings.inspect != Inspect::default()),
+        (
+            "inspect.unscannable",
+            settings.unscannable != Unscannable::default(),
+        ),
+        ("inspect.scope", !settings.inspect_scopes.is_empty()),
+    ];
+    match unenforced.iter().find(|(_, set)| *set) {
+        Some((key, _)) => Err(RunError::NotEnforced { key }),
+        None => Ok(()),
+    }
 }
 
 fn start_error(error: StartError, options: &Options) -> RunError {
