@@ -178,8 +178,8 @@ impl Supervisor<'_> {
         destination: SocketAddr,
     ) {
         let socket = grip.socket();
-        if getpeername::<SockaddrStorage>(socket.as_raw_fd()).is_ok() {
-            return notification.fail(Errno::EISCONN);
+        if let Ok(peer) = getpeername::<SockaddrStorage>(socket.as_raw_fd()) {
+            return again(notification, socket, &peer);
         }
         if destination.port() == 0 || self.redirect.owns(destination) || !self.has_room() {
             return notification.fail(Errno::ECONNREFUSED);
@@ -428,6 +428,16 @@ impl Call {
             (SocketAddr::V4(_), _, Only::V6) | (SocketAddr::V6(_), Mapped::No, _) => None,
             (address, mapped, Only::Both | Only::V6) => Some(mapped.apply(address)),
         }
+    }
+}
+
+/// A connect on a socket that is connected: the kernel says 0 to the first one
+/// after `EINPROGRESS` and `EISCONN` to others. It is asked with the address the
+/// socket has already, which was judged, so nothing can come of a race.
+fn again(notification: Notification, socket: BorrowedFd<'_>, peer: &SockaddrStorage) {
+    match without_waiting(socket, || connect(socket.as_raw_fd(), peer)) {
+        Ok(()) => notification.succeed(0),
+        Err(errno) => notification.fail(errno),
     }
 }
 
