@@ -124,13 +124,14 @@ fn musl(program: &str, url: &str) -> Vec<String> {
 }
 
 /// Where the clients lie: beside the probes, where every account reaches them.
-fn folder(lab: &Lab) -> PathBuf {
-    lab.tools.probes.with_file_name("clients")
+pub(crate) fn folder(lab: &Lab) -> PathBuf {
+    let folder = lab.tools.probes.with_file_name("clients");
+    fs::create_dir_all(&folder).expect("a folder for the clients");
+    folder
 }
 
 /// Writes the sources where they are missing or differ.
 fn write(folder: &Path) {
-    fs::create_dir_all(folder).expect("a folder for the clients");
     for (name, text) in FILES {
         let target = folder.join(name);
         if fs::read_to_string(&target).is_ok_and(|there| there == text) {
@@ -146,7 +147,6 @@ fn write(folder: &Path) {
 /// Builds `target` from `source` unless it is newer. Laboratories run at the
 /// same time: one builds, the others wait.
 fn build(folder: &Path, source: &str, target: &str, command: impl FnOnce(&str) -> Command) {
-    fs::create_dir_all(folder).expect("a folder for the clients");
     let lock = fs::File::create(folder.join(format!(".{target}.lock"))).expect("a lock file");
     lock.lock().expect("the lock");
     write(folder);

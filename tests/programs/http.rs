@@ -8,7 +8,7 @@ use outgate_harness::{Identity, Lab, Outcome, lab_tests};
 
 use crate::clients::Client;
 use crate::servers::{ADDRESS, MARK, Seen, Servers};
-use crate::words;
+use crate::{bash, confined, words};
 
 /// Longest time until a program that may not go somewhere has given up. The
 /// slowest start, Java's on a loaded machine, is most of it.
@@ -52,7 +52,7 @@ fn fetches(lab: &Lab, client: Client) {
 
 fn allowed(lab: &Lab, client: Client, identity: Identity, servers: &mut Servers) {
     let place = format!("{client:?} {identity:?}");
-    let resolved = servers.names(lab.sandbox(identity));
+    let resolved = servers.names(confined(lab, identity));
     let sandbox = resolved.allow("GET http://site.example/hello");
     let outcome = sandbox.run(&client.command(lab, "http://site.example/hello", None));
     assert_eq!(outcome.code, Some(0), "{place} by DNS: {outcome}");
@@ -65,7 +65,7 @@ fn allowed(lab: &Lab, client: Client, identity: Identity, servers: &mut Servers)
         "{place}: {seen:?}"
     );
 
-    let pinned = servers.names(lab.sandbox(identity));
+    let pinned = servers.names(confined(lab, identity));
     let sandbox = pinned
         .pin(&format!("pinned.example={ADDRESS}"))
         .allow("GET http://pinned.example:8080/hello");
@@ -80,7 +80,7 @@ fn allowed(lab: &Lab, client: Client, identity: Identity, servers: &mut Servers)
 fn denied(lab: &Lab, client: Client, identity: Identity, servers: &mut Servers) {
     let rules = |servers: &Servers| {
         servers
-            .names(lab.sandbox(identity))
+            .names(confined(lab, identity))
             .allow("GET http://site.example/hello")
     };
     // Another host, another path of the host: both can be told.
@@ -161,8 +161,8 @@ lab_tests! {
         }
         for identity in Identity::all() {
             let script = "printf 'GET /hello HTTP/1.1\\r\\nHost: site.example\\r\\nConnection: close\\r\\n\\r\\n' | socat -t 20 - TCP:site.example:80";
-            let sandbox = servers.names(lab.sandbox(identity)).allow("GET http://site.example/hello");
-            let outcome = sandbox.run(&crate::bash(script));
+            let sandbox = servers.names(confined(lab, identity)).allow("GET http://site.example/hello");
+            let outcome = sandbox.run(&bash(script));
             assert!(outcome.stdout.contains(MARK), "{identity:?} {outcome}");
             assert_eq!(servers.seen().requests, ["site.example GET /hello"]);
         }
@@ -171,8 +171,8 @@ lab_tests! {
     fn bash_without_any_client_is_held_too(lab) {
         let Some(mut servers) = Servers::start(lab) else { return };
         for identity in Identity::all() {
-            let script = |host: &str| crate::bash(&format!("exec 5<>/dev/tcp/{host}/80; printf 'GET /hello HTTP/1.1\\r\\nHost: {host}\\r\\nConnection: close\\r\\n\\r\\n' >&5; cat <&5"));
-            let rules = |servers: &Servers| servers.names(lab.sandbox(identity)).allow("GET http://site.example/hello");
+            let script = |host: &str| bash(&format!("exec 5<>/dev/tcp/{host}/80; printf 'GET /hello HTTP/1.1\\r\\nHost: {host}\\r\\nConnection: close\\r\\n\\r\\n' >&5; cat <&5"));
+            let rules = |servers: &Servers| servers.names(confined(lab, identity)).allow("GET http://site.example/hello");
             let outcome = rules(&servers).run(&script("site.example"));
             assert!(outcome.stdout.contains(MARK), "{identity:?} {outcome}");
             assert_eq!(servers.seen().requests, ["site.example GET /hello"]);
@@ -185,7 +185,7 @@ lab_tests! {
     fn a_session_keeps_its_connection_and_every_request_is_judged(lab) {
         let Some(mut servers) = Servers::start(lab) else { return };
         for identity in Identity::all() {
-            let sandbox = servers.names(lab.sandbox(identity)).allow("GET http://site.example/a/*");
+            let sandbox = servers.names(confined(lab, identity)).allow("GET http://site.example/a/*");
             let url = |path: &str| format!("http://site.example{path}");
             let outcome = sandbox.run(&words(&["curl", "-sS", "-w", " %{http_code} %{num_connects}\n", &url("/a/1"), &url("/b/1"), &url("/a/2")]));
             assert_eq!(servers.seen().requests, ["site.example GET /a/1", "site.example GET /a/2"], "{outcome}");
@@ -197,8 +197,8 @@ lab_tests! {
     fn a_name_is_looked_up_by_every_tool_and_no_question_leaves(lab) {
         let Some(mut servers) = Servers::start(lab) else { return };
         for identity in Identity::all() {
-            let sandbox = servers.names(lab.sandbox(identity)).allow("http://site.example");
-            let outcome = sandbox.run(&crate::bash("getent ahosts denied.example; getent hosts site.example; python3 -c 'import socket; print(socket.gethostbyname(\"denied.example\"))'"));
+            let sandbox = servers.names(confined(lab, identity)).allow("http://site.example");
+            let outcome = sandbox.run(&bash("getent ahosts denied.example; getent hosts site.example; python3 -c 'import socket; print(socket.gethostbyname(\"denied.example\"))'"));
             assert_eq!(outcome.code, Some(0), "{outcome}");
             assert!(outcome.stdout.contains("198.1"), "a stand-in: {outcome}");
             assert!(!outcome.stdout.contains(ADDRESS), "{outcome}");

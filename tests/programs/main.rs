@@ -22,6 +22,19 @@ mod servers;
 mod terminal;
 mod tls;
 
+use outgate_harness::{Identity, Lab, Sandbox};
+
+/// A sandbox as people use it: the preset that applies without any option, and
+/// what the test put into its own folders.
+fn confined(lab: &Lab, identity: Identity) -> Sandbox<'_> {
+    let work = lab.folder("work", identity);
+    Sandbox::plain(lab, identity)
+        .option("-P", "base")
+        .option("-r", &lab.directory.to_string_lossy())
+        .option("-r", &clients::folder(lab).to_string_lossy())
+        .option("-w", &work.to_string_lossy())
+}
+
 /// A command line of words.
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()

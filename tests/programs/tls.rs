@@ -4,6 +4,7 @@
 use outgate_harness::{Identity, Lab, lab_tests};
 
 use crate::clients::Client;
+use crate::confined;
 use crate::http::{assert_stopped, assert_untouched};
 use crate::servers::{MARK, Servers};
 
@@ -18,7 +19,7 @@ fn fetches(lab: &Lab, client: Client) {
     for identity in Identity::all() {
         let place = format!("{client:?} {identity:?}");
         for rule in ["https://secure.example", "tls://secure.example"] {
-            let sandbox = servers.names(lab.sandbox(identity)).allow(rule);
+            let sandbox = servers.names(confined(lab, identity)).allow(rule);
             let line = client.command(lab, "https://secure.example/hello", Some(&ca));
             let outcome = sandbox.run(&line);
             assert_eq!(outcome.code, Some(0), "{place} {rule}: {outcome}");
@@ -34,7 +35,7 @@ fn fetches(lab: &Lab, client: Client) {
                 "GET https://secure.example/hello",
             ),
         ] {
-            let sandbox = servers.names(lab.sandbox(identity)).allow(rule);
+            let sandbox = servers.names(confined(lab, identity)).allow(rule);
             let outcome = sandbox.run(&client.command(lab, url, Some(&ca)));
             let place = format!("{place} {url} with {rule}");
             assert_stopped(&outcome, &place);
