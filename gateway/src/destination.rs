@@ -29,11 +29,16 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// What it may be judged as, names first.
+    /// What it may be judged as: names first, but for this machine itself,
+    /// whose names in the hosts file nobody means.
     pub(crate) fn hosts(&self) -> Vec<Host> {
         match &self.party {
             Party::Name(name) => vec![Host::Name(name.clone())],
             Party::Address(address) => vec![Host::Address(*address)],
+            Party::Listed(address, names) if address.is_loopback() => [Host::Address(*address)]
+                .into_iter()
+                .chain(names.iter().cloned().map(Host::Name))
+                .collect(),
             Party::Listed(address, names) => names
                 .iter()
                 .cloned()
@@ -81,8 +86,8 @@ impl fmt::Display for Destination {
         match &self.party {
             Party::Name(name) => write!(out, "{name}:{}", self.port),
             Party::Listed(address, names) => match names.first() {
-                Some(name) => write!(out, "{name}:{}", self.port),
-                None => write!(out, "{}", SocketAddr::new(*address, self.port)),
+                Some(name) if !address.is_loopback() => write!(out, "{name}:{}", self.port),
+                _ => write!(out, "{}", SocketAddr::new(*address, self.port)),
             },
             Party::Address(address) | Party::Unassigned(address) => {
                 write!(out, "{}", SocketAddr::new(*address, self.port))
