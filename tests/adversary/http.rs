@@ -135,6 +135,27 @@ lab_tests! {
         }
     }
 
+    fn sandlock_h7_a_denied_host_is_denied_in_every_spelling(lab) {
+        let origin = Origin::start(8080);
+        for name in ["denied.example", "DENIED.example", "denied.example.", "dEnIeD.eXaMpLe."] {
+            for identity in Identity::all() {
+                let sandbox = lab.sandbox(identity).allow("http://*.example:8080").allow("http://93.184.216.0/24:8080")
+                    .deny("denied.example:8080").pin("denied.example:8080=93.184.216.34:8080");
+                let text = format!("GET / HTTP/1.1\r\nHost: {name}:8080\r\n\r\n");
+                let outcome = sandbox.probe(&["fetch", name.trim_end_matches('.'), "8080", &text]);
+                assert_eq!(origin.arrivals(), [], "{identity:?} {name} {outcome}");
+                assert!(outcome.stdout.contains("403"), "{name} {outcome}");
+            }
+        }
+        // An address in another spelling is no name and no address.
+        for host in ["93.184.55330", "0x5db8d822", "1572395042", "[::ffff:93.184.216.34]", "0135.0270.0330.042"] {
+            let text = format!("GET / HTTP/1.1\r\nHost: {host}:8080\r\n\r\n");
+            let sandbox = lab.sandbox(Identity::Own).allow("http://*:8080").deny("93.184.216.34:8080");
+            let outcome = sandbox.pin("allowed.example:8080=93.184.216.99:8080").probe(&["fetch", "allowed.example", "8080", &text]);
+            assert_eq!(origin.arrivals(), [], "{host} {outcome}");
+        }
+    }
+
     fn sandlock_h3_a_host_field_does_not_reach_the_metadata_service(lab) {
         let origin = Origin::start(80);
         for identity in Identity::all() {

@@ -19,6 +19,7 @@ mod peers;
 mod privileges;
 mod processes;
 mod races;
+mod records;
 mod resolution;
 mod servers;
 mod stalls;

@@ -144,10 +144,11 @@ lab_tests! {
                 assert_eq!(made + interrupted, 2000, "{identity:?} {flags} {outcome}");
                 assert!(interrupted == 0 || flags == "interrupt", "{identity:?} {outcome}");
                 assert!(outcome.number("ticks=") > 20, "the signals came: {outcome}");
-                // Each call that worked was made exactly once.
+                // No call was made twice. One that was interrupted half way
+                // goes on without its caller, as connect(2) says.
                 let arrived = || i64::try_from(origin.connections() - before).unwrap_or(-1);
                 outgate_harness::eventually(Duration::from_secs(5), || arrived() >= made);
-                assert_eq!(arrived(), made, "{identity:?} {flags} {outcome}");
+                assert!((made..=made + interrupted).contains(&arrived()), "{} {outcome}", arrived());
             }
         }
     }

@@ -10,10 +10,11 @@ lab_tests! {
         for identity in Identity::all() {
             let outside = lab.folder("outside", identity);
             std::fs::write(lab.folder("home", identity).join("secret"), "hidden").expect("a file");
+            std::fs::remove_file("/tmp/outgate-test-file").ok();
             let script = format!(
                 "echo a > here && cat here && echo tmp > \"$TMPDIR/t\" && cat \"$TMPDIR/t\"; \
                  echo x > {0}/there; cat ~/secret; ls ~ ; cat /etc/hostname >/dev/null; echo x > /tmp/outgate-test-file; \
-                 ls / > /dev/null && echo end",
+                 ls /usr > /dev/null && echo end",
                 outside.display()
             );
             let sandbox = outgate_harness::Sandbox::plain(lab, identity);

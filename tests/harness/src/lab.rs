@@ -33,7 +33,7 @@ const SETUP: &str = r#"
 ip link set lo up &&
 ip route add local 0.0.0.0/0 dev lo &&
 ip -6 route add local ::/0 dev lo || exit 93
-echo '0 2147483647' > /proc/sys/net/ipv4/ping_group_range 2>/dev/null
+{ echo '0 2147483647' || echo '0 0'; } > /proc/sys/net/ipv4/ping_group_range 2>/dev/null
 mount -t tmpfs -o mode=755 none /run || exit 94
 "$@"
 exit $?

@@ -52,6 +52,7 @@ impl Origin {
     /// When it cannot listen.
     pub fn start(port: u16) -> Self {
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).expect("a TCP port");
+        crate::witness::deepen(&listener);
         let origin = Self {
             port: listener.local_addr().expect("an address").port(),
             arrivals: Arc::default(),

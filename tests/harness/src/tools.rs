@@ -141,7 +141,9 @@ pub fn prepare(built: &Built) -> Tools {
     let probes = scratch.join("probes");
     fs::create_dir_all(&probes).expect("a folder for the probes");
     for folder in [&scratch, &probes] {
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("folder mode");
+        if !is_reachable(folder) {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("folder mode");
+        }
     }
     for (name, source, flags) in TOOLS {
         build(name, &project().join(source), flags, &probes);

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::socket::{Backlog, listen};
+
 /// First bytes of what the harness itself sends, to know that all that came
 /// before was recorded.
 const MARK: &[u8] = b"outgate-witness-mark";
@@ -52,6 +54,12 @@ fn extend(sighting: &Mutex<Sighting>, bytes: &[u8]) {
     sighting.bytes.extend(bytes.iter().take(room));
 }
 
+/// Gives a listener the longest queue there is: a full one makes clients try
+/// again after a second, which would look like a stall of something else.
+pub(crate) fn deepen(listener: &TcpListener) {
+    listen(listener, Backlog::MAXALLOWABLE).expect("a longer queue");
+}
+
 /// Reads to the end in a thread of its own.
 fn drain(mut from: impl Read + Send + 'static, sighting: Arc<Mutex<Sighting>>) {
     thread::spawn(move || {
@@ -88,6 +96,7 @@ impl Witness {
         let record = Record::default();
         let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         let tcp = TcpListener::bind(any).expect("a TCP port");
+        deepen(&tcp);
         let port = tcp.local_addr().expect("an address").port();
         let udp = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, port)).expect("the UDP port");
         let folder = folder.join(format!("witness-{port}"));
