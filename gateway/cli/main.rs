@@ -1,6 +1,8 @@
 //! The gateway's program: arguments in, errors out, exit codes. Everything
 //! else is in the library.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 use outgate_gateway::config::{self, Request};

@@ -90,11 +90,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) counters: bool,
     /// The command and its arguments
-    #[arg(
-        value_name = "COMMAND",
-        required = true,
-        trailing_var_arg = true
-    )]
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -1,6 +1,8 @@
 //! The program `outgate`: reads the command line and the environment, runs a
 //! command confined, prints what a person needs, and ends with its status.
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod check;
 mod report;

@@ -5,6 +5,8 @@
 //! is the only maker of a [`Permit`]. Pure: no I/O, no clock, no randomness.
 //! It must not know how a command is confined or how bytes are forwarded.
 
+#![forbid(unsafe_code)]
+
 mod compile;
 mod denial;
 mod document;

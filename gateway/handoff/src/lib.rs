@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
+mod codec;
 pub mod frame;
 mod wire;
 

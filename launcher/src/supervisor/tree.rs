@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, getpgid, getpgrp, getpid};
+use nix::unistd::{Pid, getpgid, getpgrp, getpid, getsid};
 use outgate_sys::spawn::{REPORT_BYTES, Report};
 
 use crate::process::signal_tree;
@@ -248,8 +248,10 @@ impl Tree {
                 continue;
             }
             // A terminal sends to its whole foreground group: the command has
-            // it already.
-            if !FORWARDED.contains(&signal) || info.ssi_code == SI_KERNEL {
+            // it already. Only a hang-up goes to the session's leader alone.
+            let shared = info.ssi_code == SI_KERNEL
+                && !(signal == Signal::SIGHUP && getsid(None) == Ok(getpid()));
+            if !FORWARDED.contains(&signal) || shared {
                 continue;
             }
             if self.ending.is_some() {

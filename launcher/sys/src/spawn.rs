@@ -14,10 +14,13 @@
 //! The guardian is what makes SIGKILL of the launcher leave nothing behind: no
 //! unprivileged kernel mechanism kills a tree when its supervisor dies.
 
+mod child;
+mod guardian;
+
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use crate::raw::{call, int};
 use crate::seccomp::SockFilter;
@@ -26,13 +29,6 @@ use crate::{SysError, check, last_error};
 /// Bytes of stack for the guardian and for the child. Both run straight-line
 /// code with small frames.
 const STACK_BYTES: usize = 64 * 1024;
-
-/// Signal the guardian gets when the launcher dies.
-const LAUNCHER_DIED: i32 = libc::SIGUSR2;
-
-/// Last capability number tried when the bounding set is emptied; the kernel
-/// refuses numbers it does not know.
-const CAPABILITIES_MAX: usize = 63;
 
 /// A resource limit to set in the child (setrlimit(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,11 +153,48 @@ pub struct StartError {
     pub error: SysError,
 }
 
+/// What a write to a closed pipe does to the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PipeSignal {
+    /// It gets SIGPIPE.
+    Default,
+    /// Nothing: the caller of outgate ignored the signal.
+    Ignored,
+}
+
+/// Whether SIGPIPE was ignored when the program began; Rust's start-up code
+/// overwrites it before `main`.
+static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn remember_pipe_signal() {
+    // SAFETY: all-zero bytes are a valid value of this plain struct.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: a null new action only reads the old one into a live struct.
+    let result = unsafe { libc::sigaction(libc::SIGPIPE, null(), &raw mut action) };
+    let ignored = result == 0 && action.sa_sigaction == libc::SIG_IGN;
+    PIPE_WAS_IGNORED.store(ignored, Ordering::Relaxed);
+}
+
+// SAFETY: the loader calls the functions in this section once, before `main`;
+// this one only asks for a signal's action.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REMEMBER_PIPE_SIGNAL: extern "C" fn() = remember_pipe_signal;
+
+fn caller_pipe_signal() -> PipeSignal {
+    if PIPE_WAS_IGNORED.load(Ordering::Relaxed) {
+        PipeSignal::Ignored
+    } else {
+        PipeSignal::Default
+    }
+}
+
 /// Everything guardian and child need, in shared memory that is never freed.
 struct Shared {
     launcher: i32,
     guardian: AtomicI32,
     mask: u64,
+    pipe: PipeSignal,
     drop_capabilities: bool,
     ruleset: RawFd,
     reports: RawFd,
@@ -239,6 +272,7 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
         launcher: i32::try_from(std::process::id()).unwrap_or(-1),
         guardian: AtomicI32::new(-1),
         mask: plan.mask.0,
+        pipe: caller_pipe_signal(),
         drop_capabilities: plan.drop_capabilities == Capabilities::Drop,
         ruleset: plan.ruleset.as_raw_fd(),
         reports: reports_write.as_raw_fd(),
@@ -263,7 +297,7 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
     // `guardian` keeps the rules of this module.
     let guardian = unsafe {
         libc::clone(
-            guardian,
+            guardian::guardian,
             guardian_stack,
             libc::CLONE_VM | libc::CLONE_FILES | libc::SIGCHLD,
             std::ptr::from_ref(shared).cast_mut().cast(),
@@ -337,303 +371,6 @@ fn address<T>(value: &T) -> usize {
     std::ptr::from_ref(value).expose_provenance()
 }
 
-fn report(shared: &Shared, pid: isize, status: i32) {
-    let record = [i32::try_from(pid).unwrap_or(0), status];
-    let descriptor = int(shared.reports);
-    sys(
-        libc::SYS_write,
-        [descriptor, address(&record), REPORT_BYTES, 0, 0, 0],
-    );
-}
-
-/// The signals the guardian waits for, as a mask.
-const fn signal_bit(signal: i32) -> u64 {
-    1_u64 << (signal.wrapping_sub(1) & 63)
-}
-
-extern "C" fn guardian(argument: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: `start` passes a `Shared` that lives for ever.
-    let shared = unsafe { &*argument.cast::<Shared>() };
-    let all = u64::MAX;
-    sys(
-        libc::SYS_rt_sigprocmask,
-        [int(libc::SIG_SETMASK), address(&all), 0, 8, 0, 0],
-    );
-    let own = i32::try_from(sys(libc::SYS_getpid, [0; 6])).unwrap_or(-1);
-    shared.guardian.store(own, Ordering::Release);
-    prctl(libc::PR_SET_PDEATHSIG, int(LAUNCHER_DIED));
-    prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
-    prctl(
-        libc::PR_SET_NAME,
-        c"outgate-guard".as_ptr().expose_provenance(),
-    );
-    // SAFETY: the stack is fresh, `shared` lives for ever, `child` keeps the
-    // rules of this module; with CLONE_VFORK we do not run until it is done.
-    let command = unsafe {
-        libc::clone(
-            child,
-            shared.child_stack,
-            libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD,
-            argument,
-        )
-    };
-    if command < 0 {
-        shared.step.store(1, Ordering::Release);
-        shared.errno.store(libc::EAGAIN, Ordering::Release);
-    }
-    shared.command.store(command, Ordering::Release);
-    let failed = shared.errno.load(Ordering::Acquire) != 0;
-    keep_only_reports(shared);
-    report(shared, 0, i32::from(failed));
-    if failed {
-        return 1;
-    }
-    // A session of our own: jobs that the command leaves stopped become
-    // orphaned process groups, as they would without us, and the kernel ends
-    // them (setpgid(2)); and a terminal's signals do not reach us.
-    sys(libc::SYS_setsid, [0; 6]);
-    guard(shared);
-    0
-}
-
 fn prctl(option: i32, value: usize) -> isize {
     sys(libc::SYS_prctl, [int(option), value, 0, 0, 0, 0])
-}
-
-/// Leaves the shared descriptor table with nothing but the report pipe.
-fn keep_only_reports(shared: &Shared) {
-    let keep = int(shared.reports);
-    let unshare = usize::try_from(libc::CLOSE_RANGE_UNSHARE).unwrap_or(0);
-    let last = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
-    sys(
-        libc::SYS_close_range,
-        [keep.wrapping_add(1), last, unshare, 0, 0, 0],
-    );
-    sys(libc::SYS_close_range, [0, keep.wrapping_sub(1), 0, 0, 0, 0]);
-}
-
-/// Waits for children and for the launcher's death.
-fn guard(shared: &Shared) {
-    let wanted = signal_bit(libc::SIGCHLD) | signal_bit(LAUNCHER_DIED);
-    loop {
-        reap(shared);
-        if sys(libc::SYS_getppid, [0; 6]) != isize::try_from(shared.launcher).unwrap_or(-1) {
-            return end_tree(shared);
-        }
-        sys(libc::SYS_rt_sigtimedwait, [address(&wanted), 0, 0, 8, 0, 0]);
-    }
-}
-
-/// Takes every state change that is there; reports those of the command.
-fn reap(shared: &Shared) {
-    let options = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
-    let command = isize::try_from(shared.command.load(Ordering::Acquire)).unwrap_or(-1);
-    loop {
-        let mut status = 0_i32;
-        let slot = std::ptr::from_mut(&mut status).expose_provenance();
-        let pid = sys(libc::SYS_wait4, [int(-1), slot, int(options), 0, 0, 0]);
-        if pid <= 0 {
-            return;
-        }
-        if pid == command {
-            report(shared, pid, status);
-        }
-    }
-}
-
-/// Kills every descendant, as each becomes our child, then runs the cleaner.
-fn end_tree(shared: &Shared) {
-    loop {
-        kill_children();
-        let mut status = 0_i32;
-        let slot = std::ptr::from_mut(&mut status).expose_provenance();
-        let wall = i32::from_ne_bytes(0x4000_0000_u32.to_ne_bytes());
-        if sys(libc::SYS_wait4, [int(-1), slot, int(wall), 0, 0, 0]) < 0 {
-            break;
-        }
-    }
-    if let Some(program) = shared.cleaner.first().filter(|p| !p.is_null()) {
-        let arguments = shared.cleaner.as_ptr().wrapping_add(1).expose_provenance();
-        let environment = [0_usize; 1];
-        sys(
-            libc::SYS_execve,
-            [
-                program.expose_provenance(),
-                arguments,
-                address(&environment),
-                0,
-                0,
-                0,
-            ],
-        );
-    }
-}
-
-/// Sends SIGKILL to every child listed in `/proc/thread-self/children`.
-fn kill_children() {
-    let path = c"/proc/thread-self/children".as_ptr().expose_provenance();
-    let flags = int(libc::O_RDONLY | libc::O_CLOEXEC);
-    let file = sys(
-        libc::SYS_openat,
-        [int(libc::AT_FDCWD), path, flags, 0, 0, 0],
-    );
-    if file < 0 {
-        return;
-    }
-    let mut pid = 0_usize;
-    loop {
-        let mut byte = 0_u8;
-        let slot = std::ptr::from_mut(&mut byte).expose_provenance();
-        let count = sys(libc::SYS_read, [file.cast_unsigned(), slot, 1, 0, 0, 0]);
-        if count == 1 && byte.is_ascii_digit() {
-            pid = pid
-                .wrapping_mul(10)
-                .wrapping_add(usize::from(byte.wrapping_sub(b'0')));
-            continue;
-        }
-        if pid > 1 {
-            sys(libc::SYS_kill, [pid, int(libc::SIGKILL), 0, 0, 0, 0]);
-        }
-        pid = 0;
-        if count <= 0 {
-            break;
-        }
-    }
-    sys(libc::SYS_close, [file.cast_unsigned(), 0, 0, 0, 0, 0]);
-}
-
-extern "C" fn child(argument: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: `start` passes a `Shared` that lives for ever.
-    let shared = unsafe { &*argument.cast::<Shared>() };
-    let (step, errno) = match confine(shared) {
-        Err((step, errno)) => (step, errno),
-        Ok(()) => (8, execute(shared)),
-    };
-    shared.step.store(step, Ordering::Release);
-    shared.errno.store(errno, Ordering::Release);
-    127
-}
-
-fn outcome(step: i32, result: isize) -> Result<(), (i32, i32)> {
-    if result < 0 {
-        let errno = i32::try_from(result.wrapping_neg()).unwrap_or(libc::EINVAL);
-        return Err((step, errno));
-    }
-    Ok(())
-}
-
-/// The prepared steps, in the order in which each is still possible.
-fn confine(shared: &Shared) -> Result<(), (i32, i32)> {
-    outcome(2, prctl(libc::PR_SET_PDEATHSIG, int(libc::SIGKILL)))?;
-    // RACE: a guardian that died before the line above sends no signal.
-    let parent = i32::try_from(sys(libc::SYS_getppid, [0; 6])).unwrap_or(-1);
-    if parent != shared.guardian.load(Ordering::Acquire) {
-        return Err((2, libc::ESRCH));
-    }
-    for limit in &shared.limits {
-        let value = [limit.value, limit.value];
-        let resource = usize::try_from(limit.resource).unwrap_or(usize::MAX);
-        outcome(
-            3,
-            sys(libc::SYS_prlimit64, [0, resource, address(&value), 0, 0, 0]),
-        )?;
-    }
-    if shared.drop_capabilities {
-        drop_capabilities()?;
-    }
-    outcome(5, prctl(libc::PR_SET_NO_NEW_PRIVS, 1))?;
-    let ruleset = int(shared.ruleset);
-    outcome(
-        6,
-        sys(libc::SYS_landlock_restrict_self, [ruleset, 0, 0, 0, 0, 0]),
-    )?;
-    reset_signals(shared);
-    let program = libc::sock_fprog {
-        len: u16::try_from(shared.filter.len()).unwrap_or(0),
-        filter: shared.filter.as_ptr().cast_mut().cast(),
-    };
-    let flags =
-        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-    let listener = sys(
-        libc::SYS_seccomp,
-        [
-            usize::try_from(libc::SECCOMP_SET_MODE_FILTER).unwrap_or(0),
-            usize::try_from(flags).unwrap_or(0),
-            address(&program),
-            0,
-            0,
-            0,
-        ],
-    );
-    outcome(7, listener)?;
-    let listener = i32::try_from(listener).unwrap_or(-1);
-    shared.listener.store(listener, Ordering::Release);
-    Ok(())
-}
-
-/// Empties the bounding, ambient, inheritable, permitted and effective sets
-/// (capabilities(7)), so that exec gives none back, not even to root.
-fn drop_capabilities() -> Result<(), (i32, i32)> {
-    for capability in 0..=CAPABILITIES_MAX {
-        let result = prctl(libc::PR_CAPBSET_DROP, capability);
-        if result == int(libc::EINVAL).cast_signed().wrapping_neg() && capability > 0 {
-            break;
-        }
-        // Without CAP_SETPCAP the bounding set stays; no_new_privs keeps exec
-        // from giving anything back all the same.
-        if result == int(libc::EPERM).cast_signed().wrapping_neg() {
-            break;
-        }
-        outcome(4, result)?;
-    }
-    let ambient = usize::try_from(libc::PR_CAP_AMBIENT_CLEAR_ALL).unwrap_or(0);
-    outcome(4, prctl(libc::PR_CAP_AMBIENT, ambient))?;
-    // Version 3 header for ourselves, then two empty triples (capset(2)).
-    let header = [0x2008_0522_u32, 0];
-    let data = [0_u32; 6];
-    outcome(
-        4,
-        sys(
-            libc::SYS_capset,
-            [address(&header), address(&data), 0, 0, 0, 0],
-        ),
-    )
-}
-
-/// The command starts with the mask and the SIGPIPE action a program expects.
-fn reset_signals(shared: &Shared) {
-    // struct kernel_sigaction: handler SIG_DFL, no flags, no restorer, no mask.
-    let action = [0_u64; 4];
-    let pipe = int(libc::SIGPIPE);
-    sys(libc::SYS_rt_sigaction, [pipe, address(&action), 0, 8, 0, 0]);
-    let mask = address(&shared.mask);
-    sys(
-        libc::SYS_rt_sigprocmask,
-        [int(libc::SIG_SETMASK), mask, 0, 8, 0, 0],
-    );
-}
-
-/// Tries each path as execvp(3) does; returns the errno that says most.
-fn execute(shared: &Shared) -> i32 {
-    let environment = shared.environment.as_ptr().expose_provenance();
-    let arguments = shared.arguments.as_ptr().expose_provenance();
-    let mut best = libc::ENOENT;
-    for program in shared.programs.iter().filter(|p| !p.is_null()) {
-        let mut result = sys(
-            libc::SYS_execve,
-            [program.expose_provenance(), arguments, environment, 0, 0, 0],
-        );
-        if result == int(libc::ENOEXEC).cast_signed().wrapping_neg() {
-            let shell = shared.shell_arguments.as_ptr().expose_provenance();
-            let path = c"/bin/sh".as_ptr().expose_provenance();
-            result = sys(libc::SYS_execve, [path, shell, environment, 0, 0, 0]);
-        }
-        let errno = i32::try_from(result.wrapping_neg()).unwrap_or(libc::EINVAL);
-        match errno {
-            libc::ENOENT | libc::ENOTDIR => {}
-            libc::EACCES => best = errno,
-            _ => return errno,
-        }
-    }
-    best
 }

@@ -1,0 +1,301 @@
+//! How each frame is laid out in bytes, in both directions. The order of the
+//! fields here is the format; it changes only with the protocol's number.
+
+use crate::frame::{
+    Answer, Ask, Begin, Decision, Flow, Hello, Parent, Process, Question, Source, SourceKind,
+    ToGateway, ToLauncher,
+};
+use crate::wire::{FrameError, Reader, Writer};
+use crate::{
+    ADDRESSES_MAX, LINE_BYTES_MAX, NAME_BYTES_MAX, PARENTS_MAX, PATH_BYTES_MAX,
+    SOURCE_CHUNK_BYTES_MAX,
+};
+
+fn write_process(w: &mut Writer, process: &Process) {
+    w.u32(process.pid);
+    w.bytes("executable", process.executable.as_bytes(), PATH_BYTES_MAX);
+    let parents = process
+        .parents
+        .get(..PARENTS_MAX)
+        .unwrap_or(&process.parents);
+    w.u8(u8::try_from(parents.len()).unwrap_or(u8::MAX));
+    for parent in parents {
+        w.u32(parent.pid);
+        w.bytes("executable", parent.executable.as_bytes(), PATH_BYTES_MAX);
+    }
+}
+
+fn read_process(r: &mut Reader<'_>) -> Result<Process, FrameError> {
+    let pid = r.u32("pid")?;
+    let executable = r.text("executable", PATH_BYTES_MAX)?;
+    let count = usize::from(r.u8("parents")?);
+    if count > PARENTS_MAX {
+        return Err(FrameError::Limit {
+            field: "parents",
+            max: PARENTS_MAX,
+            actual: count,
+        });
+    }
+    let mut parents = Vec::with_capacity(count);
+    for _ in 0..count {
+        parents.push(Parent {
+            pid: r.u32("pid")?,
+            executable: r.text("executable", PATH_BYTES_MAX)?,
+        });
+    }
+    Ok(Process {
+        pid,
+        executable,
+        parents,
+    })
+}
+
+fn write_question(w: &mut Writer, question: &Question) {
+    match question {
+        Question::Connect { destination } => {
+            w.u8(1);
+            w.address(*destination);
+        }
+        Question::Unix { path } => {
+            w.u8(2);
+            w.bytes("path", path, PATH_BYTES_MAX);
+        }
+        Question::Listen { address } => {
+            w.u8(3);
+            w.address(*address);
+        }
+    }
+}
+
+fn read_question(r: &mut Reader<'_>) -> Result<Question, FrameError> {
+    match r.u8("question")? {
+        1 => Ok(Question::Connect {
+            destination: r.address("destination")?,
+        }),
+        2 => Ok(Question::Unix {
+            path: r.bytes("path", PATH_BYTES_MAX)?.to_vec(),
+        }),
+        3 => Ok(Question::Listen {
+            address: r.address("address")?,
+        }),
+        _ => Err(FrameError::Value { field: "question" }),
+    }
+}
+
+impl ToGateway {
+    /// The frame's bytes.
+    ///
+    /// # Errors
+    /// [`FrameError::Limit`] when a field is larger than its limit: the
+    /// caller's fault, who cuts or refuses before.
+    pub fn encode(&self) -> Result<Vec<u8>, FrameError> {
+        let mut w;
+        match self {
+            Self::Hello(hello) => {
+                w = Writer::new(1, 0);
+                w.u16(hello.protocol);
+                w.bytes("build", hello.build.as_bytes(), NAME_BYTES_MAX);
+                w.bytes("sandbox", hello.sandbox.as_bytes(), NAME_BYTES_MAX);
+                w.u32(hello.pid);
+            }
+            Self::Source(source) => {
+                w = Writer::new(2, 0);
+                w.u32(source.index);
+                w.u8(source.kind.number());
+                w.bytes("place", source.place.as_bytes(), NAME_BYTES_MAX);
+                w.bytes("chunk", &source.chunk, SOURCE_CHUNK_BYTES_MAX);
+            }
+            Self::Begin(begin) => {
+                w = Writer::new(3, 0);
+                w.bytes("home", begin.home.as_bytes(), PATH_BYTES_MAX);
+                let directory = begin.working_directory.as_bytes();
+                w.bytes("working_directory", directory, PATH_BYTES_MAX);
+                let private = begin.private_directory.as_bytes();
+                w.bytes("private_directory", private, PATH_BYTES_MAX);
+                w.bytes("command", begin.command.as_bytes(), LINE_BYTES_MAX);
+            }
+            Self::Ask(id, ask) => {
+                w = Writer::new(4, *id);
+                write_question(&mut w, &ask.question);
+                write_process(&mut w, &ask.process);
+            }
+            Self::Flow(flow) => {
+                w = Writer::new(5, 0);
+                write_question(&mut w, &flow.question);
+                write_process(&mut w, &flow.process);
+            }
+            Self::Stub => w = Writer::new(6, 0),
+            Self::Finish { status } => {
+                w = Writer::new(7, 0);
+                w.u8(*status);
+            }
+        }
+        w.finish()
+    }
+
+    /// Reads one frame.
+    ///
+    /// # Errors
+    /// Anything [`FrameError`] names: the sender's fault.
+    pub fn decode(frame: &[u8]) -> Result<Self, FrameError> {
+        let (kind, id, mut r) = Reader::open(frame)?;
+        let value = match kind {
+            1 => Self::Hello(Hello {
+                protocol: r.u16("protocol")?,
+                build: r.text("build", NAME_BYTES_MAX)?,
+                sandbox: r.text("sandbox", NAME_BYTES_MAX)?,
+                pid: r.u32("pid")?,
+            }),
+            2 => Self::Source(Source {
+                index: r.u32("index")?,
+                kind: SourceKind::from_number(r.u8("kind")?)?,
+                place: r.text("place", NAME_BYTES_MAX)?,
+                chunk: r.bytes("chunk", SOURCE_CHUNK_BYTES_MAX)?.to_vec(),
+            }),
+            3 => Self::Begin(Begin {
+                home: r.text("home", PATH_BYTES_MAX)?,
+                working_directory: r.text("working_directory", PATH_BYTES_MAX)?,
+                private_directory: r.text("private_directory", PATH_BYTES_MAX)?,
+                command: r.text("command", LINE_BYTES_MAX)?,
+            }),
+            4 => Self::Ask(
+                id,
+                Ask {
+                    question: read_question(&mut r)?,
+                    process: read_process(&mut r)?,
+                },
+            ),
+            5 => Self::Flow(Flow {
+                question: read_question(&mut r)?,
+                process: read_process(&mut r)?,
+            }),
+            6 => Self::Stub,
+            7 => Self::Finish {
+                status: r.u8("status")?,
+            },
+            kind => return Err(FrameError::Kind { kind }),
+        };
+        r.end()?;
+        Ok(value)
+    }
+}
+
+fn write_answer(w: &mut Writer, answer: &Answer) {
+    match &answer.decision {
+        Decision::Deny => w.u8(1),
+        Decision::Redirect => w.u8(2),
+        Decision::Direct(addresses) => {
+            w.u8(3);
+            let addresses = addresses.get(..ADDRESSES_MAX).unwrap_or(addresses);
+            w.u8(u8::try_from(addresses.len()).unwrap_or(u8::MAX));
+            for address in addresses {
+                w.address(*address);
+            }
+        }
+    }
+    w.u64(answer.generation);
+    w.u32(answer.reuse_ms);
+}
+
+fn read_answer(r: &mut Reader<'_>) -> Result<Answer, FrameError> {
+    let decision = match r.u8("decision")? {
+        1 => Decision::Deny,
+        2 => Decision::Redirect,
+        3 => {
+            let count = usize::from(r.u8("addresses")?);
+            if count > ADDRESSES_MAX {
+                return Err(FrameError::Limit {
+                    field: "addresses",
+                    max: ADDRESSES_MAX,
+                    actual: count,
+                });
+            }
+            let mut addresses = Vec::with_capacity(count);
+            for _ in 0..count {
+                addresses.push(r.address("addresses")?);
+            }
+            Decision::Direct(addresses)
+        }
+        _ => return Err(FrameError::Value { field: "decision" }),
+    };
+    Ok(Answer {
+        decision,
+        generation: r.u64("generation")?,
+        reuse_ms: r.u32("reuse_ms")?,
+    })
+}
+
+impl ToLauncher {
+    /// The frame's bytes.
+    ///
+    /// # Errors
+    /// [`FrameError::Limit`] when a field is larger than its limit: the
+    /// caller's fault.
+    pub fn encode(&self) -> Result<Vec<u8>, FrameError> {
+        let mut w;
+        match self {
+            Self::Ready {
+                generation,
+                audit,
+                hosts,
+            } => {
+                w = Writer::new(101, 0);
+                w.u64(*generation);
+                w.bytes("audit", audit.as_bytes(), PATH_BYTES_MAX);
+                w.bytes("hosts", hosts.as_bytes(), SOURCE_CHUNK_BYTES_MAX);
+            }
+            Self::Refused { message } => {
+                w = Writer::new(102, 0);
+                w.bytes("message", message.as_bytes(), LINE_BYTES_MAX);
+            }
+            Self::Answer(id, answer) => {
+                w = Writer::new(103, *id);
+                write_answer(&mut w, answer);
+            }
+            Self::Notice { line } => {
+                w = Writer::new(104, 0);
+                w.bytes("line", line.as_bytes(), LINE_BYTES_MAX);
+            }
+            Self::Generation { generation } => {
+                w = Writer::new(105, 0);
+                w.u64(*generation);
+            }
+            Self::Summary { lines } => {
+                w = Writer::new(106, 0);
+                w.bytes("lines", lines.as_bytes(), 5 * LINE_BYTES_MAX);
+            }
+        }
+        w.finish()
+    }
+
+    /// Reads one frame.
+    ///
+    /// # Errors
+    /// Anything [`FrameError`] names: the sender's fault.
+    pub fn decode(frame: &[u8]) -> Result<Self, FrameError> {
+        let (kind, id, mut r) = Reader::open(frame)?;
+        let value = match kind {
+            101 => Self::Ready {
+                generation: r.u64("generation")?,
+                audit: r.text("audit", PATH_BYTES_MAX)?,
+                hosts: r.text("hosts", SOURCE_CHUNK_BYTES_MAX)?,
+            },
+            102 => Self::Refused {
+                message: r.text("message", LINE_BYTES_MAX)?,
+            },
+            103 => Self::Answer(id, read_answer(&mut r)?),
+            104 => Self::Notice {
+                line: r.text("line", LINE_BYTES_MAX)?,
+            },
+            105 => Self::Generation {
+                generation: r.u64("generation")?,
+            },
+            106 => Self::Summary {
+                lines: r.text("lines", 5 * LINE_BYTES_MAX)?,
+            },
+            kind => return Err(FrameError::Kind { kind }),
+        };
+        r.end()?;
+        Ok(value)
+    }
+}

@@ -1,0 +1,172 @@
+//! The guardian: sub-reaper of the command's tree. Shares the launcher's memory,
+//! so it uses raw system calls on its own stack only.
+
+use std::sync::atomic::Ordering;
+
+use super::child::child;
+use super::{REPORT_BYTES, Shared, address, prctl, sys};
+use crate::raw::int;
+
+/// Signal the guardian gets when the launcher dies.
+const LAUNCHER_DIED: i32 = libc::SIGUSR2;
+
+/// The signals the guardian waits for, as a mask.
+const fn signal_bit(signal: i32) -> u64 {
+    1_u64 << (signal.wrapping_sub(1) & 63)
+}
+
+fn report(shared: &Shared, pid: isize, status: i32) {
+    let record = [i32::try_from(pid).unwrap_or(0), status];
+    let descriptor = int(shared.reports);
+    sys(
+        libc::SYS_write,
+        [descriptor, address(&record), REPORT_BYTES, 0, 0, 0],
+    );
+}
+
+pub(super) extern "C" fn guardian(argument: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `start` passes a `Shared` that lives for ever.
+    let shared = unsafe { &*argument.cast::<Shared>() };
+    let all = u64::MAX;
+    sys(
+        libc::SYS_rt_sigprocmask,
+        [int(libc::SIG_SETMASK), address(&all), 0, 8, 0, 0],
+    );
+    let own = i32::try_from(sys(libc::SYS_getpid, [0; 6])).unwrap_or(-1);
+    shared.guardian.store(own, Ordering::Release);
+    prctl(libc::PR_SET_PDEATHSIG, int(LAUNCHER_DIED));
+    prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+    prctl(
+        libc::PR_SET_NAME,
+        c"outgate-guard".as_ptr().expose_provenance(),
+    );
+    // SAFETY: the stack is fresh, `shared` lives for ever, `child` keeps the
+    // rules of this module; with CLONE_VFORK we do not run until it is done.
+    let command = unsafe {
+        libc::clone(
+            child,
+            shared.child_stack,
+            libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD,
+            argument,
+        )
+    };
+    if command < 0 {
+        shared.step.store(1, Ordering::Release);
+        shared.errno.store(libc::EAGAIN, Ordering::Release);
+    }
+    shared.command.store(command, Ordering::Release);
+    let failed = shared.errno.load(Ordering::Acquire) != 0;
+    keep_only_reports(shared);
+    report(shared, 0, i32::from(failed));
+    if failed {
+        return 1;
+    }
+    // A session of our own: jobs that the command leaves stopped become
+    // orphaned process groups, as they would without us, and the kernel ends
+    // them (setpgid(2)); and a terminal's signals do not reach us.
+    sys(libc::SYS_setsid, [0; 6]);
+    guard(shared);
+    0
+}
+
+/// Leaves the shared descriptor table with nothing but the report pipe.
+fn keep_only_reports(shared: &Shared) {
+    let keep = int(shared.reports);
+    let unshare = usize::try_from(libc::CLOSE_RANGE_UNSHARE).unwrap_or(0);
+    let last = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
+    sys(
+        libc::SYS_close_range,
+        [keep.wrapping_add(1), last, unshare, 0, 0, 0],
+    );
+    sys(libc::SYS_close_range, [0, keep.wrapping_sub(1), 0, 0, 0, 0]);
+}
+
+/// Waits for children and for the launcher's death.
+fn guard(shared: &Shared) {
+    let wanted = signal_bit(libc::SIGCHLD) | signal_bit(LAUNCHER_DIED);
+    loop {
+        reap(shared);
+        if sys(libc::SYS_getppid, [0; 6]) != isize::try_from(shared.launcher).unwrap_or(-1) {
+            return end_tree(shared);
+        }
+        sys(libc::SYS_rt_sigtimedwait, [address(&wanted), 0, 0, 8, 0, 0]);
+    }
+}
+
+/// Takes every state change that is there; reports those of the command.
+fn reap(shared: &Shared) {
+    let options = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
+    let command = isize::try_from(shared.command.load(Ordering::Acquire)).unwrap_or(-1);
+    loop {
+        let mut status = 0_i32;
+        let slot = std::ptr::from_mut(&mut status).expose_provenance();
+        let pid = sys(libc::SYS_wait4, [int(-1), slot, int(options), 0, 0, 0]);
+        if pid <= 0 {
+            return;
+        }
+        if pid == command {
+            report(shared, pid, status);
+        }
+    }
+}
+
+/// Kills every descendant, as each becomes our child, then runs the cleaner.
+fn end_tree(shared: &Shared) {
+    loop {
+        kill_children();
+        let mut status = 0_i32;
+        let slot = std::ptr::from_mut(&mut status).expose_provenance();
+        let wall = i32::from_ne_bytes(0x4000_0000_u32.to_ne_bytes());
+        if sys(libc::SYS_wait4, [int(-1), slot, int(wall), 0, 0, 0]) < 0 {
+            break;
+        }
+    }
+    if let Some(program) = shared.cleaner.first().filter(|p| !p.is_null()) {
+        let arguments = shared.cleaner.as_ptr().wrapping_add(1).expose_provenance();
+        let environment = [0_usize; 1];
+        sys(
+            libc::SYS_execve,
+            [
+                program.expose_provenance(),
+                arguments,
+                address(&environment),
+                0,
+                0,
+                0,
+            ],
+        );
+    }
+}
+
+/// Sends SIGKILL to every child listed in `/proc/thread-self/children`.
+fn kill_children() {
+    let path = c"/proc/thread-self/children".as_ptr().expose_provenance();
+    let flags = int(libc::O_RDONLY | libc::O_CLOEXEC);
+    let file = sys(
+        libc::SYS_openat,
+        [int(libc::AT_FDCWD), path, flags, 0, 0, 0],
+    );
+    if file < 0 {
+        return;
+    }
+    let mut pid = 0_usize;
+    loop {
+        let mut byte = 0_u8;
+        let slot = std::ptr::from_mut(&mut byte).expose_provenance();
+        let count = sys(libc::SYS_read, [file.cast_unsigned(), slot, 1, 0, 0, 0]);
+        if count == 1 && byte.is_ascii_digit() {
+            pid = pid
+                .wrapping_mul(10)
+                .wrapping_add(usize::from(byte.wrapping_sub(b'0')));
+            continue;
+        }
+        if pid > 1 {
+            sys(libc::SYS_kill, [pid, int(libc::SIGKILL), 0, 0, 0, 0]);
+        }
+        pid = 0;
+        if count <= 0 {
+            break;
+        }
+    }
+    sys(libc::SYS_close, [file.cast_unsigned(), 0, 0, 0, 0, 0]);
+}
