@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use outgate_harness::leftovers::Before;
-use outgate_harness::{Identity, Lab, Outcome, Sandbox, lab_tests};
+use outgate_harness::leftovers::{self, Before};
+use outgate_harness::{Identity, Lab, Outcome, Sandbox, eventually, lab_tests};
 
 use crate::terminal::{SIGNALS, send};
 use crate::{bash, confined, words};
@@ -31,9 +31,17 @@ fn assert_same(lab: &Lab, script: &str, command: &[String]) {
         let bare = bare(lab, identity, script, command);
         let run = around(confined(lab, identity), script).run(command);
         let place = format!("{identity:?} {script}\nbare {bare}\nconfined {run}");
-        assert_eq!((&run.stdout, run.code), (&bare.stdout, bare.code), "{place}");
+        assert_eq!(
+            (&run.stdout, run.code),
+            (&bare.stdout, bare.code),
+            "{place}"
+        );
+        assert!(
+            run.stderr.is_empty() || !bare.stderr.is_empty(),
+            "quiet: {place}"
+        );
         assert!(!run.held, "{place}");
-        assert!(run.stdout != "", "it says something: {place}");
+        assert!(!run.stdout.is_empty(), "it says something: {place}");
     }
 }
 
@@ -53,15 +61,15 @@ lab_tests! {
         // The shell counts what arrives; a sleep that a trap interrupts ends.
         for identity in Identity::all() {
             for (name, number) in SIGNALS {
-                let script = format!("count=0; trap 'count=$((count+1)); echo got $count' {name}; trap 'echo end $count; exit 3' ALRM; echo ready; while :; do sleep 0.05 & wait $!; done");
+                let script = format!("count=0; trap 'count=$((count+1)); echo got $count' {name}; trap 'echo end $count; exit 3' ALRM; echo pid $$ ready; while :; do sleep 0.05 & wait $!; done");
                 let run = confined(lab, identity).start(&bash(&script));
-                run.wait_for("ready\n");
+                let shown = run.wait_for("ready\n");
+                let shell: i32 = shown.split(' ').nth(1).and_then(|pid| pid.parse().ok()).expect("the shell's number");
                 send(run.pid(), name);
                 run.wait_for("got 1\n");
                 send(run.pid(), name);
                 run.wait_for("got 2\n");
-                let shell = outgate_harness::leftovers::processes().into_iter().find(|process| process.parent == run.pid() && process.name == "bash").expect("the command");
-                send(shell.pid, "ALRM");
+                send(shell, "ALRM");
                 run.wait_for("end 2\n");
                 let outcome = run.finish();
                 assert_eq!(outcome.code, Some(3), "{identity:?} {name} {outcome}");
@@ -87,7 +95,7 @@ lab_tests! {
 
     fn a_reader_that_leaves_ends_the_writer(lab) {
         assert_same(lab, "\"$@\" | head -n 3; echo ${PIPESTATUS[0]}", &words(&["yes"]));
-        assert_same(lab, "\"$@\" 2>&1 | head -n 1; echo ${PIPESTATUS[0]}", &words(&["python3", "-c", "while True: print('line')"]));
+        assert_same(lab, "\"$@\" 2>&1 | head -n 1; echo ${PIPESTATUS[0]}", &words(&["python3", "-c", "import os\ntry:\n    while True: os.write(1, b'line\\n')\nexcept BrokenPipeError: os._exit(9)"]));
     }
 
     fn standard_error_is_separate_and_quiet(lab) {
@@ -110,7 +118,7 @@ lab_tests! {
         let show = bash("umask; nice; pwd; ulimit -S -s; echo $VARIABLE; trap; cut -d' ' -f 1 /proc/self/oom_score_adj");
         assert_same(lab, "umask 027; mkdir -p below; cd below; ulimit -S -s 4096; export VARIABLE='a b'; exec nice -n 5 \"$@\"", &show);
         // Signals ignored by the caller stay ignored: nohup works.
-        assert_same(lab, "trap '' HUP PIPE; \"$@\"", &bash("grep SigIgn /proc/self/status; grep SigBlk /proc/self/status"));
+        assert_same(lab, "trap '' HUP USR1; \"$@\"", &bash("grep SigIgn /proc/self/status; grep SigBlk /proc/self/status"));
         assert_same(lab, "umask 077; \"$@\"; stat -c %a made; rm made", &bash("touch made; echo done"));
     }
 
@@ -123,12 +131,24 @@ lab_tests! {
         }
     }
 
-    fn the_whole_process_tree_is_gone_afterwards(lab) {
+    fn a_run_lasts_as_long_as_what_the_command_left(lab) {
         for identity in Identity::all() {
             let folders = ["tmp", "run", "home"].map(|name| lab.folder(name, identity));
             let before = Before::new(folders.to_vec());
-            let outcome = confined(lab, identity).run(&bash("(setsid sleep 300 > /dev/null 2>&1 < /dev/null &) ; (sleep 300 >/dev/null 2>&1 &); echo started"));
-            assert_eq!(outcome.stdout, "started\n", "{identity:?} {outcome}");
+            let left = |seconds: u32| bash(&format!("(setsid sh -c 'sleep {seconds}' > /dev/null 2>&1 < /dev/null &); echo started; exit 4"));
+            let outcome = confined(lab, identity).run(&left(1));
+            assert_eq!((outcome.stdout.as_str(), outcome.code), ("started\n", Some(4)), "{identity:?} {outcome}");
+            assert!(outcome.elapsed >= Duration::from_millis(900), "{identity:?} {outcome}");
+            before.assert_all_gone();
+            // And a signal that ends the run ends that too.
+            let run = confined(lab, identity).start(&left(300));
+            run.wait_for("started\n");
+            let command = || leftovers::processes().iter().any(|process| process.name == "bash");
+            assert!(eventually(Duration::from_secs(5), || !command()), "{identity:?}");
+            send(run.pid(), "TERM");
+            let outcome = run.finish();
+            assert_eq!(outcome.code, Some(4), "{identity:?} {outcome}");
+            assert!(outcome.elapsed < Duration::from_secs(10), "{identity:?} {outcome}");
             before.assert_all_gone();
         }
     }

@@ -24,13 +24,13 @@ mod tls;
 
 use outgate_harness::{Identity, Lab, Sandbox};
 
-/// A sandbox as people use it: the preset that applies without any option, and
-/// what the test put into its own folders.
+/// A sandbox as people use it: the preset that applies without any option, the
+/// clients and what a test gives them, and the working directory.
 fn confined(lab: &Lab, identity: Identity) -> Sandbox<'_> {
     let work = lab.folder("work", identity);
     Sandbox::plain(lab, identity)
         .option("-P", "base")
-        .option("-r", &lab.directory.to_string_lossy())
+        .option("-r", &lab.folder("given", Identity::Own).to_string_lossy())
         .option("-r", &clients::folder(lab).to_string_lossy())
         .option("-w", &work.to_string_lossy())
 }

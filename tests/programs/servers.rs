@@ -54,6 +54,7 @@ pub(crate) struct Seen {
 #[derive(Debug)]
 pub(crate) struct Servers {
     folder: PathBuf,
+    given: PathBuf,
     policy: PathBuf,
     accepted: usize,
     requests: usize,
@@ -110,8 +111,9 @@ impl Servers {
             return None;
         }
         let folder = lab.folder("servers", Identity::Own);
-        certificate(&folder);
-        fs::write(folder.join("nginx.conf"), nginx(&folder)).expect("a configuration");
+        let given = lab.folder("given", Identity::Own);
+        certificate(&folder, &given);
+        fs::write(folder.join("nginx.conf"), nginx(&folder, &given)).expect("a configuration");
         let configuration = folder.join("nginx.conf");
         let nginx = ["nginx", "-c", &configuration.to_string_lossy()];
         serve(&nginx, &folder, &["127.0.0.1:80", STATUS]);
@@ -120,6 +122,7 @@ impl Servers {
         fs::write(&policy, format!("[dns]\nservers = [\"{DNS}\"]\n")).expect("a policy");
         let mut servers = Self {
             folder,
+            given,
             policy,
             accepted: 0,
             requests: 0,
@@ -136,10 +139,8 @@ impl Servers {
 
     /// The certificate of the origin, which signed itself.
     pub(crate) fn certificate(&self) -> String {
-        self.folder
-            .join("certificate.pem")
-            .to_string_lossy()
-            .into_owned()
+        let file = self.given.join("certificate.pem");
+        file.to_string_lossy().into_owned()
     }
 
     /// What came since this was called last.
@@ -187,8 +188,8 @@ fn accepted() -> usize {
         .unwrap_or_else(|_| panic!("no count: {text}"))
 }
 
-fn nginx(folder: &Path) -> String {
-    let folder = folder.to_string_lossy();
+fn nginx(folder: &Path, given: &Path) -> String {
+    let (folder, given) = (folder.to_string_lossy(), given.to_string_lossy());
     format!(
         r#"daemon off;
 master_process off;
@@ -206,7 +207,7 @@ http {{
   server {{
     listen 80 backlog=1024; listen [::]:80; listen 8080; listen 9999;
     listen 443 ssl;
-    ssl_certificate {folder}/certificate.pem;
+    ssl_certificate {given}/certificate.pem;
     ssl_certificate_key {folder}/key.pem;
     location / {{ default_type text/plain; return 200 "{MARK}\n"; }}
   }}
@@ -244,7 +245,7 @@ fn dnsmasq(folder: &Path) {
     serve(&options, folder, &[DNS]);
 }
 
-fn certificate(folder: &Path) {
+fn certificate(folder: &Path, given: &Path) {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-nodes", "-days", "30"])
         .args(["-pkeyopt", "ec_paramgen_curve:prime256v1"])
@@ -253,7 +254,8 @@ fn certificate(folder: &Path) {
             "-addext",
             "subjectAltName=DNS:secure.example,DNS:denied.example",
         ])
-        .args(["-keyout", "key.pem", "-out", "certificate.pem"])
+        .args(["-keyout", "key.pem", "-out"])
+        .arg(given.join("certificate.pem"))
         .current_dir(folder)
         .output()
         .expect("openssl runs");
