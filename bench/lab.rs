@@ -170,7 +170,7 @@ impl Lab {
     pub(crate) fn rounds(&self, quick: u32, full: u32) -> Rounds {
         Rounds {
             count: self.count(quick, full),
-            seconds: self.count(2, 15),
+            seconds: self.count(1, 15),
         }
     }
 

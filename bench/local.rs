@@ -29,6 +29,9 @@ struct Work {
 /// Rows of this part.
 pub(crate) fn measure(lab: &Lab, report: &mut Report) -> Outcome<()> {
     let start = start(lab)?;
+    report.note(format!(
+        "start: {start:.0} us more for /bin/true, measured now"
+    ));
     fs::write(lab.directory.join("work.c"), source())?;
     let mut works = vec![plain(
         "cc -O1 -c, generated C file",
