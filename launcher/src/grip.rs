@@ -3,11 +3,13 @@
 //!
 //! Facts about a socket are asked of the socket. Knows no policy.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, connect, getpeername, socket,
+};
 use outgate_sys::seccomp::OnExec;
 
 use crate::address::Family;
@@ -127,7 +129,10 @@ impl Grip {
     /// Answers a call whose connection is made or on its way.
     pub fn conclude(self, notification: Notification) {
         match self {
-            Self::Shared(_) => notification.succeed(0),
+            Self::Shared(socket) => {
+                settle(socket.as_fd());
+                notification.succeed(0);
+            }
             Self::Fresh {
                 socket,
                 number,
@@ -143,6 +148,15 @@ impl Grip {
                 }
             }
         }
+    }
+}
+
+/// A connection made without waiting counts as under way until connect(2) is
+/// called once more: done here, so that the command's next call is told
+/// `EISCONN` as after any blocking connect. Asked with the address it has.
+fn settle(socket: BorrowedFd<'_>) {
+    if let Ok(peer) = getpeername::<SockaddrStorage>(socket.as_raw_fd()) {
+        let _ = without_waiting(socket, || connect(socket.as_raw_fd(), &peer));
     }
 }
 

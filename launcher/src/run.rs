@@ -307,13 +307,11 @@ fn opening(options: &Options, policy: &Policy, context: Context) -> Opening {
             home: context.home,
             working_directory: context.working_directory,
             private_directory: context.private_directory,
+            // Arguments may hold secrets: only the program is recorded.
             command: cut(
-                options
-                    .command
-                    .iter()
-                    .map(|part| part.to_string_lossy())
-                    .collect::<Vec<_>>()
-                    .join(" "),
+                program
+                    .map(|program| program.to_string_lossy().into_owned())
+                    .unwrap_or_default(),
                 outgate_handoff::LINE_BYTES_MAX,
             ),
         },

@@ -87,7 +87,8 @@ pub struct Begin {
     pub working_directory: String,
     /// The private temporary directory of the run, absolute; may be empty.
     pub private_directory: String,
-    /// The command and its arguments as one line, for records; cut to the limit.
+    /// The program as it was named, for records; cut to the limit. Without its
+    /// arguments, which may hold secrets.
     pub command: String,
 }
 

@@ -30,6 +30,14 @@ const FORWARDED: [Signal; 9] = [
     Signal::SIGCONT,
 ];
 
+/// Signals by which somebody asks a program to end.
+const FAREWELLS: [Signal; 4] = [
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+];
+
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -62,6 +70,8 @@ pub(super) struct Tree {
     clock: Clock,
     filter: Filter,
     guard: Guard,
+    /// A signal that asked the command to end.
+    farewell: Option<Signal>,
 }
 
 /// Whether the guardian does its work.
@@ -94,6 +104,7 @@ impl Tree {
             clock: Clock::Running(until),
             filter: Filter::Used,
             guard: Guard::Alive,
+            farewell: None,
         }
     }
 
@@ -156,6 +167,13 @@ impl Tree {
             }
             Ok(WaitStatus::Stopped(..)) => self.stop_with_the_command(),
             _ => {}
+        }
+        // Who asks outgate to end means all of it, also what the command left.
+        if self.ending.is_some()
+            && let Some(signal) = self.farewell.take()
+        {
+            let root = u32::try_from(self.guardian).unwrap_or(0);
+            signal_tree(root, signal);
         }
     }
 
@@ -229,7 +247,8 @@ impl Tree {
                 self.clock = Clock::Ending(now.checked_add(GRACE));
             }
             Clock::Ending(until) if over(until) => {
-                signal_tree(root, Signal::SIGKILL);
+                // The guardian kills until nothing is left, however they fork.
+                let _ = kill(Pid::from_raw(self.guardian), Signal::SIGTERM);
                 self.clock = Clock::Killed;
             }
             Clock::Running(_) | Clock::Ending(_) | Clock::Killed => {}
@@ -259,6 +278,9 @@ impl Tree {
                 signal_tree(root, signal);
             } else {
                 let _ = kill(Pid::from_raw(self.command), signal);
+                if FAREWELLS.contains(&signal) {
+                    self.farewell = Some(signal);
+                }
             }
         }
     }

@@ -7,6 +7,9 @@ use super::child::child;
 use super::{REPORT_BYTES, Shared, address, prctl, sys};
 use crate::raw::int;
 
+/// Bytes of the list of children read at once.
+const LIST_BYTES: usize = 4096;
+
 /// Signal the guardian gets when the launcher dies.
 const LAUNCHER_DIED: i32 = libc::SIGUSR2;
 
@@ -81,22 +84,25 @@ fn keep_only_reports(shared: &Shared) {
     sys(libc::SYS_close_range, [0, keep.wrapping_sub(1), 0, 0, 0, 0]);
 }
 
-/// Waits for children and for the launcher's death.
+/// Waits for children, for the order to end them, and for the launcher's death.
 fn guard(shared: &Shared) {
-    let wanted = signal_bit(libc::SIGCHLD) | signal_bit(LAUNCHER_DIED);
+    let wanted = signal_bit(libc::SIGCHLD) | signal_bit(LAUNCHER_DIED) | signal_bit(libc::SIGTERM);
     loop {
         reap(shared);
         if sys(libc::SYS_getppid, [0; 6]) != isize::try_from(shared.launcher).unwrap_or(-1) {
-            return end_tree(shared);
+            end_tree(shared);
+            return clean(shared);
         }
-        sys(libc::SYS_rt_sigtimedwait, [address(&wanted), 0, 0, 8, 0, 0]);
+        let signal = sys(libc::SYS_rt_sigtimedwait, [address(&wanted), 0, 0, 8, 0, 0]);
+        if signal == int(libc::SIGTERM).cast_signed() {
+            end_tree(shared);
+        }
     }
 }
 
 /// Takes every state change that is there; reports those of the command.
 fn reap(shared: &Shared) {
     let options = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
-    let command = isize::try_from(shared.command.load(Ordering::Acquire)).unwrap_or(-1);
     loop {
         let mut status = 0_i32;
         let slot = std::ptr::from_mut(&mut status).expose_provenance();
@@ -104,23 +110,45 @@ fn reap(shared: &Shared) {
         if pid <= 0 {
             return;
         }
-        if pid == command {
-            report(shared, pid, status);
+        note(shared, pid, status);
+    }
+}
+
+/// Reports a change if it is the command's.
+fn note(shared: &Shared, pid: isize, status: i32) {
+    if pid == isize::try_from(shared.command.load(Ordering::Acquire)).unwrap_or(-1) {
+        report(shared, pid, status);
+    }
+}
+
+/// Kills every descendant, as each becomes our child.
+///
+/// RACE: a process may fork between being listed and being killed. Its child is
+/// ours at the next round, and a round is shorter than a fork: every dead child
+/// is taken before the next list is made, so that lists stay short.
+fn end_tree(shared: &Shared) {
+    let wall = i32::from_ne_bytes(0x4000_0000_u32.to_ne_bytes());
+    loop {
+        kill_children();
+        let mut options = wall;
+        loop {
+            let mut status = 0_i32;
+            let slot = std::ptr::from_mut(&mut status).expose_provenance();
+            let pid = sys(libc::SYS_wait4, [int(-1), slot, int(options), 0, 0, 0]);
+            if pid < 0 {
+                return;
+            }
+            if pid == 0 {
+                break;
+            }
+            note(shared, pid, status);
+            options = wall | libc::WNOHANG;
         }
     }
 }
 
-/// Kills every descendant, as each becomes our child, then runs the cleaner.
-fn end_tree(shared: &Shared) {
-    loop {
-        kill_children();
-        let mut status = 0_i32;
-        let slot = std::ptr::from_mut(&mut status).expose_provenance();
-        let wall = i32::from_ne_bytes(0x4000_0000_u32.to_ne_bytes());
-        if sys(libc::SYS_wait4, [int(-1), slot, int(wall), 0, 0, 0]) < 0 {
-            break;
-        }
-    }
+/// Becomes the cleaner.
+fn clean(shared: &Shared) {
     if let Some(program) = shared.cleaner.first().filter(|p| !p.is_null()) {
         let arguments = shared.cleaner.as_ptr().wrapping_add(1).expose_provenance();
         let environment = [0_usize; 1];
@@ -138,35 +166,36 @@ fn end_tree(shared: &Shared) {
     }
 }
 
-/// Sends SIGKILL to every child listed in `/proc/thread-self/children`.
+/// Sends SIGKILL to every child listed in `/proc/thread-self/children`
+/// (proc_tid_children(5): numbers, each followed by a space).
 fn kill_children() {
     let path = c"/proc/thread-self/children".as_ptr().expose_provenance();
     let flags = int(libc::O_RDONLY | libc::O_CLOEXEC);
-    let file = sys(
-        libc::SYS_openat,
-        [int(libc::AT_FDCWD), path, flags, 0, 0, 0],
-    );
+    let directory = int(libc::AT_FDCWD);
+    let file = sys(libc::SYS_openat, [directory, path, flags, 0, 0, 0]);
     if file < 0 {
         return;
     }
+    let file = file.cast_unsigned();
+    let mut buffer = [0_u8; LIST_BYTES];
     let mut pid = 0_usize;
     loop {
-        let mut byte = 0_u8;
-        let slot = std::ptr::from_mut(&mut byte).expose_provenance();
-        let count = sys(libc::SYS_read, [file.cast_unsigned(), slot, 1, 0, 0, 0]);
-        if count == 1 && byte.is_ascii_digit() {
-            pid = pid
-                .wrapping_mul(10)
-                .wrapping_add(usize::from(byte.wrapping_sub(b'0')));
-            continue;
-        }
-        if pid > 1 {
-            sys(libc::SYS_kill, [pid, int(libc::SIGKILL), 0, 0, 0, 0]);
-        }
-        pid = 0;
+        let slot = std::ptr::from_mut(&mut buffer).expose_provenance();
+        let count = sys(libc::SYS_read, [file, slot, LIST_BYTES, 0, 0, 0]);
         if count <= 0 {
             break;
         }
+        for byte in buffer.iter().take(count.cast_unsigned()) {
+            if byte.is_ascii_digit() {
+                let digit = usize::from(byte.wrapping_sub(b'0'));
+                pid = pid.wrapping_mul(10).wrapping_add(digit);
+            } else {
+                if pid > 1 {
+                    sys(libc::SYS_kill, [pid, int(libc::SIGKILL), 0, 0, 0, 0]);
+                }
+                pid = 0;
+            }
+        }
     }
-    sys(libc::SYS_close, [file.cast_unsigned(), 0, 0, 0, 0, 0]);
+    sys(libc::SYS_close, [file, 0, 0, 0, 0, 0]);
 }
