@@ -93,7 +93,7 @@ pub(crate) fn serve(words: &[&str], folder: &Path, listens: &[&str]) {
     for address in listens {
         let address: SocketAddr = address.parse().expect("an address");
         let limit = Duration::from_secs(START_SECONDS_MAX);
-        let on = outgate_harness::eventually(limit, || TcpStream::connect(address).is_ok());
+        let on = outgate_harness::eventually(limit, || dial(address).is_ok());
         let said = || fs::read_to_string(&said).unwrap_or_default();
         assert!(on, "{words:?} does not listen: {}", said());
     }
@@ -174,8 +174,16 @@ fn lines(file: &Path, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     text.lines().filter_map(read).collect()
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test asks its own servers, without the programs under test"
+)]
+fn dial(address: SocketAddr) -> std::io::Result<TcpStream> {
+    TcpStream::connect(address)
+}
+
 fn accepted() -> usize {
-    let mut stream = TcpStream::connect(STATUS).expect("nginx accepts");
+    let mut stream = dial(STATUS.parse().expect("an address")).expect("nginx accepts");
     stream
         .write_all(b"GET / HTTP/1.0\r\n\r\n")
         .expect("nginx reads");
@@ -191,7 +199,8 @@ fn accepted() -> usize {
 fn nginx(folder: &Path, given: &Path) -> String {
     let (folder, given) = (folder.to_string_lossy(), given.to_string_lossy());
     format!(
-        r#"daemon off;
+        r#"user root root;
+daemon off;
 master_process off;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
@@ -222,14 +231,13 @@ fn dnsmasq(folder: &Path) {
     let log = folder.join("dnsmasq.log");
     let mut options = vec![
         "dnsmasq".to_owned(),
-        "--keep-in-foreground".to_owned(),
+        // It stays who it is: a user namespace has only one account.
+        "--no-daemon".to_owned(),
         "--conf-file=/dev/null".to_owned(),
         "--no-resolv".to_owned(),
         "--no-hosts".to_owned(),
         "--log-queries".to_owned(),
         "--bind-interfaces".to_owned(),
-        "--user=root".to_owned(),
-        "--group=root".to_owned(),
         "--local=/example/".to_owned(),
         format!("--pid-file={}", folder.join("dnsmasq.pid").display()),
         format!("--log-facility={}", log.display()),

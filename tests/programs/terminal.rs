@@ -24,6 +24,9 @@ pub(crate) const SIGNALS: [(&str, i32); 6] = [
 /// An interactive shell that reads no file and shows a prompt nobody else shows.
 const SHELL: [&str; 4] = ["bash", "--norc", "--noprofile", "-i"];
 
+/// Longest time of a session in a terminal, far more than any takes.
+const INSIDE_SECONDS_MAX: u64 = 30;
+
 /// Sends a signal by its name.
 pub(crate) fn send(pid: i32, signal: &str) {
     let sent = Command::new("kill")
@@ -47,7 +50,8 @@ fn inside(lab: &Lab, identity: Identity, command: &[&str]) -> Running {
     let sandbox = confined(lab, identity).environment("TERM", "dumb");
     let sandbox = sandbox.environment("PS1", "in> ");
     let driven = sandbox.wrap(&["/usr/bin/python3", &driver(lab)]);
-    driven.with_input().start(&words(command))
+    let limit = Duration::from_secs(INSIDE_SECONDS_MAX);
+    driven.with_input().limit(limit).start(&words(command))
 }
 
 /// Starts an interactive shell in a terminal, bare, in which `og` stands for
