@@ -61,8 +61,9 @@ pub(crate) async fn answer(session: &Session, ask: &Ask) -> Answer {
         Question::Listen { address } => listen(session, &ask.process, *address),
     };
     let reuse_ms = match decision {
-        Decision::Deny | Decision::Redirect => limits::REUSE_MS,
-        Decision::Direct(_) => 0,
+        // What is redirected is recorded again as a flow; the others only here.
+        Decision::Redirect => limits::REUSE_MS,
+        Decision::Deny | Decision::Direct(_) => 0,
     };
     Answer {
         decision,

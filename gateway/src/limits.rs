@@ -144,7 +144,7 @@ pub(crate) const NOTICES_MAX: usize = 64;
 /// Denied targets listed in the summary: with head and foot five lines.
 pub(crate) const SUMMARY_TARGETS_MAX: usize = 3;
 
-/// Time an answer of a redirect or a refusal may be reused by the launcher,
+/// Time an answer of a redirect may be reused by the launcher,
 /// in milliseconds. Direct connections are asked for each time, so that each
 /// is recorded.
 pub(crate) const REUSE_MS: u32 = 1000;

@@ -79,6 +79,7 @@ fn refused(status: StatusCode, token: &'static str, because: &str) -> Malformed 
 pub(crate) fn make(head: &request::Parts, to: &Destination) -> Result<Target, Malformed> {
     check_method(&head.method)?;
     check_framing(head)?;
+    check_overrides(head)?;
     let named = authority(head, to)?;
     let Some(host) = (match &named {
         Some(authority) => to.matching(&authority.host),
@@ -103,6 +104,30 @@ pub(crate) fn make(head: &request::Parts, to: &Destination) -> Result<Target, Ma
         method: head.method.clone(),
         resource,
     })
+}
+
+/// Fields by which some origins take another method or path than the request's
+/// own: what was judged would not be what is done.
+const OVERRIDES: [&str; 6] = [
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+    "x-original-url",
+    "x-rewrite-url",
+    "x-original-uri",
+];
+
+fn check_overrides(head: &request::Parts) -> Result<(), Malformed> {
+    match OVERRIDES
+        .iter()
+        .find(|name| head.headers.contains_key(**name))
+    {
+        None => Ok(()),
+        Some(name) => {
+            let because = format!("field {name} asks for another request than the one judged");
+            Err(refused(StatusCode::FORBIDDEN, "override", &because))
+        }
+    }
 }
 
 fn other_host(named: Option<&Authority>, to: &Destination) -> Malformed {

@@ -19,11 +19,25 @@ struct Identity {
     cookie: u64,
 }
 
+/// A TCP listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TcpListener {
+    cookie: u64,
+    serves_v4: Serves,
+}
+
+/// Whether an IPv6 listener takes IPv4 connections too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Serves {
+    Both,
+    OneFamily,
+}
+
 /// The listeners of one sandbox.
 #[derive(Debug, Default)]
 pub struct Own {
     diag: Option<Diag>,
-    tcp: HashMap<SocketAddr, u64>,
+    tcp: HashMap<SocketAddr, TcpListener>,
     unix: HashMap<UnixPlace, Identity>,
 }
 
@@ -43,7 +57,11 @@ impl Own {
         if self.tcp.len() >= LISTENERS_MAX {
             self.tcp.clear();
         }
-        self.tcp.insert(address, cookie);
+        let serves_v4 = match outgate_sys::socket::only_v6(socket) {
+            Ok(false) => Serves::Both,
+            _ => Serves::OneFamily,
+        };
+        self.tcp.insert(address, TcpListener { cookie, serves_v4 });
     }
 
     /// Whether a connection to `destination` ends at one of the listeners.
@@ -62,13 +80,20 @@ impl Own {
         let v6_any: IpAddr = std::net::Ipv6Addr::UNSPECIFIED.into();
         for ip in [destination.ip(), any, v6_any] {
             let address = SocketAddr::new(ip, destination.port());
-            let Some(cookie) = self.tcp.get(&address).copied() else {
+            let Some(listener) = self.tcp.get(&address).copied() else {
                 continue;
             };
-            if self
+            // `::` takes IPv4 connections only without IPV6_V6ONLY.
+            let other_family = destination.is_ipv4() && address.is_ipv6();
+            if other_family && listener.serves_v4 == Serves::OneFamily {
+                continue;
+            }
+            // Asked for the destination, not for the listener's own address: a
+            // stranger bound more closely would get the connection.
+            let alive = self
                 .diag()
-                .is_some_and(|diag| diag.listens(address, cookie))
-            {
+                .is_some_and(|diag| diag.listens(destination, listener.cookie));
+            if alive {
                 return true;
             }
             self.tcp.remove(&address);

@@ -130,11 +130,9 @@ fn cleaner(private_directory: &Path) -> Vec<CString> {
     if private_directory.as_os_str().is_empty() {
         return Vec::new();
     }
-    let Ok(program) = std::fs::read_link("/proc/self/exe") else {
-        return Vec::new();
-    };
     let parts = [
-        program.into_os_string(),
+        // The inode that runs, whatever its name leads to by then.
+        OsString::from("/proc/self/exe"),
         OsString::from("outgate"),
         OsString::from(crate::private::SWEEP),
         private_directory.as_os_str().to_owned(),

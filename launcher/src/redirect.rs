@@ -83,6 +83,12 @@ impl Redirect {
         }
     }
 
+    /// Closes the Unix listener and whatever waits there; the next use makes a
+    /// new one.
+    pub fn forget_unix(&mut self) {
+        self.unix = None;
+    }
+
     /// The listeners that exist, for polling.
     pub fn each(&self) -> impl Iterator<Item = &Private> {
         [&self.v4, &self.v6, &self.unix].into_iter().flatten()

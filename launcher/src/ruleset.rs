@@ -134,12 +134,22 @@ const DEVICES: [&str; 6] = [
     "/dev/tty",
 ];
 
+/// The terminal behind a standard descriptor: the run's own, no other.
+fn terminal(number: u8) -> Option<String> {
+    let path = std::fs::read_link(format!("/proc/self/fd/{number}")).ok()?;
+    let path = path.to_str()?.to_owned();
+    path.starts_with("/dev/pts/").then_some(path)
+}
+
 fn devices() -> Vec<PathGrant> {
     let place: std::sync::Arc<str> = "every run".into();
+    let terminals = [0, 1, 2].into_iter().filter_map(terminal);
     DEVICES
         .iter()
+        .map(|path| (*path).to_owned())
+        .chain(terminals)
         .map(|path| PathGrant {
-            path: (*path).to_owned(),
+            path,
             place: std::sync::Arc::clone(&place),
             optional: true,
         })

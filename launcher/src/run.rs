@@ -65,6 +65,14 @@ pub enum RunError {
         /// The key.
         key: &'static str,
     },
+    /// The command could alter the record of its own decisions.
+    #[error("the record `{record}` lies where the command may write (`{grant}`)")]
+    Record {
+        /// Where records go.
+        record: String,
+        /// The grant that covers it.
+        grant: String,
+    },
     /// A standard stream must not be inherited.
     #[error(transparent)]
     Standard(#[from] StandardError),
@@ -118,6 +126,7 @@ impl RunError {
             Self::Source(_)
             | Self::Policy(_)
             | Self::NotEnforced { .. }
+            | Self::Record { .. }
             | Self::Plan(PlanError::Ruleset(crate::ruleset::RulesetError::Path { .. })) => 2,
             Self::NotFound { .. } => 127,
             Self::NotExecutable { .. } => 126,
@@ -132,6 +141,9 @@ impl RunError {
                 "outgate cannot run inside outgate or inside a container manager that holds \
                  calls; run it outside"
                     .to_owned(),
+            ),
+            Self::Record { .. } => Some(
+                "name a file elsewhere with `--audit FILE`, or run in a directory below".to_owned(),
             ),
             Self::NotEnforced { .. } => {
                 Some("take the key out of the policy; nothing is scanned yet".to_owned())
@@ -203,14 +215,53 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         opens,
     };
     let plan = plan::build(&policy, &command)?;
+    let opening = opening(options, &policy, context);
+    refuse_writable_record(&policy, &opening)?;
+    let mut link = Link::Idle(Box::new(opening));
+    let program = gateway_program();
+    if writable(&policy, &program).is_some() {
+        // A command that can replace the gateway's program finds it running.
+        link.start();
+    }
     let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
     let guardian = started.guardian;
-    let opening = opening(options, &policy, context);
-    let setting = setting(options, &policy, (started, signals, opens), opening);
+    let setting = setting(options, &policy, (started, signals, opens), link);
     let outcome = supervise(setting, voice);
     outgate_sys::process::end_guardian(guardian);
     drop(private);
     Ok(outcome)
+}
+
+/// The grant that lets the command write at `path`, by name or by inode.
+fn writable<'a>(policy: &'a Policy, path: &Path) -> Option<&'a str> {
+    let existing = path.ancestors().find_map(|path| path.canonicalize().ok())?;
+    let grants = policy.filesystem().write.iter();
+    let mut covering = grants.filter(|grant| {
+        let granted = Path::new(&grant.path);
+        path.starts_with(granted)
+            || granted
+                .canonicalize()
+                .is_ok_and(|granted| existing.starts_with(granted))
+    });
+    covering.next().map(|grant| grant.path.as_str())
+}
+
+/// A record that the command can alter proves nothing.
+fn refuse_writable_record(policy: &Policy, opening: &Opening) -> Result<(), RunError> {
+    let Some(record) = opening.arguments.last() else {
+        return Ok(());
+    };
+    // Devices and pipes hold no record that could be altered.
+    if record.starts_with("/dev/") || record.starts_with("/proc/") {
+        return Ok(());
+    }
+    match writable(policy, Path::new(record)) {
+        Some(grant) => Err(RunError::Record {
+            record: record.clone(),
+            grant: grant.to_owned(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// A policy must not promise what does not happen.
@@ -322,12 +373,12 @@ fn setting(
     options: &Options,
     policy: &Policy,
     (started, signals, opens): (Started, SignalFd, Opens),
-    opening: Opening,
+    link: Link,
 ) -> Setting {
     Setting {
         started,
         signals,
-        link: Link::Idle(Box::new(opening)),
+        link,
         numbers: held(Arch::native()),
         wall_time: policy.limits().wall_time,
         eager: if policy.has_network_rules() {

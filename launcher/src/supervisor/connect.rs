@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{SockaddrStorage, connect, getpeername};
 use outgate_handoff::{Ask, Decision, Flow, Process, Question, ToGateway};
 
-use super::wait::{Arriving, Asked, Connecting, Passenger, Want};
+use super::wait::{Arriving, Asked, Connecting, Want};
 use super::{ANSWER_TIMEOUT, Once, Supervisor, VERDICTS_MAX};
 use crate::address::{self, Address, Family, SOCKADDR_BYTES_MAX};
 use crate::gateway_link::descriptors;
@@ -301,7 +301,7 @@ impl Supervisor<'_> {
         };
         self.arriving.push(Arriving {
             notification,
-            passenger: Passenger::Connect(call),
+            call,
             kind,
             caller: Caller::Tcp(local),
             until: Instant::now().checked_add(ARRIVAL_TIMEOUT),
@@ -311,7 +311,7 @@ impl Supervisor<'_> {
 
     /// Accepts what waits at the private listeners and hands it over.
     pub(super) fn accept_arrivals(&mut self) {
-        for kind in [Kind::V4, Kind::V6, Kind::Unix] {
+        for kind in [Kind::V4, Kind::V6] {
             loop {
                 let mut matched = None;
                 let arriving = &self.arriving;
@@ -332,14 +332,7 @@ impl Supervisor<'_> {
                     break;
                 };
                 let arrived = self.arriving.swap_remove(index);
-                match arrived.passenger {
-                    Passenger::Connect(call) => {
-                        self.hand_over(arrived.notification, call, accepted);
-                    }
-                    Passenger::Unix(call) => {
-                        self.hand_over_unix(arrived.notification, call, accepted);
-                    }
-                }
+                self.hand_over(arrived.notification, arrived.call, accepted);
             }
         }
     }

@@ -21,6 +21,9 @@ const AF_UNIX: i32 = 1;
 const AF_INET: i32 = 2;
 const AF_INET6: i32 = 10;
 
+const TCP_CLOSE: u8 = 7;
+const TCP_LISTEN: u8 = 10;
+
 /// A listen that waits for the gateway.
 #[derive(Debug)]
 pub(super) struct ListenCall {
@@ -58,6 +61,14 @@ impl Supervisor<'_> {
     }
 
     fn listen_inet(&mut self, notification: Notification, grip: Grip, backlog: i32) {
+        // RACE: a socket on its way to a connection has a source address that
+        // another thread can dissolve, and listen would bind it anew to every
+        // address. From the closed state only a connect leads there, which we
+        // alone perform: the address read below is the one that was bound.
+        match outgate_sys::socket::tcp_state(grip.socket()) {
+            Ok(TCP_CLOSE | TCP_LISTEN) => {}
+            _ => return notification.fail(Errno::EINVAL),
+        }
         // An unbound socket would be bound to every address of the machine.
         let Some(address) = local_address(grip.socket()).filter(|address| address.port() != 0)
         else {
@@ -77,6 +88,12 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn listen_now(&mut self, notification: Notification, call: &ListenCall) {
+        let state = outgate_sys::socket::tcp_state(call.grip.socket());
+        let unchanged = matches!(state, Ok(TCP_CLOSE | TCP_LISTEN))
+            && local_address(call.grip.socket()) == Some(call.address);
+        if !unchanged {
+            return notification.fail(Errno::EINVAL);
+        }
         let result = listen_with(&call.grip, call.backlog);
         if result.is_ok() {
             self.own.add_tcp(call.address, call.grip.socket());

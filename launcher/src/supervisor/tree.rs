@@ -179,7 +179,11 @@ impl Tree {
 
     /// The command stopped: stop as well, so that the shell sees it, and wake
     /// it when we are woken.
+    /// Without a terminal nobody waits for that, and the clock must run on.
     fn stop_with_the_command(&self) {
+        if std::fs::File::open("/dev/tty").is_err() {
+            return;
+        }
         let _ = kill(getpid(), Signal::SIGSTOP);
         let command = Pid::from_raw(self.command);
         if getpgid(Some(command)).is_ok_and(|group| group != getpgrp()) {

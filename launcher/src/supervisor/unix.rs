@@ -17,13 +17,13 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstat, major, minor};
 use outgate_handoff::{Flow, Process, Question, ToGateway};
 
 use super::Supervisor;
-use super::wait::{Arriving, Knocking, Passenger, Want};
+use super::wait::{Knocking, Want};
 use crate::diag::UnixPlace;
 use crate::gateway_link::descriptors;
 use crate::grip::{Grip, without_waiting};
 use crate::notification::Notification;
 use crate::process::{Depth, describe};
-use crate::redirect::{Caller, Kind, Mapped};
+use crate::redirect::{Caller, Kind, Mapped, Recognised};
 use crate::sealed::Blocking;
 
 const SOCK_STREAM: i32 = 1;
@@ -188,23 +188,25 @@ impl Supervisor<'_> {
         if let Err(errno) = attracted {
             return notification.fail(errno);
         }
+        // The connection waits at the listener already, and the process that
+        // made it is ourselves. All such connections look alike, so none may
+        // stay there: if this one is not found, the listener goes.
         let ourselves = i32::try_from(std::process::id()).unwrap_or(-1);
-        self.arriving.push(Arriving {
-            notification,
-            passenger: Passenger::Unix(call),
-            kind: Kind::Unix,
-            caller: Caller::Process(ourselves),
-            until: Instant::now().checked_add(std::time::Duration::from_secs(2)),
+        let accepted = self.redirect.existing(Kind::Unix).and_then(|private| {
+            private.accept(|caller| match caller {
+                Caller::Process(pid) if *pid == ourselves => Recognised::Yes,
+                Caller::Process(_) | Caller::Tcp(_) => Recognised::No,
+            })
         });
-        self.accept_arrivals();
+        if let Some(accepted) = accepted {
+            self.hand_over_unix(notification, call, accepted);
+        } else {
+            self.redirect.forget_unix();
+            notification.fail(Errno::ECONNREFUSED);
+        }
     }
 
-    pub(super) fn hand_over_unix(
-        &mut self,
-        notification: Notification,
-        call: UnixCall,
-        accepted: OwnedFd,
-    ) {
+    fn hand_over_unix(&mut self, notification: Notification, call: UnixCall, accepted: OwnedFd) {
         let UnixCall {
             grip,
             target,

@@ -35,17 +35,10 @@ pub(super) struct Asked {
 #[derive(Debug)]
 pub(super) struct Arriving {
     pub(super) notification: Notification,
-    pub(super) passenger: Passenger,
+    pub(super) call: Call,
     pub(super) kind: Kind,
     pub(super) caller: Caller,
     pub(super) until: Option<Instant>,
-}
-
-/// Whose connection it is.
-#[derive(Debug)]
-pub(super) enum Passenger {
-    Connect(Call),
-    Unix(UnixCall),
 }
 
 /// Waits for a direct connection to be established.

@@ -126,3 +126,12 @@ pub fn disconnect(socket: BorrowedFd<'_>) -> Result<(), SysError> {
     let result = unsafe { libc::connect(socket.as_raw_fd(), &raw const address, length) };
     check(result.into()).map(drop)
 }
+
+/// State of a TCP socket (`TCP_INFO`, first byte; `enum` in net/tcp_states.h).
+///
+/// # Errors
+/// `EOPNOTSUPP` or `ENOPROTOOPT` for other protocols.
+pub fn tcp_state(socket: BorrowedFd<'_>) -> Result<u8, SysError> {
+    let [state, ..] = option::<8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
+    Ok(state)
+}
