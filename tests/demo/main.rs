@@ -27,7 +27,7 @@ const HOST: &str = "api.example.test";
 /// What the origin answers, so that it is recognised.
 const GREETING: &str = "hello from the origin";
 /// Columns of a line, at most.
-const COLUMNS: usize = 100;
+const COLUMNS: usize = 110;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -55,7 +55,7 @@ fn show() -> io::Result<()> {
 
     let allowed = run(&outgate, &place, &origin, "/hello")?;
     let denied = run(&outgate, &place, &origin, "/admin")?;
-    println!("\n$ cat {}", place.record().display());
+    println!("\n$ cat {}    # shortened", place.record().display());
     let records = fs::read_to_string(place.record())?;
     for line in records.lines().filter(|line| record::is_request(line)) {
         println!("{}", cut(&record::short(line)));

@@ -2,13 +2,12 @@
 //! showing lines that outgate wrote itself, not for reading foreign JSON.
 
 /// The members that are shown.
-const SHOWN: [&str; 7] = [
-    "time",
+const SHOWN: [&str; 6] = [
     "verdict",
+    "reason",
     "method",
     "target",
     "path",
-    "reason",
     "executable",
 ];
 

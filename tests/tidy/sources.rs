@@ -134,7 +134,7 @@ fn no_file_names_the_machine_it_was_written_on() {
     // Put together here, so that this file does not hold them.
     let foreign = [
         concat!("/work", "/main"),
-        concat!("/work", "/shared"),
+        concat!("/work", "/shared/"),
         concat!("/tmp", "/t-"),
         concat!("/tmp", "/plan"),
         concat!("/tmp", "/bin"),
