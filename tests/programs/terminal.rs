@@ -171,7 +171,7 @@ lab_tests! {
 
     fn control_c_arrives_once(lab) {
         for identity in Identity::all() {
-            let script = "import signal, sys, time\ncount = 0\ndef got(*_):\n    global count; count += 1; print('got', count, flush=True)\nsignal.signal(signal.SIGINT, got)\nprint('ready', flush=True)\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: time.sleep(0.1)\nprint('total', count)\n";
+            let script = "import os, signal, time\ncount = 0\ndef got(*_):\n    global count; count += 1; os.write(1, b'got %d\\n' % count)\nsignal.signal(signal.SIGINT, got)\nos.write(1, b'ready\\n')\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: time.sleep(0.1)\nprint('total', count)\n";
             let mut run = inside(lab, identity, &["python3", "-c", script]);
             run.wait_for("ready");
             run.say("\u{3}");
