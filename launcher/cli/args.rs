@@ -39,6 +39,10 @@ Exit status: the command's own; 128+n when signal n ended it; 125 outgate could 
 it; 126 it cannot be executed; 127 it is not found; 2 bad usage or a bad policy.";
 
 /// Options of `outgate run`.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line, as clap reads it"
+)]
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// Add a policy file (TOML)
@@ -59,7 +63,7 @@ pub(crate) struct Run {
     /// Let the command read, execute and write below PATH
     #[arg(short = 'w', long = "write", value_name = "PATH")]
     pub(crate) write: Vec<String>,
-    /// Let the command listen on [ADDR:]PORT (without ADDR: loopback)
+    /// Let the command listen on a port, of loopback unless an address is given
     #[arg(long, value_name = "[ADDR:]PORT")]
     pub(crate) listen: Vec<String>,
     /// Use this address for a host instead of asking DNS

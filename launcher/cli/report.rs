@@ -1,11 +1,7 @@
 //! All printing of the program: errors with their causes and hints, lines of a
 //! run, tables. Nothing else in the launcher writes to a terminal.
 
-#![expect(
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "the one place that prints"
-)]
+#![expect(clippy::print_stderr, reason = "the one place that prints")]
 
 use std::error::Error;
 use std::process::ExitCode;

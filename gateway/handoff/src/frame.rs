@@ -74,7 +74,7 @@ pub struct Source {
     pub kind: SourceKind,
     /// How the user names the piece: `agent.toml`, `-a`, preset `base`.
     pub place: String,
-    /// Text, at most [`SOURCE_CHUNK_BYTES_MAX`] bytes, cut anywhere.
+    /// Text, at most [`crate::SOURCE_CHUNK_BYTES_MAX`] bytes, cut anywhere.
     pub chunk: Vec<u8>,
 }
 

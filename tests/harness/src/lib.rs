@@ -5,6 +5,7 @@
 //! Development only. It knows the command line and the audit file, nothing of
 //! the programs' inside.
 
+#![forbid(unsafe_code)]
 #![expect(
     clippy::panic,
     clippy::expect_used,
