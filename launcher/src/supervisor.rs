@@ -288,8 +288,14 @@ impl Supervisor<'_> {
     /// One poll over everything that can happen.
     fn wait(&self, timeout: PollTimeout) -> Ready {
         let readable = PollFlags::POLLIN;
+        // A listener whose filter nobody uses reports that for ever.
+        let calls = if self.tree.is_filtered() {
+            PollFd::new(self.listener.as_fd(), readable)
+        } else {
+            PollFd::new(self.tree.reports(), PollFlags::empty())
+        };
         let mut sources: Vec<PollFd<'_>> = vec![
-            PollFd::new(self.listener.as_fd(), readable),
+            calls,
             PollFd::new(self.tree.reports(), readable),
             PollFd::new(self.signals.as_fd(), readable),
         ];

@@ -117,6 +117,11 @@ impl Tree {
         self.ending.is_some() && self.filter == Filter::Unused
     }
 
+    /// Whether a task may still use the filter.
+    pub(super) fn is_filtered(&self) -> bool {
+        self.filter == Filter::Used
+    }
+
     /// The kernel says that no task uses the filter.
     pub(super) fn filter_unused(&mut self) {
         self.filter = Filter::Unused;
