@@ -100,6 +100,17 @@ lab_tests! {
         }
     }
 
+    fn a_tree_that_renews_itself_ends_with_the_launcher(lab) {
+        for identity in Identity::all() {
+            let before = watched(lab, identity);
+            let run = lab.sandbox(identity).start_probe(&["breed", "8", "400"]);
+            run.wait_for("ready");
+            run.signal(Signal::SIGKILL);
+            run.finish();
+            before.assert_gone_but_files();
+        }
+    }
+
     fn a_run_that_ends_leaves_nothing_behind(lab) {
         let allowed = Witness::start(&lab.directory);
         for identity in Identity::all() {

@@ -4,7 +4,9 @@
 use std::io::{IoSlice, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
@@ -64,18 +66,18 @@ lab_tests! {
             let everybody = std::fs::Permissions::from_mode(0o777);
             std::fs::set_permissions(path, everybody).expect("a mode");
         }
-        let seen = accept_all(listeners);
+        let seen = count_all(listeners);
         let targets: Vec<String> = paths.iter().map(|path| format!("unix:{path}")).collect();
         let mut probe = vec!["unix-to"];
         probe.extend(targets.iter().map(String::as_str));
         lab.bare(Identity::Own, &probe);
-        assert_eq!(seen.try_iter().count(), paths.len(), "bare, each is reached");
+        assert_eq!(counted(&seen, &paths), paths.len(), "bare, each is reached");
         for identity in Identity::all() {
             // Changing the account asks the name service of the system, outside.
             lab.start_bare(identity, &["true".to_owned()]).finish();
-            let outside = seen.try_iter().count();
+            let outside = counted(&seen, &paths);
             let outcome = lab.sandbox(identity).probe(&probe);
-            assert_eq!(seen.try_iter().count(), outside, "{identity:?} {outcome}");
+            assert_eq!(counted(&seen, &paths), outside, "{identity:?} {outcome}");
             for report in outcome.reports().iter().filter(|report| report.name != "seqpacket") {
                 assert!(NO_SUCH_PEER.contains(&report.errno.as_str()), "{identity:?}: {report:?}");
             }
@@ -145,19 +147,29 @@ lab_tests! {
     }
 }
 
-/// Accepts on each listener, one message per connection.
-fn accept_all(listeners: Vec<UnixListener>) -> std::sync::mpsc::Receiver<()> {
-    let (send, receive) = std::sync::mpsc::channel();
+/// Counts connections on each listener, and ends them.
+fn count_all(listeners: Vec<UnixListener>) -> Arc<AtomicUsize> {
+    let count = Arc::new(AtomicUsize::new(0));
     for listener in listeners {
-        let send = send.clone();
+        let count = Arc::clone(&count);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
+                count.fetch_add(1, Ordering::SeqCst);
                 drop(stream);
-                send.send(()).ok();
             }
         });
     }
-    receive
+    count
+}
+
+/// Connections since the last call. One of our own behind them, which is ended
+/// after it was counted, proves that all before it were counted.
+fn counted(count: &AtomicUsize, paths: &[String]) -> usize {
+    for path in paths {
+        let mut own = UnixStream::connect(path).expect("the listener");
+        own.read_to_end(&mut Vec::new()).expect("its end");
+    }
+    count.swap(0, Ordering::SeqCst) - paths.len()
 }
 
 /// A peer that answers with a TCP socket connected to the witness.

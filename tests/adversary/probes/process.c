@@ -188,6 +188,25 @@ static int probe_again(int n, char **a) {
     return 0;
 }
 
+/* breed LINES GENERATIONS: lines of processes, each of which makes the next and
+ * ends, so that whoever lists them is always late. Bounded, for the machine. */
+static int probe_breed(int n, char **a) {
+    if (n < 2) return 64;
+    for (int line = 0; line < atoi(a[0]); line++) {
+        if (fork()) continue;
+        setsid();
+        for (int left = atoi(a[1]); left > 0; left--) {
+            pid_t next = fork();
+            if (next) _exit(0);
+            const struct timespec breath = {0, 200000};
+            nanosleep(&breath, 0);
+        }
+        for (;;) pause();
+    }
+    dprintf(1, "ready\n");
+    for (;;) pause();
+}
+
 /* sleep SECONDS: says so and stays. */
 static int probe_sleep(int n, char **a) {
     dprintf(1, "sleeping pid=%d\n", getpid());
@@ -199,5 +218,6 @@ static int probe_sleep(int n, char **a) {
 const struct probe process_probes[] = {
     {"outsiders", probe_outsiders}, {"victim", probe_victim}, {"descriptors", probe_descriptors},
     {"daemon", probe_daemon},       {"again", probe_again},   {"sleep", probe_sleep},
+    {"breed", probe_breed},
     {0, 0},
 };
