@@ -84,4 +84,35 @@ lab_tests! {
             assert!(!outcome.stdout.contains("hidden"), "{identity:?} {outcome}");
         }
     }
+
+    fn a_record_that_the_command_may_write_is_refused(lab) {
+        for identity in Identity::all() {
+            let work = lab.folder("record", identity);
+            let record = work.join("run.jsonl");
+            let elsewhere = lab.folder("elsewhere", identity).join("run.jsonl");
+            let run = |audit: &std::path::Path| {
+                lab.sandbox(identity)
+                    .option("-w", &work.to_string_lossy())
+                    .option("--audit", &audit.to_string_lossy())
+                    .run(&words(&["true"]))
+            };
+            let outcome = run(&record);
+            assert_eq!(outcome.code, Some(2), "{identity:?} {outcome}");
+            assert!(outcome.stderr.contains("run.jsonl"), "{outcome}");
+            assert!(!record.exists(), "{outcome}");
+            let outcome = run(&elsewhere);
+            assert_eq!(outcome.code, Some(0), "{identity:?} {outcome}");
+        }
+    }
+
+    fn memory_that_other_programs_share_is_closed(lab) {
+        let shared = format!("/dev/shm/outgate-test-{}", std::process::id());
+        std::fs::write(&shared, "shared").expect("a file in shared memory");
+        for identity in Identity::all() {
+            let script = format!("cat {shared}; echo x > {shared}; echo end");
+            let outcome = outgate_harness::Sandbox::plain(lab, identity).run(&shell(&script));
+            assert_eq!(outcome.stdout, "end\n", "{identity:?} {outcome}");
+        }
+        std::fs::remove_file(&shared).ok();
+    }
 }
