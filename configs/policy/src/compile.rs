@@ -98,7 +98,7 @@ pub(crate) mod tests {
     pub(crate) fn context() -> Context {
         Context {
             home: "/home/me".to_owned(),
-            working_directory: "/work".to_owned(),
+            working_directory: "/here".to_owned(),
             private_directory: "/tmp/private".to_owned(),
         }
     }
@@ -153,7 +153,7 @@ pub(crate) mod tests {
             "#,
         )]);
         assert_eq!(paths(&policy.filesystem().read), ["/home/me/src"]);
-        assert_eq!(paths(&policy.filesystem().write), ["/work"]);
+        assert_eq!(paths(&policy.filesystem().write), ["/here"]);
         assert_eq!(paths(&policy.filesystem().deny), ["/home/me/.ssh"]);
         let listen: Vec<String> = policy
             .listen()
@@ -227,7 +227,7 @@ pub(crate) mod tests {
             ),
         ]);
         assert_eq!(paths(&policy.filesystem().read), ["/a", "/b", "/c"]);
-        assert_eq!(paths(&policy.filesystem().write), ["/work/out"]);
+        assert_eq!(paths(&policy.filesystem().write), ["/here/out"]);
         assert_eq!(policy.limits().memory_bytes, Some(2 << 30));
         assert_eq!(policy.limits().processes, Some(5));
         assert_eq!(
@@ -412,12 +412,12 @@ pub(crate) mod tests {
     #[test]
     fn shipped_policies_skip_directories_that_are_unknown() {
         let context = Context {
-            working_directory: "/work".to_owned(),
+            working_directory: "/here".to_owned(),
             ..Context::default()
         };
         let text = preset("base").expect("a text");
         let policy = compile(&[document(text)], &context).expect("a policy");
-        assert!(paths(&policy.filesystem().write).contains(&"/work"));
+        assert!(paths(&policy.filesystem().write).contains(&"/here"));
         let user = document("[filesystem]\nread = [\"~/src\"]");
         assert!(compile(&[user], &context).is_err());
     }

@@ -96,7 +96,7 @@ mod tests {
     fn context() -> Context {
         Context {
             home: "/home/me/".to_owned(),
-            working_directory: "/work/x".to_owned(),
+            working_directory: "/here/x".to_owned(),
             private_directory: "/tmp/private".to_owned(),
         }
     }
@@ -109,10 +109,10 @@ mod tests {
             ("/..", "/"),
             ("~", "/home/me"),
             ("~/.ssh/", "/home/me/.ssh"),
-            (".", "/work/x"),
-            ("src", "/work/x/src"),
-            ("../shared", "/work/shared"),
-            ("./~", "/work/x/~"),
+            (".", "/here/x"),
+            ("src", "/here/x/src"),
+            ("../shared", "/here/shared"),
+            ("./~", "/here/x/~"),
             ("$TMPDIR", "/tmp/private"),
             ("$TMPDIR/a", "/tmp/private/a"),
         ] {
@@ -137,7 +137,7 @@ mod tests {
             );
         }
         let unknown = Context {
-            working_directory: "/work".to_owned(),
+            working_directory: "/here".to_owned(),
             ..Context::default()
         };
         assert_eq!(expand("~/x", &unknown), Err(PathFault::Unknown("home")));

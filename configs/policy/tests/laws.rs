@@ -26,7 +26,7 @@ fn source(kind: SourceKind, text: &str) -> Source {
 fn context() -> Context {
     Context {
         home: "/home/me".to_owned(),
-        working_directory: "/work".to_owned(),
+        working_directory: "/here".to_owned(),
         private_directory: "/tmp/private".to_owned(),
     }
 }

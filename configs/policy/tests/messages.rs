@@ -25,7 +25,7 @@ const ARROW: &str = "\n=>\n";
 fn context() -> Context {
     Context {
         home: "/home/me".to_owned(),
-        working_directory: "/work".to_owned(),
+        working_directory: "/here".to_owned(),
         private_directory: "/tmp/private".to_owned(),
     }
 }
