@@ -251,8 +251,9 @@ fn refuse_writable_record(policy: &Policy, opening: &Opening) -> Result<(), RunE
     let Some(record) = opening.arguments.last() else {
         return Ok(());
     };
-    // Devices and pipes hold no record that could be altered.
-    if record.starts_with("/dev/") || record.starts_with("/proc/") {
+    // Terminals and pipes hold no record that could be altered. What the path
+    // is counts, not where it lies: /dev/shm and /proc/self/cwd lead to files.
+    if std::fs::metadata(record).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return Ok(());
     }
     match writable(policy, Path::new(record)) {
