@@ -13,7 +13,7 @@ use crate::Outcome;
 /// Longest time of one command, in seconds.
 const COMMAND_SECONDS_MAX: &str = "120";
 
-const PROGRAMS: [&str; 3] = ["spawn", "origin", "client"];
+const PROGRAMS: [&str; 5] = ["spawn", "origin", "client", "store", "load"];
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,11 @@ pub(crate) enum Priority {
 }
 
 impl Priority {
-    fn best() -> Self {
+    /// The best that is allowed, at most what is asked for.
+    fn best(asked: Self) -> Self {
+        if asked == Self::Ordinary {
+            return Self::Ordinary;
+        }
         let works = |words: &[&str]| {
             words.split_first().is_some_and(|(program, rest)| {
                 let mut command = Command::new(program);
@@ -116,7 +120,7 @@ pub(crate) struct Lab {
 
 impl Lab {
     /// Makes the directory and builds the C programs.
-    pub(crate) fn prepare(amount: Amount) -> Outcome<Self> {
+    pub(crate) fn prepare(amount: Amount, asked: Priority) -> Outcome<Self> {
         let scratch =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{}", std::process::id()));
         for name in ["work", "home", "state"] {
@@ -131,7 +135,7 @@ impl Lab {
             directory: scratch.join("work"),
             scratch,
             amount,
-            priority: Priority::best(),
+            priority: Priority::best(asked),
             musl: std::env::var_os("OUTGATE_MUSL_DIR")
                 .map(|directory| Path::new(&directory).join("outgate")),
             outgate: outgate
@@ -210,6 +214,20 @@ impl Lab {
         if let (Cores::One, Some(core)) = (cores, &self.core) {
             command.args(["taskset", "-c", core]);
         }
+        command.args(words);
+        self.surround(&mut command);
+        command
+    }
+
+    /// A command that serves the others, without a time limit: its owner ends it.
+    pub(crate) fn unlimited(&self, words: &[OsString]) -> Command {
+        let mut words = self
+            .priority
+            .words()
+            .iter()
+            .map(Into::into)
+            .chain(words.iter().cloned());
+        let mut command = Command::new(words.next().unwrap_or_default());
         command.args(words);
         self.surround(&mut command);
         command
@@ -342,9 +360,19 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Starts `origin KIND`.
+    /// Starts `origin echo`, `origin http`, or `store`.
     pub(crate) fn start(lab: &Lab, kind: &str, cores: Cores) -> Outcome<Self> {
-        let mut command = lab.command(&lab.workload(&["origin", kind]), cores);
+        let words = match kind {
+            "store" => lab.workload(&["store"]),
+            kind => lab.workload(&["origin", kind]),
+        };
+        // It serves a whole part, and ends with its standard input.
+        let mut command = lab.unlimited(&words);
+        if let (Cores::One, Some(core)) = (cores, &lab.core) {
+            let mut bound = vec!["taskset".into(), "-c".into(), core.into()];
+            bound.extend_from_slice(&words);
+            command = lab.unlimited(&bound);
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let input = child.stdin.take();

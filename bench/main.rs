@@ -3,11 +3,14 @@
 //! with the C programs of `workloads`; knows nothing of how outgate works inside.
 //! How to read the table: README.md.
 
+mod comparison;
 mod counters;
 mod lab;
 mod latency;
+mod load;
 mod local;
 mod machine;
+mod peers;
 mod report;
 mod startup;
 mod statistics;
@@ -17,7 +20,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use lab::{Amount, Lab};
+use lab::{Amount, Lab, Priority};
 use report::Report;
 
 /// What every step here answers: any fault ends the run with its message.
@@ -30,18 +33,20 @@ type Part = (
     fn(&Lab, &mut Report) -> Outcome<()>,
 );
 
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 5] = [
     ("startup", "Starting a command", startup::measure),
     ("counters", "Held calls, counted", counters::measure),
     ("latency", "Connections on loopback", latency::measure),
     ("local", "Local work", local::measure),
+    ("load", "Side by side under load", load::measure),
 ];
 
 const HELP: &str = "\
 cargo bench -- [--quick] [--only PART] [--json FILE] [--gate]
 
   --quick      few samples, under 20 s: does it still work, not how fast it is
-  --only PART  startup, counters, latency or local
+  --only PART  startup, counters, latency, local or load
+  --polite     ordinary priority, also as root: other work goes on, and shows
   --json FILE  write every figure to FILE
   --gate       end with status 1 when a target is missed beyond doubt
 
@@ -52,6 +57,7 @@ OUTGATE_MUSL_DIR   also measure the start-up of a musl build in this directory
 /// What was asked for.
 struct Options {
     amount: Amount,
+    priority: Priority,
     only: Option<String>,
     json: Option<PathBuf>,
     gate: Gate,
@@ -87,6 +93,7 @@ fn main() -> ExitCode {
 fn errand(mut arguments: impl Iterator<Item = String>) -> Outcome<Errand> {
     let mut options = Options {
         amount: Amount::Full,
+        priority: Priority::Real,
         only: None,
         json: None,
         gate: Gate::Open,
@@ -101,6 +108,7 @@ fn errand(mut arguments: impl Iterator<Item = String>) -> Outcome<Errand> {
         match argument.as_str() {
             "--bench" => is_bench = true,
             "--quick" => options.amount = Amount::Quick,
+            "--polite" => options.priority = Priority::Ordinary,
             "--gate" => options.gate = Gate::Shut,
             "--only" => options.only = Some(value()?),
             "--json" => options.json = Some(value()?.into()),
@@ -123,7 +131,7 @@ fn errand(mut arguments: impl Iterator<Item = String>) -> Outcome<Errand> {
 }
 
 fn measure(options: &Options) -> Outcome<ExitCode> {
-    let lab = Lab::prepare(options.amount)?;
+    let lab = Lab::prepare(options.amount, options.priority)?;
     let mut report = Report::new(machine::Machine::look(&lab));
     say(&report.head())?;
     for (name, heading, part) in PARTS {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::comparison::Comparison;
 use crate::machine::{Machine, load};
 use crate::statistics::{Estimate, Spread, differences, estimate, spread};
 
@@ -34,7 +35,8 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    fn word(self) -> &'static str {
+    /// For the table; empty without a target.
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Met => "met",
             Self::Missed => "MISSED",
@@ -87,6 +89,7 @@ pub(crate) struct Report {
     machine: Machine,
     heading: &'static str,
     rows: Vec<Row>,
+    comparisons: String,
     notes: Vec<String>,
     finished: Vec<Value>,
     met: u32,
@@ -101,6 +104,7 @@ impl Report {
             machine,
             heading: "",
             rows: Vec::new(),
+            comparisons: String::new(),
             notes: Vec::new(),
             finished: Vec::new(),
             met: 0,
@@ -169,13 +173,27 @@ impl Report {
         self.notes.push(text.into());
     }
 
-    fn push(&mut self, row: Row) {
-        match row.verdict {
+    /// Adds a scenario that several were measured in.
+    pub(crate) fn compare(&mut self, comparison: &Comparison) {
+        for verdict in comparison.verdicts() {
+            self.count(verdict, comparison.what());
+        }
+        self.comparisons.push_str(&comparison.text());
+        self.finished.push(comparison.json(self.heading));
+    }
+
+    fn count(&mut self, verdict: Verdict, what: &str) {
+        match verdict {
             Verdict::Met => self.met = self.met.saturating_add(1),
             Verdict::Unclear => self.unclear = self.unclear.saturating_add(1),
-            Verdict::Missed => self.missed.extend(row.cells.first().cloned()),
+            Verdict::Missed => self.missed.push(what.to_owned()),
             Verdict::Open => {}
         }
+    }
+
+    fn push(&mut self, row: Row) {
+        let what = row.cells.first().cloned().unwrap_or_default();
+        self.count(row.verdict, &what);
         self.finished.push(row.json.clone());
         self.rows.push(row);
     }
@@ -195,10 +213,13 @@ impl Report {
             }
         }
         let mut text = format!("\n{}\n", self.heading);
-        line(&mut text, &widths, &titles, "");
+        if !self.rows.is_empty() {
+            line(&mut text, &widths, &titles, "");
+        }
         for row in self.rows.drain(..) {
             line(&mut text, &widths, &row.cells, row.verdict.word());
         }
+        text.push_str(&std::mem::take(&mut self.comparisons));
         for note in self.notes.drain(..) {
             text.push_str("  - ");
             text.push_str(&note);
