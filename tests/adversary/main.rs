@@ -15,6 +15,7 @@ mod datagrams;
 mod http;
 mod lifecycle;
 mod local;
+mod own_servers;
 mod peers;
 mod privileges;
 mod processes;

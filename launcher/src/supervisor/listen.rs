@@ -2,11 +2,11 @@
 //! kernel's Landlock right for binding does not cover a listen that binds by
 //! itself, so this call is held.
 
-use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
-use nix::sys::socket::{Backlog, listen};
+use nix::sys::socket::{Backlog, SockaddrStorage, bind, listen};
 use outgate_handoff::Question;
 
 use super::Supervisor;
@@ -61,17 +61,15 @@ impl Supervisor<'_> {
     }
 
     fn listen_inet(&mut self, notification: Notification, grip: Grip, backlog: i32) {
-        // RACE: a socket on its way to a connection has a source address that
-        // another thread can dissolve, and listen would bind it anew to every
-        // address. From the closed state only a connect leads there, which we
-        // alone perform: the address read below is the one that was bound.
         match outgate_sys::socket::tcp_state(grip.socket()) {
-            Ok(TCP_CLOSE | TCP_LISTEN) => {}
+            Ok(TCP_CLOSE) => {}
+            // Listening again would change the length of the queue alone. It is
+            // not worth a race with a thread that closes and binds meanwhile.
+            Ok(TCP_LISTEN) => return notification.succeed(0),
             _ => return notification.fail(Errno::EINVAL),
         }
         // An unbound socket would be bound to every address of the machine.
-        let Some(address) = local_address(grip.socket()).filter(|address| address.port() != 0)
-        else {
+        let Some(address) = bound(grip.socket()) else {
             return notification.fail(Errno::EACCES);
         };
         let call = ListenCall {
@@ -88,10 +86,7 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn listen_now(&mut self, notification: Notification, call: &ListenCall) {
-        let state = outgate_sys::socket::tcp_state(call.grip.socket());
-        let unchanged = matches!(state, Ok(TCP_CLOSE | TCP_LISTEN))
-            && local_address(call.grip.socket()) == Some(call.address);
-        if !unchanged {
+        if bound(call.grip.socket()) != Some(call.address) {
             return notification.fail(Errno::EINVAL);
         }
         let result = listen_with(&call.grip, call.backlog);
@@ -99,6 +94,27 @@ impl Supervisor<'_> {
             self.own.add_tcp(call.address, call.grip.socket());
         }
         conclude(notification, result);
+    }
+}
+
+/// The address of a closed socket that is bound, and stays so until it listens.
+///
+/// RACE: other threads may shut the socket down or bind it all the while.
+/// getsockname(2) still tells the address of a bind that was dissolved, so only
+/// the kernel's refusal to bind again proves one. It refuses for another state
+/// too; but from the closed state only connect(2) and listen(2) lead away, which
+/// we alone perform. What is closed and bound after that refusal remains so.
+fn bound(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
+    if outgate_sys::socket::tcp_state(socket).ok()? != TCP_CLOSE {
+        return None;
+    }
+    let anywhere_near = match outgate_sys::socket::family(socket).ok()? {
+        AF_INET6 => SocketAddr::from((Ipv6Addr::LOCALHOST, 0)),
+        _ => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+    };
+    match bind(socket.as_raw_fd(), &SockaddrStorage::from(anywhere_near)) {
+        Err(Errno::EINVAL) => local_address(socket).filter(|address| address.port() != 0),
+        _ => None,
     }
 }
 

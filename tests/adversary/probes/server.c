@@ -1,6 +1,8 @@
 /* Being connected to: listening where one should not, and on others' ports. */
 #include "probe.h"
 #include <arpa/inet.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 static long served(int s, int seconds) {
     struct timeval limit = {.tv_sec = seconds};
@@ -106,5 +108,102 @@ static int probe_squat(int n, char **a) {
     return 0;
 }
 
+/* What another thread does to a socket while `listen` is on its way. */
+static atomic_int race_socket = -1, race_stop, race_delay, race_rebind;
+static void *dissolve(void *unused) {
+    (void)unused;
+    const struct sockaddr_in any = {.sin_family = AF_INET};
+    while (!atomic_load(&race_stop)) {
+        int s = atomic_load(&race_socket);
+        if (s < 0) {
+            sched_yield();
+            continue;
+        }
+        for (volatile int i = 0; i < atomic_load(&race_delay); i++) {
+        }
+        shutdown(s, SHUT_RDWR);
+        if (atomic_load(&race_rebind)) bind(s, (void *)&any, sizeof any);
+        atomic_store(&race_socket, -1);
+    }
+    return 0;
+}
+
+/* A socket on its way to a listener whose queue is full: it stays SYN_SENT,
+ * with a loopback address that nobody bound. */
+static int on_its_way(const struct target *full) {
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    connect(s, (void *)&full->address, full->bytes);
+    return s;
+}
+
+/* A socket that listens on loopback already. */
+static int listening(void) {
+    struct target t = target_of("127.0.0.1:0");
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(s, (void *)&t.address, t.bytes) == 0) listen(s, 8);
+    return s;
+}
+
+/* listen-race MILLISECONDS sent|again: another thread takes the address away
+ * while the socket is made to listen; counts those that listen everywhere. */
+static int probe_listen_race(int n, char **a) {
+    if (n < 2) return 64;
+    int again = !strcmp(a[1], "again");
+    struct target full = target_of("127.0.0.1:0");
+    int server = socket(AF_INET, SOCK_STREAM, 0);
+    report("bind", bind(server, (void *)&full.address, full.bytes), 0);
+    report("listen", listen(server, 0), 0);
+    getsockname(server, (void *)&full.address, &full.bytes);
+    for (int i = 0; i < 4 && !again; i++) on_its_way(&full);
+    atomic_store(&race_rebind, again);
+    pthread_t other;
+    pthread_create(&other, 0, dissolve, 0);
+    long tries = 0, everywhere = 0, under_way = 0;
+    const long long end = now_us() + 1000L * atol(a[0]);
+    while (now_us() < end) {
+        int s = again ? listening() : on_its_way(&full);
+        struct tcp_info info = {0};
+        socklen_t bytes = sizeof info;
+        getsockopt(s, IPPROTO_TCP, TCP_INFO, &info, &bytes);
+        under_way += info.tcpi_state == (again ? TCP_LISTEN : TCP_SYN_SENT);
+        atomic_store(&race_delay, (int)(tries * 7919 % 20000));
+        atomic_store(&race_socket, s);
+        do listen(s, 8);
+        while (atomic_load(&race_socket) >= 0);
+        int listens = 0;
+        bytes = sizeof listens;
+        getsockopt(s, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes);
+        struct sockaddr_in at = {0};
+        bytes = sizeof at;
+        getsockname(s, (void *)&at, &bytes);
+        everywhere += listens && at.sin_addr.s_addr == 0;
+        tries++;
+        close(s);
+    }
+    atomic_store(&race_stop, 1);
+    pthread_join(other, 0);
+    dprintf(1, "listen-race tries=%ld under-way=%ld everywhere=%ld\n", tries, under_way, everywhere);
+    return 0;
+}
+
+/* beside WHERE TARGET...: listens at WHERE, then connects to each target. */
+static int probe_beside(int n, char **a) {
+    if (n < 2) return 64;
+    struct target t = target_of(a[0]);
+    int s = socket(t.family, SOCK_STREAM, 0), one = 1;
+    if (t.family == AF_INET6 && !strncmp(a[0], "[::]", 4))
+        setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
+    report("bind", bind(s, (void *)&t.address, t.bytes), 0);
+    report("listen", listen(s, 8), 0);
+    for (int i = 1; i < n; i++) {
+        struct target to = target_of(a[i]);
+        connect_and_leak(a[i], socket(to.family, SOCK_STREAM, 0), &to);
+    }
+    return 0;
+}
+
 const struct probe server_probes[] = {
-    {"listen", probe_listen}, {"own-server", probe_own_server}, {"squat", probe_squat}, {0, 0}};
+    {"listen", probe_listen}, {"own-server", probe_own_server}, {"squat", probe_squat},
+    {"listen-race", probe_listen_race}, {"beside", probe_beside}, {0, 0}};

@@ -1,0 +1,113 @@
+//! Servers the command runs for itself: made on loopback alone, whatever other
+//! threads do to the socket meanwhile, and never taken for a stranger's.
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, bind, listen, setsockopt, socket,
+    sockopt,
+};
+use std::os::fd::AsRawFd;
+
+use outgate_harness::attack::check;
+use outgate_harness::{Identity, Lab, lab_tests, race_time};
+
+use crate::REFUSED;
+
+lab_tests! {
+    fn a_listener_whose_address_is_taken_away_listens_nowhere(lab) {
+        let time = race_time().as_millis().to_string();
+        // On its way to a connection, which another thread dissolves; and a
+        // listener that another thread closes and binds to every address.
+        for way in ["sent", "again"] {
+            let bare = lab.bare(Identity::Own, &["listen-race", "2000", way]);
+            assert!(bare.number("everywhere=") > 0, "bare it listens everywhere: {bare}");
+            for identity in Identity::all() {
+                let outcome = lab.sandbox(identity).probe(&["listen-race", &time, way]);
+                assert_eq!(outcome.number("everywhere="), 0, "{identity:?} {way} {outcome}");
+                let (tries, under_way) = (outcome.number("tries="), outcome.number("under-way="));
+                assert!(tries > 20 && under_way > tries / 2, "the race was run: {outcome}");
+            }
+        }
+    }
+
+    fn listening_twice_is_no_fault(lab) {
+        for identity in Identity::all() {
+            let script = "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(1); s.listen(9); \
+                          c = socket.create_connection(s.getsockname()); a, _ = s.accept(); a.send(b'served'); print(c.recv(9))";
+            let command = ["python3".to_owned(), "-c".to_owned(), script.to_owned()];
+            let outcome = lab.sandbox(identity).run(&command);
+            assert_eq!(outcome.stdout, "b'served'\n", "{identity:?} {outcome}");
+        }
+    }
+
+    fn an_own_ipv6_listener_does_not_vouch_for_a_strangers_ipv4_port(lab) {
+        beside(lab, "[::]", &["127.0.0.1", "[::ffff:127.0.0.1]"]);
+        beside(lab, "[::1]", &["127.0.0.1", "[::ffff:127.0.0.1]"]);
+    }
+
+    fn an_own_listener_everywhere_does_not_vouch_for_a_stranger_bound_more_closely(lab) {
+        beside(lab, "0.0.0.0", &["127.0.0.1"]);
+    }
+}
+
+/// The command listens at `own` on the port that a stranger of the same user
+/// has at 127.0.0.1, as far as the kernel lets both; then it connects to the
+/// stranger in every form.
+fn beside(lab: &Lab, own: &str, forms: &[&str]) {
+    for identity in Identity::all() {
+        let (port, seen) = stranger(identity);
+        let place = format!("{own}:{port}");
+        let mut probe = vec!["beside".to_owned(), place.clone()];
+        probe.extend(forms.iter().map(|form| format!("{form}:{port}")));
+        let words: Vec<&str> = probe.iter().map(String::as_str).collect();
+        lab.bare(identity, &words);
+        assert!(
+            seen.swap(0, Ordering::SeqCst) > 0,
+            "bare the stranger is reached"
+        );
+        let outcome = lab
+            .sandbox(identity)
+            .option("--listen", &place)
+            .probe(&words);
+        let expected: Vec<_> = words.iter().skip(2).map(|&form| (form, REFUSED)).collect();
+        check(&outcome, &expected, &format!("{identity:?} {own}"));
+        assert_eq!(outcome.errno("listen"), "0", "{identity:?} {outcome}");
+        assert_eq!(seen.load(Ordering::SeqCst), 0, "{identity:?} {outcome}");
+    }
+}
+
+/// A server at 127.0.0.1 that shares its port, and the bytes it was sent.
+fn stranger(identity: Identity) -> (u16, Arc<AtomicUsize>) {
+    let made = socket(
+        AddressFamily::Inet,
+        SockType::Stream,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    );
+    let made = made.expect("a socket");
+    setsockopt(&made, sockopt::ReuseAddr, &true).expect("SO_REUSEADDR");
+    setsockopt(&made, sockopt::ReusePort, &true).expect("SO_REUSEPORT");
+    // Only sockets of one user share a port.
+    let user = nix::unistd::Uid::from_raw(identity.uid());
+    nix::unistd::fchown(&made, Some(user), None).expect("the socket's owner");
+    let at = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    bind(made.as_raw_fd(), &SockaddrStorage::from(at)).expect("bind");
+    listen(&made, Backlog::MAXALLOWABLE).expect("listen");
+    let listener = TcpListener::from(made);
+    let port = listener.local_addr().expect("an address").port();
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&seen);
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut bytes = Vec::new();
+            stream.read_to_end(&mut bytes).ok();
+            count.fetch_add(bytes.len().max(1), Ordering::SeqCst);
+        }
+    });
+    (port, seen)
+}
