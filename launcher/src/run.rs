@@ -219,9 +219,14 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     refuse_writable_record(&policy, &opening)?;
     let mut link = Link::Idle(Box::new(opening));
     let program = gateway_program();
-    if writable(&policy, &program).is_some() {
+    if let Some(grant) = writable(&policy, &program) {
         // A command that can replace the gateway's program finds it running.
         link.start();
+        voice.say(&format!(
+            "outgate: warning: the command may replace `{}` (by the grant `{grant}`): what it \
+             leaves there runs unconfined the next time",
+            program.display()
+        ));
     }
     let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
     let guardian = started.guardian;

@@ -21,6 +21,7 @@ mod privileges;
 mod processes;
 mod races;
 mod records;
+mod replaced;
 mod resolution;
 mod servers;
 mod stalls;

@@ -18,6 +18,7 @@ const RUN_SECONDS_MAX: u64 = 60;
 pub struct Sandbox<'lab> {
     lab: &'lab Lab,
     identity: Identity,
+    programs: PathBuf,
     before: Vec<String>,
     options: Vec<String>,
     environment: Vec<(String, String)>,
@@ -45,6 +46,7 @@ impl<'lab> Sandbox<'lab> {
         Self {
             lab,
             identity,
+            programs: lab.tools.programs.clone(),
             before: identity.prefix(),
             options: Vec::new(),
             environment: Vec::new(),
@@ -102,6 +104,13 @@ impl<'lab> Sandbox<'lab> {
         self
     }
 
+    /// Runs the programs of another folder.
+    #[must_use]
+    pub fn programs(mut self, folder: PathBuf) -> Self {
+        self.programs = folder;
+        self
+    }
+
     /// Puts words before `outgate`, after the change of account.
     #[must_use]
     pub fn wrap(mut self, words: &[&str]) -> Self {
@@ -136,7 +145,7 @@ impl<'lab> Sandbox<'lab> {
     /// # Panics
     /// When it cannot be started.
     pub fn start(self, command: &[String]) -> Running {
-        let outgate = self.lab.tools.programs.join("outgate");
+        let outgate = self.programs.join("outgate");
         let mut words = self.before.clone();
         words.push(outgate.to_string_lossy().into_owned());
         words.push("run".to_owned());
