@@ -20,7 +20,9 @@ lab_tests! {
 
     fn a_signal_that_ends_the_command_is_shown_as_a_shell_does(lab) {
         for identity in Identity::all() {
-            for (name, number) in [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("USR1", 10), ("PIPE", 13)] {
+            // 34 and 64 are the first and the last real-time signal.
+            let signals = [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("USR1", 10), ("PIPE", 13), ("34", 34), ("64", 64)];
+            for (name, number) in signals {
                 let outcome = lab.sandbox(identity).run(&shell(&format!("kill -{name} $$")));
                 assert_eq!(outcome.code, Some(128 + number), "{identity:?} {outcome}");
             }

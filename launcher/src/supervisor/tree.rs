@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgid, getpgrp, getpid, getsid};
-use outgate_sys::spawn::{REPORT_BYTES, Report};
+use outgate_sys::spawn::{Change, REPORT_BYTES, Report};
 
 use crate::process::signal_tree;
 
@@ -151,7 +151,7 @@ impl Tree {
         loop {
             let mut bytes = [0_u8; REPORT_BYTES];
             match nix::unistd::read(&self.reports, &mut bytes) {
-                Ok(REPORT_BYTES) => self.changed(Report::from_bytes(bytes).status),
+                Ok(REPORT_BYTES) => self.changed(Report::from_bytes(bytes).change()),
                 Ok(_) => return self.guardian_died(),
                 Err(Errno::EINTR) => {}
                 Err(_) => return,
@@ -159,19 +159,12 @@ impl Tree {
         }
     }
 
-    fn changed(&mut self, status: i32) {
-        let pid = Pid::from_raw(self.command);
-        match WaitStatus::from_raw(pid, status) {
-            Ok(WaitStatus::Exited(_, code)) => {
-                let code = u8::try_from(code & 0xff).unwrap_or(u8::MAX);
-                self.ending = Some(Ending::Exited(code));
-            }
-            Ok(WaitStatus::Signaled(_, signal, _)) => {
-                let signal = u8::try_from(signal as i32).unwrap_or(0);
-                self.ending = Some(Ending::Killed(signal));
-            }
-            Ok(WaitStatus::Stopped(..)) => self.stop_with_the_command(),
-            _ => {}
+    fn changed(&mut self, change: Change) {
+        match change {
+            Change::Exited(code) => self.ending = Some(Ending::Exited(code)),
+            Change::Killed(signal) => self.ending = Some(Ending::Killed(signal)),
+            Change::Stopped => self.stop_with_the_command(),
+            Change::Continued => {}
         }
         // Who asks outgate to end means all of it, also what the command left.
         if self.ending.is_some()

@@ -96,7 +96,20 @@ pub const REPORT_BYTES: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Report {
     /// The status word of wait(2).
-    pub status: i32,
+    status: i32,
+}
+
+/// What a report says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The command ended with an exit status.
+    Exited(u8),
+    /// A signal ended it, real-time ones included.
+    Killed(u8),
+    /// It stopped.
+    Stopped,
+    /// It goes on.
+    Continued,
 }
 
 impl Report {
@@ -105,6 +118,21 @@ impl Report {
         let [_, _, _, _, a, b, c, d] = bytes;
         Self {
             status: i32::from_ne_bytes([a, b, c, d]),
+        }
+    }
+
+    /// What it says. A status word of no known form counts as an end by SIGKILL.
+    pub fn change(self) -> Change {
+        let status = self.status;
+        if libc::WIFEXITED(status) {
+            Change::Exited(u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX))
+        } else if libc::WIFSTOPPED(status) {
+            Change::Stopped
+        } else if libc::WIFCONTINUED(status) {
+            Change::Continued
+        } else {
+            let signal = u8::try_from(libc::WTERMSIG(status)).ok();
+            Change::Killed(signal.filter(|signal| *signal > 0).unwrap_or(9))
         }
     }
 }
