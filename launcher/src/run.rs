@@ -19,7 +19,7 @@ use crate::gateway_link::{Link, Opening};
 use crate::plan::{self, Command, PlanError};
 use crate::private::Private;
 use crate::probe;
-use crate::sources::SourceError;
+use crate::sources::{SourceError, check_total};
 use crate::standard::StandardError;
 use crate::supervisor::{Eager, Outcome, Setting, Voice, supervise};
 
@@ -184,6 +184,7 @@ fn describe_step(step: Step) -> &'static str {
 /// [`RunError`] when it did not start; nothing is left running then.
 pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError> {
     crate::standard::sanitise()?;
+    check_total(&options.sources)?;
     let machine = |what| move |source| RunError::Machine { what, source };
     let directory = std::env::current_dir().map_err(machine("the working directory"))?;
     let private = Private::create(&std::env::temp_dir())

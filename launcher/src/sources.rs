@@ -2,8 +2,10 @@
 //! what they extend before them. The compiler and the gateway get the texts.
 
 use std::collections::HashSet;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use outgate_handoff::{POLICY_BYTES_MAX, SOURCES_MAX};
 use outgate_policy::{PolicyErrors, Source, SourceKind, extends, preset, preset_names};
 
 /// Bytes of one policy file at most.
@@ -22,7 +24,7 @@ pub enum SourceError {
         path: String,
         /// Why not.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A file is too large.
     #[error("policy file `{path}` is larger than {FILE_BYTES_MAX} bytes")]
@@ -36,9 +38,17 @@ pub enum SourceError {
         /// The name.
         name: String,
     },
-    /// Too many documents, or a document extends itself.
+    /// Too many documents.
     #[error("more than {DOCUMENTS_MAX} policy documents extend one another")]
     Many,
+    /// More text than a session takes: whoever wrote it.
+    #[error("the policy has {what}, more than {max}")]
+    Total {
+        /// What there is too much of, counted.
+        what: String,
+        /// The limit, in the same unit.
+        max: usize,
+    },
     /// A document's `extends` cannot be read.
     #[error(transparent)]
     Policy(#[from] PolicyErrors),
@@ -74,11 +84,10 @@ impl Collector {
             path: shown.clone(),
             source,
         };
-        let size = std::fs::metadata(path).map_err(failed)?.len();
-        if size > FILE_BYTES_MAX {
+        let Some(bytes) = bounded(path).map_err(failed)? else {
             return Err(SourceError::Large { path: shown });
-        }
-        let text = std::fs::read_to_string(path).map_err(failed)?;
+        };
+        let text = String::from_utf8(bytes).map_err(|_| failed(ErrorKind::InvalidData.into()))?;
         let base = path.parent().map(Path::to_owned).unwrap_or_default();
         self.document(shown, text, &base)
     }
@@ -120,5 +129,75 @@ impl Collector {
     /// All texts, in merge order.
     pub fn finish(self) -> Vec<Source> {
         self.sources
+    }
+}
+
+/// The bytes of a file, or `None` when there are more than the limit. What is
+/// read counts: pipes and devices have no size of their own.
+fn bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path)?;
+    let read = file
+        .take(FILE_BYTES_MAX.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    Ok(u64::try_from(read)
+        .is_ok_and(|read| read <= FILE_BYTES_MAX)
+        .then_some(bytes))
+}
+
+/// Checks that the texts together are what one session takes, so that too
+/// many are refused at the start and not at the first connection.
+///
+/// # Errors
+/// [`SourceError::Total`] names the limit.
+pub fn check_total(sources: &[Source]) -> Result<(), SourceError> {
+    let bytes: usize = sources.iter().map(|source| source.text.len()).sum();
+    let within = |count: usize, unit: &str, max: usize| {
+        if count <= max {
+            return Ok(());
+        }
+        Err(SourceError::Total {
+            what: format!("{count} {unit}"),
+            max,
+        })
+    };
+    within(
+        sources.len(),
+        "documents, rules, paths and pins",
+        SOURCES_MAX,
+    )?;
+    within(bytes, "bytes", POLICY_BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_file_is_read_within_its_bound_whatever_it_is() {
+        for path in ["/dev/zero", "/dev/urandom"] {
+            let error = Collector::default().file(Path::new(path)).unwrap_err();
+            assert!(matches!(error, SourceError::Large { .. }), "{error}");
+        }
+        let error = Collector::default()
+            .file(Path::new("/proc/self/exe"))
+            .unwrap_err();
+        assert!(matches!(error, SourceError::Large { .. }), "{error}");
+        assert!(Collector::default().file(Path::new("/dev/null")).is_ok());
+    }
+
+    #[test]
+    fn more_than_a_session_takes_is_refused_before_it_starts() {
+        let source = |text: &str| Source {
+            kind: SourceKind::Allow,
+            place: "-a".to_owned(),
+            text: text.to_owned(),
+        };
+        let many = vec![source("a.test"); SOURCES_MAX];
+        assert!(check_total(&many).is_ok());
+        assert!(check_total(&[many, vec![source("b.test")]].concat()).is_err());
+        let long = source(&"x".repeat(POLICY_BYTES_MAX));
+        assert!(check_total(std::slice::from_ref(&long)).is_ok());
+        assert!(check_total(&[long, source("x")]).is_err());
     }
 }
