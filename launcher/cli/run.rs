@@ -17,9 +17,9 @@ const CLEAN: [&str; 4] = ["PATH", "HOME", "TERM", "LANG"];
 
 /// Runs the command and ends with its status.
 pub(crate) fn run(arguments: Run) -> ExitCode {
-    let variables = match variables(&arguments) {
-        Ok(variables) => variables,
-        Err(message) => return report::wrong(&message),
+    let (variables, set) = match (variables(&arguments), set(&arguments)) {
+        (Ok(variables), Ok(set)) => (variables, set),
+        (Err(message), _) | (_, Err(message)) => return report::wrong(&message),
     };
     let sources = match sources(&arguments) {
         Ok(sources) => sources,
@@ -34,6 +34,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         sources,
         command: arguments.command,
         variables,
+        set,
         name: arguments.name,
         audit: arguments.audit,
         summary,
@@ -58,12 +59,17 @@ fn variables(arguments: &Run) -> Result<Variables, String> {
     } else if !arguments.pass.is_empty() {
         return Err("--pass-env goes with --clean-env: without it everything is inherited".into());
     }
-    for pair in &arguments.set {
-        let (name, value) = split(pair)
-            .ok_or_else(|| format!("--env takes NAME=VALUE, not `{}`", pair.to_string_lossy()))?;
-        variables.insert(name, value);
-    }
     Ok(variables)
+}
+
+/// What `--env` sets.
+fn set(arguments: &Run) -> Result<Variables, String> {
+    let wrong = |pair: &OsStr| format!("--env takes NAME=VALUE, not `{}`", pair.to_string_lossy());
+    arguments
+        .set
+        .iter()
+        .map(|pair| split(pair).ok_or_else(|| wrong(pair)))
+        .collect()
 }
 
 fn split(pair: &OsStr) -> Option<(OsString, OsString)> {

@@ -27,8 +27,14 @@ const RESOLVER_OPTION: &str = "use-vc";
 /// Variables as the command gets them.
 pub type Variables = BTreeMap<OsString, OsString>;
 
-/// Builds the command's environment from the caller's.
-pub fn build(caller: Variables, policy: &Environment, private_directory: &OsStr) -> Variables {
+/// Builds the command's environment from the caller's, the policy, and what the
+/// command line sets, which is the last word.
+pub fn build(
+    caller: Variables,
+    policy: &Environment,
+    set: &Variables,
+    private_directory: &OsStr,
+) -> Variables {
     let mut variables = caller;
     if let Some(pass) = &policy.pass {
         variables.retain(|name, _| pass.iter().any(|allowed| name == allowed.as_str()));
@@ -37,6 +43,7 @@ pub fn build(caller: Variables, policy: &Environment, private_directory: &OsStr)
     for (name, value) in &policy.set {
         variables.insert(name.into(), value.into());
     }
+    variables.extend(set.clone());
     let options = variables.entry("RES_OPTIONS".into()).or_default();
     let known = options
         .to_string_lossy()
@@ -84,7 +91,13 @@ mod tests {
             ("HOME", "/home/u"),
             ("TMPDIR", "/var/tmp"),
         ]);
-        let built = build(caller, &Environment::default(), OsStr::new("/tmp/p"));
+        let nothing = Variables::new();
+        let built = build(
+            caller,
+            &Environment::default(),
+            &nothing,
+            OsStr::new("/tmp/p"),
+        );
         let expected = variables(&[
             ("HOME", "/home/u"),
             ("RES_OPTIONS", "timeout:1 use-vc"),
@@ -93,19 +106,31 @@ mod tests {
             ("TEMP", "/tmp/p"),
         ]);
         assert_eq!(built, expected);
-        let again = build(built.clone(), &Environment::default(), OsStr::new("/tmp/p"));
+        let again = build(
+            built.clone(),
+            &Environment::default(),
+            &nothing,
+            OsStr::new("/tmp/p"),
+        );
         assert_eq!(again, built);
     }
 
     #[test]
-    fn only_what_is_passed_is_inherited() {
+    fn only_what_is_passed_is_inherited_and_what_is_set_is_there() {
         let policy = Environment {
             pass: Some(vec!["HOME".to_owned()]),
             set: [("CI".to_owned(), "1".to_owned())].into(),
         };
         let caller = variables(&[("HOME", "/h"), ("SECRET", "x")]);
-        let built = build(caller, &policy, OsStr::new(""));
-        let expected = variables(&[("HOME", "/h"), ("CI", "1"), ("RES_OPTIONS", "use-vc")]);
+        let set = variables(&[("SET", "2"), ("https_proxy", "http://192.0.2.1")]);
+        let built = build(caller, &policy, &set, OsStr::new(""));
+        let expected = variables(&[
+            ("HOME", "/h"),
+            ("CI", "1"),
+            ("SET", "2"),
+            ("https_proxy", "http://192.0.2.1"),
+            ("RES_OPTIONS", "use-vc"),
+        ]);
         assert_eq!(built, expected);
     }
 }

@@ -30,8 +30,10 @@ pub struct Options {
     pub sources: Vec<Source>,
     /// Program and arguments; at least the program.
     pub command: Vec<OsString>,
-    /// The caller's environment.
+    /// The caller's environment, as far as the command may inherit it.
     pub variables: Variables,
+    /// Variables the command gets whatever the policy passes.
+    pub set: Variables,
     /// Name of the sandbox, for records.
     pub name: Option<String>,
     /// Where records go; `None`: the state directory.
@@ -208,6 +210,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         variables: environment::build(
             options.variables.clone(),
             policy.environment(),
+            &options.set,
             private.path().as_os_str(),
         ),
         arguments: options.command.clone(),
