@@ -349,7 +349,7 @@ fn go_away(sentence: &str) -> Vec<u8> {
 
 /// Sends last words and waits until they were heard, so that what the client
 /// still sends does not turn them into a reset.
-async fn farewell(mut stream: TcpStream, words: &[u8]) {
+pub(crate) async fn farewell(mut stream: TcpStream, words: &[u8]) {
     const SIP: usize = 4096;
     let heard = async {
         stream.write_all(words).await?;

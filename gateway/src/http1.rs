@@ -3,6 +3,7 @@
 //! the next request may be an allowed one.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use http::{Method, Request, Response, StatusCode, request};
@@ -17,8 +18,10 @@ use tokio::time::{sleep, timeout};
 use crate::admit;
 use crate::audit::Kind;
 use crate::content::Content;
-use crate::flow::Flow;
+use crate::flow::{self, Flow};
+use crate::followed::Followed;
 use crate::forward::{self, Admitted};
+use crate::heads::Heads;
 use crate::limits;
 use crate::origin::OriginError;
 use crate::refusal::{Refusal, printable};
@@ -31,21 +34,51 @@ use crate::target::{self, Malformed};
 struct Connection {
     /// Set where the destination was refused as a whole: every request is.
     denied: Option<Refusal>,
-    /// A fault of the first head that the parser does not show.
-    fault: Mutex<Option<Malformed>>,
+    /// What the parser does not show of the heads.
+    heads: Arc<Mutex<Heads>>,
+    /// Requests that were read.
+    requests: AtomicU64,
+}
+
+impl Connection {
+    /// A fault of the next head that the parser does not show.
+    fn next_fault(&self) -> Option<Malformed> {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let because = match self.heads.lock() {
+            Ok(heads) => heads.fault(number.saturating_add(1)),
+            Err(_) => Some("the connection cannot be followed"),
+        };
+        because.map(|because| Malformed {
+            status: StatusCode::BAD_REQUEST,
+            token: "malformed",
+            because: because.to_owned(),
+        })
+    }
+
+    /// Behind a switch of protocols stand no heads.
+    fn answered(&self, response: Response<Content>) -> Response<Content> {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS
+            && let Ok(mut heads) = self.heads.lock()
+        {
+            heads.stop();
+        }
+        response
+    }
 }
 
 /// Serves a connection until either side ends it.
 pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refusal>) {
+    let ended = stream.ended();
+    let (stream, mut owner) = Followed::new(stream);
     let connection = Arc::new(Connection {
         denied,
-        fault: Mutex::new(raw_fault(stream.read_ahead())),
+        heads: owner.heads,
+        requests: AtomicU64::new(0),
     });
     let service = service_fn(|request| {
         let (flow, connection) = (Arc::clone(flow), Arc::clone(&connection));
         async move { Ok::<_, Infallible>(Box::pin(answer(&flow, &connection, request)).await) }
     });
-    let ended = stream.ended();
     let serving = http1::Builder::new()
         .max_buf_size(limits::BUFFER_BYTES_MAX)
         .max_header_size(limits::HEAD_BYTES_MAX)
@@ -78,6 +111,10 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refus
         );
         flow.session().tell(&refusal);
     }
+    // After an upgrade somebody else has it.
+    if let Ok(stream) = owner.back.try_recv() {
+        flow::farewell(stream, &[]).await;
+    }
 }
 
 /// Returns once the client ended its side and nothing moved for a while.
@@ -100,12 +137,7 @@ async fn answer(
     let upgrade = hyper::upgrade::on(&mut request);
     let (head, content) = request.into_parts();
     let form = respond::form(&head.headers);
-    let fault = connection
-        .fault
-        .lock()
-        .ok()
-        .and_then(|mut fault| fault.take());
-    let made = match fault {
+    let made = match connection.next_fault() {
         Some(fault) => Err(fault),
         None => target::make(&head, flow.destination()),
     };
@@ -150,7 +182,7 @@ async fn answer(
         upgrade,
     };
     match forward::forward(flow, admitted).await {
-        Ok(response) => response,
+        Ok(response) => connection.answered(response),
         Err(error) => {
             if let OriginError::Denied(refusal) = &error {
                 let target = flow.destination().to_string();
@@ -224,39 +256,4 @@ fn refuse_malformed(
         .headers_mut()
         .insert(http::header::CONNECTION, close);
     response
-}
-
-/// What the parser forgives and does not show, looked for in the first head,
-/// which is here as bytes: lone line feeds, and both ways to give a length.
-fn raw_fault(bytes: &[u8]) -> Option<Malformed> {
-    let mut chunked = false;
-    let mut length = false;
-    let mut started = false;
-    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let Some(content) = line.strip_suffix(b"\n") else {
-            break;
-        };
-        let Some(content) = content.strip_suffix(b"\r") else {
-            return Some(raw("a line ends without a carriage return"));
-        };
-        if content.is_empty() && started {
-            break;
-        }
-        started |= !content.is_empty();
-        let name = content
-            .split(|byte| *byte == b':')
-            .next()
-            .unwrap_or_default();
-        chunked |= name.eq_ignore_ascii_case(b"transfer-encoding");
-        length |= name.eq_ignore_ascii_case(b"content-length");
-    }
-    (chunked && length).then(|| raw("Transfer-Encoding and Content-Length together"))
-}
-
-fn raw(because: &str) -> Malformed {
-    Malformed {
-        status: StatusCode::BAD_REQUEST,
-        token: "malformed",
-        because: because.to_owned(),
-    }
 }

@@ -33,11 +33,6 @@ impl Replay {
         Arc::clone(&self.ended)
     }
 
-    /// What was read and is not yet read again.
-    pub(crate) fn read_ahead(&self) -> &[u8] {
-        &self.read
-    }
-
     /// What was read, and the connection.
     pub(crate) fn into_parts(self) -> (Bytes, TcpStream) {
         (self.read, self.stream)

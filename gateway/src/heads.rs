@@ -1,0 +1,295 @@
+//! Follows the requests of a connection beside the parser and finds what the
+//! parser forgives and does not show: lone line feeds, two ways to give a
+//! length, a fragment in the request target. Looks at bytes on their way;
+//! changes none, and knows nothing of who sent them.
+
+use crate::limits;
+
+/// Follows one connection from its first byte.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    state: State,
+    /// The head that is being read, counted from 1.
+    number: u64,
+    length: Length,
+    /// The beginning of a line whose end is still to come.
+    partial: Vec<u8>,
+    fault: Option<Fault>,
+}
+
+/// A fault, and in which head it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fault {
+    number: u64,
+    because: &'static str,
+}
+
+/// Where in the stream of requests we are.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before a request line, where empty lines are tolerated (RFC 9112 2.2).
+    #[default]
+    Between,
+    Fields,
+    Content(u64),
+    ChunkSize,
+    /// Inside a chunk, so many bytes with its line end left.
+    Chunk(u64),
+    Trailers,
+    /// What comes cannot be followed, or need not be.
+    Lost,
+}
+
+/// How the head gives the length of its content.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Length {
+    #[default]
+    None,
+    Bytes(u64),
+    Chunked,
+}
+
+impl Heads {
+    /// Looks at the next bytes of the connection.
+    pub(crate) fn follow(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            bytes = match self.state {
+                State::Lost => return,
+                State::Content(left) => self.skip(bytes, left, State::Content),
+                State::Chunk(left) => self.skip(bytes, left, State::Chunk),
+                State::Between | State::Fields | State::ChunkSize | State::Trailers => {
+                    self.read_line(bytes)
+                }
+            };
+        }
+    }
+
+    /// Why the head of this number, counted from 1, has two readings.
+    pub(crate) fn fault(&self, number: u64) -> Option<&'static str> {
+        let fault = self.fault.filter(|fault| fault.number == number)?;
+        Some(fault.because)
+    }
+
+    fn skip<'b>(&mut self, bytes: &'b [u8], left: u64, again: fn(u64) -> State) -> &'b [u8] {
+        let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+        let left = left.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
+        self.state = match (left, self.state) {
+            (0, State::Chunk(_)) => State::ChunkSize,
+            (0, _) => State::Between,
+            (left, _) => again(left),
+        };
+        bytes.get(count..).unwrap_or_default()
+    }
+
+    fn read_line<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+            self.partial.extend_from_slice(bytes);
+            if self.partial.len() > limits::HEAD_BYTES_MAX {
+                self.stop();
+            }
+            return &[];
+        };
+        let (line, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
+        if self.partial.is_empty() {
+            self.line(line);
+        } else {
+            let mut whole = std::mem::take(&mut self.partial);
+            whole.extend_from_slice(line);
+            self.line(&whole);
+        }
+        rest.get(1..).unwrap_or_default()
+    }
+
+    /// One line without its line feed.
+    fn line(&mut self, line: &[u8]) {
+        let content = line.strip_suffix(b"\r");
+        match self.state {
+            State::Between if content == Some(b"") => {}
+            State::Between => {
+                self.number = self.number.saturating_add(1);
+                self.length = Length::None;
+                self.state = State::Fields;
+                self.check_end(content);
+                if line.contains(&b'#') {
+                    self.found("the request target has a fragment");
+                }
+            }
+            State::Fields => {
+                self.check_end(content);
+                match content.unwrap_or(line) {
+                    b"" => self.head_ended(),
+                    field => self.field(field),
+                }
+            }
+            State::ChunkSize => match content.and_then(chunk_size) {
+                // The parser refuses it as well, and ends the connection.
+                None => self.stop(),
+                Some(0) => self.state = State::Trailers,
+                Some(size) => self.state = State::Chunk(size.saturating_add(2)),
+            },
+            State::Trailers if content == Some(b"") => self.state = State::Between,
+            State::Trailers | State::Content(_) | State::Chunk(_) | State::Lost => {}
+        }
+    }
+
+    fn check_end(&mut self, content: Option<&[u8]>) {
+        if content.is_none() {
+            self.found("a line ends without a carriage return");
+        }
+    }
+
+    fn field(&mut self, field: &[u8]) {
+        // Both names that count have one of these lengths.
+        let (b'c' | b'C' | b't' | b'T', Some(colon)) = (
+            field.first().copied().unwrap_or_default(),
+            field.iter().position(|byte| *byte == b':'),
+        ) else {
+            return;
+        };
+        let (name, value) = field.split_at_checked(colon).unwrap_or((field, b":"));
+        let value = value.strip_prefix(b":").unwrap_or_default().trim_ascii();
+        let length = if name.eq_ignore_ascii_case(b"content-length") {
+            let number = std::str::from_utf8(value)
+                .ok()
+                .and_then(|text| text.parse().ok());
+            match number {
+                Some(number) => Length::Bytes(number),
+                None => return self.found("Content-Length is not one canonical number"),
+            }
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            Length::Chunked
+        } else {
+            return;
+        };
+        match (self.length, length) {
+            (Length::None, length) => self.length = length,
+            (Length::Bytes(_), Length::Bytes(_)) => self.found("more than one Content-Length"),
+            (Length::Chunked, Length::Chunked) => self.found("more than one Transfer-Encoding"),
+            _ => self.found("Transfer-Encoding and Content-Length together"),
+        }
+    }
+
+    fn head_ended(&mut self) {
+        self.state = match self.length {
+            // What follows a fault is not read by anybody.
+            _ if self.fault.is_some() => return self.stop(),
+            Length::None | Length::Bytes(0) => State::Between,
+            Length::Bytes(count) => State::Content(count),
+            Length::Chunked => State::ChunkSize,
+        };
+    }
+
+    fn found(&mut self, because: &'static str) {
+        let number = self.number;
+        self.fault.get_or_insert(Fault { number, because });
+    }
+
+    /// What comes from now on is no HTTP/1.1.
+    pub(crate) fn stop(&mut self) {
+        self.state = State::Lost;
+        self.partial = Vec::new();
+    }
+}
+
+/// The size a chunk's first line gives (RFC 9112 7.1), extensions left out.
+fn chunk_size(line: &[u8]) -> Option<u64> {
+    let is_end = |byte: &u8| matches!(byte, b';' | b' ' | b'\t');
+    let digits = line.split(is_end).next().unwrap_or_default();
+    let digits = std::str::from_utf8(digits).ok()?;
+    let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    plain
+        .then(|| u64::from_str_radix(digits, 16).ok())
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+    const LENGTH: &str = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\na\nb\n";
+    const CHUNKS: &str = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4;x=#\r\na\n#\n\r\n0\r\nX: y\r\n\r\n";
+
+    /// The head in which a fault is found, if one is, however the bytes come.
+    fn fault(text: &str) -> Option<(u64, &'static str)> {
+        let found = |pieces: &[&[u8]]| {
+            let mut heads = Heads::default();
+            for piece in pieces {
+                heads.follow(piece);
+            }
+            heads.fault.map(|fault| (fault.number, fault.because))
+        };
+        let bytes = text.as_bytes();
+        let whole = found(&[bytes]);
+        let singly: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(found(&singly), whole, "{text:?}");
+        for cut in 0..bytes.len() {
+            assert_eq!(found(&[&bytes[..cut], &bytes[cut..]]), whole, "{text:?}");
+        }
+        whole
+    }
+
+    #[test]
+    fn plain_requests_have_no_fault() {
+        for text in [GOOD, LENGTH, CHUNKS, "\r\n\r\nGET / HTTP/1.1\r\n\r\n"] {
+            assert_eq!(fault(text), None, "{text:?}");
+            assert_eq!(fault(&format!("{text}{text}{GOOD}")), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn faults_are_found_in_the_head_where_they_stand() {
+        for (text, because) in [
+            (
+                "GET /a HTTP/1.1\nHost: a\r\n\r\n",
+                "a line ends without a carriage return",
+            ),
+            (
+                "GET /a HTTP/1.1\r\nHost: a\n\r\n",
+                "a line ends without a carriage return",
+            ),
+            (
+                "GET /a HTTP/1.1\r\nHost: a\r\n\n",
+                "a line ends without a carriage return",
+            ),
+            (
+                "GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n",
+                "the request target has a fragment",
+            ),
+            (
+                "GET / HTTP/1.1\r\nContent-Length: 1\r\ncontent-length: 1\r\n\r\n",
+                "more than one Content-Length",
+            ),
+            (
+                "GET / HTTP/1.1\r\nTransfer-encoding: a\r\ntransfer-Encoding: b\r\n\r\n",
+                "more than one Transfer-Encoding",
+            ),
+            (
+                "GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                "Transfer-Encoding and Content-Length together",
+            ),
+            (
+                "GET / HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\n",
+                "Content-Length is not one canonical number",
+            ),
+        ] {
+            assert_eq!(fault(text), Some((1, because)));
+            for before in [GOOD, LENGTH, CHUNKS] {
+                let second = format!("{before}{text}{GOOD}");
+                assert_eq!(fault(&second), Some((2, because)));
+                let third = format!("{before}{before}{text}");
+                assert_eq!(fault(&third), Some((3, because)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_let_go() {
+        let mut heads = Heads::default();
+        heads.follow(&vec![b'a'; limits::HEAD_BYTES_MAX + 1]);
+        assert_eq!(heads.state, State::Lost);
+        assert_eq!(heads.partial.capacity(), 0);
+        let broken = CHUNKS.replace("4;x=#", "nothing");
+        assert_eq!(fault(&format!("{broken}GET /#\n\n")), None);
+    }
+}
