@@ -19,6 +19,7 @@ use crate::gateway_link::{Link, Opening};
 use crate::plan::{self, Command, PlanError};
 use crate::private::Private;
 use crate::probe;
+use crate::record::{audit_arguments, refuse_writable_record, writable};
 use crate::sources::{SourceError, check_total};
 use crate::standard::StandardError;
 use crate::supervisor::{Eager, Outcome, Setting, Voice, supervise};
@@ -241,39 +242,6 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     Ok(outcome)
 }
 
-/// The grant that lets the command write at `path`, by name or by inode.
-fn writable<'a>(policy: &'a Policy, path: &Path) -> Option<&'a str> {
-    let existing = path.ancestors().find_map(|path| path.canonicalize().ok())?;
-    let grants = policy.filesystem().write.iter();
-    let mut covering = grants.filter(|grant| {
-        let granted = Path::new(&grant.path);
-        path.starts_with(granted)
-            || granted
-                .canonicalize()
-                .is_ok_and(|granted| existing.starts_with(granted))
-    });
-    covering.next().map(|grant| grant.path.as_str())
-}
-
-/// A record that the command can alter proves nothing.
-fn refuse_writable_record(policy: &Policy, opening: &Opening) -> Result<(), RunError> {
-    let Some(record) = opening.arguments.last() else {
-        return Ok(());
-    };
-    // Terminals and pipes hold no record that could be altered. What the path
-    // is counts, not where it lies: /dev/shm and /proc/self/cwd lead to files.
-    if std::fs::metadata(record).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        return Ok(());
-    }
-    match writable(policy, Path::new(record)) {
-        Some(grant) => Err(RunError::Record {
-            record: record.clone(),
-            grant: grant.to_owned(),
-        }),
-        None => Ok(()),
-    }
-}
-
 /// A policy must not promise what does not happen.
 fn refuse_unenforced(policy: &Policy) -> Result<(), RunError> {
     let settings = policy.settings();
@@ -410,33 +378,6 @@ fn gateway_program() -> PathBuf {
     own.parent()
         .unwrap_or_else(|| Path::new("/"))
         .join("outgate-gateway")
-}
-
-/// Where records go: the option, the policy, or the state directory.
-fn audit_arguments(options: &Options, policy: &Policy, context: &Context) -> Vec<String> {
-    let working = Path::new(&context.working_directory);
-    let file = options
-        .audit
-        .clone()
-        .or_else(|| policy.audit_file().map(PathBuf::from));
-    if let Some(file) = file {
-        let file = working.join(file);
-        return vec!["--audit".to_owned(), file.to_string_lossy().into_owned()];
-    }
-    let variable = |name: &str| options.variables.get(std::ffi::OsStr::new(name));
-    let state = variable("XDG_STATE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| {
-            (!context.home.is_empty()).then(|| Path::new(&context.home).join(".local/state"))
-        });
-    state.map_or_else(Vec::new, |state| {
-        let directory = state.join("outgate/runs");
-        vec![
-            "--audit-dir".to_owned(),
-            directory.to_string_lossy().into_owned(),
-        ]
-    })
 }
 
 fn frame_source(source: &Source) -> (outgate_handoff::SourceKind, String, String) {
