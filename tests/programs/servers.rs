@@ -5,12 +5,11 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
+use outgate_harness::servers::dial;
+pub(crate) use outgate_harness::servers::{is_there, serve};
 use outgate_harness::{Identity, Lab, Sandbox};
 
 /// Where all names of the test lead.
@@ -24,9 +23,6 @@ const DNS: &str = "127.0.0.1:5353";
 
 /// Where nginx tells how many connections it accepted.
 const STATUS: &str = "127.0.0.1:8099";
-
-/// Longest time for a server to listen.
-const START_SECONDS_MAX: u64 = 20;
 
 /// Names dnsmasq knows. All of them have an address, also those no rule
 /// allows: only the policy stands between a program and them.
@@ -59,45 +55,6 @@ pub(crate) struct Servers {
     accepted: usize,
     requests: usize,
     asked: usize,
-}
-
-/// Whether `program` is there; skips the test otherwise.
-pub(crate) fn is_there(program: &str) -> bool {
-    let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    let found = path
-        .split(':')
-        .any(|folder| Path::new(folder).join(program).exists());
-    if !found {
-        outgate_harness::skip(&format!("{program} is not installed"));
-    }
-    found
-}
-
-/// Starts a server that ends with this process, and waits until it listens.
-///
-/// # Panics
-/// When it does not, with what it said.
-pub(crate) fn serve(words: &[&str], folder: &Path, listens: &[&str]) {
-    let said = folder.join(format!("{}.out", words[0]));
-    let file = fs::File::create(&said).expect("a file for what it says");
-    let mut server = Command::new(words[0]);
-    server
-        .args(&words[1..])
-        .stdin(Stdio::null())
-        .stdout(file.try_clone().expect("a descriptor"))
-        .stderr(file)
-        .current_dir(folder)
-        .process_group(0);
-    // The laboratory is a process table of its own, which ends with the test.
-    let mut child = server.spawn().expect("the server starts");
-    for address in listens {
-        let address: SocketAddr = address.parse().expect("an address");
-        let limit = Duration::from_secs(START_SECONDS_MAX);
-        let on = outgate_harness::eventually(limit, || dial(address).is_ok());
-        let said = || fs::read_to_string(&said).unwrap_or_default();
-        assert!(on, "{words:?} does not listen: {}", said());
-    }
-    std::thread::spawn(move || child.wait());
 }
 
 impl Servers {
@@ -172,14 +129,6 @@ impl Servers {
 fn lines(file: &Path, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.lines().filter_map(read).collect()
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test asks its own servers, without the programs under test"
-)]
-fn dial(address: SocketAddr) -> std::io::Result<TcpStream> {
-    TcpStream::connect(address)
 }
 
 fn accepted() -> usize {

@@ -1,0 +1,18 @@
+//! Real clients, unmodified, against real servers on loopback: every scenario
+//! where it is allowed and where it is denied, and what a person sees of a
+//! denial, client by client.
+//!
+//! Each test runs in a laboratory of its own and shares its servers between
+//! scenarios; where there are two accounts, as the one without rights. Clients
+//! that no distribution packages are installed by `tools/install`.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a step that cannot be made is a failed test"
+)]
+
+mod fetching;
+mod languages;
+mod scenario;
+mod stage;
