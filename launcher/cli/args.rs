@@ -3,7 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
+
+use crate::policy_options::PolicyOptions;
+use crate::why::Why;
 
 /// Runs a command so that nothing leaves it except what the rules allow.
 #[derive(Debug, Parser)]
@@ -14,11 +17,16 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+// Deferred: the options of a subcommand are built only where it is used.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Run a command confined
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<Run>),
+    /// Explain what a policy decides about a request, or what was denied last
+    #[command(after_help = crate::why::EXAMPLES)]
+    Why(Box<Why>),
     /// Show what this kernel supports, what will be enforced, and what is missing
     Check(Check),
 }
@@ -38,40 +46,15 @@ allows; a deny rule beats every allow rule.
 Exit status: the command's own; 128+n when signal n ended it; 125 outgate could not start
 it; 126 it cannot be executed; 127 it is not found; 2 bad usage or a bad policy.";
 
-/// Options of `outgate run`.
+/// Run a command confined
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch of the command line, as clap reads it"
 )]
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Add a policy file (TOML)
-    #[arg(short = 'p', long = "policy", value_name = "FILE")]
-    pub(crate) policies: Vec<PathBuf>,
-    /// Add a shipped policy: base, none, dev-tools
-    #[arg(short = 'P', long = "preset", value_name = "NAME")]
-    pub(crate) presets: Vec<String>,
-    /// Allow what the rule describes
-    #[arg(short = 'a', long = "allow", value_name = "RULE")]
-    pub(crate) allow: Vec<String>,
-    /// Deny what the rule describes, whatever other rules allow
-    #[arg(short = 'd', long = "deny", value_name = "RULE")]
-    pub(crate) deny: Vec<String>,
-    /// Let the command read and execute below PATH
-    #[arg(short = 'r', long = "read", value_name = "PATH")]
-    pub(crate) read: Vec<String>,
-    /// Let the command read, execute and write below PATH
-    #[arg(short = 'w', long = "write", value_name = "PATH")]
-    pub(crate) write: Vec<String>,
-    /// Let the command listen on a port, of loopback unless an address is given
-    #[arg(long, value_name = "[ADDR:]PORT")]
-    pub(crate) listen: Vec<String>,
-    /// Use this address for a host instead of asking DNS
-    #[arg(long, value_name = "HOST[:PORT]=ADDR[:PORT]")]
-    pub(crate) resolve: Vec<String>,
-    /// When TLS is opened to look inside
-    #[arg(long, value_name = "WHEN")]
-    pub(crate) intercept: Option<Intercept>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyOptions,
     /// Write the record of decisions to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,
@@ -98,17 +81,7 @@ pub(crate) struct Run {
     pub(crate) command: Vec<OsString>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Intercept {
-    /// Where a rule needs to see inside
-    WhenNeeded,
-    /// Always, except for tls:// rules
-    Always,
-    /// Never: what needs a look inside is denied
-    Never,
-}
-
-/// Options of `outgate check`.
+/// Show what this kernel supports, what will be enforced, and what is missing
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// List every system call the filter holds or refuses, with the reason

@@ -5,8 +5,10 @@
 
 mod args;
 mod check;
+mod policy_options;
 mod report;
 mod run;
+mod why;
 
 use std::process::ExitCode;
 
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
     };
     match arguments.command {
         args::Command::Run(options) => run::run(*options),
+        args::Command::Why(options) => why::why(&options),
         args::Command::Check(options) => check::check(&options),
     }
 }

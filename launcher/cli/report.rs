@@ -48,6 +48,12 @@ pub(crate) fn wrong(message: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// A plain message for a wrong option, and what to write instead.
+pub(crate) fn wrong_with_hint(message: &str, hint: &str) -> ExitCode {
+    eprintln!("outgate: {message}\n  hint: {hint}");
+    ExitCode::from(2)
+}
+
 /// Lines of a run, on standard error.
 pub(crate) struct Terminal;
 

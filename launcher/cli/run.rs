@@ -5,11 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use outgate_launcher::environment::Variables;
-use outgate_launcher::run::{Options, RunError, run as start};
-use outgate_launcher::sources::Collector;
-use outgate_policy::{Source, SourceKind};
+use outgate_launcher::run::{Options, run as start};
 
-use crate::args::{Intercept, Run};
+use crate::args::Run;
 use crate::report;
 
 /// What `--clean-env` inherits.
@@ -21,7 +19,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         (Ok(variables), Ok(set)) => (variables, set),
         (Err(message), _) | (_, Err(message)) => return report::wrong(&message),
     };
-    let sources = match sources(&arguments) {
+    let sources = match arguments.policy.sources() {
         Ok(sources) => sources,
         Err(error) => return report::failure(&error),
     };
@@ -84,43 +82,4 @@ fn split(pair: &OsStr) -> Option<(OsString, OsString)> {
         OsStr::from_bytes(name).to_owned(),
         OsStr::from_bytes(value).to_owned(),
     ))
-}
-
-fn sources(arguments: &Run) -> Result<Vec<Source>, RunError> {
-    let mut collector = Collector::default();
-    let bare = arguments.presets.is_empty()
-        && arguments.policies.is_empty()
-        && arguments.read.is_empty()
-        && arguments.write.is_empty();
-    if bare {
-        collector.preset("base")?;
-    }
-    for name in &arguments.presets {
-        collector.preset(name)?;
-    }
-    for path in &arguments.policies {
-        collector.file(path)?;
-    }
-    let texts = [
-        (SourceKind::Read, "-r", &arguments.read),
-        (SourceKind::Write, "-w", &arguments.write),
-        (SourceKind::Allow, "-a", &arguments.allow),
-        (SourceKind::Deny, "-d", &arguments.deny),
-        (SourceKind::Pin, "--resolve", &arguments.resolve),
-        (SourceKind::Listen, "--listen", &arguments.listen),
-    ];
-    for (kind, place, list) in texts {
-        for text in list {
-            collector.text(kind, place, text);
-        }
-    }
-    if let Some(intercept) = arguments.intercept {
-        let text = match intercept {
-            Intercept::WhenNeeded => "[tls]\nintercept = \"when-needed\"\n",
-            Intercept::Always => "[tls]\nintercept = \"always\"\n",
-            Intercept::Never => "[tls]\nintercept = \"never\"\n",
-        };
-        collector.text(SourceKind::Document, "--intercept", text);
-    }
-    Ok(collector.finish())
 }

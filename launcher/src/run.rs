@@ -280,7 +280,8 @@ fn start_error(error: StartError, options: &Options) -> RunError {
     }
 }
 
-fn context(variables: &Variables, directory: &Path, private: &Path) -> Context {
+/// The directories that paths of a policy begin in.
+pub fn context(variables: &Variables, directory: &Path, private: &Path) -> Context {
     let home = variables.get(std::ffi::OsStr::new("HOME"));
     Context {
         home: home

@@ -11,12 +11,16 @@ use crate::grammar;
 use crate::limits::SHOWN_PATH_BYTES_MAX;
 use crate::path::RequestTarget;
 use crate::pattern::PathPattern;
+use crate::rule::Protocol;
 use crate::survey::Cause;
 use crate::verdict::{Denial, Effect, Reason, RuleRef};
 
 /// An event as a denial names it.
 pub(crate) enum Event<'a> {
     Connection(Peer<'a>, u16),
+    /// A connection whose use a question names, and the protocol that a rule
+    /// has to name to allow it.
+    Whole(Protocol, Peer<'a>, u16),
     Tls(Peer<'a>, u16),
     Request(RequestEvent<'a>),
     Unix(&'a str),
@@ -65,6 +69,9 @@ impl<'a> Event<'a> {
     fn subject(&self) -> String {
         match self {
             Self::Connection(peer, port) => format!("connection to {}:{port}", host(*peer)),
+            Self::Whole(protocol, peer, port) => {
+                format!("{}://{}:{port}", protocol.as_str(), host(*peer))
+            }
             Self::Tls(peer, port) => format!("TLS to {}:{port}", host(*peer)),
             Self::Request(request) => format!(
                 "{} {}{}",
@@ -86,6 +93,14 @@ impl<'a> Event<'a> {
         }
         Some(match self {
             Self::Connection(peer, port) => format!("-a '{}'", connection_rule(*peer, *port)),
+            Self::Whole(protocol, peer, port) => {
+                let port = match protocol {
+                    Protocol::Tcp => format!(":{port}"),
+                    Protocol::Http | Protocol::Ws => port_unless(*port, 80),
+                    Protocol::Https | Protocol::Wss | Protocol::Tls => port_unless(*port, 443),
+                };
+                format!("-a '{}://{}{port}'", protocol.as_str(), host(*peer))
+            }
             Self::Tls(peer, port) => {
                 format!("-a 'tls://{}{}'", host(*peer), port_unless(*port, 443))
             }

@@ -299,6 +299,37 @@ fn split_target(text: &str) -> (&str, &str, Option<&str>) {
     (host, path, query)
 }
 
+/// The parts of a rule that was parsed before, as its author wrote them; empty
+/// where there is none. A `unix://` rule is all path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parts<'a> {
+    pub(crate) methods: &'a str,
+    pub(crate) scheme: &'a str,
+    /// The host with its ports.
+    pub(crate) host: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    pub(crate) fn of(rule: &'a str) -> Self {
+        let (methods, target) = rule.split_once(' ').unwrap_or(("", rule));
+        let (scheme, rest) = target.split_once("://").unwrap_or(("", target));
+        let (host, path, query) = if scheme == "unix" {
+            ("", rest, None)
+        } else {
+            split_target(rest)
+        };
+        Self {
+            methods,
+            scheme,
+            host,
+            path,
+            query: query.unwrap_or(""),
+        }
+    }
+}
+
 fn parse_path(path: &str) -> Result<Option<PathPattern>, RuleError> {
     if path.is_empty() {
         return Ok(None);

@@ -21,6 +21,7 @@ mod grant;
 mod host;
 mod limits;
 mod location;
+mod nearest;
 mod net;
 mod path;
 mod pattern;
@@ -29,6 +30,7 @@ mod preset;
 mod preset_paths;
 mod quantity;
 mod query;
+mod question;
 mod reader;
 mod readings;
 mod rule;
@@ -44,9 +46,11 @@ pub use error::{PolicyError, PolicyErrors};
 pub use facts::{AddressSource, Facts, Peer, Process, Scheme};
 pub use grant::{Environment, Filesystem, Limits, ListenGrant, PathGrant};
 pub use host::{Host, HostError, HostName};
+pub use nearest::{Difference, Near, Part};
 pub use path::{RequestTarget, TargetError};
 pub use policy::Policy;
 pub use preset::{preset, preset_names};
+pub use question::{Question, QuestionError};
 pub use settings::{
     DnsPin, DnsServer, Inspect, InspectScope, Intercept, Settings, Switch, Unscannable,
 };

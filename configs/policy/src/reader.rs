@@ -321,7 +321,7 @@ fn nearest<'w>(text: &str, known: &[&'w str]) -> Option<&'w str> {
 }
 
 /// Number of single-character changes between two words.
-fn distance(left: &str, right: &str) -> usize {
+pub(crate) fn distance(left: &str, right: &str) -> usize {
     let mut row: Vec<usize> = (0..=right.chars().count()).collect();
     for (index, a) in left.chars().take(64).enumerate() {
         let mut diagonal = index;

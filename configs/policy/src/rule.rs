@@ -45,6 +45,18 @@ impl Protocol {
         }
     }
 
+    /// The scheme as it is written in a rule.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Ws => "ws",
+            Self::Wss => "wss",
+            Self::Tls => "tls",
+            Self::Tcp => "tcp",
+        }
+    }
+
     /// The port that a rule of this protocol means when it names none.
     fn is_default_port(self, port: u16) -> bool {
         match self {
@@ -160,17 +172,26 @@ impl NetworkTarget {
 
     /// Whether a rule that grants covers method, path and query.
     pub(crate) fn grants_request(&self, request: RequestFacts<'_>) -> bool {
-        let method = match &self.methods {
+        self.grants_method(request) && self.grants_path(request) && self.grants_query(request)
+    }
+
+    pub(crate) fn grants_method(&self, request: RequestFacts<'_>) -> bool {
+        match &self.methods {
             Methods::Any => true,
             Methods::List(list) => list.iter().any(|own| **own == *request.method),
-        };
+        }
+    }
+
+    pub(crate) fn grants_path(&self, request: RequestFacts<'_>) -> bool {
+        self.path.as_ref().is_none_or(|pattern| {
+            let readings = request.target.readings();
+            readings.is_some_and(|readings| pattern.matches_all(readings))
+        })
+    }
+
+    pub(crate) fn grants_query(&self, request: RequestFacts<'_>) -> bool {
         let query = request.target.query().unwrap_or("");
-        method
-            && self.path.as_ref().is_none_or(|pattern| {
-                let readings = request.target.readings();
-                readings.is_some_and(|readings| pattern.matches_all(readings))
-            })
-            && self.query.iter().all(|pattern| pattern.matches_all(query))
+        self.query.iter().all(|pattern| pattern.matches_all(query))
     }
 
     /// Whether a rule that denies covers method, path and query.

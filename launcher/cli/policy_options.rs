@@ -1,0 +1,112 @@
+//! The options that make a policy, the same for every subcommand that has one,
+//! so that `outgate why` judges what `outgate run` would do.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use outgate_launcher::run::{self, RunError};
+use outgate_launcher::sources::Collector;
+use outgate_policy::{Context, Policy, Source, SourceKind, compile};
+
+/// Where a policy comes from.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyOptions {
+    /// Add a policy file (TOML)
+    #[arg(short = 'p', long = "policy", value_name = "FILE")]
+    pub(crate) policies: Vec<PathBuf>,
+    /// Add a shipped policy; `outgate policy presets` lists them
+    #[arg(short = 'P', long = "preset", value_name = "NAME")]
+    pub(crate) presets: Vec<String>,
+    /// Allow what the rule describes
+    #[arg(short = 'a', long = "allow", value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+    /// Deny what the rule describes, whatever other rules allow
+    #[arg(short = 'd', long = "deny", value_name = "RULE")]
+    pub(crate) deny: Vec<String>,
+    /// Let the command read and execute below PATH
+    #[arg(short = 'r', long = "read", value_name = "PATH")]
+    pub(crate) read: Vec<String>,
+    /// Let the command read, execute and write below PATH
+    #[arg(short = 'w', long = "write", value_name = "PATH")]
+    pub(crate) write: Vec<String>,
+    /// Let the command listen on a port, of loopback unless an address is given
+    #[arg(long, value_name = "[ADDR:]PORT")]
+    pub(crate) listen: Vec<String>,
+    /// Use this address for a host instead of asking DNS
+    #[arg(long, value_name = "HOST[:PORT]=ADDR[:PORT]")]
+    pub(crate) resolve: Vec<String>,
+    /// When TLS is opened to look inside
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) intercept: Option<Intercept>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Intercept {
+    /// Where a rule needs to see inside
+    WhenNeeded,
+    /// Always, except for tls:// rules
+    Always,
+    /// Never: what needs a look inside is denied
+    Never,
+}
+
+impl PolicyOptions {
+    /// The policy that a run with these options would have, in this directory.
+    pub(crate) fn compile(&self) -> Result<Policy, RunError> {
+        let sources = self.sources()?;
+        Ok(compile(&sources, &context()?)?)
+    }
+
+    /// The policy texts that these options name, in merge order.
+    pub(crate) fn sources(&self) -> Result<Vec<Source>, RunError> {
+        let mut collector = Collector::default();
+        let bare = self.presets.is_empty()
+            && self.policies.is_empty()
+            && self.read.is_empty()
+            && self.write.is_empty();
+        if bare {
+            collector.preset("base")?;
+        }
+        for name in &self.presets {
+            collector.preset(name)?;
+        }
+        for path in &self.policies {
+            collector.file(path)?;
+        }
+        let texts = [
+            (SourceKind::Read, "-r", &self.read),
+            (SourceKind::Write, "-w", &self.write),
+            (SourceKind::Allow, "-a", &self.allow),
+            (SourceKind::Deny, "-d", &self.deny),
+            (SourceKind::Pin, "--resolve", &self.resolve),
+            (SourceKind::Listen, "--listen", &self.listen),
+        ];
+        for (kind, place, list) in texts {
+            for text in list {
+                collector.text(kind, place, text);
+            }
+        }
+        if let Some(intercept) = self.intercept {
+            let text = match intercept {
+                Intercept::WhenNeeded => "[tls]\nintercept = \"when-needed\"\n",
+                Intercept::Always => "[tls]\nintercept = \"always\"\n",
+                Intercept::Never => "[tls]\nintercept = \"never\"\n",
+            };
+            collector.text(SourceKind::Document, "--intercept", text);
+        }
+        Ok(collector.finish())
+    }
+}
+
+/// Stands for the private directory, which only a run has.
+pub(crate) const PRIVATE: &str = "/$TMPDIR";
+
+/// The directories that paths of a policy begin in, as a run here would have them.
+pub(crate) fn context() -> Result<Context, RunError> {
+    let directory = std::env::current_dir().map_err(|source| RunError::Machine {
+        what: "the working directory",
+        source,
+    })?;
+    let variables = std::env::vars_os().collect();
+    Ok(run::context(&variables, &directory, PRIVATE.as_ref()))
+}

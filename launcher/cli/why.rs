@@ -1,0 +1,164 @@
+//! `outgate why`: asks the policy of a run about a request and prints what it
+//! decides, by which rule, what comes nearest and what would allow it.
+//! `outgate why last` reads a record instead, in `last.rs`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use outgate_policy::{
+    Denial, Effect, Near, Permit, Policy, Process, Question, Reason, Route, RuleRef, Verdict,
+};
+
+use crate::policy_options::PolicyOptions;
+use crate::report;
+
+/// Exit status when the answer is no.
+const DENIED: u8 = 1;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  outgate why -p agent.toml https://api.example.org/repos/a
+  outgate why -p agent.toml 'POST http://api.example.org/repos/a'
+  outgate why -a '*' http://127.0.0.1:3000/                what `*` leaves out
+  outgate why -p agent.toml tcp://db.example.org:5432
+  outgate why -p agent.toml --as /usr/bin/git https://git.example.org/
+  outgate why last                                         the last denial of the last run
+
+No name is resolved: where a name leads to a private address that no rule grants, a run
+denies what is allowed here.
+
+Exit status: 0 allowed, 1 denied, 2 bad usage or a bad policy.";
+
+/// Explain what a policy decides about a request, or what was denied last
+#[derive(Debug, Args)]
+pub(crate) struct Why {
+    /// What to judge, [METHOD ]URL, or the word `last`
+    ///
+    /// URLs begin with http, https, ws, wss, tls, tcp or unix and `://`. Without method it
+    /// is a GET. The word `last` explains what a run was denied last.
+    #[arg(value_name = "URL|last")]
+    pub(crate) question: String,
+    /// Judge a request with this method
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    pub(crate) method: Option<String>,
+    /// Judge what this executable asks for, for rules with `process`
+    #[arg(long = "as", value_name = "PATH")]
+    pub(crate) executable: Option<String>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyOptions,
+    /// With `last`: how many denials, the latest first
+    #[arg(short = 'n', long = "count", value_name = "COUNT", default_value_t = 1)]
+    pub(crate) count: usize,
+    /// With `last`: read this record instead of the latest run's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit: Option<PathBuf>,
+}
+
+/// Prints the answer.
+pub(crate) fn why(arguments: &Why) -> ExitCode {
+    let question = match Question::parse(&arguments.question) {
+        Ok(question) => question,
+        Err(error) => return report::wrong_with_hint(&error.to_string(), error.hint()),
+    };
+    let question = match &arguments.method {
+        Some(method) => question.with_method(method),
+        None => question,
+    };
+    let policy = match arguments.policy.compile() {
+        Ok(policy) => policy,
+        Err(error) => return report::failure(&error),
+    };
+    let process = Process {
+        executable: arguments.executable.as_deref().unwrap_or_default(),
+    };
+    match policy.answer(&question, process) {
+        Verdict::Allow(permit) => {
+            for line in allowed(&question, &permit) {
+                report::line(&line);
+            }
+            ExitCode::SUCCESS
+        }
+        Verdict::Deny(denial) => {
+            let near = policy.nearest(&question, process);
+            for line in denied(&policy, &denial, &near) {
+                report::line(&line);
+            }
+            ExitCode::from(DENIED)
+        }
+    }
+}
+
+fn allowed(question: &Question, permit: &Permit) -> Vec<String> {
+    let how = match permit.route() {
+        Route::Direct => "straight to its destination; what is sent is not looked at",
+        Route::Gateway => "through the gateway, which judges what it finds inside",
+        Route::Tunnel => "as TLS that stays closed; what is inside is not judged",
+        Route::Forward => "as this request; every further one is judged anew",
+    };
+    vec![
+        format!("allowed   {question}"),
+        format!("by        {}", shown(permit.rule())),
+        format!("passes    {how}"),
+    ]
+}
+
+fn denied(policy: &Policy, denial: &Denial, near: &[Near]) -> Vec<String> {
+    let mut lines = vec![
+        format!("denied    {}", denial.subject()),
+        format!("because   {}", denial.because()),
+    ];
+    let decided = denial.rule();
+    let others = near.iter().filter(|near| Some(&near.rule) != decided);
+    for (index, near) in others.enumerate() {
+        let head = if index == 0 { "nearest" } else { "" };
+        lines.push(format!("{head:<9} {}", shown(&near.rule)));
+        for difference in &near.differs {
+            lines.push(format!("            {difference}"));
+        }
+        if near.differs.is_empty() {
+            lines.push("            would allow it, but for the reason above".to_owned());
+        }
+    }
+    if near.is_empty() && policy.rules().next().is_none() {
+        lines.push("nearest   the policy has no rules at all".to_owned());
+    }
+    lines.push(format!("to allow  {}", repair(denial)));
+    lines
+}
+
+/// What to do, for every reason.
+fn repair(denial: &Denial) -> String {
+    if let Some(flag) = denial.hint() {
+        return format!("add {flag}");
+    }
+    let place = denial.rule().map_or("", |rule| &rule.place);
+    let denies = denial
+        .rule()
+        .is_some_and(|rule| rule.effect == Effect::Deny);
+    match denial.reason() {
+        Reason::DenyRule => {
+            format!("take out or narrow the deny rule at {place}; no rule that allows beats it")
+        }
+        Reason::OnlyRule => {
+            format!("widen the rule at {place}, or add another `only` rule for this host")
+        }
+        Reason::Process => format!("add the executable to `process` at {place}"),
+        Reason::SpecialUse => "no flag does; see the reason".to_owned(),
+        Reason::NeedsInspection if denies => {
+            format!("narrow the deny rule at {place} to the hosts or the scheme it is meant for")
+        }
+        Reason::NeedsInspection => {
+            format!("allow the whole host with a rule without methods and path, not as at {place}")
+        }
+        Reason::NoRule | Reason::Malformed => "nothing can: such a thing is never sent".to_owned(),
+    }
+}
+
+/// A rule with its place.
+fn shown(rule: &RuleRef) -> String {
+    match rule.id {
+        0 => format!("{} ({})", rule.text, rule.place),
+        _ => format!("{} `{}` ({})", rule.effect.as_str(), rule.text, rule.place),
+    }
+}
