@@ -76,6 +76,12 @@ pub enum RunError {
         /// The grant that covers it.
         grant: String,
     },
+    /// Standard output cannot hold the record.
+    #[error("the record cannot go to `{record}`: standard output is the command's own")]
+    RecordOutput {
+        /// Where records were to go.
+        record: String,
+    },
     /// A standard stream must not be inherited.
     #[error(transparent)]
     Standard(#[from] StandardError),
@@ -130,6 +136,7 @@ impl RunError {
             | Self::Policy(_)
             | Self::NotEnforced { .. }
             | Self::Record { .. }
+            | Self::RecordOutput { .. }
             | Self::Plan(PlanError::Ruleset(crate::ruleset::RulesetError::Path { .. })) => 2,
             Self::NotFound { .. } => 127,
             Self::NotExecutable { .. } => 126,
@@ -148,6 +155,7 @@ impl RunError {
             Self::Record { .. } => Some(
                 "name a file elsewhere with `--audit FILE`, or run in a directory below".to_owned(),
             ),
+            Self::RecordOutput { .. } => Some("name a file, or `/dev/stderr`".to_owned()),
             Self::NotEnforced { .. } => {
                 Some("take the key out of the policy; nothing is scanned yet".to_owned())
             }

@@ -113,8 +113,29 @@ lab_tests! {
             assert_eq!(outcome.code, Some(2), "{identity:?} {outcome}");
             assert!(outcome.stderr.contains("run.jsonl"), "{outcome}");
             assert!(!record.exists(), "{outcome}");
-            let outcome = run(&elsewhere);
-            assert_eq!(outcome.code, Some(0), "{identity:?} {outcome}");
+            // A pipe the command may replace with a link, and what two names lead to.
+            let pipe = work.join("pipe");
+            nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+            let outcome = run(&pipe);
+            assert_eq!(outcome.code, Some(2), "{identity:?} {outcome}");
+            let around = work.join(format!("../elsewhere-{}/run.jsonl", identity.uid()));
+            for allowed in [&elsewhere, &around, std::path::Path::new("/dev/full")] {
+                let outcome = run(allowed);
+                assert_eq!(outcome.code, Some(0), "{identity:?} {} {outcome}", allowed.display());
+            }
+            let outcome = run(&work.join(format!("../record-{}/run.jsonl", identity.uid())));
+            assert_eq!(outcome.code, Some(2), "{identity:?} {outcome}");
+        }
+    }
+
+    fn standard_output_is_the_commands_own_and_takes_no_record(lab) {
+        for identity in Identity::all() {
+            for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+                let outcome = lab.sandbox(identity).option("--audit", name).run(&words(&["true"]));
+                assert_eq!(outcome.code, Some(2), "{identity:?} {name} {outcome}");
+            }
+            let outcome = lab.sandbox(identity).option("--audit", "/dev/stderr").run(&shell("echo fine"));
+            assert_eq!(outcome.stdout, "fine\n", "{identity:?} {outcome}");
         }
     }
 
