@@ -29,6 +29,7 @@ mod http1;
 mod limits;
 mod names;
 mod origin;
+mod overrides;
 mod refusal;
 mod replay;
 mod resolve;

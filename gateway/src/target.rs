@@ -10,6 +10,7 @@ use outgate_policy::{Host, HostName, RequestTarget, Scheme};
 
 use crate::destination::Destination;
 use crate::limits;
+use crate::overrides;
 
 /// What a request asks to become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +80,7 @@ fn refused(status: StatusCode, token: &'static str, because: &str) -> Malformed 
 pub(crate) fn make(head: &request::Parts, to: &Destination) -> Result<Target, Malformed> {
     check_method(&head.method)?;
     check_framing(head)?;
-    check_overrides(head)?;
+    overrides::check(&head.headers, to)?;
     let named = authority(head, to)?;
     let Some(host) = (match &named {
         Some(authority) => to.matching(&authority.host),
@@ -104,30 +105,6 @@ pub(crate) fn make(head: &request::Parts, to: &Destination) -> Result<Target, Ma
         method: head.method.clone(),
         resource,
     })
-}
-
-/// Fields by which some origins take another method or path than the request's
-/// own: what was judged would not be what is done.
-const OVERRIDES: [&str; 6] = [
-    "x-http-method-override",
-    "x-http-method",
-    "x-method-override",
-    "x-original-url",
-    "x-rewrite-url",
-    "x-original-uri",
-];
-
-fn check_overrides(head: &request::Parts) -> Result<(), Malformed> {
-    match OVERRIDES
-        .iter()
-        .find(|name| head.headers.contains_key(**name))
-    {
-        None => Ok(()),
-        Some(name) => {
-            let because = format!("field {name} asks for another request than the one judged");
-            Err(refused(StatusCode::FORBIDDEN, "override", &because))
-        }
-    }
 }
 
 fn other_host(named: Option<&Authority>, to: &Destination) -> Malformed {
@@ -241,6 +218,11 @@ fn authority(head: &request::Parts, to: &Destination) -> Result<Option<Authority
             }))
         }
     }
+}
+
+/// The host of an authority in a field that is not `Host`.
+pub(crate) fn named_host(text: &str) -> Option<Host> {
+    parse_authority(text).ok().map(|named| named.host)
 }
 
 /// `uri-host [ ":" port ]` (RFC 9110 4.2), port 1 to 65535 in plain digits.

@@ -135,6 +135,34 @@ lab_tests! {
         }
     }
 
+    fn fields_that_ask_for_another_request_are_refused_in_words(lab) {
+        let origin = Origin::start(8080);
+        let post = |path: &str, fields: &str| format!("POST {path} HTTP/1.1\r\nHost: allowed.example:8080\r\n{fields}Content-Length: 0\r\n\r\n");
+        for identity in Identity::all() {
+            let sandbox = || lab.sandbox(identity).allow("POST http://allowed.example:8080/public/**")
+                .pin("allowed.example:8080=93.184.216.34:8080");
+            for field in [
+                "X-HTTP-Method-Override: DELETE", "X-HTTP-Method: PUT", "X-Method-Override: DELETE", "x-method-override: post",
+                "X-Original-URL: /secret", "X-Rewrite-URL: /secret", "X-Original-URI: /secret",
+                "X_HTTP_METHOD_OVERRIDE: DELETE", "X_Original_URL: /secret", "X-Original-Method: DELETE", "X-Forwarded-Uri: /secret",
+                "X-Forwarded-Method: DELETE", "X-Forwarded-Host: other.example", "X-Host: other.example",
+                "X-HTTP-Host-Override: other.example", "Forwarded: host=other.example",
+            ] {
+                let before = origin.arrivals().len();
+                let outcome = sandbox().probe(&["fetch", "allowed.example", "8080", &post("/public/a", &format!("{field}\r\n"))]);
+                let new: Vec<_> = origin.arrivals().into_iter().skip(before).collect();
+                let name = field.split(':').next().unwrap_or_default().to_ascii_lowercase();
+                assert!(new.is_empty(), "{identity:?} {field} arrived as {new:?}");
+                assert!(outcome.stdout.contains("403"), "{identity:?} {field} {outcome}");
+                assert!(outcome.stdout.contains(&name), "it names the field: {outcome}");
+                assert!(outcome.stderr.contains(&name), "a line for the person: {outcome}");
+            }
+            let before = origin.arrivals().len();
+            let outcome = sandbox().probe(&["fetch", "allowed.example", "8080", &post("/public/a", "X-Method: DELETE\r\nX-Forwarded-Host: allowed.example:8080\r\n")]);
+            assert_eq!(origin.arrivals().len(), before + 1, "the near twin arrives: {outcome}");
+        }
+    }
+
     fn sandlock_h7_a_denied_host_is_denied_in_every_spelling(lab) {
         let origin = Origin::start(8080);
         for name in ["denied.example", "DENIED.example", "denied.example.", "dEnIeD.eXaMpLe."] {

@@ -1,0 +1,134 @@
+//! Fields by which some origins take another method, path or host than those
+//! of the request itself: what was judged would not be what is done. Reads
+//! fields only; knows nothing of policy.
+
+use http::StatusCode;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::destination::Destination;
+use crate::target::{Malformed, named_host};
+
+/// Refused whatever they say.
+const OTHER_REQUEST: [&str; 10] = [
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-method",
+    "x-original-uri",
+    "x-original-url",
+    "x-rewrite-url",
+    "x-forwarded-method",
+    "x-forwarded-uri",
+    "x-forwarded-path",
+];
+
+/// Refused unless they name the host of the request.
+const OTHER_HOST: [&str; 5] = [
+    "forwarded",
+    "x-forwarded-host",
+    "x-host",
+    "x-http-host-override",
+    "x-original-host",
+];
+
+/// Whether no field asks for another request than the one that is judged.
+///
+/// # Errors
+/// The answer to a request with such a field.
+pub(crate) fn check(fields: &HeaderMap, to: &Destination) -> Result<(), Malformed> {
+    for (name, value) in fields {
+        // All of them begin so, and most fields do not.
+        if !matches!(name.as_str().as_bytes().first(), Some(b'f' | b'x')) {
+            continue;
+        }
+        if is_one_of(name, &OTHER_REQUEST) {
+            return Err(refused(
+                name,
+                "asks for another request than the one judged",
+            ));
+        }
+        if is_one_of(name, &OTHER_HOST) && !names_only(value, to) {
+            return Err(refused(name, "names another host than the request"));
+        }
+    }
+    Ok(())
+}
+
+/// Interfaces between servers and programs take `_` for `-` (RFC 3875 4.1.18).
+fn is_one_of(name: &HeaderName, list: &[&str]) -> bool {
+    let folded = || {
+        let bytes = name.as_str().bytes();
+        bytes.map(|byte| if byte == b'_' { b'-' } else { byte })
+    };
+    list.iter().any(|one| folded().eq(one.bytes()))
+}
+
+/// Whether every host in the value is the destination's. Of `Forwarded`
+/// (RFC 7239 4) only the parameter `host` names one.
+fn names_only(value: &HeaderValue, to: &Destination) -> bool {
+    let Ok(text) = value.to_str() else {
+        return false;
+    };
+    let elements = text.split([',', ';']).map(str::trim);
+    let hosts = elements.filter_map(|element| match element.split_once('=') {
+        None => Some(element),
+        Some((key, host)) if key.trim().eq_ignore_ascii_case("host") => {
+            Some(host.trim().trim_matches('"'))
+        }
+        Some(_) => None,
+    });
+    hosts
+        .filter(|host| !host.is_empty())
+        .all(|host| named_host(host).is_some_and(|host| to.matching(&host).is_some()))
+}
+
+fn refused(name: &HeaderName, what: &str) -> Malformed {
+    Malformed {
+        status: StatusCode::FORBIDDEN,
+        token: "override",
+        because: format!("field {name} {what}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::destination::Party;
+    use outgate_policy::HostName;
+
+    fn verdict(name: &'static str, value: &'static str) -> bool {
+        let to = Destination {
+            party: Party::Name(HostName::parse("a.test").unwrap()),
+            port: 80,
+            address: ([198, 18, 0, 1], 80).into(),
+        };
+        let mut fields = HeaderMap::new();
+        fields.insert(name, HeaderValue::from_static(value));
+        check(&fields, &to).is_ok()
+    }
+
+    #[test]
+    fn fields_that_change_the_request_are_refused() {
+        for (name, value, allowed) in [
+            ("x-http-method-override", "GET", false),
+            ("x_http_method_override", "DELETE", false),
+            ("x-http_method", "DELETE", false),
+            ("x-original-url", "/", false),
+            ("x-method", "DELETE", true),
+            ("x-forwarded-host", "a.test", true),
+            ("x-forwarded-host", "A.test:80, a.test", true),
+            ("x-forwarded-host", "b.test", false),
+            ("x-forwarded-host", "a.test, b.test", false),
+            ("x_forwarded_host", "b.test", false),
+            ("x-forwarded-host", "not a host", false),
+            ("forwarded", "for=192.0.2.1;proto=http", true),
+            ("forwarded", "for=192.0.2.1; host=\"a.test\"", true),
+            ("forwarded", "for=192.0.2.1;HOST=b.test", false),
+            ("forwarded", "for=1, for=2;host=b.test", false),
+            ("x-forwarded-for", "192.0.2.1", true),
+            ("x-forwarded-proto", "https", true),
+        ] {
+            assert_eq!(verdict(name, value), allowed, "{name}: {value}");
+        }
+    }
+}
