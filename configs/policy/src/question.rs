@@ -452,6 +452,16 @@ mod tests {
                     "http://events.example.org/v1",
                     "no-rule; GET http://events.example.org/v1; -a 'GET http://events.example.org/v1'",
                 ),
+            ],
+        );
+    }
+
+    #[test]
+    fn unix_sockets_are_asked_about_by_path() {
+        let policy = policy(&[(SourceKind::Allow, "unix:///run/agent.sock")]);
+        check(
+            &policy,
+            &[
                 ("unix:///run/agent.sock", "Direct by unix:///run/agent.sock"),
                 (
                     "unix:///run/other.sock",
