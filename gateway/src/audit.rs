@@ -3,7 +3,7 @@
 //! missing or reordered line shows. The only serialisation in this crate.
 //! Never written: field values, content, query values.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -219,15 +219,19 @@ fn create(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
         prune(directory);
     }
-    OpenOptions::new()
+    let file = OpenOptions::new()
         .append(true)
         .create_new(true)
         .mode(0o600)
-        .open(path)
+        .open(path)?;
+    // Says that this run lives; where locks do not work it is as old as it is.
+    file.try_lock().ok();
+    Ok(file)
 }
 
-/// Removes the oldest files so that with the new one the limit is kept. Names
-/// begin with the time, so their order is the order of age.
+/// Removes the oldest files so that with the new one the limit is kept, but
+/// none of a run that still writes. Names begin with the time, so their order
+/// is the order of age.
 fn prune(directory: &Path) {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return;
@@ -238,9 +242,21 @@ fn prune(directory: &Path) {
         .collect();
     files.sort_unstable();
     let surplus = (files.len() + 1).saturating_sub(limits::AUDIT_FILES_MAX);
-    for path in files.into_iter().take(surplus) {
+    let ended = files.into_iter().filter(|path| !is_written(path));
+    for path in ended.take(surplus) {
         std::fs::remove_file(path).ok();
     }
+}
+
+/// Whether a run holds the file (flock(2)).
+fn is_written(path: &Path) -> bool {
+    // Whatever bears the name is not waited for.
+    let mut options = OpenOptions::new();
+    let file = options
+        .append(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path);
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 fn hex(digest: &[u8]) -> [u8; 64] {
@@ -306,6 +322,31 @@ mod tests {
             std::fs::read_dir(&path).unwrap().count(),
             limits::AUDIT_FILES_MAX
         );
+    }
+
+    #[test]
+    fn the_record_of_a_run_that_goes_on_is_kept_however_old() {
+        let path = directory("alive");
+        let target = AuditTarget::directory(path.clone()).unwrap();
+        let decision = Event::new(Kind::Connect, Outcome::Deny, "a:1");
+        let old = path.join("20000101T000000.000Z-1.jsonl");
+        let older = path.join("19990101T000000.000Z-1.jsonl");
+        std::fs::write(&older, "").unwrap();
+        let alive = create(&old).unwrap();
+        for number in 0..limits::AUDIT_FILES_MAX {
+            std::fs::write(path.join(format!("2001010{number:03}.jsonl")), "").unwrap();
+        }
+        Audit::new(&target, "s", 7)
+            .unwrap()
+            .write(1, &decision)
+            .unwrap();
+        assert!(old.exists() && !older.exists());
+        drop(alive);
+        Audit::new(&target, "s", 8)
+            .unwrap()
+            .write(1, &decision)
+            .unwrap();
+        assert!(!old.exists());
     }
 
     #[test]
