@@ -13,7 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use crate::fields;
-use crate::origin::Lease;
+use crate::origin::{Counted, Lease};
 
 /// Bytes of content, by direction as the command sees it.
 #[derive(Debug, Default)]
@@ -55,7 +55,25 @@ pub(crate) struct RequestContent {
 pub(crate) struct ResponseContent {
     pub(crate) inner: Incoming,
     pub(crate) traffic: Arc<Traffic>,
-    pub(crate) lease: Option<Lease>,
+    pub(crate) held: Option<Held>,
+}
+
+/// What a response holds until it was read.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// A connection, to be given back.
+    Lease(Lease),
+    /// A place among the streams of a connection.
+    Stream(Counted),
+}
+
+impl Held {
+    fn release(self) {
+        match self {
+            Self::Lease(lease) => lease.release(),
+            Self::Stream(counted) => drop(counted),
+        }
+    }
 }
 
 impl Content {
@@ -83,9 +101,9 @@ impl Drop for ResponseContent {
     fn drop(&mut self) {
         // A reader stops at the last byte, without asking for the end.
         if self.inner.is_end_stream()
-            && let Some(lease) = self.lease.take()
+            && let Some(held) = self.held.take()
         {
-            lease.release();
+            held.release();
         }
     }
 }
@@ -135,9 +153,9 @@ impl Body for Content {
             Self::Response(content) => {
                 let polled = Pin::new(&mut content.inner).poll_frame(context);
                 if matches!(polled, Poll::Ready(None))
-                    && let Some(lease) = content.lease.take()
+                    && let Some(held) = content.held.take()
                 {
-                    lease.release();
+                    held.release();
                 }
                 polled.map_ok(|frame| pass(frame, &content.traffic.down))
             }

@@ -1,10 +1,14 @@
 //! Which fields end at this hop and which a trailer may not hold (RFC 9110
 //! 7.6.1, 6.5.1, 11.7). Edits field lists; knows nothing of who sent them.
 
-use http::HeaderMap;
 use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, Version};
 
+use crate::limits;
 use crate::target::names_in;
+
+/// What this program calls itself in `Via` (RFC 9110 7.6.3).
+const PSEUDONYM: &str = "outgate";
 
 /// Fields that speak to the next hop only, beside those `Connection` names.
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -41,10 +45,51 @@ pub(crate) fn takes_trailers(fields: &HeaderMap) -> bool {
     names_in(fields, &header::TE).any(|coding| coding.eq_ignore_ascii_case("trailers"))
 }
 
-/// Says that trailers are welcome, for this hop.
-pub(crate) fn welcome_trailers(fields: &mut HeaderMap) {
+/// Says that trailers are welcome, for this hop. Only where connections carry
+/// fields of their own is the field announced as one of them.
+pub(crate) fn welcome_trailers(fields: &mut HeaderMap, version: Version) {
     fields.insert(header::TE, HeaderValue::from_static("trailers"));
-    fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
+    if version < Version::HTTP_2 {
+        fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
+    }
+}
+
+/// Names this program as one that a message went through; `received` is the
+/// version it came with (RFC 9110 7.6.3).
+pub(crate) fn add_via(fields: &mut HeaderMap, received: Version) {
+    let own = match received {
+        Version::HTTP_10 => HeaderValue::from_static("1.0 outgate"),
+        Version::HTTP_2 => HeaderValue::from_static("2.0 outgate"),
+        _ => HeaderValue::from_static("1.1 outgate"),
+    };
+    fields.append(header::VIA, own);
+}
+
+/// Whether a request went through here too often to be on its way.
+pub(crate) fn goes_in_circles(fields: &HeaderMap) -> bool {
+    let own = names_in(fields, &header::VIA)
+        .filter(|entry| entry.split_ascii_whitespace().nth(1) == Some(PSEUDONYM))
+        .count();
+    own >= limits::VIA_MAX
+}
+
+/// `Max-Forwards` of a request that may be answered on its way
+/// (RFC 9110 7.6.2): `None` without one, or with one that is no number.
+pub(crate) fn forwards_left(fields: &HeaderMap) -> Option<u64> {
+    fields
+        .get(header::MAX_FORWARDS)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
+}
+
+/// One forward less.
+pub(crate) fn count_down(fields: &mut HeaderMap) {
+    if let Some(left) = forwards_left(fields) {
+        let next = HeaderValue::from(left.saturating_sub(1));
+        fields.insert(header::MAX_FORWARDS, next);
+    }
 }
 
 /// Whether a trailer of this name could change framing, routing, access or

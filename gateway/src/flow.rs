@@ -23,6 +23,7 @@ use crate::control::ControlError;
 use crate::destination::{Destination, Party};
 use crate::detect::{Detected, detect};
 use crate::http1;
+use crate::http2;
 use crate::limits;
 use crate::origin;
 use crate::refusal::Refusal;
@@ -63,7 +64,7 @@ impl Flow {
     }
 
     /// Records and tells a refusal of this connection as a whole.
-    fn refuse(&self, kind: Kind, refusal: &Refusal) {
+    pub(crate) fn refuse(&self, kind: Kind, refusal: &Refusal) {
         let target = self.destination.to_string();
         admit::refused(&self.session, kind, &self.process, &target, refusal);
         self.session.tell(refusal);
@@ -194,14 +195,7 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
     match detected {
         Detected::Http1 => http1::serve(flow, Replay::new(bytes, stream), denied).await,
         Detected::Tls(hello) => tls(flow, &hello, Replay::new(bytes, stream), denied).await,
-        Detected::Http2 => {
-            let because = "HTTP/2 without TLS is not carried; use HTTP/1.1";
-            let refusal = denied.unwrap_or_else(|| {
-                Refusal::own("protocol", &flow.destination.to_string(), because)
-            });
-            flow.refuse(Kind::Flow, &refusal);
-            farewell(stream, &go_away(&refusal.sentence())).await;
-        }
+        Detected::Http2 => http2::serve(flow, Replay::new(bytes, stream), denied).await,
         Detected::More | Detected::Unknown(_) => {}
     }
 }
@@ -333,18 +327,6 @@ fn alert_record(alert: Alert) -> [u8; 7] {
         Alert::UnrecognizedName => 112,
     };
     [21, 3, 3, 0, 2, 2, description]
-}
-
-/// SETTINGS and GOAWAY with HTTP_1_1_REQUIRED and a sentence (RFC 9113 6.8, 7).
-fn go_away(sentence: &str) -> Vec<u8> {
-    let mut frames = vec![0, 0, 0, 4, 0, 0, 0, 0, 0];
-    let text = sentence.as_bytes();
-    let text = text.get(..text.len().min(1024)).unwrap_or_default();
-    let length = u32::try_from(text.len() + 8).unwrap_or(8).to_be_bytes();
-    frames.extend_from_slice(length.get(1..).unwrap_or_default());
-    frames.extend_from_slice(&[7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13]);
-    frames.extend_from_slice(text);
-    frames
 }
 
 /// Sends last words and waits until they were heard, so that what the client

@@ -6,22 +6,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{self, HeaderMap, HeaderValue};
-use http::{Method, Request, Response, StatusCode, Uri, request};
+use http::{Method, Request, Response, StatusCode, Uri, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use outgate_policy::Permit;
 
-use crate::content::{Content, RequestContent, ResponseContent};
+use crate::content::{Content, Held, RequestContent, ResponseContent};
 use crate::fields;
 use crate::flow::Flow;
-use crate::limits;
-use crate::origin::{self, OriginError, Outgoing};
-use crate::target::{Target, Upgrade, names_in};
+use crate::origin::{self, OriginError, Outgoing, Streams};
+use crate::target::{Target, Upgrade};
 use crate::tunnel;
 
-/// What this program calls itself in `Via` (RFC 9110 7.6.3).
-const PSEUDONYM: &str = "outgate";
+/// How a request goes on to its origin: in the version it came with.
+#[derive(Debug)]
+pub(crate) enum Wire {
+    /// Over a connection of its own for as long as it takes.
+    Http1,
+    /// As one of the streams of a connection.
+    Http2(Arc<Streams>),
+}
 
 /// A request with its own content and, for an upgrade, its connection.
 #[derive(Debug)]
@@ -36,6 +41,7 @@ pub(crate) struct Admitted {
 /// Sends the request and returns the response, content still to come.
 pub(crate) async fn forward(
     flow: &Arc<Flow>,
+    wire: &Wire,
     admitted: Admitted,
 ) -> Result<Response<Content>, OriginError> {
     let Admitted {
@@ -56,17 +62,27 @@ pub(crate) async fn forward(
         request,
         request_complete,
     };
-    let (response, lease) = origin::send(outgoing).await?;
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return switch(flow, &target, response, upgrade);
-    }
-    check_framing(&target, response.headers())?;
+    let (response, held) = match wire {
+        Wire::Http1 => {
+            let (response, lease) = origin::send(outgoing).await?;
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                return switch(flow, &target, response, upgrade);
+            }
+            check_framing(&target, response.headers())?;
+            (response, Held::Lease(lease))
+        }
+        Wire::Http2(streams) => {
+            let counted = streams.count();
+            (streams.send(outgoing).await?, Held::Stream(counted))
+        }
+    };
     let (mut head, content) = response.into_parts();
     fields::strip_hop_by_hop(&mut head.headers);
+    fields::add_via(&mut head.headers, head.version);
     let content = Content::Response(ResponseContent {
         inner: content,
         traffic: Arc::clone(flow.traffic()),
-        lease: Some(lease),
+        held: Some(held),
     });
     Ok(Response::from_parts(head, content))
 }
@@ -78,16 +94,11 @@ fn request(
     mut head: request::Parts,
     content: Incoming,
 ) -> Result<(Request<Content>, Arc<AtomicBool>), OriginError> {
-    let invalid = |what: &str| OriginError::Protocol(target.origin(), what.to_owned());
-    let uri = Uri::try_from(target.resource.as_str())
-        .map_err(|_| invalid("the request target cannot be sent"))?;
-    let host = HeaderValue::try_from(target.authority())
-        .map_err(|_| invalid("the authority cannot be sent"))?;
     let trailers = fields::takes_trailers(&head.headers);
     fields::strip_hop_by_hop(&mut head.headers);
-    head.headers.insert(header::HOST, host);
+    let uri = name_target(target, &mut head)?;
     head.headers.remove(header::EXPECT);
-    add_via(&mut head.headers);
+    fields::add_via(&mut head.headers, head.version);
     let content = RequestContent::new(content, Arc::clone(flow.traffic()));
     let complete = Arc::clone(&content.complete);
     let content = match target.upgrade() {
@@ -99,7 +110,7 @@ fn request(
         }
         Upgrade::None => {
             if trailers {
-                fields::welcome_trailers(&mut head.headers);
+                fields::welcome_trailers(&mut head.headers, head.version);
             }
             if complete.load(Ordering::Relaxed) {
                 Content::empty()
@@ -109,7 +120,7 @@ fn request(
         }
     };
     if head.method == Method::OPTIONS {
-        count_down(&mut head.headers);
+        fields::count_down(&mut head.headers);
     }
     let mut request = Request::new(content);
     *request.method_mut() = head.method;
@@ -118,35 +129,24 @@ fn request(
     Ok((request, complete))
 }
 
-fn add_via(fields: &mut HeaderMap) {
-    let own = HeaderValue::from_static("1.1 outgate");
-    fields.append(header::VIA, own);
-}
-
-/// Whether a request went through here too often to be on its way.
-pub(crate) fn goes_in_circles(fields: &HeaderMap) -> bool {
-    let own = names_in(fields, &header::VIA)
-        .filter(|entry| entry.split_ascii_whitespace().nth(1) == Some(PSEUDONYM))
-        .count();
-    own >= limits::VIA_MAX
-}
-
-/// `Max-Forwards` of a request that may be answered on its way
-/// (RFC 9110 7.6.2): `None` without one, or with one that is no number.
-pub(crate) fn forwards_left(fields: &HeaderMap) -> Option<u64> {
-    fields
-        .get(header::MAX_FORWARDS)?
-        .to_str()
-        .ok()?
-        .parse()
-        .ok()
-}
-
-fn count_down(fields: &mut HeaderMap) {
-    if let Some(left) = forwards_left(fields) {
-        let next = HeaderValue::from(left.saturating_sub(1));
-        fields.insert(header::MAX_FORWARDS, next);
+/// Where a version names the target of a request: `Host` and the path, or
+/// all of it in one (RFC 9112 3.2.1, RFC 9113 8.3.1).
+fn name_target(target: &Target, head: &mut request::Parts) -> Result<Uri, OriginError> {
+    let invalid = |what: &str| OriginError::Protocol(target.origin(), what.to_owned());
+    let resource = target.resource.as_str();
+    if head.version < Version::HTTP_2 {
+        let host = HeaderValue::try_from(target.authority())
+            .map_err(|_| invalid("the authority cannot be sent"))?;
+        head.headers.insert(header::HOST, host);
+        return Uri::try_from(resource).map_err(|_| invalid("the request target cannot be sent"));
     }
+    head.headers.remove(header::HOST);
+    Uri::builder()
+        .scheme(target.scheme.as_str())
+        .authority(target.authority())
+        .path_and_query(resource)
+        .build()
+        .map_err(|_| invalid("the request target cannot be sent"))
 }
 
 /// A response whose end has two readings is an origin's fault.

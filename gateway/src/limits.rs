@@ -33,6 +33,25 @@ pub(crate) const CLASSIFY_TIME: Duration = Duration::from_secs(10);
 /// between 8 and 64 KiB.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of the same as HTTP/2 counts them: 32 more for each field
+/// (RFC 9113 6.5.2).
+pub(crate) const HEAD_LIST_BYTES_MAX: u32 = 64 * 1024 + 32 * 128;
+
+/// Streams of one HTTP/2 connection at once. Clients begin with 100.
+pub(crate) const STREAMS_MAX: u32 = 128;
+
+/// Bytes that one stream may send before they were passed on. One delay of
+/// 100 ms then still lets 10 MB pass in a second.
+pub(crate) const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+
+/// The same for all streams of a connection together: some may stand still
+/// without holding up the others.
+pub(crate) const STREAMS_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+
+/// Streams of one connection that were reset and are still remembered; more
+/// at once is an attack (CVE-2023-44487), and ends the connection.
+pub(crate) const STREAMS_RESET_MAX: usize = 64;
+
 /// Bytes buffered per connection and direction where the other side is
 /// slower. Small answers stay far below; large ones need fewer calls.
 pub(crate) const BUFFER_BYTES_MAX: usize = 256 * 1024;

@@ -26,6 +26,10 @@ use crate::refusal::Refusal;
 use crate::resolve::{Pin, ResolveError};
 use crate::session::Session;
 
+mod streams;
+
+pub(crate) use streams::{Counted, Streams};
+
 /// Why nothing came back from an origin.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OriginError {
@@ -39,6 +43,8 @@ pub(crate) enum OriginError {
     Timeout(String),
     #[error("{0} broke the protocol: {1}")]
     Protocol(String, String),
+    #[error("{0} reset the stream: {1}")]
+    Reset(String, h2::Reason),
 }
 
 impl OriginError {
@@ -47,9 +53,10 @@ impl OriginError {
         match self {
             Self::Denied(refusal) => refusal,
             Self::Resolve(error) => Refusal::own("dns", subject, &error.to_string()),
-            error @ (Self::Connect(..) | Self::Timeout(_) | Self::Protocol(..)) => {
-                Refusal::own("origin", subject, &error.to_string())
-            }
+            error @ (Self::Connect(..)
+            | Self::Timeout(_)
+            | Self::Protocol(..)
+            | Self::Reset(..)) => Refusal::own("origin", subject, &error.to_string()),
         }
     }
 }
@@ -218,6 +225,13 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) port: u16,
     pub(crate) request: Request<Content>,
     pub(crate) request_complete: Arc<AtomicBool>,
+}
+
+impl Outgoing<'_> {
+    /// Where it goes, for people.
+    fn authority(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
 }
 
 /// Sends a request over a kept or a new connection and waits for the response

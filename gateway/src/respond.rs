@@ -17,15 +17,25 @@ use crate::target::{Malformed, names_in};
 /// Bytes of a reason phrase: some clients keep status lines in small buffers.
 const REASON_BYTES_MAX: usize = 240;
 
+/// Bytes of a gRPC message: with the other fields below 8 KiB, all that
+/// clients take in trailers.
+const GRPC_MESSAGE_BYTES_MAX: usize = 2048;
+
 /// How the client wants to read a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,
     Json,
+    /// A status and a sentence as gRPC clients show them.
+    Grpc,
 }
 
-/// JSON where `Accept` names it and not `text/plain`.
+/// gRPC where the request is one; JSON where `Accept` names it and not
+/// `text/plain`.
 pub(crate) fn form(fields: &HeaderMap) -> Form {
+    if is_grpc(fields) {
+        return Form::Grpc;
+    }
     let mut form = Form::Text;
     for media in names_in(fields, &header::ACCEPT) {
         let kind = media.split(';').next().unwrap_or_default().trim();
@@ -40,6 +50,14 @@ pub(crate) fn form(fields: &HeaderMap) -> Form {
     form
 }
 
+/// `application/grpc`, with whatever coding of its messages.
+fn is_grpc(fields: &HeaderMap) -> bool {
+    fields
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"))
+        .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
+}
+
 /// What a refusal looks like: 403.
 pub(crate) fn refusal(refusal: &Refusal, form: Form) -> Response<Content> {
     let sentence = refusal.sentence();
@@ -48,6 +66,10 @@ pub(crate) fn refusal(refusal: &Refusal, form: Form) -> Response<Content> {
         Form::Text => match &hint {
             Some(hint) => format!("{sentence}\nto allow it: {hint}\n"),
             None => format!("{sentence}\n"),
+        },
+        Form::Grpc => match &hint {
+            Some(hint) => format!("{sentence}; to allow it: {hint}"),
+            None => sentence,
         },
         Form::Json => {
             let rule = refusal.rule().map(|rule| rule.text.to_string());
@@ -89,6 +111,7 @@ pub(crate) fn malformed(fault: &Malformed, form: Form) -> Response<Content> {
     let sentence = printable(&format!("outgate refused the request: {}", fault.because));
     let body = match form {
         Form::Text => format!("{sentence}\n"),
+        Form::Grpc => sentence,
         Form::Json => format!(
             "{}\n",
             json!({ "error": sentence, "message": sentence, "reason": fault.token })
@@ -120,11 +143,14 @@ pub(crate) fn failure(error: &OriginError, form: Form) -> Response<Content> {
             _ => (StatusCode::BAD_GATEWAY, "destination_unavailable"),
         },
         OriginError::Timeout(_) => (StatusCode::GATEWAY_TIMEOUT, "connection_timeout"),
-        OriginError::Protocol(..) => (StatusCode::BAD_GATEWAY, "http_protocol_error"),
+        OriginError::Protocol(..) | OriginError::Reset(..) => {
+            (StatusCode::BAD_GATEWAY, "http_protocol_error")
+        }
     };
     let sentence = printable(&format!("outgate: {error}"));
     let body = match form {
         Form::Text => format!("{sentence}\n"),
+        Form::Grpc => sentence.clone(),
         Form::Json => format!("{}\n", json!({ "error": sentence, "message": sentence })),
     };
     let mut response = own(status, form, body);
@@ -134,15 +160,36 @@ pub(crate) fn failure(error: &OriginError, form: Form) -> Response<Content> {
 }
 
 fn own(status: StatusCode, form: Form, body: String) -> Response<Content> {
-    let mut response = Response::new(Content::text(body));
-    *response.status_mut() = status;
     let kind = match form {
         Form::Text => "text/plain; charset=us-ascii",
         Form::Json => "application/json",
+        Form::Grpc => return grpc(status, &body),
     };
+    let mut response = Response::new(Content::text(body));
+    *response.status_mut() = status;
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A response of nothing but a head, which holds the status of the call:
+/// clients show the sentence only if the status of HTTP is 200.
+fn grpc(status: StatusCode, sentence: &str) -> Response<Content> {
+    let code = match status {
+        StatusCode::FORBIDDEN => "7",
+        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => "14",
+        _ => "13",
+    };
+    let mut response = Response::new(Content::empty());
+    let fields = response.headers_mut();
+    let kind = HeaderValue::from_static("application/grpc");
+    fields.insert(header::CONTENT_TYPE, kind);
+    let name = HeaderName::from_static("grpc-status");
+    fields.insert(name, HeaderValue::from_static(code));
+    // Of printable ASCII only the percent sign is escaped in a message.
+    let sentence = shortened(&printable(sentence), GRPC_MESSAGE_BYTES_MAX).replace('%', "%25");
+    set(fields, HeaderName::from_static("grpc-message"), &sentence);
     response
 }
 

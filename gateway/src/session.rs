@@ -271,6 +271,22 @@ impl Session {
     }
 }
 
+/// Runs what a connection needs beside itself, as tasks of its session.
+#[derive(Debug, Clone)]
+pub(crate) struct Tasks(Arc<Session>);
+
+impl Tasks {
+    pub(crate) fn of(session: &Arc<Session>) -> Self {
+        Self(Arc::clone(session))
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Tasks {
+    fn execute(&self, task: F) {
+        self.0.spawn(task);
+    }
+}
+
 /// Whether a name was asked for before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {

@@ -78,6 +78,11 @@ fn refused(status: StatusCode, token: &'static str, because: &str) -> Malformed 
 
 /// Makes the target of a plain request on this destination.
 pub(crate) fn make(head: &request::Parts, to: &Destination) -> Result<Target, Malformed> {
+    if head.headers.len() > limits::FIELDS_MAX {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        let because = format!("more than {} fields", limits::FIELDS_MAX);
+        return Err(refused(status, "malformed", &because));
+    }
     check_method(&head.method)?;
     check_framing(head)?;
     overrides::check(&head.headers, to)?;
@@ -180,9 +185,13 @@ struct Authority {
 }
 
 fn authority(head: &request::Parts, to: &Destination) -> Result<Option<Authority>, Malformed> {
+    if head.version >= Version::HTTP_2 && head.uri.authority().is_none() {
+        // Without one the parser does not show the scheme either.
+        return Err(bad("no :authority"));
+    }
     let mut hosts = head.headers.get_all(header::HOST).iter();
     let named = match hosts.next() {
-        None if head.version >= Version::HTTP_11 => return Err(bad("no Host field")),
+        None if head.version == Version::HTTP_11 => return Err(bad("no Host field")),
         None => None,
         Some(value) => {
             let text = value.to_str().map_err(|_| bad("Host is not ASCII"))?;
@@ -211,7 +220,10 @@ fn authority(head: &request::Parts, to: &Destination) -> Result<Option<Authority
             Err(bad("request target and Host name different authorities"))
         }
         _ => {
-            let port = in_target.port.or((to.port != 80).then_some(80));
+            // Before HTTP/2 a whole URI says its port, if only by its scheme;
+            // `:authority` is as `Host` is.
+            let said = head.version < Version::HTTP_2 && to.port != 80;
+            let port = in_target.port.or(said.then_some(80));
             Ok(Some(Authority {
                 host: in_target.host,
                 port,

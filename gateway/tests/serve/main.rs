@@ -8,6 +8,8 @@ mod control;
 #[cfg(test)]
 mod dns;
 #[cfg(test)]
+mod h2c;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod http;

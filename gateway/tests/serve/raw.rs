@@ -58,14 +58,6 @@ fn what_is_neither_http_nor_tls_is_closed_without_a_byte_to_anybody() {
         client.write_all(bytes).unwrap();
         assert_eq!(rest(&mut client), b"", "{bytes:?}");
     }
-    let mut client = launcher.flow(address);
-    client
-        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        .unwrap();
-    let frames = rest(&mut client);
-    assert_eq!(frames[..9], [0, 0, 0, 4, 0, 0, 0, 0, 0]);
-    assert_eq!(frames[12], 7, "{frames:?}");
-    assert!(String::from_utf8_lossy(&frames).contains("use HTTP/1.1"));
     launcher.finish();
     assert!(origin.requests().is_empty());
     assert_eq!(launcher.notices.len(), 1, "{:?}", launcher.notices);

@@ -1,0 +1,164 @@
+//! One request from its head to its response, the same for every version of
+//! HTTP that carries it: it becomes a target, is judged, and is forwarded or
+//! refused in words. Knows no connection of a client.
+
+use std::sync::Arc;
+
+use http::{Method, Request, Response, StatusCode, request};
+use http_body::Body;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+use crate::admit;
+use crate::audit::Kind;
+use crate::content::Content;
+use crate::fields;
+use crate::flow::Flow;
+use crate::forward::{self, Admitted, Wire};
+use crate::limits;
+use crate::origin::OriginError;
+use crate::refusal::{Refusal, printable};
+use crate::respond::{self, Form};
+use crate::target::{self, Malformed, Target};
+
+/// What holds for every request of a connection.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) flow: Arc<Flow>,
+    /// Set where the destination was refused as a whole: every request is.
+    pub(crate) denied: Option<Refusal>,
+    /// How requests go on to the origin.
+    pub(crate) wire: Wire,
+}
+
+impl Exchange {
+    /// Answers one request; `fault` is what its bytes were found to hold
+    /// beyond what the parser shows.
+    ///
+    /// # Errors
+    /// The origin ended the stream instead of answering it (RFC 9113 5.4.2);
+    /// the client gets to hear the same.
+    pub(crate) async fn answer(
+        &self,
+        fault: Option<Malformed>,
+        mut request: Request<Incoming>,
+    ) -> Result<Response<Content>, h2::Error> {
+        let upgrade = hyper::upgrade::on(&mut request);
+        let (head, content) = request.into_parts();
+        let form = respond::form(&head.headers);
+        let target = match self.target(fault, &head) {
+            Ok(target) => target,
+            Err(fault) => return Ok(self.refuse_malformed(&head, &fault, form)),
+        };
+        let verdict = admit::request(self.flow.session(), self.flow.process(), &target);
+        let permit = match (verdict, &self.denied) {
+            (Ok(permit), None) => permit,
+            // The connection was refused; a permit for the request does not heal it.
+            (Ok(_), Some(refusal)) => {
+                self.record(&target.origin(), refusal);
+                return Ok(self.refuse(refusal, &head, content, form));
+            }
+            (Err(refusal), _) => return Ok(self.refuse(&refusal, &head, content, form)),
+        };
+        if head.method == Method::OPTIONS && fields::forwards_left(&head.headers) == Some(0) {
+            // The last hop that may answer is this one (RFC 9110 7.6.2).
+            return Ok(Response::new(Content::empty()));
+        }
+        let admitted = Admitted {
+            permit,
+            target,
+            head,
+            content,
+            upgrade,
+        };
+        match forward::forward(&self.flow, &self.wire, admitted).await {
+            Ok(response) => Ok(response),
+            Err(OriginError::Reset(_, reason)) => Err(reason.into()),
+            Err(error) => {
+                if let OriginError::Denied(refusal) = &error {
+                    self.record(&self.flow.destination().to_string(), refusal);
+                    self.flow.session().tell(refusal);
+                }
+                Ok(respond::failure(&error, form))
+            }
+        }
+    }
+
+    fn target(&self, fault: Option<Malformed>, head: &request::Parts) -> Result<Target, Malformed> {
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        let target = target::make(head, self.flow.destination())?;
+        if fields::goes_in_circles(&head.headers) {
+            return Err(Malformed {
+                status: StatusCode::LOOP_DETECTED,
+                token: "loop",
+                because: "the request went through outgate too often".to_owned(),
+            });
+        }
+        Ok(target)
+    }
+
+    fn record(&self, target: &str, refusal: &Refusal) {
+        let (session, process) = (self.flow.session(), self.flow.process());
+        admit::refused(session, Kind::Request, process, target, refusal);
+    }
+
+    /// The answer to a denied request. Its content is read and dropped beside
+    /// the answer, so that the client gets to see it; a client that waits for a
+    /// go keeps its content.
+    fn refuse(
+        &self,
+        refusal: &Refusal,
+        head: &request::Parts,
+        content: Incoming,
+        form: Form,
+    ) -> Response<Content> {
+        self.flow.session().tell(refusal);
+        if !content.is_end_stream() && !head.headers.contains_key(http::header::EXPECT) {
+            self.flow.session().spawn(async move {
+                timeout(limits::DRAIN_TIME, drain(content)).await.ok();
+            });
+        }
+        respond::refusal(refusal, form)
+    }
+
+    /// The answer to a request without a target; a connection that carries one
+    /// request after the other ends with it, since what follows may be the
+    /// second half of a trick.
+    fn refuse_malformed(
+        &self,
+        head: &request::Parts,
+        fault: &Malformed,
+        form: Form,
+    ) -> Response<Content> {
+        let subject = printable(&format!(
+            "{} http://{}",
+            head.method,
+            self.flow.destination()
+        ));
+        let refusal = Refusal::own(fault.token, &subject, &fault.because);
+        self.record(&self.flow.destination().to_string(), &refusal);
+        self.flow.session().tell(&refusal);
+        let mut response = respond::malformed(fault, form);
+        if head.version < http::Version::HTTP_2 {
+            let close = http::HeaderValue::from_static("close");
+            response
+                .headers_mut()
+                .insert(http::header::CONNECTION, close);
+        }
+        response
+    }
+}
+
+async fn drain(mut content: Incoming) {
+    use http_body_util::BodyExt;
+    let mut total: u64 = 0;
+    while let Some(Ok(frame)) = content.frame().await {
+        let count = frame.data_ref().map_or(0, bytes::Bytes::len);
+        total = total.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        if total > limits::DRAIN_BYTES_MAX {
+            return;
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Streams of HTTP/2 to origins, with prior knowledge (RFC 9113 3.3): one
+//! connection to an origin per connection of the command, so that neither
+//! streams nor their limits are shared with anybody else. May send only what
+//! was admitted; knows no policy.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use http::Response;
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use outgate_policy::Host;
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+
+use super::{OriginError, Outgoing, connect, protocol};
+use crate::content::Content;
+use crate::limits;
+use crate::session::Tasks;
+
+/// The connections to origins that one connection of the command uses: one
+/// for each name it may go by, nearly always a single one.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    connections: Mutex<HashMap<Host, SendRequest<Content>>>,
+    active: Arc<Active>,
+}
+
+#[derive(Debug, Default)]
+struct Active {
+    now: AtomicUsize,
+    ever: AtomicU64,
+}
+
+/// One of the streams in use.
+#[derive(Debug)]
+pub(crate) struct Counted(Arc<Active>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Streams {
+    /// Counts a stream in until it is dropped.
+    pub(crate) fn count(&self) -> Counted {
+        self.active.now.fetch_add(1, Ordering::Relaxed);
+        self.active.ever.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(&self.active))
+    }
+
+    /// Returns once no stream was in use for a while.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let before = self.active.ever.load(Ordering::Relaxed);
+            sleep(limits::HEAD_TIME).await;
+            let busy = self.active.now.load(Ordering::Relaxed) > 0;
+            if !busy && self.active.ever.load(Ordering::Relaxed) == before {
+                return;
+            }
+        }
+    }
+
+    /// Sends a request and waits for the head of its response. What a
+    /// connection did not take, because it was ending, goes over a new one.
+    pub(crate) async fn send(
+        &self,
+        mut outgoing: Outgoing<'_>,
+    ) -> Result<Response<Incoming>, OriginError> {
+        let authority = outgoing.authority();
+        let mut sender = self.sender(&outgoing).await?;
+        let request = match sender.try_send_request(outgoing.request).await {
+            Ok(response) => return Ok(response),
+            Err(mut failure) => match failure.take_message() {
+                Some(unsent) => unsent,
+                None => return Err(failed(authority, failure.error())),
+            },
+        };
+        outgoing.request = request;
+        self.connections.lock().await.remove(outgoing.host);
+        let mut sender = self.sender(&outgoing).await?;
+        let sent = sender.send_request(outgoing.request).await;
+        sent.map_err(|error| failed(authority, &error))
+    }
+
+    /// The connection to an origin; made if there is none that takes streams.
+    async fn sender(&self, outgoing: &Outgoing<'_>) -> Result<SendRequest<Content>, OriginError> {
+        // Held while connecting: many streams begin at once and share it.
+        let mut connections = self.connections.lock().await;
+        if let Some(sender) = connections.get(outgoing.host)
+            && !sender.is_closed()
+        {
+            return Ok(sender.clone());
+        }
+        let Outgoing {
+            session,
+            process,
+            host,
+            port,
+            ..
+        } = outgoing;
+        let stream = connect(session, process, host, *port).await?;
+        let (sender, connection) = http2::Builder::new(Tasks::of(session))
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(limits::STREAMS_WINDOW_BYTES)
+            .max_header_list_size(limits::HEAD_LIST_BYTES_MAX)
+            .max_concurrent_reset_streams(limits::STREAMS_RESET_MAX)
+            .max_pending_accept_reset_streams(limits::STREAMS_RESET_MAX)
+            .max_local_error_reset_streams(limits::STREAMS_RESET_MAX)
+            .max_send_buf_size(limits::BUFFER_BYTES_MAX)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| protocol(outgoing.authority(), &error))?;
+        session.spawn(async move {
+            connection.await.ok();
+        });
+        connections.insert((*host).clone(), sender.clone());
+        Ok(sender)
+    }
+}
+
+/// A stream that the origin refused or reset ends the client's the same way;
+/// one it never looked at may be tried again (RFC 9113 8.7).
+fn failed(authority: String, error: &hyper::Error) -> OriginError {
+    let cause = error.source().and_then(|cause| cause.downcast_ref());
+    let reason = cause.and_then(|cause: &h2::Error| match cause.reason() {
+        Some(reason) if cause.is_remote() && cause.is_reset() => Some(reason),
+        Some(h2::Reason::NO_ERROR) if cause.is_remote() && cause.is_go_away() => {
+            Some(h2::Reason::REFUSED_STREAM)
+        }
+        _ => None,
+    });
+    match reason {
+        Some(reason) => OriginError::Reset(authority, reason),
+        None => protocol(authority, error),
+    }
+}
