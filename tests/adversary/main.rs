@@ -12,6 +12,7 @@
 )]
 
 mod datagrams;
+mod deadlines;
 mod http;
 mod lifecycle;
 mod local;

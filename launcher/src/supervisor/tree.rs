@@ -5,9 +5,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigEvent, SigevNotify, Signal, kill};
 use nix::sys::signalfd::SignalFd;
+use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::time::ClockId;
 use nix::unistd::{Pid, getpgid, getpgrp, getpid, getsid};
 use outgate_sys::spawn::{Change, REPORT_BYTES, Report};
 
@@ -176,13 +178,19 @@ impl Tree {
     }
 
     /// The command stopped: stop as well, so that the shell sees it, and wake
-    /// it when we are woken.
-    /// Without a terminal nobody waits for that, and the clock must run on.
+    /// it when we are woken. Without a terminal nobody waits for that.
     fn stop_with_the_command(&self) {
-        if std::fs::File::open("/dev/tty").is_err() {
+        if self.clock == Clock::Killed || std::fs::File::open("/dev/tty").is_err() {
             return;
         }
+        // A command that stops itself does not stop its clock.
+        let alarm = match self.wait_at_most().map(wake_after) {
+            None => None,
+            Some(Some(alarm)) => Some(alarm),
+            Some(None) => return,
+        };
         let _ = kill(getpid(), Signal::SIGSTOP);
+        drop(alarm);
         let command = Pid::from_raw(self.command);
         if getpgid(Some(command)).is_ok_and(|group| group != getpgrp()) {
             let _ = kill(command, Signal::SIGCONT);
@@ -297,4 +305,18 @@ impl Tree {
             self.guardian_died();
         }
     }
+}
+
+/// Continues this process after `time`, stopped or not, and every second from
+/// then on, in case it stops just after the first.
+fn wake_after(time: Duration) -> Option<Timer> {
+    let event = SigEvent::new(SigevNotify::SigevSignal {
+        signal: Signal::SIGCONT,
+        si_value: 0,
+    });
+    let mut timer = Timer::new(ClockId::CLOCK_MONOTONIC, event).ok()?;
+    let first = time.max(Duration::from_millis(1)).into();
+    let rhythm = Expiration::IntervalDelayed(first, Duration::from_secs(1).into());
+    timer.set(rhythm, TimerSetTimeFlags::empty()).ok()?;
+    Some(timer)
 }
