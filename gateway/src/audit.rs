@@ -85,9 +85,19 @@ pub(crate) struct AuditError;
 #[derive(Debug)]
 pub(crate) struct Audit {
     path: Option<PathBuf>,
+    kept: Kept,
     run: String,
     sandbox: String,
     writer: Mutex<Writer>,
+}
+
+/// Who chose the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// We: a file for this run, where `outgate why last` looks.
+    ByRun,
+    /// The user.
+    Elsewhere,
 }
 
 #[derive(Debug)]
@@ -120,8 +130,13 @@ impl Audit {
                 (Sink::Lazy(path.clone()), Some(path))
             }
         };
+        let kept = match target {
+            AuditTarget::Directory(_) => Kept::ByRun,
+            AuditTarget::None | AuditTarget::File(..) => Kept::Elsewhere,
+        };
         Ok(Self {
             path,
+            kept,
             run,
             sandbox: sandbox.to_owned(),
             writer: Mutex::new(Writer {
@@ -137,6 +152,11 @@ impl Audit {
     /// Where the records go, for people.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// Whether it is where `outgate why last` looks.
+    pub(crate) fn is_of_one_run(&self) -> bool {
+        self.kept == Kept::ByRun
     }
 
     /// Writes one record with one write(2).

@@ -215,8 +215,13 @@ impl Session {
         if path.is_empty() {
             lines.push_str("\noutgate: for a record of every decision: --audit FILE");
         } else {
-            lines.push_str("\noutgate: every decision is in ");
-            lines.push_str(&crate::refusal::printable(&path));
+            let path = crate::refusal::printable(&path);
+            let line = if self.audit.is_of_one_run() {
+                format!("\noutgate: `outgate why last` explains; every decision is in {path}")
+            } else {
+                format!("\noutgate: `outgate why last --audit {path}` explains every decision")
+            };
+            lines.push_str(&line);
         }
         shortened(&lines, 5 * outgate_handoff::LINE_BYTES_MAX)
     }

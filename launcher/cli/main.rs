@@ -5,6 +5,7 @@
 
 mod args;
 mod check;
+mod last;
 mod policy_options;
 mod report;
 mod run;

@@ -7,9 +7,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use outgate_policy::{
-    Denial, Effect, Near, Permit, Policy, Process, Question, Reason, Route, RuleRef, Verdict,
+    Denial, Near, Permit, Policy, Process, Question, Reason, Route, RuleRef, Verdict,
 };
 
+use crate::last::last;
 use crate::policy_options::PolicyOptions;
 use crate::report;
 
@@ -57,6 +58,9 @@ pub(crate) struct Why {
 
 /// Prints the answer.
 pub(crate) fn why(arguments: &Why) -> ExitCode {
+    if arguments.question == "last" {
+        return last(arguments);
+    }
     let question = match Question::parse(&arguments.question) {
         Ok(question) => question,
         Err(error) => return report::wrong_with_hint(&error.to_string(), error.hint()),
@@ -123,20 +127,18 @@ fn denied(policy: &Policy, denial: &Denial, near: &[Near]) -> Vec<String> {
     if near.is_empty() && policy.rules().next().is_none() {
         lines.push("nearest   the policy has no rules at all".to_owned());
     }
-    lines.push(format!("to allow  {}", repair(denial)));
+    let place = decided.map_or("", |rule| &rule.place);
+    let repair = match denial.hint() {
+        Some(flag) => format!("add {flag}"),
+        None => repair(denial.reason(), place),
+    };
+    lines.push(format!("to allow  {repair}"));
     lines
 }
 
-/// What to do, for every reason.
-fn repair(denial: &Denial) -> String {
-    if let Some(flag) = denial.hint() {
-        return format!("add {flag}");
-    }
-    let place = denial.rule().map_or("", |rule| &rule.place);
-    let denies = denial
-        .rule()
-        .is_some_and(|rule| rule.effect == Effect::Deny);
-    match denial.reason() {
+/// What to do where no flag helps, for every reason.
+pub(crate) fn repair(reason: Reason, place: &str) -> String {
+    match reason {
         Reason::DenyRule => {
             format!("take out or narrow the deny rule at {place}; no rule that allows beats it")
         }
@@ -145,11 +147,8 @@ fn repair(denial: &Denial) -> String {
         }
         Reason::Process => format!("add the executable to `process` at {place}"),
         Reason::SpecialUse => "no flag does; see the reason".to_owned(),
-        Reason::NeedsInspection if denies => {
-            format!("narrow the deny rule at {place} to the hosts or the scheme it is meant for")
-        }
         Reason::NeedsInspection => {
-            format!("allow the whole host with a rule without methods and path, not as at {place}")
+            format!("narrow a deny rule, or widen an allow rule to the whole host, at {place}")
         }
         Reason::NoRule | Reason::Malformed => "nothing can: such a thing is never sent".to_owned(),
     }

@@ -20,7 +20,7 @@ pub mod plan;
 pub mod private;
 pub mod probe;
 pub mod process;
-mod record;
+pub mod record;
 pub mod redirect;
 pub mod ruleset;
 pub mod run;

@@ -1,6 +1,7 @@
 //! Where the record of a run goes, and whether the command could alter it.
 //! Looks at paths; opens, writes and starts nothing.
 
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use outgate_policy::{Context, Policy};
@@ -27,20 +28,24 @@ pub(crate) fn audit_arguments(
         let file = without_parents(working.join(file));
         return vec!["--audit".to_owned(), file.to_string_lossy().into_owned()];
     }
-    let variable = |name: &str| options.variables.get(std::ffi::OsStr::new(name));
-    let state = variable("XDG_STATE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| {
-            (!context.home.is_empty()).then(|| Path::new(&context.home).join(".local/state"))
-        });
-    state.map_or_else(Vec::new, |state| {
-        let directory = state.join("outgate/runs");
+    let variable = |name: &str| options.variables.get(std::ffi::OsStr::new(name)).cloned();
+    let home = Some(context.home.clone().into());
+    let directory = records_directory(variable("XDG_STATE_HOME"), home);
+    directory.map_or_else(Vec::new, |directory| {
         vec![
             "--audit-dir".to_owned(),
             directory.to_string_lossy().into_owned(),
         ]
     })
+}
+
+/// Where runs leave their records, by the variables `XDG_STATE_HOME` and `HOME`.
+pub fn records_directory(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |text: OsString| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
+    state
+        .and_then(absolute)
+        .or_else(|| Some(home.and_then(absolute)?.join(".local/state")))
+        .map(|state| state.join("outgate/runs"))
 }
 
 /// A path with `..` in it as the kernel reads it now: by its text alone nobody

@@ -6,6 +6,7 @@
     reason = "a test ends where something is not as it must be"
 )]
 
+mod last;
 mod why;
 
 use std::fs;
@@ -43,21 +44,7 @@ impl Desk {
 
     /// Runs `outgate WORDS…` here.
     fn call(&self, words: &[&str]) -> Said {
-        let output = Command::new(outgate())
-            .args(words)
-            .current_dir(&self.directory)
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("HOME", "/home/me")
-            .env("XDG_STATE_HOME", self.directory.join("state"))
-            .stdin(Stdio::null())
-            .output()
-            .expect("outgate starts");
-        Said {
-            status: output.status.code().expect("an exit status"),
-            stdout: String::from_utf8(output.stdout).expect("text"),
-            stderr: String::from_utf8(output.stderr).expect("text"),
-        }
+        call(words, &self.directory, &self.directory.join("state"))
     }
 
     /// Runs it and compares everything it says on standard output.
@@ -85,6 +72,25 @@ impl Drop for Desk {
     fn drop(&mut self) {
         // What cannot be removed stays in the directory for temporary files.
         fs::remove_dir_all(&self.directory).ok();
+    }
+}
+
+/// Runs `outgate WORDS…` in a directory, with the state of runs in another.
+fn call(words: &[&str], directory: &Path, state: &Path) -> Said {
+    let output = Command::new(outgate())
+        .args(words)
+        .current_dir(directory)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", "/home/me")
+        .env("XDG_STATE_HOME", state)
+        .stdin(Stdio::null())
+        .output()
+        .expect("outgate starts");
+    Said {
+        status: output.status.code().expect("an exit status"),
+        stdout: String::from_utf8(output.stdout).expect("text"),
+        stderr: String::from_utf8(output.stderr).expect("text"),
     }
 }
 

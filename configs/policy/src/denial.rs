@@ -280,8 +280,8 @@ fn quoted(flag: &str, text: &str) -> String {
     format!("{flag} '{}'", text.replace('\'', r"'\''"))
 }
 
-/// Text of others as ASCII without controls.
-fn printable(text: &str) -> String {
+/// Text of others as ASCII without controls, so that it may reach a terminal.
+pub fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
             let plain = c.is_ascii_graphic() || c == ' ';

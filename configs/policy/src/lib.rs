@@ -42,6 +42,7 @@ mod survey;
 mod verdict;
 
 pub use compile::{compile, extends};
+pub use denial::printable;
 pub use error::{PolicyError, PolicyErrors};
 pub use facts::{AddressSource, Facts, Peer, Process, Scheme};
 pub use grant::{Environment, Filesystem, Limits, ListenGrant, PathGrant};

@@ -119,6 +119,21 @@ pub enum Reason {
 }
 
 impl Reason {
+    const ALL: [Self; 7] = [
+        Self::NoRule,
+        Self::DenyRule,
+        Self::OnlyRule,
+        Self::SpecialUse,
+        Self::Process,
+        Self::NeedsInspection,
+        Self::Malformed,
+    ];
+
+    /// The reason of a record; `None` for what the gateway refuses by itself.
+    pub fn of(token: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.token() == token)
+    }
+
     /// The word for fields, records and metrics.
     pub fn token(self) -> &'static str {
         match self {

@@ -58,6 +58,8 @@ pub(crate) struct Event<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<Rule>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    flag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pin: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
@@ -84,6 +86,7 @@ impl<'a> Event<'a> {
             reason: None,
             detail: None,
             rule: None,
+            flag: None,
             pin: None,
             pid: None,
             executable: None,
@@ -123,6 +126,7 @@ impl<'a> Event<'a> {
     pub(crate) fn denial(mut self, denial: &Denial) -> Self {
         self.reason = Some(denial.reason().token());
         self.detail = Some(cut(denial.because()));
+        self.flag = denial.hint().map(|flag| cut(&flag));
         match denial.rule() {
             Some(rule) => self.rule(rule),
             None => self,
