@@ -99,12 +99,12 @@ pub fn build(policy: &Policy, command: &Command) -> Result<Plan, PlanError> {
     })
 }
 
-/// Paths to try, as execvp(3) does.
+/// Paths to try, as execvp(3) does: an empty name is nowhere.
 fn candidates(command: &Command) -> Vec<OsString> {
     let Some(program) = command.arguments.first() else {
         return Vec::new();
     };
-    if program.as_bytes().contains(&b'/') {
+    if program.is_empty() || program.as_bytes().contains(&b'/') {
         return vec![program.clone()];
     }
     let path = command.variables.get(OsStr::new("PATH"));

@@ -9,7 +9,8 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use outgate_handoff::Begin;
 use outgate_policy::{
-    Context, Inspect, Policy, PolicyErrors, Source, SourceKind, Switch, Unscannable, compile,
+    Context, Inspect, Intercept, Policy, PolicyErrors, Source, SourceKind, Switch, Unscannable,
+    compile, preset, preset_names,
 };
 use outgate_sys::spawn::{StartError, Started, Step};
 
@@ -20,6 +21,7 @@ use crate::plan::{self, Command, PlanError};
 use crate::private::Private;
 use crate::probe;
 use crate::record::{audit_arguments, refuse_writable_record, writable};
+use crate::ruleset::RulesetError;
 use crate::sources::{SourceError, check_total};
 use crate::standard::StandardError;
 use crate::supervisor::{Eager, Outcome, Setting, Voice, supervise};
@@ -88,6 +90,15 @@ pub enum RunError {
     /// The plan cannot be made.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// There is no place for the private directory: the operator.
+    #[error("no private directory can be made in `{parent}`")]
+    Private {
+        /// Where it was to be.
+        parent: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
     /// The machine lacks something: the operator.
     #[error("{what}")]
     Machine {
@@ -122,10 +133,35 @@ pub enum RunError {
     NotExecutable {
         /// As it was given.
         program: String,
+        /// What may hide it.
+        files: Files,
         /// Why.
         #[source]
         source: std::io::Error,
     },
+}
+
+/// Which files of the machine a policy starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    /// Those of a shipped policy.
+    Shipped,
+    /// None but those that the user named.
+    Named,
+}
+
+impl Files {
+    fn of(sources: &[Source]) -> Self {
+        let shipped = |source: &Source| {
+            let mut texts = preset_names().iter().filter_map(|name| preset(name));
+            source.kind == SourceKind::Document && texts.any(|text| text == source.text)
+        };
+        if sources.iter().any(shipped) {
+            Self::Shipped
+        } else {
+            Self::Named
+        }
+    }
 }
 
 impl RunError {
@@ -137,7 +173,10 @@ impl RunError {
             | Self::NotEnforced { .. }
             | Self::Record { .. }
             | Self::RecordOutput { .. }
-            | Self::Plan(PlanError::Ruleset(crate::ruleset::RulesetError::Path { .. })) => 2,
+            | Self::Plan(
+                PlanError::Nul { .. }
+                | PlanError::Ruleset(RulesetError::Path { .. } | RulesetError::Wide { .. }),
+            ) => 2,
             Self::NotFound { .. } => 127,
             Self::NotExecutable { .. } => 126,
             _ => 125,
@@ -155,20 +194,30 @@ impl RunError {
             Self::Record { .. } => Some(
                 "name a file elsewhere with `--audit FILE`, or run in a directory below".to_owned(),
             ),
+            Self::Private { .. } => {
+                Some("set `TMPDIR` to a directory where you may write".to_owned())
+            }
             Self::RecordOutput { .. } => Some("name a file, or `/dev/stderr`".to_owned()),
             Self::NotEnforced { .. } => {
-                Some("take the key out of the policy; nothing is scanned yet".to_owned())
+                Some("take it out: TLS is not opened and nothing is scanned yet".to_owned())
             }
-            Self::NotExecutable { program, source } if source.raw_os_error() == Some(13) => {
-                Some(format!(
+            Self::NotExecutable {
+                program,
+                files,
+                source,
+            } if source.raw_os_error() == Some(Errno::EACCES as i32) => Some(match files {
+                Files::Named => "with `-p`, `-r` or `-w` alone the directories of the system are \
+                                 hidden: add them with `-P base`"
+                    .to_owned(),
+                Files::Shipped => format!(
                     "if the file is executable, the policy hides it or its interpreter: grant its \
                      directory with `-r DIR` or see `which {program}`"
-                ))
-            }
-            Self::Plan(PlanError::Ruleset(crate::ruleset::RulesetError::Abi { .. })) => {
+                ),
+            }),
+            Self::Plan(PlanError::Ruleset(RulesetError::Abi { .. })) => {
                 Some("`outgate check` shows what this kernel supports".to_owned())
             }
-            Self::Plan(PlanError::Ruleset(crate::ruleset::RulesetError::Path { .. })) => {
+            Self::Plan(PlanError::Ruleset(RulesetError::Path { .. })) => {
                 Some("create it or take it out of the policy".to_owned())
             }
             _ => None,
@@ -198,8 +247,11 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     check_total(&options.sources)?;
     let machine = |what| move |source| RunError::Machine { what, source };
     let directory = std::env::current_dir().map_err(machine("the working directory"))?;
-    let private = Private::create(&std::env::temp_dir())
-        .map_err(machine("a private directory cannot be made"))?;
+    let temporary = directory.join(std::env::temp_dir());
+    let private = Private::create(&temporary).map_err(|source| RunError::Private {
+        parent: temporary.display().to_string(),
+        source,
+    })?;
     let context = context(&options.variables, &directory, private.path());
     let policy = compile(&options.sources, &context)?;
     refuse_unenforced(&policy)?;
@@ -262,6 +314,7 @@ fn refuse_unenforced(policy: &Policy) -> Result<(), RunError> {
             settings.unscannable != Unscannable::default(),
         ),
         ("inspect.scope", !settings.inspect_scopes.is_empty()),
+        ("tls.intercept", settings.intercept == Intercept::Always),
     ];
     match unenforced.iter().find(|(_, set)| *set) {
         Some((key, _)) => Err(RunError::NotEnforced { key }),
@@ -283,7 +336,11 @@ fn start_error(error: StartError, options: &Options) -> RunError {
     match (step, errno) {
         (Step::Filter, Some(Errno::EBUSY)) => RunError::Nested,
         (Step::Execute, Some(Errno::ENOENT)) => RunError::NotFound { program },
-        (Step::Execute, _) => RunError::NotExecutable { program, source },
+        (Step::Execute, _) => RunError::NotExecutable {
+            program,
+            files: Files::of(&options.sources),
+            source,
+        },
         _ => RunError::Confine { step, source },
     }
 }

@@ -36,6 +36,8 @@ lab_tests! {
             assert!(missing.stderr.contains("outgate-no-such-command"), "{missing}");
             let missing = lab.sandbox(identity).run(&words(&["/nowhere/at/all"]));
             assert_eq!(missing.code, Some(127), "{missing}");
+            let missing = lab.sandbox(identity).run(&words(&[""]));
+            assert_eq!(missing.code, Some(127), "{missing}");
             let refused = lab.sandbox(identity).run(&words(&["/etc/passwd"]));
             assert_eq!(refused.code, Some(126), "{refused}");
             let folder = lab.sandbox(identity).run(&words(&["/etc"]));
@@ -55,6 +57,39 @@ lab_tests! {
             assert_eq!(outcome.code, Some(2), "{outcome}");
             let outcome = lab.sandbox(identity).option("-p", "/nowhere.toml").run(&words(&["true"]));
             assert_eq!(outcome.code, Some(2), "{outcome}");
+        }
+    }
+
+    fn what_this_version_does_not_do_is_refused(lab) {
+        let policy = lab.directory.join("more.toml");
+        for identity in Identity::all() {
+            for text in ["strict = true", "monitor = true", "[inspect]\nmode = \"warn\"", "[tls]\nintercept = \"always\""] {
+                std::fs::write(&policy, text).expect("a file");
+                let outcome = lab.sandbox(identity).option("-p", &policy.to_string_lossy()).run(&words(&["true"]));
+                assert_eq!(outcome.code, Some(2), "{text} {outcome}");
+                assert!(outcome.stderr.contains("does not enforce"), "{outcome}");
+            }
+            let outcome = lab.sandbox(identity).option("--intercept", "always").run(&words(&["true"]));
+            assert_eq!(outcome.code, Some(2), "{outcome}");
+        }
+    }
+
+    fn a_place_for_temporary_files_is_named_when_there_is_none_and_absolute_when_there_is(lab) {
+        for identity in Identity::all() {
+            let outcome = lab.sandbox(identity).environment("TMPDIR", "/no/such/place").run(&words(&["true"]));
+            assert_eq!(outcome.code, Some(125), "{outcome}");
+            assert!(outcome.stderr.contains("/no/such/place"), "{outcome}");
+            let script = "cd /; touch $TMPDIR/file && case $TMPDIR in /*) echo absolute;; esac";
+            let outcome = Sandbox::plain(lab, identity).environment("TMPDIR", ".").run(&shell(script));
+            assert_eq!(outcome.stdout, "absolute\n", "{identity:?} {outcome}");
+        }
+    }
+
+    fn a_policy_without_the_system_says_so(lab) {
+        for identity in Identity::all() {
+            let outcome = Sandbox::plain(lab, identity).option("-w", ".").run(&words(&["true"]));
+            assert_eq!(outcome.code, Some(126), "{outcome}");
+            assert!(outcome.stderr.contains("-P base"), "{outcome}");
         }
     }
 
