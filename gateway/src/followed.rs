@@ -67,11 +67,15 @@ impl AsyncRead for Followed {
         let before = buffer.filled().len();
         ready!(self.as_mut().stream()?.poll_read(context, buffer))?;
         let new = buffer.filled().get(before..).unwrap_or_default();
-        match self.heads.lock() {
-            Ok(mut heads) => heads.follow(new),
-            Err(_) => return Poll::Ready(Err(io::ErrorKind::Other.into())),
-        }
-        Poll::Ready(Ok(()))
+        let broken = match self.heads.lock() {
+            Ok(mut heads) => {
+                heads.follow(new);
+                heads.broken()
+            }
+            Err(_) => Some("nobody follows the connection"),
+        };
+        let broken = broken.map(|why| io::Error::new(io::ErrorKind::InvalidData, why));
+        Poll::Ready(broken.map_or(Ok(()), Err))
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) struct Heads {
     /// The beginning of a line whose end is still to come.
     partial: Vec<u8>,
     fault: Option<Fault>,
+    broken: Option<&'static str>,
 }
 
 /// A fault, and in which head it stands.
@@ -68,6 +69,11 @@ impl Heads {
     pub(crate) fn fault(&self, number: u64) -> Option<&'static str> {
         let fault = self.fault.filter(|fault| fault.number == number)?;
         Some(fault.because)
+    }
+
+    /// Why content cannot be read to its end: some would end it elsewhere.
+    pub(crate) fn broken(&self) -> Option<&'static str> {
+        self.broken
     }
 
     fn skip<'b>(&mut self, bytes: &'b [u8], left: u64, again: fn(u64) -> State) -> &'b [u8] {
@@ -128,6 +134,10 @@ impl Heads {
                 Some(size) => self.state = State::Chunk(size.saturating_add(2)),
             },
             State::Trailers if content == Some(b"") => self.state = State::Between,
+            State::Trailers if content.is_none() => {
+                self.broken = Some("a trailer ends without a carriage return");
+                self.stop();
+            }
             State::Trailers | State::Content(_) | State::Chunk(_) | State::Lost => {}
         }
     }
@@ -281,6 +291,18 @@ mod tests {
                 assert_eq!(fault(&third), Some((3, because)));
             }
         }
+    }
+
+    #[test]
+    fn a_trailer_ends_where_everybody_ends_it() {
+        for end in ["0\r\n\n", "0\r\nX: y\n\r\n", "0\r\nX: y\r\n\n"] {
+            let mut heads = Heads::default();
+            heads.follow(CHUNKS.replace("0\r\nX: y\r\n\r\n", end).as_bytes());
+            assert!(heads.broken().is_some(), "{end:?}");
+        }
+        let mut heads = Heads::default();
+        heads.follow(CHUNKS.as_bytes());
+        assert_eq!(heads.broken(), None);
     }
 
     #[test]
