@@ -1,6 +1,7 @@
 //! A client's connection while HTTP/1.1 is read from it: what is read is
 //! followed, and when the parser is done the connection comes back, so that
 //! what the client still sends does not turn the last answer into a reset.
+//! Interim responses go out between what the parser's engine writes.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use crate::heads::Heads;
+use crate::interim::Interim;
 use crate::replay::Replay;
 
 /// The connection.
@@ -20,6 +22,7 @@ pub(crate) struct Followed {
     /// There until the connection is given back.
     stream: Option<Replay>,
     heads: Arc<Mutex<Heads>>,
+    interim: Arc<Interim>,
     back: Option<oneshot::Sender<TcpStream>>,
 }
 
@@ -27,6 +30,7 @@ pub(crate) struct Followed {
 #[derive(Debug)]
 pub(crate) struct Owner {
     pub(crate) heads: Arc<Mutex<Heads>>,
+    pub(crate) interim: Arc<Interim>,
     /// Gets the connection when its reader is done with it.
     pub(crate) back: oneshot::Receiver<TcpStream>,
 }
@@ -34,18 +38,31 @@ pub(crate) struct Owner {
 impl Followed {
     pub(crate) fn new(stream: Replay) -> (Self, Owner) {
         let heads = Arc::default();
+        let interim = Arc::default();
         let (sender, back) = oneshot::channel();
         let followed = Self {
             stream: Some(stream),
             heads: Arc::clone(&heads),
+            interim: Arc::clone(&interim),
             back: Some(sender),
         };
-        (followed, Owner { heads, back })
+        let owner = Owner {
+            heads,
+            interim,
+            back,
+        };
+        (followed, owner)
     }
 
     fn stream(self: Pin<&mut Self>) -> io::Result<Pin<&mut Replay>> {
         let stream = self.get_mut().stream.as_mut().map(Pin::new);
         stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    fn sides(&mut self) -> io::Result<(Pin<&mut Replay>, &Interim)> {
+        let stream = self.stream.as_mut().map(Pin::new);
+        let stream = stream.ok_or(io::ErrorKind::NotConnected)?;
+        Ok((stream, &self.interim))
     }
 }
 
@@ -81,14 +98,19 @@ impl AsyncRead for Followed {
 
 impl AsyncWrite for Followed {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        let (stream, interim) = self.sides()?;
+        ready!(interim.poll_finish(stream, context))?;
         self.stream()?.poll_write(context, bytes)
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The engine flushes once all it had is written.
+        let (stream, interim) = self.sides()?;
+        ready!(interim.poll_send(stream, context))?;
         self.stream()?.poll_flush(context)
     }
 
@@ -97,10 +119,12 @@ impl AsyncWrite for Followed {
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let (stream, interim) = self.sides()?;
+        ready!(interim.poll_finish(stream, context))?;
         self.stream()?.poll_write_vectored(context, parts)
     }
 

@@ -15,15 +15,17 @@ use outgate_policy::Permit;
 use crate::content::{Content, Held, RequestContent, ResponseContent};
 use crate::fields;
 use crate::flow::Flow;
-use crate::origin::{self, OriginError, Outgoing, Streams};
+use crate::interim::Interim;
+use crate::origin::{self, Lease, OriginError, Outgoing, Streams};
 use crate::target::{Target, Upgrade};
 use crate::tunnel;
 
 /// How a request goes on to its origin: in the version it came with.
 #[derive(Debug)]
 pub(crate) enum Wire {
-    /// Over a connection of its own for as long as it takes.
-    Http1,
+    /// Over a connection of its own for as long as it takes; what the origin
+    /// says before its response goes back this way.
+    Http1(Arc<Interim>),
     /// As one of the streams of a connection.
     Http2(Arc<Streams>),
 }
@@ -51,6 +53,7 @@ pub(crate) async fn forward(
         content,
         upgrade,
     } = admitted;
+    let version = head.version;
     let (request, request_complete) = request(flow, &target, head, content)?;
     // INVARIANT: the permit is spent here, on exactly this target.
     drop(permit);
@@ -63,8 +66,8 @@ pub(crate) async fn forward(
         request_complete,
     };
     let (response, held) = match wire {
-        Wire::Http1 => {
-            let (response, lease) = origin::send(outgoing).await?;
+        Wire::Http1(interim) => {
+            let (response, lease) = send(outgoing, interim, version).await?;
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 return switch(flow, &target, response, upgrade);
             }
@@ -85,6 +88,25 @@ pub(crate) async fn forward(
         held: Some(held),
     });
     Ok(Response::from_parts(head, content))
+}
+
+/// Sends the request over HTTP/1.1, and interim responses back while it waits.
+/// Clients before HTTP/1.1 know of none (RFC 9110 15.2).
+async fn send(
+    mut outgoing: Outgoing<'_>,
+    interim: &Arc<Interim>,
+    version: Version,
+) -> Result<(Response<Incoming>, Lease), OriginError> {
+    if version >= Version::HTTP_11 {
+        let back = Arc::clone(interim);
+        hyper::ext::on_informational(&mut outgoing.request, move |response| {
+            back.offer(response.status(), response.headers());
+        });
+        interim.begin();
+    }
+    let sent = origin::send(outgoing).await;
+    interim.end();
+    sent
 }
 
 /// The request as it is sent, and whether all of it was.

@@ -67,7 +67,7 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refus
         exchange: Exchange {
             flow: Arc::clone(flow),
             denied,
-            wire: Wire::Http1,
+            wire: Wire::Http1(owner.interim),
         },
         heads: owner.heads,
         requests: AtomicU64::new(0),

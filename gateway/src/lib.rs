@@ -28,6 +28,7 @@ mod heads;
 mod hosts;
 mod http1;
 mod http2;
+mod interim;
 mod limits;
 mod names;
 mod origin;

@@ -59,6 +59,9 @@ pub(crate) const BUFFER_BYTES_MAX: usize = 256 * 1024;
 /// Fields of one request or response head.
 pub(crate) const FIELDS_MAX: usize = 128;
 
+/// Interim responses to one request that are passed on.
+pub(crate) const INTERIM_MAX: usize = 16;
+
 /// Bytes of one request target. RFC 9110 4.1 asks for at least 8000.
 pub(crate) const TARGET_BYTES_MAX: usize = 16 * 1024;
 

@@ -299,5 +299,6 @@ fn repeatable(request: &Request<Content>) -> Option<Request<Content>> {
     copy.method_mut().clone_from(request.method());
     copy.uri_mut().clone_from(request.uri());
     copy.headers_mut().clone_from(request.headers());
+    copy.extensions_mut().clone_from(request.extensions());
     Some(copy)
 }

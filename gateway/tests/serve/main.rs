@@ -14,6 +14,8 @@ mod harness;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
 mod raw;
 #[cfg(test)]
 mod resolve;
