@@ -1,0 +1,220 @@
+//! Why a run did not start: in words, as an exit status, and what to do about
+//! it. Prints nothing.
+
+use nix::errno::Errno;
+use outgate_policy::{PolicyErrors, Source, SourceKind, preset, preset_names};
+use outgate_sys::spawn::{StartError, Step};
+
+use crate::plan::PlanError;
+use crate::ruleset::RulesetError;
+use crate::sources::SourceError;
+use crate::standard::StandardError;
+
+use super::Options;
+
+/// Why a run did not start. The exit status is in [`RunError::status`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A policy text cannot be had.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The policy has faults.
+    #[error(transparent)]
+    Policy(#[from] PolicyErrors),
+    /// The policy asks for protection that this version cannot give.
+    #[error("the policy sets `{key}`, which this version does not enforce")]
+    NotEnforced {
+        /// The key.
+        key: &'static str,
+    },
+    /// The command could alter the record of its own decisions.
+    #[error("the record `{record}` lies where the command may write (`{grant}`)")]
+    Record {
+        /// Where records go.
+        record: String,
+        /// The grant that covers it.
+        grant: String,
+    },
+    /// Standard output cannot hold the record.
+    #[error("the record cannot go to `{record}`: standard output is the command's own")]
+    RecordOutput {
+        /// Where records were to go.
+        record: String,
+    },
+    /// A standard stream must not be inherited.
+    #[error(transparent)]
+    Standard(#[from] StandardError),
+    /// The plan cannot be made.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// There is no place for the private directory: the operator.
+    #[error("no private directory can be made in `{parent}`")]
+    Private {
+        /// Where it was to be.
+        parent: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The machine lacks something: the operator.
+    #[error("{what}")]
+    Machine {
+        /// What was tried.
+        what: &'static str,
+        /// Why it did not work.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The command cannot be confined.
+    #[error("{}", describe_step(*.step))]
+    Confine {
+        /// Where it stopped.
+        step: Step,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another supervisor holds the calls of this process.
+    #[error(
+        "another supervisor already holds the calls of this process, and the kernel allows one"
+    )]
+    Nested,
+    /// The program does not exist.
+    #[error("`{program}` is not found")]
+    NotFound {
+        /// As it was given.
+        program: String,
+    },
+    /// The program cannot be executed.
+    #[error("`{program}` cannot be executed")]
+    NotExecutable {
+        /// As it was given.
+        program: String,
+        /// What may hide it.
+        files: Files,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Which files of the machine a policy starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    /// Those of a shipped policy.
+    Shipped,
+    /// None but those that the user named.
+    Named,
+}
+
+impl Files {
+    fn of(sources: &[Source]) -> Self {
+        let shipped = |source: &Source| {
+            let mut texts = preset_names().iter().filter_map(|name| preset(name));
+            source.kind == SourceKind::Document && texts.any(|text| text == source.text)
+        };
+        if sources.iter().any(shipped) {
+            Self::Shipped
+        } else {
+            Self::Named
+        }
+    }
+}
+
+impl RunError {
+    /// The exit status of outgate for this error.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Source(_)
+            | Self::Policy(_)
+            | Self::NotEnforced { .. }
+            | Self::Record { .. }
+            | Self::RecordOutput { .. }
+            | Self::Plan(
+                PlanError::Nul { .. }
+                | PlanError::Ruleset(RulesetError::Path { .. } | RulesetError::Wide { .. }),
+            ) => 2,
+            Self::NotFound { .. } => 127,
+            Self::NotExecutable { .. } => 126,
+            _ => 125,
+        }
+    }
+
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Nested => Some(
+                "outgate cannot run inside outgate or inside a container manager that holds \
+                 calls; run it outside"
+                    .to_owned(),
+            ),
+            Self::Record { .. } => Some(
+                "name a file elsewhere with `--audit FILE`, or run in a directory below".to_owned(),
+            ),
+            Self::Private { .. } => {
+                Some("set `TMPDIR` to a directory where you may write".to_owned())
+            }
+            Self::RecordOutput { .. } => Some("name a file, or `/dev/stderr`".to_owned()),
+            Self::NotEnforced { .. } => {
+                Some("take it out: TLS is not opened and nothing is scanned yet".to_owned())
+            }
+            Self::NotExecutable {
+                program,
+                files,
+                source,
+            } if source.raw_os_error() == Some(Errno::EACCES as i32) => Some(match files {
+                Files::Named => "with `-p`, `-r` or `-w` alone the directories of the system are \
+                                 hidden: add them with `-P base`"
+                    .to_owned(),
+                Files::Shipped => format!(
+                    "if the file is executable, the policy hides it or its interpreter: grant its \
+                     directory with `-r DIR` or see `which {program}`"
+                ),
+            }),
+            Self::Plan(PlanError::Ruleset(RulesetError::Abi { .. })) => {
+                Some("`outgate check` shows what this kernel supports".to_owned())
+            }
+            Self::Plan(PlanError::Ruleset(RulesetError::Path { .. })) => {
+                Some("create it or take it out of the policy".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn describe_step(step: Step) -> &'static str {
+    match step {
+        Step::None | Step::Clone => "a process cannot be started",
+        Step::ParentDeath => "the command cannot be tied to its guardian",
+        Step::Limit => "a resource limit cannot be set",
+        Step::Capabilities => "capabilities cannot be dropped",
+        Step::NoNewPrivileges => "no_new_privs cannot be set",
+        Step::Landlock => "the Landlock ruleset cannot be enforced",
+        Step::Filter => "the seccomp filter cannot be installed",
+        Step::Execute => "the command cannot be executed",
+    }
+}
+
+pub(super) fn start_error(error: StartError, options: &Options) -> RunError {
+    let StartError {
+        step,
+        error: source,
+    } = error;
+    let program = options
+        .command
+        .first()
+        .map(|program| program.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let errno = source.raw_os_error().map(Errno::from_raw);
+    match (step, errno) {
+        (Step::Filter, Some(Errno::EBUSY)) => RunError::Nested,
+        (Step::Execute, Some(Errno::ENOENT)) => RunError::NotFound { program },
+        (Step::Execute, _) => RunError::NotExecutable {
+            program,
+            files: Files::of(&options.sources),
+            source,
+        },
+        _ => RunError::Confine { step, source },
+    }
+}
