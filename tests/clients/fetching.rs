@@ -193,11 +193,7 @@ lab_tests! {
             ("curl -sS -i -p -x http://93.184.216.35:80 http://site.example/hello", DYNAMIC, None),
             ("curl -sS -i --socks5-hostname 93.184.216.35:1080 http://site.example/hello", DYNAMIC, None),
         ] {
-            let mut sandbox = stage.sandbox();
-            for rule in rules {
-                sandbox = sandbox.allow(rule);
-            }
-            let run = Run::make(&stage, sandbox, script);
+            let run = Run::make(&stage, stage.allowing(&rules), script);
             let place = format!("{script}: {run}");
             let seen = stage.seen();
             let arrived: Vec<&str> = seen.requests.iter().map(String::as_str).collect();

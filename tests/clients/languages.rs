@@ -152,6 +152,19 @@ bun fetch.js",
     },
 ];
 
+/// A program of Java that fetches a page.
+pub(crate) const JAVA: &str = r#"cat > Fetch.java <<'E'
+import java.net.*;
+class Fetch {
+    public static void main(String[] arguments) throws Exception {
+        var connection = (HttpURLConnection) new URL("http://site.example/hello").openConnection();
+        System.out.println(connection.getResponseCode() + " " + connection.getResponseMessage());
+        System.out.println(new String(connection.getInputStream().readAllBytes()));
+    }
+}
+E
+java Fetch.java"#;
+
 const OTHERS: [Scenario<'_>; 5] = [
     Scenario {
         name: "net/http of Ruby",
@@ -193,17 +206,7 @@ E",
     },
     Scenario {
         name: "URL of Java",
-        script: r#"cat > Fetch.java <<'E'
-import java.net.*;
-class Fetch {
-    public static void main(String[] arguments) throws Exception {
-        var connection = (HttpURLConnection) new URL("http://site.example/hello").openConnection();
-        System.out.println(connection.getResponseCode() + " " + connection.getResponseMessage());
-        System.out.println(new String(connection.getInputStream().readAllBytes()));
-    }
-}
-E
-java Fetch.java"#,
+        script: JAVA,
         ..Scenario::PLAIN
     },
 ];

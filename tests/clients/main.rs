@@ -14,5 +14,9 @@
 
 mod fetching;
 mod languages;
+mod packages;
 mod scenario;
 mod stage;
+mod stores;
+mod streams;
+mod versions;

@@ -86,11 +86,7 @@ impl Scenario<'_> {
     }
 
     fn run(&self, stage: &Stage<'_>, rules: &[&str]) -> Run {
-        let mut sandbox = stage.sandbox();
-        for rule in rules {
-            sandbox = sandbox.allow(rule);
-        }
-        Run::make(stage, sandbox, self.script)
+        Run::make(stage, stage.allowing(rules), self.script)
     }
 }
 

@@ -35,9 +35,11 @@ const STATUS: &str = "127.0.0.1:8099";
 const TOOLS: &str = "/run/clients";
 
 /// Variables of every scenario: the clients of `tools/install` come last.
-const VARIABLES: [(&str, &str); 7] = [
+const VARIABLES: [(&str, &str); 9] = [
     ("PYTHONPATH", "/run/clients/tools/python"),
     ("PYTHONDONTWRITEBYTECODE", "1"),
+    ("PIP_CONFIG_FILE", "/dev/null"),
+    ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
     ("NODE_PATH", "/run/clients/tools/node/node_modules"),
     ("JAVA_HOME", "/usr/lib/jvm/default-java"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -173,6 +175,14 @@ impl<'lab> Stage<'lab> {
             sandbox = sandbox.environment(name, value);
         }
         sandbox
+    }
+
+    /// The same with rules that allow.
+    pub(crate) fn allowing(&self, rules: &[&str]) -> Sandbox<'lab> {
+        let sandbox = self.sandbox();
+        rules
+            .iter()
+            .fold(sandbox, |sandbox, rule| sandbox.allow(rule))
     }
 
     /// What came since this was called last.

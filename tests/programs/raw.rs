@@ -77,15 +77,6 @@ fn ssh(lab: &Lab) -> String {
         .to_owned()
 }
 
-/// Says why a test does not run, where that is no lack of the machine.
-#[expect(
-    clippy::print_stderr,
-    reason = "a skipped test prints why it was skipped"
-)]
-fn say_why(reason: &str) {
-    eprintln!("skip: {reason}");
-}
-
 lab_tests! {
     fn redis_cli_works_over_a_tcp_rule(lab) {
         if !is_there("redis-server") || !is_there("redis-cli") {
@@ -127,8 +118,7 @@ lab_tests! {
             return;
         }
         if outgate_harness::lab::is_mapped() {
-            say_why("sshd must set groups, which a user namespace with one account forbids; run by root, this test runs");
-            return;
+            return outgate_harness::skip_here("sshd must set groups, which a user namespace with one account forbids");
         }
         let Some(mut servers) = Servers::start(lab) else { return };
         let options = ssh(lab);

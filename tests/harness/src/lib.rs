@@ -67,6 +67,12 @@ pub fn skip(reason: &str) {
     eprintln!("skip: {reason}");
 }
 
+/// Says why a test is not made, where that is no lack of the machine but of the
+/// laboratory: run by root, it is.
+pub fn skip_here(reason: &str) {
+    eprintln!("skip: {reason}; run by root, this test runs");
+}
+
 /// Polls `holds` until it is true or `limit` passed, yielding in between.
 /// For things the kernel does not announce, such as a table in /proc.
 pub fn eventually(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {

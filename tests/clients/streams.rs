@@ -1,0 +1,234 @@
+//! What lasts: events, WebSockets, gRPC, and a gibibyte in each direction.
+
+use outgate_harness::servers::serve;
+use outgate_harness::{Identity, lab_tests};
+
+use crate::scenario::{Run, Scenario, assert_denied, check_all};
+use crate::stage::{FILES, MARK, Stage};
+
+/// A gibibyte.
+const GIBIBYTE: u64 = 1 << 30;
+
+/// Longest time between the sending of an event and its arrival, on a machine
+/// that does other things too. Buffered until the end it would be 0.8 s and more.
+const LAG_SECONDS_MAX: f64 = 0.4;
+
+const EVENTS: Scenario<'_> = Scenario {
+    name: "",
+    allow: &["GET http://live.example/events"],
+    script: "",
+    shows: "lag ",
+    requests: &["live.example GET /events"],
+    told: "403",
+    host: "live.example",
+};
+
+const EVENT_CLIENTS: [Scenario<'_>; 3] = [
+    Scenario {
+        name: "curl of events",
+        script: r"curl -sS -f -N http://live.example/events | while read -r word sent; do
+    if [ $word = data: ]; then echo lag $(python3 -S -c 'import sys, time; print(time.time() - float(sys.argv[1]))' $sent); fi
+done; exit ${PIPESTATUS[0]}",
+        ..EVENTS
+    },
+    Scenario {
+        name: "events in Python",
+        script: r"python3 - <<'E'
+import time, urllib.request
+with urllib.request.urlopen('http://live.example/events', timeout=30) as response:
+    for line in response:
+        if line.startswith(b'data: '):
+            print('lag', time.time() - float(line[6:]))
+E",
+        ..EVENTS
+    },
+    Scenario {
+        name: "events in node",
+        script: r"node - <<'E'
+fetch('http://live.example/events').then(async (response) => {
+  if (!response.ok) {
+    console.error(response.status, response.statusText);
+    process.exit(1);
+  }
+  for await (const part of response.body)
+    for (const [, sent] of Buffer.from(part).toString().matchAll(/data: (.*)/g))
+      console.log('lag', Date.now() / 1000 - sent);
+});
+E",
+        ..EVENTS
+    },
+];
+
+const SOCKET: Scenario<'_> = Scenario {
+    name: "",
+    allow: &["ws://live.example/socket"],
+    script: "",
+    shows: MARK,
+    requests: &["live.example GET /socket"],
+    told: "403",
+    host: "live.example",
+};
+
+const SOCKET_CLIENTS: [Scenario<'_>; 2] = [
+    Scenario {
+        name: "a WebSocket of Python",
+        script: r"python3 - <<'E'
+import websockets.sync.client
+with websockets.sync.client.connect('ws://live.example/socket', compression=None) as socket:
+    for number in range(100):
+        text = f'message {number} ' * (number % 7 + 1)
+        socket.send(text)
+        assert socket.recv(timeout=20) == text
+    socket.send(b'x' * 60000)
+    assert socket.recv(timeout=20) == b'x' * 60000
+    assert socket.ping().wait(20)
+    print('from-the-real-origin')
+E",
+        ..SOCKET
+    },
+    Scenario {
+        name: "a WebSocket of node",
+        script: r"node - <<'E'
+const WebSocket = require('ws');
+const socket = new WebSocket('ws://live.example/socket', { perMessageDeflate: false });
+let left = 100;
+socket.on('open', () => socket.send('from-the-real-origin 0'));
+socket.on('message', (text) => {
+  if (--left > 0) socket.send(`from-the-real-origin ${left}`);
+  else { console.log(String(text)); socket.close(); }
+});
+socket.on('error', (error) => { console.error(error.message); process.exitCode = 1; });
+E",
+        ..SOCKET
+    },
+];
+
+/// The lags that a client of events told.
+fn lags(run: &Run) -> Vec<f64> {
+    let lines = run.outcome.stdout.lines();
+    let lags = lines.filter_map(|line| line.strip_prefix("lag "));
+    lags.map(|lag| lag.trim().parse().expect("a number"))
+        .collect()
+}
+
+lab_tests! {
+    fn events_arrive_when_they_are_sent(lab) {
+        let Some(mut stage) = Stage::start(lab, &["node"]) else { return };
+        check_all(&mut stage, &EVENT_CLIENTS);
+        for scenario in EVENT_CLIENTS {
+            let run = Run::make(&stage, stage.allowing(scenario.allow), scenario.script);
+            let mut lags = lags(&run);
+            assert_eq!(lags.len(), 5, "{run}");
+            lags.sort_by(f64::total_cmp);
+            assert!(lags[2] < LAG_SECONDS_MAX, "{}: {run}", scenario.name);
+        }
+    }
+
+    fn websockets_work_where_a_rule_says_so(lab) {
+        let Some(mut stage) = Stage::with_tools(lab, &["node"]) else { return };
+        check_all(&mut stage, &SOCKET_CLIENTS);
+        // The right to GET is no right to a WebSocket.
+        for scenario in SOCKET_CLIENTS {
+            scenario.check_denied(&mut stage, &["http://live.example"]);
+        }
+    }
+
+    fn a_gibibyte_passes_in_each_direction(lab) {
+        let Some(mut stage) = Stage::start(lab, &[]) else { return };
+        let file = stage.host("site.example").join("big");
+        let file = std::fs::File::create(file).expect("a file");
+        file.set_len(GIBIBYTE).expect("a sparse file");
+        let scenarios = [
+            Scenario {
+                name: "a gibibyte down",
+                allow: &["GET http://site.example/big"],
+                script: "curl -sS -f -o /dev/null -w '%{size_download} bytes' http://site.example/big",
+                shows: "1073741824 bytes",
+                requests: &["site.example GET /big"],
+                ..Scenario::PLAIN
+            },
+            Scenario {
+                name: "a gibibyte up",
+                allow: &["PUT http://live.example/sink"],
+                script: "head -c 1G /dev/zero | curl -sS -f -T - http://live.example/sink",
+                shows: "from-the-real-origin 1073741824",
+                requests: &["live.example PUT /sink 1073741824"],
+                host: "live.example",
+                ..Scenario::PLAIN
+            },
+        ];
+        check_all(&mut stage, &scenarios);
+    }
+
+    fn what_was_sent_is_what_arrives(lab) {
+        let Some(mut stage) = Stage::start(lab, &[]) else { return };
+        let script = r"head -c 50000000 /dev/urandom > sent
+curl -sS -f -T sent http://live.example/sink | cut -d' ' -f 3 > arrived
+sha256sum < sent | cut -d' ' -f 1 | cmp - arrived && echo same";
+        let scenario = Scenario {
+            name: "fifty megabytes of noise",
+            allow: &["PUT http://live.example/sink"],
+            script,
+            shows: "same",
+            requests: &["live.example PUT /sink 50000000"],
+            host: "live.example",
+            ..Scenario::PLAIN
+        };
+        scenario.check(&mut stage);
+    }
+
+    fn grpc_over_a_tcp_rule_works_and_is_refused_without(lab) {
+        let Some(mut stage) = Stage::with_tools(lab, &[]) else { return };
+        let log = grpc(&stage);
+        let calls = || std::fs::read_to_string(&log).unwrap_or_default().lines().count();
+        let scenario = Scenario {
+            name: "gRPC",
+            allow: &["tcp://rpc.example:50051"],
+            script: &CALLS.replace("TARGET", "rpc.example:50051"),
+            shows: "echo last",
+            requests: &[],
+            told: "UNAVAILABLE",
+            host: "rpc.example",
+        };
+        scenario.check_allowed(&mut stage);
+        assert_eq!(calls(), 3);
+        scenario.check_denied(&mut stage, &["tcp://rpc.example:50052"]);
+        let run = Run::make(&stage, stage.allowing(&["http://nothing.example"]), scenario.script);
+        assert_denied(&mut stage, &run, "rpc.example", &run.to_string());
+        assert_eq!(calls(), 3);
+    }
+}
+
+/// Calls of every kind.
+const CALLS: &str = r"python3 - <<'E'
+import sys, grpc
+with grpc.insecure_channel('TARGET') as channel:
+    try:
+        print(channel.unary_unary('/demo.Echo/Once')(b'one', timeout=20).decode())
+        print([part.decode() for part in channel.unary_stream('/demo.Echo/Many')(b'many', timeout=20)])
+        parts = channel.stream_stream('/demo.Echo/Both')(iter([b'first', b'last']), timeout=20)
+        print(*(part.decode() for part in parts), sep='\n')
+    except grpc.RpcError as error:
+        print(error.code(), error.details(), file=sys.stderr)
+        sys.exit(1)
+E";
+
+/// Starts the server of gRPC; the file that names each call.
+fn grpc(stage: &Stage<'_>) -> std::path::PathBuf {
+    let folder = stage.lab.folder("grpc", Identity::Own);
+    let log = folder.join("calls.log");
+    let program = include_str!("origins/grpc_server.py");
+    let address = format!("{FILES}:50051");
+    let line = [
+        "env",
+        "PYTHONPATH=/run/clients/tools/python",
+        "PYTHONDONTWRITEBYTECODE=1",
+        "python3",
+        "-c",
+        program,
+        &address,
+        &log.to_string_lossy(),
+    ];
+    serve(&line, &folder, &[&address]);
+    log
+}
