@@ -12,7 +12,7 @@ use outgate_handoff::{Flow as Handed, Process, Question};
 use outgate_policy::{Host, Permit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::{timeout, timeout_at};
+use tokio::time::{sleep, timeout, timeout_at};
 
 use crate::admit;
 use crate::ask::{self, Course};
@@ -61,6 +61,18 @@ impl Flow {
 
     pub(crate) fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
+    }
+
+    /// Returns once no content moved in either direction for too long: a
+    /// request or a response that will never be complete.
+    pub(crate) async fn stands_still(&self) {
+        loop {
+            let before = self.traffic.total();
+            sleep(limits::TUNNEL_IDLE).await;
+            if self.traffic.total() == before {
+                return;
+            }
+        }
     }
 
     /// Records and tells a refusal of this connection as a whole.

@@ -93,6 +93,7 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refus
     let served = tokio::select! {
         served = serving => served,
         () = abandoned(flow, &ended) => return,
+        () = flow.stands_still() => return,
     };
     if let Err(error) = served
         && error.is_parse()

@@ -51,6 +51,7 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refus
             serving.as_mut().graceful_shutdown();
             timeout(limits::LINGER_TIME, serving).await.unwrap_or(Ok(()))
         }
+        () = flow.stands_still() => return,
     };
     if let Err(error) = served
         && let Some(broken) = broken_rule(&error)

@@ -93,7 +93,9 @@ pub(crate) const ORIGIN_IDLE_MAX: usize = 64;
 /// gone: whether it only stopped sending cannot be told from outside.
 pub(crate) const HALF_CLOSED_TIME: Duration = Duration::from_mins(2);
 
-/// Time without a byte in either direction until a tunnel is closed.
+/// Time without a byte in either direction until a tunnel, a request that is
+/// not complete or a response that does not come is given up. Calls that wait
+/// for events stay silent for long.
 pub(crate) const TUNNEL_IDLE: Duration = Duration::from_hours(2);
 
 /// Bytes of a tunnel's buffer, one per direction. Small, since most tunnels

@@ -16,7 +16,6 @@ use hyper_util::rt::TokioIo;
 use outgate_handoff::Process;
 use outgate_policy::Host;
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::admit;
@@ -26,6 +25,7 @@ use crate::refusal::Refusal;
 use crate::resolve::{Pin, ResolveError};
 use crate::session::Session;
 
+mod dial;
 mod streams;
 
 pub(crate) use streams::{Counted, Streams};
@@ -90,7 +90,7 @@ pub(crate) async fn connect(
 ) -> Result<TcpStream, OriginError> {
     let addresses = addresses(session, process, host, port).await?;
     let authority = format!("{host}:{port}");
-    let stream = match timeout(limits::DIAL_TIME, dial(&addresses)).await {
+    let stream = match timeout(limits::DIAL_TIME, dial::dial(&addresses)).await {
         Err(_) => return Err(OriginError::Timeout(authority)),
         Ok(Err(error)) => return Err(OriginError::Connect(authority, error)),
         Ok(Ok(stream)) => stream,
@@ -99,32 +99,6 @@ pub(crate) async fn connect(
         .set_nodelay(true)
         .map_err(|error| OriginError::Connect(authority, error))?;
     Ok(stream)
-}
-
-/// The first of the addresses that answers; each has a head start before the
-/// next (RFC 8305 5).
-async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    if let [only] = addresses {
-        return TcpStream::connect(only).await;
-    }
-    let mut attempts = JoinSet::new();
-    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in addresses {
-        attempts.spawn(TcpStream::connect(*address));
-        match timeout(limits::DIAL_STAGGER, attempts.join_next()).await {
-            Ok(Some(Ok(Ok(stream)))) => return Ok(stream),
-            Ok(Some(Ok(Err(error)))) => failure = error,
-            Ok(Some(Err(_)) | None) | Err(_) => {}
-        }
-    }
-    while let Some(attempt) = attempts.join_next().await {
-        match attempt {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => failure = error,
-            Err(_) => {}
-        }
-    }
-    Err(failure)
 }
 
 /// Unused connections of one session.

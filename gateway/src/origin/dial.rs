@@ -1,0 +1,128 @@
+//! Connecting to the first of a host's vetted addresses that answers
+//! (RFC 8305): families in turn, each address with a head start before the
+//! next. Knows no host and no policy.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::limits;
+
+/// Connects to the first of these that answers; the attempts that lost are
+/// dropped. Bounded by its caller's patience and the number of addresses.
+pub(super) async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+    if let [only] = addresses {
+        return TcpStream::connect(only).await;
+    }
+    let mut attempts = JoinSet::new();
+    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in in_turn(addresses) {
+        attempts.spawn(TcpStream::connect(address));
+        match timeout(limits::DIAL_STAGGER, attempts.join_next()).await {
+            Ok(Some(Ok(Ok(stream)))) => return Ok(stream),
+            Ok(Some(Ok(Err(error)))) => failure = error,
+            Ok(Some(Err(_)) | None) | Err(_) => {}
+        }
+    }
+    while let Some(attempt) = attempts.join_next().await {
+        match attempt {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => failure = error,
+            Err(_) => {}
+        }
+    }
+    Err(failure)
+}
+
+/// The families in turn, beginning with the first address's; the order within
+/// each is kept (RFC 8305 4).
+fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let of = |family: bool| addresses.iter().filter(move |a| a.is_ipv6() == family);
+    let (mut ones, mut others) = (of(first), of(!first));
+    let mut turns = Vec::with_capacity(addresses.len());
+    while turns.len() < addresses.len() {
+        turns.extend(ones.next());
+        turns.extend(others.next());
+    }
+    turns
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::time::{Duration, Instant};
+
+    use nix::sys::socket::{
+        AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket,
+    };
+
+    use super::*;
+
+    #[test]
+    fn families_take_turns() {
+        for (addresses, turns) in [
+            (&[][..], &[][..]),
+            (&["10.0.0.1:1"], &["10.0.0.1:1"]),
+            (
+                &["10.0.0.1:1", "10.0.0.2:1", "[::1]:1", "[::2]:1", "[::3]:1"],
+                &["10.0.0.1:1", "[::1]:1", "10.0.0.2:1", "[::2]:1", "[::3]:1"],
+            ),
+            (
+                &["[::1]:1", "[::2]:1", "10.0.0.1:1"],
+                &["[::1]:1", "10.0.0.1:1", "[::2]:1"],
+            ),
+        ] {
+            let parsed: Vec<SocketAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
+            let texts: Vec<String> = in_turn(&parsed).iter().map(ToString::to_string).collect();
+            assert_eq!(texts, turns);
+        }
+    }
+
+    fn run<T>(test: impl Future<Output = T>) -> T {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().build().unwrap().block_on(test)
+    }
+
+    #[test]
+    fn an_address_that_stays_silent_costs_a_head_start_only() {
+        // A listener whose queue is full answers nobody.
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let full = socket(AddressFamily::Inet, SockType::Stream, flags, None).unwrap();
+        bind(
+            std::os::fd::AsRawFd::as_raw_fd(&full),
+            &SockaddrIn::new(127, 0, 0, 1, 0),
+        )
+        .unwrap();
+        listen(&full, Backlog::new(0).unwrap()).unwrap();
+        let silent: SockaddrIn = getsockname(std::os::fd::AsRawFd::as_raw_fd(&full)).unwrap();
+        let silent = SocketAddr::from((silent.ip(), silent.port()));
+        let alive = TcpListener::bind("127.0.0.1:0").unwrap();
+        let alive = alive.local_addr().map(|address| (alive, address)).unwrap();
+        run(async {
+            let mut held = Vec::new();
+            while let Ok(Ok(stream)) =
+                timeout(Duration::from_millis(300), TcpStream::connect(silent)).await
+            {
+                held.push(stream);
+            }
+            let begun = Instant::now();
+            let stream = dial(&[silent, alive.1]).await.unwrap();
+            assert_eq!(stream.peer_addr().unwrap(), alive.1);
+            let took = begun.elapsed();
+            assert!(took >= limits::DIAL_STAGGER, "{took:?}");
+            assert!(took < limits::DIAL_TIME, "{took:?}");
+        });
+    }
+
+    #[test]
+    fn the_last_failure_is_told_when_none_answers() {
+        let refusing: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let error = run(dial(&[refusing, refusing])).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(run(dial(&[])).is_err());
+    }
+}
