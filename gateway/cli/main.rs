@@ -27,16 +27,22 @@ fn main() -> ExitCode {
             println!("{}", config::USAGE);
             ExitCode::SUCCESS
         }
-        Ok(Request::Serve(private)) => match outgate_gateway::serve_private(&private) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("outgate-gateway: {}", outgate_gateway::chain(&error));
-                ExitCode::from(FAILED)
-            }
-        },
+        Ok(Request::Serve(private)) => ended(outgate_gateway::serve_private(&private)),
+        Ok(Request::Share(shared)) => ended(outgate_gateway::serve_shared(&shared)),
         Err(message) => {
             eprintln!("outgate-gateway: {message}\n{}", config::USAGE);
             ExitCode::from(USAGE_ERROR)
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "this is the program's voice")]
+fn ended(result: Result<(), outgate_gateway::ServeError>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("outgate-gateway: {}", outgate_gateway::chain(&error));
+            ExitCode::from(FAILED)
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn connect(
             peer: peer(&host),
             port: destination.port,
         };
-        match session.policy().evaluate(&facts) {
+        match session.rules().evaluate(&facts) {
             Verdict::Allow(permit) => {
                 granted.get_or_insert((host, permit));
             }
@@ -88,7 +88,7 @@ pub(crate) fn request(
             .process(process)
             .request(target.method.as_str(), target.resource.as_str())
     };
-    match session.policy().evaluate(&facts) {
+    match session.rules().evaluate(&facts) {
         Verdict::Allow(permit) => {
             session
                 .record(&event(Outcome::Allow).rule(permit.rule()))
@@ -131,7 +131,7 @@ pub(crate) fn tunnel(
         port,
     };
     let target = format!("{host}:{port}");
-    match session.policy().evaluate(&facts) {
+    match session.rules().evaluate(&facts) {
         Verdict::Allow(permit) => {
             let event = Event::new(Kind::Tunnel, Outcome::Allow, &target)
                 .process(process)
@@ -169,7 +169,7 @@ pub(crate) fn dial(
             address: pin.address.ip(),
             source: pin.source,
         };
-        match session.policy().evaluate(&facts) {
+        match session.rules().evaluate(&facts) {
             Verdict::Allow(_) => vetted.push(pin.address),
             Verdict::Deny(denial) => {
                 first.get_or_insert(denial);

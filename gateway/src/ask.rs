@@ -13,6 +13,7 @@ use crate::destination::Destination;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::session::Session;
+use crate::tenant::Standing;
 
 /// The port of the DNS, which is answered here and never forwarded unless a
 /// rule grants the raw port.
@@ -44,7 +45,7 @@ pub(crate) fn course(session: &Session, process: &Process, destination: &Destina
             Route::Gateway | Route::Tunnel | Route::Forward => Course::Inspect,
         },
         Err(_) if destination.port == DNS_PORT => Course::Stub,
-        Err(refusal @ Refusal::Policy(_)) if session.policy().speaks_http(destination.port) => {
+        Err(refusal @ Refusal::Policy(_)) if session.rules().speaks_http(destination.port) => {
             Course::Explain(refusal)
         }
         Err(refusal) => Course::Deny(refusal),
@@ -156,6 +157,15 @@ pub(crate) fn admit_unix(
         let subject = format!("unix://{}", String::from_utf8_lossy(path));
         return Err(Refusal::own("malformed", &subject, "the path is not UTF-8"));
     };
+    // The descriptor shows that the launcher found the socket, not that its
+    // account may connect to it.
+    if session.standing() == Standing::Other {
+        return Err(Refusal::own(
+            "shared",
+            &format!("unix://{text}"),
+            "a shared gateway connects no Unix sockets for other users",
+        ));
+    }
     // An abstract name belongs to nobody and can be taken by anybody.
     if !text.starts_with('/') {
         let subject = format!("unix:{text}");
@@ -169,7 +179,7 @@ pub(crate) fn admit_unix(
         process: admit::asking(process),
         path: text,
     };
-    match session.policy().evaluate(&facts) {
+    match session.rules().evaluate(&facts) {
         Verdict::Allow(permit) => Ok(permit),
         Verdict::Deny(denial) => Err(Refusal::Policy(denial)),
     }
@@ -181,7 +191,7 @@ fn listen(session: &Session, process: &Process, address: SocketAddr) -> Decision
         process: admit::asking(process),
         address,
     };
-    match session.policy().evaluate(&facts) {
+    match session.rules().evaluate(&facts) {
         Verdict::Allow(permit) => {
             let event = Event::new(Kind::Listen, Outcome::Allow, &target)
                 .process(process)

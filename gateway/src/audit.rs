@@ -7,7 +7,7 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use serde::Serialize;
@@ -71,6 +71,10 @@ struct Line<'a> {
     time: &'a str,
     run: &'a str,
     sandbox: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<u32>,
     generation: u64,
     #[serde(flatten)]
     event: &'a Event<'a>,
@@ -81,6 +85,15 @@ struct Line<'a> {
 #[error("the audit record cannot be written")]
 pub(crate) struct AuditError;
 
+/// Whose records these are where one record holds those of many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// Number of the session in its gateway, from 1; 0 is the gateway itself.
+    pub(crate) session: u64,
+    /// Account of the launcher, as the kernel says.
+    pub(crate) uid: u32,
+}
+
 /// The records of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Audit {
@@ -88,7 +101,8 @@ pub(crate) struct Audit {
     kept: Kept,
     run: String,
     sandbox: String,
-    writer: Mutex<Writer>,
+    owner: Option<Owner>,
+    writer: Arc<Mutex<Writer>>,
 }
 
 /// Who chose the file.
@@ -139,14 +153,40 @@ impl Audit {
             kept,
             run,
             sandbox: sandbox.to_owned(),
-            writer: Mutex::new(Writer {
+            owner: None,
+            writer: Arc::new(Mutex::new(Writer {
                 sink,
                 seq: 0,
                 prev: NO_HASH,
                 line: Vec::with_capacity(1024),
                 held: Vec::new(),
-            }),
+            })),
         })
+    }
+
+    /// Prepares the one record of a shared gateway: made now, not with the
+    /// first decision, since the gateway outlives its runs.
+    pub(crate) fn shared(target: &AuditTarget, uid: u32) -> io::Result<Self> {
+        let mut audit = Self::new(target, "", std::process::id())?;
+        audit.owner = Some(Owner { session: 0, uid });
+        if let Ok(mut writer) = audit.writer.lock()
+            && let Sink::Lazy(path) = &writer.sink
+        {
+            writer.sink = Sink::Open(create(path)?);
+        }
+        Ok(audit)
+    }
+
+    /// The records of one sandbox in the same record and the same chain.
+    pub(crate) fn of(&self, sandbox: &str, owner: Owner) -> Self {
+        Self {
+            path: self.path.clone(),
+            kept: Kept::Elsewhere,
+            run: self.run.clone(),
+            sandbox: sandbox.to_owned(),
+            owner: Some(owner),
+            writer: Arc::clone(&self.writer),
+        }
     }
 
     /// Where the records go, for people.
@@ -180,6 +220,8 @@ impl Audit {
             time: &time,
             run: &self.run,
             sandbox: &self.sandbox,
+            session: self.owner.map(|owner| owner.session),
+            uid: self.owner.map(|owner| owner.uid),
             generation,
             event,
         };

@@ -1,5 +1,5 @@
-//! The settings of a gateway that serves one launcher, from its arguments.
-//! Opens the place of the records; reads nothing else.
+//! The settings of a gateway that serves one launcher or many, from its
+//! arguments. Opens the place of the records; reads nothing else.
 
 use std::ffi::OsString;
 use std::os::fd::RawFd;
@@ -52,11 +52,24 @@ pub struct Private {
     pub records: Records,
 }
 
+/// `share` with an inherited socket and listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shared {
+    /// Number of the socket that brings the policy.
+    pub handoff: RawFd,
+    /// Number of the listener.
+    pub listener: RawFd,
+    /// Where records go.
+    pub records: Records,
+}
+
 /// What the arguments ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Serve one launcher.
     Serve(Private),
+    /// Serve whoever connects.
+    Share(Shared),
     /// Say which build this is.
     Version,
     /// Say how it is used.
@@ -66,9 +79,10 @@ pub enum Request {
 /// How it is used.
 pub const USAGE: &str = "\
 usage: outgate-gateway serve --handoff-fd N [--audit FILE | --audit-dir DIR]
+       outgate-gateway share --handoff-fd N --listen-fd N [--audit FILE | --audit-dir DIR]
        outgate-gateway --version
 
-`outgate run` starts this program by itself.";
+`outgate run` and `outgate gateway` start this program by themselves.";
 
 /// Reads the arguments after the program's name.
 ///
@@ -76,42 +90,70 @@ usage: outgate-gateway serve --handoff-fd N [--audit FILE | --audit-dir DIR]
 /// A sentence that says which argument is wrong.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, String> {
     let mut arguments = arguments.into_iter();
-    match arguments.next().as_ref().and_then(|word| word.to_str()) {
-        Some("--version" | "-V") => return Ok(Request::Version),
-        Some("--help" | "-h") => return Ok(Request::Help),
-        Some("serve") => {}
-        Some(other) => return Err(format!("unknown command `{other}`")),
-        None => return Err("no command".to_owned()),
+    let word = arguments.next();
+    match word.as_ref().and_then(|word| word.to_str()) {
+        Some("--version" | "-V") => Ok(Request::Version),
+        Some("--help" | "-h") => Ok(Request::Help),
+        Some("serve") => {
+            let options = options(arguments)?;
+            if options.listener.is_some() {
+                return Err("`--listen-fd` goes with `share`".to_owned());
+            }
+            Ok(Request::Serve(Private {
+                handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
+                records: options.records,
+            }))
+        }
+        Some("share") => {
+            let options = options(arguments)?;
+            Ok(Request::Share(Shared {
+                handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
+                listener: options.listener.ok_or("`--listen-fd` is missing")?,
+                records: options.records,
+            }))
+        }
+        Some(other) => Err(format!("unknown command `{other}`")),
+        None => Err("no command".to_owned()),
     }
-    let mut handoff = None;
-    let mut records = Records::None;
+}
+
+#[derive(Debug, Default)]
+struct Options {
+    handoff: Option<RawFd>,
+    listener: Option<RawFd>,
+    records: Records,
+}
+
+fn options(mut arguments: impl Iterator<Item = OsString>) -> Result<Options, String> {
+    let mut options = Options::default();
     while let Some(option) = arguments.next() {
         let option = option.to_string_lossy().into_owned();
         let value = arguments
             .next()
             .ok_or_else(|| format!("`{option}` needs a value"))?;
+        let records = &mut options.records;
         match option.as_str() {
-            "--handoff-fd" => handoff = Some(descriptor(&value)?),
-            "--audit" if records == Records::None => records = Records::File(value.into()),
-            "--audit-dir" if records == Records::None => records = Records::Directory(value.into()),
+            "--handoff-fd" => options.handoff = Some(descriptor(&option, &value)?),
+            "--listen-fd" => options.listener = Some(descriptor(&option, &value)?),
+            "--audit" if *records == Records::None => *records = Records::File(value.into()),
+            "--audit-dir" if *records == Records::None => {
+                *records = Records::Directory(value.into());
+            }
             "--audit" | "--audit-dir" => {
                 return Err("`--audit` and `--audit-dir` name the same thing; give one".to_owned());
             }
             _ => return Err(format!("unknown option `{option}`")),
         }
     }
-    match handoff {
-        Some(handoff) => Ok(Request::Serve(Private { handoff, records })),
-        None => Err("`--handoff-fd` is missing".to_owned()),
-    }
+    Ok(options)
 }
 
-fn descriptor(value: &OsString) -> Result<RawFd, String> {
+fn descriptor(option: &str, value: &OsString) -> Result<RawFd, String> {
     let text = value.to_string_lossy();
     match text.parse::<RawFd>() {
         Ok(number) if number >= 3 => Ok(number),
         _ => Err(format!(
-            "`--handoff-fd {text}` is not a descriptor number from 3 on"
+            "`{option} {text}` is not a descriptor number from 3 on"
         )),
     }
 }
@@ -140,6 +182,14 @@ mod tests {
             parsed("serve --handoff-fd 3 --audit-dir /d"),
             private(3, Records::Directory("/d".into()))
         );
+        assert_eq!(
+            parsed("share --handoff-fd 3 --listen-fd 4 --audit /a"),
+            Ok(Request::Share(Shared {
+                handoff: 3,
+                listener: 4,
+                records: Records::File("/a".into()),
+            }))
+        );
         assert_eq!(parsed("--version"), Ok(Request::Version));
         for line in [
             "",
@@ -150,6 +200,9 @@ mod tests {
             "serve --handoff-fd x",
             "serve --handoff-fd 3 --audit /a --audit-dir /d",
             "serve --handoff-fd 3 --color on",
+            "serve --handoff-fd 3 --listen-fd 4",
+            "share --handoff-fd 3",
+            "share --listen-fd 3",
         ] {
             assert!(parsed(line).is_err(), "{line}");
         }

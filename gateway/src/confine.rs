@@ -31,16 +31,25 @@ pub enum ConfineError {
     Seccomp(String),
 }
 
+/// How many a gateway serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Serves {
+    /// One launcher.
+    One,
+    /// Whoever connects.
+    Many,
+}
+
 /// Confines this process for good; it must have no other thread yet. `records` is the one directory in which it
 /// may make, write and remove files.
 ///
 /// # Errors
 /// The kernel refuses a step; the process must not serve then.
-pub fn confine(records: Option<&Path>) -> Result<(), ConfineError> {
+pub fn confine(records: Option<&Path>, serves: Serves) -> Result<(), ConfineError> {
     prctl::set_dumpable(false)?;
     prctl::set_no_new_privs()?;
     hold_terminal_signals()?;
-    raise_open_files()?;
+    raise_open_files(serves)?;
     restrict_files(records)?;
     restrict_calls()
 }
@@ -73,18 +82,27 @@ fn hold_terminal_signals() -> Result<(), ConfineError> {
 }
 
 /// As many descriptors as the user may have, up to what all flows need.
-fn raise_open_files() -> Result<(), ConfineError> {
+fn raise_open_files(serves: Serves) -> Result<(), ConfineError> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    let wanted = limits::DESCRIPTORS_WANTED.min(hard);
+    let wanted = match serves {
+        Serves::One => limits::DESCRIPTORS_WANTED,
+        Serves::Many => limits::SHARED_DESCRIPTORS_WANTED,
+    };
+    let wanted = wanted.min(hard);
     if soft < wanted {
         setrlimit(Resource::RLIMIT_NOFILE, wanted, hard)?;
     }
     Ok(())
 }
 
+/// How many files this process may have open.
+pub(crate) fn open_files() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft)
+}
+
 /// How many flows this process has descriptors for.
 pub(crate) fn flows_possible() -> usize {
-    let soft = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
+    let soft = open_files();
     let spare = soft.saturating_sub(limits::DESCRIPTORS_RESERVED) / limits::DESCRIPTORS_PER_FLOW;
     usize::try_from(spare)
         .unwrap_or(limits::FLOWS_MAX)

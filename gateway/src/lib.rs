@@ -37,15 +37,18 @@ mod refusal;
 mod replay;
 mod resolve;
 mod respond;
+mod rules;
 mod serve;
 mod session;
+mod share;
 mod stub;
 mod target;
+mod tenant;
 mod tunnel;
 mod unix;
 
 pub use audit::AuditTarget;
-pub use confine::{ConfineError, confine, end_with_parent};
+pub use confine::{ConfineError, Serves, confine, end_with_parent};
 pub use control::ControlError;
 pub use serve::Gateway;
 
@@ -103,7 +106,7 @@ pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
     };
     end_with_parent()?;
     let socket = adopt(config.handoff).map_err(handoff)?;
-    match prepare(config) {
+    match prepare(&config.records, Serves::One) {
         Ok((runtime, gateway)) => Ok(runtime.block_on(gateway.serve(socket))?),
         Err(error) => {
             control::refuse(&socket, &error);
@@ -112,17 +115,41 @@ pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
     }
 }
 
+/// Serves every launcher that connects to an inherited listener, below the
+/// policy that comes over an inherited socket, until that says so: confines
+/// the process before anybody is heard.
+///
+/// # Errors
+/// See [`ServeError`].
+pub fn serve_shared(config: &config::Shared) -> Result<(), ServeError> {
+    let take = |number| adopt(number).map_err(|source| ServeError::Handoff { number, source });
+    end_with_parent()?;
+    let front = take(config.handoff)?;
+    let listener = take(config.listener)?;
+    match prepare(&config.records, Serves::Many) {
+        Ok((runtime, gateway)) => Ok(runtime.block_on(share::share(&gateway, front, listener))?),
+        Err(error) => {
+            control::refuse(&front, &error);
+            Err(error)
+        }
+    }
+}
+
 /// Everything that must be there before the process is confined, and the
 /// confinement itself.
-fn prepare(config: &config::Private) -> Result<(tokio::runtime::Runtime, Gateway), ServeError> {
-    let (target, directory) = config.records.open()?;
+fn prepare(
+    records: &config::Records,
+    serves: Serves,
+) -> Result<(tokio::runtime::Runtime, Gateway), ServeError> {
+    let (target, directory) = records.open()?;
     let gateway = Gateway::new(target);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
+        .max_blocking_threads(limits::COMPILERS_MAX)
         .build()
         .map_err(ServeError::Runtime)?;
-    confine(directory.as_deref())?;
+    confine(directory.as_deref(), serves)?;
     Ok((runtime, gateway))
 }
 

@@ -184,3 +184,36 @@ pub(crate) const FINISH_TIME: Duration = Duration::from_millis(500);
 
 /// Time for a launcher to send its policy.
 pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+
+/// Descriptors that suffice for all connections of a shared gateway at once.
+pub(crate) const SHARED_DESCRIPTORS_WANTED: u64 = 65_536;
+
+/// Sandboxes of a shared gateway at once.
+pub(crate) const SHARED_SESSIONS_MAX: usize = 512;
+
+/// Descriptors one sandbox of a shared gateway holds without a connection:
+/// its control socket, stub sockets, unused connections to origins, names.
+pub(crate) const DESCRIPTORS_PER_SESSION: usize = 1 + STUBS_MAX + ORIGIN_IDLE_MAX + 3;
+
+/// Open files per sandbox: what it holds without a connection, and some.
+pub(crate) const DESCRIPTORS_PER_SEAT: usize = 128;
+
+/// Names of one sandbox of a shared gateway: there are many of them, and one
+/// user may have half.
+pub(crate) const SHARED_NAMES_MAX: usize = 4096;
+
+/// Bytes of policy text of one sandbox of a shared gateway.
+pub(crate) const SHARED_POLICY_BYTES_MAX: usize = 512 * 1024;
+
+/// Sandboxes of one user whose policy is received or compiled at once; further
+/// ones wait.
+pub(crate) const SHARED_OPENINGS_MAX: usize = 8;
+
+/// Threads that compile policies, so that long ones hold up no traffic.
+pub(crate) const COMPILERS_MAX: usize = 2;
+
+/// Pause after a connection that could not be accepted.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Time for all sessions to close when a shared gateway ends.
+pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(2);

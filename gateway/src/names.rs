@@ -23,11 +23,15 @@ pub(crate) struct NameTable {
     offsets: HashMap<HostName, u32>,
     names: HashMap<u32, HostName>,
     asked: HashSet<u32>,
+    names_max: usize,
 }
 
 impl NameTable {
-    pub(crate) fn new(sandbox: &str) -> Self {
+    /// A table for at most `names_max` names, never more than
+    /// [`limits::NAMES_MAX`].
+    pub(crate) fn new(sandbox: &str, names_max: usize) -> Self {
         Self {
+            names_max: names_max.min(limits::NAMES_MAX),
             salt: sandbox.to_owned(),
             offsets: HashMap::new(),
             names: HashMap::new(),
@@ -40,7 +44,7 @@ impl NameTable {
         if let Some(offset) = self.offsets.get(name) {
             return Some(address(*offset));
         }
-        if self.names.len() >= limits::NAMES_MAX {
+        if self.names.len() >= self.names_max {
             return None;
         }
         let mut offset = first_offset(&self.salt, name);
@@ -99,24 +103,24 @@ mod tests {
 
     #[test]
     fn a_name_keeps_its_address_and_the_address_its_name() {
-        let mut table = NameTable::new("s");
+        let mut table = NameTable::new("s", limits::NAMES_MAX);
         let first = table.assign(&name("a.example.org")).unwrap();
         assert_eq!(table.assign(&name("a.example.org")), Some(first));
         assert_eq!(table.name(first), Some(&name("a.example.org")));
         assert!(is_stand_in(IpAddr::V4(first)));
         assert_eq!(
-            NameTable::new("s").assign(&name("a.example.org")),
+            NameTable::new("s", limits::NAMES_MAX).assign(&name("a.example.org")),
             Some(first)
         );
         assert_ne!(
-            NameTable::new("t").assign(&name("a.example.org")),
+            NameTable::new("t", limits::NAMES_MAX).assign(&name("a.example.org")),
             Some(first)
         );
     }
 
     #[test]
     fn addresses_outside_the_range_stand_for_nothing() {
-        let table = NameTable::new("s");
+        let table = NameTable::new("s", limits::NAMES_MAX);
         for text in [
             "198.17.255.255",
             "198.20.0.0",
@@ -134,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_full_table_assigns_no_more_and_keeps_all_distinct() {
-        let mut table = NameTable::new("s");
+        let mut table = NameTable::new("s", limits::NAMES_MAX);
         let mut seen = HashSet::new();
         for number in 0..limits::NAMES_MAX {
             assert!(

@@ -5,25 +5,33 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use outgate_handoff::{PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, ToGateway, ToLauncher};
+use outgate_handoff::{
+    Begin, Hello, POLICY_BYTES_MAX, PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, ToGateway,
+    ToLauncher,
+};
 use outgate_policy::{Context, HostName, Source, SourceKind, compile};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditTarget, Event, Kind, Outcome};
 use crate::control::{Control, ControlError};
 use crate::resolve::System;
+use crate::rules::Rules;
 use crate::session::{Parts, Session, shortened};
 use crate::{ask, flow, limits, stub};
 
 mod opening;
 
-use opening::{Opening, expect_descriptors};
+pub(crate) use opening::Opening;
+use opening::expect_descriptors;
+
+/// Version of this build; the launcher's must be the same.
+pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 
 /// What all sessions of a gateway have in common.
 #[derive(Debug)]
 pub struct Gateway {
-    audit: AuditTarget,
-    system: Arc<System>,
+    pub(crate) audit: AuditTarget,
+    pub(crate) system: Arc<System>,
 }
 
 impl Gateway {
@@ -68,55 +76,85 @@ impl Gateway {
         control: &Arc<Control>,
         buffer: &mut Vec<u8>,
     ) -> Result<Option<Arc<Session>>, ControlError> {
-        let Some(opening) = Opening::receive(control, buffer).await? else {
+        let Some(opening) = greet(control, buffer, POLICY_BYTES_MAX).await? else {
             return Ok(None);
         };
-        let made = match self.session(&opening, control) {
-            Ok(made) => made,
-            Err(message) => {
-                let message = shortened(&message, outgate_handoff::LINE_BYTES_MAX);
-                control.send(&ToLauncher::Refused { message }).await?;
-                return Ok(None);
-            }
-        };
-        let hosts = host_lines(&made, &opening.sources);
-        let ready = ToLauncher::Ready {
-            generation: made.generation(),
-            audit: made.audit_path(),
-            hosts,
-        };
-        control.send(&ready).await?;
-        Ok(Some(Arc::new(made)))
+        let made = self.session(&opening, control);
+        answer_opening(control, made, &opening.sources).await
     }
 
     fn session(&self, opening: &Opening, control: &Arc<Control>) -> Result<Session, String> {
         let hello = &opening.hello;
-        let build = env!("CARGO_PKG_VERSION");
-        if hello.protocol != PROTOCOL || hello.build != build {
-            return Err(format!(
-                "launcher {} (protocol {}) and gateway {build} (protocol {PROTOCOL}) are \
-                 different builds; install both from one release",
-                hello.build, hello.protocol
-            ));
-        }
-        let context = Context {
-            home: opening.begin.home.clone(),
-            working_directory: opening.begin.working_directory.clone(),
-            private_directory: opening.begin.private_directory.clone(),
-        };
+        same_build(hello)?;
+        let context = context(&opening.begin);
         let policy = compile(&opening.sources, &context).map_err(|errors| errors.to_string())?;
         let audit = Audit::new(&self.audit, &hello.sandbox, hello.pid)
             .map_err(|error| format!("audit file: {error}"))?;
         let session = Session::new(Parts {
             sandbox: hello.sandbox.clone(),
-            policy,
+            rules: Rules::private(policy),
             audit,
             control: Arc::clone(control),
             system: Arc::clone(&self.system),
+            tenant: None,
         });
         let event = Event::new(Kind::Start, Outcome::Note, "").detail(&opening.begin.command);
         session.record(&event).map_err(|error| error.to_string())?;
         Ok(session)
+    }
+}
+
+/// Receives an opening whose policy has at most `bytes_max` bytes.
+pub(crate) async fn greet(
+    control: &Control,
+    buffer: &mut Vec<u8>,
+    bytes_max: usize,
+) -> Result<Option<Opening>, ControlError> {
+    Opening::receive(control, buffer, bytes_max).await
+}
+
+/// Answers an opening: the session runs, or a sentence why not.
+pub(crate) async fn answer_opening(
+    control: &Control,
+    made: Result<Session, String>,
+    sources: &[Source],
+) -> Result<Option<Arc<Session>>, ControlError> {
+    let made = match made {
+        Ok(made) => made,
+        Err(message) => {
+            let message = shortened(&message, outgate_handoff::LINE_BYTES_MAX);
+            control.send(&ToLauncher::Refused { message }).await?;
+            return Ok(None);
+        }
+    };
+    let ready = ToLauncher::Ready {
+        generation: made.generation(),
+        build: BUILD.to_owned(),
+        audit: made.audit_path(),
+        hosts: host_lines(&made, sources),
+    };
+    control.send(&ready).await?;
+    Ok(Some(Arc::new(made)))
+}
+
+/// Nothing is negotiated: both programs come from one build.
+pub(crate) fn same_build(hello: &Hello) -> Result<(), String> {
+    if hello.protocol == PROTOCOL && hello.build == BUILD {
+        return Ok(());
+    }
+    Err(format!(
+        "launcher {} (protocol {}) and gateway {BUILD} (protocol {PROTOCOL}) are different \
+         builds; install both from one release",
+        hello.build, hello.protocol
+    ))
+}
+
+/// The directories that a run's policy may name.
+pub(crate) fn context(begin: &Begin) -> Context {
+    Context {
+        home: begin.home.clone(),
+        working_directory: begin.working_directory.clone(),
+        private_directory: begin.private_directory.clone(),
     }
 }
 
@@ -170,7 +208,8 @@ fn named_host(text: &str) -> Option<HostName> {
     (name.as_str() != "localhost").then_some(name)
 }
 
-async fn run(
+/// Serves a session until its sandbox is empty or its launcher gone.
+pub(crate) async fn run(
     session: &Arc<Session>,
     control: &Arc<Control>,
     buffer: &mut Vec<u8>,

@@ -21,21 +21,24 @@ use crate::names::{self, NameTable};
 use crate::origin::Pool;
 use crate::refusal::Refusal;
 use crate::resolve::{Pin, ResolveError, Resolver, System};
+use crate::rules::Rules;
+use crate::tenant::{SharedSlot, Standing, Tenant};
 
 /// What a session is made of.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) sandbox: String,
-    pub(crate) policy: Policy,
+    pub(crate) rules: Rules,
     pub(crate) audit: Audit,
     pub(crate) control: Arc<Control>,
     pub(crate) system: Arc<System>,
+    pub(crate) tenant: Option<Tenant>,
 }
 
 /// One sandbox. Lives as long as its control connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    policy: Policy,
+    rules: Rules,
     generation: u64,
     audit: Audit,
     control: Arc<Control>,
@@ -47,8 +50,16 @@ pub(crate) struct Session {
     flows: Arc<Semaphore>,
     flows_max: usize,
     questions: Arc<Semaphore>,
+    tenant: Option<Tenant>,
     tasks: Mutex<JoinSet<()>>,
     ending: watch::Sender<Stage>,
+}
+
+/// A place among the connections served at once, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct FlowSlot {
+    _own: OwnedSemaphorePermit,
+    _shared: Option<SharedSlot>,
 }
 
 /// How far a sandbox is.
@@ -68,28 +79,49 @@ struct Denials {
 
 impl Session {
     pub(crate) fn new(parts: Parts) -> Self {
-        let flows_max = confine::flows_possible();
-        let resolver = Resolver::new(Arc::clone(&parts.system), &parts.policy);
+        let flows_max = match &parts.tenant {
+            None => confine::flows_possible(),
+            Some(tenant) => tenant.flows_max(),
+        };
+        let names_max = match &parts.tenant {
+            None => limits::NAMES_MAX,
+            Some(_) => limits::SHARED_NAMES_MAX,
+        };
+        let generation = parts.tenant.as_ref().map_or(1, Tenant::generation);
+        let resolver = Resolver::new(Arc::clone(&parts.system), parts.rules.naming());
         Self {
-            policy: parts.policy,
-            generation: 1,
+            rules: parts.rules,
+            generation,
             audit: parts.audit,
             control: parts.control,
             system: parts.system,
-            names: Mutex::new(NameTable::new(&parts.sandbox)),
+            names: Mutex::new(NameTable::new(&parts.sandbox, names_max)),
             resolver,
             origins: Pool::default(),
             denials: Mutex::default(),
             flows: Arc::new(Semaphore::new(flows_max)),
             flows_max,
             questions: Arc::new(Semaphore::new(limits::QUESTIONS_MAX)),
+            tenant: parts.tenant,
             tasks: Mutex::default(),
             ending: watch::Sender::new(Stage::Running),
         }
     }
 
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The run's own policy: its switches and its rules.
     pub(crate) fn policy(&self) -> &Policy {
-        &self.policy
+        self.rules.own()
+    }
+
+    /// Whether the gateway has rights that the launcher's account may lack.
+    pub(crate) fn standing(&self) -> Standing {
+        self.tenant
+            .as_ref()
+            .map_or(Standing::Same, Tenant::standing)
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -163,7 +195,7 @@ impl Session {
         name: &HostName,
         port: u16,
     ) -> Result<Vec<Pin>, ResolveError> {
-        self.resolver.resolve(&self.policy, name, port).await
+        self.resolver.resolve(self.rules.naming(), name, port).await
     }
 
     /// Tells the user about a refusal, once per target and within a bound.
@@ -212,7 +244,9 @@ impl Session {
             lines.push_str(&shortened(hint, outgate_handoff::LINE_BYTES_MAX - 16));
         }
         let path = self.audit_path();
-        if path.is_empty() {
+        if self.tenant.is_some() {
+            lines.push_str("\noutgate: the gateway's record holds every decision");
+        } else if path.is_empty() {
             lines.push_str("\noutgate: for a record of every decision: --audit FILE");
         } else {
             let path = crate::refusal::printable(&path);
@@ -226,9 +260,18 @@ impl Session {
         shortened(&lines, 5 * outgate_handoff::LINE_BYTES_MAX)
     }
 
-    /// A place among the connections served at once.
-    pub(crate) fn flow_slot(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.flows).try_acquire_owned().ok()
+    /// A place among the connections served at once: of this sandbox, and in
+    /// a shared gateway of its user and of all.
+    pub(crate) fn flow_slot(&self) -> Option<FlowSlot> {
+        let own = Arc::clone(&self.flows).try_acquire_owned().ok()?;
+        let shared = match &self.tenant {
+            None => None,
+            Some(tenant) => Some(tenant.flow_slot()?),
+        };
+        Some(FlowSlot {
+            _own: own,
+            _shared: shared,
+        })
     }
 
     /// A place among the questions answered at once; waits for one.
@@ -265,13 +308,11 @@ impl Session {
     /// Ends every task of the session: all its connections are closed, and
     /// their closing records written.
     pub(crate) async fn close(&self) {
-        let tasks = self
-            .tasks
-            .lock()
-            .map(|mut tasks| std::mem::take(&mut *tasks));
-        if let Ok(mut tasks) = tasks {
-            tasks.shutdown().await;
-        }
+        let mut tasks = match self.tasks.lock() {
+            Ok(mut tasks) => std::mem::take(&mut *tasks),
+            Err(_) => JoinSet::new(),
+        };
+        tasks.shutdown().await;
         self.origins.clear();
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     /// Explain what a policy decides about a request, or what was denied last
     #[command(after_help = crate::why::EXAMPLES)]
     Why(Box<Why>),
+    /// Serve many runs with one gateway
+    Gateway(Box<Gateway>),
     /// Show what this kernel supports, what will be enforced, and what is missing
     Check(Check),
 }
@@ -58,6 +60,12 @@ pub(crate) struct Run {
     /// Write the record of decisions to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,
+    /// Use the shared gateway that listens there
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) gateway: Option<PathBuf>,
+    /// With --gateway: it is run by this user, neither root nor you
+    #[arg(long = "gateway-user", value_name = "USER", requires = "gateway")]
+    pub(crate) gateway_user: Option<String>,
     /// Name of the sandbox in records
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -88,3 +96,46 @@ pub(crate) struct Check {
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
+
+/// Options of `outgate gateway`.
+#[derive(Debug, Args)]
+#[command(after_help = GATEWAY_EXAMPLES)]
+pub(crate) struct Gateway {
+    /// Make the socket there; without it, systemd's (LISTEN_FDS)
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) listen: Option<PathBuf>,
+    /// Let members of this group connect, not only you
+    #[arg(long, value_name = "GROUP", conflicts_with = "everybody")]
+    pub(crate) group: Option<String>,
+    /// Let every user of the machine connect
+    #[arg(long = "all-users")]
+    pub(crate) everybody: bool,
+    /// Add a policy file (TOML)
+    #[arg(short = 'p', long = "policy", value_name = "FILE")]
+    pub(crate) policies: Vec<PathBuf>,
+    /// Add a shipped policy
+    #[arg(short = 'P', long = "preset", value_name = "NAME")]
+    pub(crate) presets: Vec<String>,
+    /// Allow what the rule describes, where the run allows it too
+    #[arg(short = 'a', long = "allow", value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+    /// Deny what the rule describes, whatever other rules allow
+    #[arg(short = 'd', long = "deny", value_name = "RULE")]
+    pub(crate) deny: Vec<String>,
+    /// Use this address for a host instead of asking DNS
+    #[arg(long, value_name = "HOST[:PORT]=ADDR[:PORT]")]
+    pub(crate) resolve: Vec<String>,
+    /// Write the record of all runs to FILE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit: Option<PathBuf>,
+}
+
+const GATEWAY_EXAMPLES: &str = "\
+Examples:
+  outgate gateway --listen /run/user/1000/gate -a https://files.example.org
+  outgate run --gateway /run/user/1000/gate -- ./fetch
+  outgate gateway --listen /run/outgate/gate --group agents -p site.toml   several users
+
+What a run may do is what both its own policy and the gateway's allow; a run without
+network rules of its own gets the gateway's. Paths, environment and limits are the run's.
+SIGTERM or Ctrl-C ends it.";

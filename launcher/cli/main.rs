@@ -3,8 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod args;
 mod check;
+mod gateway;
 mod last;
 mod policy_options;
 mod report;
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
     match arguments.command {
         args::Command::Run(options) => run::run(*options),
         args::Command::Why(options) => why::why(&options),
+        args::Command::Gateway(options) => gateway::gateway(&options),
         args::Command::Check(options) => check::check(&options),
     }
 }

@@ -17,9 +17,15 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 }
 
 /// One error with its causes, and what to do.
-pub(crate) fn failure(error: &RunError) -> ExitCode {
-    let mut text = error.to_string();
-    let mut cause = error.source();
+pub(crate) fn failure(failed: &RunError) -> ExitCode {
+    error(failed, failed.hint().as_deref());
+    ExitCode::from(failed.status())
+}
+
+/// The same for any error.
+pub(crate) fn error(failed: &dyn Error, hint: Option<&str>) {
+    let mut text = failed.to_string();
+    let mut cause = failed.source();
     // Variants that show their cause themselves are transparent.
     while let Some(source) = cause {
         let next = source.to_string();
@@ -36,10 +42,9 @@ pub(crate) fn failure(error: &RunError) -> ExitCode {
             eprintln!("outgate: {line}");
         }
     }
-    if let Some(hint) = error.hint() {
+    if let Some(hint) = hint {
         eprintln!("  hint: {hint}");
     }
-    ExitCode::from(error.status())
 }
 
 /// A plain message for a wrong option.

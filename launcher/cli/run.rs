@@ -4,9 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
+use outgate_launcher::door::Door;
 use outgate_launcher::environment::Variables;
 use outgate_launcher::run::{Options, run as start};
 
+use crate::accounts;
 use crate::args::Run;
 use crate::report;
 
@@ -23,6 +25,10 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         Ok(sources) => sources,
         Err(error) => return report::failure(&error),
     };
+    let gateway = match door(&arguments) {
+        Ok(gateway) => gateway,
+        Err(message) => return report::wrong(&message),
+    };
     let summary = if arguments.no_summary {
         outgate_launcher::run::Summary::Omit
     } else {
@@ -35,6 +41,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         set,
         name: arguments.name,
         audit: arguments.audit,
+        gateway,
         summary,
     };
     match start(&options, &mut report::Terminal) {
@@ -46,6 +53,21 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         }
         Err(error) => report::failure(&error),
     }
+}
+
+/// The shared gateway, by a path that stays the same when links change.
+fn door(arguments: &Run) -> Result<Option<Door>, String> {
+    let Some(path) = &arguments.gateway else {
+        return Ok(None);
+    };
+    let owner = match &arguments.gateway_user {
+        Some(user) => Some(accounts::user(user)?),
+        None => None,
+    };
+    let found = path.canonicalize();
+    let found =
+        found.map_err(|error| format!("the gateway's socket `{}`: {error}", path.display()))?;
+    Ok(Some(Door::new(found, owner)))
 }
 
 fn variables(arguments: &Run) -> Result<Variables, String> {

@@ -8,11 +8,13 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, recv, sendmsg, socketpair,
 };
@@ -21,17 +23,38 @@ use outgate_handoff::{
     Source, SourceKind, ToGateway, ToLauncher,
 };
 
+use crate::door::Door;
+
+/// Version of this build; the gateway's must be the same.
+pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
+
 /// Frames queued for a gateway that does not read, at most. Beyond, the
 /// gateway counts as gone.
 const QUEUE_FRAMES_MAX: usize = 8192;
 
+/// Between two attempts to begin anew with a shared gateway: a command that
+/// tries without pause must not keep everybody busy.
+const AGAIN_PAUSE: Duration = Duration::from_millis(100);
+
+/// Where the gateway is.
+#[derive(Debug)]
+pub enum Whose {
+    /// Ours alone: a program to start.
+    Private {
+        /// Its path.
+        program: PathBuf,
+        /// Its arguments after `serve --handoff-fd N`.
+        arguments: Vec<String>,
+    },
+    /// One that others use too.
+    Shared(Door),
+}
+
 /// What a session needs to start.
 #[derive(Debug)]
 pub struct Opening {
-    /// Path of the gateway's program.
-    pub program: PathBuf,
-    /// Its arguments after `serve --handoff-fd N`.
-    pub arguments: Vec<String>,
+    /// Where the gateway is.
+    pub whose: Whose,
     /// Name of the sandbox.
     pub sandbox: String,
     /// Policy texts in merge order.
@@ -48,27 +71,113 @@ pub enum Link {
     /// Running.
     Open(Box<Open>),
     /// Gone, with the reason: everything is denied.
-    Gone(String),
+    Gone(Gone),
+}
+
+/// A gateway that is gone.
+#[derive(Debug)]
+pub struct Gone {
+    reason: String,
+    /// How to begin anew, where somebody may start the gateway again.
+    again: Option<(Box<Opening>, Instant)>,
 }
 
 /// A running gateway.
 #[derive(Debug)]
 pub struct Open {
     socket: OwnedFd,
-    child: Child,
+    /// The gateway, if it is ours.
+    child: Option<Child>,
     queue: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+    /// How to begin anew with a shared one.
+    opening: Option<Box<Opening>>,
 }
 
 impl Link {
     /// Starts the gateway unless it runs or is gone.
     pub fn start(&mut self) {
-        let Self::Idle(opening) = self else {
+        let Self::Idle(_) = self else {
             return;
         };
-        *self = match open(opening) {
-            Ok(open) => Self::Open(Box::new(open)),
-            Err(error) => Self::Gone(format!("{}: {error}", opening.program.display())),
+        let idle = std::mem::replace(self, Self::Gone(Gone::for_good("it did not start")));
+        if let Self::Idle(opening) = idle {
+            *self = Self::begin(opening);
+        }
+    }
+
+    fn begin(opening: Box<Opening>) -> Self {
+        let (opened, name) = match &opening.whose {
+            Whose::Private { program, arguments } => (
+                start_private(program, arguments),
+                program.display().to_string(),
+            ),
+            Whose::Shared(door) => (
+                door.enter().map(|socket| (socket, None)),
+                door.path().display().to_string(),
+            ),
         };
+        let opened = opened.and_then(|(socket, child)| {
+            let mut open = Open {
+                socket,
+                child,
+                queue: VecDeque::new(),
+                opening: None,
+            };
+            for frame in opening_frames(&opening)? {
+                open.queue.push_back((frame, Vec::new()));
+            }
+            open.flush()?;
+            Ok(open)
+        });
+        let shared = matches!(opening.whose, Whose::Shared(_)).then_some(opening);
+        match opened {
+            Ok(mut open) => {
+                open.opening = shared;
+                Self::Open(Box::new(open))
+            }
+            Err(error) => Self::Gone(Gone {
+                reason: format!("{name}: {error}"),
+                again: shared.map(|opening| (opening, Instant::now())),
+            }),
+        }
+    }
+
+    /// Begins anew with a shared gateway that is gone, if somebody listens at
+    /// its socket again: at most so often, and without waiting. Whether it did.
+    pub fn attach_again(&mut self) -> Attached {
+        let Self::Gone(gone) = self else {
+            return Attached::No;
+        };
+        let due = |since: &Instant| since.elapsed() >= AGAIN_PAUSE;
+        let Some((opening, _)) = gone.again.take_if(|(_, since)| due(since)) else {
+            return Attached::No;
+        };
+        *self = Self::begin(opening);
+        match self {
+            Self::Open(_) => Attached::Anew,
+            Self::Idle(_) | Self::Gone(_) => Attached::No,
+        }
+    }
+
+    /// Waits until the gateway agrees to serve, at most so long. Its word is
+    /// left for who reads the frames.
+    ///
+    /// # Errors
+    /// It does not, with its reason.
+    pub fn agreed(&mut self, wait_ms: u16) -> Result<(), String> {
+        let Self::Open(open) = self else {
+            return Err(self.gone().unwrap_or("nothing was asked").to_owned());
+        };
+        let mut polled = [PollFd::new(open.socket.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut polled, wait_ms) != Ok(1) {
+            return Err(format!("it did not answer within {} s", wait_ms / 1000));
+        }
+        match open.receive(MsgFlags::MSG_PEEK)? {
+            Some(ToLauncher::Refused { message }) => Err(message),
+            Some(ToLauncher::Ready { build, .. }) if build != BUILD => Err(other_build(&build)),
+            Some(_) => Ok(()),
+            None => Err("it closed the connection".to_owned()),
+        }
     }
 
     /// Sends a frame, now or when the socket has room; starts the gateway first
@@ -106,7 +215,11 @@ impl Link {
         let Self::Open(open) = self else {
             return None;
         };
-        match open.receive() {
+        match open.receive(MsgFlags::empty()) {
+            Ok(Some(ToLauncher::Ready { build, .. })) if build != BUILD => {
+                self.fail(&other_build(&build));
+                None
+            }
             Ok(frame) => frame,
             Err(reason) => {
                 self.fail(&reason);
@@ -126,25 +239,62 @@ impl Link {
     /// Process id of the gateway.
     pub fn pid(&self) -> Option<u32> {
         match self {
-            Self::Open(open) => Some(open.child.id()),
+            Self::Open(open) => open.child.as_ref().map(Child::id),
             Self::Idle(_) | Self::Gone(_) => None,
         }
+    }
+
+    /// Whether others use the gateway too.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Self::Idle(opening) => matches!(opening.whose, Whose::Shared(_)),
+            Self::Open(open) => open.opening.is_some(),
+            Self::Gone(gone) => gone.again.is_some(),
+        }
+    }
+
+    /// Whether the gateway is gone and somebody may start it again.
+    pub fn may_come_back(&self) -> bool {
+        matches!(self, Self::Gone(gone) if gone.again.is_some())
     }
 
     /// Why the gateway is gone, if it is.
     pub fn gone(&self) -> Option<&str> {
         match self {
-            Self::Gone(reason) => Some(reason),
+            Self::Gone(gone) => Some(&gone.reason),
             Self::Idle(_) | Self::Open(_) => None,
         }
     }
 
     /// Ends the connection: the gateway sees it and goes.
     pub fn fail(&mut self, reason: &str) {
-        if let Self::Open(open) = std::mem::replace(self, Self::Gone(reason.to_owned())) {
+        if let Self::Open(mut open) = std::mem::replace(self, Self::Gone(Gone::for_good(reason))) {
+            let again = open.opening.take();
+            *self = Self::Gone(Gone {
+                reason: reason.to_owned(),
+                again: again.map(|opening| (opening, Instant::now())),
+            });
             open.end();
         }
     }
+}
+
+impl Gone {
+    fn for_good(reason: &str) -> Self {
+        Self {
+            reason: reason.to_owned(),
+            again: None,
+        }
+    }
+}
+
+/// Whether a session with a shared gateway was begun anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attached {
+    /// It was.
+    Anew,
+    /// It was not.
+    No,
 }
 
 impl Open {
@@ -165,9 +315,10 @@ impl Open {
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<Option<ToLauncher>, String> {
+    fn receive(&mut self, how: MsgFlags) -> Result<Option<ToLauncher>, String> {
         let mut bytes = vec![0; FRAME_BYTES_MAX];
-        let count = match recv(self.socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT) {
+        let flags = MsgFlags::MSG_DONTWAIT | how;
+        let count = match recv(self.socket.as_raw_fd(), &mut bytes, flags) {
             Ok(0) => return Err(self.epitaph()),
             Ok(count) => count,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
@@ -181,17 +332,18 @@ impl Open {
 
     /// How a gateway that closed its end fared.
     fn epitaph(&mut self) -> String {
-        match self.child.try_wait() {
-            Ok(Some(status)) => format!("it ended with {status}"),
+        match self.child.as_mut().map(Child::try_wait) {
+            Some(Ok(Some(status))) => format!("it ended with {status}"),
             _ => "it closed the connection".to_owned(),
         }
     }
 
     fn end(self) {
-        let Self {
-            socket, mut child, ..
-        } = self;
+        let Self { socket, child, .. } = self;
         drop(socket);
+        let Some(mut child) = child else {
+            return;
+        };
         // A gateway that is stopped or stuck must not outlive its sandbox. One
         // that is well has seen the closed connection and ended by itself.
         if matches!(child.try_wait(), Ok(None)) {
@@ -202,18 +354,17 @@ impl Open {
 
     /// Waits at most `wait_ms` for the gateway to end by itself, then ends it.
     pub fn finish(mut self, wait_ms: u16) {
-        let pidfd = outgate_sys::pidfd::open(self.child.id());
         self.queue.clear();
         let Self { socket, child, .. } = self;
+        let Some(mut child) = child else {
+            return;
+        };
+        let pidfd = outgate_sys::pidfd::open(child.id());
         drop(socket);
         if let Ok(pidfd) = pidfd {
-            let mut polled = [nix::poll::PollFd::new(
-                pidfd.as_fd(),
-                nix::poll::PollFlags::POLLIN,
-            )];
-            let _ = nix::poll::poll(&mut polled, wait_ms);
+            let mut polled = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+            let _ = poll(&mut polled, wait_ms);
         }
-        let mut child = child;
         if matches!(child.try_wait(), Ok(None)) {
             drop(child.kill());
             drop(child.wait());
@@ -221,43 +372,54 @@ impl Open {
     }
 }
 
-/// Starts the gateway with one end of a socket pair, in a process group of its
-/// own, so that a terminal's Ctrl-C reaches the command and not it.
-fn open(opening: &Opening) -> io::Result<Open> {
+fn start_private(program: &Path, arguments: &[String]) -> io::Result<(OwnedFd, Option<Child>)> {
+    let (socket, child) = start_program(program, "serve", &[], arguments)?;
+    Ok((socket, Some(child)))
+}
+
+/// Starts the gateway with one end of a socket pair and what else it inherits,
+/// in a process group of its own, so that a terminal's Ctrl-C reaches the
+/// command and not it.
+pub(crate) fn start_program(
+    program: &Path,
+    word: &str,
+    inherited: &[(&str, BorrowedFd<'_>)],
+    arguments: &[String],
+) -> io::Result<(OwnedFd, Child)> {
     let (ours, theirs) = socketpair(
         AddressFamily::Unix,
         SockType::SeqPacket,
         None,
         SockFlag::SOCK_CLOEXEC,
     )?;
-    fcntl(theirs.as_fd(), FcntlArg::F_SETFD(FdFlag::empty()))?;
-    let child = Command::new(&opening.program)
-        .arg("serve")
-        .arg("--handoff-fd")
-        .arg(theirs.as_raw_fd().to_string())
-        .args(&opening.arguments)
+    let mut command = Command::new(program);
+    command.arg(word);
+    let handoff = [("--handoff-fd", theirs.as_fd())];
+    for (option, descriptor) in handoff.iter().chain(inherited) {
+        fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        command.arg(option);
+        command.arg(descriptor.as_raw_fd().to_string());
+    }
+    let child = command
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .process_group(0)
         .spawn()?;
-    drop(theirs);
-    let mut open = Open {
-        socket: ours,
-        child,
-        queue: VecDeque::new(),
-    };
-    for frame in opening_frames(opening)? {
-        open.queue.push_back((frame, Vec::new()));
-    }
-    open.flush()?;
-    Ok(open)
+    Ok((ours, child))
 }
 
-fn opening_frames(opening: &Opening) -> io::Result<Vec<Vec<u8>>> {
+fn other_build(theirs: &str) -> String {
+    format!(
+        "launcher {BUILD} and gateway {theirs} are different builds; install both from one release"
+    )
+}
+
+pub(crate) fn opening_frames(opening: &Opening) -> io::Result<Vec<Vec<u8>>> {
     let invalid = |error: FrameError| io::Error::new(io::ErrorKind::InvalidInput, error);
     let hello = ToGateway::Hello(Hello {
         protocol: PROTOCOL,
-        build: env!("CARGO_PKG_VERSION").to_owned(),
+        build: BUILD.to_owned(),
         sandbox: opening.sandbox.clone(),
         pid: std::process::id(),
     });

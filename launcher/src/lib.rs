@@ -10,10 +10,12 @@
 pub mod address;
 
 pub mod diag;
+pub mod door;
 pub mod environment;
 pub mod filter;
 pub mod gateway_link;
 pub mod grip;
+pub mod listener;
 pub mod notification;
 pub mod own;
 pub mod plan;
@@ -25,6 +27,7 @@ pub mod redirect;
 pub mod ruleset;
 pub mod run;
 pub mod sealed;
+pub mod share;
 pub mod sources;
 pub mod standard;
 pub mod supervisor;

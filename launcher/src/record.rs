@@ -6,7 +6,6 @@ use std::path::{Component, Path, PathBuf};
 
 use outgate_policy::{Context, Policy};
 
-use crate::gateway_link::Opening;
 use crate::run::{Options, RunError};
 
 /// Names of standard output. What the gateway would open under them is its
@@ -79,8 +78,11 @@ pub(crate) fn writable<'a>(policy: &'a Policy, path: &Path) -> Option<&'a str> {
 
 /// A record that the command can alter proves nothing, and one that it can
 /// replace with a link is written wherever the link leads.
-pub(crate) fn refuse_writable_record(policy: &Policy, opening: &Opening) -> Result<(), RunError> {
-    let Some(record) = opening.arguments.last() else {
+pub(crate) fn refuse_writable_record(
+    policy: &Policy,
+    arguments: &[String],
+) -> Result<(), RunError> {
+    let Some(record) = arguments.last() else {
         return Ok(());
     };
     if OUTPUT.contains(&record.as_str()) {

@@ -1,8 +1,6 @@
 //! One run from options to exit status: collect the policy, confine and start
 //! the command, supervise it, clean up.
 
-mod error;
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -14,9 +12,10 @@ use outgate_policy::{
 };
 use outgate_sys::spawn::Started;
 
+use crate::door::Door;
 use crate::environment::{self, Variables};
 use crate::filter::{Arch, Opens, held};
-use crate::gateway_link::{Link, Opening};
+use crate::gateway_link::{Link, Opening, Whose};
 use crate::plan::{self, Command};
 use crate::private::Private;
 use crate::probe;
@@ -24,8 +23,13 @@ use crate::record::{audit_arguments, refuse_writable_record, writable};
 use crate::sources::check_total;
 use crate::supervisor::{Eager, Outcome, Setting, Voice, supervise};
 
+mod error;
+
 use error::start_error;
 pub use error::{Files, RunError};
+
+/// How long a shared gateway may take to agree to a run, in milliseconds.
+const AGREE_MS: u16 = 5000;
 
 /// What to run and how.
 #[derive(Debug)]
@@ -42,6 +46,8 @@ pub struct Options {
     pub name: Option<String>,
     /// Where records go; `None`: the state directory.
     pub audit: Option<PathBuf>,
+    /// The shared gateway to use; `None`: one of its own.
+    pub gateway: Option<Door>,
     /// Whether the summary is said at the end.
     pub summary: Summary,
 }
@@ -71,7 +77,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     })?;
     let context = context(&options.variables, &directory, private.path());
     let policy = compile(&options.sources, &context)?;
-    refuse_unenforced(&policy)?;
+    refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
     for warning in policy.warnings() {
         voice.say(&format!("outgate: warning: {warning}"));
     }
@@ -97,19 +103,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         opens,
     };
     let plan = plan::build(&policy, &command)?;
-    let opening = opening(options, &policy, context);
-    refuse_writable_record(&policy, &opening)?;
-    let mut link = Link::Idle(Box::new(opening));
-    let program = gateway_program();
-    if let Some(grant) = writable(&policy, &program) {
-        // A command that can replace the gateway's program finds it running.
-        link.start();
-        voice.say(&format!(
-            "outgate: warning: the command may replace `{}` (by the grant `{grant}`): what it \
-             leaves there runs unconfined the next time",
-            program.display()
-        ));
-    }
+    let link = link(&policy, opening(options, &policy, context)?, voice)?;
     let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
     let guardian = started.guardian;
     let setting = setting(options, &policy, (started, signals, opens), link);
@@ -119,8 +113,47 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     Ok(outcome)
 }
 
-/// A policy must not promise what does not happen.
-fn refuse_unenforced(policy: &Policy) -> Result<(), RunError> {
+/// The gateway: a shared one is there and has agreed, or an own one that is
+/// started when it is needed.
+fn link(policy: &Policy, opening: Opening, voice: &mut dyn Voice) -> Result<Link, RunError> {
+    match &opening.whose {
+        Whose::Private { program, arguments } => {
+            refuse_writable_record(policy, arguments)?;
+            let replaceable = writable(policy, program).map(|grant| {
+                format!(
+                    "outgate: warning: the command may replace `{}` (by the grant `{grant}`): \
+                     what it leaves there runs unconfined the next time",
+                    program.display()
+                )
+            });
+            let mut link = Link::Idle(Box::new(opening));
+            if let Some(warning) = replaceable {
+                // A command that can replace the gateway's program finds it running.
+                link.start();
+                voice.say(&warning);
+            }
+            Ok(link)
+        }
+        Whose::Shared(door) => {
+            let socket = door.path().display().to_string();
+            if let Some(grant) = writable(policy, door.path()) {
+                return Err(RunError::Socket {
+                    socket,
+                    grant: grant.to_owned(),
+                });
+            }
+            let mut link = Link::Idle(Box::new(opening));
+            link.start();
+            match link.agreed(AGREE_MS) {
+                Ok(()) => Ok(link),
+                Err(reason) => Err(RunError::Gateway { socket, reason }),
+            }
+        }
+    }
+}
+
+/// A policy must not promise what does not happen; the key that does.
+pub(crate) fn refuse_unenforced(policy: &Policy) -> Result<(), &'static str> {
     let settings = policy.settings();
     let unenforced = [
         ("strict", settings.strict == Switch::On),
@@ -134,7 +167,7 @@ fn refuse_unenforced(policy: &Policy) -> Result<(), RunError> {
         ("tls.intercept", settings.intercept == Intercept::Always),
     ];
     match unenforced.iter().find(|(_, set)| *set) {
-        Some((key, _)) => Err(RunError::NotEnforced { key }),
+        Some((key, _)) => Err(key),
         None => Ok(()),
     }
 }
@@ -177,7 +210,7 @@ fn signals() -> std::io::Result<(SignalFd, outgate_sys::spawn::SignalMask)> {
     Ok((signals, before))
 }
 
-fn opening(options: &Options, policy: &Policy, context: Context) -> Opening {
+fn opening(options: &Options, policy: &Policy, context: Context) -> Result<Opening, RunError> {
     let program = options.command.first();
     let base = program
         .and_then(|program| Path::new(program).file_name())
@@ -187,9 +220,24 @@ fn opening(options: &Options, policy: &Policy, context: Context) -> Opening {
         .name
         .clone()
         .unwrap_or_else(|| format!("{base}-{}", std::process::id()));
-    Opening {
-        program: gateway_program(),
-        arguments: audit_arguments(options, policy, &context),
+    let whose = match &options.gateway {
+        None => Whose::Private {
+            program: gateway_program(),
+            arguments: audit_arguments(options, policy, &context),
+        },
+        Some(door) => {
+            let record = options.audit.as_deref().map(Path::to_string_lossy);
+            let record = record.or(policy.audit_file().map(Into::into));
+            if let Some(record) = record {
+                return Err(RunError::Recorded {
+                    record: record.into_owned(),
+                });
+            }
+            Whose::Shared(door.clone())
+        }
+    };
+    Ok(Opening {
+        whose,
         sandbox: cut(name, outgate_handoff::NAME_BYTES_MAX),
         sources: options.sources.iter().map(frame_source).collect(),
         begin: Begin {
@@ -204,7 +252,7 @@ fn opening(options: &Options, policy: &Policy, context: Context) -> Opening {
                 outgate_handoff::LINE_BYTES_MAX,
             ),
         },
-    }
+    })
 }
 
 fn setting(
@@ -233,14 +281,14 @@ fn setting(
 }
 
 /// The gateway's program: beside our own.
-fn gateway_program() -> PathBuf {
+pub(crate) fn gateway_program() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     own.parent()
         .unwrap_or_else(|| Path::new("/"))
         .join("outgate-gateway")
 }
 
-fn frame_source(source: &Source) -> (outgate_handoff::SourceKind, String, String) {
+pub(crate) fn frame_source(source: &Source) -> (outgate_handoff::SourceKind, String, String) {
     use outgate_handoff::SourceKind as Frame;
     let kind = match source.kind {
         SourceKind::Document => Frame::Document,

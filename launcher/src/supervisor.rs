@@ -26,7 +26,7 @@ use outgate_sys::seccomp::Listener;
 use outgate_sys::spawn::Started;
 
 use crate::filter::Held as Numbers;
-use crate::gateway_link::Link;
+use crate::gateway_link::{Attached, Link};
 use crate::notification::Notification;
 use crate::own::Own;
 use crate::redirect::Redirect;
@@ -44,6 +44,10 @@ const TAKEN_IN_A_ROW: usize = 64;
 const VERDICTS_MAX: usize = 4096;
 /// How often calls in flight are checked for signals and deadlines.
 const TICK: Duration = Duration::from_millis(20);
+/// How often it is tried whether a shared gateway is back.
+const AGAIN_TICK: Duration = Duration::from_millis(250);
+/// Comings and goings of a shared gateway that are told.
+const GONE_TOLD_MAX: u32 = 8;
 /// How long the gateway may take to answer. Longer than a name's resolution.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the gateway may take for its closing words.
@@ -124,6 +128,8 @@ struct Supervisor<'a> {
     redirect: Redirect,
     own: Own,
     sealed: Sealed<datagram::Asker>,
+    /// The sealed namespace's port-53 sockets, for a gateway that comes back.
+    stubs: Vec<OwnedFd>,
     verdicts: HashMap<(SocketAddr, String), Verdict>,
     generation: u64,
     asked: HashMap<u64, Asked>,
@@ -145,6 +151,7 @@ struct Supervisor<'a> {
 #[derive(Default)]
 struct Said {
     gateway: Once,
+    gone: u32,
     sealed: Once,
     replaced: Once,
 }
@@ -176,6 +183,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         redirect: Redirect::default(),
         own: Own::default(),
         sealed: Sealed::Idle,
+        stubs: Vec::new(),
         verdicts: HashMap::new(),
         generation: 0,
         asked: HashMap::new(),
@@ -257,6 +265,9 @@ impl Supervisor<'_> {
         if !ready.signals.is_empty() {
             self.tree.forward_signals(&self.signals);
         }
+        if self.link.may_come_back() {
+            self.attach_again();
+        }
         let helpers = [self.link.pid(), self.sealed.pid()];
         self.tree
             .end_orphans(helpers.map(|pid| pid.unwrap_or(0)).as_slice());
@@ -271,6 +282,8 @@ impl Supervisor<'_> {
             || !self.knocking.is_empty()
             || !self.opening.is_empty();
         let tick = busy.then_some(TICK);
+        let again = self.link.may_come_back().then_some(AGAIN_TICK);
+        let tick = tick.or(again);
         let deadline = self.tree.wait_at_most();
         match (tick, deadline) {
             (None, None) => PollTimeout::NONE,
@@ -396,12 +409,39 @@ impl Supervisor<'_> {
         if let Some(reason) = self.link.gone()
             && self.said.gateway == Once::No
         {
+            let until = if self.link.may_come_back() {
+                "until it is back"
+            } else {
+                "from now on"
+            };
             let line = format!(
-                "outgate: the gateway is gone ({reason}); every connection is refused from now on"
+                "outgate: the gateway is gone ({reason}); every connection is refused {until}"
             );
             self.said.gateway = Once::Yes;
-            self.voice.say(&line);
+            self.said.gone = self.said.gone.saturating_add(1);
+            if self.said.gone <= GONE_TOLD_MAX {
+                self.voice.say(&line);
+            }
             self.refuse_everything();
+        }
+    }
+
+    /// Begins a new session with a shared gateway that went, if it is back:
+    /// the same policy, nothing remembered.
+    fn attach_again(&mut self) {
+        if self.link.attach_again() == Attached::No {
+            return;
+        }
+        self.verdicts.clear();
+        self.generation = 0;
+        self.said.gateway = Once::No;
+        let stubs: Vec<_> = self
+            .stubs
+            .iter()
+            .filter_map(|stub| stub.try_clone().ok())
+            .collect();
+        for stub in stubs {
+            self.tell(&ToGateway::Stub, vec![stub]);
         }
     }
 

@@ -45,6 +45,19 @@ impl Pins {
         self.0.entry(host).or_default().insert(port, pin);
     }
 
+    /// The first pin that `other` does not hold just so: its host, and the
+    /// port it is for.
+    fn first_beyond(&self, other: &Self) -> Option<(&HostName, Option<u16>)> {
+        self.0.iter().find_map(|(host, ports)| {
+            let theirs = other.0.get(host);
+            let beyond = ports.iter().find(|(port, pin)| {
+                let same = theirs.and_then(|theirs| theirs.get(port));
+                same != Some(pin)
+            });
+            beyond.map(|(port, _)| (host, *port))
+        })
+    }
+
     fn find(&self, host: &HostName, port: u16) -> Option<SocketAddr> {
         let pins = self.0.get(host)?;
         let pin = pins.get(&Some(port)).or_else(|| pins.get(&None))?;
@@ -95,6 +108,12 @@ impl Policy {
     /// The address the operator pinned a host and port to.
     pub fn pin(&self, host: &HostName, port: u16) -> Option<SocketAddr> {
         self.pins.find(host, port)
+    }
+
+    /// The first pin of this policy that `other` does not hold just so: its
+    /// host, and the port it is for, if it is for one.
+    pub fn pin_beyond(&self, other: &Self) -> Option<(&HostName, Option<u16>)> {
+        self.pins.first_beyond(&other.pins)
     }
 
     /// The switches.

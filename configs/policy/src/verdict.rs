@@ -184,6 +184,17 @@ impl Denial {
         format!("outgate denied {}: {}", self.subject, self.because)
     }
 
+    /// The same denial, said of the policy of a shared gateway: no flag of the
+    /// run would allow it, only its operator.
+    #[must_use]
+    pub fn of_gateway(mut self) -> Self {
+        self.because = format!("the gateway's policy: {}", self.because);
+        self.flag = self
+            .flag
+            .map(|flag| format!("ask the gateway's operator for {flag}"));
+        self
+    }
+
     /// The flag that would allow exactly this, quoted for a shell; `None` where no flag would.
     pub fn hint(&self) -> Option<String> {
         self.flag.clone()

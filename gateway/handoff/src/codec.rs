@@ -236,11 +236,13 @@ impl ToLauncher {
         match self {
             Self::Ready {
                 generation,
+                build,
                 audit,
                 hosts,
             } => {
                 w = Writer::new(101, 0);
                 w.u64(*generation);
+                w.bytes("build", build.as_bytes(), NAME_BYTES_MAX);
                 w.bytes("audit", audit.as_bytes(), PATH_BYTES_MAX);
                 w.bytes("hosts", hosts.as_bytes(), SOURCE_CHUNK_BYTES_MAX);
             }
@@ -277,6 +279,7 @@ impl ToLauncher {
         let value = match kind {
             101 => Self::Ready {
                 generation: r.u64("generation")?,
+                build: r.text("build", NAME_BYTES_MAX)?,
                 audit: r.text("audit", PATH_BYTES_MAX)?,
                 hosts: r.text("hosts", SOURCE_CHUNK_BYTES_MAX)?,
             },

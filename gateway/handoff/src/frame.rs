@@ -205,6 +205,8 @@ pub enum ToLauncher {
     Ready {
         /// Policy generation.
         generation: u64,
+        /// Version of the sender's build; must be the receiver's own.
+        build: String,
         /// Path of the audit file, for people.
         audit: String,
         /// Lines for a substituted hosts(5): the stand-in address of each name

@@ -108,9 +108,10 @@ fn to_launcher() -> impl Strategy<Value = ToLauncher> {
         },
     );
     prop_oneof![
-        (any::<u64>(), text(), text()).prop_map(|(generation, audit, hosts)| {
+        (any::<u64>(), text(), text(), text()).prop_map(|(generation, build, audit, hosts)| {
             ToLauncher::Ready {
                 generation,
+                build,
                 audit,
                 hosts,
             }

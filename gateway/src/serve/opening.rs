@@ -2,8 +2,7 @@
 //! comes out of order or over a limit ends it. Compiles nothing.
 
 use outgate_handoff::{
-    Begin, Hello, POLICY_BYTES_MAX, SOURCES_MAX, Source as Piece, SourceKind as PieceKind,
-    ToGateway,
+    Begin, Hello, SOURCES_MAX, Source as Piece, SourceKind as PieceKind, ToGateway,
 };
 use outgate_policy::{Source, SourceKind};
 
@@ -11,10 +10,10 @@ use crate::control::{Control, ControlError, Received};
 
 /// All that a launcher says before its sandbox runs.
 #[derive(Debug)]
-pub(super) struct Opening {
-    pub(super) hello: Hello,
-    pub(super) sources: Vec<Source>,
-    pub(super) begin: Begin,
+pub(crate) struct Opening {
+    pub(crate) hello: Hello,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) begin: Begin,
 }
 
 impl Opening {
@@ -22,6 +21,7 @@ impl Opening {
     pub(super) async fn receive(
         control: &Control,
         buffer: &mut Vec<u8>,
+        bytes_max: usize,
     ) -> Result<Option<Self>, ControlError> {
         let Some(received) = control.receive(buffer).await? else {
             return Ok(None);
@@ -39,7 +39,7 @@ impl Opening {
             };
             expect_descriptors(&received, 0)?;
             match received.frame {
-                ToGateway::Source(piece) => texts.add(piece)?,
+                ToGateway::Source(piece) => texts.add(piece, bytes_max)?,
                 ToGateway::Begin(begin) => {
                     let sources = texts.finish()?;
                     return Ok(Some(Self {
@@ -70,9 +70,9 @@ struct Texts {
 }
 
 impl Texts {
-    fn add(&mut self, piece: Piece) -> Result<(), ControlError> {
+    fn add(&mut self, piece: Piece, bytes_max: usize) -> Result<(), ControlError> {
         self.bytes = self.bytes.saturating_add(piece.chunk.len());
-        if self.bytes > POLICY_BYTES_MAX {
+        if self.bytes > bytes_max {
             return Err(ControlError::Order {
                 what: "policy text over its limit",
             });

@@ -31,7 +31,7 @@ fn report() {
         nix::sys::stat::Mode::empty(),
     )
     .unwrap();
-    outgate_gateway::confine(Some(&records)).unwrap();
+    outgate_gateway::confine(Some(&records), outgate_gateway::Serves::One).unwrap();
 
     let failed = |result: std::io::Result<()>| result.unwrap_err().raw_os_error().unwrap();
     let denied = [

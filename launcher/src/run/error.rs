@@ -42,6 +42,28 @@ pub enum RunError {
         /// Where records were to go.
         record: String,
     },
+    /// The command could put a gateway of its own in the place of the shared one.
+    #[error("the gateway's socket `{socket}` lies where the command may write (`{grant}`)")]
+    Socket {
+        /// The socket.
+        socket: String,
+        /// The grant that covers it.
+        grant: String,
+    },
+    /// A shared gateway keeps one record for all.
+    #[error("with a shared gateway the run has no record of its own (`{record}`)")]
+    Recorded {
+        /// The record that was asked for.
+        record: String,
+    },
+    /// The shared gateway does not serve this run.
+    #[error("the gateway at `{socket}`: {reason}")]
+    Gateway {
+        /// Its socket.
+        socket: String,
+        /// Why not.
+        reason: String,
+    },
     /// A standard stream must not be inherited.
     #[error(transparent)]
     Standard(#[from] StandardError),
@@ -131,6 +153,8 @@ impl RunError {
             | Self::NotEnforced { .. }
             | Self::Record { .. }
             | Self::RecordOutput { .. }
+            | Self::Socket { .. }
+            | Self::Recorded { .. }
             | Self::Plan(
                 PlanError::Nul { .. }
                 | PlanError::Ruleset(RulesetError::Path { .. } | RulesetError::Wide { .. }),
@@ -156,6 +180,19 @@ impl RunError {
                 Some("set `TMPDIR` to a directory where you may write".to_owned())
             }
             Self::RecordOutput { .. } => Some("name a file, or `/dev/stderr`".to_owned()),
+            Self::Socket { .. } => Some(
+                "keep the socket in a directory of its own, or run in a directory below".to_owned(),
+            ),
+            Self::Recorded { .. } => Some(
+                "the gateway's record holds every decision: ask its operator, or leave out \
+                 `--gateway`"
+                    .to_owned(),
+            ),
+            Self::Gateway { .. } => Some(
+                "`outgate gateway --listen SOCKET` starts one; without `--gateway` the run has \
+                 its own"
+                    .to_owned(),
+            ),
             Self::NotEnforced { .. } => {
                 Some("take it out: TLS is not opened and nothing is scanned yet".to_owned())
             }

@@ -231,6 +231,7 @@ impl Supervisor<'_> {
         process: Process,
         want: Want,
     ) {
+        self.attach_again();
         if self.link.gone().is_some() || !self.has_room() {
             self.notice_gateway();
             return notification.fail(Errno::ECONNREFUSED);

@@ -60,6 +60,9 @@ impl Supervisor<'_> {
             match self.sealed.receive() {
                 Reply::None => return,
                 Reply::Stubs(stubs) => {
+                    if self.link.is_shared() {
+                        self.stubs = stubs.iter().filter_map(|s| s.try_clone().ok()).collect();
+                    }
                     for stub in stubs {
                         self.tell(&ToGateway::Stub, vec![stub]);
                     }

@@ -1,0 +1,368 @@
+//! What a session is judged by: the run's own policy, and in a shared gateway
+//! the gateway's as well, its ceiling. An event is allowed only if both allow
+//! it. Compiles and compares policies; no I/O, no event is described here.
+
+use std::sync::Arc;
+
+use outgate_policy::{
+    Context, Facts, Permit, Policy, Process, Route, Source, SourceKind, Verdict, compile,
+};
+
+/// The policy of a shared gateway, and the texts it was made from.
+#[derive(Debug)]
+pub(crate) struct Ceiling {
+    policy: Policy,
+    sources: Vec<Source>,
+    user: u32,
+}
+
+impl Ceiling {
+    /// Compiles it for a gateway of the account `user`.
+    pub(crate) fn new(
+        sources: Vec<Source>,
+        context: &Context,
+        user: u32,
+    ) -> Result<Self, outgate_policy::PolicyErrors> {
+        let policy = compile(&sources, context)?;
+        Ok(Self {
+            policy,
+            sources,
+            user,
+        })
+    }
+}
+
+/// Whether the launcher's word about executables counts for the ceiling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Counts,
+    Unknown,
+}
+
+/// The policies of one session.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    own: Policy,
+    ceiling: Option<(Arc<Ceiling>, Word)>,
+}
+
+impl Rules {
+    /// Of a run with a gateway of its own.
+    pub(crate) fn private(own: Policy) -> Self {
+        Self { own, ceiling: None }
+    }
+
+    /// Of a run below a ceiling; `user` is the account of its launcher.
+    ///
+    /// A run that grants nothing over the network by itself gets what the
+    /// ceiling grants, less what it denies: compiled as one policy, so that
+    /// its denies weigh on the ceiling's rules as on its own.
+    ///
+    /// # Errors
+    /// A sentence for the user: the policy has faults, or reaches for what the
+    /// ceiling cannot judge.
+    pub(crate) fn below(
+        ceiling: &Arc<Ceiling>,
+        sources: Vec<Source>,
+        context: &Context,
+        user: u32,
+    ) -> Result<Self, String> {
+        let own = compile(&sources, context).map_err(|errors| errors.to_string())?;
+        // A name leads where the ceiling's operator lets it lead: a pin would
+        // send what the ceiling allows for one host to another.
+        if let Some((host, port)) = own.pin_beyond(&ceiling.policy) {
+            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+            return Err(format!(
+                "the run's address for {host}{port} is not in the gateway's policy, and where \
+                 names lead is the gateway's to say; ask its operator for the same --resolve"
+            ));
+        }
+        let own = if own.has_network_rules() {
+            own
+        } else {
+            compile(&ceiling.with(sources), context).map_err(|errors| errors.to_string())?
+        };
+        // Executables are the launcher's word. Its own user's launcher could
+        // do without a gateway; another's may not be believed.
+        let word = if user == ceiling.user || user == 0 {
+            Word::Counts
+        } else {
+            Word::Unknown
+        };
+        Ok(Self {
+            own,
+            ceiling: Some((Arc::clone(ceiling), word)),
+        })
+    }
+
+    /// The run's own policy.
+    pub(crate) fn own(&self) -> &Policy {
+        &self.own
+    }
+
+    /// The policy that says how names are resolved and where they lead.
+    pub(crate) fn naming(&self) -> &Policy {
+        match &self.ceiling {
+            Some((ceiling, _)) => &ceiling.policy,
+            None => &self.own,
+        }
+    }
+
+    /// The decision: both policies', the ceiling's denial first, since nothing
+    /// that the run could add would lift it. Of two permits the one with the
+    /// closer look counts.
+    pub(crate) fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let Some((ceiling, word)) = &self.ceiling else {
+            return self.own.evaluate(facts);
+        };
+        let seen = match word {
+            Word::Counts => *facts,
+            Word::Unknown => without_process(facts),
+        };
+        let above = match ceiling.policy.evaluate(&seen) {
+            Verdict::Allow(permit) => permit,
+            Verdict::Deny(denial) => return Verdict::Deny(denial.of_gateway()),
+        };
+        match self.own.evaluate(facts) {
+            Verdict::Allow(permit) => Verdict::Allow(closer(permit, above)),
+            Verdict::Deny(denial) => Verdict::Deny(denial),
+        }
+    }
+
+    /// Whether a denial can be said to clients of this port.
+    pub(crate) fn speaks_http(&self, port: u16) -> bool {
+        let above = self.ceiling.as_ref();
+        self.own.speaks_http(port)
+            || above.is_some_and(|(ceiling, _)| ceiling.policy.speaks_http(port))
+    }
+}
+
+impl Ceiling {
+    /// The ceiling's texts and then these, in merge order.
+    fn with(&self, sources: Vec<Source>) -> Vec<Source> {
+        let network = |source: &&Source| match source.kind {
+            SourceKind::Document | SourceKind::Allow | SourceKind::Deny | SourceKind::Pin => true,
+            SourceKind::Read | SourceKind::Write | SourceKind::Listen => false,
+        };
+        let own = self.sources.iter().filter(network).cloned();
+        own.chain(sources).collect()
+    }
+}
+
+fn closer(own: Permit, above: Permit) -> Permit {
+    match (own.route(), above.route()) {
+        (Route::Direct, Route::Gateway | Route::Tunnel | Route::Forward) => above,
+        (Route::Direct, Route::Direct) | (Route::Gateway | Route::Tunnel | Route::Forward, _) => {
+            own
+        }
+    }
+}
+
+/// The same event, by a process nobody knows: it gets no grant for certain
+/// executables, and every denial for some.
+fn without_process<'a>(facts: &Facts<'a>) -> Facts<'a> {
+    let mut facts = *facts;
+    match &mut facts {
+        Facts::Connect { process, .. }
+        | Facts::Dial { process, .. }
+        | Facts::Tunnel { process, .. }
+        | Facts::Request { process, .. }
+        | Facts::Unix { process, .. }
+        | Facts::Listen { process, .. } => *process = Process { executable: "" },
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outgate_policy::{AddressSource, HostName, Peer, RequestTarget, Scheme};
+
+    const OPERATOR: u32 = 1000;
+
+    fn sources(lines: &[&str]) -> Vec<Source> {
+        let source = |line: &&str| {
+            let (kind, text) = match line.split_once(' ') {
+                Some(("allow", rule)) => (SourceKind::Allow, rule),
+                Some(("deny", rule)) => (SourceKind::Deny, rule),
+                Some(("pin", pin)) => (SourceKind::Pin, pin),
+                _ => (SourceKind::Document, *line),
+            };
+            Source {
+                kind,
+                place: "-a".to_owned(),
+                text: text.to_owned(),
+            }
+        };
+        lines.iter().map(source).collect()
+    }
+
+    fn context() -> Context {
+        Context {
+            home: "/home/u".to_owned(),
+            working_directory: "/w".to_owned(),
+            private_directory: String::new(),
+        }
+    }
+
+    fn rules(above: &[&str], own: &[&str], user: u32) -> Result<Rules, String> {
+        let ceiling = Ceiling::new(sources(above), &context(), OPERATOR).unwrap();
+        Rules::below(&Arc::new(ceiling), sources(own), &context(), user)
+    }
+
+    /// `METHOD SCHEME HOST PORT PATH`, by /usr/bin/client.
+    fn verdict(rules: &Rules, request: &str) -> Verdict {
+        let words: Vec<&str> = request.split(' ').collect();
+        let name = HostName::parse(words[2]).unwrap();
+        let target = RequestTarget::parse(words[4]).unwrap();
+        rules.evaluate(&Facts::Request {
+            process: Process {
+                executable: "/usr/bin/client",
+            },
+            peer: Peer::Name(&name),
+            port: words[3].parse().unwrap(),
+            scheme: match words[1] {
+                "http" => Scheme::Http,
+                "ws" => Scheme::Ws,
+                _ => Scheme::Https,
+            },
+            method: words[0],
+            target: &target,
+        })
+    }
+
+    #[test]
+    fn a_request_is_allowed_only_if_both_policies_allow_it() {
+        const A: &str = "GET http a.example 80 /x";
+        for (above, own, request, by) in [
+            (&["allow a.example"][..], &["allow a.example"][..], A, None),
+            (&["allow a.example"], &["allow b.example"], A, Some("own")),
+            (&["allow b.example"], &["allow a.example"], A, Some("above")),
+            (&["allow b.example"], &["allow b.example"], A, Some("above")),
+            (&["allow GET a.example"], &["allow a.example"], A, None),
+            (
+                &["allow POST a.example"],
+                &["allow a.example"],
+                A,
+                Some("above"),
+            ),
+            (&["allow a.example"], &["allow a.example/y"], A, Some("own")),
+            // Nothing of its own: the ceiling decides.
+            (&["allow a.example"], &[], A, None),
+            (&["allow b.example"], &[], A, Some("above")),
+            // Only denies of its own: the ceiling less these.
+            (&["allow a.example"], &["deny a.example/x"], A, Some("own")),
+            (&["allow a.example"], &["deny a.example/y"], A, None),
+            // A ceiling's deny cannot be allowed again.
+            (
+                &["allow a.example", "deny a.example/x"],
+                &["allow a.example/x"],
+                A,
+                Some("above"),
+            ),
+        ] {
+            let rules = rules(above, own, 7).unwrap();
+            let denied = match verdict(&rules, request) {
+                Verdict::Allow(_) => None,
+                Verdict::Deny(denial) if denial.because().starts_with("the gateway's policy: ") => {
+                    assert!(denial.hint().is_none_or(|hint| hint.contains("operator")));
+                    Some("above")
+                }
+                Verdict::Deny(_) => Some("own"),
+            };
+            assert_eq!(denied, by, "{above:?} {own:?}");
+        }
+    }
+
+    #[test]
+    fn the_closer_look_of_two_counts() {
+        let name = HostName::parse("a.example").unwrap();
+        let facts = Facts::Connect {
+            process: Process { executable: "" },
+            peer: Peer::Name(&name),
+            port: 8080,
+        };
+        for (above, own, route) in [
+            (
+                "tcp://a.example:8080",
+                "tcp://a.example:8080",
+                Route::Direct,
+            ),
+            (
+                "http://a.example:8080",
+                "tcp://a.example:8080",
+                Route::Gateway,
+            ),
+            (
+                "tcp://a.example:8080",
+                "http://a.example:8080",
+                Route::Gateway,
+            ),
+        ] {
+            let (above, own) = (format!("allow {above}"), format!("allow {own}"));
+            let rules = rules(&[&above], &[&own], 7).unwrap();
+            let Verdict::Allow(permit) = rules.evaluate(&facts) else {
+                panic!("{above} and {own} deny");
+            };
+            assert_eq!(permit.route(), route, "{above} and {own}");
+        }
+    }
+
+    #[test]
+    fn a_pin_holds_only_where_the_ceiling_has_the_same() {
+        let above = &["allow a.example", "pin a.example=127.0.0.1:3000"][..];
+        assert!(rules(above, &["pin a.example=127.0.0.1:3000"], 7).is_ok());
+        for own in [
+            "pin a.example=127.0.0.1:3001",
+            "pin a.example=192.0.2.1",
+            "pin a.example:80=127.0.0.1:3000",
+            "pin b.example=127.0.0.1:3000",
+            "[[pin]]\nhost = \"b.example\"\naddress = \"192.0.2.1\"",
+        ] {
+            let refused = rules(above, &[own], 7).unwrap_err();
+            assert!(refused.contains("operator"), "{own}: {refused}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_not_public_needs_the_ceiling_too() {
+        let name = HostName::parse("a.example").unwrap();
+        let dial = |rules: &Rules, address: &str| {
+            let facts = Facts::Dial {
+                process: Process { executable: "" },
+                peer: Peer::Name(&name),
+                port: 80,
+                address: address.parse().unwrap(),
+                source: AddressSource::Resolved,
+            };
+            matches!(rules.evaluate(&facts), Verdict::Allow(_))
+        };
+        let narrow = rules(
+            &["allow a.example"],
+            &["allow a.example", "allow 10.0.0.1"],
+            7,
+        );
+        assert!(!dial(&narrow.unwrap(), "10.0.0.1"));
+        let open = rules(&["allow a.example"], &["allow a.example"], 7);
+        assert!(dial(&open.unwrap(), "8.8.8.8"));
+    }
+
+    #[test]
+    fn the_word_of_another_users_launcher_about_executables_grants_nothing() {
+        let allow = "[[allow]]\nrule = \"a.example\"\nprocess = [\"/usr/bin/client\"]";
+        let deny = "[[deny]]\nrule = \"a.example\"\nprocess = [\"/usr/bin/other\"]";
+        let request = "GET http a.example 80 /x";
+        let allowed = |above: &[&str], user| {
+            let rules = rules(above, &["allow a.example"], user).unwrap();
+            matches!(verdict(&rules, request), Verdict::Allow(_))
+        };
+        for (user, believed) in [(OPERATOR, true), (0, true), (7, false)] {
+            assert_eq!(allowed(&[allow], user), believed, "{user}");
+            assert_eq!(
+                allowed(&["allow a.example", deny], user),
+                believed,
+                "{user}"
+            );
+        }
+    }
+}

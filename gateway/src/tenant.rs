@@ -1,0 +1,260 @@
+//! Who shares a gateway, and what each may take of it: sessions, connections
+//! and openings, of one sandbox, of one account and of all. An account is what
+//! the kernel says of the other end of a socket. No I/O.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::limits;
+
+/// How many of each a gateway has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Capacity {
+    sessions: usize,
+    flows: usize,
+}
+
+impl Capacity {
+    /// What fits into this many open files, every session at its worst.
+    pub(crate) fn of(open_files: u64) -> Self {
+        let open_files = usize::try_from(open_files).unwrap_or(usize::MAX);
+        let sessions =
+            (open_files / limits::DESCRIPTORS_PER_SEAT).clamp(2, limits::SHARED_SESSIONS_MAX);
+        let reserved = usize::try_from(limits::DESCRIPTORS_RESERVED).unwrap_or(0);
+        let taken = reserved + sessions * limits::DESCRIPTORS_PER_SESSION;
+        let per_flow = usize::try_from(limits::DESCRIPTORS_PER_FLOW).unwrap_or(1);
+        let flows = (open_files.saturating_sub(taken) / per_flow).max(4);
+        Self { sessions, flows }
+    }
+
+    /// The share of one account: what it takes, another still has.
+    fn of_one(self) -> Self {
+        Self {
+            sessions: (self.sessions / 2).max(1),
+            flows: (self.flows / 2).max(2),
+        }
+    }
+}
+
+/// What one account has taken.
+#[derive(Debug)]
+struct Account {
+    sessions: Arc<Semaphore>,
+    flows: Arc<Semaphore>,
+    openings: Arc<Semaphore>,
+}
+
+/// Everybody who shares the gateway.
+#[derive(Debug)]
+pub(crate) struct Tenants {
+    own_uid: u32,
+    capacity: Capacity,
+    sessions: Arc<Semaphore>,
+    flows: Arc<Semaphore>,
+    accounts: Mutex<HashMap<u32, Arc<Account>>>,
+    count: AtomicU64,
+}
+
+/// Why nobody more is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Full {
+    #[error("the gateway serves {0} sandboxes of this user already, its limit for one user")]
+    Account(usize),
+    #[error("the gateway serves {0} sandboxes already, its limit")]
+    All(usize),
+}
+
+impl Tenants {
+    /// For a gateway of the account `own_uid`.
+    pub(crate) fn new(own_uid: u32, capacity: Capacity) -> Self {
+        Self {
+            own_uid,
+            capacity,
+            sessions: Arc::new(Semaphore::new(capacity.sessions)),
+            flows: Arc::new(Semaphore::new(capacity.flows)),
+            accounts: Mutex::default(),
+            count: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes one more sandbox of the account `uid`.
+    pub(crate) fn admit(&self, uid: u32) -> Result<Tenant, Full> {
+        let share = self.capacity.of_one();
+        let account = self.account(uid, share)?;
+        let seat = Arc::clone(&account.sessions)
+            .try_acquire_owned()
+            .map_err(|_| Full::Account(share.sessions))?;
+        let seat_of_all = Arc::clone(&self.sessions)
+            .try_acquire_owned()
+            .map_err(|_| Full::All(self.capacity.sessions))?;
+        Ok(Tenant {
+            uid,
+            session: self.count.fetch_add(1, Ordering::Relaxed) + 1,
+            generation: generation(),
+            standing: if uid == self.own_uid {
+                Standing::Same
+            } else {
+                Standing::Other
+            },
+            flows_max: (share.flows / 2).clamp(1, limits::FLOWS_MAX),
+            flows: Arc::clone(&self.flows),
+            account,
+            _seats: (seat, seat_of_all),
+        })
+    }
+
+    fn account(&self, uid: u32, share: Capacity) -> Result<Arc<Account>, Full> {
+        let mut accounts = self.accounts.lock().map_err(|_| Full::All(0))?;
+        if let Some(account) = accounts.get(&uid) {
+            return Ok(Arc::clone(account));
+        }
+        // Accounts without a sandbox are forgotten, so there are never more
+        // than sandboxes.
+        accounts.retain(|_, account| Arc::strong_count(account) > 1);
+        let account = Arc::new(Account {
+            sessions: Arc::new(Semaphore::new(share.sessions)),
+            flows: Arc::new(Semaphore::new(share.flows)),
+            openings: Arc::new(Semaphore::new(limits::SHARED_OPENINGS_MAX)),
+        });
+        accounts.insert(uid, Arc::clone(&account));
+        Ok(account)
+    }
+}
+
+/// A number that no session before had, also not of a gateway before.
+fn generation() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(2, |now| u64::try_from(now.as_millis()).unwrap_or(2))
+}
+
+/// Whose rights the gateway has, seen from a launcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Those of the launcher's own account.
+    Same,
+    /// Another account's, which may be more.
+    Other,
+}
+
+/// One sandbox of a shared gateway; its places are free again when dropped.
+#[derive(Debug)]
+pub(crate) struct Tenant {
+    uid: u32,
+    session: u64,
+    generation: u64,
+    standing: Standing,
+    flows_max: usize,
+    flows: Arc<Semaphore>,
+    account: Arc<Account>,
+    _seats: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+}
+
+/// A place among the connections of an account and of all.
+#[derive(Debug)]
+pub(crate) struct SharedSlot {
+    _account: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
+impl Tenant {
+    pub(crate) fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    /// Number of the session, from 1.
+    pub(crate) fn session(&self) -> u64 {
+        self.session
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Connections of this sandbox at once.
+    pub(crate) fn flows_max(&self) -> usize {
+        self.flows_max
+    }
+
+    pub(crate) fn flow_slot(&self) -> Option<SharedSlot> {
+        let account = Arc::clone(&self.account.flows).try_acquire_owned().ok()?;
+        let all = Arc::clone(&self.flows).try_acquire_owned().ok()?;
+        Some(SharedSlot {
+            _account: account,
+            _all: all,
+        })
+    }
+
+    /// A place among the openings of the account; waits for one.
+    pub(crate) async fn opening(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.account.openings)
+            .acquire_owned()
+            .await
+            .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenants(sessions: usize, flows: usize) -> Tenants {
+        Tenants::new(1, Capacity { sessions, flows })
+    }
+
+    #[test]
+    fn one_account_leaves_half_to_the_others() {
+        let tenants = tenants(8, 100);
+        let mut taken: Vec<Tenant> = (0..4).map(|_| tenants.admit(7).unwrap()).collect();
+        assert_eq!(tenants.admit(7).unwrap_err(), Full::Account(4));
+        taken.extend((0..4).map(|_| tenants.admit(8).unwrap()));
+        assert_eq!(tenants.admit(9).unwrap_err(), Full::All(8));
+        taken.remove(0);
+        taken.push(tenants.admit(7).unwrap());
+        let mut numbers: Vec<u64> = taken.iter().map(Tenant::session).collect();
+        numbers.dedup();
+        assert_eq!(numbers.len(), 8);
+    }
+
+    #[test]
+    fn connections_of_one_account_are_counted_over_its_sandboxes() {
+        let tenants = tenants(8, 16);
+        let (one, two) = (tenants.admit(7).unwrap(), tenants.admit(7).unwrap());
+        let other = tenants.admit(8).unwrap();
+        assert_eq!(one.flows_max(), 4);
+        let mut slots: Vec<_> = (0..4).map(|_| one.flow_slot().unwrap()).collect();
+        slots.extend((0..4).map(|_| two.flow_slot().unwrap()));
+        assert!(two.flow_slot().is_none());
+        let others: Vec<_> = (0..8).map(|_| other.flow_slot().unwrap()).collect();
+        assert!(other.flow_slot().is_none());
+        drop((slots, others));
+        assert!(two.flow_slot().is_some());
+    }
+
+    #[test]
+    fn what_is_promised_fits_into_the_open_files() {
+        for open_files in [256_u64, 1024, 4096, 65536, u64::MAX] {
+            let capacity = Capacity::of(open_files);
+            let worst =
+                160 + capacity.sessions * limits::DESCRIPTORS_PER_SESSION + capacity.flows * 6;
+            let fits = u64::try_from(worst).unwrap() <= open_files.max(512);
+            assert!(fits, "{open_files}: {capacity:?} needs {worst}");
+        }
+    }
+
+    #[test]
+    fn accounts_without_a_sandbox_are_forgotten() {
+        let tenants = tenants(4, 8);
+        for uid in 0..100 {
+            drop(tenants.admit(uid).unwrap());
+        }
+        assert!(tenants.accounts.lock().unwrap().len() <= 2);
+    }
+}
