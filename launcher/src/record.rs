@@ -1,5 +1,6 @@
 //! Where the record of a run goes, and whether the command could alter it.
-//! Looks at paths; opens, writes and starts nothing.
+//! Looks at paths; opens, writes and starts nothing. The gateway gets the path
+//! without links: the command may turn those that lie in its grants.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -11,6 +12,9 @@ use crate::run::{Options, RunError};
 /// Names of standard output. What the gateway would open under them is its
 /// own, which leads nowhere.
 const OUTPUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+
+/// Links on one way at most, as the kernel has it (path_resolution(7)).
+const LINKS_MAX: usize = 40;
 
 /// Where records go: the option, the policy, or the state directory.
 pub(crate) fn audit_arguments(
@@ -24,18 +28,12 @@ pub(crate) fn audit_arguments(
         .clone()
         .or_else(|| policy.audit_file().map(PathBuf::from));
     if let Some(file) = file {
-        let file = without_parents(working.join(file));
-        return vec!["--audit".to_owned(), file.to_string_lossy().into_owned()];
+        return named("--audit", &working.join(file));
     }
     let variable = |name: &str| options.variables.get(std::ffi::OsStr::new(name)).cloned();
     let home = Some(context.home.clone().into());
     let directory = records_directory(variable("XDG_STATE_HOME"), home);
-    directory.map_or_else(Vec::new, |directory| {
-        vec![
-            "--audit-dir".to_owned(),
-            directory.to_string_lossy().into_owned(),
-        ]
-    })
+    directory.map_or_else(Vec::new, |directory| named("--audit-dir", &directory))
 }
 
 /// Where runs leave their records, by the variables `XDG_STATE_HOME` and `HOME`.
@@ -47,42 +45,34 @@ pub fn records_directory(state: Option<OsString>, home: Option<OsString>) -> Opt
         .map(|state| state.join("outgate/runs"))
 }
 
-/// A path with `..` in it as the kernel reads it now: by its text alone nobody
-/// can tell which directories it passes through.
-fn without_parents(path: PathBuf) -> PathBuf {
-    if !path.components().any(|part| part == Component::ParentDir) {
-        return path;
-    }
-    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-        return path;
-    };
-    match directory.canonicalize() {
-        Ok(directory) => directory.join(name),
-        Err(_) => path,
-    }
+fn named(option: &str, path: &Path) -> Vec<String> {
+    vec![option.to_owned(), path.to_string_lossy().into_owned()]
 }
 
 /// The grant that lets the command write at `path`, by name or by inode.
 pub(crate) fn writable<'a>(policy: &'a Policy, path: &Path) -> Option<&'a str> {
     let existing = path.ancestors().find_map(|path| path.canonicalize().ok())?;
+    covering(policy, path).or_else(|| covering(policy, &existing))
+}
+
+/// The grant around a place.
+fn covering<'a>(policy: &'a Policy, place: &Path) -> Option<&'a str> {
     let grants = policy.filesystem().write.iter();
     let mut covering = grants.filter(|grant| {
         let granted = Path::new(&grant.path);
-        path.starts_with(granted)
-            || granted
-                .canonicalize()
-                .is_ok_and(|granted| existing.starts_with(granted))
+        let real = granted.canonicalize();
+        place.starts_with(granted) || real.is_ok_and(|real| place.starts_with(real))
     });
     covering.next().map(|grant| grant.path.as_str())
 }
 
-/// A record that the command can alter proves nothing, and one that it can
-/// replace with a link is written wherever the link leads.
-pub(crate) fn refuse_writable_record(
-    policy: &Policy,
-    arguments: &[String],
-) -> Result<(), RunError> {
-    let Some(record) = arguments.last() else {
+/// Replaces the record's path by the place it leads to.
+///
+/// # Errors
+/// A record that the command can alter proves nothing, and one on whose way
+/// lies a link that the command can turn is written wherever it then leads.
+pub(crate) fn settle(policy: &Policy, arguments: &mut [String]) -> Result<(), RunError> {
+    let Some(record) = arguments.last_mut() else {
         return Ok(());
     };
     if OUTPUT.contains(&record.as_str()) {
@@ -90,17 +80,141 @@ pub(crate) fn refuse_writable_record(
             record: record.clone(),
         });
     }
-    let path = Path::new(record);
+    let path = PathBuf::from(record.as_str());
+    let Some(way) = Way::of(&path) else {
+        return Err(RunError::RecordLost {
+            record: record.clone(),
+        });
+    };
     // What a terminal or a pipe was told cannot be altered; only its name can.
     // What the path is counts, not where it lies: /dev/shm and /proc/self/cwd
     // lead to files.
-    let passing = std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
-    let held = if passing { path.parent() } else { Some(path) };
-    match held.and_then(|held| writable(policy, held)) {
-        Some(grant) => Err(RunError::Record {
+    let passing = way.end.metadata();
+    let passing = passing.is_ok_and(|found| !found.is_file() && !found.is_dir());
+    let held = if passing {
+        way.end.parent()
+    } else {
+        Some(way.end.as_path())
+    };
+    let places = way.links.iter().map(PathBuf::as_path).chain(held);
+    let mut grants = places.filter_map(|place| covering(policy, place));
+    if let Some(grant) = grants.next() {
+        return Err(RunError::Record {
             record: record.clone(),
             grant: grant.to_owned(),
-        }),
-        None => Ok(()),
+        });
+    }
+    // A pipe has no path, only names that each process has for itself.
+    let nameless = way.end.metadata().is_ok() && way.end.canonicalize().is_err();
+    if !nameless {
+        *record = way.end.to_string_lossy().into_owned();
+    }
+    Ok(())
+}
+
+/// Where a path leads now, and the links on the way.
+#[derive(Debug, PartialEq, Eq)]
+struct Way {
+    end: PathBuf,
+    links: Vec<PathBuf>,
+}
+
+/// A part of a path that is still to be gone.
+struct Step {
+    name: OsString,
+    named_by: NamedBy,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NamedBy {
+    Path,
+    Link,
+}
+
+impl Way {
+    /// Goes along `path`, which is absolute. `None` where a link leads to what
+    /// does not exist, or in circles: nobody can tell what will be there.
+    fn of(path: &Path) -> Option<Self> {
+        let mut steps = Vec::new();
+        let mut way = Self {
+            end: PathBuf::from("/"),
+            links: Vec::new(),
+        };
+        push(&mut steps, path, NamedBy::Path);
+        while let Some(step) = steps.pop() {
+            if step.name == ".." {
+                way.end.pop();
+                continue;
+            }
+            let place = way.end.join(&step.name);
+            match place.symlink_metadata() {
+                Ok(found) if found.is_symlink() => {
+                    let target = place.read_link().ok()?;
+                    if place.metadata().is_ok() && place.canonicalize().is_err() {
+                        way.end = place;
+                        continue;
+                    }
+                    if target.is_absolute() {
+                        way.end = PathBuf::from("/");
+                    }
+                    push(&mut steps, &target, NamedBy::Link);
+                    way.links.push(place);
+                    if way.links.len() > LINKS_MAX {
+                        return None;
+                    }
+                }
+                Err(_) if step.named_by == NamedBy::Link => return None,
+                Ok(_) | Err(_) => way.end = place,
+            }
+        }
+        Some(way)
+    }
+}
+
+/// Puts the parts of a path on top of the steps, the first one uppermost.
+fn push(steps: &mut Vec<Step>, path: &Path, named_by: NamedBy) {
+    let parts = path.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    steps.extend(parts.map(|name| Step { name, named_by }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_way_names_its_links_and_its_end() {
+        let base = nix::unistd::mkdtemp("/tmp/outgate-way-XXXXXX").unwrap();
+        let base = base.canonicalize().unwrap();
+        std::fs::create_dir(base.join("a")).unwrap();
+        std::fs::write(base.join("a/file"), "").unwrap();
+        symlink("a", base.join("to-a")).unwrap();
+        symlink(base.join("to-a/file"), base.join("to-file")).unwrap();
+        symlink("nothing", base.join("a/broken")).unwrap();
+        symlink("circle", base.join("circle")).unwrap();
+        for (path, end, links) in [
+            ("a/file", Some("a/file"), &[][..]),
+            ("a/new", Some("a/new"), &[]),
+            ("new/er", Some("new/er"), &[]),
+            ("a/../a/file", Some("a/file"), &[]),
+            ("to-a/file", Some("a/file"), &["to-a"]),
+            ("to-a/../a/new", Some("a/new"), &["to-a"]),
+            ("to-file", Some("a/file"), &["to-file", "to-a"]),
+            ("a/broken", None, &[]),
+            ("circle", None, &[]),
+        ] {
+            let way = Way::of(&base.join(path));
+            let links = links.iter().map(|link| base.join(link)).collect();
+            let expected = end.map(|end| Way {
+                end: base.join(end),
+                links,
+            });
+            assert_eq!(way, expected, "{path}");
+        }
+        std::fs::remove_dir_all(base).unwrap();
     }
 }

@@ -19,7 +19,7 @@ use crate::gateway_link::{Link, Opening, Whose};
 use crate::plan::{self, Command};
 use crate::private::Private;
 use crate::probe;
-use crate::record::{audit_arguments, refuse_writable_record, writable};
+use crate::record::{self, writable};
 use crate::sources::check_total;
 use crate::supervisor::{Eager, Outcome, Setting, Voice, supervise};
 
@@ -115,10 +115,10 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
 
 /// The gateway: a shared one is there and has agreed, or an own one that is
 /// started when it is needed.
-fn link(policy: &Policy, opening: Opening, voice: &mut dyn Voice) -> Result<Link, RunError> {
-    match &opening.whose {
+fn link(policy: &Policy, mut opening: Opening, voice: &mut dyn Voice) -> Result<Link, RunError> {
+    match &mut opening.whose {
         Whose::Private { program, arguments } => {
-            refuse_writable_record(policy, arguments)?;
+            record::settle(policy, arguments)?;
             let replaceable = writable(policy, program).map(|grant| {
                 format!(
                     "outgate: warning: the command may replace `{}` (by the grant `{grant}`): \
@@ -223,7 +223,7 @@ fn opening(options: &Options, policy: &Policy, context: Context) -> Result<Openi
     let whose = match &options.gateway {
         None => Whose::Private {
             program: gateway_program(),
-            arguments: audit_arguments(options, policy, &context),
+            arguments: record::audit_arguments(options, policy, &context),
         },
         Some(door) => {
             let record = options.audit.as_deref().map(Path::to_string_lossy);

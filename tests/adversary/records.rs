@@ -1,6 +1,9 @@
 //! The record of decisions: complete, in order, without secrets, and a
 //! condition for every effect.
 
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
 use outgate_harness::audit::{of_kind, records, text};
 use outgate_harness::origin::Origin;
 use outgate_harness::{Identity, Witness, lab_tests};
@@ -48,5 +51,67 @@ lab_tests! {
             let outcome = sandbox.probe(&["fetch", "127.0.0.1", "8080", text]);
             assert_eq!(origin.arrivals(), [], "{identity:?} {outcome}");
         }
+    }
+
+    fn a_record_that_the_command_could_alter_is_refused_in_every_spelling(lab) {
+        for identity in Identity::all() {
+            let work = lab.folder("work", identity);
+            let given = lab.folder("given", identity);
+            let link = |name: &str, to: &Path| {
+                let path = given.join(name);
+                std::fs::remove_file(&path).ok();
+                symlink(to, &path).expect("a link");
+                path.to_string_lossy().into_owned()
+            };
+            std::fs::write(work.join("there.jsonl"), "").expect("a file");
+            let user = nix::unistd::Uid::from_raw(identity.uid());
+            nix::unistd::chown(&work.join("there.jsonl"), Some(user), None).expect("an owner");
+            let inner = work.join("out");
+            std::fs::remove_file(&inner).ok();
+            symlink(&given, &inner).expect("a link");
+            let name = format!("{}", work.file_name().expect("a name").display());
+            let shared = format!("/dev/shm/outgate-record-{}.jsonl", std::process::id());
+            for audit in [
+                "run.jsonl", "./a/../run.jsonl", &format!("../{name}/run.jsonl"), &work.join("run.jsonl").to_string_lossy(),
+                "/proc/self/cwd/run.jsonl", &format!("/proc/self/root{}/run.jsonl", work.display()), &work.to_string_lossy(),
+                "out/run.jsonl", &link("file", &work.join("there.jsonl")), &link("dangling", &work.join("new.jsonl")),
+                &format!("{}/run.jsonl", link("folder", &work)), "/proc/self/fd/3", "/dev/fd/3", &shared,
+            ] {
+                let sandbox = lab.sandbox(identity).option("-P", "dev-tools").option("--audit", audit);
+                let script = "exec 3>>there.jsonl; exec \"$@\"";
+                let outcome = sandbox.wrap(&["sh", "-c", script, "sh"]).run(&["true".to_owned()]);
+                assert_eq!(outcome.code, Some(2), "{identity:?} {audit} {outcome}");
+                assert!(outcome.stderr.contains("record"), "{audit} {outcome}");
+            }
+            let left: Vec<_> = std::fs::read_dir(&work).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+            assert_eq!(left.len(), 2, "{identity:?}: {left:?}");
+            assert_eq!(std::fs::read(work.join("there.jsonl")).expect("a file"), b"");
+            assert!(!Path::new(&shared).exists());
+            std::fs::remove_file(work.join("there.jsonl")).ok();
+            std::fs::remove_file(&inner).ok();
+        }
+    }
+
+    fn a_record_stays_where_it_was_when_the_run_began(lab) {
+        // The way there leads through a link that the command may turn.
+        let denied = Witness::start(&lab.directory);
+        for identity in Identity::all() {
+            let (work, given) = (lab.folder("work", identity), lab.folder("given", identity));
+            let (first, second) = (lab.folder("first", identity), lab.folder("second", identity));
+            let hop = given.join("hop");
+            for path in [&hop, &work.join("turn")] {
+                std::fs::remove_file(path).ok();
+            }
+            symlink(&first, work.join("turn")).expect("a link");
+            symlink(work.join("turn"), &hop).expect("a link");
+            let script = format!("ln -sfn {} turn && {} connect {}", second.display(), lab.tool("probe"), denied.address());
+            let sandbox = lab.sandbox(identity).option("--audit", &hop.join("run.jsonl").to_string_lossy());
+            let outcome = sandbox.run(&["sh".into(), "-c".into(), script]);
+            let found = |folder: &Path| folder.join("run.jsonl").exists();
+            assert!(!found(&second), "{identity:?}: the command chose the file {outcome}");
+            assert!(found(&first) || outcome.code == Some(2), "{identity:?} {outcome}");
+            std::fs::remove_file(work.join("turn")).ok();
+        }
+        denied.assert_untouched("a turned link");
     }
 }

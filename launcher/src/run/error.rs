@@ -42,6 +42,12 @@ pub enum RunError {
         /// Where records were to go.
         record: String,
     },
+    /// Nobody can tell what the record will be.
+    #[error("the record `{record}` leads nowhere: a link on its way is broken")]
+    RecordLost {
+        /// Where records were to go.
+        record: String,
+    },
     /// The command could put a gateway of its own in the place of the shared one.
     #[error("the gateway's socket `{socket}` lies where the command may write (`{grant}`)")]
     Socket {
@@ -153,6 +159,7 @@ impl RunError {
             | Self::NotEnforced { .. }
             | Self::Record { .. }
             | Self::RecordOutput { .. }
+            | Self::RecordLost { .. }
             | Self::Socket { .. }
             | Self::Recorded { .. }
             | Self::Plan(
@@ -179,6 +186,7 @@ impl RunError {
             Self::Private { .. } => {
                 Some("set `TMPDIR` to a directory where you may write".to_owned())
             }
+            Self::RecordLost { .. } => Some("name a file without links".to_owned()),
             Self::RecordOutput { .. } => Some("name a file, or `/dev/stderr`".to_owned()),
             Self::Socket { .. } => Some(
                 "keep the socket in a directory of its own, or run in a directory below".to_owned(),
