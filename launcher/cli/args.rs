@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::policy::PolicyArguments;
 use crate::policy_options::PolicyOptions;
 use crate::why::Why;
 
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Why(Box<Why>),
     /// Serve many runs with one gateway
     Gateway(Box<Gateway>),
+    /// Check, show and test policies
+    Policy(PolicyArguments),
     /// Show what this kernel supports, what will be enforced, and what is missing
     Check(Check),
 }

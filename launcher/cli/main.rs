@@ -8,9 +8,11 @@ mod args;
 mod check;
 mod gateway;
 mod last;
+mod policy;
 mod policy_options;
 mod report;
 mod run;
+mod show;
 mod why;
 
 use std::process::ExitCode;
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         args::Command::Run(options) => run::run(*options),
         args::Command::Why(options) => why::why(&options),
         args::Command::Gateway(options) => gateway::gateway(&options),
+        args::Command::Policy(options) => policy::policy(&options),
         args::Command::Check(options) => check::check(&options),
     }
 }

@@ -54,7 +54,9 @@ impl PolicyOptions {
     /// The policy that a run with these options would have, in this directory.
     pub(crate) fn compile(&self) -> Result<Policy, RunError> {
         let sources = self.sources()?;
-        Ok(compile(&sources, &context()?)?)
+        let policy = compile(&sources, &context()?)?;
+        run::refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
+        Ok(policy)
     }
 
     /// The policy texts that these options name, in merge order.

@@ -59,6 +59,11 @@ pub(crate) fn wrong_with_hint(message: &str, hint: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// A warning about a policy.
+pub(crate) fn warning(warning: &str) {
+    eprintln!("outgate: warning: {warning}");
+}
+
 /// Lines of a run, on standard error.
 pub(crate) struct Terminal;
 

@@ -152,8 +152,11 @@ fn link(policy: &Policy, mut opening: Opening, voice: &mut dyn Voice) -> Result<
     }
 }
 
-/// A policy must not promise what does not happen; the key that does.
-pub(crate) fn refuse_unenforced(policy: &Policy) -> Result<(), &'static str> {
+/// A policy must not promise what does not happen.
+///
+/// # Errors
+/// The key that does.
+pub fn refuse_unenforced(policy: &Policy) -> Result<(), &'static str> {
     let settings = policy.settings();
     let unenforced = [
         ("strict", settings.strict == Switch::On),

@@ -79,17 +79,26 @@ impl Collector {
     /// # Errors
     /// [`SourceError`] names the file.
     pub fn file(&mut self, path: &Path) -> Result<(), SourceError> {
-        let shown = path.display().to_string();
-        let failed = |source| SourceError::File {
-            path: shown.clone(),
-            source,
-        };
-        let Some(bytes) = bounded(path).map_err(failed)? else {
-            return Err(SourceError::Large { path: shown });
-        };
-        let text = String::from_utf8(bytes).map_err(|_| failed(ErrorKind::InvalidData.into()))?;
+        let Source { place, text, .. } = document(path)?;
         let base = path.parent().map(Path::to_owned).unwrap_or_default();
-        self.document(shown, text, &base)
+        self.document(place, text, &base)
+    }
+
+    /// Adds what `extends` would mean by this name: a preset, or a file whose
+    /// path has a slash or a dot and begins in `base`.
+    ///
+    /// # Errors
+    /// [`SourceError`] names the preset or the file.
+    pub fn named(&mut self, name: &str, base: &Path) -> Result<(), SourceError> {
+        if preset(name).is_some() {
+            self.preset(name)
+        } else if name.contains(['/', '.']) {
+            self.file(&base.join(PathBuf::from(name)))
+        } else {
+            Err(SourceError::Preset {
+                name: name.to_owned(),
+            })
+        }
     }
 
     fn document(&mut self, place: String, text: String, base: &Path) -> Result<(), SourceError> {
@@ -105,13 +114,7 @@ impl Collector {
             text,
         };
         for name in extends(&source)? {
-            if preset(&name).is_some() {
-                self.preset(&name)?;
-            } else if name.contains(['/', '.']) {
-                self.file(&base.join(PathBuf::from(name)))?;
-            } else {
-                return Err(SourceError::Preset { name });
-            }
+            self.named(&name, base)?;
         }
         self.sources.push(source);
         Ok(())
@@ -130,6 +133,27 @@ impl Collector {
     pub fn finish(self) -> Vec<Source> {
         self.sources
     }
+}
+
+/// Reads a policy file, without what it extends.
+///
+/// # Errors
+/// [`SourceError`] names the file.
+pub fn document(path: &Path) -> Result<Source, SourceError> {
+    let shown = path.display().to_string();
+    let failed = |source| SourceError::File {
+        path: shown.clone(),
+        source,
+    };
+    let Some(bytes) = bounded(path).map_err(failed)? else {
+        return Err(SourceError::Large { path: shown });
+    };
+    let text = String::from_utf8(bytes).map_err(|_| failed(ErrorKind::InvalidData.into()))?;
+    Ok(Source {
+        kind: SourceKind::Document,
+        place: shown,
+        text,
+    })
 }
 
 /// The bytes of a file, or `None` when there are more than the limit. What is

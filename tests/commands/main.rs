@@ -7,6 +7,7 @@
 )]
 
 mod last;
+mod policy;
 mod why;
 
 use std::fs;

@@ -31,6 +31,7 @@ const TOP_KEYS: &[&str] = &[
     "environment",
     "limits",
     "audit",
+    "test",
     "strict",
     "monitor",
 ];
@@ -62,6 +63,8 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
         "environment" => environment(reader, value),
         "limits" => limits(reader, value),
         "audit" => audit(reader, value),
+        // Read by `expectation`; a run has no use for them.
+        "test" => {}
         "strict" => reader.switch(key, value, |settings, switch| settings.strict = switch),
         _ => reader.switch(key, value, |settings, switch| settings.monitor = switch),
     });
@@ -90,8 +93,9 @@ pub(crate) fn extends<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> 
     }
 }
 
+/// Whether the text follows the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Syntax {
+pub(crate) enum Syntax {
     Sound,
     /// Values may be missing or of kinds that nobody wrote.
     Broken,
@@ -99,7 +103,10 @@ enum Syntax {
 
 /// Parses what can be parsed and reports the faults of the syntax: one for
 /// each line, and none behind an open list, which all lines below belong to.
-fn parse<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> (Spanned<DeTable<'a>>, Syntax) {
+pub(crate) fn parse<'a>(
+    draft: &mut Draft<'_>,
+    location: &'a Location<'a>,
+) -> (Spanned<DeTable<'a>>, Syntax) {
     let (table, errors) = DeTable::parse_recoverable(location.text());
     let mut faults: Vec<(usize, &str)> = errors
         .iter()
@@ -349,6 +356,7 @@ fn set_variables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
                 .draft
                 .fault(at.error(0, "the value holds a NUL".to_owned(), hint));
         }
+        reader.draft.note(&format!("environment.set.{name}"), at);
         let set = &mut reader.draft.policy.environment.set;
         set.insert(name.to_string(), text.to_owned());
     }

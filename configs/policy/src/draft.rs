@@ -14,7 +14,7 @@ use crate::host::{Host, HostName, shown};
 use crate::limits::{ERRORS_MAX, RULES_MAX};
 use crate::location::At;
 use crate::net::Net;
-use crate::policy::{Pin, Policy};
+use crate::policy::{Pin, Policy, pinned};
 use crate::preset::Shipped;
 use crate::preset_paths::ShippedPath;
 use crate::rule::{self, Rule, Target};
@@ -74,6 +74,12 @@ impl<'c> Draft<'c> {
 
     pub(crate) fn fault(&mut self, error: PolicyError) {
         self.errors.push(error);
+    }
+
+    /// Keeps the place of a value for which nothing else does.
+    pub(crate) fn note(&mut self, name: &str, at: At<'_>) {
+        let name = name.trim_start_matches('.').to_owned();
+        self.policy.places.insert(name, at.place());
     }
 
     /// Number of faults so far.
@@ -250,7 +256,10 @@ impl<'c> Draft<'c> {
         let pin = parse_pin_address(address.1)
             .map_err(|(message, hint)| address.0.error(0, message, Some(hint)));
         match (host, pin) {
-            (Ok((name, port)), Ok(pin)) => self.policy.pins.add(name, port, pin),
+            (Ok((name, port)), Ok(pin)) => {
+                self.note(&format!("pin.{}", pinned(&name, port)), address.0);
+                self.policy.pins.add(name, port, pin);
+            }
             (host, pin) => self.errors.extend(host.err().into_iter().chain(pin.err())),
         }
     }

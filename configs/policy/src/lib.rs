@@ -15,6 +15,7 @@ mod draft;
 mod error;
 mod evaluate;
 mod expand;
+mod expectation;
 mod facts;
 mod grammar;
 mod grant;
@@ -44,13 +45,14 @@ mod verdict;
 pub use compile::{compile, extends};
 pub use denial::printable;
 pub use error::{PolicyError, PolicyErrors};
+pub use expectation::{Expectation, Expectations, Expected, expectations};
 pub use facts::{AddressSource, Facts, Peer, Process, Scheme};
 pub use grant::{Environment, Filesystem, Limits, ListenGrant, PathGrant};
 pub use host::{Host, HostError, HostName};
 pub use nearest::{Difference, Near, Part};
 pub use path::{RequestTarget, TargetError};
 pub use policy::Policy;
-pub use preset::{preset, preset_names};
+pub use preset::{preset, preset_names, preset_title};
 pub use question::{Question, QuestionError};
 pub use settings::{
     DnsPin, DnsServer, Inspect, InspectScope, Intercept, Settings, Switch, Unscannable,

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use crate::error::PolicyError;
 use crate::grant::{Environment, Filesystem, Limits, ListenGrant};
@@ -25,6 +26,16 @@ pub struct Policy {
     pub(crate) pins: Pins,
     pub(crate) rules: Vec<Rule>,
     pub(crate) warnings: Vec<PolicyError>,
+    /// Where single values and pins come from, by the name of their key.
+    pub(crate) places: BTreeMap<String, Arc<str>>,
+}
+
+/// A host as a pin names it.
+pub(crate) fn pinned(host: &HostName, port: Option<u16>) -> String {
+    match port {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_string(),
+    }
 }
 
 /// Addresses the operator gave to names, for one port or for all.
@@ -114,6 +125,39 @@ impl Policy {
     /// host, and the port it is for, if it is for one.
     pub fn pin_beyond(&self, other: &Self) -> Option<(&HostName, Option<u16>)> {
         self.pins.first_beyond(&other.pins)
+    }
+
+    /// The pins in words, `HOST[:PORT]` and `ADDR[:PORT]`, in the order of their hosts.
+    pub fn pins(&self) -> impl Iterator<Item = (String, String)> {
+        self.pins.0.iter().flat_map(|(host, pins)| {
+            pins.iter().map(move |(port, pin)| {
+                let address = match pin.port {
+                    Some(port) => SocketAddr::new(pin.address, port).to_string(),
+                    None => pin.address.to_string(),
+                };
+                (pinned(host, *port), address)
+            })
+        })
+    }
+
+    /// Where a value comes from, by its key: `tls.intercept`, `limits.memory`,
+    /// `environment.set.CI`, `pin.api.example.org:443`. `None` for a default.
+    pub fn place(&self, key: &str) -> Option<&str> {
+        self.places.get(key).map(|place| &**place)
+    }
+
+    /// To what a rule is limited beside its text: executables, and the
+    /// special-use ranges its host may lead to.
+    pub fn limits_of(&self, rule: &RuleRef) -> (Vec<&str>, Vec<String>) {
+        let rules = self.rules.iter();
+        let Some(rule) = rules.into_iter().find(|own| own.reference == *rule) else {
+            return (Vec::new(), Vec::new());
+        };
+        let addresses = match &rule.target {
+            Target::Network(target) => target.addresses.iter().map(ToString::to_string).collect(),
+            Target::Unix { .. } => Vec::new(),
+        };
+        (rule.process.iter().map(|own| &**own).collect(), addresses)
     }
 
     /// The switches.

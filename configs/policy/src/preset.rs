@@ -36,6 +36,13 @@ pub fn preset(name: &str) -> Option<&'static str> {
         .map(|shipped| shipped.text)
 }
 
+/// What a shipped policy is for, in one line: the first of its document.
+pub fn preset_title(name: &str) -> Option<&'static str> {
+    let line = preset(name)?.lines().next()?;
+    let title = line.strip_prefix("# ")?.strip_prefix(name)?;
+    Some(title.strip_prefix(": ")?.trim_end_matches('.'))
+}
+
 /// The names of the shipped policies, in order.
 pub fn preset_names() -> &'static [&'static str] {
     const { &[SHIPPED[0].name, SHIPPED[1].name, SHIPPED[2].name] }

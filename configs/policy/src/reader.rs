@@ -91,6 +91,10 @@ impl<'a> Reader<'_, '_, 'a> {
         for (key, value) in table {
             let text: &str = key.get_ref();
             if known.contains(&text) {
+                if is_single(name, text) {
+                    let at = self.at(value.span().start);
+                    self.draft.note(&format!("{name}.{text}"), at);
+                }
                 read(self, text, value);
                 continue;
             }
@@ -308,6 +312,16 @@ fn listed(words: &[&str]) -> String {
         out.push('`');
     }
     out
+}
+
+/// Whether a key has one value, whose place is kept: rules, paths and the like
+/// keep their own.
+fn is_single(table: &str, key: &str) -> bool {
+    match table {
+        "" => matches!(key, "strict" | "monitor"),
+        "dns" | "tls" | "inspect" | "limits" | "audit" | "environment" => key != "set",
+        _ => false,
+    }
 }
 
 /// The known word that a typing error would most likely have turned into `text`.

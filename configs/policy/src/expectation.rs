@@ -1,0 +1,224 @@
+//! Expectations about a policy: the `[[test]]` tables beside its rules, or in a
+//! file of their own that names the policy it is about.
+//!
+//! Read here, compared with [`Policy::answer`] by whoever runs them. A run
+//! ignores them, so a wrong one never changes what is enforced.
+//!
+//! [`Policy::answer`]: crate::Policy::answer
+
+use crate::document;
+use crate::draft::{Author, Draft};
+use crate::error::PolicyErrors;
+use crate::location::{At, Location};
+use crate::question::Question;
+use crate::reader::{Item, Reader};
+use crate::source::{Context, Source, SourceKind};
+
+/// What a test expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// It is allowed.
+    Allow,
+    /// It is denied.
+    Deny,
+}
+
+impl Expected {
+    /// The word of the document.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// One `[[test]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expectation {
+    /// Its place: document, line and column of the request.
+    pub place: String,
+    /// What is asked.
+    pub question: Question,
+    /// What the answer must be.
+    pub expected: Expected,
+    /// The text of the rule that must decide, if that matters.
+    pub rule: Option<String>,
+    /// The executable that asks; empty for one that no rule names.
+    pub process: String,
+}
+
+/// The expectations of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Expectations {
+    /// The presets and files they are about; none means the document itself.
+    pub policies: Vec<String>,
+    /// In order.
+    pub list: Vec<Expectation>,
+}
+
+/// Reads the expectations of a document. Its other parts are not judged, but
+/// one that names the policy it is about has no others.
+///
+/// # Errors
+/// Every fault, with its place; the author is to blame.
+pub fn expectations(source: &Source) -> Result<Expectations, PolicyErrors> {
+    let mut found = Expectations::default();
+    if source.kind != SourceKind::Document {
+        return Ok(found);
+    }
+    let context = Context::default();
+    let mut draft = Draft::new(&context);
+    let location = Location::of(source);
+    let (table, syntax) = document::parse(&mut draft, &location);
+    let mut reader = Reader {
+        draft: &mut draft,
+        location: &location,
+        author: Author::User,
+        broken: syntax == document::Syntax::Broken,
+    };
+    let top = table.get_ref();
+    if top.get("policy").is_some() {
+        reader.each(top, "", &["policy", "test"], |reader, key, value| {
+            if key == "policy" {
+                found.policies = policies(reader, value);
+            }
+        });
+    }
+    if let Some(tests) = top.get("test") {
+        for item in reader.array("test", tests) {
+            found.list.extend(expectation(&mut reader, item));
+        }
+    }
+    draft.order_faults(0);
+    draft.finish().map(|_| found)
+}
+
+/// One text, or a list of texts.
+fn policies(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) -> Vec<String> {
+    if let Some(text) = value.get_ref().as_str() {
+        return vec![text.to_owned()];
+    }
+    let names = reader.strings("policy", value);
+    names.into_iter().map(|(_, name)| name.to_owned()).collect()
+}
+
+fn expectation(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) -> Option<Expectation> {
+    const WORDS: [(&str, Expected); 2] = [("allow", Expected::Allow), ("deny", Expected::Deny)];
+    const KEYS: [&str; 5] = ["request", "expect", "rule", "process", "note"];
+    let mut request = None;
+    let mut expected = None;
+    let mut has_word = false;
+    let mut rule = None;
+    let mut process = String::new();
+    reader.table("test", item, &KEYS, |reader, key, value| match key {
+        "request" => request = reader.string(key, value),
+        "expect" => {
+            has_word = true;
+            expected = reader.word(key, value, &WORDS);
+        }
+        "rule" => rule = reader.string(key, value).map(|(_, text)| text.to_owned()),
+        "process" => {
+            let text = reader.string(key, value);
+            text.map_or("", |(_, text)| text).clone_into(&mut process);
+        }
+        _ => drop(reader.string(key, value)),
+    });
+    if !has_word {
+        reader.missing(item, "expect", "expect = \"deny\"");
+    }
+    let Some((at, text)) = request else {
+        reader.missing(
+            item,
+            "request",
+            "request = \"GET https://api.example.org/\"",
+        );
+        return None;
+    };
+    let question = question(reader, at, text)?;
+    Some(Expectation {
+        place: at.place().to_string(),
+        question,
+        expected: expected?,
+        rule,
+        process,
+    })
+}
+
+fn question(reader: &mut Reader<'_, '_, '_>, at: At<'_>, text: &str) -> Option<Question> {
+    match Question::parse(text) {
+        Ok(question) => Some(question),
+        Err(error) => {
+            let hint = Some(error.hint().to_owned());
+            reader.draft.fault(at.error(0, error.to_string(), hint));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Expectations, String> {
+        let source = Source {
+            kind: SourceKind::Document,
+            place: "t.toml".to_owned(),
+            text: text.to_owned(),
+        };
+        expectations(&source).map_err(|errors| errors.to_string())
+    }
+
+    #[test]
+    fn tests_stand_beside_rules_or_name_their_policy() {
+        let found = read(
+            "allow = [\"a.test\"]\n[[test]]\nrequest = \"http://a.test/x\"\nexpect = \"allow\"\nrule = \"a.test\"\nprocess = \"/usr/bin/git\"\nnote = \"n\"",
+        )
+        .expect("sound");
+        assert_eq!(found.policies, Vec::<String>::new());
+        let [one] = found.list.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert_eq!(one.place, "t.toml:3:12");
+        assert_eq!(one.question.to_string(), "GET http://a.test/x");
+        assert_eq!(one.expected, Expected::Allow);
+        assert_eq!(one.rule.as_deref(), Some("a.test"));
+        assert_eq!(one.process, "/usr/bin/git");
+        for (text, policies) in [
+            ("policy = \"agent.toml\"", &["agent.toml"][..]),
+            ("policy = [\"base\", \"./a.toml\"]", &["base", "./a.toml"]),
+        ] {
+            assert_eq!(read(text).expect(text).policies, policies);
+        }
+    }
+
+    #[test]
+    fn every_fault_of_a_test_is_reported() {
+        for (text, want) in [
+            (
+                "[[test]]\nexpect = \"deny\"",
+                "t.toml:1:1: `request` is missing\n  hint: add `request = \"GET https://api.example.org/\"`",
+            ),
+            (
+                "[[test]]\nrequest = \"a.test\"\nexpect = \"no\"",
+                "t.toml:2:12: `a.test` has no scheme\n  hint: write `https://a.test` or `http://a.test`\n\
+                 t.toml:3:11: `no` is no value of `expect`\n  hint: known are `allow` and `deny`",
+            ),
+            (
+                "[[test]]\nrequest = \"http://a.test\"\nexpected = \"deny\"",
+                "t.toml:1:1: `expect` is missing\n  hint: add `expect = \"deny\"`\n\
+                 t.toml:3:1: unknown key `expected` in `test`\n  hint: did you mean `expect`?",
+            ),
+            (
+                "policy = \"a.toml\"\nallow = [\"a.test\"]",
+                "t.toml:2:1: unknown key `allow`\n  hint: known are `policy` and `test`",
+            ),
+            (
+                "test = 1",
+                "t.toml:1:8: `test` must be a list, not a number\n  hint: write `[[test]]`",
+            ),
+        ] {
+            assert_eq!(read(text), Err(want.to_owned()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! `outgate policy`: checks policy files, shows what is in force and where it
+//! comes from, runs the expectations that stand beside rules, lists what is
+//! shipped. Runs nothing and asks nobody.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use outgate_launcher::run::{RunError, refuse_unenforced};
+use outgate_launcher::sources::{Collector, SourceError};
+use outgate_policy::{
+    Expectation, Expectations, Expected, Policy, Process, Source, Verdict, compile, expectations,
+    preset_names, preset_title,
+};
+
+use crate::policy_options::{PolicyOptions, context};
+use crate::{report, show};
+
+/// Exit status when an expectation fails.
+const FAILED: u8 = 1;
+/// Exit status when a policy is wrong.
+const WRONG: u8 = 2;
+
+const EXAMPLES: &str = "\
+Examples:
+  outgate policy check agent.toml                every fault, with line and column
+  outgate policy show -p agent.toml -a '*'       what `outgate run` with these options enforces
+  outgate policy show -P dev-tools --json
+  outgate policy test agent.toml                 its [[test]] tables
+  outgate policy presets                         what -P and `extends` know";
+
+const TEST_EXAMPLES: &str = "\
+Examples:
+  outgate policy test agent.toml
+  outgate policy test tests/*.toml
+
+In a policy, or in a file of its own with `policy = \"agent.toml\"` at its top:
+
+  [[test]]
+  request = \"GET http://api.example.org/repos/a\"
+  expect = \"allow\"
+  rule = \"GET http://api.example.org/repos/**\"    # optional: the rule that must decide
+  process = \"/usr/bin/git\"                        # optional: who asks
+
+Exit status: 0 all hold, 1 one fails, 2 a file is wrong or holds no tests.";
+
+/// Check, show and test policies
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, disable_help_subcommand = true, arg_required_else_help = true)]
+pub(crate) struct PolicyArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+enum Command {
+    /// Report every fault and warning of policy files
+    Check(Check),
+    /// Show the policy that a run with these options would have
+    Show(Show),
+    /// Run the expectations that stand in policy files
+    Test(Test),
+    /// List the shipped policies
+    Presets(Presets),
+}
+
+/// Report every fault and warning of policy files
+#[derive(Debug, Args)]
+struct Check {
+    /// Policy files; each is checked by itself, with what it extends
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+/// Show the policy that a run with these options would have
+#[derive(Debug, Args)]
+struct Show {
+    #[command(flatten)]
+    policy: PolicyOptions,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Run the expectations that stand in policy files
+#[derive(Debug, Args)]
+#[command(after_help = TEST_EXAMPLES)]
+struct Test {
+    /// Files with [[test]] tables
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+/// List the shipped policies
+#[derive(Debug, Args)]
+struct Presets {
+    /// Print the document of this one
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// Does what the subcommand says.
+pub(crate) fn policy(arguments: &PolicyArguments) -> ExitCode {
+    match &arguments.command {
+        Command::Check(options) => check(&options.files),
+        Command::Show(options) => match options.policy.compile() {
+            Ok(policy) if options.json => {
+                report::line(&show::json(&policy));
+                ExitCode::SUCCESS
+            }
+            Ok(policy) => {
+                report::line(&show::text(&policy));
+                ExitCode::SUCCESS
+            }
+            Err(error) => report::failure(&error),
+        },
+        Command::Test(options) => test(&options.files),
+        Command::Presets(options) => presets(options.name.as_deref()),
+    }
+}
+
+fn check(files: &[PathBuf]) -> ExitCode {
+    let mut status = ExitCode::SUCCESS;
+    for path in files {
+        match checked(path) {
+            Ok((policy, tests)) => {
+                let missing = missing(&policy);
+                for warning in policy.warnings() {
+                    report::warning(&warning.to_string());
+                }
+                for warning in &missing {
+                    report::warning(warning);
+                }
+                let tests = match tests.list.len() {
+                    0 => String::new(),
+                    count => format!(", {}", counted(count, "test")),
+                };
+                let rules = counted(policy.rules().count(), "rule");
+                let warnings = counted(policy.warnings().len() + missing.len(), "warning");
+                let path = path.display();
+                report::line(&format!("{path}: ok, {rules}{tests}, {warnings}"));
+            }
+            Err(error) => {
+                report::failure(&error);
+                status = ExitCode::from(WRONG);
+            }
+        }
+    }
+    status
+}
+
+/// Paths that must be there and are not, in words.
+fn missing(policy: &Policy) -> Vec<String> {
+    let files = policy.filesystem();
+    let grants = files.read.iter().chain(&files.write);
+    grants
+        .filter(|grant| !grant.optional && show::is_absent(grant))
+        .map(|grant| {
+            let (place, path) = (&grant.place, &grant.path);
+            format!("{place}: `{path}` is not on this machine, so a run here is refused")
+        })
+        .collect()
+}
+
+/// The policy of a file and its expectations, or every fault of both.
+fn checked(path: &Path) -> Result<(Policy, Expectations), RunError> {
+    let (sources, tests) = read(path)?;
+    let policy = compile(&sources, &context()?)?;
+    refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
+    Ok((policy, tests))
+}
+
+/// The sources of the policy that a file is or names, and its expectations.
+fn read(path: &Path) -> Result<(Vec<Source>, Expectations), RunError> {
+    let source = outgate_launcher::sources::document(path)?;
+    let tests = expectations(&source).map_err(SourceError::from)?;
+    let mut collector = Collector::default();
+    if tests.policies.is_empty() {
+        collector.file(path)?;
+    }
+    let base = path.parent().unwrap_or(Path::new(""));
+    for name in &tests.policies {
+        collector.named(name, base)?;
+    }
+    Ok((collector.finish(), tests))
+}
+
+fn test(files: &[PathBuf]) -> ExitCode {
+    let mut all = 0;
+    let mut failed = 0;
+    for path in files {
+        let (policy, tests) = match checked(path) {
+            Ok(checked) => checked,
+            Err(error) => return report::failure(&error),
+        };
+        if tests.list.is_empty() {
+            let message = format!("`{}` holds no [[test]]", path.display());
+            let hint = "add one with `request` and `expect`; `outgate policy test --help` shows it";
+            return report::wrong_with_hint(&message, hint);
+        }
+        for one in &tests.list {
+            all += 1;
+            if let Err(lines) = run(&policy, one) {
+                failed += 1;
+                for line in lines {
+                    report::line(&line);
+                }
+            }
+        }
+    }
+    if failed > 0 {
+        report::line(&format!("{failed} of {} failed", counted(all, "test")));
+        return ExitCode::from(FAILED);
+    }
+    let hold = if all == 1 { "holds" } else { "hold" };
+    report::line(&format!("{} {hold}", counted(all, "test")));
+    ExitCode::SUCCESS
+}
+
+/// Compares one expectation; what is wrong with it, in lines.
+fn run(policy: &Policy, one: &Expectation) -> Result<(), Vec<String>> {
+    let process = Process {
+        executable: &one.process,
+    };
+    let verdict = policy.answer(&one.question, process);
+    let (actual, rule, because) = match &verdict {
+        Verdict::Allow(permit) => {
+            let rule = permit.rule();
+            let by = format!("allowed by `{}` ({})", rule.text, rule.place);
+            (Expected::Allow, Some(rule), by)
+        }
+        Verdict::Deny(denial) => {
+            let by = format!("denied: {}", denial.because());
+            (Expected::Deny, denial.rule(), by)
+        }
+    };
+    let head = format!("{}: {}", one.place, one.question);
+    if actual == one.expected {
+        let is_other = |text: &String| rule.is_none_or(|rule| *rule.text != **text);
+        return match one.rule.as_ref().filter(|text| is_other(text)) {
+            Some(text) => Err(vec![format!(
+                "{head}: expected the rule `{text}` to decide, is {because}"
+            )]),
+            None => Ok(()),
+        };
+    }
+    let expected = one.expected.as_str();
+    let mut lines = vec![format!("{head}: expected {expected}, is {because}")];
+    if actual == Expected::Deny {
+        for near in policy.nearest(&one.question, process) {
+            let rule = &near.rule;
+            let effect = rule.effect.as_str();
+            lines.push(format!(
+                "  nearest: {effect} `{}` ({})",
+                rule.text, rule.place
+            ));
+            lines.extend(near.differs.iter().map(|part| format!("    {part}")));
+        }
+    }
+    Err(lines)
+}
+
+fn presets(name: Option<&str>) -> ExitCode {
+    let Some(name) = name else {
+        for name in preset_names() {
+            let title = preset_title(name).unwrap_or_default();
+            report::line(&format!("{name:<12} {title}"));
+        }
+        return ExitCode::SUCCESS;
+    };
+    match outgate_policy::preset(name) {
+        Some(text) => {
+            report::line(text.trim_end());
+            ExitCode::SUCCESS
+        }
+        None => report::failure(&RunError::Source(SourceError::Preset {
+            name: name.to_owned(),
+        })),
+    }
+}
+
+fn counted(count: usize, word: &str) -> String {
+    match count {
+        0 => format!("no {word}s"),
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    }
+}

@@ -1,0 +1,300 @@
+//! The effective policy for people and for programs: every rule, path, limit
+//! and switch that holds, and the place it comes from.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use outgate_policy::{
+    DnsPin, DnsServer, Inspect, Intercept, PathGrant, Policy, Switch, Unscannable,
+};
+use serde_json::{Value, json};
+
+use crate::policy_options::PRIVATE;
+
+/// What stands for a place where nobody set a value.
+const DEFAULT: &str = "default";
+
+/// One line of the text: what kind of thing, what it is, where it comes from.
+struct Row {
+    kind: &'static str,
+    what: String,
+    place: String,
+}
+
+impl Row {
+    fn new(kind: &'static str, what: impl Into<String>, place: &str) -> Self {
+        Self {
+            kind,
+            what: what.into(),
+            place: place.to_owned(),
+        }
+    }
+}
+
+/// The policy as text, without a line end.
+pub(crate) fn text(policy: &Policy) -> String {
+    let mut rules = rules(policy);
+    if !policy.has_network_rules() {
+        rules.push(Row::new("", "nothing leaves: no rule allows a host", ""));
+    }
+    let sections = [
+        ("rules", rules),
+        ("pins", pins(policy)),
+        ("listening", listening(policy)),
+        ("files", files(policy)),
+        ("environment", environment(policy)),
+        ("limits", limits(policy)),
+        ("settings", settings(policy)),
+    ];
+    let mut out = String::new();
+    for (title, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {
+        let separator = if out.is_empty() { "" } else { "\n\n" };
+        let _ = write!(out, "{separator}{title}");
+        let width = rows.iter().map(|row| row.what.chars().count()).max();
+        let width = width.unwrap_or(0).min(WHAT_COLUMNS_MAX);
+        for Row { kind, what, place } in rows {
+            let line = format!("  {kind:<6} {what:<width$}  {place}");
+            let _ = write!(out, "\n{}", line.trim_end());
+        }
+    }
+    for warning in policy.warnings() {
+        let _ = write!(out, "\n\nwarning: {warning}");
+    }
+    out
+}
+
+/// Columns that the longest text may move the places to the right.
+const WHAT_COLUMNS_MAX: usize = 60;
+
+fn rules(policy: &Policy) -> Vec<Row> {
+    policy
+        .rules()
+        .map(|rule| {
+            let (process, addresses) = policy.limits_of(&rule);
+            let mut what = rule.text.to_string();
+            if !process.is_empty() {
+                let _ = write!(what, "  for {}", process.join(", "));
+            }
+            if !addresses.is_empty() {
+                let _ = write!(what, "  also at {}", addresses.join(", "));
+            }
+            Row::new(rule.effect.as_str(), what, &rule.place)
+        })
+        .collect()
+}
+
+fn pins(policy: &Policy) -> Vec<Row> {
+    policy
+        .pins()
+        .map(|(host, address)| {
+            let place = policy.place(&format!("pin.{host}")).unwrap_or_default();
+            Row::new("pin", format!("{host} = {address}"), place)
+        })
+        .collect()
+}
+
+fn listening(policy: &Policy) -> Vec<Row> {
+    policy
+        .listen()
+        .iter()
+        .map(|grant| {
+            let address = std::net::SocketAddr::new(grant.address, grant.port);
+            Row::new("listen", address.to_string(), &grant.place)
+        })
+        .collect()
+}
+
+fn files(policy: &Policy) -> Vec<Row> {
+    let files = policy.filesystem();
+    let lists = [
+        ("read", &files.read),
+        ("write", &files.write),
+        ("deny", &files.deny),
+    ];
+    let row = |kind, grant: &PathGrant| {
+        let absent = match (is_absent(grant), grant.optional) {
+            (false, _) => "",
+            (true, true) => "  (not on this machine)",
+            (true, false) => "  (missing: a run is refused)",
+        };
+        Row::new(kind, format!("{}{absent}", path(grant)), &grant.place)
+    };
+    lists
+        .into_iter()
+        .flat_map(|(kind, list)| list.iter().map(move |grant| row(kind, grant)))
+        .collect()
+}
+
+/// A path as the policy means it: only a run has the private directory.
+fn path(grant: &PathGrant) -> &str {
+    let own = &grant.path;
+    match own.strip_prefix('/') {
+        Some(shown) if own.starts_with(PRIVATE) => shown,
+        Some(_) | None => own,
+    }
+}
+
+/// Whether a path is not on this machine.
+pub(crate) fn is_absent(grant: &PathGrant) -> bool {
+    !grant.path.starts_with(PRIVATE) && !Path::new(&grant.path).exists()
+}
+
+fn environment(policy: &Policy) -> Vec<Row> {
+    let environment = policy.environment();
+    let place = |key: &str| policy.place(key).unwrap_or(DEFAULT).to_owned();
+    let mut rows = vec![match &environment.pass {
+        None => Row::new("pass", "everything", DEFAULT),
+        Some(names) => Row::new("pass", names.join(" "), &place("environment.pass")),
+    }];
+    rows.extend(environment.set.iter().map(|(name, value)| {
+        let place = place(&format!("environment.set.{name}"));
+        Row::new("set", format!("{name}={}", value.escape_debug()), &place)
+    }));
+    rows
+}
+
+/// The limits that somebody set: name, value, key.
+fn limit_values(policy: &Policy) -> Vec<(&'static str, String)> {
+    let limits = policy.limits();
+    let time = limits.wall_time.map(|time| format!("{}s", time.as_secs()));
+    let number = |value: Option<u64>| value.map(|value| value.to_string());
+    [
+        ("processes", number(limits.processes)),
+        ("memory", number(limits.memory_bytes)),
+        ("open_files", number(limits.open_files)),
+        ("file_size", number(limits.file_size_bytes)),
+        ("wall_time", time),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name, value?)))
+    .collect()
+}
+
+fn limits(policy: &Policy) -> Vec<Row> {
+    limit_values(policy)
+        .into_iter()
+        .map(|(name, value)| {
+            let place = policy.place(&format!("limits.{name}")).unwrap_or(DEFAULT);
+            Row::new("limit", format!("{name} = {value}"), place)
+        })
+        .collect()
+}
+
+/// Every switch, as the document writes it.
+fn setting_values(policy: &Policy) -> Vec<(&'static str, String)> {
+    let settings = policy.settings();
+    let switch = |switch| match switch {
+        Switch::On => "true".to_owned(),
+        Switch::Off => "false".to_owned(),
+    };
+    let intercept = match settings.intercept {
+        Intercept::WhenNeeded => "when-needed",
+        Intercept::Always => "always",
+        Intercept::Never => "never",
+    };
+    let mode = match settings.inspect {
+        Inspect::Block => "block",
+        Inspect::Warn => "warn",
+        Inspect::Off => "off",
+    };
+    let unscannable = match settings.unscannable {
+        Unscannable::Refuse => "refuse",
+        Unscannable::Record => "record",
+    };
+    let pin = match settings.dns_pin {
+        DnsPin::Run => "run",
+        DnsPin::Ttl => "ttl",
+    };
+    let mut servers: Vec<String> = settings.dns_servers.iter().map(server).collect();
+    if servers.is_empty() {
+        servers.push(server(&DnsServer::System));
+    }
+    let mut values = vec![
+        ("tls.intercept", intercept.to_owned()),
+        ("inspect.mode", mode.to_owned()),
+        ("inspect.unscannable", unscannable.to_owned()),
+        ("dns.servers", servers.join(" ")),
+        ("dns.pin", pin.to_owned()),
+        ("strict", switch(settings.strict)),
+        ("monitor", switch(settings.monitor)),
+    ];
+    let file = policy.audit_file().map(str::to_owned);
+    values.extend(file.map(|file| ("audit.file", file)));
+    values
+}
+
+fn server(server: &DnsServer) -> String {
+    match server {
+        DnsServer::System => "system".to_owned(),
+        DnsServer::Address(address) => address.to_string(),
+    }
+}
+
+fn settings(policy: &Policy) -> Vec<Row> {
+    setting_values(policy)
+        .into_iter()
+        .map(|(key, value)| {
+            let place = policy.place(key).unwrap_or(DEFAULT);
+            Row::new("set", format!("{key} = {value}"), place)
+        })
+        .collect()
+}
+
+/// The policy as one JSON value.
+pub(crate) fn json(policy: &Policy) -> String {
+    let rules: Vec<Value> = policy
+        .rules()
+        .map(|rule| {
+            let (process, addresses) = policy.limits_of(&rule);
+            json!({
+                "id": rule.id, "effect": rule.effect.as_str(), "rule": *rule.text,
+                "place": *rule.place, "process": process, "addresses": addresses,
+            })
+        })
+        .collect();
+    let grants = |list: &[PathGrant]| -> Vec<Value> {
+        let grant = |grant: &PathGrant| {
+            json!({ "path": path(grant), "place": *grant.place, "optional": grant.optional,
+                "absent": is_absent(grant) })
+        };
+        list.iter().map(grant).collect()
+    };
+    let files = policy.filesystem();
+    let pins: Vec<Value> = policy
+        .pins()
+        .map(|(host, address)| {
+            let place = policy.place(&format!("pin.{host}"));
+            json!({ "host": host, "address": address, "place": place })
+        })
+        .collect();
+    let listen: Vec<Value> = policy
+        .listen()
+        .iter()
+        .map(|grant| json!({ "address": grant.address.to_string(), "port": grant.port, "place": *grant.place }))
+        .collect();
+    let values = |prefix: &str, values: Vec<(&'static str, String)>| -> Value {
+        let one = |(key, value): (&str, String)| {
+            let place = policy.place(&format!("{prefix}{key}"));
+            (key.to_owned(), json!({ "value": value, "place": place }))
+        };
+        values.into_iter().map(one).collect()
+    };
+    let environment = policy.environment();
+    let warnings: Vec<String> = policy.warnings().iter().map(ToString::to_string).collect();
+    let value = json!({
+        "rules": rules,
+        "pins": pins,
+        "listen": listen,
+        "files": {
+            "read": grants(&files.read), "write": grants(&files.write), "deny": grants(&files.deny),
+        },
+        "environment": {
+            "pass": environment.pass, "place": policy.place("environment.pass"),
+            "set": environment.set,
+        },
+        "limits": values("limits.", limit_values(policy)),
+        "settings": values("", setting_values(policy)),
+        "warnings": warnings,
+    });
+    format!("{value:#}")
+}
