@@ -54,6 +54,25 @@ pub(crate) fn welcome_trailers(fields: &mut HeaderMap, version: Version) {
     }
 }
 
+/// Says that content of unknown length follows, where a version needs to say
+/// so: of some methods the sender would think that they have none.
+pub(crate) fn announce_content(fields: &mut HeaderMap, version: Version) {
+    if version < Version::HTTP_2 && !fields.contains_key(header::CONTENT_LENGTH) {
+        let coding = HeaderValue::from_static("chunked");
+        fields.insert(header::TRANSFER_ENCODING, coding);
+    }
+}
+
+/// Whether a field that frames is spelt with `_`: interfaces between servers
+/// and programs take it for `-` (RFC 3875 4.1.18).
+pub(crate) fn is_respelt_framing(name: &HeaderName) -> bool {
+    let framing = ["content-length", "transfer-encoding"];
+    let text = name.as_str();
+    framing
+        .iter()
+        .any(|one| text.len() == one.len() && text != *one && text.replace('_', "-") == *one)
+}
+
 /// Names this program as one that a message went through; `received` is the
 /// version it came with (RFC 9110 7.6.3).
 pub(crate) fn add_via(fields: &mut HeaderMap, received: Version) {
@@ -171,6 +190,20 @@ mod tests {
         let mut left: Vec<_> = fields.keys().map(HeaderName::as_str).collect();
         left.sort_unstable();
         assert_eq!(left, ["accept", "content-length", "host"]);
+    }
+
+    #[test]
+    fn a_field_that_frames_has_one_spelling() {
+        for (name, respelt) in [
+            ("content-length", false),
+            ("transfer-encoding", false),
+            ("content_language", false),
+            ("content_length", true),
+            ("transfer_encoding", true),
+        ] {
+            let name = HeaderName::from_static(name);
+            assert_eq!(is_respelt_framing(&name), respelt, "{name}");
+        }
     }
 
     #[test]

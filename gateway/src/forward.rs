@@ -137,6 +137,7 @@ fn request(
             if complete.load(Ordering::Relaxed) {
                 Content::empty()
             } else {
+                fields::announce_content(&mut head.headers, head.version);
                 Content::Request(content)
             }
         }

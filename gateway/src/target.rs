@@ -9,6 +9,7 @@ use http::{Method, StatusCode, Uri, Version};
 use outgate_policy::{Host, HostName, RequestTarget, Scheme};
 
 use crate::destination::Destination;
+use crate::fields;
 use crate::limits;
 use crate::overrides;
 
@@ -143,6 +144,9 @@ fn check_method(method: &Method) -> Result<(), Malformed> {
 /// What decides where a message ends has one reading, or the message none.
 fn check_framing(head: &request::Parts) -> Result<(), Malformed> {
     let fields = &head.headers;
+    if fields.keys().any(fields::is_respelt_framing) {
+        return Err(bad("a field that frames is spelt with `_`"));
+    }
     let mut codings = fields.get_all(header::TRANSFER_ENCODING).iter();
     if let Some(coding) = codings.next() {
         if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {

@@ -5,6 +5,7 @@ use outgate_harness::lab_tests;
 
 use crate::case::{Case, Ending, Method, OPEN, Step, WS, Want};
 use crate::origin::Answer;
+use crate::readers::READERS;
 use crate::suite::{Seen, check, hold, run};
 
 const UPGRADE: &str = "GET /public/ws HTTP/1.1\r\nHost: <host>\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n";
@@ -100,6 +101,26 @@ lab_tests! {
         for (seen, (_, kept, gone)) in seen.iter().zip(FIELDS.iter().chain(FIELDS)) {
             arrives_as(seen, kept, gone);
         }
+    }
+
+    fn content_passes_with_every_method(lab) {
+        let cases = ["GET", "HEAD", "POST", "PUT", "PATCH", "OPTIONS", "PURGE"].into_iter().flat_map(|method| {
+            let head = format!("{method} /public/a HTTP/1.1\r\nHost: <host>\r\n");
+            let how = if method == "HEAD" { Method::Head } else { Method::Other };
+            [
+                Case::new(&format!("{method} with length"), format!("{head}Content-Length: 5\r\n\r\nhello"), Want::sent(1)).method(how),
+                Case::new(&format!("{method} with chunks"), format!("{head}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"), Want::sent(1)).method(how),
+            ]
+        });
+        for seen in hold(lab, cases.collect()) {
+            let taken = READERS[0].1(&seen.arrivals[0]).requests;
+            assert_eq!(taken[0].content, b"hello", "{:?}: {}", seen.case.name, seen.arrived());
+        }
+        // And what is broken is not sent as if it had none.
+        let broken = ["GET", "HEAD"].map(|method| {
+            Case::new(method, format!("{method} /public/a HTTP/1.1\r\nHost: <host>\r\nTransfer-Encoding: chunked\r\n\r\nhello"), Want::cut())
+        });
+        hold(lab, broken.to_vec());
     }
 
     fn the_authority_is_made_anew(lab) {
