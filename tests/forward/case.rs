@@ -24,10 +24,23 @@ pub(crate) enum Step {
     Send(Vec<u8>),
     /// Sends them one at a time.
     SendSingly(Vec<u8>),
+    /// Asks on streams of HTTP/2, one for each list of fields, at once or byte
+    /// by byte.
+    Streams(Vec<Fields>, Pace),
     /// Waits until so many whole final responses came in all.
     Await(usize),
     /// Waits that long, in milliseconds.
     Pause(u64),
+}
+
+/// The fields of a stream.
+pub(crate) type Fields = Vec<(String, String)>;
+
+/// How bytes are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    AtOnce,
+    Singly,
 }
 
 /// How the client ends its connection.
@@ -167,8 +180,10 @@ impl Case {
     pub(crate) fn singly(mut self) -> Self {
         self.name.push_str(" (byte by byte)");
         for step in &mut self.steps {
-            if let Step::Send(bytes) = step {
-                *step = Step::SendSingly(std::mem::take(bytes));
+            match step {
+                Step::Send(bytes) => *step = Step::SendSingly(std::mem::take(bytes)),
+                Step::Streams(_, pace) => *pace = Pace::Singly,
+                Step::SendSingly(_) | Step::Await(_) | Step::Pause(_) => {}
             }
         }
         self

@@ -60,6 +60,7 @@ pub(crate) fn plan<'a>(cases: impl Iterator<Item = (&'a str, &'a Case)>) -> Stri
                 .map(|step| match step {
                     Step::Send(bytes) => json!(["send", hex(bytes)]),
                     Step::SendSingly(bytes) => json!(["singly", hex(bytes)]),
+                    Step::Streams(..) => panic!("streams become bytes with their names"),
                     Step::Await(count) => json!(["await", count]),
                     Step::Pause(millis) => json!(["pause", millis]),
                 })

@@ -18,7 +18,10 @@
 mod case;
 mod client;
 mod content;
+mod frames;
+mod matrix;
 mod origin;
+mod property;
 mod readers;
 mod replies;
 mod requests;

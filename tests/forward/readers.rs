@@ -189,8 +189,8 @@ fn strict_chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, &'static str>
 }
 
 /// Everything that some server was seen to forgive: lone line feeds, empty
-/// lines before, blanks before a colon, folded lines; the last length wins, and
-/// anything that mentions `chunked` is.
+/// lines before, blanks before a colon, folded lines, `_` for `-`; the last
+/// length wins, and anything that mentions `chunked` is.
 fn lenient(bytes: &[u8]) -> Reading {
     all(bytes, lenient_one)
 }
@@ -224,7 +224,9 @@ fn lenient_one(bytes: &[u8]) -> One {
     for line in &lines[1..] {
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.trim();
-        match name.trim().to_ascii_lowercase().as_str() {
+        // Programs behind an interface with variables see no difference.
+        let name = name.trim().to_ascii_lowercase().replace('_', "-");
+        match name.as_str() {
             "host" => value.clone_into(&mut host),
             "content-length" => length = value.parse().unwrap_or(length),
             "transfer-encoding" => is_chunked |= value.to_ascii_lowercase().contains("chunked"),
