@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::diag::{Diag, UnixPlace};
 
-/// Listeners remembered at most, of each kind; the oldest knowledge goes first
-/// when dead ones do not make room.
+/// Listeners remembered at most, of each kind. Dead ones make room; where most
+/// still live, all are forgotten, and connections to them are asked about.
 const LISTENERS_MAX: usize = 4096;
 
 /// What a listener is to the kernel.
@@ -54,14 +54,38 @@ impl Own {
         let Ok(cookie) = outgate_sys::socket::cookie(socket) else {
             return;
         };
-        if self.tcp.len() >= LISTENERS_MAX {
-            self.tcp.clear();
-        }
+        self.make_room();
         let serves_v4 = match outgate_sys::socket::only_v6(socket) {
             Ok(false) => Serves::Both,
             _ => Serves::OneFamily,
         };
         self.tcp.insert(address, TcpListener { cookie, serves_v4 });
+    }
+
+    /// Forgets what no longer listens once there is too much to remember. Half
+    /// the room is free afterwards, so that the kernel is not asked each time.
+    fn make_room(&mut self) {
+        if self.tcp.len() >= LISTENERS_MAX {
+            let mut known = std::mem::take(&mut self.tcp);
+            let diag = self.diag();
+            known.retain(|address, listener| {
+                diag.is_some_and(|diag| diag.listens(*address, listener.cookie))
+            });
+            if known.len() <= LISTENERS_MAX / 2 {
+                self.tcp = known;
+            }
+        }
+        if self.unix.len() >= LISTENERS_MAX {
+            let mut known = std::mem::take(&mut self.unix);
+            let diag = self.diag();
+            known.retain(|place, listener| {
+                let now = diag.and_then(|diag| diag.unix_listener(listener.inode, listener.cookie));
+                now.as_ref() == Some(place)
+            });
+            if known.len() <= LISTENERS_MAX / 2 {
+                self.unix = known;
+            }
+        }
     }
 
     /// Whether a connection to `destination` ends at one of the listeners.
@@ -110,9 +134,7 @@ impl Own {
         let place = self
             .diag()
             .and_then(|diag| diag.unix_listener(identity.inode, identity.cookie));
-        if self.unix.len() >= LISTENERS_MAX {
-            self.unix.clear();
-        }
+        self.make_room();
         if let Some(place) = place {
             self.unix.insert(place, identity);
         }
@@ -140,4 +162,30 @@ fn identity(socket: BorrowedFd<'_>) -> Option<Identity> {
         inode: u32::try_from(stat.st_ino).ok()?,
         cookie: outgate_sys::socket::cookie(socket).ok()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_known_after_any_number_that_ended() {
+        let mut own = Own::default();
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        own.add_tcp(address, server.as_fd());
+        let ended = TcpListener {
+            cookie: 1,
+            serves_v4: Serves::Both,
+        };
+        for port in (1..=u16::MAX).take(LISTENERS_MAX) {
+            let place = SocketAddr::new(address.ip(), port);
+            own.tcp.entry(place).or_insert(ended);
+        }
+        let next = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        own.add_tcp(next.local_addr().unwrap(), next.as_fd());
+        assert_eq!(own.tcp.len(), 2);
+        assert!(own.serves(address));
+        assert!(own.serves(next.local_addr().unwrap()));
+    }
 }
