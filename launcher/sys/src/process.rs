@@ -139,10 +139,16 @@ pub fn has_capabilities() -> Result<bool, SysError> {
     Ok(root || data.iter().any(|word| *word != 0))
 }
 
-/// Ends the guardian of a run that is over, and waits for it.
+/// Ends the guardian of a run that is over, and waits for it. One that was
+/// waited for already is left alone: its number may be another's by now.
 pub fn end_guardian(guardian: i32) {
-    if guardian > 1 {
-        // SAFETY: plain integers; a child of ours, not waited for yet.
+    if guardian <= 1 {
+        return;
+    }
+    // SAFETY: plain integers and a null status, which the call allows.
+    let waited = unsafe { libc::waitpid(guardian, std::ptr::null_mut(), libc::WNOHANG) };
+    if waited == 0 {
+        // SAFETY: plain integers; a child of ours that was not waited for yet.
         unsafe { libc::kill(guardian, libc::SIGKILL) };
         // SAFETY: plain integers and a null status, which the call allows.
         unsafe { libc::waitpid(guardian, std::ptr::null_mut(), 0) };
