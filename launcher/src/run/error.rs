@@ -168,7 +168,15 @@ impl RunError {
             ) => 2,
             Self::NotFound { .. } => 127,
             Self::NotExecutable { .. } => 126,
-            _ => 125,
+            Self::Plan(
+                PlanError::Filter(_)
+                | PlanError::Ruleset(RulesetError::Abi { .. } | RulesetError::Kernel(_)),
+            )
+            | Self::Standard(_)
+            | Self::Private { .. }
+            | Self::Machine { .. }
+            | Self::Confine { .. }
+            | Self::Nested => 125,
         }
     }
 
