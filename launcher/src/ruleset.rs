@@ -2,7 +2,6 @@
 //! connect at all, binding only where granted, and scopes. Hard requirement of
 //! ABI 6: a kernel that enforces less is refused, never used.
 
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -115,13 +114,6 @@ fn bind_ports(grants: &[ListenGrant]) -> Vec<u16> {
     ports.sort_unstable();
     ports.dedup();
     ports
-}
-
-/// Whether the policy lets the command listen on an address.
-pub fn may_listen(grants: &[ListenGrant], ip: IpAddr, port: u16) -> bool {
-    grants
-        .iter()
-        .any(|grant| grant.port == port && (grant.address == ip || grant.address.is_unspecified()))
 }
 
 /// Devices that carry nothing anywhere and that every program expects.

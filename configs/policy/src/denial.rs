@@ -12,6 +12,7 @@ use crate::limits::SHOWN_PATH_BYTES_MAX;
 use crate::path::RequestTarget;
 use crate::pattern::PathPattern;
 use crate::rule::Protocol;
+use crate::special::is_never_class;
 use crate::survey::Cause;
 use crate::verdict::{Denial, Effect, Reason, RuleRef};
 
@@ -153,10 +154,7 @@ pub(crate) fn denial(event: &Event<'_>, cause: Cause) -> Denial {
 }
 
 fn is_never(cause: &Cause) -> bool {
-    matches!(
-        cause.class,
-        Some("unspecified" | "this-network" | "multicast" | "broadcast" | "reserved" | "discard")
-    )
+    cause.class.is_some_and(is_never_class)
 }
 
 fn because(cause: &Cause, event: &Event<'_>) -> String {

@@ -58,5 +58,4 @@ pub use settings::{
     DnsPin, DnsServer, Inspect, InspectScope, Intercept, Settings, Switch, Unscannable,
 };
 pub use source::{Context, Source, SourceKind};
-pub use special::special_use;
 pub use verdict::{Denial, Effect, Permit, Reason, Route, RuleRef, Verdict};

@@ -100,20 +100,9 @@ impl Policy {
         &self.listen
     }
 
-    /// The file for the audit records, as written.
+    /// The file for the audit records, absolute.
     pub fn audit_file(&self) -> Option<&str> {
         self.audit_file.as_deref()
-    }
-
-    /// The paths of Unix sockets that rules allow; `*` stands for any part of
-    /// one segment, `**` for any number of segments.
-    pub fn unix_grants(&self) -> impl Iterator<Item = &str> {
-        self.rules.iter().filter_map(|rule| match &rule.target {
-            Target::Unix { path, .. } if rule.reference.effect == Effect::Allow => {
-                Some(path.as_str())
-            }
-            Target::Unix { .. } | Target::Network(_) => None,
-        })
     }
 
     /// The address the operator pinned a host and port to.

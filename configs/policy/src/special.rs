@@ -91,7 +91,7 @@ const GLOBAL_UNICAST: std::ops::RangeInclusive<u16> = 0x2000..=0x3fff;
 ///
 /// IPv6 forms that carry an IPv4 address are judged as that address. What is
 /// not known to be public is special.
-pub fn special_use(ip: IpAddr) -> Option<&'static str> {
+pub(crate) fn special_use(ip: IpAddr) -> Option<&'static str> {
     match ip {
         IpAddr::V4(address) => special_use_v4(address),
         IpAddr::V6(address) => special_use_v6(address),
@@ -112,9 +112,14 @@ pub(crate) fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 
 /// Whether no rule and no pin can make this a destination.
 pub(crate) fn never_a_destination(ip: IpAddr) -> bool {
+    special_use(ip).is_some_and(is_never_class)
+}
+
+/// Whether addresses of this class are never a destination.
+pub(crate) fn is_never_class(class: &str) -> bool {
     matches!(
-        special_use(ip),
-        Some("unspecified" | "this-network" | "multicast" | "broadcast" | "reserved" | "discard")
+        class,
+        "unspecified" | "this-network" | "multicast" | "broadcast" | "reserved" | "discard"
     )
 }
 
