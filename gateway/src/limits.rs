@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-/// Connections of one sandbox that are served at once. A connection costs a
-/// few descriptors, so the sum stays far below the usual limit of open files.
+/// Connections of one sandbox that are served at once; fewer where the user's
+/// limit of open files is too low for them.
 pub(crate) const FLOWS_MAX: usize = 1024;
 
 /// Descriptors of one connection: both its sides, and a pipe for each
@@ -86,7 +86,7 @@ pub(crate) const DIAL_STAGGER: Duration = Duration::from_millis(250);
 /// most servers, so that few are found closed.
 pub(crate) const ORIGIN_IDLE: Duration = Duration::from_secs(30);
 
-/// Unused connections kept per origin, and over all origins of a sandbox.
+/// Unused connections kept over all origins of a sandbox.
 pub(crate) const ORIGIN_IDLE_MAX: usize = 64;
 
 /// Time without a byte after which a client that ended its side counts as
@@ -116,7 +116,7 @@ pub(crate) const DRAIN_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Time for that.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(10);
 
-/// Time a refused client has to read its refusal.
+/// Time a refused client has to read its refusal, and a launcher to hang up.
 pub(crate) const LINGER_TIME: Duration = Duration::from_secs(2);
 
 /// Names of one sandbox that hold a stand-in address: a quarter of the range,

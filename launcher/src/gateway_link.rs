@@ -59,7 +59,7 @@ pub struct Opening {
     pub sandbox: String,
     /// Policy texts in merge order.
     pub sources: Vec<(SourceKind, String, String)>,
-    /// Directories and command line, for the policy and the records.
+    /// Directories for the policy, and the program for the records.
     pub begin: Begin,
 }
 
@@ -344,8 +344,8 @@ impl Open {
         let Some(mut child) = child else {
             return;
         };
-        // A gateway that is stopped or stuck must not outlive its sandbox. One
-        // that is well has seen the closed connection and ended by itself.
+        // Whatever state it is in: it must not outlive its sandbox, and nothing
+        // it could still do is wanted.
         if matches!(child.try_wait(), Ok(None)) {
             drop(child.kill());
         }

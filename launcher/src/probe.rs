@@ -86,14 +86,12 @@ fn landlock() -> Finding {
     let abi = landlock_abi();
     let required = crate::ruleset::ABI_REQUIRED;
     let (state, detail) = if abi >= required {
-        let more = if abi >= 9 {
-            "; pathname sockets are covered by the kernel too"
-        } else {
-            "; pathname sockets are held by the filter"
-        };
         (
             State::Present,
-            format!("ABI {abi}: files, TCP, abstract sockets and signals{more}"),
+            format!(
+                "ABI {abi}: files, TCP, abstract sockets and signals; other Unix sockets are held \
+                 by the filter"
+            ),
         )
     } else if abi == 0 {
         (

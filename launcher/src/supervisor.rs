@@ -66,7 +66,7 @@ pub struct Setting {
     pub started: Started,
     /// Where signals arrive.
     pub signals: SignalFd,
-    /// The gateway, idle.
+    /// The gateway: idle, or running already where the command could replace it.
     pub link: Link,
     /// Numbers of the held calls.
     pub numbers: Numbers,

@@ -121,9 +121,7 @@ fn bound(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
 fn listen_with(grip: &Grip, backlog: i32) -> Result<(), Errno> {
     // The kernel clamps any backlog to net.core.somaxconn.
     let backlog = Backlog::new(backlog).unwrap_or(Backlog::MAXALLOWABLE);
-    let descriptor = grip.socket();
-    debug_assert!(descriptor.as_raw_fd() >= 0);
-    listen(&descriptor, backlog)
+    listen(&grip.socket(), backlog)
 }
 
 fn conclude(notification: Notification, result: Result<(), Errno>) {

@@ -1,7 +1,7 @@
 //! The command's processes: exit status, stops, signals, wall time, and the
 //! point at which none is left.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -295,13 +295,13 @@ impl Tree {
         }
     }
 
-    /// Takes the status of helpers that ended; the gateway's is its link's.
+    /// Takes the status of a guardian that ended before its time; other helpers
+    /// are ended, and waited for, by who started them.
     fn reap(&mut self) {
         let guardian = Pid::from_raw(self.guardian);
         if let Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) | Err(Errno::ECHILD) =
             waitpid(guardian, Some(WaitPidFlag::WNOHANG))
         {
-            debug_assert!(self.reports.as_raw_fd() >= 0);
             self.guardian_died();
         }
     }

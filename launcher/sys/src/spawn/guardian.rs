@@ -13,7 +13,7 @@ const LIST_BYTES: usize = 4096;
 /// Signal the guardian gets when the launcher dies.
 const LAUNCHER_DIED: i32 = libc::SIGUSR2;
 
-/// The signals the guardian waits for, as a mask.
+/// One signal as a bit of a mask.
 const fn signal_bit(signal: i32) -> u64 {
     1_u64 << (signal.wrapping_sub(1) & 63)
 }
