@@ -9,7 +9,7 @@ use outgate_handoff::{
     Begin, Hello, POLICY_BYTES_MAX, PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, ToGateway,
     ToLauncher,
 };
-use outgate_policy::{Context, HostName, Source, SourceKind, compile};
+use outgate_policy::{Context, HostName, compile};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditTarget, Event, Kind, Outcome};
@@ -80,7 +80,7 @@ impl Gateway {
             return Ok(None);
         };
         let made = self.session(&opening, control);
-        answer_opening(control, made, &opening.sources).await
+        answer_opening(control, made).await
     }
 
     fn session(&self, opening: &Opening, control: &Arc<Control>) -> Result<Session, String> {
@@ -117,7 +117,6 @@ pub(crate) async fn greet(
 pub(crate) async fn answer_opening(
     control: &Control,
     made: Result<Session, String>,
-    sources: &[Source],
 ) -> Result<Option<Arc<Session>>, ControlError> {
     let made = match made {
         Ok(made) => made,
@@ -131,7 +130,7 @@ pub(crate) async fn answer_opening(
         generation: made.generation(),
         build: BUILD.to_owned(),
         audit: made.audit_path(),
-        hosts: host_lines(&made, sources),
+        hosts: host_lines(&made),
     };
     control.send(&ready).await?;
     Ok(Some(Arc::new(made)))
@@ -167,23 +166,12 @@ fn is_end(error: &std::io::Error) -> bool {
 
 /// Lines for a substituted hosts(5): the stand-in of each name that a rule or
 /// a pin names in full.
-fn host_lines(session: &Session, sources: &[Source]) -> String {
-    let rules: Vec<String> = session
-        .policy()
-        .rules()
-        .map(|rule| rule.text.to_string())
-        .collect();
-    let pins = sources
-        .iter()
-        .filter(|source| source.kind == SourceKind::Pin)
-        .map(|source| source.text.split('=').next().unwrap_or_default());
+fn host_lines(session: &Session) -> String {
+    let policy = session.policy();
+    let rules = policy.rules().filter_map(|rule| named_host(&rule.text));
+    let pins = policy.pinned().cloned();
     let mut lines = String::new();
-    for name in rules
-        .iter()
-        .map(String::as_str)
-        .chain(pins)
-        .filter_map(named_host)
-    {
+    for name in rules.chain(pins) {
         let Some(address) = session.stand_in(&name) else {
             break;
         };
@@ -199,7 +187,7 @@ fn host_lines(session: &Session, sources: &[Source]) -> String {
     lines
 }
 
-/// The host of a rule's or pin's text, if it is one name in full.
+/// The host of a rule's text, if it is one name in full.
 fn named_host(text: &str) -> Option<HostName> {
     let target = text.rsplit(' ').next()?;
     let target = target.split_once("://").map_or(target, |(_, rest)| rest);

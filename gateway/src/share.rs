@@ -212,7 +212,7 @@ impl Shared {
             session.record(&event).map_err(|error| error.to_string())?;
             Ok(session)
         });
-        serve::answer_opening(control, made, &opening.sources).await
+        serve::answer_opening(control, made).await
     }
 
     /// Compiles a run's policy beside the others' traffic.

@@ -110,6 +110,11 @@ impl Policy {
         self.pins.find(host, port)
     }
 
+    /// The names that pins are for, from the command line and from documents.
+    pub fn pinned(&self) -> impl Iterator<Item = &HostName> {
+        self.pins.0.keys()
+    }
+
     /// The first pin of this policy that `other` does not hold just so: its
     /// host, and the port it is for, if it is for one.
     pub fn pin_beyond(&self, other: &Self) -> Option<(&HostName, Option<u16>)> {

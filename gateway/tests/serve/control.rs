@@ -138,6 +138,30 @@ fn another_build_and_a_faulty_policy_are_refused_in_words() {
 }
 
 #[test]
+fn names_of_rules_and_pins_are_announced_wherever_they_stand() {
+    let mut launcher = bare();
+    let document = "[[pin]]\nhost = \"in-document.test\"\naddress = \"192.0.2.7\"\n";
+    launcher.open(&[
+        (SourceKind::Allow, "GET http://in-rule.test/a"),
+        (SourceKind::Allow, "http://*.wide.test"),
+        (SourceKind::Pin, "in-option.test:80=192.0.2.8:80"),
+        (SourceKind::Document, document),
+    ]);
+    let Some(ToLauncher::Ready { hosts, .. }) = launcher.receive() else {
+        panic!()
+    };
+    let mut names: Vec<&str> = hosts
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        ["in-document.test", "in-option.test", "in-rule.test"]
+    );
+}
+
+#[test]
 fn a_policy_comes_in_chunks_and_a_lost_launcher_ends_everything() {
     let mut launcher = bare();
     launcher.send(&hello(), &[]);
