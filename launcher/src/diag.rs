@@ -12,6 +12,9 @@ use nix::sys::socket::{
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
+/// `NLM_F_ROOT | NLM_F_MATCH` (netlink(7)).
+const NLM_F_DUMP: u16 = 0x300;
+const NLMSG_DONE: u16 = 3;
 const TCP_LISTEN: u8 = 10;
 const UDIAG_SHOW_NAME: u32 = 1;
 const UDIAG_SHOW_VFS: u32 = 2;
@@ -23,6 +26,10 @@ const HEADER_BYTES: usize = 16;
 const UNIX_MESSAGE_BYTES: usize = 16;
 /// Bytes of one reply we read; each describes one socket.
 const REPLY_BYTES_MAX: usize = 8192;
+/// Bytes of one part of a list, as large as the kernel makes them.
+const LIST_BYTES: usize = 32 << 10;
+/// Parts of a list we read: some ten thousand sockets.
+const LIST_REPLIES_MAX: usize = 32;
 
 /// A netlink socket for questions about sockets.
 #[derive(Debug)]
@@ -99,16 +106,55 @@ impl Diag {
         unix_place(reply.get(UNIX_MESSAGE_BYTES..)?)
     }
 
-    /// Sends one request and returns the body of the reply.
-    fn ask(&self, body: &[u8]) -> io::Result<Vec<u8>> {
+    /// Whether a Unix socket of this network namespace listens at `place`.
+    /// Uses the socket up: what is left of the list is never read.
+    ///
+    /// # Errors
+    /// The list cannot be had, or is too long to be read to its end.
+    pub fn unix_listens(self, place: &UnixPlace) -> io::Result<bool> {
+        let mut body = Vec::with_capacity(24);
+        body.extend([family_byte(AddressFamily::Unix), 0, 0, 0]);
+        body.extend((1_u32 << TCP_LISTEN).to_ne_bytes());
+        body.extend(0_u32.to_ne_bytes());
+        body.extend((UDIAG_SHOW_NAME | UDIAG_SHOW_VFS).to_ne_bytes());
+        body.extend(cookie_words(u64::MAX));
+        self.send(&body, NLM_F_REQUEST | NLM_F_DUMP)?;
+        for _ in 0..LIST_REPLIES_MAX {
+            let mut reply = vec![0; LIST_BYTES];
+            let count = recv(self.0.as_raw_fd(), &mut reply, MsgFlags::MSG_DONTWAIT)?;
+            reply.truncate(count);
+            let mut rest = reply.as_slice();
+            while let Some((kind, body, next)) = message(rest) {
+                match kind {
+                    NLMSG_DONE => return Ok(false),
+                    SOCK_DIAG_BY_FAMILY => {}
+                    _ => return Err(io::ErrorKind::InvalidData.into()),
+                }
+                let attributes = body.get(UNIX_MESSAGE_BYTES..).unwrap_or_default();
+                if unix_place(attributes).as_ref() == Some(place) {
+                    return Ok(true);
+                }
+                rest = next;
+            }
+        }
+        Err(io::ErrorKind::FileTooLarge.into())
+    }
+
+    fn send(&self, body: &[u8], flags: u16) -> io::Result<()> {
         let total = HEADER_BYTES.saturating_add(body.len());
         let mut message = Vec::with_capacity(total);
         message.extend(u32::try_from(total).unwrap_or(0).to_ne_bytes());
         message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-        message.extend(NLM_F_REQUEST.to_ne_bytes());
+        message.extend(flags.to_ne_bytes());
         message.extend([0; 8]);
         message.extend(body);
         send(self.0.as_raw_fd(), &message, MsgFlags::empty())?;
+        Ok(())
+    }
+
+    /// Sends one request and returns the body of the reply.
+    fn ask(&self, body: &[u8]) -> io::Result<Vec<u8>> {
+        self.send(body, NLM_F_REQUEST)?;
         let mut reply = vec![0; REPLY_BYTES_MAX];
         // The kernel answers such a request before send returns.
         let count = recv(self.0.as_raw_fd(), &mut reply, MsgFlags::MSG_DONTWAIT)?;
@@ -122,6 +168,17 @@ impl Diag {
         }
         Ok(reply.split_off(HEADER_BYTES.min(reply.len())))
     }
+}
+
+/// The kind and body of the first message in a part of a list, and the rest.
+fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+    let (header, _) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+    let [l0, l1, l2, l3, k0, k1, ..] = *header;
+    let length = usize::try_from(u32::from_ne_bytes([l0, l1, l2, l3])).ok()?;
+    let body = bytes.get(HEADER_BYTES..length)?;
+    let padded = length.saturating_add(3) & !3;
+    let rest = bytes.get(padded..).unwrap_or_default();
+    Some((u16::from_ne_bytes([k0, k1]), body, rest))
 }
 
 fn family_byte(family: AddressFamily) -> u8 {
@@ -212,5 +269,36 @@ mod tests {
         let place = diag.unix_listener(inode, cookie);
         assert_eq!(place, Some(UnixPlace::Abstract(name.into_bytes())));
         assert_eq!(diag.unix_listener(inode, cookie.wrapping_add(1)), None);
+    }
+
+    #[test]
+    fn a_path_nobody_listens_at_is_told_from_one_that_is_served() {
+        let path = format!("/tmp/outgate-diag-{}", std::process::id());
+        let place = || {
+            let stat = nix::sys::stat::stat(path.as_str()).unwrap();
+            let (major, minor) = (
+                nix::sys::stat::major(stat.st_dev),
+                nix::sys::stat::minor(stat.st_dev),
+            );
+            UnixPlace::Inode {
+                device: u32::try_from(major << 20 | minor).unwrap(),
+                inode: u32::try_from(stat.st_ino & u64::from(u32::MAX)).unwrap(),
+            }
+        };
+        let listens = || Diag::open().unwrap().unix_listens(&place()).unwrap();
+        let listener = UnixListener::bind(&path).unwrap();
+        // Many others, so that the list has several parts.
+        let crowd: Vec<_> = (0..600)
+            .map(|index| {
+                let name = format!("{path}-{index}");
+                let name = std::os::unix::net::SocketAddr::from_abstract_name(name).unwrap();
+                UnixListener::bind_addr(&name).unwrap()
+            })
+            .collect();
+        assert!(listens());
+        drop(listener);
+        assert!(!listens());
+        drop(crowd);
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -21,7 +21,7 @@ use crate::private::Private;
 use crate::probe;
 use crate::record::{self, writable};
 use crate::sources::check_total;
-use crate::supervisor::{Eager, Outcome, Setting, Voice, supervise};
+use crate::supervisor::{Eager, Outcome, Outside, Setting, Voice, supervise};
 
 mod error;
 
@@ -276,6 +276,10 @@ fn setting(
             Eager::No
         },
         summary: options.summary,
+        outside: match policy.unix_grants().next() {
+            Some(_) => Outside::Granted,
+            None => Outside::Closed,
+        },
         hosts: match opens {
             Opens::Trap => std::fs::read_to_string("/etc/hosts").unwrap_or_default(),
             Opens::Pass => String::new(),

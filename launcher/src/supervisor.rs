@@ -78,6 +78,17 @@ pub struct Setting {
     pub summary: crate::run::Summary,
     /// What a substituted resolv.conf(5) and hosts(5) hold, where needed.
     pub hosts: String,
+    /// Whether a rule grants a Unix socket outside.
+    pub outside: Outside,
+}
+
+/// Whether Unix sockets outside the sandbox can be reached at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outside {
+    /// Some rule grants one.
+    Granted,
+    /// None does.
+    Closed,
 }
 
 /// When the gateway starts.
@@ -139,6 +150,7 @@ struct Supervisor<'a> {
     knocking: Vec<Knocking>,
     opening: Vec<open::Opening>,
     hosts: open::Hosts,
+    outside: Outside,
     said: Said,
     summary: Option<String>,
     say_summary: crate::run::Summary,
@@ -193,6 +205,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         knocking: Vec::new(),
         opening: Vec::new(),
         hosts: open::Hosts::new(setting.hosts),
+        outside: setting.outside,
         said: Said::default(),
         summary: None,
         say_summary: setting.summary,

@@ -84,6 +84,27 @@ lab_tests! {
         }
     }
 
+    fn a_socket_that_a_server_left_behind_is_refused_without_a_word(lab) {
+        let witness = Witness::start(&lab.directory);
+        for identity in Identity::all() {
+            let left = lab.folder("work", identity).join("left.sock");
+            std::fs::remove_file(&left).ok();
+            drop(UnixListener::bind(&left).expect("a path"));
+            std::fs::set_permissions(&left, std::fs::Permissions::from_mode(0o777)).expect("a mode");
+            let (left, alive) = (format!("unix:{}", left.display()), format!("unix:{}", witness.path()));
+            // The warning about the sandbox's own grants aside.
+            let denials = |outcome: &outgate_harness::Outcome| outcome.stderr.matches("outgate: denied").count();
+            let outcome = lab.sandbox(identity).probe(&["unix-to", &left]);
+            check(&outcome, &[(&left, &["ECONNREFUSED"])], &format!("{identity:?}"));
+            assert_eq!(denials(&outcome), 0, "{identity:?} {outcome}");
+            // The near twin: somebody listens there.
+            let outcome = lab.sandbox(identity).probe(&["unix-to", &alive]);
+            check(&outcome, &[(&alive, &["ECONNREFUSED"])], &format!("{identity:?}"));
+            assert!(denials(&outcome) > 0, "{identity:?} {outcome}");
+            witness.assert_untouched("a denied path");
+        }
+    }
+
     fn row_23_abstract_names_are_refused(lab) {
         let witness = Witness::start(&lab.directory);
         let to = format!("abstract:{}", witness.abstract_name());

@@ -16,9 +16,9 @@ use nix::sys::socket::{UnixAddr, connect};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, major, minor};
 use outgate_handoff::{Flow, Process, Question, ToGateway};
 
-use super::Supervisor;
 use super::wait::{Knocking, Want};
-use crate::diag::UnixPlace;
+use super::{Outside, Supervisor};
+use crate::diag::{Diag, UnixPlace};
 use crate::gateway_link::descriptors;
 use crate::grip::{Grip, without_waiting};
 use crate::notification::Notification;
@@ -98,6 +98,11 @@ impl Supervisor<'_> {
         };
         if self.own.serves_unix(&place) {
             return self.connect_own(notification, grip, resolved.target);
+        }
+        // What a server left behind is nothing that could be allowed or denied.
+        // A granted one may listen in another network, where nobody sees it.
+        if self.outside == Outside::Closed && is_left_behind(&place) {
+            return notification.fail(Errno::ECONNREFUSED);
         }
         let call = UnixCall {
             grip,
@@ -221,6 +226,12 @@ impl Supervisor<'_> {
         self.tell(&flow, descriptors([accepted, target]));
         grip.conclude(notification);
     }
+}
+
+/// Whether nobody listens at `place` any more.
+fn is_left_behind(place: &UnixPlace) -> bool {
+    let listens = Diag::open().and_then(|diag| diag.unix_listens(place));
+    matches!(listens, Ok(false))
 }
 
 fn try_knock(knocking: &Knocking) -> Result<(), Errno> {
