@@ -87,6 +87,15 @@ impl Refusal {
         ))
     }
 
+    /// The sentence and the flag that would allow it, for those who show one
+    /// line: printable ASCII.
+    pub(crate) fn advice(&self) -> String {
+        match self.hint() {
+            Some(hint) => printable(&format!("{}; to allow it: {hint}", self.sentence())),
+            None => self.sentence(),
+        }
+    }
+
     /// The line for standard error.
     pub(crate) fn notice(&self) -> String {
         let mut line = format!("outgate: denied {} ({})", self.subject(), self.because());

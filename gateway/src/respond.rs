@@ -5,14 +5,17 @@
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use hyper::ext::ReasonPhrase;
-use serde_json::json;
 
 use crate::content::Content;
 use crate::origin::OriginError;
 use crate::refusal::{Refusal, printable};
 use crate::resolve::ResolveError;
 use crate::session::shortened;
-use crate::target::{Malformed, names_in};
+use crate::target::Malformed;
+
+mod form;
+
+pub(crate) use form::{Form, form};
 
 /// Bytes of a reason phrase: some clients keep status lines in small buffers.
 const REASON_BYTES_MAX: usize = 240;
@@ -21,70 +24,9 @@ const REASON_BYTES_MAX: usize = 240;
 /// clients take in trailers.
 const GRPC_MESSAGE_BYTES_MAX: usize = 2048;
 
-/// How the client wants to read a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Text,
-    Json,
-    /// A status and a sentence as gRPC clients show them.
-    Grpc,
-}
-
-/// gRPC where the request is one; JSON where `Accept` names it and not
-/// `text/plain`.
-pub(crate) fn form(fields: &HeaderMap) -> Form {
-    if is_grpc(fields) {
-        return Form::Grpc;
-    }
-    let mut form = Form::Text;
-    for media in names_in(fields, &header::ACCEPT) {
-        let kind = media.split(';').next().unwrap_or_default().trim();
-        let kind = kind.to_ascii_lowercase();
-        if kind == "text/plain" || kind == "text/html" {
-            return Form::Text;
-        }
-        if kind == "application/json" || kind.ends_with("+json") {
-            form = Form::Json;
-        }
-    }
-    form
-}
-
-/// `application/grpc`, with whatever coding of its messages.
-fn is_grpc(fields: &HeaderMap) -> bool {
-    fields
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"))
-        .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
-}
-
 /// What a refusal looks like: 403.
 pub(crate) fn refusal(refusal: &Refusal, form: Form) -> Response<Content> {
-    let sentence = refusal.sentence();
-    let hint = refusal.hint().map(|hint| printable(&hint));
-    let body = match form {
-        Form::Text => match &hint {
-            Some(hint) => format!("{sentence}\nto allow it: {hint}\n"),
-            None => format!("{sentence}\n"),
-        },
-        Form::Grpc => match &hint {
-            Some(hint) => format!("{sentence}; to allow it: {hint}"),
-            None => sentence,
-        },
-        Form::Json => {
-            let rule = refusal.rule().map(|rule| rule.text.to_string());
-            let value = json!({
-                "error": sentence,
-                "message": sentence,
-                "detail": sentence,
-                "reason": refusal.token(),
-                "rule": rule,
-                "hint": hint,
-                "errors": [{ "detail": sentence }],
-            });
-            format!("{value}\n")
-        }
-    };
+    let body = form::refusal(refusal, form);
     let mut response = own(StatusCode::FORBIDDEN, form, body);
     let rule = refusal
         .rule()
@@ -97,11 +39,13 @@ pub(crate) fn refusal(refusal: &Refusal, form: Form) -> Response<Content> {
         "http_request_denied",
         refusal.because(),
     );
-    let phrase = format!(
-        "outgate: denied {} ({})",
-        refusal.subject(),
-        refusal.because()
-    );
+    // Half of a flag is worse than none.
+    let whole = refusal.advice();
+    let phrase = if whole.len() <= REASON_BYTES_MAX {
+        whole
+    } else {
+        refusal.sentence()
+    };
     reason(&mut response, &phrase);
     response
 }
@@ -109,14 +53,7 @@ pub(crate) fn refusal(refusal: &Refusal, form: Form) -> Response<Content> {
 /// What a request without a target gets.
 pub(crate) fn malformed(fault: &Malformed, form: Form) -> Response<Content> {
     let sentence = printable(&format!("outgate refused the request: {}", fault.because));
-    let body = match form {
-        Form::Text => format!("{sentence}\n"),
-        Form::Grpc => sentence,
-        Form::Json => format!(
-            "{}\n",
-            json!({ "error": sentence, "message": sentence, "reason": fault.token })
-        ),
-    };
+    let body = form::sentence(&sentence, fault.token, form);
     let mut response = own(fault.status, form, body);
     let denied = format!("{}; rule=-", fault.token);
     let name = HeaderName::from_static("outgate-denied");
@@ -148,11 +85,7 @@ pub(crate) fn failure(error: &OriginError, form: Form) -> Response<Content> {
         }
     };
     let sentence = printable(&format!("outgate: {error}"));
-    let body = match form {
-        Form::Text => format!("{sentence}\n"),
-        Form::Grpc => sentence.clone(),
-        Form::Json => format!("{}\n", json!({ "error": sentence, "message": sentence })),
-    };
+    let body = form::sentence(&sentence, kind, form);
     let mut response = own(status, form, body);
     proxy_status(response.headers_mut(), kind, &error.to_string());
     reason(&mut response, &sentence);
@@ -163,6 +96,7 @@ fn own(status: StatusCode, form: Form, body: String) -> Response<Content> {
     let kind = match form {
         Form::Text => "text/plain; charset=us-ascii",
         Form::Json => "application/json",
+        Form::Xml => "application/xml",
         Form::Grpc => return grpc(status, &body),
     };
     let mut response = Response::new(Content::text(body));

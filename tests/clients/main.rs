@@ -8,10 +8,16 @@
 
 #![expect(
     clippy::expect_used,
+    clippy::panic,
     clippy::indexing_slicing,
     reason = "a step that cannot be made is a failed test"
 )]
+#![expect(
+    clippy::print_stderr,
+    reason = "what a denial took is measured, and shown with --nocapture"
+)]
 
+mod denials;
 mod fetching;
 mod languages;
 mod packages;

@@ -138,7 +138,7 @@ const OTHERS: [Scenario<'_>; 4] = [
         allow: &["GET http://apt.example"],
         script: APT,
         requests: &["apt.example GET /dists/flat/*"],
-        told: "403  outgate: denied GET http://apt.example/dists/flat/",
+        told: "403  outgate denied GET http://apt.example/dists/flat/",
         host: "apt.example",
         ..Scenario::PLAIN
     },

@@ -74,7 +74,7 @@ fn shell(stage: &Stage<'_>) {
 }
 
 /// Starts a store of objects (S3) with one bucket.
-fn objects(stage: &Stage<'_>) {
+pub(crate) fn objects(stage: &Stage<'_>) {
     let folder = stage.lab.folder("objects", Identity::Own);
     let (host, port) = OBJECTS.split_once(':').expect("an address and a port");
     let line = [

@@ -50,7 +50,7 @@ const OVER_HTTP: [Scenario<'_>; 3] = [
 ];
 
 /// Makes a bare repository that may be pushed to, with two commits.
-fn publish(stage: &Stage<'_>) {
+pub(crate) fn publish(stage: &Stage<'_>) {
     let script = r"
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 export GIT_AUTHOR_NAME=x GIT_AUTHOR_EMAIL=x@x.example GIT_COMMITTER_NAME=x GIT_COMMITTER_EMAIL=x@x.example
