@@ -276,9 +276,10 @@ fn setting(
             Eager::No
         },
         summary: options.summary,
-        outside: match policy.unix_grants().next() {
-            Some(_) => Outside::Granted,
-            None => Outside::Closed,
+        outside: if policy.allows_unix() {
+            Outside::Granted
+        } else {
+            Outside::Closed
         },
         hosts: match opens {
             Opens::Trap => std::fs::read_to_string("/etc/hosts").unwrap_or_default(),

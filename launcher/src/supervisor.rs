@@ -34,6 +34,7 @@ use crate::sealed::Sealed;
 
 pub use tree::Ending;
 use tree::Tree;
+pub use unix::Outside;
 use wait::{Arriving, Asked, Connecting, Knocking};
 
 /// Calls in flight at most; further ones are refused.
@@ -80,15 +81,6 @@ pub struct Setting {
     pub hosts: String,
     /// Whether a rule grants a Unix socket outside.
     pub outside: Outside,
-}
-
-/// Whether Unix sockets outside the sandbox can be reached at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outside {
-    /// Some rule grants one.
-    Granted,
-    /// None does.
-    Closed,
 }
 
 /// When the gateway starts.

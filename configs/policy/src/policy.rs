@@ -105,6 +105,13 @@ impl Policy {
         self.audit_file.as_deref()
     }
 
+    /// Whether a rule allows a Unix socket outside.
+    pub fn allows_unix(&self) -> bool {
+        self.rules.iter().any(|rule| {
+            matches!(rule.target, Target::Unix { .. }) && rule.reference.effect == Effect::Allow
+        })
+    }
+
     /// The address the operator pinned a host and port to.
     pub fn pin(&self, host: &HostName, port: u16) -> Option<SocketAddr> {
         self.pins.find(host, port)

@@ -176,6 +176,7 @@ impl RunError {
             | Self::Private { .. }
             | Self::Machine { .. }
             | Self::Confine { .. }
+            | Self::Gateway { .. }
             | Self::Nested => 125,
         }
     }

@@ -16,8 +16,8 @@ use nix::sys::socket::{UnixAddr, connect};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, major, minor};
 use outgate_handoff::{Flow, Process, Question, ToGateway};
 
+use super::Supervisor;
 use super::wait::{Knocking, Want};
-use super::{Outside, Supervisor};
 use crate::diag::{Diag, UnixPlace};
 use crate::gateway_link::descriptors;
 use crate::grip::{Grip, without_waiting};
@@ -38,6 +38,15 @@ const NAME_SERVICES: [&[u8]; 6] = [
     b"/run/systemd/userdb/io.systemd.DynamicUser",
     b"/run/systemd/userdb/io.systemd.Multiplexer",
 ];
+
+/// Whether Unix sockets outside the sandbox can be reached at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outside {
+    /// Some rule grants one.
+    Granted,
+    /// None does.
+    Closed,
+}
 
 /// A connection to a Unix socket outside the sandbox.
 #[derive(Debug)]
