@@ -30,6 +30,12 @@ pub(crate) enum Command {
     Why(Box<Why>),
     /// Serve many runs with one gateway
     Gateway(Box<Gateway>),
+    /// List your runs (root: everybody's)
+    Ps,
+    /// End a run and all its processes
+    Kill(Named),
+    /// Show a run: its policy, its gateway, its record
+    Inspect(Named),
     /// Check, show and test policies
     Policy(PolicyArguments),
     /// Show what this kernel supports, what will be enforced, and what is missing
@@ -98,6 +104,14 @@ pub(crate) struct Check {
     /// List every system call the filter holds or refuses, with the reason
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+/// A run, for `outgate kill` and `outgate inspect`.
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// Name of the run, or the process id that `outgate ps` shows
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
 }
 
 /// Options of `outgate gateway`.

@@ -12,6 +12,7 @@ mod policy;
 mod policy_options;
 mod report;
 mod run;
+mod runs;
 mod show;
 mod why;
 
@@ -30,6 +31,9 @@ fn main() -> ExitCode {
     match arguments.command {
         args::Command::Run(options) => run::run(*options),
         args::Command::Why(options) => why::why(&options),
+        args::Command::Ps => runs::ps(),
+        args::Command::Kill(named) => runs::kill(&named),
+        args::Command::Inspect(named) => runs::inspect(&named),
         args::Command::Gateway(options) => gateway::gateway(&options),
         args::Command::Policy(options) => policy::policy(&options),
         args::Command::Check(options) => check::check(&options),

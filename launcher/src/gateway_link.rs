@@ -126,8 +126,14 @@ impl Link {
             for frame in opening_frames(&opening)? {
                 open.queue.push_back((frame, Vec::new()));
             }
-            open.flush()?;
-            Ok(open)
+            match open.flush() {
+                Ok(()) => Ok(open),
+                // Who refused at once said why before closing.
+                Err(error) => Err(match open.receive(MsgFlags::empty()) {
+                    Ok(Some(ToLauncher::Refused { message })) => io::Error::other(message),
+                    _ => error,
+                }),
+            }
         });
         let shared = matches!(opening.whose, Whose::Shared(_)).then_some(opening);
         match opened {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use outgate_handoff::Begin;
+use outgate_handoff::status::PLACES_MAX;
+use outgate_handoff::{Begin, Status};
 use outgate_policy::{
     Context, Inspect, Intercept, Policy, Source, SourceKind, Switch, Unscannable, compile,
 };
@@ -17,6 +18,7 @@ use crate::environment::{self, Variables};
 use crate::filter::{Arch, Opens, held};
 use crate::gateway_link::{Link, Opening, Whose};
 use crate::plan::{self, Command};
+use crate::presence::Presence;
 use crate::private::Private;
 use crate::probe;
 use crate::record::{self, writable};
@@ -103,10 +105,14 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         opens,
     };
     let plan = plan::build(&policy, &command)?;
-    let link = link(&policy, opening(options, &policy, context)?, voice)?;
+    let opening = opening(options, &policy, context)?;
+    let status = status(&opening);
+    let link = link(&policy, opening, voice)?;
     let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
     let guardian = started.guardian;
-    let setting = setting(options, &policy, (started, signals, opens), link);
+    let mut setting = setting(options, &policy, (started, signals, opens), link);
+    // A run that cannot be listed runs all the same.
+    setting.presence = Presence::announce(status).ok();
     let outcome = supervise(setting, voice);
     outgate_sys::process::end_guardian(guardian);
     drop(private);
@@ -268,6 +274,7 @@ fn setting(
         started,
         signals,
         link,
+        presence: None,
         numbers: held(Arch::native()),
         wall_time: policy.limits().wall_time,
         eager: if policy.has_network_rules() {
@@ -285,6 +292,28 @@ fn setting(
             Opens::Trap => std::fs::read_to_string("/etc/hosts").unwrap_or_default(),
             Opens::Pass => String::new(),
         },
+    }
+}
+
+/// What the run says about itself to who asks.
+fn status(opening: &Opening) -> Status {
+    let mut places: Vec<String> = Vec::new();
+    for (_, place, _) in &opening.sources {
+        if !places.contains(place) && places.len() < PLACES_MAX {
+            places.push(place.clone());
+        }
+    }
+    let gateway = match &opening.whose {
+        Whose::Private { .. } => String::new(),
+        Whose::Shared(door) => door.path().display().to_string(),
+    };
+    Status {
+        name: opening.sandbox.clone(),
+        command: opening.begin.command.clone(),
+        directory: opening.begin.working_directory.clone(),
+        places,
+        gateway,
+        ..Status::default()
     }
 }
 

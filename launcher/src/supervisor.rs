@@ -8,6 +8,7 @@ mod datagram;
 mod hear;
 mod listen;
 mod open;
+mod outside;
 mod tree;
 mod unix;
 mod wait;
@@ -26,9 +27,10 @@ use outgate_sys::seccomp::Listener;
 use outgate_sys::spawn::Started;
 
 use crate::filter::Held as Numbers;
-use crate::gateway_link::{Attached, Link};
+use crate::gateway_link::Link;
 use crate::notification::Notification;
 use crate::own::Own;
+use crate::presence::Presence;
 use crate::redirect::Redirect;
 use crate::sealed::Sealed;
 
@@ -47,8 +49,6 @@ const VERDICTS_MAX: usize = 4096;
 const TICK: Duration = Duration::from_millis(20);
 /// How often it is tried whether a shared gateway is back.
 const AGAIN_TICK: Duration = Duration::from_millis(250);
-/// Comings and goings of a shared gateway that are told.
-const GONE_TOLD_MAX: u32 = 8;
 /// How long the gateway may take to answer. Longer than a name's resolution.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the gateway may take for its closing words.
@@ -69,6 +69,8 @@ pub struct Setting {
     pub signals: SignalFd,
     /// The gateway: idle, or running already where the command could replace it.
     pub link: Link,
+    /// How others find the run, if they can.
+    pub presence: Option<Presence>,
     /// Numbers of the held calls.
     pub numbers: Numbers,
     /// When the command is ended.
@@ -107,6 +109,15 @@ pub struct Counters {
     pub others: u64,
 }
 
+impl Counters {
+    /// All of them.
+    fn total(self) -> u64 {
+        [self.connects, self.listens, self.sockets, self.opens]
+            .into_iter()
+            .fold(self.others, u64::saturating_add)
+    }
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
@@ -128,6 +139,7 @@ struct Supervisor<'a> {
     tree: Tree,
     signals: SignalFd,
     link: Link,
+    presence: Option<Presence>,
     redirect: Redirect,
     own: Own,
     sealed: Sealed<datagram::Asker>,
@@ -184,6 +196,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         ),
         signals: setting.signals,
         link: setting.link,
+        presence: setting.presence,
         redirect: Redirect::default(),
         own: Own::default(),
         sealed: Sealed::Idle,
@@ -222,6 +235,7 @@ struct Ready {
     gateway: PollFlags,
     sealed: PollFlags,
     private: PollFlags,
+    asked: PollFlags,
     connecting: Vec<PollFlags>,
 }
 
@@ -236,6 +250,7 @@ impl Ready {
             gateway: none,
             sealed: none,
             private: none,
+            asked: none,
             connecting: Vec::new(),
         }
     }
@@ -259,6 +274,9 @@ impl Supervisor<'_> {
         }
         if !ready.private.is_empty() {
             self.accept_arrivals();
+        }
+        if !ready.asked.is_empty() {
+            self.serve_askers();
         }
         self.serve_connecting(&ready.connecting);
         if !ready.sealed.is_empty() {
@@ -331,6 +349,10 @@ impl Supervisor<'_> {
         for listener in self.redirect.each() {
             sources.push(PollFd::new(listener.as_fd(), readable));
         }
+        let asked = sources.len();
+        for socket in self.presence.iter().flat_map(Presence::each) {
+            sources.push(PollFd::new(socket, readable));
+        }
         let connecting = sources.len();
         for waiting in &self.connecting {
             sources.push(PollFd::new(waiting.socket(), PollFlags::POLLOUT));
@@ -348,7 +370,8 @@ impl Supervisor<'_> {
             signals: at(2),
             gateway: gateway.map_or(PollFlags::empty(), at),
             sealed: sealed.map_or(PollFlags::empty(), at),
-            private: (private..connecting).fold(PollFlags::empty(), |all, index| all | at(index)),
+            private: (private..asked).fold(PollFlags::empty(), |all, index| all | at(index)),
+            asked: (asked..connecting).fold(PollFlags::empty(), |all, index| all | at(index)),
             connecting: (connecting..sources.len()).map(at).collect(),
         }
     }
@@ -408,46 +431,6 @@ impl Supervisor<'_> {
     fn tell(&mut self, frame: &ToGateway, descriptors: Vec<OwnedFd>) {
         self.link.send(frame, descriptors);
         self.notice_gateway();
-    }
-
-    fn notice_gateway(&mut self) {
-        if let Some(reason) = self.link.gone()
-            && self.said.gateway == Once::No
-        {
-            let until = if self.link.may_come_back() {
-                "until it is back"
-            } else {
-                "from now on"
-            };
-            let line = format!(
-                "outgate: the gateway is gone ({reason}); every connection is refused {until}"
-            );
-            self.said.gateway = Once::Yes;
-            self.said.gone = self.said.gone.saturating_add(1);
-            if self.said.gone <= GONE_TOLD_MAX {
-                self.voice.say(&line);
-            }
-            self.refuse_everything();
-        }
-    }
-
-    /// Begins a new session with a shared gateway that went, if it is back:
-    /// the same policy, nothing remembered.
-    fn attach_again(&mut self) {
-        if self.link.attach_again() == Attached::No {
-            return;
-        }
-        self.verdicts.clear();
-        self.generation = 0;
-        self.said.gateway = Once::No;
-        let stubs: Vec<_> = self
-            .stubs
-            .iter()
-            .filter_map(|stub| stub.try_clone().ok())
-            .collect();
-        for stub in stubs {
-            self.tell(&ToGateway::Stub, vec![stub]);
-        }
     }
 
     /// Collects the gateway's closing words and ends it.

@@ -13,12 +13,14 @@
 
 mod codec;
 pub mod frame;
+pub mod status;
 mod wire;
 
 pub use frame::{
     Answer, Ask, Begin, Decision, Flow, Hello, Parent, Process, Question, Source, SourceKind,
     ToGateway, ToLauncher,
 };
+pub use status::{Status, ToRun};
 pub use wire::FrameError;
 
 /// Version of the frames. Both sides must hold the same one, and the same

@@ -19,9 +19,15 @@ impl Supervisor<'_> {
             };
             match frame {
                 ToLauncher::Ready {
-                    generation, hosts, ..
+                    generation,
+                    hosts,
+                    audit,
+                    ..
                 } => {
                     self.generation = generation;
+                    if let Some(presence) = &mut self.presence {
+                        presence.status().record = audit;
+                    }
                     self.hosts_known(&hosts);
                 }
                 ToLauncher::Refused { message } => self.link.fail(&message),

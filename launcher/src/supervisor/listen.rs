@@ -20,6 +20,7 @@ use crate::redirect::local_address;
 const AF_UNIX: i32 = 1;
 const AF_INET: i32 = 2;
 const AF_INET6: i32 = 10;
+const SOCK_SEQPACKET: i32 = 5;
 
 const TCP_CLOSE: u8 = 7;
 const TCP_LISTEN: u8 = 10;
@@ -48,6 +49,11 @@ impl Supervisor<'_> {
         }
         let backlog = notification.int(1);
         match family {
+            // By this type outgate's own programs know one another: the kernel
+            // would name us as who listens, and what answers would be believed.
+            AF_UNIX if outgate_sys::socket::kind(grip.socket()).ok() == Some(SOCK_SEQPACKET) => {
+                notification.fail(Errno::EACCES);
+            }
             AF_UNIX => {
                 let result = listen_with(&grip, backlog);
                 if result.is_ok() {

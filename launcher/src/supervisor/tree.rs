@@ -246,6 +246,13 @@ impl Tree {
         }
     }
 
+    /// Ends the tree as if its time were over.
+    pub(super) fn end(&mut self) {
+        if let Clock::Running(_) = self.clock {
+            self.clock = Clock::Running(Some(Instant::now()));
+        }
+    }
+
     /// Ends the tree when its time is over.
     pub(super) fn tick(&mut self, now: Instant) {
         let over = |until: Option<Instant>| until.is_some_and(|until| now >= until);

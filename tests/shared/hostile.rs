@@ -1,0 +1,267 @@
+//! Launchers that break the contract, and gateways that are none.
+
+use std::io::IoSlice;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::socket::{
+    AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind,
+    connect, listen, recv, sendmsg, setsockopt, socket, sockopt,
+};
+use nix::sys::time::TimeVal;
+use outgate_harness::origin::Origin;
+use outgate_harness::{Identity, audit, lab_tests};
+
+use crate::gate::{Gate, Plan, curl, python};
+
+fn enter(path: &Path) -> nix::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
+    setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::new(15, 0))?;
+    connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    Ok(socket)
+}
+
+fn say(socket: &OwnedFd, bytes: &[u8], descriptors: &[RawFd]) {
+    let rights = [ControlMessage::ScmRights(descriptors)];
+    let control = if descriptors.is_empty() {
+        &[][..]
+    } else {
+        &rights
+    };
+    let flags = MsgFlags::MSG_NOSIGNAL;
+    sendmsg::<()>(
+        socket.as_raw_fd(),
+        &[IoSlice::new(bytes)],
+        control,
+        flags,
+        None,
+    )
+    .ok();
+}
+
+/// What comes until the other side closes, which must be soon.
+fn heard(socket: &OwnedFd) -> String {
+    let mut all = Vec::new();
+    let mut buffer = vec![0; 65536];
+    loop {
+        match recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+            Ok(0) | Err(nix::errno::Errno::ECONNRESET) => break,
+            Ok(count) => all.extend_from_slice(&buffer[..count]),
+            Err(error) => panic!("the gateway keeps the connection: {error}"),
+        }
+    }
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+fn length(bytes: &[u8]) -> [u8; 4] {
+    u32::try_from(bytes.len())
+        .expect("a short text")
+        .to_le_bytes()
+}
+
+/// A frame: kind, length, id, body.
+fn frame(kind: u16, body: &[u8]) -> Vec<u8> {
+    let mut bytes = kind.to_le_bytes().to_vec();
+    bytes.extend([0, 0]);
+    bytes.extend(length(body));
+    bytes.extend(0_u64.to_le_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+fn text(text: &str) -> Vec<u8> {
+    let mut bytes = length(text.as_bytes()).to_vec();
+    bytes.extend(text.as_bytes());
+    bytes
+}
+
+fn hello(protocol: u16, build: &str, pid: u32) -> Vec<u8> {
+    let mut body = protocol.to_le_bytes().to_vec();
+    body.extend(text(build));
+    body.extend(text("liar"));
+    body.extend(pid.to_le_bytes());
+    frame(1, &body)
+}
+
+fn source(index: u32, chunk: usize) -> Vec<u8> {
+    let mut body = index.to_le_bytes().to_vec();
+    body.push(1);
+    body.extend(text("p"));
+    body.extend(text(&"#".repeat(chunk)));
+    frame(2, &body)
+}
+
+fn begin() -> Vec<u8> {
+    let body: Vec<u8> = ["/home/liar", "/w", "", "liar"]
+        .iter()
+        .flat_map(|part| text(part))
+        .collect();
+    frame(3, &body)
+}
+
+const BUILD: &str = env!("CARGO_PKG_VERSION");
+/// The protocol's number, as its crate has it.
+const PROTOCOL: u16 = 2;
+
+lab_tests! {
+    fn what_breaks_the_contract_is_closed_and_harms_nobody(lab) {
+        let _origin = Origin::start(8080);
+        let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
+            "-a", "http://a.example:8080", "--resolve", "a.example=192.0.2.1",
+        ]));
+        let path = &gate.socket;
+        for (bytes, descriptors) in [
+            (b"garbage".to_vec(), 0),
+            (vec![0xff; 60 * 1024], 0),
+            (vec![0; 100 * 1024], 0),
+            (hello(PROTOCOL, BUILD, 1), 1),
+            (hello(PROTOCOL, BUILD, 1), 200),
+            (begin(), 0),
+            (frame(5, b""), 2),
+            (frame(101, b""), 0),
+        ] {
+            let socket = enter(path).expect("a gateway");
+            let numbers = vec![socket.as_raw_fd(); descriptors];
+            say(&socket, &bytes, &numbers);
+            assert_eq!(heard(&socket), "", "{} bytes, {descriptors} descriptors", bytes.len());
+        }
+        for (protocol, build) in [(PROTOCOL + 1, BUILD), (PROTOCOL, "0.0.0")] {
+            let socket = enter(path).expect("a gateway");
+            say(&socket, &hello(protocol, build, 1), &[]);
+            say(&socket, &begin(), &[]);
+            assert!(heard(&socket).contains("different builds"), "{protocol} {build}");
+        }
+        // Policy text beyond the limit of one sandbox.
+        let socket = enter(path).expect("a gateway");
+        say(&socket, &hello(PROTOCOL, BUILD, 1), &[]);
+        for _ in 0..20 {
+            say(&socket, &source(0, 40 * 1024), &[]);
+        }
+        assert_eq!(heard(&socket), "");
+        // Opened in order, then nonsense: the record says whose it was.
+        let socket = enter(path).expect("a gateway");
+        say(&socket, &hello(PROTOCOL, BUILD, 1), &[]);
+        say(&socket, &begin(), &[]);
+        say(&socket, b"nonsense", &[]);
+        heard(&socket);
+        let outcome = gate.sandbox(lab, Identity::Own).run(&curl("http://a.example:8080/", 20));
+        assert!(outcome.stdout.starts_with("200"), "{outcome}");
+        let records = gate.records();
+        let liar: Vec<_> = records.iter().filter(|record| audit::text(record, "sandbox") == "liar").collect();
+        let ended = liar.last().expect("a record");
+        assert!(audit::text(ended, "detail").contains("invalid frame"), "{ended}");
+        // The pid is the kernel's, not what was said.
+        let own = format!("(launcher {})", std::process::id());
+        assert!(audit::text(liar[0], "detail").contains(&own), "{}", liar[0]);
+    }
+
+    fn idle_and_flooding_connections_leave_room_for_others(lab) {
+        let _origin = Origin::start(8080);
+        let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
+            "-a", "http://a.example:8080", "--resolve", "a.example=192.0.2.1",
+        ]));
+        let path = gate.socket.clone();
+        // Silent ones hold places of this user only, and not for long.
+        let silent: Vec<OwnedFd> = (0..600).filter_map(|_| enter(&path).ok()).collect();
+        let other = *Identity::all().last().expect("an account");
+        if other != Identity::Own {
+            let outcome = gate.sandbox(lab, other).run(&curl("http://a.example:8080/", 20));
+            assert!(outcome.stdout.starts_with("200"), "{outcome}");
+        }
+        drop(silent);
+        let flood = std::thread::spawn(move || {
+            for number in 0..3000 {
+                if let Ok(socket) = enter(&path) {
+                    say(&socket, &hello(PROTOCOL, BUILD, number), &[]);
+                    say(&socket, &source(0, 100), &[]);
+                }
+            }
+        });
+        for _ in 0..5 {
+            let outcome = gate.sandbox(lab, other).run(&curl("http://a.example:8080/", 20));
+            assert!(outcome.stdout.starts_with("200"), "{outcome}");
+            assert!(outcome.elapsed < Duration::from_secs(15), "{outcome}");
+        }
+        flood.join().expect("the flood ends");
+        assert_eq!(gate.end().code, Some(0));
+    }
+
+    fn a_gateway_that_is_none_learns_nothing(lab) {
+        if Identity::all().len() < 2 {
+            return outgate_harness::skip("one account");
+        }
+        let folder = lab.folder("fake", Identity::Nobody);
+        let path = folder.join("gate");
+        // Made by root's file, but another user listens: the file may lie.
+        let fake = lab.start_bare(Identity::Nobody, &python(&format!(
+            "import socket,os\ns=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET)\n\
+             s.bind({path:?}); os.chmod({path:?},0o777); s.listen(9); print('listening',flush=True)\n\
+             c,_=s.accept(); print('heard', len(c.recv(99999)), 'end', flush=True)"
+        )));
+        fake.wait_for("listening");
+        nix::unistd::chown(&path, Some(0.into()), Some(0.into())).expect("chown");
+        let outcome = lab
+            .sandbox(Identity::Own)
+            .option("--gateway", &path.to_string_lossy())
+            .run(&["true".to_owned()]);
+        assert_eq!(outcome.code, Some(125), "{outcome}");
+        assert!(outcome.stderr.contains("user 65534 listens there"), "{outcome}");
+        let said = fake.wait_for("end");
+        assert!(said.contains("heard 0 end"), "{said}");
+        fake.finish();
+    }
+
+    fn no_command_can_play_a_gateway(lab) {
+        let gate = Gate::start(lab, Identity::Own, &Plan::new(&["-a", "http://a.example"]));
+        for identity in Identity::all() {
+            let play = python(
+                "import socket\n\
+                 for name in ('fake','\\0outgate-run-0-1-a'):\n\
+                 \x20 s=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET)\n\
+                 \x20 s.bind(name)\n\
+                 \x20 try: s.listen(9); print('listens')\n\
+                 \x20 except OSError as e: print('refused', e.errno)",
+            );
+            let outcome = gate.sandbox(lab, identity).run(&play);
+            assert_eq!(outcome.stdout, "refused 13\nrefused 13\n", "{outcome}");
+            // Nor speak with one.
+            let enter = python(&format!(
+                "import socket\ns=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET)\n\
+                 try: s.connect({:?}); print('entered')\n\
+                 except OSError as e: print('refused', e.errno)",
+                gate.socket.display().to_string()
+            ));
+            let outcome = gate.sandbox(lab, identity).run(&enter);
+            assert_eq!(outcome.stdout, "refused 111\n", "{outcome}");
+        }
+    }
+
+    fn a_gateway_of_another_build_is_refused(lab) {
+        let path = lab.folder("other", Identity::Own).join("gate");
+        let listener = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
+        bind(listener.as_raw_fd(), &UnixAddr::new(&path).expect("a path")).expect("bind");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).expect("a mode");
+        listen(&listener, Backlog::new(9).expect("a backlog")).expect("listen");
+        let mut ready = 1_u64.to_le_bytes().to_vec();
+        for part in ["0.0.0", "", ""] {
+            ready.extend(text(part));
+        }
+        let answers = std::thread::spawn(move || {
+            let accepted = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC).expect("a launcher");
+            nix::sys::socket::send(accepted, &frame(101, &ready), MsgFlags::empty()).expect("a launcher");
+            // Until the launcher hangs up.
+            recv(accepted, &mut [0; 1], MsgFlags::empty()).ok();
+            while recv(accepted, &mut [0; 1], MsgFlags::empty()).is_ok_and(|count| count > 0) {}
+        });
+        let outcome = lab
+            .sandbox(Identity::Own)
+            .option("--gateway", &path.to_string_lossy())
+            .run(&["true".to_owned()]);
+        assert_eq!(outcome.code, Some(125), "{outcome}");
+        assert!(outcome.stderr.contains("different builds"), "{outcome}");
+        answers.join().expect("it answered");
+    }
+}

@@ -1,0 +1,17 @@
+//! One gateway for many runs, attacked from both sides: what a run may do
+//! there, who else can make trouble, what its death leaves; and how runs are
+//! found, asked and ended.
+
+#![expect(
+    clippy::panic,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a step that cannot be made is a failed test"
+)]
+
+mod crowds;
+mod death;
+mod gate;
+mod hostile;
+mod policies;
+mod registry;
