@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 use outgate_launcher::run::{RunError, refuse_unenforced};
 use outgate_launcher::sources::{Collector, SourceError};
 use outgate_policy::{
-    Expectation, Expectations, Expected, Policy, Process, Source, Verdict, compile, expectations,
-    preset_names, preset_title,
+    Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, Verdict, compile,
+    expectations, preset_kind, preset_names, preset_title,
 };
 
 use crate::policy_options::{PolicyOptions, context};
@@ -263,10 +263,22 @@ fn run(policy: &Policy, one: &Expectation) -> Result<(), Vec<String>> {
 
 fn presets(name: Option<&str>) -> ExitCode {
     let Some(name) = name else {
-        for name in preset_names() {
-            let title = preset_title(name).unwrap_or_default();
-            report::line(&format!("{name:<12} {title}"));
+        let sections = [
+            (PresetKind::Files, "Files, without any host:"),
+            (
+                PresetKind::Hosts,
+                "\nHosts, beside the files of others or of `base`:",
+            ),
+        ];
+        for (kind, title) in sections {
+            report::line(title);
+            let is_of_kind = |name: &&&str| preset_kind(name) == Some(kind);
+            for name in preset_names().iter().filter(is_of_kind) {
+                let title = preset_title(name).unwrap_or_default();
+                report::line(&format!("  {name:<10} {title}"));
+            }
         }
+        report::line("\n`outgate policy presets NAME` prints one.");
         return ExitCode::SUCCESS;
     };
     match outgate_policy::preset(name) {

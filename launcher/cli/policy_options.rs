@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use outgate_launcher::run::{self, RunError};
 use outgate_launcher::sources::Collector;
-use outgate_policy::{Context, Policy, Source, SourceKind, compile};
+use outgate_policy::{Context, Policy, PresetKind, Source, SourceKind, compile, preset_kind};
 
 /// Where a policy comes from.
 #[derive(Debug, Args)]
@@ -62,7 +62,9 @@ impl PolicyOptions {
     /// The policy texts that these options name, in merge order.
     pub(crate) fn sources(&self) -> Result<Vec<Source>, RunError> {
         let mut collector = Collector::default();
-        let bare = self.presets.is_empty()
+        // Hosts alone leave the files as they are without options.
+        let is_about_hosts = |name: &String| preset_kind(name) == Some(PresetKind::Hosts);
+        let bare = self.presets.iter().all(is_about_hosts)
             && self.policies.is_empty()
             && self.read.is_empty()
             && self.write.is_empty();

@@ -43,6 +43,12 @@ impl Desk {
         self
     }
 
+    /// The same, with the directory.
+    fn also(self, name: &str, text: &str) -> Self {
+        self.write(name, text);
+        self
+    }
+
     /// Runs `outgate WORDS…` here.
     fn call(&self, words: &[&str]) -> Said {
         call(words, &self.directory, &self.directory.join("state"))

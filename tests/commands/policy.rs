@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outgate_policy::{preset, preset_names};
+use outgate_policy::{PresetKind, preset, preset_kind, preset_names};
 use serde_json::Value;
 
 use crate::Desk;
@@ -288,18 +288,116 @@ fn expectations_change_nothing_in_a_run() {
 fn shipped_policies_are_listed_with_what_they_are_for() {
     let desk = Desk::new();
     let said = desk.call(&["policy", "presets"]);
-    let listed: BTreeSet<&str> = said
+    let rows: Vec<(&str, &str)> = said
         .stdout
         .lines()
-        .filter_map(|line| Some(line.split_once("  ")?.0.trim()))
+        .filter_map(|line| line.strip_prefix("  ")?.split_once(' '))
         .collect();
+    let listed: BTreeSet<&str> = rows.iter().map(|(name, _)| *name).collect();
     let names: BTreeSet<&str> = preset_names().iter().copied().collect();
     assert_eq!(listed, names, "{}", said.stdout);
-    for line in said.stdout.lines() {
-        let (_, title) = line.split_once("  ").expect(line);
-        assert!((10..=100).contains(&title.trim().len()), "{line}");
+    for (name, title) in rows {
+        assert!((10..=85).contains(&title.trim().len()), "{name}: {title}");
     }
     let document = preset("base").expect("base").trim_end().to_owned() + "\n";
     desk.expect(&["policy", "presets", "base"], 0, &document);
     assert_eq!(desk.call(&["policy", "presets", "nope"]).status, 2);
+}
+
+/// The rules of the shipped policies about hosts.
+fn host_rules() -> Vec<(&'static str, String)> {
+    let mut rules = Vec::new();
+    for name in preset_names() {
+        if preset_kind(name) == Some(PresetKind::Hosts) {
+            let text = preset(name).expect(name);
+            let own = text.lines().filter_map(|line| {
+                let rule = line.strip_prefix("rule = \"")?.strip_suffix('"')?;
+                Some((*name, rule.to_owned()))
+            });
+            rules.extend(own);
+        }
+    }
+    rules
+}
+
+#[test]
+fn shipped_hosts_are_single_names_over_tls_and_each_says_why() {
+    let rules = host_rules();
+    assert!(rules.len() > 30, "{rules:?}");
+    for (name, rule) in rules {
+        let host = rule.strip_prefix("https://").unwrap_or_default();
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
+        assert!(
+            host.contains('.') && host.chars().all(is_name),
+            "{name}: {rule}"
+        );
+        let text = preset(name).expect(name);
+        let noted = format!("[[allow]]\nrule = \"{rule}\"\nnote = \"");
+        assert!(text.contains(&noted), "{name}: no note for {rule}");
+        assert!(!text.contains("extends"), "{name} brings others along");
+    }
+}
+
+#[test]
+fn what_shipped_policies_expect_of_themselves_holds() {
+    let desk = Desk::new();
+    for name in preset_names() {
+        if preset_kind(name) == Some(PresetKind::Hosts) {
+            let file = format!("{name}.toml");
+            desk.write(&file, preset(name).expect(name));
+            let said = desk.call(&["policy", "test", &file]);
+            assert_eq!(said.status, 0, "{name}: {}{}", said.stdout, said.stderr);
+            let said = desk.call(&["policy", "check", &file]);
+            assert!(
+                said.stdout.ends_with("no warnings\n"),
+                "{name}: {}",
+                said.stdout
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_but_the_named_hosts_is_opened() {
+    let desk = Desk::new();
+    for (name, rule) in host_rules() {
+        let ask = |question: &str| desk.call(&["why", "-P", name, question]).status;
+        let host = rule.strip_prefix("https://").expect("https");
+        assert_eq!(ask(&format!("POST {rule}/x")), 0, "{name}: {rule}");
+        for question in [
+            format!("http://{host}/"),
+            format!("https://x.{host}/"),
+            format!("https://{host}:8443/"),
+            format!("tcp://{host}:443"),
+            format!("tcp://{host}:22"),
+            format!("https://{host}.example.org/"),
+        ] {
+            assert_eq!(ask(&question), 1, "{name}: {question}");
+        }
+    }
+}
+
+#[test]
+fn hosts_alone_leave_the_files_of_base() {
+    let desk = Desk::new().also("agent.toml", "extends = [\"base\", \"github\"]\n");
+    let files = |words: &[&str]| {
+        let said = desk.call(words);
+        let (_, files) = said.stdout.split_once("\nfiles\n").expect("files");
+        files.split("\n\n").next().unwrap_or_default().to_owned()
+    };
+    let base = files(&["policy", "show"]);
+    assert_eq!(files(&["policy", "show", "-P", "github"]), base);
+    assert_eq!(
+        files(&["policy", "show", "-P", "rust", "-P", "github"]),
+        base
+    );
+    assert_eq!(files(&["policy", "show", "-p", "agent.toml"]), base);
+    let tools = files(&["policy", "show", "-P", "dev-tools"]);
+    assert_eq!(
+        files(&["policy", "show", "-P", "dev-tools", "-P", "rust"]),
+        tools
+    );
+    assert_ne!(tools, base);
+    let said = desk.call(&["policy", "show", "-P", "none", "-P", "github"]);
+    assert!(!said.stdout.contains("\nfiles\n"), "{}", said.stdout);
 }

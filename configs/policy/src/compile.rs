@@ -23,9 +23,9 @@ pub fn compile(sources: &[Source], context: &Context) -> Result<Policy, PolicyEr
     let mut draft = Draft::new(context);
     for source in sources {
         if source.kind == SourceKind::Document
-            && let Some(shipped) = preset::shipped(&source.text)
+            && let Some(paths) = preset::shipped(&source.text).and_then(|shipped| shipped.paths)
         {
-            draft.shipped(&source.place, shipped);
+            draft.shipped(&source.place, paths);
             continue;
         }
         let location = Location::of(source);
@@ -91,7 +91,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::grant::PathGrant;
     use crate::host::HostName;
-    use crate::preset::{preset, preset_names};
+    use crate::preset::{PresetKind, preset, preset_kind, preset_names};
     use crate::settings::{DnsPin, DnsServer, Inspect, Intercept, Switch, Unscannable};
     use std::time::Duration;
 
@@ -373,7 +373,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn shipped_policies_compile_without_warnings_and_open_no_network() {
+    fn shipped_policies_are_about_files_or_about_hosts() {
         for name in preset_names() {
             let text = preset(name).expect("a text");
             let sources = [source(
@@ -383,7 +383,12 @@ pub(crate) mod tests {
             )];
             let policy = policy(&sources);
             assert_eq!(policy.warnings(), [], "{name}");
-            assert!(!policy.has_network_rules(), "{name}");
+            let is_about_hosts = preset_kind(name) == Some(PresetKind::Hosts);
+            assert_eq!(policy.has_network_rules(), is_about_hosts, "{name}");
+            if is_about_hosts {
+                assert_eq!(policy.filesystem(), &crate::grant::Filesystem::default());
+                assert_eq!(policy.environment(), &crate::grant::Environment::default());
+            }
             let filesystem = policy.filesystem();
             let all = filesystem.read.iter().chain(&filesystem.write);
             for grant in all {

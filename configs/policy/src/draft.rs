@@ -15,7 +15,6 @@ use crate::limits::{ERRORS_MAX, RULES_MAX};
 use crate::location::At;
 use crate::net::Net;
 use crate::policy::{Pin, Policy, pinned};
-use crate::preset::Shipped;
 use crate::preset_paths::ShippedPath;
 use crate::rule::{self, Rule, Target};
 use crate::rule_host::{parse_address, parse_port};
@@ -185,8 +184,8 @@ impl<'c> Draft<'c> {
     }
 
     /// Adds the paths of a shipped policy, which need no reading.
-    pub(crate) fn shipped(&mut self, place: &str, shipped: &Shipped) {
-        for own in shipped.paths {
+    pub(crate) fn shipped(&mut self, place: &str, paths: &[ShippedPath]) {
+        for own in paths {
             let Ok(path) = expand(own.path, self.context) else {
                 continue;
             };

@@ -52,7 +52,7 @@ pub use host::{Host, HostError, HostName};
 pub use nearest::{Difference, Near, Part};
 pub use path::{RequestTarget, TargetError};
 pub use policy::Policy;
-pub use preset::{preset, preset_names, preset_title};
+pub use preset::{PresetKind, preset, preset_kind, preset_names, preset_title};
 pub use question::{Question, QuestionError};
 pub use settings::{
     DnsPin, DnsServer, Inspect, InspectScope, Intercept, Settings, Switch, Unscannable,

@@ -6,26 +6,48 @@ use crate::preset_paths::{BASE, DEV_TOOLS, ShippedPath};
 pub(crate) struct Shipped {
     name: &'static str,
     text: &'static str,
-    pub(crate) paths: &'static [ShippedPath],
+    /// The files it is about, as data; `None` if it is about hosts, and read
+    /// like any document.
+    pub(crate) paths: Option<&'static [ShippedPath]>,
+}
+
+const fn files(name: &'static str, text: &'static str, paths: &'static [ShippedPath]) -> Shipped {
+    let paths = Some(paths);
+    Shipped { name, text, paths }
+}
+
+const fn hosts(name: &'static str, text: &'static str) -> Shipped {
+    Shipped {
+        name,
+        text,
+        paths: None,
+    }
+}
+
+/// What a shipped policy is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PresetKind {
+    /// The files of the machine. It allows no host.
+    Files,
+    /// Hosts. It says nothing about files.
+    Hosts,
 }
 
 /// All of them, in the order of their names.
-pub(crate) const SHIPPED: [Shipped; 3] = [
-    Shipped {
-        name: "base",
-        text: include_str!("../../presets/base.toml"),
-        paths: BASE,
-    },
-    Shipped {
-        name: "dev-tools",
-        text: include_str!("../../presets/dev-tools.toml"),
-        paths: DEV_TOOLS,
-    },
-    Shipped {
-        name: "none",
-        text: include_str!("../../presets/none.toml"),
-        paths: &[],
-    },
+#[rustfmt::skip]
+pub(crate) const SHIPPED: [Shipped; 12] = [
+    hosts("anthropic", include_str!("../../presets/anthropic.toml")),
+    files("base", include_str!("../../presets/base.toml"), BASE),
+    hosts("bitbucket", include_str!("../../presets/bitbucket.toml")),
+    hosts("codeberg", include_str!("../../presets/codeberg.toml")),
+    hosts("copilot", include_str!("../../presets/copilot.toml")),
+    files("dev-tools", include_str!("../../presets/dev-tools.toml"), DEV_TOOLS),
+    hosts("gemini", include_str!("../../presets/gemini.toml")),
+    hosts("github", include_str!("../../presets/github.toml")),
+    hosts("gitlab", include_str!("../../presets/gitlab.toml")),
+    hosts("mistral", include_str!("../../presets/mistral.toml")),
+    files("none", include_str!("../../presets/none.toml"), &[]),
+    hosts("openai", include_str!("../../presets/openai.toml")),
 ];
 
 /// The text of a shipped policy.
@@ -43,14 +65,37 @@ pub fn preset_title(name: &str) -> Option<&'static str> {
     Some(title.strip_prefix(": ")?.trim_end_matches('.'))
 }
 
+/// What a shipped policy is about.
+pub fn preset_kind(name: &str) -> Option<PresetKind> {
+    let shipped = SHIPPED.iter().find(|shipped| shipped.name == name)?;
+    Some(match shipped.paths {
+        Some(_) => PresetKind::Files,
+        None => PresetKind::Hosts,
+    })
+}
+
 /// The names of the shipped policies, in order.
 pub fn preset_names() -> &'static [&'static str] {
-    const { &[SHIPPED[0].name, SHIPPED[1].name, SHIPPED[2].name] }
+    const COUNT: usize = SHIPPED.len();
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "made while compiling: beyond the end it would not compile"
+    )]
+    const NAMES: [&str; COUNT] = {
+        let mut names = [""; COUNT];
+        let mut index = 0;
+        while index < COUNT {
+            names[index] = SHIPPED[index].name;
+            index += 1;
+        }
+        names
+    };
+    &NAMES
 }
 
 /// The shipped policy with this text, wherever the text came from.
 pub(crate) fn shipped(text: &str) -> Option<&'static Shipped> {
-    static ALL: [Shipped; 3] = SHIPPED;
+    static ALL: [Shipped; SHIPPED.len()] = SHIPPED;
     ALL.iter().find(|shipped| shipped.text == text)
 }
 
@@ -91,10 +136,10 @@ mod tests {
         out
     }
 
-    fn tabled(shipped: &Shipped) -> String {
+    fn tabled(paths: &[ShippedPath]) -> String {
         let context = context();
         let mut out = String::new();
-        for own in shipped.paths {
+        for own in paths {
             let path = crate::expand::expand(own.path, &context).expect("a path");
             let _ = writeln!(out, "{:?} p:{}:{} {path}", own.access, own.line, own.column);
         }
@@ -104,7 +149,9 @@ mod tests {
     #[test]
     fn the_tables_say_what_the_documents_say() {
         for shipped in &SHIPPED {
-            assert_eq!(tabled(shipped), read(shipped), "{}", shipped.name);
+            if let Some(paths) = shipped.paths {
+                assert_eq!(tabled(paths), read(shipped), "{}", shipped.name);
+            }
         }
     }
 }

@@ -2,7 +2,9 @@
 //! it. Prints nothing.
 
 use nix::errno::Errno;
-use outgate_policy::{PolicyErrors, Source, SourceKind, preset, preset_names};
+use outgate_policy::{
+    PolicyErrors, PresetKind, Source, SourceKind, preset, preset_kind, preset_names,
+};
 use outgate_sys::spawn::{StartError, Step};
 
 use crate::plan::PlanError;
@@ -139,7 +141,9 @@ pub enum Files {
 impl Files {
     fn of(sources: &[Source]) -> Self {
         let shipped = |source: &Source| {
-            let mut texts = preset_names().iter().filter_map(|name| preset(name));
+            let about_files = |name: &&&str| preset_kind(name) == Some(PresetKind::Files);
+            let names = preset_names().iter().filter(about_files);
+            let mut texts = names.filter_map(|name| preset(name));
             source.kind == SourceKind::Document && texts.any(|text| text == source.text)
         };
         if sources.iter().any(shipped) {
