@@ -52,7 +52,8 @@ fn page(name: &'static str, script: &str) -> Client {
     client(name, script, "site.example", "GET,HEAD http://site.example")
 }
 
-fn clients() -> Vec<Client> {
+/// Programs and libraries that fetch a page.
+fn fetchers() -> Vec<Client> {
     vec![
         page("curl", "curl -sS http://site.example/hello"),
         page("curl -f", "curl -sS -f http://site.example/hello"),
@@ -85,6 +86,43 @@ fn clients() -> Vec<Client> {
             "aiohttp",
             "python3 -c 'import aiohttp, asyncio\nasync def main():\n    async with aiohttp.request(\"GET\", \"http://site.example/hello\", raise_for_status=True) as r: print(await r.text())\nasyncio.run(main())'",
         ),
+        page("java (URL)", languages::JAVA),
+        page(
+            "LWP of Perl",
+            "perl -MLWP::Simple -e 'getprint(\"http://site.example/hello\")'",
+        ),
+        client(
+            "gRPC of Python",
+            &streams::CALLS.replace("TARGET", "rpc.example:80"),
+            "rpc.example",
+            "",
+        ),
+    ]
+}
+
+/// The same in node.
+fn fetchers_in_node() -> Vec<Client> {
+    vec![
+        page(
+            "fetch of node",
+            "node -e 'fetch(\"http://site.example/hello\").then(async (r) => console.log(r.status, await r.text()))'",
+        ),
+        page(
+            "axios",
+            "node -e 'require(\"axios\").get(\"http://site.example/hello\").then((r) => console.log(r.data), (e) => console.log(String(e)))'",
+        ),
+        client(
+            "a WebSocket of node",
+            "node -e 'new (require(\"ws\"))(\"ws://live.example/socket\").on(\"error\", (e) => console.error(e.message)).on(\"open\", process.exit)'",
+            "live.example",
+            "ws://live.example",
+        ),
+    ]
+}
+
+/// Package managers that come with a language's own index, in Python and node.
+fn managers() -> Vec<Client> {
+    vec![
         client(
             "pip",
             "PIP --target here demo-pkg",
@@ -121,20 +159,12 @@ fn clients() -> Vec<Client> {
             "npm.example",
             "GET http://npm.example",
         ),
-        page(
-            "fetch of node",
-            "node -e 'fetch(\"http://site.example/hello\").then(async (r) => console.log(r.status, await r.text()))'",
-        ),
-        page(
-            "axios",
-            "node -e 'require(\"axios\").get(\"http://site.example/hello\").then((r) => console.log(r.data), (e) => console.log(String(e)))'",
-        ),
-        client(
-            "a WebSocket of node",
-            "node -e 'new (require(\"ws\"))(\"ws://live.example/socket\").on(\"error\", (e) => console.error(e.message)).on(\"open\", process.exit)'",
-            "live.example",
-            "ws://live.example",
-        ),
+    ]
+}
+
+/// Other package managers, and clients of a store of objects.
+fn more_managers() -> Vec<Client> {
+    vec![
         client(
             "go get",
             packages::GO,
@@ -171,17 +201,12 @@ fn clients() -> Vec<Client> {
             "apt.example",
             "GET http://apt.example",
         ),
-        page("java (URL)", languages::JAVA),
-        page(
-            "LWP of Perl",
-            "perl -MLWP::Simple -e 'getprint(\"http://site.example/hello\")'",
-        ),
-        client(
-            "gRPC of Python",
-            &streams::CALLS.replace("TARGET", "rpc.example:80"),
-            "rpc.example",
-            "",
-        ),
+    ]
+}
+
+/// Programs that speak something else than HTTP.
+fn others() -> Vec<Client> {
+    vec![
         // Where nobody waits for HTTP, there is an error of the kernel to tell.
         client(
             "redis-cli",
@@ -208,6 +233,17 @@ fn clients() -> Vec<Client> {
             "",
         ),
     ]
+}
+
+fn clients() -> Vec<Client> {
+    let all = [
+        fetchers(),
+        fetchers_in_node(),
+        managers(),
+        more_managers(),
+        others(),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// How much of a denial reaches whoever reads only the client.
