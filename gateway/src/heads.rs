@@ -91,6 +91,7 @@ impl Heads {
         let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
             self.partial.extend_from_slice(bytes);
             if self.partial.len() > limits::HEAD_BYTES_MAX {
+                self.broken = Some("a line without an end");
                 self.stop();
             }
             return &[];
@@ -309,7 +310,7 @@ mod tests {
     fn what_cannot_be_followed_is_let_go() {
         let mut heads = Heads::default();
         heads.follow(&vec![b'a'; limits::HEAD_BYTES_MAX + 1]);
-        assert_eq!(heads.state, State::Lost);
+        assert_eq!(heads.broken(), Some("a line without an end"));
         assert_eq!(heads.partial.capacity(), 0);
         let broken = CHUNKS.replace("4;x=#", "nothing");
         assert_eq!(fault(&format!("{broken}GET /#\n\n")), None);
