@@ -113,6 +113,8 @@ pub(crate) struct Case {
     pub(crate) name: String,
     /// Which rules apply.
     pub(crate) zone: &'static str,
+    /// The host connected to, where it is not the case's own name.
+    pub(crate) connect: Option<&'static str>,
     /// The port connected to.
     pub(crate) port: u16,
     pub(crate) steps: Vec<Step>,
@@ -136,6 +138,7 @@ impl Case {
         Self {
             name: name.to_owned(),
             zone: CASE,
+            connect: None,
             port: 8080,
             steps: vec![Step::Send(bytes.as_ref().to_vec())],
             ending: Ending::HalfClose,
@@ -147,6 +150,11 @@ impl Case {
 
     pub(crate) fn zone(mut self, zone: &'static str) -> Self {
         self.zone = zone;
+        self
+    }
+
+    pub(crate) fn connect(mut self, host: &'static str) -> Self {
+        self.connect = Some(host);
         self
     }
 

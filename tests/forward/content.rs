@@ -4,7 +4,7 @@
 use outgate_harness::lab_tests;
 
 use crate::case::{Case, Step, Want};
-use crate::suite::hold;
+use crate::suite::{check, hold, run};
 
 const GOOD: &str = "GET /public/a HTTP/1.1\r\nHost: <host>\r\n\r\n";
 const CHUNKED: &str =
@@ -184,6 +184,18 @@ lab_tests! {
         }
     }
 
+    fn a_long_line_does_not_hide_what_follows(lab) {
+        // A parser may skip any number of blanks and zeros; who follows it must not tire first.
+        let long = |size: &str| format!("{CHUNKED}{size}\r\nhello\r\n0\r\n\r\nGET /public/a HTTP/1.1\nHost: <host>\n\n");
+        let blanks = long(&format!("5{}", " ".repeat(70_000)));
+        let zeros = long(&format!("{}5", "0".repeat(70_000)));
+        let cases = [("blanks", blanks), ("zeros", zeros)].map(|(name, text)| Case::new(name, text, Want::cut()));
+        for seen in run(lab, cases.to_vec()) {
+            assert_eq!(seen.laws(), [""; 0], "{:?}", seen.faults());
+            assert!(seen.allowed.len() < 2, "{:?}", seen.faults());
+        }
+    }
+
     fn a_length_says_where_the_next_request_begins(lab) {
         hold(lab, lengths());
         let split = lengths().into_iter().map(|case| {
@@ -193,6 +205,6 @@ lab_tests! {
             let steps = [Step::Send(head.to_vec()), Step::Pause(20), Step::Send(content.to_vec())];
             case.steps(&steps)
         });
-        crate::suite::check(&crate::suite::run(lab, split.collect()));
+        check(&run(lab, split.collect()));
     }
 }

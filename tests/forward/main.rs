@@ -20,6 +20,7 @@ mod client;
 mod content;
 mod frames;
 mod matrix;
+mod names;
 mod origin;
 mod property;
 mod readers;

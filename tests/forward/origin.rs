@@ -74,6 +74,12 @@ impl Origin {
         answers.insert(address, answer);
     }
 
+    /// Every address that somebody connected to.
+    pub(crate) fn reached(&self) -> Vec<IpAddr> {
+        let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        arrivals.keys().copied().collect()
+    }
+
     /// What arrived at `address`, per connection.
     pub(crate) fn arrivals(&self, address: IpAddr) -> Vec<Vec<u8>> {
         let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,6 +6,7 @@ use outgate_harness::lab_tests;
 use crate::case::{Case, Ending, Method, OPEN, Step, WS, Want};
 use crate::origin::Answer;
 use crate::readers::READERS;
+use crate::replies::End;
 use crate::suite::{Seen, check, hold, run};
 
 const UPGRADE: &str = "GET /public/ws HTTP/1.1\r\nHost: <host>\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n";
@@ -212,6 +213,63 @@ lab_tests! {
             assert!(arrived.contains("upgrade: websocket\r\n") && arrived.contains("connection: upgrade\r\n"), "{arrived}");
         }
         check(&seen[3..]);
+    }
+
+    fn a_refused_switch_leaves_no_tunnel(lab) {
+        let hidden = "GET /secret HTTP/1.1\r\nHost: <host>\r\n\r\n";
+        let closing = "HTTP/1.1 426 Upgrade Required\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 3\r\n\r\nno!";
+        let at_once = format!("{UPGRADE}{hidden}");
+        let later = [Step::Send(UPGRADE.into()), Step::Await(1), Step::Send(hidden.into())];
+        let case = |name: &str, status: u16| Case::new(name, &at_once, Want::replies(1, &[status, 403])).zone(WS);
+        hold(lab, vec![
+            case("200, and a request behind", 200),
+            case("200, and a request later", 200).steps(&later),
+            case("426, and a request behind", 426).answer(Answer::bytes(closing)),
+            case("426, and a request later", 426).steps(&later).answer(Answer::bytes(closing)),
+        ]);
+    }
+
+    fn what_follows_an_end_is_not_read(lab) {
+        let close = with("Connection: close");
+        let old = "GET /public/a HTTP/1.0\r\nHost: <host>\r\n\r\n";
+        let keep = "GET /public/a HTTP/1.0\r\nHost: <host>\r\nConnection: keep-alive\r\n\r\n";
+        let good = with("X: y");
+        let expect = "DELETE /public/a HTTP/1.1\r\nHost: <host>\r\nExpect: 100-continue\r\nContent-Length: 48\r\n\r\n";
+        let inside = "GET /public/a HTTP/1.1\r\nHost: smuggled.example\r\n\r\n";
+        hold(lab, vec![
+            Case::new("close", format!("{close}{good}"), Want::sent(1)),
+            Case::new("an old one", format!("{old}{good}"), Want::sent(1)),
+            Case::new("an old one that stays", format!("{keep}{good}"), Want::sent(2)),
+            Case::new("content of a denied one that waits", format!("{expect}{inside}"), Want::refused(403)),
+        ]);
+    }
+
+    fn an_old_client_gets_no_chunks(lab) {
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nyes\r\n0\r\nX: y\r\n\r\n";
+        let old = "GET /public/a HTTP/1.0\r\nHost: <host>\r\n\r\n";
+        let seen = hold(lab, vec![Case::new("chunks", old, Want::sent(1)).answer(Answer::bytes(chunked))]);
+        for seen in seen {
+            let reply = seen.reply();
+            assert!(reply.fields("transfer-encoding").is_empty(), "{reply:?}");
+            assert_eq!((&*reply.content, reply.end), (&b"yes"[..], End::Unframed), "{reply:?}");
+        }
+    }
+
+    fn a_target_is_sent_as_it_was_judged(lab) {
+        let targets = [
+            ("/public/a?b=c&d=%2F%20e", "/public/a?b=c&d=%2F%20e"),
+            ("/public/a?", "/public/a?"),
+            ("/public/a?u=http://other.example/&x=a+b;c=d", "/public/a?u=http://other.example/&x=a+b;c=d"),
+            ("/public/a/../b/./c", "/public/b/c"),
+            ("/public/%61%7e?%61", "/public/a~?%61"),
+            ("/public/%c3%a9", "/public/%C3%A9"),
+            ("/public/a;b=c", "/public/a;b=c"),
+        ];
+        let cases = targets.map(|(said, _)| Case::new(said, format!("GET {said} HTTP/1.1\r\nHost: <host>\r\n\r\n"), Want::sent(1)));
+        let seen = hold(lab, cases.to_vec());
+        for (seen, (_, sent)) in seen.iter().zip(targets.iter().chain(&targets)) {
+            assert!(seen.arrived().starts_with(&format!("GET {sent} HTTP/1.1\r\n")), "{sent}: {}", seen.arrived());
+        }
     }
 
     fn head_has_fields_and_no_content(lab) {

@@ -11,7 +11,7 @@ use outgate_harness::audit::{records, text};
 use outgate_harness::{Identity, Lab, Outcome};
 use serde_json::Value;
 
-use crate::case::{CASE, Case, Cut, OPEN, WS, Want};
+use crate::case::{Case, Cut, Want};
 use crate::client::{self, Heard};
 use crate::frames;
 use crate::origin::Origin;
@@ -57,6 +57,12 @@ struct Named {
     case: Case,
 }
 
+impl Named {
+    fn host_and_case(&self) -> (&str, &Case) {
+        (self.case.connect.unwrap_or(&self.name), &self.case)
+    }
+}
+
 /// Every name of a run: its number and its zone.
 fn name(number: usize, zone: &str) -> String {
     format!("c{number}.{zone}.example")
@@ -68,12 +74,18 @@ fn address(number: usize) -> IpAddr {
     Ipv4Addr::new(127, 7, octet(high), octet(low)).into()
 }
 
-fn policy(cases: &[Named]) -> String {
-    let mut text = format!(
-        "allow = [\"* http://*.{OPEN}.example:80,8080\", \"* http://*.{CASE}.example:80,8080/public/**\",\n\
-         \"ws://*.{WS}.example:8080/public/ws\"]\n\
-         deny = [\"* */public/private/**\", \"DELETE *\"]\n"
-    );
+/// The rules of all zones.
+const RULES: &str = r#"
+allow = [
+  "* http://*.open.example:80,8080",
+  "* http://*.case.example:80,8080/public/**",
+  "ws://*.ws.example:8080/public/ws",
+]
+deny = ["* */public/private/**", "DELETE *"]
+"#;
+
+fn policy(rules: &str, cases: &[Named]) -> String {
+    let mut text = rules.to_owned();
     for Named {
         name,
         address,
@@ -149,6 +161,16 @@ fn named(number: usize, mut case: Case) -> Named {
 
 /// Runs all cases in one sandbox.
 pub(crate) fn run(lab: &Lab, cases: Vec<Case>) -> Vec<Seen> {
+    run_under(lab, RULES, cases)
+}
+
+/// Every address that somebody connected to in this laboratory.
+pub(crate) fn reached() -> Vec<IpAddr> {
+    ORIGIN.get().map(Origin::reached).unwrap_or_default()
+}
+
+/// The same under other rules.
+pub(crate) fn run_under(lab: &Lab, rules: &str, cases: Vec<Case>) -> Vec<Seen> {
     assert!(cases.len() <= CASES_MAX, "{} cases at once", cases.len());
     let origin = ORIGIN.get_or_init(|| Origin::start(&[80, 8080]));
     // Numbers, and so names and addresses, are used once in a laboratory.
@@ -162,10 +184,10 @@ pub(crate) fn run(lab: &Lab, cases: Vec<Case>) -> Vec<Seen> {
     }
     let folder = lab.folder("work", Identity::Own);
     let document = lab.directory.join(format!("forward-{first}.toml"));
-    fs::write(&document, policy(&cases)).expect("the policy");
+    fs::write(&document, policy(rules, &cases)).expect("the policy");
     fs::write(
         folder.join("plan.json"),
-        client::plan(cases.iter().map(|one| (&*one.name, &one.case))),
+        client::plan(cases.iter().map(Named::host_and_case)),
     )
     .expect("the plan");
     let audit = lab.folder("audit", Identity::Own);
@@ -332,8 +354,8 @@ impl Seen {
                 ));
             }
             for (taken, judged) in taken.iter().zip(judged) {
-                let host =
-                    taken.host == self.host && judged.target == format!("http://{}", self.host);
+                let judged_host = judged.target.split_once("://").map(|(_, host)| host);
+                let host = taken.host == self.host && judged_host == Some(&*self.host);
                 let path = path_of(&taken.target) == path_of(&judged.path);
                 if !host || !path || taken.method != judged.method {
                     faults.push(format!("{name}: takes {taken:?} for {judged:?}"));
