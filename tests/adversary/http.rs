@@ -63,10 +63,10 @@ lab_tests! {
 
     fn a_host_without_a_port_is_sent_with_the_one_that_was_judged(lab) {
         let origin = Origin::start(8080);
-        speak(lab, Identity::Own, &["GET /public/a HTTP/1.1\r\nHost: allowed.example\r\n\r\n"]);
-        for arrival in origin.arrivals() {
-            assert_eq!(arrival.fields("host"), ["allowed.example:8080"]);
-        }
+        let outcome = speak(lab, Identity::Own, &["GET /public/a HTTP/1.1\r\nHost: allowed.example\r\n\r\n"]);
+        let arrivals = origin.arrivals();
+        assert_eq!(arrivals.len(), 1, "{outcome}");
+        assert_eq!(arrivals[0].fields("host"), ["allowed.example:8080"]);
     }
 
     fn sandlock_h11_the_second_request_is_judged_too(lab) {

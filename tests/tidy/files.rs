@@ -39,8 +39,7 @@ pub(crate) fn root() -> &'static Path {
 
 /// The text of a file that has to be there.
 pub(crate) fn text(path: &str) -> String {
-    let text = fs::read_to_string(root().join(path));
-    text.unwrap_or_else(|error| format!("{path}: {error}"))
+    fs::read_to_string(root().join(path)).expect(path)
 }
 
 /// Every file with text, in order.

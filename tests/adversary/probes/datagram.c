@@ -86,6 +86,24 @@ static int probe_sealed(int n, char **a) {
     return 0;
 }
 
+/* mailbox TARGET: binds there, takes a datagram of its own, and at the next
+ * byte of standard input says how many of others came. */
+static int probe_mailbox(int n, char **a) {
+    if (n < 1) return 64;
+    struct target t = target_of(a[0]);
+    int s = socket(t.family, SOCK_DGRAM, 0);
+    report("bind", bind(s, (void *)&t.address, t.bytes), 0);
+    long r = sendto(s, "own", 3, MSG_NOSIGNAL, (void *)&t.address, t.bytes);
+    report("own", r, r);
+    char buffer[64];
+    dprintf(1, "ready own=%d\n", recv(s, buffer, sizeof buffer, 0) == 3);
+    long received = 0;
+    if (read(0, buffer, 1) < 0) return 1;
+    while (recv(s, buffer, sizeof buffer, MSG_DONTWAIT) >= 0) received++;
+    dprintf(1, "received=%ld\n", received);
+    return 0;
+}
+
 /* A socket that should not exist; if it does, an echo request is sent. */
 static int probe_raw(int n, char **a) {
     struct target t = target_of(a[n - 1]);
@@ -163,6 +181,7 @@ static int probe_netlink(int n, char **a) {
 
 const struct probe datagram_probes[] = {
     {"datagram", probe_datagram}, {"sealed", probe_sealed},     {"raw", probe_raw},
+    {"mailbox", probe_mailbox},
     {"vsock", probe_vsock},       {"families", probe_families}, {"netlink", probe_netlink},
     {0, 0},
 };
