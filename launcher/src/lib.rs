@@ -33,3 +33,4 @@ pub mod share;
 pub mod sources;
 pub mod standard;
 pub mod supervisor;
+pub mod writable;

@@ -12,7 +12,8 @@ use outgate_sys::spawn::{Capabilities, Plan, ResourceLimit, SignalMask};
 
 use crate::environment::Variables;
 use crate::filter::{Arch, FilterError, Opens, Options, program};
-use crate::ruleset::{self, RulesetError};
+use crate::ruleset::{self, Rules, RulesetError};
+use crate::writable::Writable;
 
 /// Processes of the user at most, unless the policy says otherwise. The kernel
 /// counts all of a user's processes (getrlimit(2), `RLIMIT_NPROC`).
@@ -53,12 +54,12 @@ pub struct Command {
     pub opens: Opens,
 }
 
-/// Builds the plan.
+/// Builds the plan, and says what the command may write.
 ///
 /// # Errors
 /// See [`PlanError`].
-pub fn build(policy: &Policy, command: &Command) -> Result<Plan, PlanError> {
-    let ruleset = ruleset::build(policy)?;
+pub fn build(policy: &Policy, command: &Command) -> Result<(Plan, Writable), PlanError> {
+    let Rules { ruleset, writable } = ruleset::build(policy)?;
     let options = Options {
         opens: command.opens,
     };
@@ -86,7 +87,7 @@ pub fn build(policy: &Policy, command: &Command) -> Result<Plan, PlanError> {
             pair
         })
         .collect();
-    Ok(Plan {
+    let plan = Plan {
         mask: command.mask,
         limits: limits(policy.limits()),
         drop_capabilities: capabilities(),
@@ -96,7 +97,8 @@ pub fn build(policy: &Policy, command: &Command) -> Result<Plan, PlanError> {
         arguments: strings("an argument", &command.arguments)?,
         environment: strings("a variable", &environment)?,
         cleaner: cleaner(&command.private_directory),
-    })
+    };
+    Ok((plan, writable))
 }
 
 /// Paths to try, as execvp(3) does: an empty name is nowhere.

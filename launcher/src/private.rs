@@ -21,8 +21,7 @@ impl Private {
     /// # Errors
     /// Those of mkdir(2): the operator's temporary directory.
     pub fn create(parent: &Path) -> io::Result<Self> {
-        let mut bytes = [0_u8; 8];
-        io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
+        let bytes = outgate_sys::process::random()?;
         let name = format!("{PREFIX}{:016x}", u64::from_ne_bytes(bytes));
         let path = parent.join(name);
         std::fs::DirBuilder::new().mode(0o700).create(&path)?;

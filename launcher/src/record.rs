@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use outgate_policy::{Context, Policy};
 
 use crate::run::{Options, RunError};
+use crate::writable::{Writable, real};
 
 /// Names of standard output. What the gateway would open under them is its
 /// own, which leads nowhere.
@@ -49,21 +50,28 @@ fn named(option: &str, path: &Path) -> Vec<String> {
     vec![option.to_owned(), path.to_string_lossy().into_owned()]
 }
 
-/// The grant that lets the command write at `path`, by name or by inode.
-pub(crate) fn writable<'a>(policy: &'a Policy, path: &Path) -> Option<&'a str> {
-    let existing = path.ancestors().find_map(|path| path.canonicalize().ok())?;
-    covering(policy, path).or_else(|| covering(policy, &existing))
+/// What the command may write: as the policy names it, and by inode.
+#[derive(Clone, Copy)]
+pub(crate) struct Grants<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) writable: &'a Writable,
 }
 
-/// The grant around a place.
-fn covering<'a>(policy: &'a Policy, place: &Path) -> Option<&'a str> {
-    let grants = policy.filesystem().write.iter();
-    let mut covering = grants.filter(|grant| {
-        let granted = Path::new(&grant.path);
-        let real = granted.canonicalize();
-        place.starts_with(granted) || real.is_ok_and(|real| place.starts_with(real))
-    });
-    covering.next().map(|grant| grant.path.as_str())
+impl<'a> Grants<'a> {
+    /// The grant that lets the command write at `path`.
+    pub(crate) fn writable(self, path: &Path) -> Option<&'a str> {
+        self.covering(path)
+            .or_else(|| self.covering(&path.ancestors().find_map(real)?))
+    }
+
+    /// The grant around a place.
+    fn covering(self, place: &Path) -> Option<&'a str> {
+        let mut grants = self.policy.filesystem().write.iter();
+        match grants.find(|grant| place.starts_with(&grant.path)) {
+            Some(grant) => Some(&grant.path),
+            None => self.writable.around(place),
+        }
+    }
 }
 
 /// Replaces the record's path by the place it leads to.
@@ -71,7 +79,7 @@ fn covering<'a>(policy: &'a Policy, place: &Path) -> Option<&'a str> {
 /// # Errors
 /// A record that the command can alter proves nothing, and one on whose way
 /// lies a link that the command can turn is written wherever it then leads.
-pub(crate) fn settle(policy: &Policy, arguments: &mut [String]) -> Result<(), RunError> {
+pub(crate) fn settle(grants: Grants<'_>, arguments: &mut [String]) -> Result<(), RunError> {
     let Some(record) = arguments.last_mut() else {
         return Ok(());
     };
@@ -97,8 +105,8 @@ pub(crate) fn settle(policy: &Policy, arguments: &mut [String]) -> Result<(), Ru
         Some(way.end.as_path())
     };
     let places = way.links.iter().map(PathBuf::as_path).chain(held);
-    let mut grants = places.filter_map(|place| covering(policy, place));
-    if let Some(grant) = grants.next() {
+    let mut covering = places.filter_map(|place| grants.covering(place));
+    if let Some(grant) = covering.next() {
         return Err(RunError::Record {
             record: record.clone(),
             grant: grant.to_owned(),

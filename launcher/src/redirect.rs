@@ -241,9 +241,7 @@ fn stream(family: AddressFamily) -> io::Result<OwnedFd> {
 /// A random address of 127/8 outside 127.0/16, where people and distributions
 /// put servers: nobody can take our port beforehand.
 fn random_loopback() -> io::Result<Ipv4Addr> {
-    let mut bytes = [0_u8; 3];
-    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
-    let [b, c, d] = bytes;
+    let [b, c, d, ..] = outgate_sys::process::random()?;
     Ok(Ipv4Addr::new(127, b.max(1), c, d.clamp(1, 254)))
 }
 

@@ -2,14 +2,20 @@
 //! connect at all, binding only where granted, and scopes. Hard requirement of
 //! ABI 6: a kernel that enforces less is refused, never used.
 
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
-    PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, Scope,
 };
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
 use outgate_policy::{ListenGrant, PathGrant, Policy};
+
+use crate::writable::Writable;
 
 /// The ABI a run needs. KERNEL: 6.12 (scopes for abstract sockets and signals).
 pub const ABI_REQUIRED: i32 = 6;
@@ -35,7 +41,7 @@ pub enum RulesetError {
         path: String,
         /// Why not.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// Too many entries lie around a denied path: the policy's author.
     #[error("{place}: more than {ENTRIES_MAX} entries lie beside what is denied below `{path}`")]
@@ -45,9 +51,18 @@ pub enum RulesetError {
         /// The granted path.
         path: String,
     },
-    /// The kernel refused a rule.
+    /// The kernel refused the ruleset.
     #[error("the kernel refused the Landlock ruleset")]
     Kernel(#[from] landlock::RulesetError),
+    /// The kernel refused a rule.
+    #[error("the kernel refused to grant `{path}`")]
+    Rule {
+        /// The path.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
 }
 
 /// What a grant gives.
@@ -58,18 +73,22 @@ enum Right {
 }
 
 impl Right {
-    /// The accesses of this right that make sense for what `path` is.
-    fn accesses(self, path: &Path) -> BitFlags<AccessFs> {
-        let all = match self {
+    /// All accesses of this right; some make sense for directories alone.
+    fn accesses(self) -> BitFlags<AccessFs> {
+        match self {
             Self::Read => AccessFs::from_read(ABI::V6),
             Self::Write => AccessFs::from_all(ABI::V6),
-        };
-        if path.is_dir() {
-            all
-        } else {
-            all & AccessFs::from_file(ABI::V6)
         }
     }
+}
+
+/// The ruleset of a run, and what it lets the command write.
+#[derive(Debug)]
+pub struct Rules {
+    /// What the child enforces.
+    pub ruleset: OwnedFd,
+    /// What it may write.
+    pub writable: Writable,
 }
 
 /// Builds the ruleset of a policy. Opens every granted path now, so that the
@@ -77,17 +96,25 @@ impl Right {
 ///
 /// # Errors
 /// See [`RulesetError`].
-pub fn build(policy: &Policy) -> Result<OwnedFd, RulesetError> {
+pub fn build(policy: &Policy) -> Result<Rules, RulesetError> {
     let found = outgate_sys::process::landlock_abi();
     if found < ABI_REQUIRED {
         return Err(RulesetError::Abi { found });
     }
-    let mut ruleset = Ruleset::default()
+    let mut created = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V6))?
         .handle_access(AccessNet::from_all(ABI::V6))?
         .scope(Scope::from_all(ABI::V6))?
         .create()?;
+    for port in bind_ports(policy.listen()) {
+        (&mut created).add_rule(NetPort::new(port, AccessNet::BindTcp))?;
+    }
+    let descriptor: Option<OwnedFd> = created.into();
+    let mut rules = Rules {
+        ruleset: descriptor.ok_or(RulesetError::Abi { found })?,
+        writable: Writable::default(),
+    };
     let filesystem = policy.filesystem();
     let denied: Vec<&Path> = filesystem
         .deny
@@ -95,16 +122,15 @@ pub fn build(policy: &Policy) -> Result<OwnedFd, RulesetError> {
         .map(|grant| Path::new(&grant.path))
         .collect();
     for grant in &filesystem.read {
-        add(&mut ruleset, grant, Right::Read, &denied)?;
+        add(&mut rules, grant, Right::Read, &denied)?;
     }
-    for grant in filesystem.write.iter().chain(&devices()) {
-        add(&mut ruleset, grant, Right::Write, &denied)?;
+    for grant in &filesystem.write {
+        add(&mut rules, grant, Right::Write, &denied)?;
     }
-    for port in bind_ports(policy.listen()) {
-        (&mut ruleset).add_rule(NetPort::new(port, AccessNet::BindTcp))?;
+    for device in devices(&filesystem.write) {
+        add(&mut rules, &device, Right::Write, &denied)?;
     }
-    let descriptor: Option<OwnedFd> = ruleset.into();
-    descriptor.ok_or(RulesetError::Abi { found })
+    Ok(rules)
 }
 
 /// Port 0 (the kernel chooses) and the granted ones.
@@ -127,21 +153,30 @@ const DEVICES: [&str; 6] = [
 ];
 
 /// The terminal behind a standard descriptor: the run's own, no other.
-fn terminal(number: u8) -> Option<String> {
+fn terminal(number: u8, stream: &dyn io::IsTerminal) -> Option<String> {
+    if !stream.is_terminal() {
+        return None;
+    }
     let path = std::fs::read_link(format!("/proc/self/fd/{number}")).ok()?;
     let path = path.to_str()?.to_owned();
     path.starts_with("/dev/pts/").then_some(path)
 }
 
-fn devices() -> Vec<PathGrant> {
+/// What every run may write beside `granted`.
+fn devices(granted: &[PathGrant]) -> Vec<PathGrant> {
     let place: std::sync::Arc<str> = "every run".into();
-    let terminals = [0, 1, 2].into_iter().filter_map(terminal);
-    DEVICES
-        .iter()
-        .map(|path| (*path).to_owned())
-        .chain(terminals)
+    let terminals = [
+        terminal(0, &io::stdin()),
+        terminal(1, &io::stdout()),
+        terminal(2, &io::stderr()),
+    ];
+    let mut paths: Vec<&str> = DEVICES.to_vec();
+    paths.extend(terminals.iter().flatten().map(String::as_str));
+    paths.retain(|path| !granted.iter().any(|grant| grant.path == *path));
+    paths
+        .into_iter()
         .map(|path| PathGrant {
-            path,
+            path: path.to_owned(),
             place: std::sync::Arc::clone(&place),
             optional: true,
         })
@@ -149,36 +184,38 @@ fn devices() -> Vec<PathGrant> {
 }
 
 fn add(
-    ruleset: &mut RulesetCreated,
+    rules: &mut Rules,
     grant: &PathGrant,
     right: Right,
     denied: &[&Path],
 ) -> Result<(), RulesetError> {
+    let top = Path::new(&grant.path);
     let mut paths = Vec::new();
-    around(Path::new(&grant.path), denied, &mut paths).map_err(|Wide| RulesetError::Wide {
+    around(top, denied, &mut paths).map_err(|Wide| RulesetError::Wide {
         place: grant.place.to_string(),
         path: grant.path.clone(),
     })?;
-    let top = Path::new(&grant.path);
     for path in paths {
-        match PathFd::new(&path) {
-            Ok(descriptor) => {
-                let rule = PathBeneath::new(descriptor, right.accesses(&path));
-                match (&mut *ruleset).add_rule(rule) {
-                    Ok(_) => {}
-                    // A link such as /dev/stdout that leads to a pipe or a
-                    // socket: inherited, so no grant is needed or possible.
-                    Err(_) if is_nameless(&path) => {}
-                    Err(error) => return Err(error.into()),
+        let opened = open(&path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
+        match opened {
+            Ok(object) => {
+                grant_object(&rules.ruleset, &object, right).map_err(|source| {
+                    RulesetError::Rule {
+                        path: path.display().to_string(),
+                        source,
+                    }
+                })?;
+                if right == Right::Write {
+                    rules.writable.add(&object, &grant.path);
                 }
             }
             // Of a preset, or gone while a grant was split.
             Err(_) if grant.optional || path != top => {}
-            Err(error) => {
+            Err(errno) => {
                 return Err(RulesetError::Path {
                     place: grant.place.to_string(),
                     path: grant.path.clone(),
-                    source: cause(error, &path),
+                    source: errno.into(),
                 });
             }
         }
@@ -186,17 +223,23 @@ fn add(
     Ok(())
 }
 
-/// Whether a path leads to something that no directory holds.
-fn is_nameless(path: &Path) -> bool {
-    let target = std::fs::canonicalize(path);
-    target.is_err() || std::fs::read_link(path).is_ok_and(|link| !link.starts_with("/dev"))
-}
-
-/// The reason a path did not open.
-fn cause(error: landlock::PathFdError, path: &Path) -> std::io::Error {
-    match std::fs::metadata(path) {
-        Err(source) => source,
-        Ok(_) => std::io::Error::other(error),
+/// Grants a right to what was opened, as far as it makes sense for it.
+fn grant_object(ruleset: &OwnedFd, object: &OwnedFd, right: Right) -> io::Result<()> {
+    let grant = |accesses: BitFlags<AccessFs>| {
+        outgate_sys::landlock::grant_path(ruleset.as_fd(), object.as_fd(), accesses.bits())
+    };
+    let refused = |error: &io::Error, errno: Errno| error.raw_os_error() == Some(errno as i32);
+    let all = right.accesses();
+    let granted = match grant(all) {
+        // What is no directory has only the accesses of a file.
+        Err(error) if refused(&error, Errno::EINVAL) => grant(all & AccessFs::from_file(ABI::V6)),
+        granted => granted,
+    };
+    match granted {
+        // A link such as /dev/stdout that leads to a pipe or a socket:
+        // inherited, so no grant is needed or possible.
+        Err(error) if refused(&error, Errno::EBADFD) => Ok(()),
+        granted => granted,
     }
 }
 

@@ -21,7 +21,7 @@ use crate::plan::{self, Command};
 use crate::presence::Presence;
 use crate::private::Private;
 use crate::probe;
-use crate::record::{self, writable};
+use crate::record::{self, Grants};
 use crate::sources::check_total;
 use crate::supervisor::{Eager, Outcome, Outside, Setting, Voice, supervise};
 
@@ -104,10 +104,14 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         private_directory: private.path().to_owned(),
         opens,
     };
-    let plan = plan::build(&policy, &command)?;
+    let (plan, writable) = plan::build(&policy, &command)?;
     let opening = opening(options, &policy, context)?;
     let status = status(&opening);
-    let link = link(&policy, opening, voice)?;
+    let grants = Grants {
+        policy: &policy,
+        writable: &writable,
+    };
+    let link = link(grants, opening, voice)?;
     let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
     let guardian = started.guardian;
     let mut setting = setting(options, &policy, (started, signals, opens), link);
@@ -121,11 +125,11 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
 
 /// The gateway: a shared one is there and has agreed, or an own one that is
 /// started when it is needed.
-fn link(policy: &Policy, mut opening: Opening, voice: &mut dyn Voice) -> Result<Link, RunError> {
+fn link(grants: Grants<'_>, mut opening: Opening, voice: &mut dyn Voice) -> Result<Link, RunError> {
     match &mut opening.whose {
         Whose::Private { program, arguments } => {
-            record::settle(policy, arguments)?;
-            let replaceable = writable(policy, program).map(|grant| {
+            record::settle(grants, arguments)?;
+            let replaceable = grants.writable(program).map(|grant| {
                 format!(
                     "outgate: warning: the command may replace `{}` (by the grant `{grant}`): \
                      what it leaves there runs unconfined the next time",
@@ -142,7 +146,7 @@ fn link(policy: &Policy, mut opening: Opening, voice: &mut dyn Voice) -> Result<
         }
         Whose::Shared(door) => {
             let socket = door.path().display().to_string();
-            if let Some(grant) = writable(policy, door.path()) {
+            if let Some(grant) = grants.writable(door.path()) {
                 return Err(RunError::Socket {
                     socket,
                     grant: grant.to_owned(),

@@ -45,6 +45,11 @@ pub fn extends(source: &Source) -> Result<Vec<String>, PolicyErrors> {
     if source.kind != SourceKind::Document {
         return Ok(Vec::new());
     }
+    if let Some(shipped) = preset::shipped(&source.text)
+        && shipped.paths.is_some()
+    {
+        return Ok(shipped.extends.iter().map(|&name| name.into()).collect());
+    }
     let context = Context::default();
     let mut draft = Draft::new(&context);
     let location = Location::of(source);

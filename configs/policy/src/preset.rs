@@ -2,18 +2,30 @@
 
 use crate::preset_paths::{BASE, DEV_TOOLS, ShippedPath};
 
-/// A shipped policy: its document, and what the document grants.
+/// A shipped policy: its document, and what the document extends and grants.
 pub(crate) struct Shipped {
     name: &'static str,
     text: &'static str,
     /// The files it is about, as data; `None` if it is about hosts, and read
     /// like any document.
     pub(crate) paths: Option<&'static [ShippedPath]>,
+    /// What it extends, if it is about files.
+    pub(crate) extends: &'static [&'static str],
 }
 
-const fn files(name: &'static str, text: &'static str, paths: &'static [ShippedPath]) -> Shipped {
+const fn files(
+    name: &'static str,
+    text: &'static str,
+    paths: &'static [ShippedPath],
+    extends: &'static [&'static str],
+) -> Shipped {
     let paths = Some(paths);
-    Shipped { name, text, paths }
+    Shipped {
+        name,
+        text,
+        paths,
+        extends,
+    }
 }
 
 const fn hosts(name: &'static str, text: &'static str) -> Shipped {
@@ -21,6 +33,7 @@ const fn hosts(name: &'static str, text: &'static str) -> Shipped {
         name,
         text,
         paths: None,
+        extends: &[],
     }
 }
 
@@ -37,16 +50,16 @@ pub enum PresetKind {
 #[rustfmt::skip]
 pub(crate) const SHIPPED: [Shipped; 12] = [
     hosts("anthropic", include_str!("../../presets/anthropic.toml")),
-    files("base", include_str!("../../presets/base.toml"), BASE),
+    files("base", include_str!("../../presets/base.toml"), BASE, &[]),
     hosts("bitbucket", include_str!("../../presets/bitbucket.toml")),
     hosts("codeberg", include_str!("../../presets/codeberg.toml")),
     hosts("copilot", include_str!("../../presets/copilot.toml")),
-    files("dev-tools", include_str!("../../presets/dev-tools.toml"), DEV_TOOLS),
+    files("dev-tools", include_str!("../../presets/dev-tools.toml"), DEV_TOOLS, &["base"]),
     hosts("gemini", include_str!("../../presets/gemini.toml")),
     hosts("github", include_str!("../../presets/github.toml")),
     hosts("gitlab", include_str!("../../presets/gitlab.toml")),
     hosts("mistral", include_str!("../../presets/mistral.toml")),
-    files("none", include_str!("../../presets/none.toml"), &[]),
+    files("none", include_str!("../../presets/none.toml"), &[], &[]),
     hosts("openai", include_str!("../../presets/openai.toml")),
 ];
 
@@ -152,6 +165,21 @@ mod tests {
             if let Some(paths) = shipped.paths {
                 assert_eq!(tabled(paths), read(shipped), "{}", shipped.name);
             }
+        }
+    }
+
+    #[test]
+    fn the_table_extends_what_the_documents_extend() {
+        for shipped in SHIPPED.iter().filter(|shipped| shipped.paths.is_some()) {
+            let source = Source {
+                kind: SourceKind::Document,
+                place: "p".to_owned(),
+                text: shipped.text.to_owned(),
+            };
+            let context = context();
+            let mut draft = Draft::new(&context);
+            let extended = document::extends(&mut draft, &Location::of(&source));
+            assert_eq!(shipped.extends, extended, "{}", shipped.name);
         }
     }
 }

@@ -8,6 +8,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 pub mod descriptor;
+pub mod landlock;
 pub mod memory;
 pub mod pidfd;
 pub mod process;

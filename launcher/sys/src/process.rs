@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use crate::{SysError, check};
+use crate::{SysError, check, last_error};
 
 /// Hides this process from tracers and `/proc` readers of the same user
 /// (PR_SET_DUMPABLE(2const)).
@@ -81,6 +81,21 @@ pub fn landlock_abi() -> i32 {
         )
     };
     i32::try_from(result).unwrap_or(0).max(0)
+}
+
+/// Eight random bytes (getrandom(2)).
+///
+/// # Errors
+/// `ENOSYS` before Linux 3.17.
+pub fn random() -> Result<[u8; 8], SysError> {
+    let mut bytes = [0_u8; 8];
+    // SAFETY: the buffer is live and as long as said. Up to 256 bytes come whole.
+    let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if usize::try_from(count) == Ok(bytes.len()) {
+        Ok(bytes)
+    } else {
+        Err(last_error())
+    }
 }
 
 /// Sends a signal to the process behind `pidfd` (pidfd_send_signal(2)).

@@ -1,0 +1,94 @@
+//! What the command may write, by inode: whether something of ours lies where
+//! the command could alter it. Asks the file system; changes nothing.
+
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::{FileStat, fstat, lstat};
+
+/// Which inode something is, whatever its names are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(stat: &FileStat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }
+    }
+}
+
+/// What was granted for writing: each inode, and how the policy names it.
+#[derive(Debug, Default)]
+pub struct Writable(Vec<(Identity, String)>);
+
+impl Writable {
+    /// Adds an opened object of the grant `path`.
+    pub(crate) fn add(&mut self, object: &OwnedFd, path: &str) {
+        if let Ok(stat) = fstat(object) {
+            self.0.push((Identity::of(&stat), path.to_owned()));
+        }
+    }
+
+    /// The grant of `place` or of a directory around it, whatever their names
+    /// are. A link counts as what it is, not as what it leads to.
+    pub fn around(&self, place: &Path) -> Option<&str> {
+        place.ancestors().find_map(|place| {
+            let identity = Identity::of(&lstat(place).ok()?);
+            let mut granted = self.0.iter();
+            let (_, path) = granted.find(|(granted, _)| *granted == identity)?;
+            Some(path.as_str())
+        })
+    }
+}
+
+/// The path without symbolic links; `None` when nothing is there.
+pub(crate) fn real(path: &Path) -> Option<PathBuf> {
+    // Most paths hold none: the kernel says so at once.
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    let plain = path.is_absolute() && !path.components().any(|part| part == Component::ParentDir);
+    if plain && openat2(AT_FDCWD, path, how).is_ok() {
+        return Some(path.to_owned());
+    }
+    path.canonicalize().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_grant_covers_what_lies_below_its_inode_by_any_name() {
+        let root = std::env::temp_dir().join(format!("outgate-writable-{}", std::process::id()));
+        for name in ["granted/below", "beside"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        symlink(root.join("granted"), root.join("link")).unwrap();
+        symlink(root.join("beside"), root.join("granted/out")).unwrap();
+        let mut writable = Writable::default();
+        let object = OwnedFd::from(fs::File::open(root.join("granted")).unwrap());
+        writable.add(&object, "the grant");
+        for covered in [
+            "granted",
+            "granted/below/new/file",
+            "granted/out",
+            "link/below",
+        ] {
+            let found = writable.around(&root.join(covered));
+            assert_eq!(found, Some("the grant"), "{covered}");
+        }
+        for free in ["beside", "beside/granted", "link", "granted/out/x", ""] {
+            assert_eq!(writable.around(&root.join(free)), None, "{free}");
+        }
+        fs::remove_dir_all(root).unwrap();
+    }
+}
