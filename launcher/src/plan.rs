@@ -97,6 +97,7 @@ pub fn build(policy: &Policy, command: &Command) -> Result<(Plan, Writable), Pla
         arguments: strings("an argument", &command.arguments)?,
         environment: strings("a variable", &environment)?,
         cleaner: cleaner(&command.private_directory),
+        directory: CString::new(command.private_directory.as_os_str().as_bytes()).ok(),
     };
     Ok((plan, writable))
 }

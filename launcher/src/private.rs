@@ -56,7 +56,13 @@ pub fn sweep(path: &Path) {
 
 /// Directories the command made unreadable are opened up first.
 fn remove(path: &Path) {
-    if std::fs::remove_dir(path).is_ok() || std::fs::remove_dir_all(path).is_ok() {
+    match std::fs::remove_dir(path) {
+        Ok(()) => return,
+        // The guardian was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(_) => {}
+    }
+    if std::fs::remove_dir_all(path).is_ok() {
         return;
     }
     open_up(path, 0);

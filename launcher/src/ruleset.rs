@@ -2,8 +2,8 @@
 //! connect at all, binding only where granted, and scopes. Hard requirement of
 //! ABI 6: a kernel that enforces less is refused, never used.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, IsTerminal as _};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use outgate_policy::{ListenGrant, PathGrant, Policy};
+use outgate_sys::descriptor::Standard;
 
 use crate::writable::Writable;
 
@@ -153,10 +154,11 @@ const DEVICES: [&str; 6] = [
 ];
 
 /// The terminal behind a standard descriptor: the run's own, no other.
-fn terminal(number: u8, stream: &dyn io::IsTerminal) -> Option<String> {
-    if !stream.is_terminal() {
+fn terminal(stream: Standard) -> Option<String> {
+    if !stream.as_fd().is_terminal() {
         return None;
     }
+    let number = stream.as_fd().as_raw_fd();
     let path = std::fs::read_link(format!("/proc/self/fd/{number}")).ok()?;
     let path = path.to_str()?.to_owned();
     path.starts_with("/dev/pts/").then_some(path)
@@ -165,11 +167,7 @@ fn terminal(number: u8, stream: &dyn io::IsTerminal) -> Option<String> {
 /// What every run may write beside `granted`.
 fn devices(granted: &[PathGrant]) -> Vec<PathGrant> {
     let place: std::sync::Arc<str> = "every run".into();
-    let terminals = [
-        terminal(0, &io::stdin()),
-        terminal(1, &io::stdout()),
-        terminal(2, &io::stderr()),
-    ];
+    let terminals = [Standard::Input, Standard::Output, Standard::Error].map(terminal);
     let mut paths: Vec<&str> = DEVICES.to_vec();
     paths.extend(terminals.iter().flatten().map(String::as_str));
     paths.retain(|path| !granted.iter().any(|grant| grant.path == *path));

@@ -2,11 +2,10 @@
 //! there may only be a connected stream, since any other would let the command
 //! name a destination when it sends.
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use nix::sys::socket::{SockaddrStorage, getpeername};
-use std::os::fd::AsRawFd;
+use outgate_sys::descriptor::Standard;
 
 const AF_UNIX: i32 = 1;
 const AF_INET: i32 = 2;
@@ -33,9 +32,9 @@ pub fn sanitise() -> Result<(), StandardError> {
     // Without /dev/null there is nothing better than a closed stream.
     drop(outgate_sys::descriptor::fill_standard());
     drop(outgate_sys::descriptor::close_on_exec_from(3));
-    check(io::stdin().as_fd(), "standard input")?;
-    check(io::stdout().as_fd(), "standard output")?;
-    check(io::stderr().as_fd(), "standard error")
+    check(Standard::Input.as_fd(), "standard input")?;
+    check(Standard::Output.as_fd(), "standard output")?;
+    check(Standard::Error.as_fd(), "standard error")
 }
 
 fn check(stream: BorrowedFd<'_>, name: &'static str) -> Result<(), StandardError> {

@@ -324,17 +324,21 @@ impl Supervisor<'_> {
     /// One poll over everything that can happen.
     fn wait(&self, timeout: PollTimeout) -> Ready {
         let readable = PollFlags::POLLIN;
-        // A listener whose filter nobody uses reports that for ever.
+        // A listener whose filter nobody uses reports that for ever, and so does
+        // a pipe whose guardian is gone.
+        let silent = PollFd::new(self.signals.as_fd(), PollFlags::empty());
         let calls = if self.tree.is_filtered() {
             PollFd::new(self.listener.as_fd(), readable)
         } else {
-            PollFd::new(self.tree.reports(), PollFlags::empty())
+            silent.clone()
         };
-        let mut sources: Vec<PollFd<'_>> = vec![
-            calls,
-            PollFd::new(self.tree.reports(), readable),
-            PollFd::new(self.signals.as_fd(), readable),
-        ];
+        let reports = if self.tree.is_empty() {
+            silent
+        } else {
+            PollFd::new(self.tree.reports(), readable)
+        };
+        let mut sources: Vec<PollFd<'_>> =
+            vec![calls, reports, PollFd::new(self.signals.as_fd(), readable)];
         let gateway = self.link.poll().map(|(socket, full)| {
             let mut events = readable;
             events.set(PollFlags::POLLOUT, full);

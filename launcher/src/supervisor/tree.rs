@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signal::{SigEvent, SigevNotify, Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::time::ClockId;
 use nix::unistd::{Pid, getpgid, getpgrp, getpid, getsid};
 use outgate_sys::spawn::{Change, REPORT_BYTES, Report};
@@ -17,6 +18,8 @@ use crate::process::signal_tree;
 
 /// Between SIGTERM and SIGKILL when the wall time is over.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long a guardian that closed its pipe may take to be gone, in milliseconds.
+const LAST_MOMENT_MS: u16 = 100;
 /// `si_code` of signals the kernel sends, a terminal's among them.
 const SI_KERNEL: i32 = 0x80;
 /// Signals that end a run; those of a terminal reach the command by themselves.
@@ -114,6 +117,11 @@ impl Tree {
         self.reports.as_fd()
     }
 
+    /// Process id of the guardian, the tree's root.
+    pub(super) fn root(&self) -> u32 {
+        u32::try_from(self.guardian).unwrap_or(0)
+    }
+
     /// Whether the command ended and no task uses the filter any more.
     pub(super) fn is_empty(&self) -> bool {
         self.ending.is_some() && self.filter == Filter::Unused
@@ -129,11 +137,8 @@ impl Tree {
         self.filter = Filter::Unused;
         if self.ending.is_none() {
             // The last report may still be on its way through the guardian.
-            let mut polled = [nix::poll::PollFd::new(
-                self.reports.as_fd(),
-                nix::poll::PollFlags::POLLIN,
-            )];
-            let _ = nix::poll::poll(&mut polled, 1000_u16);
+            let mut polled = [PollFd::new(self.reports.as_fd(), PollFlags::POLLIN)];
+            let _ = poll(&mut polled, 1000_u16);
             self.read_reports();
             self.ending.get_or_insert(Ending::Lost);
         }
@@ -154,7 +159,7 @@ impl Tree {
             let mut bytes = [0_u8; REPORT_BYTES];
             match nix::unistd::read(&self.reports, &mut bytes) {
                 Ok(REPORT_BYTES) => self.changed(Report::from_bytes(bytes).change()),
-                Ok(_) => return self.guardian_died(),
+                Ok(_) => return self.guardian_ended(),
                 Err(Errno::EINTR) => {}
                 Err(_) => return,
             }
@@ -172,9 +177,26 @@ impl Tree {
         if self.ending.is_some()
             && let Some(signal) = self.farewell.take()
         {
-            let root = u32::try_from(self.guardian).unwrap_or(0);
-            signal_tree(root, signal);
+            signal_tree(self.root(), signal);
         }
+    }
+
+    /// Whether the guardian ended with status 0, or does so in this moment: it
+    /// closes its end of the pipe just before. Its status is left where it is, so
+    /// that its number stays its own.
+    fn guardian_is_done(&self) -> bool {
+        if let Ok(pidfd) = outgate_sys::pidfd::open(self.root()) {
+            let mut polled = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+            let _ = poll(&mut polled, LAST_MOMENT_MS);
+        }
+        matches!(self.peek(), Ok(WaitStatus::Exited(_, 0)))
+    }
+
+    /// The state of the guardian, not taken.
+    fn peek(&self) -> nix::Result<WaitStatus> {
+        let id = Id::Pid(Pid::from_raw(self.guardian));
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        waitid(id, flags)
     }
 
     /// The command stopped: stop as well, so that the shell sees it, and wake
@@ -197,10 +219,16 @@ impl Tree {
         }
     }
 
-    /// Without its guardian the tree is not supervised as promised: the command
-    /// died with it, and what it left has become ours to end.
-    fn guardian_died(&mut self) {
-        if !self.is_empty() {
+    /// The guardian is gone. It ends by itself, with status 0, when nothing is
+    /// left of the tree. Otherwise the tree is not supervised as promised: the
+    /// command died with it, and what it left has become ours to end.
+    fn guardian_ended(&mut self) {
+        if self.is_empty() {
+            return;
+        }
+        if self.ending.is_some() && self.guardian_is_done() {
+            self.filter = Filter::Unused;
+        } else {
             self.guard = Guard::Lost;
             self.ending.get_or_insert(Ending::Lost);
         }
@@ -256,7 +284,7 @@ impl Tree {
     /// Ends the tree when its time is over.
     pub(super) fn tick(&mut self, now: Instant) {
         let over = |until: Option<Instant>| until.is_some_and(|until| now >= until);
-        let root = u32::try_from(self.guardian).unwrap_or(0);
+        let root = self.root();
         match self.clock {
             Clock::Running(until) if over(until) => {
                 signal_tree(root, Signal::SIGTERM);
@@ -291,8 +319,7 @@ impl Tree {
                 continue;
             }
             if self.ending.is_some() {
-                let root = u32::try_from(self.guardian).unwrap_or(0);
-                signal_tree(root, signal);
+                signal_tree(self.root(), signal);
             } else {
                 let _ = kill(Pid::from_raw(self.command), signal);
                 if FAREWELLS.contains(&signal) {
@@ -302,14 +329,10 @@ impl Tree {
         }
     }
 
-    /// Takes the status of a guardian that ended before its time; other helpers
-    /// are ended, and waited for, by who started them.
+    /// A child of ours ended: if it is the guardian, its last report comes first.
     fn reap(&mut self) {
-        let guardian = Pid::from_raw(self.guardian);
-        if let Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) | Err(Errno::ECHILD) =
-            waitpid(guardian, Some(WaitPidFlag::WNOHANG))
-        {
-            self.guardian_died();
+        if !matches!(self.peek(), Ok(WaitStatus::StillAlive)) {
+            self.read_reports();
         }
     }
 }

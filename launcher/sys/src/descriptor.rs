@@ -1,6 +1,6 @@
 //! Descriptors of this process: which close on exec, and which are open at all.
 
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::{SysError, check};
 
@@ -49,6 +49,30 @@ pub fn fill_standard() -> Result<(), SysError> {
         check(opened.into())?;
     }
     Ok(())
+}
+
+/// A standard stream: standard input, output or error, opened when it was closed
+/// ([`fill_standard`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standard {
+    /// 0.
+    Input,
+    /// 1.
+    Output,
+    /// 2.
+    Error,
+}
+
+impl AsFd for Standard {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        let number = match self {
+            Self::Input => 0,
+            Self::Output => 1,
+            Self::Error => 2,
+        };
+        // SAFETY: the standard numbers are owned by nobody and never closed by us.
+        unsafe { BorrowedFd::borrow_raw(number) }
+    }
 }
 
 /// Takes ownership of a descriptor this process inherited under `number`.

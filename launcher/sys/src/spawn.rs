@@ -61,6 +61,9 @@ pub struct Plan {
     /// What the guardian executes after the launcher died and the tree is gone:
     /// path first, then its `argv`. Empty: nothing.
     pub cleaner: Vec<CString>,
+    /// The directory the guardian removes when the tree is gone, if it is empty
+    /// then; what is left is the launcher's or the cleaner's to remove.
+    pub directory: Option<CString>,
 }
 
 /// What happens to the caller's capabilities.
@@ -233,6 +236,7 @@ struct Shared {
     shell_arguments: Vec<*const libc::c_char>,
     environment: Vec<*const libc::c_char>,
     cleaner: Vec<*const libc::c_char>,
+    directory: *const libc::c_char,
     child_stack: *mut libc::c_void,
     listener: AtomicI32,
     command: AtomicI32,
@@ -309,6 +313,7 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
         shell_arguments,
         environment: pointers(&plan.environment),
         cleaner: pointers(&plan.cleaner),
+        directory: plan.directory.as_ref().map_or(null(), |path| path.as_ptr()),
         limits: plan.limits.clone(),
         filter: plan.filter.clone(),
         child_stack,

@@ -85,10 +85,14 @@ fn keep_only_reports(shared: &Shared) {
 }
 
 /// Waits for children, for the order to end them, and for the launcher's death.
+/// Returns when no child is left and nothing is left to remove: every process
+/// below was a child by then, so the tree is gone.
 fn guard(shared: &Shared) {
     let wanted = signal_bit(libc::SIGCHLD) | signal_bit(LAUNCHER_DIED) | signal_bit(libc::SIGTERM);
     loop {
-        reap(shared);
+        if reap(shared) == Children::None && removed(shared) {
+            return;
+        }
         if sys(libc::SYS_getppid, [0; 6]) != isize::try_from(shared.launcher).unwrap_or(-1) {
             end_tree(shared);
             return clean(shared);
@@ -100,18 +104,41 @@ fn guard(shared: &Shared) {
     }
 }
 
+/// Whether the guardian has children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Children {
+    Some,
+    None,
+}
+
 /// Takes every state change that is there; reports those of the command.
-fn reap(shared: &Shared) {
+fn reap(shared: &Shared) -> Children {
     let options = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
     loop {
         let mut status = 0_i32;
         let slot = std::ptr::from_mut(&mut status).expose_provenance();
         let pid = sys(libc::SYS_wait4, [int(-1), slot, int(options), 0, 0, 0]);
+        if pid == int(libc::ECHILD).cast_signed().wrapping_neg() {
+            return Children::None;
+        }
         if pid <= 0 {
-            return;
+            return Children::Some;
         }
         note(shared, pid, status);
     }
+}
+
+/// Removes the run's directory while the launcher wakes up; whether it is gone.
+fn removed(shared: &Shared) -> bool {
+    if shared.directory.is_null() {
+        return true;
+    }
+    let path = shared.directory.expose_provenance();
+    let result = sys(
+        libc::SYS_unlinkat,
+        [int(libc::AT_FDCWD), path, int(libc::AT_REMOVEDIR), 0, 0, 0],
+    );
+    result == 0 || result == int(libc::ENOENT).cast_signed().wrapping_neg()
 }
 
 /// Reports a change if it is the command's.
