@@ -91,6 +91,7 @@ pub struct Open {
     queue: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
     /// How to begin anew with a shared one.
     opening: Option<Box<Opening>>,
+    buffer: Vec<u8>,
 }
 
 impl Link {
@@ -122,6 +123,7 @@ impl Link {
                 child,
                 queue: VecDeque::new(),
                 opening: None,
+                buffer: Vec::new(),
             };
             for frame in opening_frames(&opening)? {
                 open.queue.push_back((frame, Vec::new()));
@@ -322,16 +324,15 @@ impl Open {
     }
 
     fn receive(&mut self, how: MsgFlags) -> Result<Option<ToLauncher>, String> {
-        let mut bytes = vec![0; FRAME_BYTES_MAX];
+        self.buffer.resize(FRAME_BYTES_MAX, 0);
         let flags = MsgFlags::MSG_DONTWAIT | how;
-        let count = match recv(self.socket.as_raw_fd(), &mut bytes, flags) {
+        let count = match recv(self.socket.as_raw_fd(), &mut self.buffer, flags) {
             Ok(0) => return Err(self.epitaph()),
             Ok(count) => count,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
             Err(errno) => return Err(errno.to_string()),
         };
-        bytes.truncate(count);
-        ToLauncher::decode(&bytes)
+        ToLauncher::decode(self.buffer.get(..count).unwrap_or_default())
             .map(Some)
             .map_err(|error: FrameError| error.to_string())
     }

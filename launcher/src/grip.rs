@@ -3,6 +3,7 @@
 //!
 //! Facts about a socket are asked of the socket. Knows no policy.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -43,17 +44,52 @@ pub enum GripError {
     Refused,
 }
 
+/// The thread that asked last: one that connects often is not opened each time.
+///
+/// The descriptor stands for that thread and for no later one of its number: when
+/// the thread is gone, the kernel says so, and the number is opened anew.
+#[derive(Debug, Default)]
+pub struct LastThread(Option<(u32, OwnedFd)>);
+
+impl LastThread {
+    /// A copy of descriptor `number` of `thread`.
+    fn duplicate(&mut self, thread: u32, number: i32) -> io::Result<OwnedFd> {
+        if let Some((last, pidfd)) = &self.0
+            && *last == thread
+        {
+            let copy = outgate_sys::pidfd::duplicate(pidfd.as_fd(), number);
+            let gone = |error: &io::Error| error.raw_os_error() == Some(Errno::ESRCH as i32);
+            if !copy.as_ref().is_err_and(gone) {
+                return copy;
+            }
+        }
+        let pidfd = outgate_sys::pidfd::open_thread(thread)?;
+        let copy = outgate_sys::pidfd::duplicate(pidfd.as_fd(), number);
+        self.0 = Some((thread, pidfd));
+        copy
+    }
+
+    /// Parent of the process of `thread`.
+    pub fn parent(&self, thread: u32) -> Option<u32> {
+        let known = self.0.as_ref().filter(|(last, _)| *last == thread);
+        known
+            .and_then(|(_, pidfd)| outgate_sys::pidfd::parent(pidfd.as_fd()).ok())
+            .or_else(|| crate::process::parent(thread))
+    }
+}
+
 impl Grip {
     /// Duplicates descriptor `number` of the caller.
     ///
     /// # Errors
     /// [`GripError::Command`] with `EBADF` when there is none;
     /// [`GripError::Refused`] when the kernel gives us no duplicate.
-    pub fn shared(notification: &Notification, number: i32) -> Result<Self, GripError> {
-        let thread = notification.held().thread;
-        let pidfd = outgate_sys::pidfd::open_thread(thread)
-            .map_err(|_| GripError::Command(Errno::ESRCH))?;
-        match outgate_sys::pidfd::duplicate(pidfd.as_fd(), number) {
+    pub fn shared(
+        threads: &mut LastThread,
+        notification: &Notification,
+        number: i32,
+    ) -> Result<Self, GripError> {
+        match threads.duplicate(notification.held().thread, number) {
             Ok(socket) => Ok(Self::Shared(socket)),
             Err(error) => match error.raw_os_error().map(Errno::from_raw) {
                 Some(Errno::EPERM | Errno::ENOSYS) => Err(GripError::Refused),
@@ -126,11 +162,52 @@ impl Grip {
         }
     }
 
-    /// Answers a call whose connection is made or on its way.
-    pub fn conclude(self, notification: Notification) {
+    /// Begins a connection and never waits; also says whether the command's own
+    /// call would have waited. For one that would, `connect` is called again at
+    /// once: a connection inside the machine is made by then, and one that was
+    /// refused is known to be.
+    ///
+    /// # Errors
+    /// Those of `connect`, but never `EINPROGRESS`.
+    pub fn begin(
+        &self,
+        connect: impl Fn(BorrowedFd<'_>) -> Result<(), Errno>,
+    ) -> Result<(Begun, Blocking), Errno> {
+        let begun = |result| match result {
+            Ok(()) => Ok(Begun::Made),
+            Err(Errno::EINPROGRESS) => Ok(Begun::Underway),
+            Err(errno) => Err(errno),
+        };
+        let socket = match self {
+            Self::Shared(socket) => socket.as_fd(),
+            Self::Fresh {
+                socket, blocking, ..
+            } => return Ok((begun(connect(socket.as_fd()))?, *blocking)),
+        };
+        let before = flags(socket)?;
+        if before.contains(OFlag::O_NONBLOCK) {
+            return Ok((begun(connect(socket))?, Blocking::No));
+        }
+        // RACE: as in `without_waiting`.
+        set_flags(socket, before | OFlag::O_NONBLOCK)?;
+        let result = match connect(socket) {
+            Err(Errno::EINPROGRESS) => match connect(socket) {
+                Err(Errno::EALREADY) => Err(Errno::EINPROGRESS),
+                result => result,
+            },
+            result => result,
+        };
+        set_flags(socket, before)?;
+        Ok((begun(result)?, Blocking::Yes))
+    }
+
+    /// Answers a call whose connection has begun.
+    pub fn conclude(self, notification: Notification, begun: Begun) {
         match self {
             Self::Shared(socket) => {
-                settle(socket.as_fd());
+                if begun == Begun::Underway {
+                    settle(socket.as_fd());
+                }
                 notification.succeed(0);
             }
             Self::Fresh {
@@ -158,6 +235,15 @@ fn settle(socket: BorrowedFd<'_>) {
     if let Ok(peer) = getpeername::<SockaddrStorage>(socket.as_raw_fd()) {
         let _ = without_waiting(socket, || connect(socket.as_raw_fd(), &peer));
     }
+}
+
+/// How far a connection is that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begun {
+    /// It is made, and the socket knows.
+    Made,
+    /// It is on its way, or made and connect(2) has to be called once more.
+    Underway,
 }
 
 /// Runs `call` with `O_NONBLOCK` set on the socket and restores the flag.

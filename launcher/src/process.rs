@@ -1,6 +1,8 @@
 //! Who asks, as the kernel tells it (proc(5)): executable, ancestors, pending
 //! signals, children. Reads only, except [`signal_tree`].
 
+use std::io::Read as _;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use outgate_handoff::{PARENTS_MAX, PATH_BYTES_MAX, Parent, Process};
@@ -8,24 +10,18 @@ use outgate_handoff::{PARENTS_MAX, PATH_BYTES_MAX, Parent, Process};
 /// Processes of one tree looked at, at most.
 const TREE_MAX: usize = 65536;
 
-/// How much of a process's origin to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    /// The process alone.
-    Itself,
-    /// Its ancestors too.
-    Ancestors,
-}
+/// Bytes that hold the process id, name, state and parent of any process
+/// (proc_pid_stat(5)): two numbers, a letter, and a name of 64 bytes at most.
+const STAT_BYTES: usize = 256;
+/// Bytes that hold the signals of any process (proc_pid_status(5)).
+const STATUS_BYTES: usize = 4096;
 
-/// Describes the process of a thread.
-pub fn describe(thread: u32, depth: Depth) -> Process {
+/// Describes the process of a thread, without its ancestors.
+pub fn describe(thread: u32) -> Process {
     Process {
         pid: thread,
         executable: executable(thread),
-        parents: match depth {
-            Depth::Itself => Vec::new(),
-            Depth::Ancestors => ancestors(thread),
-        },
+        parents: Vec::new(),
     }
 }
 
@@ -38,41 +34,42 @@ pub fn executable(pid: u32) -> String {
         .unwrap_or_default()
 }
 
-fn ancestors(thread: u32) -> Vec<Parent> {
-    let ourselves = std::process::id();
+/// Ancestors of the process whose parent is `parent`, nearest first, up to but
+/// without the `root` of the tree.
+pub fn ancestors(parent: Option<u32>, root: u32) -> Vec<Parent> {
     let mut list = Vec::new();
-    let mut pid = thread;
-    while list.len() < PARENTS_MAX {
-        let Some(parent) = parent(pid).filter(|parent| *parent > 1 && *parent != ourselves) else {
+    let mut next = parent;
+    while let Some(pid) = next.filter(|pid| *pid > 1 && *pid != root) {
+        if list.len() == PARENTS_MAX {
             break;
-        };
+        }
         list.push(Parent {
-            pid: parent,
-            executable: executable(parent),
+            pid,
+            executable: executable(pid),
         });
-        pid = parent;
-    }
-    // The guardian, our own process, is no ancestor anybody asks about.
-    if list
-        .last()
-        .is_some_and(|last| parent(last.pid) == Some(ourselves))
-    {
-        list.pop();
+        next = self::parent(pid);
     }
     list
 }
 
 /// Parent of a process: the field after the parenthesised name and the state
 /// (proc_pid_stat(5)).
-fn parent(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+pub fn parent(pid: u32) -> Option<u32> {
+    let stat = start_of::<STAT_BYTES>(&format!("/proc/{pid}/stat"))?;
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// What one read of a file gives, at most `BYTES` of it.
+fn start_of<const BYTES: usize>(path: &str) -> Option<String> {
+    let mut bytes = [0_u8; BYTES];
+    let count = std::fs::File::open(path).ok()?.read(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(bytes.get(..count)?).into_owned())
+}
+
 /// Whether a handled signal waits for a thread: a call it blocks in should end.
 pub fn interrupted(thread: u32) -> bool {
-    let Ok(status) = std::fs::read_to_string(format!("/proc/{thread}/status")) else {
+    let Some(status) = start_of::<STATUS_BYTES>(&format!("/proc/{thread}/status")) else {
         return false;
     };
     let mask = |name: &str| {

@@ -11,11 +11,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, SockaddrLike, SockaddrStorage, UnixAddr, accept4,
-    bind, connect, getpeername, getsockname, getsockopt, listen, socket, sockopt,
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrLike, SockaddrStorage, UnixAddr, bind,
+    connect, getsockname, getsockopt, listen, socket, sockopt,
 };
 
-use crate::grip::without_waiting;
+use crate::grip::{Begun, Grip};
+use crate::sealed::Blocking;
 
 /// Connections that wait to be accepted, at most.
 const BACKLOG: i32 = 4096;
@@ -141,30 +142,25 @@ impl Private {
         })
     }
 
-    /// Starts a connection of `socket` to this listener; never waits.
+    /// Begins a connection of `grip` to this listener; never waits.
     ///
     /// # Errors
-    /// The errno of connect(2); `EINPROGRESS` is no error here.
-    pub fn attract(&self, socket: BorrowedFd<'_>, mapped: Mapped) -> Result<(), Errno> {
-        let result = without_waiting(socket, || match &self.address {
-            Place::Tcp(address) => connect(
-                socket.as_raw_fd(),
-                &SockaddrStorage::from(mapped.apply(*address)),
-            ),
-            Place::Unix(address) => connect(socket.as_raw_fd(), address),
-        });
-        match result {
-            Ok(()) | Err(Errno::EINPROGRESS) => Ok(()),
-            Err(errno) => Err(errno),
+    /// The errno of connect(2).
+    pub fn attract(&self, grip: &Grip, mapped: Mapped) -> Result<(Begun, Blocking), Errno> {
+        match &self.address {
+            Place::Tcp(address) => {
+                let address = SockaddrStorage::from(mapped.apply(*address));
+                grip.begin(|socket| connect(socket.as_raw_fd(), &address))
+            }
+            Place::Unix(address) => grip.begin(|socket| connect(socket.as_raw_fd(), address)),
         }
     }
 
     /// Accepts the next connection that `wanted` recognises; closes strangers.
     pub fn accept(&self, mut wanted: impl FnMut(&Caller) -> Recognised) -> Option<OwnedFd> {
         for _ in 0..STRANGERS_MAX {
-            let accepted = accept4(self.socket.as_raw_fd(), SockFlag::SOCK_CLOEXEC).ok()?;
-            let accepted = outgate_sys::descriptor::inherited(accepted)?;
-            let Some(caller) = self.caller(&accepted) else {
+            let (accepted, address) = outgate_sys::socket::accept(self.socket.as_fd()).ok()?;
+            let Some(caller) = self.caller(&accepted, address) else {
                 continue;
             };
             if wanted(&caller) == Recognised::Yes {
@@ -174,12 +170,9 @@ impl Private {
         None
     }
 
-    fn caller(&self, accepted: &OwnedFd) -> Option<Caller> {
+    fn caller(&self, accepted: &OwnedFd, address: Option<SocketAddr>) -> Option<Caller> {
         match self.address {
-            Place::Tcp(_) => {
-                let peer: SockaddrStorage = getpeername(accepted.as_raw_fd()).ok()?;
-                inet(&peer).map(Caller::Tcp)
-            }
+            Place::Tcp(_) => address.map(Caller::Tcp),
             Place::Unix(_) => {
                 let credentials = getsockopt(accepted, sockopt::PeerCredentials).ok()?;
                 Some(Caller::Process(credentials.pid()))

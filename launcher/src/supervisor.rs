@@ -15,7 +15,7 @@ mod wait;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,7 @@ use outgate_sys::spawn::Started;
 
 use crate::filter::Held as Numbers;
 use crate::gateway_link::Link;
+use crate::grip::LastThread;
 use crate::notification::Notification;
 use crate::own::Own;
 use crate::presence::Presence;
@@ -41,8 +42,6 @@ use wait::{Arriving, Asked, Connecting, Knocking};
 
 /// Calls in flight at most; further ones are refused.
 const IN_FLIGHT_MAX: usize = 4096;
-/// Calls taken in a row before other work goes on.
-const TAKEN_IN_A_ROW: usize = 64;
 /// Verdicts remembered at most.
 const VERDICTS_MAX: usize = 4096;
 /// How often calls in flight are checked for signals and deadlines.
@@ -146,6 +145,7 @@ struct Supervisor<'a> {
     /// The sealed namespace's port-53 sockets, for a gateway that comes back.
     stubs: Vec<OwnedFd>,
     verdicts: HashMap<(SocketAddr, String), Verdict>,
+    last_thread: LastThread,
     generation: u64,
     asked: HashMap<u64, Asked>,
     next_question: u64,
@@ -202,6 +202,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         sealed: Sealed::Idle,
         stubs: Vec::new(),
         verdicts: HashMap::new(),
+        last_thread: LastThread::default(),
         generation: 0,
         asked: HashMap::new(),
         next_question: 1,
@@ -259,9 +260,10 @@ impl Ready {
 impl Supervisor<'_> {
     /// Waits for something to happen and serves it.
     fn turn(&mut self) {
+        let waited = self.is_waiting();
         let ready = self.wait(self.timeout());
         if ready.calls.contains(PollFlags::POLLIN) {
-            self.take_calls();
+            self.take_call();
         } else if ready
             .calls
             .intersects(PollFlags::POLLHUP | PollFlags::POLLERR)
@@ -294,17 +296,25 @@ impl Supervisor<'_> {
         let helpers = [self.link.pid(), self.sealed.pid()];
         self.tree
             .end_orphans(helpers.map(|pid| pid.unwrap_or(0)).as_slice());
+        if !waited {
+            // What began to wait just now was not interrupted since.
+            self.next_tick = Instant::now().checked_add(TICK).unwrap_or(self.next_tick);
+        }
         self.tick();
+    }
+
+    /// Whether any call waits for something.
+    fn is_waiting(&self) -> bool {
+        !self.asked.is_empty()
+            || !self.arriving.is_empty()
+            || !self.connecting.is_empty()
+            || !self.knocking.is_empty()
+            || !self.opening.is_empty()
     }
 
     /// How long the next poll may wait.
     fn timeout(&self) -> PollTimeout {
-        let busy = !self.asked.is_empty()
-            || !self.arriving.is_empty()
-            || !self.connecting.is_empty()
-            || !self.knocking.is_empty()
-            || !self.opening.is_empty();
-        let tick = busy.then_some(TICK);
+        let tick = self.is_waiting().then_some(TICK);
         let again = self.link.may_come_back().then_some(AGAIN_TICK);
         let tick = tick.or(again);
         let deadline = self.tree.wait_at_most();
@@ -380,21 +390,12 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Takes held calls while there are any, with a bound.
-    fn take_calls(&mut self) {
-        for _ in 0..TAKEN_IN_A_ROW {
-            match self.listener.receive() {
-                Ok(held) => {
-                    let notification = Notification::new(&self.listener, held);
-                    self.dispatch(notification);
-                }
-                // The caller died between poll and receive.
-                Err(error) if error.raw_os_error() == Some(Errno::ENOENT as i32) => {}
-                Err(_) => return,
-            }
-            if !readable(self.listener.as_fd()) {
-                return;
-            }
+    /// Takes one held call; the next is taken after everything else had its turn.
+    fn take_call(&mut self) {
+        // Without one the caller died between poll and receive.
+        if let Ok(held) = self.listener.receive() {
+            let notification = Notification::new(&self.listener, held);
+            self.dispatch(notification);
         }
     }
 
@@ -467,14 +468,4 @@ impl Supervisor<'_> {
             counters: self.counters,
         }
     }
-}
-
-/// Whether a descriptor can be read now.
-fn readable(descriptor: BorrowedFd<'_>) -> bool {
-    let mut polled = [PollFd::new(descriptor, PollFlags::POLLIN)];
-    matches!(poll(&mut polled, PollTimeout::ZERO), Ok(1))
-        && polled
-            .iter()
-            .filter_map(PollFd::revents)
-            .any(|flags| flags.contains(PollFlags::POLLIN))
 }

@@ -77,7 +77,12 @@ mod tests {
         let mut writable = Writable::default();
         let object = OwnedFd::from(fs::File::open(root.join("granted")).unwrap());
         writable.add(&object, "the grant");
-        for covered in ["granted", "granted/below/new/file", "granted/out", "link/below"] {
+        for covered in [
+            "granted",
+            "granted/below/new/file",
+            "granted/out",
+            "link/below",
+        ] {
             let found = writable.around(&root.join(covered));
             assert_eq!(found, Some("the grant"), "{covered}");
         }

@@ -174,7 +174,9 @@ impl RunError {
             Self::NotExecutable { .. } => 126,
             Self::Plan(
                 PlanError::Filter(_)
-                | PlanError::Ruleset(RulesetError::Abi { .. } | RulesetError::Kernel(_)),
+                | PlanError::Ruleset(
+                    RulesetError::Abi { .. } | RulesetError::Kernel(_) | RulesetError::Rule { .. },
+                ),
             )
             | Self::Standard(_)
             | Self::Private { .. }

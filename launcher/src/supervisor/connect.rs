@@ -2,7 +2,7 @@
 //! what may happen, do it on behalf, answer with the kernel's own result.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -13,9 +13,9 @@ use super::wait::{Arriving, Asked, Connecting, Want};
 use super::{ANSWER_TIMEOUT, Once, Supervisor, VERDICTS_MAX};
 use crate::address::{self, Address, Family, SOCKADDR_BYTES_MAX};
 use crate::gateway_link::descriptors;
-use crate::grip::{Grip, GripError, without_waiting};
+use crate::grip::{Begun, Grip, GripError, without_waiting};
 use crate::notification::Notification;
-use crate::process::{Depth, describe};
+use crate::process::{ancestors, describe};
 use crate::redirect::{Caller, Kind, Mapped, Recognised, local_address};
 use crate::sealed::Blocking;
 
@@ -73,16 +73,19 @@ fn copy_address(notification: &Notification) -> Result<Vec<u8>, Errno> {
 impl Supervisor<'_> {
     pub(super) fn on_connect(&mut self, notification: Notification) {
         let number = notification.int(0);
-        let grip = match Grip::shared(&notification, number) {
+        let grip = match Grip::shared(&mut self.last_thread, &notification, number) {
             Ok(grip) => Some(grip),
             Err(GripError::Command(errno)) => return notification.fail(errno),
             Err(GripError::Refused) => None,
         };
-        if let Some(grip) = &grip
-            && let Err(error) = outgate_sys::socket::kind(grip.socket())
+        let family = match grip
+            .as_ref()
+            .map(|grip| outgate_sys::socket::family(grip.socket()))
         {
-            return notification.fail(errno_of(&error));
-        }
+            Some(Ok(family)) => family,
+            Some(Err(error)) => return notification.fail(errno_of(&error)),
+            None => -1,
+        };
         let copied = copy_address(&notification);
         // What was copied and duplicated is the caller's own only if it still
         // waits; otherwise there is nobody to answer.
@@ -95,15 +98,19 @@ impl Supervisor<'_> {
             Err(errno) => return notification.fail(errno),
         };
         match grip {
-            Some(grip) => self.connect_shared(notification, grip, address),
+            Some(grip) => self.connect_shared(notification, (grip, family), address),
             None => self.connect_fresh(notification, number, &address),
         }
     }
 
     /// Dispatches on what the socket itself says it is.
-    fn connect_shared(&mut self, notification: Notification, grip: Grip, address: Address) {
+    fn connect_shared(
+        &mut self,
+        notification: Notification,
+        (grip, family): (Grip, i32),
+        address: Address,
+    ) {
         let socket = grip.socket();
-        let family = outgate_sys::socket::family(socket).unwrap_or(-1);
         let kind = outgate_sys::socket::kind(socket).unwrap_or(-1);
         match (family, kind, address) {
             (AF_INET | AF_INET6, SOCK_STREAM | SOCK_DGRAM, Address::Unspecified) => {
@@ -193,7 +200,7 @@ impl Supervisor<'_> {
             },
             only_v6: if only_v6 { Only::V6 } else { Only::Both },
             destination,
-            process: describe(notification.held().thread, Depth::Itself),
+            process: describe(notification.held().thread),
             grip,
         };
         if self.own.serves(destination) {
@@ -219,8 +226,17 @@ impl Supervisor<'_> {
         let question = Question::Connect {
             destination: call.destination,
         };
-        let process = describe(notification.held().thread, Depth::Ancestors);
+        let process = self.with_ancestors(&call.process);
         self.ask(notification, question, process, Want::Connect(call));
+    }
+
+    /// Who asks, with the ancestors inside the sandbox.
+    pub(super) fn with_ancestors(&self, process: &Process) -> Process {
+        let parent = self.last_thread.parent(process.pid);
+        Process {
+            parents: ancestors(parent, self.tree.root()),
+            ..process.clone()
+        }
     }
 
     /// Sends a question and lets the call wait for the answer.
@@ -288,15 +304,20 @@ impl Supervisor<'_> {
             let Ok(private) = self.redirect.listener(*kind) else {
                 continue;
             };
-            match private.attract(call.grip.socket(), call.mapped) {
-                Ok(()) => return self.await_arrival(notification, call, *kind),
+            match private.attract(&call.grip, call.mapped) {
+                Ok(begun) => return self.await_arrival(notification, call, (*kind, begun)),
                 Err(errno) => failure = errno,
             }
         }
         notification.fail(failure);
     }
 
-    fn await_arrival(&mut self, notification: Notification, call: Call, kind: Kind) {
+    fn await_arrival(
+        &mut self,
+        notification: Notification,
+        call: Call,
+        (kind, begun): (Kind, (Begun, Blocking)),
+    ) {
         let Some(local) = local_address(call.grip.socket()) else {
             return notification.fail(Errno::ECONNREFUSED);
         };
@@ -305,6 +326,7 @@ impl Supervisor<'_> {
             call,
             kind,
             caller: Caller::Tcp(local),
+            begun,
             until: Instant::now().checked_add(ARRIVAL_TIMEOUT),
         });
         self.accept_arrivals();
@@ -333,32 +355,31 @@ impl Supervisor<'_> {
                     break;
                 };
                 let arrived = self.arriving.swap_remove(index);
-                self.hand_over(arrived.notification, arrived.call, accepted);
+                self.hand_over(arrived, accepted);
+                // Whoever else waits there shows up in the next poll.
+                if self.arriving.is_empty() {
+                    return;
+                }
             }
         }
     }
 
-    fn hand_over(
-        &mut self,
-        notification: Notification,
-        call: Call,
-        accepted: std::os::fd::OwnedFd,
-    ) {
+    fn hand_over(&mut self, arrived: Arriving, accepted: OwnedFd) {
         let Call {
             grip,
             destination,
             process,
             ..
-        } = call;
+        } = arrived.call;
         let question = Question::Connect { destination };
         let flow = ToGateway::Flow(Flow { question, process });
-        // Sent before the command knows of the connection: a gateway that is
-        // gone closes it, and the command reads the end.
-        self.tell(&flow, descriptors([accepted]));
-        match (&grip, grip.blocking()) {
-            (Grip::Shared(_), Blocking::No) => notification.fail(Errno::EINPROGRESS),
-            _ => grip.conclude(notification),
+        // The command goes on first: what it writes waits in its socket. If the
+        // gateway is gone or we die, the other end closes, and it reads the end.
+        match (&grip, arrived.begun) {
+            (Grip::Shared(_), (_, Blocking::No)) => arrived.notification.fail(Errno::EINPROGRESS),
+            (_, (begun, _)) => grip.conclude(arrived.notification, begun),
         }
+        self.tell(&flow, descriptors([accepted]));
     }
 
     /// Connects the socket to the first address that answers.
@@ -374,10 +395,16 @@ impl Supervisor<'_> {
             let Some(address) = call.reachable(address) else {
                 continue;
             };
-            match attempt(call.grip.socket(), address) {
-                Ok(()) => return call.grip.conclude(notification),
-                Err(Errno::EINPROGRESS | Errno::EALREADY) => {
-                    return self.await_connection(notification, call, rest.collect());
+            match attempt(&call.grip, address) {
+                Ok((Begun::Made, _)) => return call.grip.conclude(notification, Begun::Made),
+                Ok((Begun::Underway, blocking)) => {
+                    let waiting = (call, rest.collect());
+                    return self.await_connection(notification, waiting, blocking);
+                }
+                Err(Errno::EALREADY) => {
+                    let blocking = call.grip.blocking();
+                    let waiting = (call, rest.collect());
+                    return self.await_connection(notification, waiting, blocking);
                 }
                 Err(errno) => failure = errno,
             }
@@ -385,8 +412,13 @@ impl Supervisor<'_> {
         notification.fail(failure);
     }
 
-    fn await_connection(&mut self, notification: Notification, call: Call, rest: Vec<SocketAddr>) {
-        if let (Grip::Shared(_), Blocking::No) = (&call.grip, call.grip.blocking()) {
+    fn await_connection(
+        &mut self,
+        notification: Notification,
+        (call, rest): (Call, Vec<SocketAddr>),
+        blocking: Blocking,
+    ) {
+        if let (Grip::Shared(_), Blocking::No) = (&call.grip, blocking) {
             return notification.fail(Errno::EINPROGRESS);
         }
         let timeout = outgate_sys::socket::send_timeout_us(call.grip.socket()).unwrap_or(0);
@@ -406,7 +438,8 @@ impl Supervisor<'_> {
     pub(super) fn connected(&mut self, waiting: Connecting) {
         let error = outgate_sys::socket::take_error(waiting.socket()).unwrap_or(-1);
         if error == 0 {
-            return waiting.call.grip.conclude(waiting.notification);
+            let grip = waiting.call.grip;
+            return grip.conclude(waiting.notification, Begun::Underway);
         }
         if waiting.rest.is_empty() {
             return waiting.notification.fail(Errno::from_raw(error));
@@ -436,10 +469,9 @@ fn again(notification: Notification, socket: BorrowedFd<'_>, peer: &SockaddrStor
 }
 
 /// One connect that never waits.
-fn attempt(socket: BorrowedFd<'_>, address: SocketAddr) -> Result<(), Errno> {
-    without_waiting(socket, || {
-        connect(socket.as_raw_fd(), &SockaddrStorage::from(address))
-    })
+fn attempt(grip: &Grip, address: SocketAddr) -> Result<(Begun, Blocking), Errno> {
+    let address = SockaddrStorage::from(address);
+    grip.begin(|socket| connect(socket.as_raw_fd(), &address))
 }
 
 /// The errno of an error from a system call.

@@ -14,7 +14,7 @@ use super::connect::errno_of;
 use super::wait::Want;
 use crate::grip::{Grip, GripError};
 use crate::notification::Notification;
-use crate::process::{Depth, describe};
+use crate::process::describe;
 use crate::redirect::local_address;
 
 const AF_UNIX: i32 = 1;
@@ -35,7 +35,7 @@ pub(super) struct ListenCall {
 
 impl Supervisor<'_> {
     pub(super) fn on_listen(&mut self, notification: Notification) {
-        let grip = match Grip::shared(&notification, notification.int(0)) {
+        let grip = match Grip::shared(&mut self.last_thread, &notification, notification.int(0)) {
             Ok(grip) => grip,
             Err(GripError::Command(errno)) => return notification.fail(errno),
             Err(GripError::Refused) => return notification.fail(Errno::EACCES),
@@ -86,7 +86,7 @@ impl Supervisor<'_> {
         if address.ip().is_loopback() {
             return self.listen_now(notification, &call);
         }
-        let process = describe(notification.held().thread, Depth::Ancestors);
+        let process = self.with_ancestors(&describe(notification.held().thread));
         let question = Question::Listen { address };
         self.ask(notification, question, process, Want::Listen(call));
     }

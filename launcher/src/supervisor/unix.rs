@@ -20,9 +20,9 @@ use super::Supervisor;
 use super::wait::{Knocking, Want};
 use crate::diag::{Diag, UnixPlace};
 use crate::gateway_link::descriptors;
-use crate::grip::{Grip, without_waiting};
+use crate::grip::{Begun, Grip, without_waiting};
 use crate::notification::Notification;
-use crate::process::{Depth, describe};
+use crate::process::describe;
 use crate::redirect::{Caller, Kind, Mapped, Recognised};
 use crate::sealed::Blocking;
 
@@ -117,7 +117,7 @@ impl Supervisor<'_> {
             grip,
             target: Some(resolved.target),
             path: resolved.path,
-            process: describe(thread, Depth::Itself),
+            process: describe(thread),
         };
         self.ask_unix(notification, call);
     }
@@ -129,10 +129,9 @@ impl Supervisor<'_> {
             };
             // A full backlog is refused rather than waited for: an abstract name
             // gives nothing to hold on to meanwhile.
-            let socket = grip.socket();
-            let result = without_waiting(socket, || connect(socket.as_raw_fd(), &address));
+            let result = grip.begin(|socket| connect(socket.as_raw_fd(), &address));
             return match result {
-                Ok(()) => grip.conclude(notification),
+                Ok((begun, _)) => grip.conclude(notification, begun),
                 Err(errno) => notification.fail(errno),
             };
         }
@@ -142,13 +141,13 @@ impl Supervisor<'_> {
             grip,
             target: None,
             path,
-            process: describe(notification.held().thread, Depth::Itself),
+            process: describe(notification.held().thread),
         };
         self.ask_unix(notification, call);
     }
 
     fn ask_unix(&mut self, notification: Notification, call: UnixCall) {
-        let process = describe(notification.held().thread, Depth::Ancestors);
+        let process = self.with_ancestors(&call.process);
         let question = Question::Unix {
             path: call.path.clone(),
         };
@@ -196,12 +195,13 @@ impl Supervisor<'_> {
             return notification.fail(Errno::EPROTOTYPE);
         }
         let attracted = match self.redirect.listener(Kind::Unix) {
-            Ok(private) => private.attract(socket, Mapped::No),
+            Ok(private) => private.attract(&call.grip, Mapped::No),
             Err(_) => Err(Errno::ECONNREFUSED),
         };
-        if let Err(errno) = attracted {
-            return notification.fail(errno);
-        }
+        let begun = match attracted {
+            Ok((begun, _)) => begun,
+            Err(errno) => return notification.fail(errno),
+        };
         // The connection waits at the listener already, and the process that
         // made it is ourselves. All such connections look alike, so none may
         // stay there: if this one is not found, the listener goes.
@@ -213,14 +213,19 @@ impl Supervisor<'_> {
             })
         });
         if let Some(accepted) = accepted {
-            self.hand_over_unix(notification, call, accepted);
+            self.hand_over_unix(notification, call, (accepted, begun));
         } else {
             self.redirect.forget_unix();
             notification.fail(Errno::ECONNREFUSED);
         }
     }
 
-    fn hand_over_unix(&mut self, notification: Notification, call: UnixCall, accepted: OwnedFd) {
+    fn hand_over_unix(
+        &mut self,
+        notification: Notification,
+        call: UnixCall,
+        (accepted, begun): (OwnedFd, Begun),
+    ) {
         let UnixCall {
             grip,
             target,
@@ -233,7 +238,7 @@ impl Supervisor<'_> {
         let question = Question::Unix { path };
         let flow = ToGateway::Flow(Flow { question, process });
         self.tell(&flow, descriptors([accepted, target]));
-        grip.conclude(notification);
+        grip.conclude(notification, begun);
     }
 }
 

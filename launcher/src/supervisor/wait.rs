@@ -12,8 +12,10 @@ use super::Supervisor;
 use super::connect::Call;
 use super::listen::ListenCall;
 use super::unix::UnixCall;
+use crate::grip::Begun;
 use crate::notification::Notification;
 use crate::redirect::{Caller, Kind};
+use crate::sealed::Blocking;
 
 /// What a question was about.
 #[derive(Debug)]
@@ -38,6 +40,7 @@ pub(super) struct Arriving {
     pub(super) call: Call,
     pub(super) kind: Kind,
     pub(super) caller: Caller,
+    pub(super) begun: (Begun, Blocking),
     pub(super) until: Option<Instant>,
 }
 

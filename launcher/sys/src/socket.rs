@@ -1,7 +1,8 @@
 //! Facts the kernel holds about a socket (socket(7)): asked of the socket
 //! itself, never of whoever made it.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::{SysError, check};
 
@@ -134,4 +135,53 @@ pub fn disconnect(socket: BorrowedFd<'_>) -> Result<(), SysError> {
 pub fn tcp_state(socket: BorrowedFd<'_>) -> Result<u8, SysError> {
     let [state, ..] = option::<8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
     Ok(state)
+}
+
+/// Takes the next connection of a listener, close-on-exec, and the Internet
+/// address it came from; `None` for other families. IPv4-mapped addresses are
+/// unwrapped.
+///
+/// # Errors
+/// `EAGAIN` when none waits; others of accept(2).
+pub fn accept(listener: BorrowedFd<'_>) -> Result<(OwnedFd, Option<SocketAddr>), SysError> {
+    // SAFETY: all-zero bytes are a valid value of this plain struct.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut length = libc::socklen_t::try_from(size_of::<libc::sockaddr_storage>()).unwrap_or(0);
+    // SAFETY: `storage` is live and writable for `length` bytes, which is its size.
+    let number = unsafe {
+        libc::accept4(
+            listener.as_raw_fd(),
+            (&raw mut storage).cast(),
+            &raw mut length,
+            libc::SOCK_CLOEXEC,
+        )
+    };
+    check(number.into())?;
+    // SAFETY: the kernel just gave us this descriptor.
+    let accepted = unsafe { OwnedFd::from_raw_fd(number) };
+    Ok((accepted, internet(&storage)))
+}
+
+/// The Internet address in a socket address, canonical.
+fn internet(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
+    let (ip, port): (IpAddr, u16) = match i32::from(storage.ss_family) {
+        libc::AF_INET => {
+            let address = std::ptr::from_ref(storage).cast::<libc::sockaddr_in>();
+            // SAFETY: the storage is larger than, aligned for, and by its
+            // family filled as this struct.
+            let address = unsafe { &*address };
+            let ip = Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr));
+            (ip.into(), u16::from_be(address.sin_port))
+        }
+        libc::AF_INET6 => {
+            let address = std::ptr::from_ref(storage).cast::<libc::sockaddr_in6>();
+            // SAFETY: the storage is larger than, aligned for, and by its
+            // family filled as this struct.
+            let address = unsafe { &*address };
+            let ip = Ipv6Addr::from(address.sin6_addr.s6_addr);
+            (ip.to_canonical(), u16::from_be(address.sin6_port))
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
 }
