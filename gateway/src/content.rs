@@ -56,6 +56,8 @@ pub(crate) struct ResponseContent {
     pub(crate) inner: Incoming,
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) held: Option<Held>,
+    /// Shows that the response is not over yet.
+    pub(crate) during: Option<Arc<()>>,
 }
 
 /// What a response holds until it was read.
@@ -79,6 +81,14 @@ impl Held {
 impl Content {
     pub(crate) fn empty() -> Self {
         Self::Own(None)
+    }
+
+    /// Keeps this as long as the content comes from somebody else.
+    pub(crate) fn during(mut self, over: Arc<()>) -> Self {
+        if let Self::Response(content) = &mut self {
+            content.during = Some(over);
+        }
+        self
     }
 
     pub(crate) fn text(text: String) -> Self {

@@ -166,10 +166,10 @@ pub(crate) fn accept(
 
 async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
     match ask::course(&flow.session, &flow.process, &flow.destination) {
-        Course::Direct(host, permit) => raw(flow, &host, permit, stream).await,
+        Course::Direct(host, permit) => Box::pin(raw(flow, &host, permit, stream)).await,
         Course::Stub => {
             flow.quiet.store(true, Ordering::Relaxed);
-            stub::connection(&flow.session, &flow.process, stream).await;
+            Box::pin(stub::connection(&flow.session, &flow.process, stream)).await;
         }
         Course::Inspect => inspect(flow, stream, None).await,
         Course::Explain(refusal) => inspect(flow, stream, Some(refusal)).await,
@@ -206,8 +206,13 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
     };
     match detected {
         Detected::Http1 => http1::serve(flow, Replay::new(bytes, stream), denied).await,
-        Detected::Tls(hello) => tls(flow, &hello, Replay::new(bytes, stream), denied).await,
-        Detected::Http2 => http2::serve(flow, Replay::new(bytes, stream), denied).await,
+        // On the heap, so that no kind of connection pays for the others.
+        Detected::Tls(hello) => {
+            Box::pin(tls(flow, &hello, Replay::new(bytes, stream), denied)).await;
+        }
+        Detected::Http2 => {
+            Box::pin(http2::serve(flow, Replay::new(bytes, stream), denied)).await;
+        }
         Detected::More | Detected::Unknown(_) => {}
     }
 }

@@ -5,6 +5,7 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
@@ -21,37 +22,74 @@ use crate::replay::Replay;
 pub(crate) struct Followed {
     /// There until the connection is given back.
     stream: Option<Replay>,
-    heads: Arc<Mutex<Heads>>,
-    interim: Arc<Interim>,
+    leg: Arc<Leg>,
     back: Option<oneshot::Sender<TcpStream>>,
+}
+
+/// What is known of the connection beside its engine.
+#[derive(Debug, Default)]
+pub(crate) struct Leg {
+    pub(crate) heads: Mutex<Heads>,
+    pub(crate) interim: Interim,
+    /// Whether the engine wrote something that it did not flush yet.
+    unflushed: AtomicBool,
+    /// Whether the engine ends and the connection does not.
+    outlives: AtomicBool,
+}
+
+impl Leg {
+    /// Whether everything read was a whole number of requests, so many, and
+    /// everything written is flushed.
+    pub(crate) fn is_between(&self, requests: u64) -> bool {
+        let between = self
+            .heads
+            .lock()
+            .is_ok_and(|heads| heads.are_read(requests));
+        between && !self.unflushed.load(Ordering::Relaxed)
+    }
+
+    /// Whether the connection goes on when its engine shuts it down.
+    pub(crate) fn outlive(&self, engine: Outlives) {
+        let outlives = engine == Outlives::Engine;
+        self.outlives.store(outlives, Ordering::Relaxed);
+    }
+}
+
+/// What ends with the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outlives {
+    /// The engine alone: the connection gets another.
+    Engine,
+    /// Both.
+    Nothing,
 }
 
 /// What its owner keeps of it.
 #[derive(Debug)]
 pub(crate) struct Owner {
-    pub(crate) heads: Arc<Mutex<Heads>>,
-    pub(crate) interim: Arc<Interim>,
+    pub(crate) leg: Arc<Leg>,
     /// Gets the connection when its reader is done with it.
     pub(crate) back: oneshot::Receiver<TcpStream>,
 }
 
 impl Followed {
     pub(crate) fn new(stream: Replay) -> (Self, Owner) {
-        let heads = Arc::default();
-        let interim = Arc::default();
+        let leg = Arc::default();
         let (sender, back) = oneshot::channel();
         let followed = Self {
             stream: Some(stream),
-            heads: Arc::clone(&heads),
-            interim: Arc::clone(&interim),
+            leg: Arc::clone(&leg),
             back: Some(sender),
         };
-        let owner = Owner {
-            heads,
-            interim,
-            back,
-        };
-        (followed, owner)
+        (followed, Owner { leg, back })
+    }
+
+    /// Waits until the client sends more, or ends its side.
+    pub(crate) async fn wait(&self) -> io::Result<()> {
+        match &self.stream {
+            Some(stream) => stream.wait().await,
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 
     fn stream(self: Pin<&mut Self>) -> io::Result<Pin<&mut Replay>> {
@@ -59,10 +97,17 @@ impl Followed {
         stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    fn sides(&mut self) -> io::Result<(Pin<&mut Replay>, &Interim)> {
+    fn sides(&mut self) -> io::Result<(Pin<&mut Replay>, &Leg)> {
         let stream = self.stream.as_mut().map(Pin::new);
         let stream = stream.ok_or(io::ErrorKind::NotConnected)?;
-        Ok((stream, &self.interim))
+        Ok((stream, &self.leg))
+    }
+
+    /// To be called before anything is written.
+    fn poll_before_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let (stream, leg) = self.sides()?;
+        leg.unflushed.store(true, Ordering::Relaxed);
+        leg.interim.poll_finish(stream, context)
     }
 }
 
@@ -84,7 +129,7 @@ impl AsyncRead for Followed {
         let before = buffer.filled().len();
         ready!(self.as_mut().stream()?.poll_read(context, buffer))?;
         let new = buffer.filled().get(before..).unwrap_or_default();
-        let broken = match self.heads.lock() {
+        let broken = match self.leg.heads.lock() {
             Ok(mut heads) => {
                 heads.follow(new);
                 heads.broken()
@@ -102,19 +147,22 @@ impl AsyncWrite for Followed {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let (stream, interim) = self.sides()?;
-        ready!(interim.poll_finish(stream, context))?;
+        ready!(self.poll_before_write(context))?;
         self.stream()?.poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         // The engine flushes once all it had is written.
-        let (stream, interim) = self.sides()?;
-        ready!(interim.poll_send(stream, context))?;
+        let (stream, leg) = self.sides()?;
+        ready!(leg.interim.poll_send(stream, context))?;
+        leg.unflushed.store(false, Ordering::Relaxed);
         self.stream()?.poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.leg.outlives.load(Ordering::Relaxed) {
+            return Poll::Ready(Ok(()));
+        }
         self.stream()?.poll_shutdown(context)
     }
 
@@ -123,8 +171,7 @@ impl AsyncWrite for Followed {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let (stream, interim) = self.sides()?;
-        ready!(interim.poll_finish(stream, context))?;
+        ready!(self.poll_before_write(context))?;
         self.stream()?.poll_write_vectored(context, parts)
     }
 

@@ -15,7 +15,7 @@ use outgate_policy::Permit;
 use crate::content::{Content, Held, RequestContent, ResponseContent};
 use crate::fields;
 use crate::flow::Flow;
-use crate::interim::Interim;
+use crate::followed::Leg;
 use crate::origin::{self, Lease, OriginError, Outgoing, Streams};
 use crate::target::{Target, Upgrade};
 use crate::tunnel;
@@ -25,7 +25,7 @@ use crate::tunnel;
 pub(crate) enum Wire {
     /// Over a connection of its own for as long as it takes; what the origin
     /// says before its response goes back this way.
-    Http1(Arc<Interim>),
+    Http1(Arc<Leg>),
     /// As one of the streams of a connection.
     Http2(Arc<Streams>),
 }
@@ -66,8 +66,8 @@ pub(crate) async fn forward(
         request_complete,
     };
     let (response, held) = match wire {
-        Wire::Http1(interim) => {
-            let (response, lease) = send(outgoing, interim, version).await?;
+        Wire::Http1(leg) => {
+            let (response, lease) = send(outgoing, leg, version).await?;
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 return switch(flow, &target, response, upgrade);
             }
@@ -86,6 +86,7 @@ pub(crate) async fn forward(
         inner: content,
         traffic: Arc::clone(flow.traffic()),
         held: Some(held),
+        during: None,
     });
     Ok(Response::from_parts(head, content))
 }
@@ -94,18 +95,18 @@ pub(crate) async fn forward(
 /// Clients before HTTP/1.1 know of none (RFC 9110 15.2).
 async fn send(
     mut outgoing: Outgoing<'_>,
-    interim: &Arc<Interim>,
+    leg: &Arc<Leg>,
     version: Version,
 ) -> Result<(Response<Incoming>, Lease), OriginError> {
     if version >= Version::HTTP_11 {
-        let back = Arc::clone(interim);
+        let back = Arc::clone(leg);
         hyper::ext::on_informational(&mut outgoing.request, move |response| {
-            back.offer(response.status(), response.headers());
+            back.interim.offer(response.status(), response.headers());
         });
-        interim.begin();
+        leg.interim.begin();
     }
     let sent = origin::send(outgoing).await;
-    interim.end();
+    leg.interim.end();
     sent
 }
 

@@ -76,6 +76,12 @@ impl Heads {
         self.broken
     }
 
+    /// Whether so many requests were read, whole and nothing beyond them.
+    pub(crate) fn are_read(&self, requests: u64) -> bool {
+        let between = self.state == State::Between && self.partial.is_empty();
+        between && self.fault.is_none() && self.number == requests
+    }
+
     fn skip<'b>(&mut self, bytes: &'b [u8], left: u64, again: fn(u64) -> State) -> &'b [u8] {
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
         let left = left.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));

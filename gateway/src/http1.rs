@@ -1,24 +1,27 @@
 //! HTTP/1.1 on one connection: requests one after the other, each answered by
 //! its exchange. A refusal keeps the connection, so that the next request may
-//! be an allowed one. Decides nothing.
+//! be an allowed one. A connection that waits for its next request holds no
+//! engine and none of its buffers. Decides nothing.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
 
-use http::{Response, StatusCode};
+use http::{Response, StatusCode, header};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::audit::Kind;
 use crate::content::Content;
 use crate::exchange::Exchange;
 use crate::flow::{self, Flow};
-use crate::followed::Followed;
+use crate::followed::{Followed, Leg, Outlives};
 use crate::forward::Wire;
-use crate::heads::Heads;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::replay::Replay;
@@ -28,17 +31,20 @@ use crate::target::Malformed;
 #[derive(Debug)]
 struct Connection {
     exchange: Exchange,
-    /// What the parser does not show of the heads.
-    heads: Arc<Mutex<Heads>>,
+    leg: Arc<Leg>,
     /// Requests that were read.
     requests: AtomicU64,
+    /// Whether a response said that it is the last one.
+    last: AtomicBool,
+    /// One more for each exchange that is not over.
+    during: Arc<()>,
 }
 
 impl Connection {
     /// A fault of the next head that the parser does not show.
     fn next_fault(&self) -> Option<Malformed> {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        let because = match self.heads.lock() {
+        let because = match self.leg.heads.lock() {
             Ok(heads) => heads.fault(number.saturating_add(1)),
             Err(_) => Some("the connection cannot be followed"),
         };
@@ -51,36 +57,95 @@ impl Connection {
 
     /// Behind a switch of protocols stand no heads.
     fn answered(&self, response: &Response<Content>) {
+        if response.headers().contains_key(header::CONNECTION) {
+            self.last.store(true, Ordering::Relaxed);
+        }
         if response.status() == StatusCode::SWITCHING_PROTOCOLS
-            && let Ok(mut heads) = self.heads.lock()
+            && let Ok(mut heads) = self.leg.heads.lock()
         {
             heads.stop();
         }
     }
+
+    /// Returns once an answered request was followed by none for a while.
+    async fn quiet(&self) {
+        let begun = self.requests.load(Ordering::Relaxed);
+        let mut before = begun;
+        loop {
+            sleep(limits::PARK_TIME).await;
+            let now = self.requests.load(Ordering::Relaxed);
+            if now > begun && now == before && self.is_idle(now) {
+                return;
+            }
+            before = now;
+        }
+    }
+
+    /// Whether nothing is under way: no part of a request, no exchange, no byte
+    /// of a response. An engine that still runs then waits for a request.
+    fn is_idle(&self, requests: u64) -> bool {
+        Arc::strong_count(&self.during) == 1
+            && !self.last.load(Ordering::Relaxed)
+            && self.leg.is_between(requests)
+    }
+}
+
+/// What became of a connection in the hands of an engine.
+#[derive(Debug)]
+enum Served {
+    /// It waits for its next request.
+    Idle(Followed),
+    Ended,
 }
 
 /// Serves a connection until either side ends it.
 pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refusal>) {
     let ended = stream.ended();
-    let (stream, mut owner) = Followed::new(stream);
+    let (mut stream, mut owner) = Followed::new(stream);
+    let leg = Arc::clone(&owner.leg);
     let connection = Arc::new(Connection {
         exchange: Exchange {
             flow: Arc::clone(flow),
             denied,
-            wire: Wire::Http1(owner.interim),
+            wire: Wire::Http1(Arc::clone(&leg)),
         },
-        heads: owner.heads,
+        leg,
         requests: AtomicU64::new(0),
+        last: AtomicBool::new(false),
+        during: Arc::default(),
     });
+    loop {
+        let engine = Box::pin(run(&connection, stream));
+        let served = tokio::select! {
+            served = engine => served,
+            () = abandoned(flow, &ended) => return,
+            () = flow.stands_still() => return,
+        };
+        let Served::Idle(idle) = served else { break };
+        if !matches!(timeout(limits::HEAD_TIME, idle.wait()).await, Ok(Ok(()))) {
+            break;
+        }
+        stream = idle;
+    }
+    // After an upgrade somebody else has it.
+    if let Ok(stream) = owner.back.try_recv() {
+        flow::farewell(stream, &[]).await;
+    }
+}
+
+/// Runs an engine on a connection until it ends, or waits for a request.
+async fn run(connection: &Arc<Connection>, stream: Followed) -> Served {
     let service = service_fn(|request| {
-        let connection = Arc::clone(&connection);
+        let connection = Arc::clone(connection);
         Box::pin(async move {
+            let during = Arc::clone(&connection.during);
             let fault = connection.next_fault();
-            let response = connection.exchange.answer(fault, request).await;
-            response.inspect(|response| connection.answered(response))
+            let response = connection.exchange.answer(fault, request).await?;
+            connection.answered(&response);
+            Ok::<_, h2::Error>(response.map(|content| content.during(during)))
         })
     });
-    let serving = http1::Builder::new()
+    let mut serving = http1::Builder::new()
         .max_buf_size(limits::BUFFER_BYTES_MAX)
         .max_header_size(limits::HEAD_BYTES_MAX)
         .max_headers(limits::FIELDS_MAX)
@@ -91,13 +156,34 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refus
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let served = tokio::select! {
-        served = serving => served,
-        () = abandoned(flow, &ended) => return,
-        () = flow.stands_still() => return,
+        served = &mut serving => Some(served),
+        () = connection.quiet() => None,
+    };
+    let served = match served {
+        Some(served) => served,
+        // An engine that waits for a request ends at once and has nothing left;
+        // any other ends the connection as soon as it can.
+        None => {
+            connection.leg.outlive(Outlives::Engine);
+            Pin::new(&mut serving).graceful_shutdown();
+            let polled = poll_fn(|context| Poll::Ready(Pin::new(&mut serving).poll(context)));
+            let polled = polled.await;
+            connection.leg.outlive(Outlives::Nothing);
+            match polled {
+                Poll::Ready(Ok(())) => {
+                    let parts = serving.into_parts();
+                    let idle = parts.filter(|parts| parts.read_buf.is_empty());
+                    return idle.map_or(Served::Ended, |parts| Served::Idle(parts.io.into_inner()));
+                }
+                Poll::Ready(Err(error)) => Err(error),
+                Poll::Pending => serving.await,
+            }
+        }
     };
     if let Err(error) = served
         && error.is_parse()
     {
+        let flow = &connection.exchange.flow;
         let subject = flow.destination().to_string();
         let because = format!("request head: {error}");
         flow.refuse(
@@ -105,10 +191,7 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refus
             &Refusal::own("malformed", &subject, &because),
         );
     }
-    // After an upgrade somebody else has it.
-    if let Ok(stream) = owner.back.try_recv() {
-        flow::farewell(stream, &[]).await;
-    }
+    Served::Ended
 }
 
 /// Returns once the client ended its side and nothing moved for a while.

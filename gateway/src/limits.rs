@@ -72,6 +72,11 @@ pub(crate) const METHOD_BYTES_MAX: usize = 32;
 /// than the idle time of common clients' pools.
 pub(crate) const HEAD_TIME: Duration = Duration::from_mins(2);
 
+/// Time without a request after which a connection gives back its buffers
+/// until the next one. Requests that follow each other closely do not wait
+/// for new ones.
+pub(crate) const PARK_TIME: Duration = Duration::from_millis(50);
+
 /// Entries of `Via` that name this program before a request counts as going
 /// in circles; sandboxes inside sandboxes add one each.
 pub(crate) const VIA_MAX: usize = 8;

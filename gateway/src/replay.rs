@@ -33,6 +33,15 @@ impl Replay {
         Arc::clone(&self.ended)
     }
 
+    /// Waits until there is something to read, or the end.
+    pub(crate) async fn wait(&self) -> io::Result<()> {
+        if self.read.is_empty() {
+            // Readiness alone may be of long ago.
+            self.stream.peek(&mut [0]).await?;
+        }
+        Ok(())
+    }
+
     /// What was read, and the connection.
     pub(crate) fn into_parts(self) -> (Bytes, TcpStream) {
         (self.read, self.stream)

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use outgate_handoff::SourceKind;
 
-use crate::harness::{Launcher, Origin, field, read_message, start};
+use crate::harness::{Launcher, Origin, exchange, field, read_message, rest, start};
 
 const PIECE: usize = 64 * 1024;
 const PIECES: usize = 1024;
@@ -152,5 +152,79 @@ fn events_come_through_one_by_one() {
         client.read_exact(&mut event).unwrap();
         assert_eq!(&event, b"8\r\ndata: x\n\r\n");
         client.write_all(b"y").unwrap();
+    }
+}
+
+#[test]
+fn a_connection_goes_on_after_it_was_quiet() {
+    let origin = Origin::http("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    let launcher = session(&origin);
+    let mut client = launcher.connect("a.test", 80);
+    let quiet = || std::thread::park_timeout(std::time::Duration::from_millis(170));
+    let get = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    for round in 0..4 {
+        // Whole, in two parts with a rest between, and with content.
+        assert!(exchange(&mut client, get).ends_with("ok"), "{round}");
+        quiet();
+        client.write_all(&get.as_bytes()[..20]).unwrap();
+        quiet();
+        assert!(exchange(&mut client, &get[20..]).ends_with("ok"), "{round}");
+        let head = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\nab";
+        client.write_all(head.as_bytes()).unwrap();
+        quiet();
+        assert!(exchange(&mut client, "cd").ends_with("ok"), "{round}");
+        quiet();
+    }
+    let seen = origin.requests();
+    assert_eq!(seen.len(), 12);
+    assert!(seen[2].ends_with("\r\n\r\nabcd"), "{}", seen[2]);
+    // A connection that was to end does not come back to life.
+    client
+        .write_all(b"GET /\tx HTTP/1.1\r\nHost: b.test\r\n\r\n")
+        .unwrap();
+    let answer = String::from_utf8(rest(&mut client)).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert_eq!(origin.requests().len(), 12);
+}
+
+#[test]
+fn a_last_response_that_is_read_slowly_stays_the_last() {
+    let origin = Origin::start(|mut stream, record| {
+        while let Some(request) = read_message(&mut stream) {
+            record(request);
+            let length = 4 << 20;
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n"
+            )
+            .unwrap();
+            stream.write_all(&vec![b'x'; length]).unwrap();
+        }
+    });
+    let launcher = session(&origin);
+    let mut client = launcher.connect("a.test", 80);
+    let last = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    client.write_all(last.as_bytes()).unwrap();
+    std::thread::park_timeout(std::time::Duration::from_millis(300));
+    client.write_all(last.as_bytes()).ok();
+    let answer = rest(&mut client);
+    assert!(answer.len() > 4 << 20 && answer.len() < 5 << 20);
+    assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
+fn content_that_is_not_read_is_no_request_later() {
+    let launcher = start(&[(SourceKind::Allow, "GET http://a.test")]);
+    let mut client = launcher.connect("a.test", 80);
+    let head = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 500\r\n\r\n";
+    let answer = exchange(&mut client, head);
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    std::thread::park_timeout(std::time::Duration::from_millis(300));
+    let inner = "DELETE /inner HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    client.write_all(inner.as_bytes()).unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    rest(&mut client);
+    for record in launcher.records() {
+        assert_ne!(record["method"], "DELETE", "{record}");
     }
 }
