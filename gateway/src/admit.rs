@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use outgate_handoff::Process;
 use outgate_policy::{Facts, Host, Permit, Process as Asking, Reason, Route, Scheme, Verdict};
 
-use crate::audit::{Event, Kind, Outcome};
+use crate::audit::{AuditError, Event, Kind, Noted, Outcome};
 use crate::destination::{Destination, Party, peer};
 use crate::refusal::Refusal;
 use crate::resolve::Pin;
@@ -69,11 +69,29 @@ pub(crate) fn connect(
 }
 
 /// May this request be sent? Recorded either way.
-pub(crate) fn request(
+pub(crate) async fn request(
     session: &Session,
     process: &Process,
     target: &Target,
 ) -> Result<Permit, Refusal> {
+    let (noted, verdict) = judge(session, process, target);
+    let settled = match noted {
+        Ok(noted) => session.settle(noted).await,
+        Err(error) => Err(error),
+    };
+    match (verdict, settled) {
+        (Verdict::Allow(permit), Ok(())) => Ok(permit),
+        (Verdict::Allow(_), Err(_)) => Err(Refusal::unrecorded(&target.origin())),
+        (Verdict::Deny(denial), _) => Err(Refusal::Policy(denial)),
+    }
+}
+
+/// The verdict on a request, and its record on the way.
+fn judge(
+    session: &Session,
+    process: &Process,
+    target: &Target,
+) -> (Result<Noted, AuditError>, Verdict) {
     let facts = Facts::Request {
         process: asking(process),
         peer: peer(&target.host),
@@ -88,18 +106,12 @@ pub(crate) fn request(
             .process(process)
             .request(target.method.as_str(), target.resource.as_str())
     };
-    match session.rules().evaluate(&facts) {
-        Verdict::Allow(permit) => {
-            session
-                .record(&event(Outcome::Allow).rule(permit.rule()))
-                .map_err(|_| Refusal::unrecorded(&origin))?;
-            Ok(permit)
-        }
-        Verdict::Deny(denial) => {
-            session.record(&event(Outcome::Deny).denial(&denial)).ok();
-            Err(Refusal::Policy(denial))
-        }
-    }
+    let verdict = session.rules().evaluate(&facts);
+    let noted = match &verdict {
+        Verdict::Allow(permit) => session.note(&event(Outcome::Allow).rule(permit.rule())),
+        Verdict::Deny(denial) => session.note(&event(Outcome::Deny).denial(denial)),
+    };
+    (noted, verdict)
 }
 
 /// Records a refusal.

@@ -119,9 +119,11 @@ struct Writer {
     sink: Sink,
     seq: u64,
     prev: [u8; 64],
-    line: Vec<u8>,
-    /// Records of the start, held until a decision makes them worth a file.
-    held: Vec<u8>,
+    /// Records that were made and are not in the file yet; those of the start
+    /// wait for a decision that makes them worth a file.
+    ahead: Vec<u8>,
+    /// The last record that is in the file.
+    written: u64,
 }
 
 #[derive(Debug)]
@@ -158,8 +160,8 @@ impl Audit {
                 sink,
                 seq: 0,
                 prev: NO_HASH,
-                line: Vec::with_capacity(1024),
-                held: Vec::new(),
+                ahead: Vec::with_capacity(1024),
+                written: 0,
             })),
         })
     }
@@ -199,19 +201,55 @@ impl Audit {
         self.kept == Kept::ByRun
     }
 
-    /// Writes one record with one write(2).
+    /// Writes one record, and those made before it, with one write(2).
     ///
     /// # Errors
     /// The record is not there: whatever it announces must not happen.
     pub(crate) fn write(&self, generation: u64, event: &Event<'_>) -> Result<(), AuditError> {
         let mut writer = self.writer.lock().map_err(|_| AuditError)?;
-        if matches!(writer.sink, Sink::None) {
+        self.add(&mut writer, generation, event)?;
+        writer.append(event.kind)
+    }
+
+    /// Makes one record, to be written together with others by
+    /// [`Audit::settle`] with its number.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn note(&self, generation: u64, event: &Event<'_>) -> Result<Noted, AuditError> {
+        let mut writer = self.writer.lock().map_err(|_| AuditError)?;
+        self.add(&mut writer, generation, event)?;
+        if writer.ahead.len() > limits::AUDIT_AHEAD_BYTES_MAX {
+            writer.append(event.kind)?;
+        }
+        Ok(Noted(writer.seq))
+    }
+
+    /// Sees to it that a record is in the file.
+    ///
+    /// # Errors
+    /// The record is not there: whatever it announces must not happen.
+    pub(crate) fn settle(&self, noted: Noted) -> Result<(), AuditError> {
+        let mut writer = self.writer.lock().map_err(|_| AuditError)?;
+        if writer.written >= noted.0 {
             return Ok(());
+        }
+        writer.append(Kind::Request)
+    }
+
+    fn add(
+        &self,
+        writer: &mut Writer,
+        generation: u64,
+        event: &Event<'_>,
+    ) -> Result<(), AuditError> {
+        match writer.sink {
+            Sink::None => return Ok(()),
+            Sink::Failed => return Err(AuditError),
+            Sink::Open(_) | Sink::Lazy(_) => {}
         }
         let seq = writer.seq + 1;
         let prev = writer.prev;
-        let mut line = std::mem::take(&mut writer.line);
-        line.clear();
         let time = clock::timestamp(SystemTime::now());
         let record = Line {
             v: SCHEMA,
@@ -225,21 +263,30 @@ impl Audit {
             generation,
             event,
         };
-        serde_json::to_writer(&mut line, &record).map_err(|_| AuditError)?;
+        let start = writer.ahead.len();
+        if serde_json::to_writer(&mut writer.ahead, &record).is_err() {
+            writer.ahead.truncate(start);
+            return Err(AuditError);
+        }
+        let line = writer.ahead.get(start..).unwrap_or_default();
+        let digest = Sha256::digest(line);
         writer.seq = seq;
-        writer.prev = hex(&Sha256::digest(&line));
-        line.push(b'\n');
-        let result = writer.append(event.kind, &line);
-        writer.line = line;
-        result
+        writer.prev = hex(&digest);
+        writer.ahead.push(b'\n');
+        Ok(())
     }
 }
 
+/// A record that was made; whether it is written is another question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "what it announces may only happen once it is settled"]
+pub(crate) struct Noted(u64);
+
 impl Writer {
-    fn append(&mut self, kind: Kind, line: &[u8]) -> Result<(), AuditError> {
+    /// Writes what is ahead. Records of the start wait for a decision.
+    fn append(&mut self, kind: Kind) -> Result<(), AuditError> {
         if let Sink::Lazy(path) = &self.sink {
             if matches!(kind, Kind::Start | Kind::Finish) {
-                self.held.extend_from_slice(line);
                 return Ok(());
             }
             self.sink = match create(path) {
@@ -247,20 +294,19 @@ impl Writer {
                 Err(_) => Sink::Failed,
             };
         }
-        let Sink::Open(file) = &mut self.sink else {
-            return Err(AuditError);
+        let file = match &mut self.sink {
+            Sink::None => return Ok(()),
+            Sink::Open(file) => file,
+            Sink::Lazy(_) | Sink::Failed => return Err(AuditError),
         };
-        let written = if self.held.is_empty() {
-            append_whole(file, line)
-        } else {
-            let mut bytes = std::mem::take(&mut self.held);
-            bytes.extend_from_slice(line);
-            append_whole(file, &bytes)
-        };
-        written.map_err(|_| {
+        let written = append_whole(file, &self.ahead);
+        self.ahead.clear();
+        if written.is_err() {
             self.sink = Sink::Failed;
-            AuditError
-        })
+            return Err(AuditError);
+        }
+        self.written = self.seq;
+        Ok(())
     }
 }
 
@@ -409,6 +455,46 @@ mod tests {
             .write(1, &decision)
             .unwrap();
         assert!(!old.exists());
+    }
+
+    #[test]
+    fn records_that_are_noted_are_written_together_and_in_order() {
+        let path = directory("noted").join("file.jsonl");
+        let audit = Audit::new(&AuditTarget::file(path.clone()).unwrap(), "s", 7).unwrap();
+        let event = |target| Event::new(Kind::Request, Outcome::Allow, target);
+        let lines = || std::fs::read_to_string(&path).unwrap().lines().count();
+        let first = audit.note(1, &event("a:1")).unwrap();
+        let second = audit.note(1, &event("b:2")).unwrap();
+        assert_eq!(lines(), 0);
+        audit.settle(first).unwrap();
+        assert_eq!(lines(), 2);
+        audit.settle(second).unwrap();
+        let _left = audit.note(1, &event("c:3")).unwrap();
+        audit.write(1, &event("d:4")).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (position, line) in text.lines().enumerate() {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(value["seq"], u64::try_from(position).unwrap() + 1);
+        }
+        assert_eq!(lines(), 4);
+        for _ in 0..1000 {
+            let _never = audit.note(1, &event("e:5")).unwrap();
+        }
+        assert!(lines() > 100, "what waits is bounded");
+    }
+
+    #[test]
+    fn what_is_noted_and_cannot_be_written_is_not_settled() {
+        let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        let target = AuditTarget::File(file, PathBuf::from("/dev/full"));
+        let audit = Audit::new(&target, "s", 7).unwrap();
+        let event = Event::new(Kind::Request, Outcome::Allow, "a:1");
+        let noted = audit.note(1, &event).unwrap();
+        let other = audit.note(1, &event).unwrap();
+        for noted in [noted, other, other] {
+            assert_eq!(audit.settle(noted), Err(AuditError));
+        }
+        assert_eq!(audit.note(1, &event), Err(AuditError));
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Exchange {
             Ok(target) => target,
             Err(fault) => return Ok(self.refuse_malformed(&head, &fault, form)),
         };
-        let verdict = admit::request(self.flow.session(), self.flow.process(), &target);
+        let verdict = admit::request(self.flow.session(), self.flow.process(), &target).await;
         let permit = match (verdict, &self.denied) {
             (Ok(permit), None) => permit,
             // The connection was refused; a permit for the request does not heal it.

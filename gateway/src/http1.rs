@@ -159,25 +159,24 @@ async fn run(connection: &Arc<Connection>, stream: Followed) -> Served {
         served = &mut serving => Some(served),
         () = connection.quiet() => None,
     };
-    let served = match served {
-        Some(served) => served,
+    let served = if let Some(served) = served {
+        served
+    } else {
         // An engine that waits for a request ends at once and has nothing left;
         // any other ends the connection as soon as it can.
-        None => {
-            connection.leg.outlive(Outlives::Engine);
-            Pin::new(&mut serving).graceful_shutdown();
-            let polled = poll_fn(|context| Poll::Ready(Pin::new(&mut serving).poll(context)));
-            let polled = polled.await;
-            connection.leg.outlive(Outlives::Nothing);
-            match polled {
-                Poll::Ready(Ok(())) => {
-                    let parts = serving.into_parts();
-                    let idle = parts.filter(|parts| parts.read_buf.is_empty());
-                    return idle.map_or(Served::Ended, |parts| Served::Idle(parts.io.into_inner()));
-                }
-                Poll::Ready(Err(error)) => Err(error),
-                Poll::Pending => serving.await,
+        connection.leg.outlive(Outlives::Engine);
+        Pin::new(&mut serving).graceful_shutdown();
+        let polled = poll_fn(|context| Poll::Ready(Pin::new(&mut serving).poll(context)));
+        let polled = polled.await;
+        connection.leg.outlive(Outlives::Nothing);
+        match polled {
+            Poll::Ready(Ok(())) => {
+                let parts = serving.into_parts();
+                let idle = parts.filter(|parts| parts.read_buf.is_empty());
+                return idle.map_or(Served::Ended, |parts| Served::Idle(parts.io.into_inner()));
             }
+            Poll::Ready(Err(error)) => Err(error),
+            Poll::Pending => serving.await,
         }
     };
     if let Err(error) = served

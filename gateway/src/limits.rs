@@ -178,6 +178,14 @@ pub(crate) const SUMMARY_TARGETS_MAX: usize = 3;
 /// is recorded.
 pub(crate) const REUSE_MS: u32 = 1000;
 
+/// Bytes of records that wait to be written together; one turn of the event
+/// loop makes far less.
+pub(crate) const AUDIT_AHEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Connections of a sandbox from which on their records are written together.
+/// Fewer seldom ask in the same turn, and waiting for nobody costs time.
+pub(crate) const RECORD_TOGETHER: usize = 4;
+
 /// Bytes of a text inside an audit record.
 pub(crate) const AUDIT_TEXT_BYTES_MAX: usize = 2048;
 

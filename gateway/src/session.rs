@@ -3,8 +3,10 @@
 //! Knows no protocol of the network.
 
 use std::collections::HashSet;
+use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
 use outgate_handoff::ToLauncher;
 use outgate_policy::{HostName, Policy};
@@ -12,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::audit::{Audit, AuditError, Event};
+use crate::audit::{Audit, AuditError, Event, Noted};
 use crate::confine;
 use crate::control::Control;
 use crate::destination::{Destination, Party};
@@ -135,6 +137,33 @@ impl Session {
     /// Writes a record; nothing it announces may happen if this fails.
     pub(crate) fn record(&self, event: &Event<'_>) -> Result<(), AuditError> {
         let result = self.audit.write(self.generation, event);
+        if result.is_err() {
+            self.tell(&Refusal::unrecorded("everything"));
+        }
+        result
+    }
+
+    /// The same, together with those of other requests that came in the same
+    /// turn of the event loop: one write(2) for all of them. To be settled
+    /// before what the record announces.
+    pub(crate) fn note(&self, event: &Event<'_>) -> Result<Noted, AuditError> {
+        let result = self.audit.note(self.generation, event);
+        if result.is_err() {
+            self.tell(&Refusal::unrecorded("everything"));
+        }
+        result
+    }
+
+    /// Returns once a record is written; nothing it announces may happen if
+    /// this fails.
+    pub(crate) async fn settle(&self, noted: Noted) -> Result<(), AuditError> {
+        let flows = self
+            .flows_max
+            .saturating_sub(self.flows.available_permits());
+        if flows >= limits::RECORD_TOGETHER {
+            turn().await;
+        }
+        let result = self.audit.settle(noted);
         if result.is_err() {
             self.tell(&Refusal::unrecorded("everything"));
         }
@@ -331,6 +360,19 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Tasks {
     fn execute(&self, task: F) {
         self.0.spawn(task);
     }
+}
+
+/// Lets every task that is ready now have its turn.
+async fn turn() {
+    let mut waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Whether a name was asked for before.

@@ -1,11 +1,12 @@
 //! What a record says. Built field by field by who knows the event; never
 //! holds field values, content or query values.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use outgate_handoff::Process;
+use outgate_handoff::{Parent, Process};
 use outgate_policy::{Denial, RuleRef};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::limits;
 
@@ -35,10 +36,24 @@ pub(crate) enum Outcome {
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct Rule {
+struct Rule<'a> {
     id: u32,
-    text: String,
-    place: String,
+    text: &'a str,
+    place: &'a str,
+}
+
+/// An ancestor as one text, written without making it first.
+#[derive(Debug)]
+struct Ancestor<'a>(&'a Parent);
+
+impl Serialize for Ancestor<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{} {}", self.0.pid, self.0.executable))
+    }
+}
+
+fn ancestors<S: Serializer>(parents: &&[Parent], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(parents.iter().map(Ancestor))
 }
 
 /// One event. Made with [`Event::new`] and filled in by its owner.
@@ -50,13 +65,13 @@ pub(crate) struct Event<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
+    path: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<Rule>,
+    rule: Option<Rule<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     flag: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,8 +80,11 @@ pub(crate) struct Event<'a> {
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     executable: Option<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    parents: Vec<String>,
+    #[serde(
+        skip_serializing_if = "<[Parent]>::is_empty",
+        serialize_with = "ancestors"
+    )]
+    parents: &'a [Parent],
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_up: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +108,7 @@ impl<'a> Event<'a> {
             pin: None,
             pid: None,
             executable: None,
-            parents: Vec::new(),
+            parents: &[],
             bytes_up: None,
             bytes_down: None,
             duration_ms: None,
@@ -100,30 +118,26 @@ impl<'a> Event<'a> {
     pub(crate) fn process(mut self, process: &'a Process) -> Self {
         self.pid = Some(process.pid);
         self.executable = Some(&process.executable);
-        self.parents = process
-            .parents
-            .iter()
-            .map(|parent| format!("{} {}", parent.pid, parent.executable))
-            .collect();
+        self.parents = &process.parents;
         self
     }
 
-    pub(crate) fn request(mut self, method: &'a str, target: &str) -> Self {
+    pub(crate) fn request(mut self, method: &'a str, target: &'a str) -> Self {
         self.method = Some(method);
         self.path = Some(redacted(target));
         self
     }
 
-    pub(crate) fn rule(mut self, rule: &RuleRef) -> Self {
+    pub(crate) fn rule(mut self, rule: &'a RuleRef) -> Self {
         self.rule = Some(Rule {
             id: rule.id,
-            text: rule.text.to_string(),
-            place: rule.place.to_string(),
+            text: &rule.text,
+            place: &rule.place,
         });
         self
     }
 
-    pub(crate) fn denial(mut self, denial: &Denial) -> Self {
+    pub(crate) fn denial(mut self, denial: &'a Denial) -> Self {
         self.reason = Some(denial.reason().token());
         self.detail = Some(cut(denial.because()));
         self.flag = denial.hint().map(|flag| cut(&flag));
@@ -159,9 +173,9 @@ impl<'a> Event<'a> {
 }
 
 /// A request target with each query value replaced by `*`.
-fn redacted(target: &str) -> String {
+fn redacted(target: &str) -> Cow<'_, str> {
     let Some((path, query)) = target.split_once('?') else {
-        return cut(target);
+        return Cow::Borrowed(within(target));
     };
     let mut text = path.to_owned();
     for (position, part) in query.split('&').enumerate() {
@@ -175,16 +189,20 @@ fn redacted(target: &str) -> String {
             None => text.push('*'),
         }
     }
-    cut(&text)
+    Cow::Owned(cut(&text))
 }
 
 /// At most the limit's bytes, cut at a character.
-fn cut(text: &str) -> String {
+fn within(text: &str) -> &str {
     let mut end = text.len().min(limits::AUDIT_TEXT_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    text.get(..end).unwrap_or_default().to_owned()
+    text.get(..end).unwrap_or_default()
+}
+
+fn cut(text: &str) -> String {
+    within(text).to_owned()
 }
 
 #[cfg(test)]
