@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueHint};
 
+use crate::manual::{Completions, Manual};
 use crate::policy::PolicyArguments;
 use crate::policy_options::PolicyOptions;
 use crate::why::Why;
@@ -12,11 +13,22 @@ use crate::why::Why;
 /// Runs a command so that nothing leaves it except what the rules allow.
 #[derive(Debug, Parser)]
 #[command(name = "outgate", version, about, long_about = None, disable_help_subcommand = true)]
-#[command(arg_required_else_help = true)]
+#[command(arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  outgate run -- make test                       run without any network
+  outgate run -P github -- git clone https://github.com/owner/name
+  outgate why last                               what was denied, and the flag that allows it
+  outgate why -P github https://example.org/     the same before anything runs
+  outgate policy check agent.toml                is the policy right?
+  outgate check                                  can this machine confine commands?
+
+`outgate COMMAND --help` shows more.";
 
 // Deferred: the options of a subcommand are built only where it is used.
 #[derive(Debug, Subcommand)]
@@ -40,6 +52,10 @@ pub(crate) enum Command {
     Policy(PolicyArguments),
     /// Show what this kernel supports, what will be enforced, and what is missing
     Check(Check),
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Print the manual page, or write all of them into a directory
+    Man(Manual),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -95,18 +111,27 @@ pub(crate) struct Run {
     pub(crate) counters: bool,
     /// The command and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    #[arg(value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }
 
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  outgate check                                  what this kernel supports
+  outgate check -v                               and every system call that is held or refused
+
+Exit status: 0 commands can be confined here, 125 they cannot.";
+
 /// Show what this kernel supports, what will be enforced, and what is missing
 #[derive(Debug, Args)]
+#[command(after_help = CHECK_EXAMPLES)]
 pub(crate) struct Check {
     /// List every system call the filter holds or refuses, with the reason
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
 
-/// A run, for `outgate kill` and `outgate inspect`.
+// A run, for `outgate kill` and `outgate inspect`; described where it is used..
 #[derive(Debug, Args)]
 pub(crate) struct Named {
     /// Name of the run, or the process id that `outgate ps` shows
@@ -114,7 +139,7 @@ pub(crate) struct Named {
     pub(crate) name: String,
 }
 
-/// Options of `outgate gateway`.
+/// Serve many runs with one gateway
 #[derive(Debug, Args)]
 #[command(after_help = GATEWAY_EXAMPLES)]
 pub(crate) struct Gateway {

@@ -8,6 +8,7 @@ mod args;
 mod check;
 mod gateway;
 mod last;
+mod manual;
 mod policy;
 mod policy_options;
 mod report;
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
         args::Command::Gateway(options) => gateway::gateway(&options),
         args::Command::Policy(options) => policy::policy(&options),
         args::Command::Check(options) => check::check(&options),
+        args::Command::Completions(options) => manual::completions(&options),
+        args::Command::Man(options) => manual::manual(&options),
     }
 }
 

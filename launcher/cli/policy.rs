@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 use outgate_launcher::run::{RunError, refuse_unenforced};
 use outgate_launcher::sources::{Collector, SourceError};
 use outgate_policy::{
@@ -69,7 +69,7 @@ enum Command {
 #[derive(Debug, Args)]
 struct Check {
     /// Policy files; each is checked by itself, with what it extends
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
 }
 
@@ -88,7 +88,7 @@ struct Show {
 #[command(after_help = TEST_EXAMPLES)]
 struct Test {
     /// Files with [[test]] tables
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
 }
 

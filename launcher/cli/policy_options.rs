@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use outgate_launcher::run::{self, RunError};
 use outgate_launcher::sources::Collector;
 use outgate_policy::{Context, Policy, PresetKind, Source, SourceKind, compile, preset_kind};
@@ -12,7 +12,7 @@ use outgate_policy::{Context, Policy, PresetKind, Source, SourceKind, compile, p
 #[derive(Debug, Args)]
 pub(crate) struct PolicyOptions {
     /// Add a policy file (TOML)
-    #[arg(short = 'p', long = "policy", value_name = "FILE")]
+    #[arg(short = 'p', long = "policy", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) policies: Vec<PathBuf>,
     /// Add a shipped policy; `outgate policy presets` lists them
     #[arg(short = 'P', long = "preset", value_name = "NAME")]
@@ -24,10 +24,10 @@ pub(crate) struct PolicyOptions {
     #[arg(short = 'd', long = "deny", value_name = "RULE")]
     pub(crate) deny: Vec<String>,
     /// Let the command read and execute below PATH
-    #[arg(short = 'r', long = "read", value_name = "PATH")]
+    #[arg(short = 'r', long = "read", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) read: Vec<String>,
     /// Let the command read, execute and write below PATH
-    #[arg(short = 'w', long = "write", value_name = "PATH")]
+    #[arg(short = 'w', long = "write", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) write: Vec<String>,
     /// Let the command listen on a port, of loopback unless an address is given
     #[arg(long, value_name = "[ADDR:]PORT")]

@@ -7,6 +7,7 @@
 )]
 
 mod last;
+mod manual;
 mod policy;
 mod why;
 

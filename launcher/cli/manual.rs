@@ -1,0 +1,184 @@
+//! `outgate completions` and `outgate man`: what shells and man(1) want to know,
+//! made from the one definition of the command line in `args.rs`. Nothing here
+//! is touched by a run.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Command, CommandFactory, ValueEnum, ValueHint};
+use clap_complete::generate;
+use clap_mangen::Man;
+use outgate_policy::preset_names;
+
+use crate::args::Arguments;
+use crate::report;
+
+const COMPLETION_EXAMPLES: &str = "\
+Examples:
+  outgate completions bash > ~/.local/share/bash-completion/completions/outgate
+  outgate completions zsh > ~/.zfunc/_outgate              with ~/.zfunc in $fpath
+  outgate completions fish > ~/.config/fish/completions/outgate.fish";
+
+const MANUAL_EXAMPLES: &str = "\
+Examples:
+  outgate man | man -l -                                   read it at once
+  outgate man ~/.local/share/man/man1                      then `man outgate-run`";
+
+/// Print completions for a shell
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETION_EXAMPLES)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// Print the manual page, or write all of them into a directory
+#[derive(Debug, Args)]
+#[command(after_help = MANUAL_EXAMPLES)]
+pub(crate) struct Manual {
+    /// Write a page for each subcommand there
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    directory: Option<PathBuf>,
+}
+
+/// Prints the script of a shell.
+pub(crate) fn completions(arguments: &Completions) -> ExitCode {
+    use clap_complete::Shell as Generator;
+    let generator = match arguments.shell {
+        Shell::Bash => Generator::Bash,
+        Shell::Zsh => Generator::Zsh,
+        Shell::Fish => Generator::Fish,
+    };
+    let mut script = Vec::new();
+    generate(generator, &mut completed(), "outgate", &mut script);
+    report::line(String::from_utf8_lossy(&script).trim_end());
+    ExitCode::SUCCESS
+}
+
+/// The command line with what only completions need: names of shipped policies.
+fn completed() -> Command {
+    fn known(command: Command) -> Command {
+        let has_presets = command.get_arguments().any(|own| own.get_id() == "presets");
+        let names: Vec<String> = command
+            .get_subcommands()
+            .map(|own| own.get_name().to_owned())
+            .collect();
+        let command = if has_presets {
+            let parser = PossibleValuesParser::new(preset_names());
+            command.mut_arg("presets", |own| own.value_parser(parser))
+        } else {
+            command
+        };
+        names
+            .into_iter()
+            .fold(command, |command, name| command.mut_subcommand(name, known))
+    }
+    known(built())
+}
+
+/// The whole definition, with what is built only where it is used.
+fn built() -> Command {
+    let mut command = Arguments::command();
+    command.build();
+    command
+}
+
+/// Prints the page of outgate itself, or writes all pages.
+pub(crate) fn manual(arguments: &Manual) -> ExitCode {
+    let mut pages = Vec::new();
+    if let Err(error) = collect(&built(), &mut pages) {
+        return report::wrong(&format!("the manual: {error}"));
+    }
+    let Some(directory) = &arguments.directory else {
+        if let Some((_, text)) = pages.first() {
+            report::line(text.trim_end());
+        }
+        return ExitCode::SUCCESS;
+    };
+    match write(directory, &pages) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report::wrong(&format!("`{}`: {error}", directory.display())),
+    }
+}
+
+fn write(directory: &Path, pages: &[(String, String)]) -> io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    for (name, text) in pages {
+        std::fs::write(directory.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// Makes the page of a command and those of its subcommands.
+fn collect(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result<()> {
+    let source = concat!("outgate ", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command.clone()).manual("outgate").source(source);
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    man.render_synopsis_section(&mut text)?;
+    man.render_description_section(&mut text)?;
+    man.render_options_section(&mut text)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut text)?;
+    }
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    if let Some(more) = command.get_after_help() {
+        text.push_str(&sections(&more.to_string()));
+    }
+    pages.push((man.get_filename(), text));
+    for own in command.get_subcommands() {
+        collect(own, pages)?;
+    }
+    Ok(())
+}
+
+/// The text behind the options as sections: examples stay as they are, the
+/// rest is filled.
+fn sections(text: &str) -> String {
+    let mut out = String::new();
+    for block in text.split("\n\n") {
+        let (title, body) = match block.split_once(':') {
+            Some(("Examples", body)) => ("EXAMPLES", body.trim_start_matches('\n')),
+            Some(("Exit status", body)) => ("EXIT STATUS", body.trim_start()),
+            Some(_) | None => ("", block),
+        };
+        if !title.is_empty() {
+            let _ = writeln!(out, ".SH \"{title}\"");
+        } else if !out.contains(".SH NOTES") {
+            let _ = writeln!(out, ".SH NOTES");
+        } else {
+            let _ = writeln!(out, ".PP");
+        }
+        let kept = title == "EXAMPLES" || body.starts_with(' ') && body.contains("\n  ");
+        if kept {
+            let _ = writeln!(out, ".nf\n{}\n.fi", escaped(body));
+        } else {
+            let _ = writeln!(out, "{}", escaped(body));
+        }
+    }
+    out
+}
+
+/// Text as roff takes it literally (groff(7)).
+fn escaped(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let line = line.trim_end().replace('\\', "\\e").replace('-', "\\-");
+        let line = line.replace('`', "\\(ga").replace('\'', "\\(aq");
+        let guard = if line.starts_with('.') { "\\&" } else { "" };
+        lines.push(format!("{guard}{line}"));
+    }
+    lines.join("\n")
+}
