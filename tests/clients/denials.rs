@@ -187,7 +187,7 @@ fn more_managers() -> Vec<Client> {
             "aws s3 cp, first asks HEAD",
             "KEYS aws s3 cp s3://bucket/file back",
             "objects.example",
-            "",
+            "GET,HEAD http://objects.example",
         ),
         client(
             "gem",

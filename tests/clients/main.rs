@@ -20,6 +20,7 @@
 mod denials;
 mod fetching;
 mod languages;
+mod names;
 mod packages;
 mod scenario;
 mod stage;

@@ -308,7 +308,7 @@ fn mount(folder: &Path, name: &str) {
     let at = Path::new(TOOLS).join(name);
     fs::create_dir_all(&at).expect("a folder");
     let mut mount = Command::new("mount");
-    let done = mount.arg("--bind").arg(folder).arg(&at).status();
+    let done = mount.arg("--rbind").arg(folder).arg(&at).status();
     assert!(
         done.is_ok_and(|status| status.success()),
         "{} at {}",

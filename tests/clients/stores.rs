@@ -73,7 +73,7 @@ fn shell(stage: &Stage<'_>) {
     chown(key, Some(id), Some(id)).expect("chown");
 }
 
-/// Starts a store of objects (S3) with one bucket.
+/// Starts a store of objects (S3) with an empty object in its only bucket.
 pub(crate) fn objects(stage: &Stage<'_>) {
     let folder = stage.lab.folder("objects", Identity::Own);
     let (host, port) = OBJECTS.split_once(':').expect("an address and a port");
@@ -91,11 +91,13 @@ pub(crate) fn objects(stage: &Stage<'_>) {
         port,
     ];
     serve(&line, &folder, &[OBJECTS]);
-    let mut curl = Command::new("curl");
-    curl.args(["-sS", "-f", "-X", "PUT"]);
-    let made = curl.arg(format!("http://{OBJECTS}/bucket")).output();
-    let made = made.expect("curl runs");
-    assert!(made.status.success(), "{made:?}");
+    for path in ["bucket", "bucket/file"] {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "-f", "-X", "PUT", "-d", ""]);
+        let made = curl.arg(format!("http://{OBJECTS}/{path}")).output();
+        let made = made.expect("curl runs");
+        assert!(made.status.success(), "{made:?}");
+    }
 }
 
 /// What clients of the store of objects need to know.
@@ -116,7 +118,7 @@ E",
             "objects.example PUT /bucket/key",
             "objects.example GET /bucket/key",
         ],
-        told: "403",
+        told: "An error occurred (AccessDenied) when calling the PutObject operation: outgate denied PUT http://objects.example/bucket/key: no rule allows it",
         host: "objects.example",
     },
     Scenario {
@@ -129,7 +131,7 @@ E",
             "objects.example HEAD /bucket/file",
             "objects.example GET /bucket/file",
         ],
-        told: "403",
+        told: "outgate denied PUT http://objects.example/bucket/file",
         host: "objects.example",
     },
     Scenario {
@@ -138,7 +140,7 @@ E",
         script: "KEYS aws s3 ls s3://bucket && echo listed",
         shows: "listed",
         requests: &["objects.example GET /bucket?*"],
-        told: "403",
+        told: "outgate denied GET http://objects.example/bucket: no rule allows it",
         host: "objects.example",
     },
 ];
