@@ -1,7 +1,7 @@
 //! Sockets on which a destination is named at send time, and families beside
 //! the Internet's.
 
-use outgate_harness::attack::{is_refused, leaks_bare, leaks_only_bare};
+use outgate_harness::attack::{check, is_refused, leaks_bare, leaks_only_bare};
 use outgate_harness::{Identity, Witness, lab_tests};
 
 use crate::NO_SUCH_SOCKET;
@@ -89,6 +89,18 @@ lab_tests! {
             witness.assert_untouched("a packet pair");
             assert_eq!(outcome.errno("pair-seqpacket"), "0", "{outcome}");
             assert!(outcome.stdout.contains("peer pair-seqpacket got=15"), "{outcome}");
+        }
+    }
+
+    fn row_49_the_sealed_network_is_not_the_commands_to_change(lab) {
+        // Whoever made a user namespace owns its network, from outside as well.
+        for identity in Identity::all() {
+            let outcome = lab.sandbox(identity).probe(&["administer"]);
+            let absent = ["filter4", "xfrm4", "ipsec4", "arp4", "bridge-filter4", "filter6", "xfrm6", "ipsec6"];
+            let expected = absent.map(|name| (name, &["ENOPROTOOPT"][..]));
+            check(&outcome, &expected, &format!("{identity:?}"));
+            let devices = ["add-bridge4", "add-tunnel4", "add-bridge6", "add-tunnel6"];
+            check(&outcome, &devices.map(|name| (name, &["EPERM"][..])), &format!("{identity:?}"));
         }
     }
 

@@ -156,13 +156,34 @@ const SOCKET_OPTION: &Rule = &ask(
 
 /// A source route: packets for an allowed address would go to the first hop
 /// it names instead, also when the supervisor connects the socket.
-const IP_OPTION: &Rule = &ask(option(&[value("IP_OPTIONS", 4)]), NO_SUCH_OPTION, ALLOW);
+///
+/// And packet filters and transforms: the maker of a user namespace has its
+/// privileges also from outside, so those of the sealed network would be the
+/// command's to rewrite, in parts of the kernel that were often at fault.
+const IP_OPTION: &Rule = &ask(
+    option(&[
+        value("IP_OPTIONS", 4),
+        value("IP_IPSEC_POLICY", 16),
+        value("IP_XFRM_POLICY", 17),
+        value("IPT_SO_SET_REPLACE", 64),
+        value("ARPT_SO_SET_REPLACE", 96),
+        value("EBT_SO_SET_ENTRIES", 128),
+    ]),
+    NO_SUCH_OPTION,
+    ALLOW,
+);
 
-/// The same for IPv6, where it takes no privilege: with a segment routing header
-/// the first packet of a connection goes to the header's first hop. The second
-/// option carries such a header among other things.
+/// The same for IPv6, where routes take no privilege: with a segment routing
+/// header the first packet of a connection goes to the header's first hop. The
+/// second option carries such a header among other things.
 const IPV6_OPTION: &Rule = &ask(
-    option(&[value("IPV6_RTHDR", 57), value("IPV6_2292PKTOPTIONS", 6)]),
+    option(&[
+        value("IPV6_RTHDR", 57),
+        value("IPV6_2292PKTOPTIONS", 6),
+        value("IPV6_IPSEC_POLICY", 34),
+        value("IPV6_XFRM_POLICY", 35),
+        value("IP6T_SO_SET_REPLACE", 64),
+    ]),
     NO_SUCH_OPTION,
     ALLOW,
 );
@@ -234,6 +255,21 @@ pub(super) const PERSONALITY: &Rule = &ask(
 
 // ioctl(2)
 
+/// Bonds, bridges, tunnels and what drivers have for themselves: devices that
+/// the command could make in the sealed network (`SIOCGIFVLAN` and above).
+const DEVICES: &Rule = &ask(
+    Question {
+        argument: 1,
+        name: "op",
+        test: Test::Is {
+            mask: 0xffff_ff80,
+            any_of: &[value("0x8980..0x89ff", 0x8980)],
+        },
+    },
+    NOT_PERMITTED,
+    ALLOW,
+);
+
 pub(super) const REQUESTS: &Rule = &ask(
     is(
         1,
@@ -248,5 +284,5 @@ pub(super) const REQUESTS: &Rule = &ask(
         ],
     ),
     NOT_PERMITTED,
-    ALLOW,
+    DEVICES,
 );

@@ -179,7 +179,31 @@ static int probe_netlink(int n, char **a) {
     return 0;
 }
 
+/* administer: what a network's owner may do with it, over a datagram socket. */
+static int probe_administer(int n, char **a) {
+    (void)n, (void)a;
+    char table[256] = {0}, name[16] = "br-test";
+    struct ifreq request = {.ifr_name = "tunl0"};
+    for (int six = 0; six < 2; six++) {
+        int s = socket(six ? AF_INET6 : AF_INET, SOCK_DGRAM, 0), level = six ? IPPROTO_IPV6 : IPPROTO_IP;
+        const char *family = six ? "6" : "4";
+        const struct { const char *name; int option; } rows[] = {
+            {"filter", 64}, {"xfrm", six ? 35 : 17}, {"ipsec", six ? 34 : 16}, {"arp", 96}, {"bridge-filter", 128},
+        };
+        for (int i = 0; i < (six ? 3 : 5); i++) {
+            snprintf(name, sizeof name, "%s%s", rows[i].name, family);
+            report(name, setsockopt(s, level, rows[i].option, table, sizeof table), 0);
+        }
+        snprintf(name, sizeof name, "br-test");
+        report(six ? "add-bridge6" : "add-bridge4", ioctl(s, 0x89a0, name), 0);
+        report(six ? "add-tunnel6" : "add-tunnel4", ioctl(s, 0x89f1, &request), 0);
+        close(s);
+    }
+    return 0;
+}
+
 const struct probe datagram_probes[] = {
+    {"administer", probe_administer},
     {"datagram", probe_datagram}, {"sealed", probe_sealed},     {"raw", probe_raw},
     {"mailbox", probe_mailbox},
     {"vsock", probe_vsock},       {"families", probe_families}, {"netlink", probe_netlink},

@@ -157,6 +157,38 @@ fn options_that_move_a_connection_are_refused() {
 }
 
 #[test]
+fn the_sealed_network_is_not_the_commands_to_change() {
+    let option = |level: i32, name: i32, expected| {
+        check("setsockopt", &[3, level.into(), name.into()], expected);
+    };
+    let absent = errno(libc::ENOPROTOOPT);
+    for replaced in [16, 17, 64, 96, 128] {
+        option(libc::IPPROTO_IP, replaced, absent);
+        option(SOL_SOCKET, replaced, ALLOW);
+    }
+    for replaced in [34, 35, 64] {
+        option(libc::IPPROTO_IPV6, replaced, absent);
+    }
+    option(libc::IPPROTO_IP, libc::IP_PKTINFO, ALLOW);
+    option(libc::IPPROTO_IP, libc::IP_RECVERR, ALLOW);
+    option(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, ALLOW);
+    for (request, expected) in [
+        (0x8980, errno(libc::EPERM)),
+        (0x8983, errno(libc::EPERM)), // SIOCSIFVLAN
+        (0x8990, errno(libc::EPERM)), // SIOCBONDENSLAVE
+        (0x89a0, errno(libc::EPERM)), // SIOCBRADDBR
+        (0x89f1, errno(libc::EPERM)), // SIOCADDTUNNEL
+        (0x89ff, errno(libc::EPERM)),
+        (0x897f, ALLOW),
+        (0x8a00, ALLOW),
+        (0x8912, ALLOW), // SIOCGIFCONF
+        (0x8927, ALLOW), // SIOCGIFHWADDR
+    ] {
+        check("ioctl", &[3, request], expected);
+    }
+}
+
+#[test]
 fn new_namespaces_are_refused() {
     let signal = i64::from(libc::SIGCHLD);
     let thread = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_THREAD;

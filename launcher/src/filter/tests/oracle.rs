@@ -127,8 +127,16 @@ fn options() -> Vec<(u32, Vec<Conditions>)> {
         (92, option(libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT)),
         (92, option(libc::IPPROTO_TCP, libc::TCP_ULP)),
         (92, option(libc::IPPROTO_IP, libc::IP_OPTIONS)),
+        (92, option(libc::IPPROTO_IP, libc::IP_IPSEC_POLICY)),
+        (92, option(libc::IPPROTO_IP, libc::IP_XFRM_POLICY)),
+        (92, option(libc::IPPROTO_IP, 64)),  // IPT_SO_SET_REPLACE
+        (92, option(libc::IPPROTO_IP, 96)),  // ARPT_SO_SET_REPLACE
+        (92, option(libc::IPPROTO_IP, 128)), // EBT_SO_SET_ENTRIES
         (92, option(libc::IPPROTO_IPV6, libc::IPV6_RTHDR)),
         (92, option(libc::IPPROTO_IPV6, libc::IPV6_2292PKTOPTIONS)),
+        (92, option(libc::IPPROTO_IPV6, libc::IPV6_IPSEC_POLICY)),
+        (92, option(libc::IPPROTO_IPV6, libc::IPV6_XFRM_POLICY)),
+        (92, option(libc::IPPROTO_IPV6, 64)), // IP6T_SO_SET_REPLACE
     ]
 }
 
@@ -171,10 +179,16 @@ fn processes(name: &str) -> Vec<(u32, Vec<Conditions>)> {
             1,
             vec![vec![not(0, 0), not(0, -1), not(0, libc::ADDR_NO_RANDOMIZE)]],
         )],
-        "ioctl" => vec![(
-            1,
-            each(1, &[0x5412, 0x541c, 0x541d, 0x5423, 0x894c, 0xaa00]),
-        )],
+        "ioctl" => {
+            let mut refused = each(1, &[0x5412, 0x541c, 0x541d, 0x5423, 0x894c, 0xaa00]);
+            // All of 0x8980 to 0x89ff.
+            refused.push(vec![compare(
+                1,
+                SeccompCmpOp::MaskedEq(0xffff_ff80),
+                0x8980,
+            )]);
+            vec![(1, refused)]
+        }
         other => panic!("{other} looks at its arguments and has no witness"),
     }
 }
@@ -264,6 +278,12 @@ fn testify(filters: &[Vec<Instruction>], data: &Data) -> u32 {
     }
 }
 
+/// Names of socket options, protocols and flags.
+#[rustfmt::skip]
+const THIRD: [u64; 18] = [
+    0, 1, 4, 6, 17, 19, 25, 30, 31, 35, 57, 58, 62, 64, 96, 128, 262, 0x2000_0000,
+];
+
 /// Arguments worth trying: all that any rule asks about, and their like.
 fn interesting() -> Vec<[u64; 6]> {
     const FIRST: [u64; 16] = [
@@ -284,7 +304,7 @@ fn interesting() -> Vec<[u64; 6]> {
         0xffff_ffff,
         0x0800_0000,
     ];
-    const SECOND: [u64; 16] = [
+    const SECOND: [u64; 20] = [
         0,
         1,
         2,
@@ -300,9 +320,12 @@ fn interesting() -> Vec<[u64; 6]> {
         0x5423,
         0x541b,
         0x894c,
+        0x897f,
+        0x8980,
+        0x89f1,
+        0x8a00,
         0xaa00,
     ];
-    const THIRD: [u64; 14] = [0, 1, 4, 6, 17, 19, 25, 30, 31, 57, 58, 62, 262, 0x2000_0000];
     const FOURTH: [u64; 3] = [0, 0x4000, 0x2000_4000];
     let mut rows = Vec::new();
     for a in FIRST {
