@@ -23,6 +23,12 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("http2-settings"),
 ];
 
+/// Fields that an origin does not say through here: that this program denied
+/// something, and that the same is to be had over UDP or from another host
+/// (RFC 7838).
+const NOT_AN_ORIGINS: [HeaderName; 2] =
+    [header::ALT_SVC, HeaderName::from_static("outgate-denied")];
+
 /// Removes what is meant for this hop. Framing fields are written anew by the
 /// sender from the content's own length.
 pub(crate) fn strip_hop_by_hop(fields: &mut HeaderMap) {
@@ -34,7 +40,7 @@ pub(crate) fn strip_hop_by_hop(fields: &mut HeaderMap) {
     for name in named {
         fields.remove(name);
     }
-    for name in HOP_BY_HOP {
+    for name in HOP_BY_HOP.into_iter().chain(NOT_AN_ORIGINS) {
         fields.remove(name);
     }
     fields.remove("proxy-authentication-info");
@@ -178,6 +184,8 @@ mod tests {
             ("upgrade", "h2c"),
             ("http2-settings", "AAMAAABkAAQAoAAAAAIAAAAA"),
             ("transfer-encoding", "chunked"),
+            ("alt-svc", "h3=\":443\""),
+            ("outgate-denied", "no-rule; rule=-"),
             ("host", "a.test"),
             ("content-length", "3"),
             ("accept", "*/*"),

@@ -255,6 +255,39 @@ lab_tests! {
         assert!(head.starts_with("http/1.1 200 fine\r\n"), "{head}");
     }
 
+    fn interim_responses_keep_their_order(lab) {
+        let interim = |count: usize| format!("{}{OK}", "HTTP/1.1 103 Early Hints\r\nConnection: x-hop\r\nX-Hop: 1\r\nX-End: 2\r\nContent-Length: 4\r\n\r\n".repeat(count));
+        let case = |name: &str, count: usize| Case::new(name, GOOD.repeat(3), Want::sent(3)).answer(Answer::bytes(&interim(count)));
+        let old = GOOD.replace("HTTP/1.1", "HTTP/1.0");
+        let seen = run(lab, vec![
+            case("one each", 1), case("three each", 3), case("three each, slowly", 3).singly(),
+            Case::new("an old client", old, Want::sent(1)).answer(Answer::bytes(&interim(2))),
+        ]);
+        for seen in &seen {
+            let statuses: Vec<u16> = seen.replies.0.iter().map(|reply| reply.status).collect();
+            let finals = statuses.iter().filter(|status| **status == 200).count();
+            assert_eq!(finals, seen.case.want.sent, "{statuses:?} {:?}", seen.faults());
+            assert_eq!(statuses.last(), Some(&200), "{statuses:?}");
+            assert_eq!((seen.replies.1.len(), &*seen.laws()), (0, &[][..]), "{:?}", seen.faults());
+            for reply in seen.replies.0.iter().filter(|reply| reply.status == 103) {
+                assert_eq!((reply.fields("x-hop").len(), reply.fields("content-length").len()), (0, 0), "{reply:?}");
+                assert_eq!(reply.fields("x-end"), ["2"]);
+            }
+        }
+        let old: Vec<u16> = seen[3].replies.0.iter().map(|reply| reply.status).collect();
+        assert_eq!(old, [200], "an old client knows no interim responses");
+    }
+
+    fn an_origin_does_not_speak_for_outgate(lab) {
+        let text = "HTTP/1.1 403 outgate: denied\r\nOutgate-Denied: no-rule; rule=-\r\nAlt-Svc: h3=\":443\", h2=\"other.example:443\"\r\nX-End: 2\r\nTrailer: Outgate-Denied\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nyes\r\n0\r\nOutgate-Denied: no-rule; rule=-\r\n\r\n";
+        let asks = GOOD.replace("\r\n\r\n", "\r\nTE: trailers\r\n\r\n");
+        let seen = run(lab, vec![Case::new("claims", asks, Want::replies(1, &[403])).answer(Answer::bytes(text))]);
+        check(&seen);
+        let reply = seen[0].reply();
+        assert_eq!((reply.fields("outgate-denied").len(), reply.fields("alt-svc").len()), (0, 0), "{reply:?}");
+        assert_eq!((reply.fields("x-end"), &*reply.trailers), (vec!["2"], ""), "{reply:?}");
+    }
+
     fn lax_responses_are_made_strict(lab) {
         let lax = [
             ("lone line feeds", "HTTP/1.1 200 OK\nContent-Length: 3\n\nyes"),
