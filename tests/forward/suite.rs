@@ -415,7 +415,11 @@ impl Seen {
                 faults.push("bytes after the last response".to_owned());
             }
         }
-        if *sent == 0 && *cut == Cut::No && self.denied.is_empty() {
+        // Each is recorded, whether the parser, the target or a rule refused it.
+        let refused = finals.iter().filter(|status| (400..500).contains(*status));
+        let refused = refused.count().min(finals.len().saturating_sub(*sent));
+        let silent = usize::from(*sent == 0 && *cut == Cut::No);
+        if self.denied.len() < refused.max(silent) {
             faults.push("no record says that it was denied".to_owned());
         }
         if matches!(self.heard.end.as_str(), "reset" | "late") {
