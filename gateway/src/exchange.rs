@@ -46,11 +46,20 @@ impl Exchange {
         let upgrade = hyper::upgrade::on(&mut request);
         let (head, content) = request.into_parts();
         let form = respond::form(&head.headers);
-        let target = match self.target(fault, &head) {
-            Ok(target) => target,
+        let turn = self.flow.session().turn().await;
+        let judged = match self.target(fault, &head) {
+            Ok(target) => {
+                let (session, process) = (self.flow.session(), self.flow.process());
+                let verdict = admit::request(session, process, &target).await;
+                Ok((target, verdict))
+            }
+            Err(fault) => Err(fault),
+        };
+        turn.end().await;
+        let (target, verdict) = match judged {
+            Ok(judged) => judged,
             Err(fault) => return Ok(self.refuse_malformed(&head, &fault, form)),
         };
-        let verdict = admit::request(self.flow.session(), self.flow.process(), &target).await;
         let permit = match (verdict, &self.denied) {
             (Ok(permit), None) => permit,
             // The connection was refused; a permit for the request does not heal it.

@@ -143,7 +143,12 @@ fn prepare(
 ) -> Result<(tokio::runtime::Runtime, Gateway), ServeError> {
     let (target, directory) = records.open()?;
     let gateway = Gateway::new(target);
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    if serves == Serves::Many {
+        // What one account keeps ready must not hide what others just sent.
+        builder.event_interval(limits::SHARED_EVENT_INTERVAL);
+    }
+    let runtime = builder
         .enable_io()
         .enable_time()
         .max_blocking_threads(limits::COMPILERS_MAX)

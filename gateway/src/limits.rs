@@ -222,6 +222,10 @@ pub(crate) const SHARED_POLICY_BYTES_MAX: usize = 512 * 1024;
 /// ones wait.
 pub(crate) const SHARED_OPENINGS_MAX: usize = 8;
 
+/// Steps of ready tasks between two looks at the sockets. The runtime's own
+/// number is 61, which is long where one step may judge a hard policy.
+pub(crate) const SHARED_EVENT_INTERVAL: u32 = 1;
+
 /// Threads that compile policies, so that long ones hold up no traffic.
 pub(crate) const COMPILERS_MAX: usize = 2;
 

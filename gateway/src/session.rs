@@ -24,7 +24,7 @@ use crate::origin::Pool;
 use crate::refusal::Refusal;
 use crate::resolve::{Pin, ResolveError, Resolver, System};
 use crate::rules::Rules;
-use crate::tenant::{SharedSlot, Standing, Tenant};
+use crate::tenant::{SharedSlot, Standing, Tenant, Turn};
 
 /// What a session is made of.
 #[derive(Debug)]
@@ -306,6 +306,15 @@ impl Session {
     /// A place among the questions answered at once; waits for one.
     pub(crate) async fn question_slot(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.questions).acquire_owned().await.ok()
+    }
+
+    /// The turn to judge a request, where the judging of one account must not
+    /// hold up others: policies can be made hard to judge.
+    pub(crate) async fn turn(&self) -> Turn {
+        match &self.tenant {
+            None => Turn::free(),
+            Some(tenant) => tenant.turn().await,
+        }
     }
 
     /// Runs a task that ends with the session at the latest.

@@ -46,6 +46,7 @@ struct Account {
     sessions: Arc<Semaphore>,
     flows: Arc<Semaphore>,
     openings: Arc<Semaphore>,
+    turn: Arc<Semaphore>,
 }
 
 /// Everybody who shares the gateway.
@@ -119,6 +120,7 @@ impl Tenants {
             sessions: Arc::new(Semaphore::new(share.sessions)),
             flows: Arc::new(Semaphore::new(share.flows)),
             openings: Arc::new(Semaphore::new(limits::SHARED_OPENINGS_MAX)),
+            turn: Arc::new(Semaphore::new(1)),
         });
         accounts.insert(uid, Arc::clone(&account));
         Ok(account)
@@ -160,6 +162,25 @@ pub(crate) struct SharedSlot {
     _all: OwnedSemaphorePermit,
 }
 
+/// The turn of an account to judge one request.
+#[derive(Debug)]
+pub(crate) struct Turn(Option<OwnedSemaphorePermit>);
+
+impl Turn {
+    /// One that nobody waits for.
+    pub(crate) fn free() -> Self {
+        Self(None)
+    }
+
+    /// Ends it behind everything that others have ready: so each account
+    /// judges one request while every other gets to judge one.
+    pub(crate) async fn end(self) {
+        if self.0.is_some() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 impl Tenant {
     pub(crate) fn uid(&self) -> u32 {
         self.uid
@@ -190,6 +211,11 @@ impl Tenant {
             _account: account,
             _all: all,
         })
+    }
+
+    /// The account's turn to judge a request: one at a time.
+    pub(crate) async fn turn(&self) -> Turn {
+        Turn(Arc::clone(&self.account.turn).acquire_owned().await.ok())
     }
 
     /// A place among the openings of the account; waits for one.

@@ -326,7 +326,12 @@ impl Open {
     fn receive(&mut self, how: MsgFlags) -> Result<Option<ToLauncher>, String> {
         self.buffer.resize(FRAME_BYTES_MAX, 0);
         let flags = MsgFlags::MSG_DONTWAIT | how;
-        let count = match recv(self.socket.as_raw_fd(), &mut self.buffer, flags) {
+        let mut received = recv(self.socket.as_raw_fd(), &mut self.buffer, flags);
+        if received == Err(Errno::ECONNRESET) {
+            // Closed with something unread: what it said before comes after.
+            received = recv(self.socket.as_raw_fd(), &mut self.buffer, flags);
+        }
+        let count = match received {
             Ok(0) => return Err(self.epitaph()),
             Ok(count) => count,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),

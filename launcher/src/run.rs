@@ -31,7 +31,7 @@ use error::start_error;
 pub use error::{Files, RunError};
 
 /// How long a shared gateway may take to agree to a run, in milliseconds.
-const AGREE_MS: u16 = 5000;
+const AGREE_MS: u16 = 10_000;
 
 /// What to run and how.
 #[derive(Debug)]
@@ -112,11 +112,12 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         writable: &writable,
     };
     let link = link(grants, opening, voice)?;
+    // A run that cannot be listed runs all the same.
+    let presence = Presence::announce(status).ok();
     let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
     let guardian = started.guardian;
     let mut setting = setting(options, &policy, (started, signals, opens), link);
-    // A run that cannot be listed runs all the same.
-    setting.presence = Presence::announce(status).ok();
+    setting.presence = presence;
     let outcome = supervise(setting, voice);
     outgate_sys::process::end_guardian(guardian);
     drop(private);

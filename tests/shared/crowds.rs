@@ -11,6 +11,10 @@ use crate::gate::{Gate, Plan, assert_chained, curl, python, shell};
 /// Longest time of one small run beside a flood, on a busy machine.
 const BESIDE_A_FLOOD: Duration = Duration::from_secs(10);
 
+/// Requests of a flood that may be judged during one small run. It takes about
+/// a dozen steps; behind everything that is ready it would wait for many hundred.
+const IN_BETWEEN_MAX: usize = 300;
+
 /// Runs at once.
 const CROWD: usize = 50;
 
@@ -91,6 +95,47 @@ lab_tests! {
         assert!(flooded > 100, "the flood was none: {flooded} records");
         let quiet = origin.arrivals().iter().filter(|arrival| arrival.line().contains("/quiet-")).count();
         assert_eq!(quiet, 10);
+    }
+
+    fn a_policy_that_is_hard_to_judge_costs_its_own_user(lab) {
+        let origin = Origin::start(8080);
+        let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
+            "-a", "http://a.example:8080", "--resolve", "a.example=192.0.2.1",
+        ]));
+        let other = *Identity::all().last().expect("an account");
+        if other == Identity::Own {
+            return outgate_harness::skip("one account");
+        }
+        let rules: Vec<String> = (0..200)
+            .map(|number| format!("[[deny]]\nrule = \"* */**/a*a*a*a*a*b{number}/**/**/c\"\n"))
+            .collect();
+        let policy = lab.directory.join("hard.toml");
+        std::fs::write(&policy, rules.concat()).expect("a policy");
+        let hard = gate
+            .sandbox(lab, other)
+            .option("--name", "hard")
+            .option("-p", &policy.to_string_lossy())
+            .start(&python(HARD));
+        hard.wait_for("asking");
+        let judged = || {
+            let records = gate.records();
+            let hard = records.iter().filter(|record| audit::text(record, "sandbox") == "hard");
+            hard.filter(|record| audit::text(record, "kind") == "request").count()
+        };
+        for number in 0..3 {
+            let before = judged();
+            let outcome = gate
+                .sandbox(lab, Identity::Own)
+                .run(&curl(&format!("http://a.example:8080/quiet-{number}"), 50));
+            assert!(outcome.stdout.starts_with("200"), "{outcome}");
+            // In turn: one of theirs, one of ours. Not all of theirs first.
+            let between = judged() - before;
+            assert!(between < IN_BETWEEN_MAX, "{between} were judged before: {outcome}");
+        }
+        hard.signal(nix::sys::signal::Signal::SIGTERM);
+        hard.finish();
+        let quiet = origin.arrivals().iter().filter(|arrival| arrival.line().contains("/quiet-")).count();
+        assert_eq!(quiet, 3);
     }
 
     fn what_one_may_take_is_bounded_and_the_others_keep_theirs(lab) {
@@ -186,6 +231,25 @@ for f, a in [(connect, ())] * 3 + [(deny, ())] * 2 + [(ask, (1,)), (ask, (2,))]:
 time.sleep(1)
 print('flooding', flush=True)
 time.sleep(100)
+";
+
+/// Long paths that nearly match everywhere, over many connections.
+const HARD: &str = r"
+import socket, threading, time
+path = b'/' + b'/'.join([b'a' * 30] * 450)
+def ask():
+    while True:
+        try:
+            s = socket.create_connection(('a.example', 8080), 60)
+            s.sendall((b'GET ' + path + b' HTTP/1.1\r\nHost: a.example:8080\r\n\r\n') * 3)
+            s.recv(1)
+        except OSError:
+            pass
+for _ in range(60):
+    threading.Thread(target=ask, daemon=True).start()
+time.sleep(3)
+print('asking', flush=True)
+time.sleep(150)
 ";
 
 /// Twelve connections at once; how many were answered.
