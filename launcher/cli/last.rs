@@ -3,7 +3,7 @@
 //! by a command, so nothing of it reaches the terminal unescaped.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,8 +17,6 @@ use crate::why::{Why, repair};
 /// Bytes of a record that are read, from its end: some hundred thousand
 /// decisions, which take less than a second.
 const READ_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Bytes of one line; the longest record stays far below.
-const LINE_BYTES_MAX: u64 = 1024 * 1024;
 /// Denials told at most.
 const DENIALS_MAX: usize = 1000;
 
@@ -41,7 +39,7 @@ struct Denied {
 /// What a record says about its latest run.
 #[derive(Debug, Default)]
 struct Run {
-    id: String,
+    name: String,
     program: String,
     time: String,
     /// The latest last.
@@ -56,7 +54,7 @@ pub(crate) fn last(arguments: &Why) -> ExitCode {
         Ok(path) => path,
         Err((message, hint)) => return report::wrong_with_hint(&message, hint),
     };
-    let run = match read(&path) {
+    let run = match read(&path, arguments.name.as_deref()) {
         Ok(run) => run,
         Err(error) => {
             return report::wrong(&format!("the record `{}`: {error}", path.display()));
@@ -66,7 +64,7 @@ pub(crate) fn last(arguments: &Why) -> ExitCode {
         "" => "an unnamed command",
         program => program,
     };
-    report::line(&format!("run       {name}, {}", run.time));
+    report::line(&format!("run       {name} ({}), {}", run.name, run.time));
     report::line(&format!("record    {}", path.display()));
     let count = arguments.count.clamp(1, DENIALS_MAX);
     for denied in run.denials.iter().rev().take(count) {
@@ -131,65 +129,60 @@ fn newest() -> Result<PathBuf, (String, &'static str)> {
         .ok_or_else(|| (missing(), HINT))
 }
 
-/// Reads the latest run of a record.
-fn read(path: &Path) -> io::Result<Run> {
+/// Reads the latest run of a record, or the latest of that name.
+fn read(path: &Path, name: Option<&str>) -> io::Result<Run> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     let skipped = length.saturating_sub(READ_BYTES_MAX);
     file.seek(SeekFrom::Start(skipped))?;
-    let mut lines = BufReader::new(file.take(READ_BYTES_MAX));
-    let mut line = Vec::new();
-    if skipped > 0 {
-        // The middle of a line.
-        lines
-            .by_ref()
-            .take(LINE_BYTES_MAX)
-            .read_until(b'\n', &mut line)?;
-    }
+    let mut bytes = Vec::new();
+    file.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
+    // Where the beginning is left out, the first line is the end of one, which
+    // is no JSON.
+    let records = || bytes.split(|byte| *byte == b'\n').filter_map(record);
+    let is_named = |one: &Value| name.is_none_or(|name| text(one, "sandbox") == name);
+    // A gateway's record holds the lines of many runs, one among the other.
+    let latest = bytes
+        .rsplit(|byte| *byte == b'\n')
+        .filter_map(record)
+        .find(is_named)
+        .map(|record| id(&record))
+        .ok_or_else(|| {
+            let what = name.map_or(String::new(), |name| format!(" of a run named `{name}`"));
+            io::Error::other(format!("it holds no decisions{what}"))
+        })?;
     let mut run = Run::default();
-    loop {
-        line.clear();
-        let count = lines
-            .by_ref()
-            .take(LINE_BYTES_MAX)
-            .read_until(b'\n', &mut line)?;
-        if count == 0 {
-            break;
-        }
-        if let Ok(record) = serde_json::from_slice(&line) {
-            run.add(record);
-        }
+    for record in records().filter(|record| id(record) == latest) {
+        run.add(record);
     }
     run.settle();
-    if run.id.is_empty() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "it holds no decisions",
-        ));
-    }
     Ok(run)
+}
+
+/// One line of a record; `None` if it is none.
+fn record(line: &[u8]) -> Option<Value> {
+    let value: Value = serde_json::from_slice(line).ok()?;
+    (!text(&value, "run").is_empty()).then_some(value)
+}
+
+/// What tells a run from every other.
+fn id(record: &Value) -> (String, String) {
+    (text(record, "run"), text(record, "sandbox"))
 }
 
 impl Run {
     fn add(&mut self, record: Value) {
-        let id = format!("{} {}", text(&record, "run"), text(&record, "sandbox"));
-        if text(&record, "run").is_empty() {
-            return;
+        if self.time.is_empty() {
+            self.time = text(&record, "time");
+            self.name = text(&record, "sandbox");
         }
-        if id != self.id {
-            *self = Self {
-                id,
-                time: text(&record, "time"),
-                ..Self::default()
-            };
-        }
-        if text(&record, "kind") == "start" {
+        let kind = text(&record, "kind");
+        if kind == "start" {
             self.program = text(&record, "detail");
         }
         if text(&record, "verdict") != "deny" {
             return;
         }
-        let kind = text(&record, "kind");
         let follows = self.connection.as_ref().is_some_and(|connection| {
             connection.get("pid") == record.get("pid") && leads(connection, &record)
         });
@@ -200,7 +193,7 @@ impl Run {
                 // An https:// rule is what one would write, not one for TLS alone.
                 let flag = connection
                     .filter(|_| kind == "tunnel")
-                    .and_then(|c| flag(&c));
+                    .and_then(|one| flag(&one));
                 if let (Some(denied), Some(flag)) = (self.denials.last_mut(), flag) {
                     denied.flag = Some(flag);
                 }

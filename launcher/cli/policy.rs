@@ -9,8 +9,8 @@ use clap::{Args, Subcommand, ValueHint};
 use outgate_launcher::run::{RunError, refuse_unenforced};
 use outgate_launcher::sources::{Collector, SourceError};
 use outgate_policy::{
-    Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, Verdict, compile,
-    expectations, preset_kind, preset_names, preset_title,
+    Effect, Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, Verdict,
+    compile, expectations, preset_kind, preset_names, preset_title,
 };
 
 use crate::policy_options::{PolicyOptions, context};
@@ -125,11 +125,11 @@ fn check(files: &[PathBuf]) -> ExitCode {
     for path in files {
         match checked(path) {
             Ok((policy, tests)) => {
-                let missing = missing(&policy);
+                let own = [missing(&policy), unseen(&policy)].concat();
                 for warning in policy.warnings() {
                     report::warning(&warning.to_string());
                 }
-                for warning in &missing {
+                for warning in &own {
                     report::warning(warning);
                 }
                 let tests = match tests.list.len() {
@@ -137,7 +137,7 @@ fn check(files: &[PathBuf]) -> ExitCode {
                     count => format!(", {}", counted(count, "test")),
                 };
                 let rules = counted(policy.rules().count(), "rule");
-                let warnings = counted(policy.warnings().len() + missing.len(), "warning");
+                let warnings = counted(policy.warnings().len() + own.len(), "warning");
                 let path = path.display();
                 report::line(&format!("{path}: ok, {rules}{tests}, {warnings}"));
             }
@@ -159,6 +159,25 @@ fn missing(policy: &Policy) -> Vec<String> {
         .map(|grant| {
             let (place, path) = (&grant.place, &grant.path);
             format!("{place}: `{path}` is not on this machine, so a run here is refused")
+        })
+        .collect()
+}
+
+/// Rules that do less, or more, than their authors may think, in words.
+fn unseen(policy: &Policy) -> Vec<String> {
+    policy
+        .unseen()
+        .map(|rule| {
+            let (place, text) = (&rule.place, &rule.text);
+            let effect = match rule.effect {
+                Effect::Allow | Effect::Only => {
+                    "it allows nothing over TLS\n  hint: write `http://`, or allow the whole host with `https://HOST`"
+                }
+                Effect::Deny => {
+                    "TLS to every host it covers is denied\n  hint: write `http://`, or deny the whole host"
+                }
+            };
+            format!("{place}: `{text}`: requests inside TLS cannot be judged yet, so {effect}")
         })
         .collect()
 }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use outgate_policy::{
     Denial, Near, Permit, Policy, Process, Question, Reason, Route, RuleRef, Verdict,
 };
@@ -52,8 +52,11 @@ pub(crate) struct Why {
     #[arg(short = 'n', long = "count", value_name = "COUNT", default_value_t = 1)]
     pub(crate) count: usize,
     /// With `last`: read this record instead of the latest run's
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) audit: Option<PathBuf>,
+    /// With `last`: the run of this name in the record
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }
 
 /// Prints the answer.

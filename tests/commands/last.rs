@@ -33,7 +33,7 @@ fn the_words_of_a_request_stand_for_its_connection() {
     let said = read(&record, &["-n", "9"]);
     assert_eq!(
         said.stdout,
-        "run       agent, 2026-01-01T00:00:00.000Z\n\
+        "run       agent (s), 2026-01-01T00:00:00.000Z\n\
          record    record.jsonl\n\
          \n\
          denied    TLS to b.test:443 (2 times in a row)\n\
@@ -73,6 +73,56 @@ fn only_the_latest_run_of_a_record_is_told() {
         said.stdout
     );
     assert_eq!(said.status, 0);
+}
+
+#[test]
+fn runs_that_share_a_record_are_kept_apart() {
+    let denied = |sandbox: &str, target: &str| {
+        line(
+            "1",
+            &format!(r#""kind":"connect","target":"{target}",{DENIED}"#),
+        )
+        .replace(r#""sandbox":"s""#, &format!(r#""sandbox":"{sandbox}""#))
+    };
+    let record = [
+        denied("a", "a1.test:1"),
+        denied("b", "b1.test:1"),
+        denied("a", "a2.test:1"),
+        denied("b", "b2.test:1"),
+    ]
+    .concat();
+    for (more, own, other) in [
+        (
+            &["-n", "9"][..],
+            ["b1.test", "b2.test"],
+            ["a1.test", "a2.test"],
+        ),
+        (
+            &["-n", "9", "--name", "a"],
+            ["a1.test", "a2.test"],
+            ["b1.test", "b2.test"],
+        ),
+    ] {
+        let said = read(&record, more);
+        assert!(
+            own.iter().all(|name| said.stdout.contains(name)),
+            "{}",
+            said.stdout
+        );
+        assert!(
+            !other.iter().any(|name| said.stdout.contains(name)),
+            "{}",
+            said.stdout
+        );
+    }
+    let said = read(&record, &["--name", "c"]);
+    assert_eq!(said.status, 2);
+    assert!(
+        said.stderr
+            .contains("it holds no decisions of a run named `c`"),
+        "{}",
+        said.stderr
+    );
 }
 
 #[test]
@@ -132,7 +182,7 @@ lab_tests! {
             let said = call(&["why", "last"], &lab.directory, &state);
             assert_eq!(said.status, 0, "{}", said.stderr);
             for part in [
-                "run       curl, ",
+                "run       curl (curl-",
                 "\ndenied    GET http://192.0.2.7/x?token=*\n",
                 "\nbecause   no rule allows it\n",
                 "\nasked by  /usr/bin/curl (process ",

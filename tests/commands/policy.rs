@@ -34,12 +34,12 @@ rule = "GET http://api.example.org/repos/**"
 request = "http://api.example.org/repos/secret"
 expect = "deny"
 process = "/usr/bin/git"
-rule = "api.example.org/repos/secret"
+rule = "http://api.example.org/repos/secret"
 "#;
 
 const TEAM: &str = r#"
 [[deny]]
-rule = "api.example.org/repos/secret"
+rule = "http://api.example.org/repos/secret"
 [tls]
 intercept = "when-needed"
 "#;
@@ -121,6 +121,44 @@ fn what_deserves_a_second_look_is_warned_of() {
 }
 
 #[test]
+fn rules_about_what_is_inside_tls_are_warned_of() {
+    let desk = Desk::new();
+    desk.write(
+        "inside.toml",
+        "allow = [\"GET api.example.org\", \"GET http://api.example.org\", \"https://api.example.org\"]\n\
+         deny = [\"* */admin/**\", \"http://*/admin\"]\n",
+    );
+    let said = desk.call(&["policy", "check", "inside.toml"]);
+    assert_eq!(
+        said.stdout, "inside.toml: ok, 5 rules, 2 warnings\n",
+        "{}",
+        said.stderr
+    );
+    assert_eq!(
+        said.stderr,
+        "outgate: warning: inside.toml:1:11: `GET api.example.org`: requests inside TLS cannot be judged yet, so it allows nothing over TLS\n  \
+         hint: write `http://`, or allow the whole host with `https://HOST`\n\
+         outgate: warning: inside.toml:2:10: `* */admin/**`: requests inside TLS cannot be judged yet, so TLS to every host it covers is denied\n  \
+         hint: write `http://`, or deny the whole host\n"
+    );
+    // What is warned of is what happens.
+    let ask = |options: &[&str]| {
+        let words = [&["why"], options, &["https://api.example.org/x"]].concat();
+        desk.call(&words).status
+    };
+    assert_eq!(ask(&["-a", "https://api.example.org"]), 0);
+    assert_eq!(ask(&["-a", "GET api.example.org"]), 1);
+    assert_eq!(
+        ask(&["-a", "https://api.example.org", "-d", "* */admin/**"]),
+        1
+    );
+    assert_eq!(
+        ask(&["-a", "https://api.example.org", "-d", "http://*/admin/**"]),
+        0
+    );
+}
+
+#[test]
 fn everything_in_force_is_shown_with_its_place() {
     let desk = desk();
     let said = desk.call(&[
@@ -138,7 +176,7 @@ fn everything_in_force_is_shown_with_its_place() {
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
     for line in [
-        "deny api.example.org/repos/secret team.toml:3:9",
+        "deny http://api.example.org/repos/secret team.toml:3:9",
         "allow GET http://api.example.org/repos/** for /usr/bin/git full.toml:7:9",
         "allow https://files.example.org -a",
         "pin api.example.org:443 = 192.0.2.7:8443 full.toml:11:12",
@@ -244,7 +282,7 @@ expect = "deny"
          nearest: allow `GET http://api.example.org/repos/**` (full.toml:7:9)\n    \
          method: asked for POST, the rule has GET\n\
          apart.toml:7:12: GET http://api.example.org/repos/a: expected deny, is allowed by `GET http://api.example.org/repos/**` (full.toml:7:9)\n\
-         apart.toml:11:12: GET http://api.example.org/repos/secret: expected the rule `api.example.org/**` to decide, is denied: the deny rule `api.example.org/repos/secret` at team.toml:3:9 denies it\n\
+         apart.toml:11:12: GET http://api.example.org/repos/secret: expected the rule `api.example.org/**` to decide, is denied: the deny rule `http://api.example.org/repos/secret` at team.toml:3:9 denies it\n\
          3 of 4 tests failed\n",
     );
 }

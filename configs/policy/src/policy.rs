@@ -176,6 +176,20 @@ impl Policy {
         &self.warnings
     }
 
+    /// The rules about some requests inside TLS. They cannot be judged there yet:
+    /// such a rule allows nothing over TLS, and one that denies keeps TLS to its
+    /// hosts from passing at all.
+    pub fn unseen(&self) -> impl Iterator<Item = &RuleRef> {
+        let is_inside = |target: &NetworkTarget| {
+            let tls = [Protocol::Https, Protocol::Wss];
+            let speaks = tls.iter().any(|one| target.protocols.contains(*one));
+            speaks && target.is_restricted()
+        };
+        self.network_rules()
+            .filter(move |(_, target)| is_inside(target))
+            .map(|(rule, _)| &rule.reference)
+    }
+
     /// Whether clients of this port may be expected to speak HTTP or TLS, so
     /// that a denial can be said to them.
     pub fn speaks_http(&self, port: u16) -> bool {

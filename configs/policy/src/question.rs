@@ -352,6 +352,7 @@ mod tests {
     use crate::compile::compile;
     use crate::compile::tests::context;
     use crate::source::{Source, SourceKind};
+    use proptest::prelude::*;
 
     fn policy(rules: &[(SourceKind, &str)]) -> Policy {
         let sources: Vec<Source> = rules
@@ -555,6 +556,23 @@ mod tests {
             let question = Question::parse(text).expect(text);
             assert_eq!(question.to_string(), text);
             assert_eq!(Question::parse(&question.to_string()), Ok(question));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_the_reader(text in "\\PC{0,60}") {
+            drop(Question::parse(&text));
+        }
+
+        #[test]
+        fn what_was_read_reads_back_the_same(
+            text in "((GET|POST|get) )?(http|https|ws|wss|tcp|tls|unix)://[a-z0-9.:\\[\\]/?#%@;=&~*-]{0,40}"
+        ) {
+            if let Ok(question) = Question::parse(&text) {
+                let again = Question::parse(&question.to_string());
+                prop_assert_eq!(again, Ok(question));
+            }
         }
     }
 }
