@@ -4,7 +4,8 @@
 use outgate_harness::lab_tests;
 
 use crate::case::{Case, Step, Want};
-use crate::suite::{check, hold, run};
+use crate::stage::run;
+use crate::suite::{check, hold};
 
 const GOOD: &str = "GET /public/a HTTP/1.1\r\nHost: <host>\r\n\r\n";
 const CHUNKED: &str =

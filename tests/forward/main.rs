@@ -30,4 +30,5 @@ mod responses;
 mod rows;
 mod segments;
 mod semantics;
+mod stage;
 mod suite;

@@ -5,7 +5,8 @@ use outgate_harness::lab_tests;
 
 use crate::case::{CASE, Case, DENIED, Ending, Fields, Pace, Step, Want};
 use crate::frames;
-use crate::suite::{Seen, run};
+use crate::stage::{run, run_shared};
+use crate::suite::{Seen, check};
 
 const GOOD: &str = "GET /public/a HTTP/1.1\r\nHost: <host>\r\n\r\n";
 
@@ -203,22 +204,78 @@ fn is_refusal(seen: &Seen) -> bool {
     !heard.contains("yes") && !heard.contains("HTTP/1.1 101") && !heard.contains("HTTP/1.1 200")
 }
 
+/// Every denial over every way in that is HTTP/1.
+fn over_http1() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (denial, ask) in DENIALS {
+        for (ingress, bytes) in INGRESSES {
+            let name = format!("{denial}: {ingress}");
+            let case = Case::new(&name, bytes(ask), Want::closed()).zone(ask.zone);
+            cases.extend([case.clone(), case.clone().first_alone(1), case.singly()]);
+        }
+    }
+    cases
+}
+
+/// Every denial as a stream of HTTP/2.
+fn over_http2() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (denial, ask) in DENIALS {
+        let one = stream(ask);
+        let with_host = [one.clone(), fields(&[("host", ask.authority)])].concat();
+        for (name, all) in [
+            ("a stream", vec![one.clone()]),
+            ("with Host", vec![with_host]),
+            ("twice", vec![one.clone(), one]),
+        ] {
+            let case = streams(&format!("{denial}: {name}"), all).zone(ask.zone);
+            cases.extend([case.clone(), case.singly()]);
+        }
+    }
+    cases
+}
+
+/// Asserts that each was denied, in words, and that nothing arrived.
+fn all_denied(seen: &[Seen]) {
+    for seen in seen {
+        assert_eq!(seen.laws(), [""; 0], "{:?}", seen.faults());
+        assert!(
+            seen.arrivals.is_empty() && is_refusal(seen),
+            "{:?}",
+            seen.faults()
+        );
+        assert!(
+            !seen.denied.is_empty() && seen.allowed.is_empty(),
+            "{:?}",
+            seen.faults()
+        );
+        assert!(
+            !matches!(seen.heard.end.as_str(), "reset" | "late"),
+            "{:?}",
+            seen.faults()
+        );
+        let in_words = seen
+            .replies
+            .0
+            .first()
+            .is_some_and(|reply| reply.status >= 400);
+        assert!(in_words || answers(seen) > 0, "{:?}", seen.faults());
+    }
+}
+
 lab_tests! {
     fn a_denied_request_is_denied_over_every_ingress(lab) {
-        let mut cases = Vec::new();
-        for (denial, ask) in DENIALS {
-            for (ingress, bytes) in INGRESSES {
-                let case = Case::new(&format!("{denial}: {ingress}"), bytes(ask), Want::closed()).zone(ask.zone);
-                cases.extend([case.clone(), case.clone().first_alone(1), case.singly()]);
-            }
-        }
-        for seen in run(lab, cases) {
-            assert_eq!(seen.laws(), [""; 0], "{:?}", seen.faults());
-            assert!(seen.arrivals.is_empty() && is_refusal(&seen), "{:?}", seen.faults());
-            assert!(!seen.denied.is_empty() && seen.allowed.is_empty(), "{:?}", seen.faults());
-            assert!(!matches!(seen.heard.end.as_str(), "reset" | "late"), "{:?}", seen.faults());
-            assert!(seen.reply().status >= 400, "{:?}", seen.faults());
-        }
+        all_denied(&run(lab, over_http1()));
+    }
+
+    fn a_denied_request_is_denied_as_a_stream_too(lab) {
+        all_denied(&run(lab, over_http2()));
+    }
+
+    fn and_behind_a_shared_gateway(lab) {
+        all_denied(&run_shared(lab, [over_http1(), over_http2()].concat()));
+        let good = Case::new("an allowed one", GOOD.repeat(2), Want::sent(2));
+        check(&run_shared(lab, vec![good.clone(), good.singly()]));
     }
 
     fn and_behind_an_allowed_one(lab) {
@@ -238,23 +295,6 @@ lab_tests! {
             assert_eq!(seen.reply().status, 200, "{:?}", seen.faults());
             let later: Vec<u16> = seen.replies.0.iter().skip(1).map(|reply| reply.status).collect();
             assert!(!later.is_empty() && later.iter().all(|status| *status >= 400), "{:?}", seen.faults());
-        }
-    }
-
-    fn a_denied_request_is_denied_as_a_stream_too(lab) {
-        let mut cases = Vec::new();
-        for (denial, ask) in DENIALS {
-            let one = stream(ask);
-            let with_host = [one.clone(), fields(&[("host", ask.authority)])].concat();
-            for (name, all) in [("a stream", vec![one.clone()]), ("with Host", vec![with_host]), ("twice", vec![one.clone(), one])] {
-                let case = streams(&format!("{denial}: {name}"), all).zone(ask.zone);
-                cases.extend([case.clone(), case.singly()]);
-            }
-        }
-        for seen in run(lab, cases) {
-            assert!(seen.arrivals.is_empty() && seen.allowed.is_empty(), "{:?}", seen.faults());
-            assert!(!seen.denied.is_empty() && is_refusal(&seen), "{:?}", seen.faults());
-            assert!(answers(&seen) > 0, "{:?}", seen.faults());
         }
     }
 

@@ -4,7 +4,7 @@
 use outgate_harness::lab_tests;
 
 use crate::case::{Case, Want};
-use crate::suite::{reached, run_under};
+use crate::stage::{reached, run_under};
 
 /// What somebody takes for the loopback, a neighbour, the metadata service, or
 /// nobody: as the client asks for it, and as it names it in `Host`.

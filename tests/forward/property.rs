@@ -13,7 +13,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::case::{CASE, Case, Cut, OPEN, Want};
 use crate::readers::READERS;
-use crate::suite::{Seen, run};
+use crate::stage::run;
+use crate::suite::Seen;
 
 const METHODS: &[&str] = &[
     "GET", "HEAD", "POST", "PUT", "OPTIONS", "DELETE", "TRACE", "CONNECT", "get", "G\tET", "",

@@ -6,7 +6,8 @@ use outgate_harness::lab_tests;
 use crate::case::{Case, Method, Step, Want};
 use crate::origin::{Answer, OK};
 use crate::replies::{End, Reply};
-use crate::suite::{Seen, check, run};
+use crate::stage::run;
+use crate::suite::{Seen, check};
 
 const GOOD: &str = "GET /public/a HTTP/1.1\r\nHost: <host>\r\n\r\n";
 const EVIL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";

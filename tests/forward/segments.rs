@@ -4,7 +4,8 @@
 use outgate_harness::lab_tests;
 
 use crate::case::{CASE, Case, DENIED, Ending, Step, Want};
-use crate::suite::{check, run};
+use crate::stage::run;
+use crate::suite::check;
 
 const GOOD: &str = "GET /public/a HTTP/1.1\r\nHost: <host>\r\n\r\n";
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

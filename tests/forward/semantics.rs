@@ -7,7 +7,8 @@ use crate::case::{Case, Ending, Method, OPEN, Step, WS, Want};
 use crate::origin::Answer;
 use crate::readers::READERS;
 use crate::replies::End;
-use crate::suite::{Seen, check, hold, run};
+use crate::stage::run;
+use crate::suite::{Seen, check, hold};
 
 const UPGRADE: &str = "GET /public/ws HTTP/1.1\r\nHost: <host>\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n";
 const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n";
