@@ -1,6 +1,7 @@
 //! The gateway confines itself before it reads a byte from anybody: no file
-//! but its record and the random devices, no new program, no other process's memory (landlock(7),
-//! seccomp(2), prctl(2)). What the kernel cannot do is an error, not a gap.
+//! but its record and the random devices, no new program, no other process's
+//! memory, no power of root (landlock(7), seccomp(2), capabilities(7)). What the
+//! kernel cannot do is an error, not a gap.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,6 +13,7 @@ use landlock::{
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule, TargetArch};
 
 use crate::limits;
@@ -40,8 +42,8 @@ pub enum Serves {
     Many,
 }
 
-/// Confines this process for good; it must have no other thread yet. `records` is the one directory in which it
-/// may make, write and remove files.
+/// Confines this process for good; it must have no other thread yet. `records`
+/// is the one directory in which it may make, write and remove files.
 ///
 /// # Errors
 /// The kernel refuses a step; the process must not serve then.
@@ -50,8 +52,23 @@ pub fn confine(records: Option<&Path>, serves: Serves) -> Result<(), ConfineErro
     prctl::set_no_new_privs()?;
     hold_terminal_signals()?;
     raise_open_files(serves)?;
+    drop_capabilities()?;
     restrict_files(records)?;
     restrict_calls()
+}
+
+/// Gives up what root may do more than others, but for opening files by their
+/// names: records and granted sockets may be another user's, on whose behalf
+/// root runs a command.
+fn drop_capabilities() -> Result<(), ConfineError> {
+    let errno = |error: rustix::io::Errno| nix::Error::from_raw(error.raw_os_error());
+    let own = capabilities(None).map_err(errno)?;
+    let kept = CapabilitySets {
+        effective: own.effective & CapabilitySet::DAC_OVERRIDE,
+        permitted: own.permitted & CapabilitySet::DAC_OVERRIDE,
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(set_capabilities(None, kept).map_err(errno)?)
 }
 
 /// Ends with the launcher, even if the launcher cannot say so anymore.
@@ -144,7 +161,7 @@ fn restrict_files(records: Option<&Path>) -> Result<(), ConfineError> {
 }
 
 /// Calls that no part of the gateway makes and that an intruder would want.
-const REFUSED_CALLS: [libc::c_long; 35] = [
+const REFUSED_CALLS: [libc::c_long; 42] = [
     libc::SYS_execve,
     libc::SYS_execveat,
     libc::SYS_ptrace,
@@ -171,14 +188,21 @@ const REFUSED_CALLS: [libc::c_long; 35] = [
     libc::SYS_open_tree,
     libc::SYS_move_mount,
     libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
     libc::SYS_mount_setattr,
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_init_module,
     libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
     libc::SYS_memfd_create,
     libc::SYS_kexec_load,
+    libc::SYS_acct,
     libc::SYS_personality,
 ];
 

@@ -47,7 +47,13 @@ fn report() {
     assert_eq!(parent, Err(Errno::EPERM));
     assert_eq!(nix::sys::signal::kill(own, None), Ok(()));
 
+    let left = rustix::thread::capabilities(None).unwrap();
+    let kept = rustix::thread::CapabilitySet::DAC_OVERRIDE;
+    assert!((left.permitted | left.inheritable) - kept == rustix::thread::CapabilitySet::empty());
+
     std::fs::write(records.join("a.jsonl"), "x").unwrap();
+    let given = std::os::unix::fs::chown(records.join("a.jsonl"), Some(1), None);
+    assert_eq!(failed(given), 1, "root is nobody special");
     std::fs::remove_file(records.join("a.jsonl")).unwrap();
     let mut random = [0; 8];
     std::fs::File::open("/dev/urandom")
