@@ -300,6 +300,49 @@ mod tests {
         }
     }
 
+    /// Texts that begin, end or break something here.
+    const PIECES: [&str; 18] = [
+        "GET / HTTP/1.1\r\n",
+        "POST /#x HTTP/1.1\r\n",
+        "Host: a\r\n",
+        "Content-Length: 4\r\n",
+        "Content-Length: 18446744073709551615\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "content-length:",
+        "\r\n",
+        "\r\n\r\n",
+        "\n",
+        "\r",
+        "4\r\n",
+        "ffffffffffffffff\r\n",
+        "a\nb\n",
+        "0\r\n\r\n",
+        "0",
+        ":",
+        "\u{0}\u{ff}",
+    ];
+
+    proptest::proptest! {
+        #[test]
+        fn pieces_of_any_size_are_followed_as_the_whole(
+            picks in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..40),
+            size in 1_usize..20,
+        ) {
+            let text = picks.concat();
+            let mut whole = Heads::default();
+            whole.follow(text.as_bytes());
+            let mut pieces = Heads::default();
+            for piece in text.as_bytes().chunks(size) {
+                pieces.follow(piece);
+            }
+            proptest::prop_assert_eq!(pieces.fault, whole.fault);
+            proptest::prop_assert_eq!(pieces.broken, whole.broken);
+            proptest::prop_assert_eq!(pieces.state, whole.state);
+            proptest::prop_assert_eq!(pieces.number, whole.number);
+            proptest::prop_assert_eq!(pieces.partial, whole.partial);
+        }
+    }
+
     #[test]
     fn a_trailer_ends_where_everybody_ends_it() {
         for end in ["0\r\n\n", "0\r\nX: y\n\r\n", "0\r\nX: y\r\n\n"] {

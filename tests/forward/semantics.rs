@@ -214,6 +214,11 @@ lab_tests! {
             assert!(arrived.contains("upgrade: websocket\r\n") && arrived.contains("connection: upgrade\r\n"), "{arrived}");
         }
         check(&seen[3..]);
+        // What the origin says at once belongs to the tunnel already.
+        let early = Answer::Echo([SWITCHING.as_bytes(), b"\x81\x02hi"].concat());
+        for seen in run(lab, vec![case("early").answer(early.clone()), case("early, byte by byte").answer(early).singly()]) {
+            assert_eq!((seen.reply().status, &*seen.replies.1), (101, &b"\x81\x02hi"[..]), "{:?}", seen.faults());
+        }
     }
 
     fn a_refused_switch_leaves_no_tunnel(lab) {
