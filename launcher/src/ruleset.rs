@@ -12,7 +12,7 @@ use landlock::{
 };
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, SFlag, fstat};
 use outgate_policy::{ListenGrant, PathGrant, Policy};
 use outgate_sys::descriptor::Standard;
 
@@ -197,15 +197,11 @@ fn add(
         let opened = open(&path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
         match opened {
             Ok(object) => {
-                grant_object(&rules.ruleset, &object, right).map_err(|source| {
-                    RulesetError::Rule {
-                        path: path.display().to_string(),
-                        source,
-                    }
+                let named = (grant.path.as_str(), right);
+                grant_object(rules, &object, named).map_err(|source| RulesetError::Rule {
+                    path: path.display().to_string(),
+                    source,
                 })?;
-                if right == Right::Write {
-                    rules.writable.add(&object, &grant.path);
-                }
             }
             // Of a preset, or gone while a grant was split.
             Err(_) if grant.optional || path != top => {}
@@ -222,12 +218,24 @@ fn add(
 }
 
 /// Grants a right to what was opened, as far as it makes sense for it.
-fn grant_object(ruleset: &OwnedFd, object: &OwnedFd, right: Right) -> io::Result<()> {
+fn grant_object(
+    rules: &mut Rules,
+    object: &OwnedFd,
+    (path, right): (&str, Right),
+) -> io::Result<()> {
+    let mut all = right.accesses();
+    if right == Right::Write {
+        let stat = fstat(object)?;
+        rules.writable.add(&stat, path);
+        if stat.st_mode & SFlag::S_IFMT.bits() != SFlag::S_IFDIR.bits() {
+            all &= AccessFs::from_file(ABI::V6);
+        }
+    }
     let grant = |accesses: BitFlags<AccessFs>| {
-        outgate_sys::landlock::grant_path(ruleset.as_fd(), object.as_fd(), accesses.bits())
+        let ruleset = rules.ruleset.as_fd();
+        outgate_sys::landlock::grant_path(ruleset, object.as_fd(), accesses.bits())
     };
     let refused = |error: &io::Error, errno: Errno| error.raw_os_error() == Some(errno as i32);
-    let all = right.accesses();
     let granted = match grant(all) {
         // What is no directory has only the accesses of a file.
         Err(error) if refused(&error, Errno::EINVAL) => grant(all & AccessFs::from_file(ABI::V6)),

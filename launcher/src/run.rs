@@ -23,7 +23,7 @@ use crate::private::Private;
 use crate::probe;
 use crate::record::{self, Grants};
 use crate::sources::check_total;
-use crate::supervisor::{Eager, Outcome, Outside, Setting, Voice, supervise};
+use crate::supervisor::{Eager, FORWARDED, Outcome, Outside, Setting, Voice, supervise};
 
 mod error;
 
@@ -203,20 +203,8 @@ pub fn context(variables: &Variables, directory: &Path, private: &Path) -> Conte
 fn signals() -> std::io::Result<(SignalFd, outgate_sys::spawn::SignalMask)> {
     let before = outgate_sys::process::signal_mask()?;
     let mut set = SigSet::empty();
-    for signal in [
-        Signal::SIGTERM,
-        Signal::SIGHUP,
-        Signal::SIGINT,
-        Signal::SIGQUIT,
-        Signal::SIGUSR1,
-        Signal::SIGUSR2,
-        Signal::SIGWINCH,
-        Signal::SIGTSTP,
-        Signal::SIGTTIN,
-        Signal::SIGTTOU,
-        Signal::SIGCONT,
-        Signal::SIGCHLD,
-    ] {
+    let ours = [Signal::SIGTTIN, Signal::SIGTTOU, Signal::SIGCHLD];
+    for signal in FORWARDED.into_iter().chain(ours) {
         set.add(signal);
     }
     set.thread_block()?;

@@ -6,12 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use nix::sys::socket::{SockaddrStorage, getpeername};
 use outgate_sys::descriptor::Standard;
-
-const AF_UNIX: i32 = 1;
-const AF_INET: i32 = 2;
-const AF_INET6: i32 = 10;
-const SOCK_STREAM: i32 = 1;
-const SOCK_SEQPACKET: i32 = 5;
+use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, SOCK_SEQPACKET, SOCK_STREAM};
 
 /// A standard stream that must not be inherited.
 #[derive(Debug, thiserror::Error)]

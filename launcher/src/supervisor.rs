@@ -36,6 +36,7 @@ use crate::redirect::Redirect;
 use crate::sealed::Sealed;
 
 pub use tree::Ending;
+pub(crate) use tree::FORWARDED;
 use tree::Tree;
 pub use unix::Outside;
 use wait::{Arriving, Asked, Connecting, Knocking};

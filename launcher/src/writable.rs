@@ -1,11 +1,10 @@
 //! What the command may write, by inode: whether something of ours lies where
 //! the command could alter it. Asks the file system; changes nothing.
 
-use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
-use nix::sys::stat::{FileStat, fstat, lstat};
+use nix::sys::stat::{FileStat, lstat};
 
 /// Which inode something is, whatever its names are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +27,9 @@ impl Identity {
 pub struct Writable(Vec<(Identity, String)>);
 
 impl Writable {
-    /// Adds an opened object of the grant `path`.
-    pub(crate) fn add(&mut self, object: &OwnedFd, path: &str) {
-        if let Ok(stat) = fstat(object) {
-            self.0.push((Identity::of(&stat), path.to_owned()));
-        }
+    /// Adds an object of the grant `path`.
+    pub(crate) fn add(&mut self, object: &FileStat, path: &str) {
+        self.0.push((Identity::of(object), path.to_owned()));
     }
 
     /// The grant of `place` or of a directory around it, whatever their names
@@ -75,8 +72,7 @@ mod tests {
         symlink(root.join("granted"), root.join("link")).unwrap();
         symlink(root.join("beside"), root.join("granted/out")).unwrap();
         let mut writable = Writable::default();
-        let object = OwnedFd::from(fs::File::open(root.join("granted")).unwrap());
-        writable.add(&object, "the grant");
+        writable.add(&lstat(&root.join("granted")).unwrap(), "the grant");
         for covered in [
             "granted",
             "granted/below/new/file",

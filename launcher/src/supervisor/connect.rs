@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::socket::{SockaddrStorage, connect, getpeername};
 use outgate_handoff::{Ask, Decision, Flow, Process, Question, ToGateway};
+use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, IPPROTO_TCP, SOCK_DGRAM, SOCK_STREAM};
 
 use super::wait::{Arriving, Asked, Connecting, Want};
 use super::{ANSWER_TIMEOUT, Once, Supervisor, VERDICTS_MAX};
@@ -19,12 +20,6 @@ use crate::process::{ancestors, describe};
 use crate::redirect::{Caller, Kind, Mapped, Recognised, local_address};
 use crate::sealed::Blocking;
 
-const AF_UNIX: i32 = 1;
-const AF_INET: i32 = 2;
-const AF_INET6: i32 = 10;
-const SOCK_STREAM: i32 = 1;
-const SOCK_DGRAM: i32 = 2;
-const IPPROTO_TCP: i32 = 6;
 /// How long a completed loopback connection may take to be accepted.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(2);
 

@@ -7,16 +7,13 @@ use nix::errno::Errno;
 use nix::sys::socket::{SockaddrStorage, connect};
 use outgate_handoff::ToGateway;
 use outgate_sys::seccomp::OnExec;
+use outgate_sys::socket::{AF_INET6, SOCK_CLOEXEC, SOCK_NONBLOCK};
 
 use super::{Once, Supervisor};
 use crate::address::Family;
 use crate::notification::Notification;
 use crate::redirect::Mapped;
 use crate::sealed::{Blocking, Reply, Request, Sealed};
-
-const AF_INET6: i32 = 10;
-const SOCK_NONBLOCK: i32 = 0o4000;
-const SOCK_CLOEXEC: i32 = 0o2_000_000;
 
 /// A call that waits for its socket.
 #[derive(Debug)]

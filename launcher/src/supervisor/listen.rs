@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use nix::errno::Errno;
 use nix::sys::socket::{Backlog, SockaddrStorage, bind, listen};
 use outgate_handoff::Question;
+use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, SOCK_SEQPACKET};
 
 use super::Supervisor;
 use super::connect::errno_of;
@@ -16,11 +17,6 @@ use crate::grip::{Grip, GripError};
 use crate::notification::Notification;
 use crate::process::describe;
 use crate::redirect::local_address;
-
-const AF_UNIX: i32 = 1;
-const AF_INET: i32 = 2;
-const AF_INET6: i32 = 10;
-const SOCK_SEQPACKET: i32 = 5;
 
 const TCP_CLOSE: u8 = 7;
 const TCP_LISTEN: u8 = 10;

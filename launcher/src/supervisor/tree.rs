@@ -23,7 +23,7 @@ const LAST_MOMENT_MS: u16 = 100;
 /// `si_code` of signals the kernel sends, a terminal's among them.
 const SI_KERNEL: i32 = 0x80;
 /// Signals that end a run; those of a terminal reach the command by themselves.
-const FORWARDED: [Signal; 9] = [
+pub(crate) const FORWARDED: [Signal; 9] = [
     Signal::SIGTERM,
     Signal::SIGHUP,
     Signal::SIGINT,

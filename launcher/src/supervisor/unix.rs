@@ -15,6 +15,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::socket::{UnixAddr, connect};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, major, minor};
 use outgate_handoff::{Flow, Process, Question, ToGateway};
+use outgate_sys::socket::SOCK_STREAM;
 
 use super::Supervisor;
 use super::wait::{Knocking, Want};
@@ -25,8 +26,6 @@ use crate::notification::Notification;
 use crate::process::describe;
 use crate::redirect::{Caller, Kind, Mapped, Recognised};
 use crate::sealed::Blocking;
-
-const SOCK_STREAM: i32 = 1;
 
 /// Name services that the C library tries before it asks DNS: absent for the
 /// command, without a word.

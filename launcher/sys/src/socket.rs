@@ -4,6 +4,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+pub use libc::{
+    AF_INET, AF_INET6, AF_UNIX, IPPROTO_TCP, SOCK_CLOEXEC, SOCK_DGRAM, SOCK_NONBLOCK,
+    SOCK_SEQPACKET, SOCK_STREAM,
+};
+
 use crate::{SysError, check};
 
 fn option<const N: usize>(
@@ -133,7 +138,7 @@ pub fn disconnect(socket: BorrowedFd<'_>) -> Result<(), SysError> {
 /// # Errors
 /// `EOPNOTSUPP` or `ENOPROTOOPT` for other protocols.
 pub fn tcp_state(socket: BorrowedFd<'_>) -> Result<u8, SysError> {
-    let [state, ..] = option::<8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
+    let [state, ..] = option::<8>(socket, IPPROTO_TCP, libc::TCP_INFO)?;
     Ok(state)
 }
 
@@ -153,7 +158,7 @@ pub fn accept(listener: BorrowedFd<'_>) -> Result<(OwnedFd, Option<SocketAddr>),
             listener.as_raw_fd(),
             (&raw mut storage).cast(),
             &raw mut length,
-            libc::SOCK_CLOEXEC,
+            SOCK_CLOEXEC,
         )
     };
     check(number.into())?;
@@ -165,7 +170,7 @@ pub fn accept(listener: BorrowedFd<'_>) -> Result<(OwnedFd, Option<SocketAddr>),
 /// The Internet address in a socket address, canonical.
 fn internet(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     let (ip, port): (IpAddr, u16) = match i32::from(storage.ss_family) {
-        libc::AF_INET => {
+        AF_INET => {
             let address = std::ptr::from_ref(storage).cast::<libc::sockaddr_in>();
             // SAFETY: the storage is larger than, aligned for, and by its
             // family filled as this struct.
@@ -173,7 +178,7 @@ fn internet(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
             let ip = Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr));
             (ip.into(), u16::from_be(address.sin_port))
         }
-        libc::AF_INET6 => {
+        AF_INET6 => {
             let address = std::ptr::from_ref(storage).cast::<libc::sockaddr_in6>();
             // SAFETY: the storage is larger than, aligned for, and by its
             // family filled as this struct.
