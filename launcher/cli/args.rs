@@ -35,7 +35,7 @@ Examples:
 #[command(defer = true)]
 pub(crate) enum Command {
     /// Run a command confined
-    #[command(after_help = RUN_EXAMPLES)]
+    #[command(after_help = RUN_EXAMPLES, after_long_help = RUN_DETAILS)]
     Run(Box<Run>),
     /// Explain what a policy decides about a request, or what was denied last
     #[command(after_help = crate::why::EXAMPLES)]
@@ -58,7 +58,10 @@ pub(crate) enum Command {
     Man(Manual),
 }
 
-const RUN_EXAMPLES: &str = "\
+/// The examples, in the short and in the long help.
+macro_rules! run_examples {
+    () => {
+        "\
 Examples:
   outgate run -- make test                               no network at all
   outgate run -a 'GET http://api.example.org/repos/**' -- curl http://api.example.org/repos/a
@@ -66,13 +69,54 @@ Examples:
   outgate run -a tcp://db.example.org:5432 -- psql ...   any protocol to one host and port
   outgate run -P dev-tools -P github -P rust -- agent    shipped files and hosts
   outgate run -p agent.toml -- agent                     rules from a file
-  outgate run -a '*' -d '**.example.org' -- ./crawl      everything public but these hosts
+  outgate run -a '*' -d '**.example.org' -- ./crawl      everything public but these hosts"
+    };
+}
 
-Rules: [METHODS ][SCHEME://]HOST[:PORTS][/PATH][?QUERY]. Nothing is allowed that no rule
-allows; a deny rule beats every allow rule.
-
+/// The exit status, in both.
+macro_rules! run_status {
+    () => {
+        "\
 Exit status: the command's own; 128+n when signal n ended it; 125 outgate could not start
-it; 126 it cannot be executed; 127 it is not found; 2 bad usage or a bad policy.";
+it; 126 it cannot be executed; 127 it is not found; 2 bad usage or a bad policy."
+    };
+}
+
+const RUN_EXAMPLES: &str = concat!(
+    run_examples!(),
+    "\n\n\
+Rules: [METHODS ][SCHEME://]HOST[:PORTS][/PATH][?QUERY]; --help shows each kind. Nothing is
+allowed that no rule allows; a deny rule beats every allow rule.\n\n",
+    run_status!(),
+);
+
+const RUN_DETAILS: &str = concat!(
+    run_examples!(),
+    "\n\n\
+Rules:
+  GET,HEAD http://api.example.org/repos/**   these methods, below this path
+  http://api.example.org/x?page=*&lang=en    these keys in the query, with these values
+  https://files.example.org                  TLS to one host; what is inside is not judged
+  tls://pinned.example.org                   the same, and it never will be
+  api.example.org                            http and https, on their usual ports
+  *.example.org    **.example.org            names below; these and the name itself
+  http://localhost:3000                      your own server on this machine
+  10.2.0.0/16:8443                           addresses; private ones only like this
+  tcp://db.example.org:5432                  any protocol to one port
+  ws://events.example.org/v1                 WebSocket, which http:// does not include
+  unix:///run/user/1000/agent.sock           a Unix socket
+  *                                          every public host
+
+Nothing is allowed that no rule allows; a deny rule beats every allow rule, and covers every
+protocol and port unless it names some. Names are resolved outside the sandbox, after they
+were allowed. `outgate why` says what a rule does, `outgate policy` what all of them do.
+
+Files:
+  Without -p, -r, -w and a shipped policy about files, those of `base` hold: system
+  directories can be read and executed, the working directory and a private temporary
+  directory written, and the rest of the home directory is hidden.\n\n",
+    run_status!(),
+);
 
 /// Run a command confined
 #[expect(

@@ -134,7 +134,8 @@ fn collect(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result<(
         man.render_subcommands_section(&mut text)?;
     }
     let mut text = String::from_utf8_lossy(&text).into_owned();
-    if let Some(more) = command.get_after_help() {
+    let more = command.get_after_long_help();
+    if let Some(more) = more.or_else(|| command.get_after_help()) {
         text.push_str(&sections(&more.to_string()));
     }
     pages.push((man.get_filename(), text));
@@ -144,29 +145,35 @@ fn collect(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result<(
     Ok(())
 }
 
-/// The text behind the options as sections: examples stay as they are, the
-/// rest is filled.
+/// The text behind the options as sections. What is indented stays as it is,
+/// the rest is filled.
 fn sections(text: &str) -> String {
     let mut out = String::new();
+    let mut title = String::new();
     for block in text.split("\n\n") {
-        let (title, body) = match block.split_once(':') {
-            Some(("Examples", body)) => ("EXAMPLES", body.trim_start_matches('\n')),
-            Some(("Exit status", body)) => ("EXIT STATUS", body.trim_start()),
-            Some(_) | None => ("", block),
+        let (own, body) = match block.split_once(':') {
+            Some((own @ ("Examples" | "Rules" | "Files" | "Exit status"), body)) => {
+                (own.to_uppercase(), body.trim_start_matches([' ', '\n']))
+            }
+            Some(_) | None => ("NOTES".to_owned(), block),
         };
-        if !title.is_empty() {
-            let _ = writeln!(out, ".SH \"{title}\"");
-        } else if !out.contains(".SH NOTES") {
-            let _ = writeln!(out, ".SH NOTES");
+        if own == title {
+            out.push_str(".PP\n");
         } else {
-            let _ = writeln!(out, ".PP");
+            let _ = writeln!(out, ".SH \"{own}\"");
+            title = own;
         }
-        let kept = title == "EXAMPLES" || body.starts_with(' ') && body.contains("\n  ");
-        if kept {
-            let _ = writeln!(out, ".nf\n{}\n.fi", escaped(body));
+        let is_indented = block.lines().skip(1).any(|line| line.starts_with("  "));
+        let body = if is_indented && title != "FILES" {
+            let lines: Vec<&str> = body
+                .lines()
+                .map(|line| line.trim_start_matches("  "))
+                .collect();
+            format!(".nf\n{}\n.fi", escaped(&lines.join("\n")))
         } else {
-            let _ = writeln!(out, "{}", escaped(body));
-        }
+            escaped(&body.replace("\n  ", "\n"))
+        };
+        let _ = writeln!(out, "{body}");
     }
     out
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::Desk;
+use crate::{Desk, outgate};
 
 /// Names in the list of subcommands of a help text.
 fn subcommands(help: &str) -> Vec<String> {
@@ -69,6 +69,66 @@ fn every_subcommand_says_what_it_is_for_and_shows_how() {
         let examples = said.stdout.matches("\n  outgate ").count();
         assert!(examples >= 2, "{words:?}: {}", said.stdout);
     }
+}
+
+#[test]
+fn every_rule_of_the_help_is_a_rule() {
+    let desk = Desk::new();
+    let help = desk.call(&["run", "--help"]).stdout;
+    let (_, rules) = help.split_once("\nRules:\n").expect("the rules");
+    let mut count = 0;
+    for line in rules.lines().take_while(|line| !line.is_empty()) {
+        // Several rules, then words about them, two spaces and more apart.
+        let cells: Vec<&str> = line
+            .split("  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .collect();
+        let (_, examples) = cells.split_last().expect("a line");
+        for rule in examples {
+            let said = desk.call(&["why", "-a", rule, "https://elsewhere.test/"]);
+            assert_ne!(said.status, 2, "{rule}: {}", said.stderr);
+            count += 1;
+        }
+    }
+    assert!(count > 10, "{rules}");
+}
+
+#[test]
+fn the_examples_of_the_help_are_not_refused() {
+    let desk = Desk::new();
+    desk.write(
+        "agent.toml",
+        "allow = [\"http://api.example.org\"]\n[[test]]\nrequest = \"http://a.test/\"\nexpect = \"deny\"\n",
+    );
+    let mut count = 0;
+    for command in ["why", "policy"] {
+        let help = desk.call(&[command, "--help"]).stdout;
+        for line in help
+            .lines()
+            .filter_map(|line| line.strip_prefix("  outgate "))
+        {
+            let script = format!(
+                "outgate() {{ '{}' \"$@\"; }}; outgate {line}",
+                outgate().display()
+            );
+            // The words behind two spaces explain it.
+            let script = script.split("   ").next().unwrap_or_default().to_owned();
+            let done = Command::new("sh")
+                .args(["-c", &script])
+                .current_dir(&desk.directory)
+                .output();
+            let done = done.expect("a shell");
+            let errors = String::from_utf8_lossy(&done.stderr);
+            let is_without_run = line.starts_with("why last");
+            assert!(
+                done.status.code() != Some(2) || is_without_run,
+                "{line}: {errors}"
+            );
+            count += 1;
+        }
+    }
+    assert!(count > 8, "{count} examples");
 }
 
 #[test]
