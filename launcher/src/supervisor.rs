@@ -41,8 +41,6 @@ use tree::Tree;
 pub use unix::Outside;
 use wait::{Arriving, Asked, Connecting, Knocking};
 
-/// Calls in flight at most; further ones are refused.
-const IN_FLIGHT_MAX: usize = 4096;
 /// Verdicts remembered at most.
 const VERDICTS_MAX: usize = 4096;
 /// How often calls in flight are checked for signals and deadlines.
@@ -160,6 +158,7 @@ struct Supervisor<'a> {
     summary: Option<String>,
     say_summary: crate::run::Summary,
     next_tick: Instant,
+    room: usize,
     counters: Counters,
     voice: &'a mut dyn Voice,
 }
@@ -217,6 +216,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         summary: None,
         say_summary: setting.summary,
         next_tick: Instant::now(),
+        room: wait::make_room(),
         counters: Counters::default(),
         voice,
     };
@@ -421,16 +421,6 @@ impl Supervisor<'_> {
             self.counters.others = self.counters.others.saturating_add(1);
             notification.fail(Errno::ENOSYS);
         }
-    }
-
-    /// Whether one more call may wait.
-    fn has_room(&self) -> bool {
-        self.asked
-            .len()
-            .saturating_add(self.arriving.len())
-            .saturating_add(self.connecting.len())
-            .saturating_add(self.knocking.len())
-            < IN_FLIGHT_MAX
     }
 
     /// Sends a frame; when the gateway is gone, says so once.

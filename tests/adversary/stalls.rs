@@ -2,7 +2,7 @@
 //! backlogs, black holes, full Unix sockets, floods.
 
 use std::net::Ipv4Addr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, UnixAddr, bind, getsockname, listen,
     socket,
 };
-use outgate_harness::attack::{Expected, is_refused, leaks_bare};
+use outgate_harness::attack::{Expected, check, is_refused, leaks_bare};
 use outgate_harness::{Identity, Lab, Witness, lab_tests};
 
 /// Longest time another process's connect may take: ten times the promise of
@@ -39,13 +39,22 @@ lab_tests! {
     }
 
     fn sandlock_n18_a_full_tcp_backlog_delays_nobody(lab) {
-        let (kind, flags) = (SockType::Stream, SockFlag::SOCK_CLOEXEC);
-        let full = socket(AddressFamily::Inet, kind, flags, None).expect("a socket");
-        bind(full.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).expect("bind");
-        listen(&full, Backlog::new(0).expect("a backlog")).expect("listen");
-        let at: SockaddrIn = getsockname(full.as_raw_fd()).expect("an address");
-        let to = format!("127.0.0.1:{}", at.port());
+        let (_full, to) = full_backlog();
         others_go_on(lab, &format!("tcp://{to}"), &to);
+    }
+
+    fn a_crowd_that_waits_leaves_room_for_others(lab) {
+        // More waiting calls than descriptors a process usually may have.
+        let fast = Witness::start(&lab.directory);
+        let (_full, slow) = full_backlog();
+        for identity in Identity::all() {
+            let sandbox = lab.sandbox(identity).allow(&format!("tcp://{slow}")).allow(&format!("tcp://{}", fast.address()));
+            let outcome = sandbox.wrap(&["sh", "-c", "ulimit -Sn 256 && exec \"$@\"", "sh"])
+                .probe(&["crowd", &slow, &fast.address(), "600"]);
+            assert_eq!(outcome.number("crowd made="), 600, "{identity:?} {outcome}");
+            check(&outcome, &[("beside", &["0"]), ("datagram", &["0"])], &format!("{identity:?}"));
+            fast.assert_leaked("beside a crowd");
+        }
     }
 
     fn a_black_hole_delays_nobody(lab) {
@@ -75,6 +84,16 @@ lab_tests! {
             assert!(peak < 64 << 10, "{identity:?}: the launcher grew to {peak} KiB");
         }
     }
+}
+
+/// A listener with room for one connection, and its address.
+fn full_backlog() -> (OwnedFd, String) {
+    let (kind, flags) = (SockType::Stream, SockFlag::SOCK_CLOEXEC);
+    let full = socket(AddressFamily::Inet, kind, flags, None).expect("a socket");
+    bind(full.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).expect("bind");
+    listen(&full, Backlog::new(0).expect("a backlog")).expect("listen");
+    let at: SockaddrIn = getsockname(full.as_raw_fd()).expect("an address");
+    (full, format!("127.0.0.1:{}", at.port()))
 }
 
 /// The most memory a process ever had resident, in KiB.

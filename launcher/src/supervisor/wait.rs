@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::poll::PollFlags;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::Supervisor;
 use super::connect::Call;
@@ -16,6 +17,34 @@ use crate::grip::Begun;
 use crate::notification::Notification;
 use crate::redirect::{Caller, Kind};
 use crate::sealed::Blocking;
+
+/// Calls in flight at most; further ones are refused.
+const IN_FLIGHT_MAX: usize = 4096;
+/// Descriptors that one call in flight holds at most: the socket, and what it
+/// is to be connected to.
+const DESCRIPTORS_PER_CALL: usize = 2;
+/// Descriptors for everything else: listeners, helpers, a question of the moment.
+const DESCRIPTORS_BESIDE: usize = 64;
+
+/// Raises our own limit of open files, as far as that is allowed, and says how
+/// many calls may then be in flight. The command runs already, with its own.
+pub(super) fn make_room() -> usize {
+    let wanted = IN_FLIGHT_MAX
+        .saturating_mul(DESCRIPTORS_PER_CALL)
+        .saturating_add(DESCRIPTORS_BESIDE);
+    let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return DESCRIPTORS_BESIDE;
+    };
+    let limit = soft.max(wanted.min(hard));
+    let limit = match setrlimit(Resource::RLIMIT_NOFILE, limit, hard) {
+        Ok(()) => limit,
+        Err(_) => soft,
+    };
+    let descriptors = usize::try_from(limit).unwrap_or(usize::MAX);
+    let free = descriptors.saturating_sub(DESCRIPTORS_BESIDE);
+    (free / DESCRIPTORS_PER_CALL).clamp(1, IN_FLIGHT_MAX)
+}
 
 /// What a question was about.
 #[derive(Debug)]
@@ -98,6 +127,16 @@ fn end(notification: Notification, fate: &Fate, late: Errno) {
 }
 
 impl Supervisor<'_> {
+    /// Whether one more call may wait.
+    pub(super) fn has_room(&self) -> bool {
+        self.asked
+            .len()
+            .saturating_add(self.arriving.len())
+            .saturating_add(self.connecting.len())
+            .saturating_add(self.knocking.len())
+            < self.room
+    }
+
     /// Ends waiting calls that should wait no longer, and retries those that
     /// have no event to wait for.
     pub(super) fn tick(&mut self) {

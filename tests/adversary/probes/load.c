@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 /* loop TARGET...: connects to each in turn and says every change of outcome with
  * its time, until standard input ends or a signal comes. */
@@ -79,6 +80,42 @@ static int probe_stall(int n, char **a) {
     return 0;
 }
 
+static struct target crowd_target;
+static void *waiter(void *unused) {
+    (void)unused;
+    int s = socket(crowd_target.family, SOCK_STREAM, 0);
+    connect(s, (void *)&crowd_target.address, crowd_target.bytes);
+    return 0;
+}
+
+/* crowd SLOW FAST COUNT: COUNT threads wait for SLOW, then FAST is connected to,
+ * and a datagram socket is made. */
+static int probe_crowd(int n, char **a) {
+    if (n < 3) return 64;
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max < 8192 ? files.rlim_max : 8192;
+    setrlimit(RLIMIT_NOFILE, &files);
+    crowd_target = target_of(a[0]);
+    for (int i = 0; i < 64; i++) { /* fill what can be filled, without waiting */
+        int s = socket(crowd_target.family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        connect(s, (void *)&crowd_target.address, crowd_target.bytes);
+    }
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 << 10);
+    int made = 0;
+    for (pthread_t one; made < atoi(a[2]) && pthread_create(&one, &small, waiter, 0) == 0; made++) {
+    }
+    struct timespec settle = {1, 0};
+    nanosleep(&settle, 0);
+    dprintf(1, "crowd made=%d\n", made);
+    struct target fast = target_of(a[1]);
+    connect_and_leak("beside", socket(fast.family, SOCK_STREAM, 0), &fast);
+    report("datagram", socket(AF_INET, SOCK_DGRAM, 0), 0);
+    _exit(0);
+}
+
 static struct target flood_target;
 static atomic_int flood_stop;
 static atomic_long flood_made;
@@ -132,5 +169,5 @@ static int probe_on_demand(int n, char **a) {
 }
 
 const struct probe load_probes[] = {{"loop", probe_loop},   {"latency", probe_latency}, {"stall", probe_stall},
-                                    {"flood", probe_flood}, {"on-demand", probe_on_demand},
+                                    {"flood", probe_flood}, {"crowd", probe_crowd}, {"on-demand", probe_on_demand},
                                     {0, 0}};
