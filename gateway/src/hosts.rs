@@ -62,13 +62,23 @@ impl Hosts {
 /// Names that mean the machine itself on every machine (RFC 6761 6.3 and what
 /// distributions write beside it).
 fn is_loopback_name(name: &HostName) -> bool {
+    const NAMES: [&str; 13] = [
+        "localhost",
+        "localhost.localdomain",
+        "localhost4",
+        "localhost4.localdomain4",
+        "localhost6",
+        "localhost6.localdomain6",
+        "ip6-localhost",
+        "ip6-loopback",
+        "ip6-localnet",
+        "ip6-mcastprefix",
+        "ip6-allhosts",
+        "ip6-allnodes",
+        "ip6-allrouters",
+    ];
     let text = name.as_str();
-    text == "localhost"
-        || text.ends_with(".localhost")
-        || text.starts_with("localhost.localdomain")
-        || text.starts_with("ip6-")
-        || text.starts_with("localhost4")
-        || text.starts_with("localhost6")
+    NAMES.contains(&text) || text.ends_with(".localhost")
 }
 
 #[cfg(test)]
@@ -80,7 +90,8 @@ mod tests {
         let hosts = Hosts::parse(
             "127.0.0.1 localhost\n::1 ip6-localhost ip6-loopback\n\
              10.0.0.7 Db.Example.org db # comment\nnonsense\n192.0.2.1\n\
-             10.0.0.8 db.example.org\n999.1.1.1 bad.example.org\n",
+             10.0.0.8 db.example.org\n999.1.1.1 bad.example.org\n\
+             10.0.0.9 ip6-gate.example.org localhost4.example.org\n",
         );
         let name = HostName::parse("db.example.org").unwrap();
         let first: IpAddr = "10.0.0.7".parse().unwrap();
@@ -89,6 +100,10 @@ mod tests {
         assert_eq!(hosts.names(first).len(), 2);
         assert!(hosts.names("127.0.0.1".parse().unwrap()).is_empty());
         assert!(hosts.names("::1".parse().unwrap()).is_empty());
+        for own in ["ip6-gate.example.org", "localhost4.example.org"] {
+            let own = HostName::parse(own).unwrap();
+            assert_eq!(hosts.addresses(&own).len(), 1, "{own}");
+        }
         let bad = HostName::parse("bad.example.org").unwrap();
         assert!(hosts.addresses(&bad).is_empty());
     }
