@@ -71,12 +71,16 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     crate::standard::sanitise()?;
     check_total(&options.sources)?;
     let machine = |what| move |source| RunError::Machine { what, source };
-    let directory = std::env::current_dir().map_err(machine("the working directory"))?;
+    let directory = std::env::current_dir()
+        .and_then(nameable)
+        .map_err(machine("the working directory"))?;
     let temporary = directory.join(std::env::temp_dir());
-    let private = Private::create(&temporary).map_err(|source| RunError::Private {
-        parent: temporary.display().to_string(),
-        source,
-    })?;
+    let private = nameable(temporary.clone())
+        .and_then(|temporary| Private::create(&temporary))
+        .map_err(|source| RunError::Private {
+            parent: temporary.display().to_string(),
+            source,
+        })?;
     let context = context(&options.variables, &directory, private.path());
     let policy = compile(&options.sources, &context)?;
     refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
@@ -184,6 +188,19 @@ pub fn refuse_unenforced(policy: &Policy) -> Result<(), &'static str> {
         Some((key, _)) => Err(key),
         None => Ok(()),
     }
+}
+
+/// A path that a policy can name: in any other encoding it would be taken for
+/// another, and what it should grant would be missing without a word.
+fn nameable(path: PathBuf) -> std::io::Result<PathBuf> {
+    if path.to_str().is_some() {
+        return Ok(path);
+    }
+    let what = format!(
+        "`{}` is not UTF-8, which no policy can name",
+        path.display()
+    );
+    Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what))
 }
 
 /// The directories that paths of a policy begin in.
