@@ -85,6 +85,15 @@ lab_tests! {
         }
     }
 
+    fn a_working_directory_that_no_policy_can_name_is_refused(lab) {
+        let script = "d=$(printf 'w\\377'); mkdir -p \"$d\" && cd \"$d\" && exec \"$@\"";
+        for identity in Identity::all() {
+            let outcome = Sandbox::plain(lab, identity).wrap(&["sh", "-c", script, "sh"]).run(&words(&["true"]));
+            assert_eq!(outcome.code, Some(125), "{identity:?} {outcome}");
+            assert!(outcome.stderr.contains("UTF-8"), "{outcome}");
+        }
+    }
+
     fn a_policy_without_the_system_says_so(lab) {
         for identity in Identity::all() {
             let outcome = Sandbox::plain(lab, identity).option("-w", ".").run(&words(&["true"]));
