@@ -13,8 +13,10 @@ const TREE_MAX: usize = 65536;
 /// Bytes that hold the process id, name, state and parent of any process
 /// (proc_pid_stat(5)): two numbers, a letter, and a name of 64 bytes at most.
 const STAT_BYTES: usize = 256;
-/// Bytes that hold the signals of any process (proc_pid_status(5)).
+/// Bytes that hold the signals of nearly any process (proc_pid_status(5)).
 const STATUS_BYTES: usize = 4096;
+/// What follows the signals there.
+const AFTER_SIGNALS: &str = "\nCapInh:";
 
 /// Describes the process of a thread, without its ancestors.
 pub fn describe(thread: u32) -> Process {
@@ -69,7 +71,7 @@ fn start_of<const BYTES: usize>(path: &str) -> Option<String> {
 
 /// Whether a handled signal waits for a thread: a call it blocks in should end.
 pub fn interrupted(thread: u32) -> bool {
-    let Some(status) = start_of::<STATUS_BYTES>(&format!("/proc/{thread}/status")) else {
+    let Some(status) = status(thread) else {
         return false;
     };
     let mask = |name: &str| {
@@ -81,6 +83,17 @@ pub fn interrupted(thread: u32) -> bool {
     };
     let pending = mask("SigPnd:") | mask("ShdPnd:");
     pending & !mask("SigBlk:") & mask("SigCgt:") != 0
+}
+
+/// The status of a thread, at least up to its signals. They come after its
+/// groups, of which there can be many thousands.
+fn status(thread: u32) -> Option<String> {
+    let path = format!("/proc/{thread}/status");
+    let start = start_of::<STATUS_BYTES>(&path)?;
+    if start.contains(AFTER_SIGNALS) {
+        return Some(start);
+    }
+    std::fs::read_to_string(path).ok()
 }
 
 /// Process ids below `root`, nearest first, without `root`.
@@ -131,5 +144,34 @@ pub fn signal_tree(root: u32, signal: Signal) {
         if let Ok(pid) = i32::try_from(pid) {
             let _ = kill(Pid::from_raw(pid), signal);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_of_a_thread_holds_its_signals() {
+        let status = status(std::process::id()).unwrap();
+        for name in ["SigPnd:", "ShdPnd:", "SigBlk:", "SigCgt:"] {
+            assert!(status.contains(name), "{name} in {status}");
+        }
+    }
+
+    #[test]
+    fn a_parent_is_read_past_any_name() {
+        let parent = parent(std::process::id());
+        assert_eq!(parent, Some(std::os::unix::process::parent_id()));
+    }
+
+    #[test]
+    fn ancestors_end_before_the_root_of_the_tree() {
+        let own = std::process::id();
+        let above = std::os::unix::process::parent_id();
+        assert_eq!(ancestors(Some(above), above), []);
+        let found = ancestors(Some(own), above);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found.first().map(|parent| parent.pid), Some(own));
     }
 }

@@ -33,7 +33,8 @@ impl Writable {
     }
 
     /// The grant of `place` or of a directory around it, whatever their names
-    /// are. A link counts as what it is, not as what it leads to.
+    /// are. A link counts as what it is, not as what it leads to: `real` comes
+    /// first where links may lead into a grant.
     pub fn around(&self, place: &Path) -> Option<&str> {
         place.ancestors().find_map(|place| {
             let identity = Identity::of(&lstat(place).ok()?);
@@ -77,14 +78,16 @@ mod tests {
             "granted",
             "granted/below/new/file",
             "granted/out",
-            "link/below",
+            "granted/out/x",
         ] {
             let found = writable.around(&root.join(covered));
             assert_eq!(found, Some("the grant"), "{covered}");
         }
-        for free in ["beside", "beside/granted", "link", "granted/out/x", ""] {
+        for free in ["beside", "beside/granted", "link", ""] {
             assert_eq!(writable.around(&root.join(free)), None, "{free}");
         }
+        let real = real(&root.join("link/below")).unwrap();
+        assert_eq!(writable.around(&real), Some("the grant"), "through a link");
         fs::remove_dir_all(root).unwrap();
     }
 }
