@@ -2,6 +2,7 @@
 //! connect at all, binding only where granted, and scopes. Hard requirement of
 //! ABI 6: a kernel that enforces less is refused, never used.
 
+use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -117,11 +118,7 @@ pub fn build(policy: &Policy) -> Result<Rules, RulesetError> {
         writable: Writable::default(),
     };
     let filesystem = policy.filesystem();
-    let denied: Vec<&Path> = filesystem
-        .deny
-        .iter()
-        .map(|grant| Path::new(&grant.path))
-        .collect();
+    let denied = denied_places(&filesystem.deny);
     for grant in &filesystem.read {
         add(&mut rules, grant, Right::Read, &denied)?;
     }
@@ -132,6 +129,17 @@ pub fn build(policy: &Policy) -> Result<Rules, RulesetError> {
         add(&mut rules, &device, Right::Write, &denied)?;
     }
     Ok(rules)
+}
+
+/// Each denied path as it is written, and where it leads: a denied link hides
+/// what it leads to.
+fn denied_places(denied: &[PathGrant]) -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> = denied.iter().map(|grant| (&grant.path).into()).collect();
+    let real = denied
+        .iter()
+        .filter_map(|grant| fs::canonicalize(&grant.path).ok());
+    places.extend(real);
+    places
 }
 
 /// Port 0 (the kernel chooses) and the granted ones.
@@ -159,7 +167,7 @@ fn terminal(stream: Standard) -> Option<String> {
         return None;
     }
     let number = stream.as_fd().as_raw_fd();
-    let path = std::fs::read_link(format!("/proc/self/fd/{number}")).ok()?;
+    let path = fs::read_link(format!("/proc/self/fd/{number}")).ok()?;
     let path = path.to_str()?.to_owned();
     path.starts_with("/dev/pts/").then_some(path)
 }
@@ -185,11 +193,15 @@ fn add(
     rules: &mut Rules,
     grant: &PathGrant,
     right: Right,
-    denied: &[&Path],
+    denied: &[PathBuf],
 ) -> Result<(), RulesetError> {
-    let top = Path::new(&grant.path);
+    let mut top = PathBuf::from(&grant.path);
+    // A grant by another name is split around what is denied all the same.
+    if !denied.is_empty() {
+        top = fs::canonicalize(&top).unwrap_or(top);
+    }
     let mut paths = Vec::new();
-    around(top, denied, &mut paths).map_err(|Wide| RulesetError::Wide {
+    around(&top, denied, &mut paths).map_err(|Wide| RulesetError::Wide {
         place: grant.place.to_string(),
         path: grant.path.clone(),
     })?;
@@ -255,7 +267,7 @@ struct Wide;
 /// The paths that together cover `path` without what is denied. Landlock rights
 /// always reach everything below, so a denied path is left out by granting its
 /// siblings one by one, and those of its ancestors up to the grant.
-fn around(path: &Path, denied: &[&Path], found: &mut Vec<PathBuf>) -> Result<(), Wide> {
+fn around(path: &Path, denied: &[PathBuf], found: &mut Vec<PathBuf>) -> Result<(), Wide> {
     if denied.iter().any(|deny| path.starts_with(deny)) {
         return Ok(());
     }
@@ -267,7 +279,7 @@ fn around(path: &Path, denied: &[&Path], found: &mut Vec<PathBuf>) -> Result<(),
             Ok(())
         };
     }
-    let Ok(entries) = std::fs::read_dir(path) else {
+    let Ok(entries) = fs::read_dir(path) else {
         return Ok(());
     };
     for entry in entries.flatten() {
@@ -287,17 +299,19 @@ mod tests {
     fn a_grant_is_split_around_what_is_denied() {
         let root = std::env::temp_dir().join(format!("outgate-around-{}", std::process::id()));
         for name in ["a/x", "a/y", "b"] {
-            std::fs::create_dir_all(root.join(name)).unwrap();
+            fs::create_dir_all(root.join(name)).unwrap();
         }
         std::os::unix::fs::symlink(root.join("a/x"), root.join("link")).unwrap();
         let denied = root.join("a/x");
         let mut found = Vec::new();
-        assert!(around(&root, &[&denied], &mut found).is_ok());
+        let denied = [denied];
+        assert!(around(&root, &denied, &mut found).is_ok());
         found.sort();
         assert_eq!(found, [root.join("a/y"), root.join("b")]);
         found.clear();
-        assert!(around(&denied.join("below"), &[&denied], &mut found).is_ok());
+        let [inner] = &denied;
+        assert!(around(&inner.join("below"), &denied, &mut found).is_ok());
         assert!(found.is_empty());
-        std::fs::remove_dir_all(root).unwrap();
+        fs::remove_dir_all(root).unwrap();
     }
 }

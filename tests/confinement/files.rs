@@ -98,6 +98,28 @@ lab_tests! {
         }
     }
 
+    fn a_denied_path_is_hidden_by_every_name(lab) {
+        for identity in Identity::all() {
+            let folder = lab.folder("names", identity);
+            std::fs::create_dir_all(folder.join("real/keys")).expect("a folder");
+            std::fs::write(folder.join("real/keys/secret"), "hidden").expect("a file");
+            std::fs::write(folder.join("real/open"), "shown").expect("a file");
+            for link in ["link", "other"] {
+                std::os::unix::fs::symlink("real", folder.join(link)).expect("a link");
+            }
+            std::os::unix::fs::symlink("real/keys", folder.join("keys")).expect("a link");
+            // The denied path is a link, leads through one, or the grant does.
+            for (granted, denied) in [("real", "keys"), ("real", "link/keys"), ("link", "real/keys"), ("other", "link/keys")] {
+                let policy = lab.directory.join(format!("names-{}.toml", identity.uid()));
+                let text = format!("[filesystem]\nread = [\"/usr\", \"/bin\", \"/lib\", \"/lib64\", \"{0}/{granted}\"]\ndeny = [\"{0}/{denied}\"]\n", folder.display());
+                std::fs::write(&policy, text).expect("a file");
+                let sandbox = outgate_harness::Sandbox::plain(lab, identity).option("-p", &policy.to_string_lossy());
+                let outcome = sandbox.run(&shell(&format!("cat {0}/real/open {0}/real/keys/secret", folder.display())));
+                assert_eq!(outcome.stdout, "shown", "{identity:?} {granted} {denied} {outcome}");
+            }
+        }
+    }
+
     fn a_record_that_the_command_may_write_is_refused(lab) {
         for identity in Identity::all() {
             let work = lab.folder("record", identity);
