@@ -41,6 +41,17 @@ pub enum ControlError {
     Io(#[from] io::Error),
 }
 
+/// What a launcher is told that sends something else than sockets and paths.
+const STRANGER: &str = "a descriptor is neither a socket nor a path";
+
+impl ControlError {
+    /// Whether the launcher sent a descriptor that no launcher sends.
+    pub(crate) fn is_stranger(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::InvalidInput
+            && error.to_string() == STRANGER)
+    }
+}
+
 /// One frame and what came with it. Dropping it closes the descriptors.
 #[derive(Debug)]
 pub(crate) struct Received {
@@ -130,6 +141,11 @@ fn receive_message(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usi
             descriptors.extend(received);
         }
     }
+    let (descriptors, strangers): (Vec<_>, Vec<_>) = descriptors.into_iter().partition(is_ours);
+    if !strangers.is_empty() {
+        bury(strangers);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, STRANGER));
+    }
     if message
         .flags
         .intersects(ReturnFlags::CTRUNC | ReturnFlags::TRUNC)
@@ -140,6 +156,21 @@ fn receive_message(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usi
         ));
     }
     Ok((message.bytes, descriptors))
+}
+
+/// Whether a descriptor is of a kind that frames carry: a socket, or a path.
+/// Neither question reaches a file system, which could be a user's own and
+/// never answer.
+fn is_ours(descriptor: &OwnedFd) -> bool {
+    const O_PATH: i32 = libc::O_PATH;
+    rustix::net::sockopt::socket_type(descriptor).is_ok()
+        || nix::fcntl::fcntl(descriptor, nix::fcntl::FcntlArg::F_GETFL)
+            .is_ok_and(|flags| flags & O_PATH != 0)
+}
+
+/// Closes descriptors aside: closing a file waits for its file system.
+fn bury(descriptors: Vec<OwnedFd>) {
+    std::thread::spawn(move || drop(descriptors));
 }
 
 /// Takes over a descriptor that was inherited under a number.

@@ -139,8 +139,12 @@ impl Shared {
                 let shared = Arc::clone(self);
                 let stopped = stopped.clone();
                 sessions.spawn(async move {
+                    let uid = tenant.uid();
+                    let ended = shared.attend(socket, pid, tenant, stopped).await;
                     // How it ends is in the record, and the launcher's to say.
-                    shared.attend(socket, pid, tenant, stopped).await.ok();
+                    if ended.is_err_and(|error| error.is_stranger()) {
+                        shared.tenants.bar(uid);
+                    }
                 });
             }
             Err(full) => control::refuse(&socket, &full),

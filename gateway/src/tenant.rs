@@ -2,7 +2,7 @@
 //! and openings, of one sandbox, of one account and of all. An account is what
 //! the kernel says of the other end of a socket. No I/O.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -57,6 +57,7 @@ pub(crate) struct Tenants {
     sessions: Arc<Semaphore>,
     flows: Arc<Semaphore>,
     accounts: Mutex<HashMap<u32, Arc<Account>>>,
+    barred: Mutex<HashSet<u32>>,
     count: AtomicU64,
 }
 
@@ -67,6 +68,8 @@ pub(crate) enum Full {
     Account(usize),
     #[error("the gateway serves {0} sandboxes already, its limit")]
     All(usize),
+    #[error("the gateway serves this user no more: a launcher handed over what is no socket")]
+    Barred,
 }
 
 impl Tenants {
@@ -78,12 +81,18 @@ impl Tenants {
             sessions: Arc::new(Semaphore::new(capacity.sessions)),
             flows: Arc::new(Semaphore::new(capacity.flows)),
             accounts: Mutex::default(),
+            barred: Mutex::default(),
             count: AtomicU64::new(0),
         }
     }
 
     /// Takes one more sandbox of the account `uid`.
     pub(crate) fn admit(&self, uid: u32) -> Result<Tenant, Full> {
+        let barred = self.barred.lock().map_err(|_| Full::Barred)?;
+        if barred.contains(&uid) {
+            return Err(Full::Barred);
+        }
+        drop(barred);
         let share = self.capacity.of_one();
         let account = self.account(uid, share)?;
         let seat = Arc::clone(&account.sessions)
@@ -106,6 +115,15 @@ impl Tenants {
             account,
             _seats: (seat, seat_of_all),
         })
+    }
+
+    /// Takes no more sandboxes of this account: each could leave us with a
+    /// descriptor whose closing never ends.
+    pub(crate) fn bar(&self, uid: u32) {
+        if let Ok(mut barred) = self.barred.lock() {
+            // One entry per account that exists; the kernel has no more names.
+            barred.insert(uid);
+        }
     }
 
     fn account(&self, uid: u32, share: Capacity) -> Result<Arc<Account>, Full> {

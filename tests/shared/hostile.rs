@@ -158,6 +158,29 @@ lab_tests! {
         assert!(audit::text(liar[0], "detail").contains(&own), "{}", liar[0]);
     }
 
+    fn files_in_the_place_of_sockets_end_the_service_for_their_user(lab) {
+        let _origin = Origin::start(8080);
+        let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
+            "-a", "http://a.example:8080", "--resolve", "a.example=192.0.2.1",
+        ]));
+        let line = curl("http://a.example:8080/", 20);
+        let outcome = gate.sandbox(lab, Identity::Own).run(&line);
+        assert!(outcome.stdout.starts_with("200"), "{outcome}");
+        // A file whose closing may never end, for all the gateway knows.
+        let file = std::fs::File::open("/dev/null").expect("a file");
+        let socket = enter(&gate.socket).expect("a gateway");
+        say(&socket, &hello(PROTOCOL, BUILD, 1), &[]);
+        say(&socket, &begin(), &[file.as_raw_fd()]);
+        assert_eq!(heard(&socket), "");
+        let outcome = gate.sandbox(lab, Identity::Own).run(&line);
+        assert_eq!(outcome.code, Some(125), "{outcome}");
+        assert!(outcome.stderr.contains("this user no more"), "{outcome}");
+        if Identity::all().len() > 1 {
+            let outcome = gate.sandbox(lab, Identity::Nobody).run(&line);
+            assert!(outcome.stdout.starts_with("200"), "{outcome}");
+        }
+    }
+
     fn idle_and_flooding_connections_leave_room_for_others(lab) {
         let _origin = Origin::start(8080);
         let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
