@@ -9,6 +9,7 @@
 mod last;
 mod manual;
 mod policy;
+mod same;
 mod why;
 
 use std::fs;
