@@ -136,6 +136,7 @@ pub(crate) fn denial(event: &Event<'_>, cause: Cause) -> Denial {
         Reason::SpecialUse if !event.is_to_name() && !is_never(&cause) => event.flag(),
         Reason::NeedsInspection => match (event, &cause.rule) {
             (Event::Tls(..), Some(rule)) if rule.effect != Effect::Deny => event.flag(),
+            (Event::Tls(..), None) => event.flag(),
             _ => None,
         },
         Reason::SpecialUse
@@ -194,7 +195,8 @@ fn because(cause: &Cause, event: &Event<'_>) -> String {
             Some(Effect::Deny) => format!(
                 "{rule} may deny requests inside, and what is inside cannot be judged yet by this version"
             ),
-            _ => format!(
+            None => "`tls.intercept` asks to open all TLS, which this version cannot do".to_owned(),
+            Some(Effect::Allow | Effect::Only) => format!(
                 "{rule} allows some requests only, and requests inside TLS cannot be judged yet by this version"
             ),
         },

@@ -121,7 +121,9 @@ impl Policy {
             (None, Some(rule)) if self.settings().intercept != Intercept::Always => {
                 Ok((Route::Tunnel, rule.reference.clone()))
             }
-            (None, _) => Err(Cause::inspection(nearest)),
+            // `tls.intercept` asks to open what the rule would let pass.
+            (None, Some(_)) => Err(Cause::plain(Reason::NeedsInspection)),
+            (None, None) => Err(Cause::inspection(nearest)),
         }
     }
 

@@ -296,6 +296,19 @@ fn denied_connections_say_what_would_allow_them() {
             Some("-a 'tls://db.example.org:8443'"),
         ),
         (
+            &[
+                (SourceKind::Allow, "https://db.example.org"),
+                (SourceKind::Document, "tls = { intercept = \"always\" }"),
+            ],
+            Facts::Tunnel {
+                process,
+                peer,
+                port: 443,
+            },
+            "outgate denied TLS to db.example.org:443: `tls.intercept` asks to open all TLS, which this version cannot do",
+            Some("-a 'tls://db.example.org'"),
+        ),
+        (
             &[(SourceKind::Allow, "GET db.example.org")],
             Facts::Tunnel {
                 process,
