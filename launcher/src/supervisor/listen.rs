@@ -107,7 +107,8 @@ impl Supervisor<'_> {
 /// too; but from the closed state only connect(2) and listen(2) lead away, which
 /// we alone perform. What is closed and bound after that refusal remains so.
 fn bound(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
-    if outgate_sys::socket::tcp_state(socket).ok()? != TCP_CLOSE {
+    let named = || local_address(socket).filter(|address| address.port() != 0);
+    if outgate_sys::socket::tcp_state(socket).ok()? != TCP_CLOSE || named().is_none() {
         return None;
     }
     let anywhere_near = match outgate_sys::socket::family(socket).ok()? {
@@ -115,7 +116,7 @@ fn bound(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
         _ => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
     };
     match bind(socket.as_raw_fd(), &SockaddrStorage::from(anywhere_near)) {
-        Err(Errno::EINVAL) => local_address(socket).filter(|address| address.port() != 0),
+        Err(Errno::EINVAL) => named(),
         _ => None,
     }
 }
