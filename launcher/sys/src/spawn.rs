@@ -163,6 +163,7 @@ pub enum Step {
     Execute,
 }
 
+/// Every step at its own number, which is how the child names it.
 const STEPS: [Step; 9] = [
     Step::None,
     Step::Clone,

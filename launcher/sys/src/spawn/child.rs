@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{PipeSignal, Shared, address, prctl, sys};
+use super::{PipeSignal, Shared, Step, address, prctl, sys};
 use crate::raw::int;
 
 /// Last capability number tried when the bounding set is emptied; the kernel
@@ -15,14 +15,14 @@ pub(super) extern "C" fn child(argument: *mut libc::c_void) -> libc::c_int {
     let shared = unsafe { &*argument.cast::<Shared>() };
     let (step, errno) = match confine(shared) {
         Err((step, errno)) => (step, errno),
-        Ok(()) => (8, execute(shared)),
+        Ok(()) => (Step::Execute, execute(shared)),
     };
-    shared.step.store(step, Ordering::Release);
+    shared.step.store(step as i32, Ordering::Release);
     shared.errno.store(errno, Ordering::Release);
     127
 }
 
-fn outcome(step: i32, result: isize) -> Result<(), (i32, i32)> {
+fn outcome(step: Step, result: isize) -> Result<(), (Step, i32)> {
     if result < 0 {
         let errno = i32::try_from(result.wrapping_neg()).unwrap_or(libc::EINVAL);
         return Err((step, errno));
@@ -31,28 +31,31 @@ fn outcome(step: i32, result: isize) -> Result<(), (i32, i32)> {
 }
 
 /// The prepared steps, in the order in which each is still possible.
-fn confine(shared: &Shared) -> Result<(), (i32, i32)> {
-    outcome(2, prctl(libc::PR_SET_PDEATHSIG, int(libc::SIGKILL)))?;
+fn confine(shared: &Shared) -> Result<(), (Step, i32)> {
+    outcome(
+        Step::ParentDeath,
+        prctl(libc::PR_SET_PDEATHSIG, int(libc::SIGKILL)),
+    )?;
     // RACE: a guardian that died before the line above sends no signal.
     let parent = i32::try_from(sys(libc::SYS_getppid, [0; 6])).unwrap_or(-1);
     if parent != shared.guardian.load(Ordering::Acquire) {
-        return Err((2, libc::ESRCH));
+        return Err((Step::ParentDeath, libc::ESRCH));
     }
     for limit in &shared.limits {
         let value = [limit.value, limit.value];
         let resource = usize::try_from(limit.resource).unwrap_or(usize::MAX);
         outcome(
-            3,
+            Step::Limit,
             sys(libc::SYS_prlimit64, [0, resource, address(&value), 0, 0, 0]),
         )?;
     }
     if shared.drop_capabilities {
         drop_capabilities()?;
     }
-    outcome(5, prctl(libc::PR_SET_NO_NEW_PRIVS, 1))?;
+    outcome(Step::NoNewPrivileges, prctl(libc::PR_SET_NO_NEW_PRIVS, 1))?;
     let ruleset = int(shared.ruleset);
     outcome(
-        6,
+        Step::Landlock,
         sys(libc::SYS_landlock_restrict_self, [ruleset, 0, 0, 0, 0, 0]),
     )?;
     reset_signals(shared);
@@ -73,7 +76,7 @@ fn confine(shared: &Shared) -> Result<(), (i32, i32)> {
             0,
         ],
     );
-    outcome(7, listener)?;
+    outcome(Step::Filter, listener)?;
     let listener = i32::try_from(listener).unwrap_or(-1);
     shared.listener.store(listener, Ordering::Release);
     Ok(())
@@ -81,7 +84,7 @@ fn confine(shared: &Shared) -> Result<(), (i32, i32)> {
 
 /// Empties the bounding, ambient, inheritable, permitted and effective sets
 /// (capabilities(7)), so that exec gives none back, not even to root.
-fn drop_capabilities() -> Result<(), (i32, i32)> {
+fn drop_capabilities() -> Result<(), (Step, i32)> {
     for capability in 0..=CAPABILITIES_MAX {
         let result = prctl(libc::PR_CAPBSET_DROP, capability);
         if result == int(libc::EINVAL).cast_signed().wrapping_neg() && capability > 0 {
@@ -92,15 +95,15 @@ fn drop_capabilities() -> Result<(), (i32, i32)> {
         if result == int(libc::EPERM).cast_signed().wrapping_neg() {
             break;
         }
-        outcome(4, result)?;
+        outcome(Step::Capabilities, result)?;
     }
     let ambient = usize::try_from(libc::PR_CAP_AMBIENT_CLEAR_ALL).unwrap_or(0);
-    outcome(4, prctl(libc::PR_CAP_AMBIENT, ambient))?;
+    outcome(Step::Capabilities, prctl(libc::PR_CAP_AMBIENT, ambient))?;
     // Version 3 header for ourselves, then two empty triples (capset(2)).
     let header = [0x2008_0522_u32, 0];
     let data = [0_u32; 6];
     outcome(
-        4,
+        Step::Capabilities,
         sys(
             libc::SYS_capset,
             [address(&header), address(&data), 0, 0, 0, 0],

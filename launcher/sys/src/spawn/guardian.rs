@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use super::child::child;
-use super::{REPORT_BYTES, Shared, address, prctl, sys};
+use super::{REPORT_BYTES, Shared, Step, address, prctl, sys};
 use crate::raw::int;
 
 /// Bytes of the list of children read at once.
@@ -54,7 +54,7 @@ pub(super) extern "C" fn guardian(argument: *mut libc::c_void) -> libc::c_int {
         )
     };
     if command < 0 {
-        shared.step.store(1, Ordering::Release);
+        shared.step.store(Step::Clone as i32, Ordering::Release);
         shared.errno.store(libc::EAGAIN, Ordering::Release);
     }
     shared.command.store(command, Ordering::Release);
