@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use outgate_handoff::Process;
-use outgate_policy::{Facts, Host, Permit, Process as Asking, Reason, Route, Scheme, Verdict};
+use outgate_policy::{Facts, Host, Permit, Process as Asking, Reason, Route, Verdict};
 
 use crate::audit::{AuditError, Event, Kind, Noted, Outcome};
 use crate::destination::{Destination, Party, peer};
@@ -130,13 +130,20 @@ pub(crate) fn refused(
     session.record(&event).ok();
 }
 
-/// May TLS for this host pass unopened? Recorded either way.
-pub(crate) fn tunnel(
-    session: &Session,
-    process: &Process,
-    host: &Host,
-    port: u16,
-) -> Result<Permit, Refusal> {
+/// What may happen to TLS for a host.
+#[derive(Debug)]
+pub(crate) enum Inside {
+    /// It may pass unopened.
+    Pass(Permit),
+    /// Somebody has to look inside, for the reason that is given.
+    Open(Refusal),
+    /// Nothing.
+    Deny(Refusal),
+}
+
+/// What may happen to TLS for this host? Recorded where it passes unopened:
+/// otherwise what comes of it is.
+pub(crate) fn inside(session: &Session, process: &Process, host: &Host, port: u16) -> Inside {
     let facts = Facts::Tunnel {
         process: asking(process),
         peer: peer(host),
@@ -149,16 +156,15 @@ pub(crate) fn tunnel(
                 .process(process)
                 .detail("uninspected")
                 .rule(permit.rule());
-            session
-                .record(&event)
-                .map_err(|_| Refusal::unrecorded(&target))?;
-            Ok(permit)
+            match session.record(&event) {
+                Ok(()) => Inside::Pass(permit),
+                Err(_) => Inside::Deny(Refusal::unrecorded(&target)),
+            }
         }
-        Verdict::Deny(denial) => {
-            let why = Refusal::Policy(denial);
-            refused(session, Kind::Tunnel, process, &target, &why);
-            Err(why)
+        Verdict::Deny(denial) if denial.reason() == Reason::NeedsInspection => {
+            Inside::Open(Refusal::Policy(denial))
         }
+        Verdict::Deny(denial) => Inside::Deny(Refusal::Policy(denial)),
     }
 }
 
@@ -191,13 +197,5 @@ pub(crate) fn dial(
     match first {
         Some(denial) if vetted.is_empty() => Err(Refusal::Policy(denial)),
         _ => Ok(vetted),
-    }
-}
-
-/// The scheme a plain request has.
-pub(crate) fn plain_scheme(upgrade: crate::target::Upgrade) -> Scheme {
-    match upgrade {
-        crate::target::Upgrade::None => Scheme::Http,
-        crate::target::Upgrade::WebSocket => Scheme::Ws,
     }
 }

@@ -50,6 +50,8 @@ pub struct Private {
     pub handoff: RawFd,
     /// Where records go.
     pub records: Records,
+    /// Files with certificates to trust beside the system's, in PEM.
+    pub upstream_ca: Vec<PathBuf>,
 }
 
 /// `share` with an inherited socket and listener.
@@ -61,6 +63,8 @@ pub struct Shared {
     pub listener: RawFd,
     /// Where records go.
     pub records: Records,
+    /// Files with certificates to trust beside the system's, in PEM.
+    pub upstream_ca: Vec<PathBuf>,
 }
 
 /// What the arguments ask for.
@@ -80,6 +84,7 @@ pub enum Request {
 pub const USAGE: &str = "\
 usage: outgate-gateway serve --handoff-fd N [--audit FILE | --audit-dir DIR]
        outgate-gateway share --handoff-fd N --listen-fd N [--audit FILE | --audit-dir DIR]
+       both: [--upstream-ca FILE]...
        outgate-gateway --version
 
 `outgate run` and `outgate gateway` start this program by themselves.";
@@ -102,6 +107,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
             Ok(Request::Serve(Private {
                 handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
                 records: options.records,
+                upstream_ca: options.upstream_ca,
             }))
         }
         Some("share") => {
@@ -110,6 +116,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
                 handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
                 listener: options.listener.ok_or("`--listen-fd` is missing")?,
                 records: options.records,
+                upstream_ca: options.upstream_ca,
             }))
         }
         Some(other) => Err(format!("unknown command `{other}`")),
@@ -122,6 +129,7 @@ struct Options {
     handoff: Option<RawFd>,
     listener: Option<RawFd>,
     records: Records,
+    upstream_ca: Vec<PathBuf>,
 }
 
 fn options(mut arguments: impl Iterator<Item = OsString>) -> Result<Options, String> {
@@ -135,6 +143,7 @@ fn options(mut arguments: impl Iterator<Item = OsString>) -> Result<Options, Str
         match option.as_str() {
             "--handoff-fd" => options.handoff = Some(descriptor(&option, &value)?),
             "--listen-fd" => options.listener = Some(descriptor(&option, &value)?),
+            "--upstream-ca" => options.upstream_ca.push(value.into()),
             "--audit" if *records == Records::None => *records = Records::File(value.into()),
             "--audit-dir" if *records == Records::None => {
                 *records = Records::Directory(value.into());
@@ -172,7 +181,13 @@ mod tests {
 
     #[test]
     fn arguments_are_read_and_faults_named() {
-        let private = |handoff, records| Ok(Request::Serve(Private { handoff, records }));
+        let private = |handoff, records| {
+            Ok(Request::Serve(Private {
+                handoff,
+                records,
+                upstream_ca: Vec::new(),
+            }))
+        };
         assert_eq!(parsed("serve --handoff-fd 3"), private(3, Records::None));
         assert_eq!(
             parsed("serve --audit /a --handoff-fd 3"),
@@ -188,6 +203,7 @@ mod tests {
                 handoff: 3,
                 listener: 4,
                 records: Records::File("/a".into()),
+                upstream_ca: Vec::new(),
             }))
         );
         assert_eq!(parsed("--version"), Ok(Request::Version));

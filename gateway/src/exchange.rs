@@ -19,7 +19,8 @@ use crate::limits;
 use crate::origin::OriginError;
 use crate::refusal::{Refusal, printable};
 use crate::respond::{self, Form};
-use crate::target::{self, Malformed, Target};
+use crate::target::{self, Malformed, Target, Upgrade};
+use crate::tls::Carrier;
 
 /// What holds for every request of a connection.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(crate) struct Exchange {
     pub(crate) denied: Option<Refusal>,
     /// How requests go on to the origin.
     pub(crate) wire: Wire,
+    /// What carries them.
+    pub(crate) carrier: Carrier,
 }
 
 impl Exchange {
@@ -80,7 +83,7 @@ impl Exchange {
             content,
             upgrade,
         };
-        match forward::forward(&self.flow, &self.wire, admitted).await {
+        match forward::forward(&self.flow, (&self.wire, self.carrier), admitted).await {
             Ok(response) => Ok(response),
             Err(OriginError::Reset(_, reason)) => Err(reason.into()),
             Err(error) => {
@@ -97,7 +100,7 @@ impl Exchange {
         if let Some(fault) = fault {
             return Err(fault);
         }
-        let target = target::make(head, self.flow.destination())?;
+        let target = target::make(head, self.flow.destination(), self.carrier)?;
         if fields::goes_in_circles(&head.headers) {
             return Err(Malformed {
                 status: StatusCode::LOOP_DETECTED,
@@ -142,8 +145,9 @@ impl Exchange {
         form: Form,
     ) -> Response<Content> {
         let subject = printable(&format!(
-            "{} http://{}",
+            "{} {}://{}",
             head.method,
+            self.carrier.scheme(Upgrade::None).as_str(),
             self.flow.destination()
         ));
         let refusal = Refusal::own(fault.token, &subject, &fault.because);

@@ -10,17 +10,16 @@ use std::time::{Duration, Instant};
 
 use outgate_handoff::{Flow as Handed, Process, Question};
 use outgate_policy::{Host, Permit};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout, timeout_at};
 
 use crate::admit;
 use crate::ask::{self, Course};
 use crate::audit::{Event, Kind, Outcome};
-use crate::client_hello::{ClientHello, Encrypted};
 use crate::content::Traffic;
 use crate::control::ControlError;
-use crate::destination::{Destination, Party};
+use crate::destination::Destination;
 use crate::detect::{Detected, detect};
 use crate::http1;
 use crate::http2;
@@ -30,7 +29,7 @@ use crate::refusal::Refusal;
 use crate::replay::Replay;
 use crate::session::Session;
 use crate::stub;
-use crate::target;
+use crate::tls::{self, Client};
 use crate::tunnel;
 use crate::unix;
 
@@ -205,19 +204,24 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
         }
     };
     match detected {
-        Detected::Http1 => http1::serve(flow, Replay::new(bytes, stream), denied).await,
+        Detected::Http1 => {
+            let client = Client::Plain(Replay::new(bytes, stream));
+            http1::serve(flow, client, denied).await;
+        }
         // On the heap, so that no kind of connection pays for the others.
         Detected::Tls(hello) => {
-            Box::pin(tls(flow, &hello, Replay::new(bytes, stream), denied)).await;
+            Box::pin(tls::serve(flow, &hello, Replay::new(bytes, stream), denied)).await;
         }
         Detected::Http2 => {
-            Box::pin(http2::serve(flow, Replay::new(bytes, stream), denied)).await;
+            let client = Client::Plain(Replay::new(bytes, stream));
+            Box::pin(http2::serve(flow, client, Arc::default(), denied)).await;
         }
         Detected::More | Detected::Unknown(_) => {}
     }
 }
 
-enum Classified {
+/// What a connection turned out to be.
+pub(crate) enum Classified {
     Certain(Detected, Vec<u8>),
     /// Closed without a byte.
     Silent,
@@ -225,7 +229,7 @@ enum Classified {
 }
 
 /// Reads until it is certain what is spoken, within time and bytes.
-async fn classify(stream: &mut TcpStream) -> Classified {
+pub(crate) async fn classify(stream: &mut (impl AsyncRead + Unpin)) -> Classified {
     let deadline = tokio::time::Instant::now() + limits::CLASSIFY_TIME;
     let mut bytes = Vec::with_capacity(2048);
     loop {
@@ -253,97 +257,6 @@ async fn classify(stream: &mut TcpStream) -> Classified {
             certain => return Classified::Certain(certain, bytes),
         }
     }
-}
-
-/// TLS alert descriptions (RFC 8446 6, RFC 6066 3).
-#[derive(Debug, Clone, Copy)]
-enum Alert {
-    AccessDenied,
-    InternalError,
-    UnrecognizedName,
-}
-
-async fn tls(flow: &Flow, hello: &ClientHello, stream: Replay, denied: Option<Refusal>) {
-    let refused = match denied {
-        Some(refusal) => Err(Box::new((Alert::AccessDenied, refusal))),
-        None => tunnel_host(flow, hello),
-    };
-    let host = match refused {
-        Ok(host) => host,
-        Err(refused) => {
-            let (alert, refusal) = *refused;
-            flow.refuse(Kind::Tunnel, &refusal);
-            farewell(stream.into_parts().1, &alert_record(alert)).await;
-            return;
-        }
-    };
-    let port = flow.destination.port;
-    let permit = match admit::tunnel(&flow.session, &flow.process, &host, port) {
-        Ok(permit) => permit,
-        Err(refusal) => {
-            flow.session.tell(&refusal);
-            farewell(stream.into_parts().1, &alert_record(Alert::AccessDenied)).await;
-            return;
-        }
-    };
-    match origin::connect(&flow.session, &flow.process, &host, port).await {
-        Ok(origin) => {
-            // INVARIANT: the permit is spent on this one tunnel.
-            drop(permit);
-            let (read, client) = stream.into_parts();
-            let sides = (client, origin);
-            tunnel::relay_tcp(sides, &read, &flow.traffic, flow.session.ended()).await;
-        }
-        Err(error) => {
-            let alert = match error {
-                origin::OriginError::Denied(_) => Alert::AccessDenied,
-                _ => Alert::InternalError,
-            };
-            let subject = format!("https://{}", flow.destination);
-            flow.refuse(Kind::Tunnel, &error.into_refusal(&subject));
-            farewell(stream.into_parts().1, &alert_record(alert)).await;
-        }
-    }
-}
-
-/// The host a ClientHello is for: it must be this destination's, in the open.
-fn tunnel_host(flow: &Flow, hello: &ClientHello) -> Result<Host, Box<(Alert, Refusal)>> {
-    let to = &flow.destination;
-    let subject = format!("https://{to}");
-    if hello.encrypted == Encrypted::Yes {
-        let because = "the greeting hides its server name (ECH), so nobody can tell whom it is for";
-        let refusal = Refusal::own("ech", &subject, because);
-        return Err(Box::new((Alert::AccessDenied, refusal)));
-    }
-    match &hello.server_name {
-        Some(text) => target::server_name(text)
-            .and_then(|named| to.matching(&named))
-            .ok_or_else(|| {
-                let because = format!("the TLS greeting names `{text}`");
-                let refusal = Refusal::own("server-name", &subject, &because);
-                Box::new((Alert::UnrecognizedName, refusal))
-            }),
-        // Only an address needs no name, and only where it was connected to
-        // as an address.
-        None => match &to.party {
-            Party::Address(address) | Party::Listed(address, _) => Ok(Host::Address(*address)),
-            Party::Name(_) | Party::Unassigned(_) => {
-                let because = "the TLS greeting names no server";
-                let refusal = Refusal::own("server-name", &subject, because);
-                Err(Box::new((Alert::UnrecognizedName, refusal)))
-            }
-        },
-    }
-}
-
-/// A fatal alert as a plaintext record (RFC 8446 5.1, 6.2).
-fn alert_record(alert: Alert) -> [u8; 7] {
-    let description = match alert {
-        Alert::AccessDenied => 49,
-        Alert::InternalError => 80,
-        Alert::UnrecognizedName => 112,
-    };
-    [21, 3, 3, 0, 2, 2, description]
 }
 
 /// Sends last words and waits until they were heard, so that what the client

@@ -15,13 +15,13 @@ use tokio::sync::oneshot;
 
 use crate::heads::Heads;
 use crate::interim::Interim;
-use crate::replay::Replay;
+use crate::tls::Client;
 
 /// The connection.
 #[derive(Debug)]
 pub(crate) struct Followed {
     /// There until the connection is given back.
-    stream: Option<Replay>,
+    stream: Option<Client>,
     leg: Arc<Leg>,
     back: Option<oneshot::Sender<TcpStream>>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Owner {
 }
 
 impl Followed {
-    pub(crate) fn new(stream: Replay) -> (Self, Owner) {
+    pub(crate) fn new(stream: Client) -> (Self, Owner) {
         let leg = Arc::default();
         let (sender, back) = oneshot::channel();
         let followed = Self {
@@ -92,12 +92,12 @@ impl Followed {
         }
     }
 
-    fn stream(self: Pin<&mut Self>) -> io::Result<Pin<&mut Replay>> {
+    fn stream(self: Pin<&mut Self>) -> io::Result<Pin<&mut Client>> {
         let stream = self.get_mut().stream.as_mut().map(Pin::new);
         stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    fn sides(&mut self) -> io::Result<(Pin<&mut Replay>, &Leg)> {
+    fn sides(&mut self) -> io::Result<(Pin<&mut Client>, &Leg)> {
         let stream = self.stream.as_mut().map(Pin::new);
         let stream = stream.ok_or(io::ErrorKind::NotConnected)?;
         Ok((stream, &self.leg))
@@ -115,7 +115,7 @@ impl Drop for Followed {
     fn drop(&mut self) {
         if let (Some(stream), Some(back)) = (self.stream.take(), self.back.take()) {
             // Nobody may want it any more; then it is closed.
-            back.send(stream.into_parts().1).ok();
+            back.send(stream.into_tcp()).ok();
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::flow::Flow;
 use crate::followed::Leg;
 use crate::origin::{self, Lease, OriginError, Outgoing, Streams};
 use crate::target::{Target, Upgrade};
+use crate::tls::Carrier;
 use crate::tunnel;
 
 /// How a request goes on to its origin: in the version it came with.
@@ -43,7 +44,7 @@ pub(crate) struct Admitted {
 /// Sends the request and returns the response, content still to come.
 pub(crate) async fn forward(
     flow: &Arc<Flow>,
-    wire: &Wire,
+    (wire, carrier): (&Wire, Carrier),
     admitted: Admitted,
 ) -> Result<Response<Content>, OriginError> {
     let Admitted {
@@ -62,6 +63,7 @@ pub(crate) async fn forward(
         process: flow.process(),
         host: &target.host,
         port: target.port,
+        carrier,
         request,
         request_complete,
     };

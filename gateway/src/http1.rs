@@ -24,8 +24,8 @@ use crate::followed::{Followed, Leg, Outlives};
 use crate::forward::Wire;
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::replay::Replay;
 use crate::target::Malformed;
+use crate::tls::Client;
 
 /// What holds for a connection.
 #[derive(Debug)]
@@ -99,8 +99,8 @@ enum Served {
 }
 
 /// Serves a connection until either side ends it.
-pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refusal>) {
-    let ended = stream.ended();
+pub(crate) async fn serve(flow: &Arc<Flow>, stream: Client, denied: Option<Refusal>) {
+    let (ended, carrier) = (stream.ended(), stream.carrier());
     let (mut stream, mut owner) = Followed::new(stream);
     let leg = Arc::clone(&owner.leg);
     let connection = Arc::new(Connection {
@@ -108,6 +108,7 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refus
             flow: Arc::clone(flow),
             denied,
             wire: Wire::Http1(Arc::clone(&leg)),
+            carrier,
         },
         leg,
         requests: AtomicU64::new(0),

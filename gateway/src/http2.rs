@@ -17,17 +17,22 @@ use crate::forward::Wire;
 use crate::limits;
 use crate::origin::Streams;
 use crate::refusal::Refusal;
-use crate::replay::Replay;
 use crate::session::Tasks;
+use crate::tls::Client;
 
 /// Serves a connection until either side ends it, or no stream was open for a
-/// while.
-pub(crate) async fn serve(flow: &Arc<Flow>, stream: Replay, denied: Option<Refusal>) {
-    let streams = Arc::new(Streams::default());
+/// while. `streams` are its streams to origins, of which some may be open.
+pub(crate) async fn serve(
+    flow: &Arc<Flow>,
+    stream: Client,
+    streams: Arc<Streams>,
+    denied: Option<Refusal>,
+) {
     let exchange = Arc::new(Exchange {
         flow: Arc::clone(flow),
         denied,
         wire: Wire::Http2(Arc::clone(&streams)),
+        carrier: stream.carrier(),
     });
     let service = service_fn(|request| {
         let exchange = Arc::clone(&exchange);

@@ -44,6 +44,7 @@ mod share;
 mod stub;
 mod target;
 mod tenant;
+mod tls;
 mod tunnel;
 mod unix;
 
@@ -74,6 +75,14 @@ pub enum ServeError {
         path: String,
         /// Why.
         source: io::Error,
+    },
+    /// A file that the operator trusts cannot be used.
+    #[error("--upstream-ca {path}: {fault}")]
+    UpstreamCa {
+        /// Its path.
+        path: String,
+        /// What is wrong with it.
+        fault: String,
     },
     /// The process could not confine itself.
     #[error("confining the gateway")]
@@ -106,7 +115,7 @@ pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
     };
     end_with_parent()?;
     let socket = adopt(config.handoff).map_err(handoff)?;
-    match prepare(&config.records, Serves::One) {
+    match prepare(&config.records, &config.upstream_ca, Serves::One) {
         Ok((runtime, gateway)) => Ok(runtime.block_on(gateway.serve(socket))?),
         Err(error) => {
             control::refuse(&socket, &error);
@@ -126,7 +135,7 @@ pub fn serve_shared(config: &config::Shared) -> Result<(), ServeError> {
     end_with_parent()?;
     let front = take(config.handoff)?;
     let listener = take(config.listener)?;
-    match prepare(&config.records, Serves::Many) {
+    match prepare(&config.records, &config.upstream_ca, Serves::Many) {
         Ok((runtime, gateway)) => Ok(runtime.block_on(share::share(&gateway, front, listener))?),
         Err(error) => {
             control::refuse(&front, &error);
@@ -139,10 +148,11 @@ pub fn serve_shared(config: &config::Shared) -> Result<(), ServeError> {
 /// confinement itself.
 fn prepare(
     records: &config::Records,
+    upstream_ca: &[std::path::PathBuf],
     serves: Serves,
 ) -> Result<(tokio::runtime::Runtime, Gateway), ServeError> {
     let (target, directory) = records.open()?;
-    let gateway = Gateway::new(target);
+    let gateway = Gateway::new(target, upstream_ca)?;
     let mut builder = tokio::runtime::Builder::new_current_thread();
     if serves == Serves::Many {
         // What one account keeps ready must not hide what others just sent.

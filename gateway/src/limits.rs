@@ -87,6 +87,12 @@ pub(crate) const DIAL_TIME: Duration = Duration::from_secs(10);
 /// Head start of each address before the next is tried too (RFC 8305 5).
 pub(crate) const DIAL_STAGGER: Duration = Duration::from_millis(250);
 
+/// Time for a TLS handshake, with a client or an origin.
+pub(crate) const TLS_HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+
+/// Bytes of a file with root certificates. Systems' bundles have 250 KiB.
+pub(crate) const ROOTS_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
 /// Time an unused connection to an origin is kept. Below the idle time of
 /// most servers, so that few are found closed.
 pub(crate) const ORIGIN_IDLE: Duration = Duration::from_secs(30);

@@ -24,10 +24,13 @@ use crate::limits;
 use crate::refusal::Refusal;
 use crate::resolve::{Pin, ResolveError};
 use crate::session::Session;
+use crate::tls::{Alpn, Carrier, Offer};
 
 mod dial;
+mod link;
 mod streams;
 
+pub(crate) use link::{Link, Way};
 pub(crate) use streams::{Counted, Streams};
 
 /// Why nothing came back from an origin.
@@ -41,6 +44,8 @@ pub(crate) enum OriginError {
     Connect(String, io::Error),
     #[error("{0} did not answer within {secs} s", secs = limits::DIAL_TIME.as_secs())]
     Timeout(String),
+    #[error("{0}: {1}")]
+    Tls(String, String),
     #[error("{0} broke the protocol: {1}")]
     Protocol(String, String),
     #[error("{0} reset the stream: {1}")]
@@ -55,14 +60,15 @@ impl OriginError {
             Self::Resolve(error) => Refusal::own("dns", subject, &error.to_string()),
             error @ (Self::Connect(..)
             | Self::Timeout(_)
+            | Self::Tls(..)
             | Self::Protocol(..)
             | Self::Reset(..)) => Refusal::own("origin", subject, &error.to_string()),
         }
     }
 }
 
-/// A host and port that connections belong to.
-type Key = (Host, u16);
+/// What connections belong to.
+type Key = (Host, u16, Carrier);
 
 /// The vetted addresses of a host.
 pub(crate) async fn addresses(
@@ -197,6 +203,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) process: &'a Process,
     pub(crate) host: &'a Host,
     pub(crate) port: u16,
+    pub(crate) carrier: Carrier,
     pub(crate) request: Request<Content>,
     pub(crate) request_complete: Arc<AtomicBool>,
 }
@@ -205,6 +212,17 @@ impl Outgoing<'_> {
     /// Where it goes, for people.
     fn authority(&self) -> String {
         format!("{}:{}", self.host, self.port)
+    }
+
+    /// How it gets there.
+    fn way(&self) -> Way<'_> {
+        Way {
+            session: self.session,
+            process: self.process,
+            host: self.host,
+            port: self.port,
+            carrier: self.carrier,
+        }
     }
 }
 
@@ -219,10 +237,11 @@ pub(crate) async fn send(
         process,
         host,
         port,
+        carrier,
         mut request,
         request_complete,
     } = outgoing;
-    let key = (host.clone(), port);
+    let key = (host.clone(), port, carrier);
     let authority = || format!("{host}:{port}");
     let lease = |sender| Lease {
         session: Arc::clone(session),
@@ -242,20 +261,42 @@ pub(crate) async fn send(
             },
         }
     }
-    let stream = connect(session, process, host, port).await?;
-    let (mut sender, connection) = http1::Builder::new()
-        .max_buf_size(limits::BUFFER_BYTES_MAX)
-        .max_header_size(limits::HEAD_BYTES_MAX)
-        .max_headers(limits::FIELDS_MAX)
-        .handshake::<_, Content>(TokioIo::new(stream))
+    let way = Way {
+        session,
+        process,
+        host,
+        port,
+        carrier,
+    };
+    let link = Link::open(way, Offer::Only(Alpn::Http1)).await?;
+    let mut sender = speak(session, link)
         .await
         .map_err(|error| protocol(authority(), &error))?;
-    session.spawn(async move {
-        connection.with_upgrades().await.ok();
-    });
     match sender.send_request(request).await {
         Ok(response) => Ok((response, lease(sender))),
         Err(error) => Err(protocol(authority(), &error)),
+    }
+}
+
+/// Begins HTTP/1.1 on a connection.
+async fn speak(session: &Arc<Session>, link: Link) -> hyper::Result<SendRequest<Content>> {
+    let (sender, connection) = http1::Builder::new()
+        .max_buf_size(limits::BUFFER_BYTES_MAX)
+        .max_header_size(limits::HEAD_BYTES_MAX)
+        .max_headers(limits::FIELDS_MAX)
+        .handshake::<_, Content>(TokioIo::new(link))
+        .await?;
+    session.spawn(async move {
+        connection.with_upgrades().await.ok();
+    });
+    Ok(sender)
+}
+
+/// Keeps a connection that nobody used yet, for the first who needs it.
+pub(crate) async fn keep(session: &Arc<Session>, way: Way<'_>, link: Link) {
+    if let Ok(sender) = speak(session, link).await {
+        let key = (way.host.clone(), way.port, way.carrier);
+        session.origins().put(key, sender);
     }
 }
 

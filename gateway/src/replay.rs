@@ -13,14 +13,14 @@ use tokio::sync::Notify;
 
 /// The connection.
 #[derive(Debug)]
-pub(crate) struct Replay {
+pub(crate) struct Replay<S = TcpStream> {
     read: Bytes,
-    stream: TcpStream,
+    stream: S,
     ended: Arc<Notify>,
 }
 
-impl Replay {
-    pub(crate) fn new(read: Vec<u8>, stream: TcpStream) -> Self {
+impl<S> Replay<S> {
+    pub(crate) fn new(read: Vec<u8>, stream: S) -> Self {
         Self {
             read: Bytes::from(read),
             stream,
@@ -33,6 +33,23 @@ impl Replay {
         Arc::clone(&self.ended)
     }
 
+    /// Whether bytes that were read before are still to be read again.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.read.is_empty()
+    }
+
+    /// The connection.
+    pub(crate) fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    /// What was read, and the connection.
+    pub(crate) fn into_parts(self) -> (Bytes, S) {
+        (self.read, self.stream)
+    }
+}
+
+impl Replay {
     /// Waits until there is something to read, or the end.
     pub(crate) async fn wait(&self) -> io::Result<()> {
         if self.read.is_empty() {
@@ -41,14 +58,9 @@ impl Replay {
         }
         Ok(())
     }
-
-    /// What was read, and the connection.
-    pub(crate) fn into_parts(self) -> (Bytes, TcpStream) {
-        (self.read, self.stream)
-    }
 }
 
-impl AsyncRead for Replay {
+impl<S: AsyncRead + Unpin> AsyncRead for Replay<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -72,7 +84,7 @@ impl AsyncRead for Replay {
     }
 }
 
-impl AsyncWrite for Replay {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Replay<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -79,6 +79,7 @@ pub(crate) fn failure(error: &OriginError, form: Form) -> Response<Content> {
             std::io::ErrorKind::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "connection_timeout"),
             _ => (StatusCode::BAD_GATEWAY, "destination_unavailable"),
         },
+        OriginError::Tls(..) => (StatusCode::BAD_GATEWAY, "tls_certificate_error"),
         OriginError::Timeout(_) => (StatusCode::GATEWAY_TIMEOUT, "connection_timeout"),
         OriginError::Protocol(..) | OriginError::Reset(..) => {
             (StatusCode::BAD_GATEWAY, "http_protocol_error")

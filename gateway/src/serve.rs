@@ -3,13 +3,15 @@
 //! ends the session and with it every connection. Knows no network protocol.
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use outgate_ca::{Authority, Leaves};
 use outgate_handoff::{
     Begin, Hello, POLICY_BYTES_MAX, PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, ToGateway,
     ToLauncher,
 };
-use outgate_policy::{Context, HostName, compile};
+use outgate_policy::{Context, HostName, Policy, compile};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditTarget, Event, Kind, Outcome};
@@ -17,7 +19,8 @@ use crate::control::{Control, ControlError};
 use crate::resolve::System;
 use crate::rules::Rules;
 use crate::session::{Parts, Session, shortened};
-use crate::{ask, flow, limits, stub};
+use crate::tls::{Roots, Tls};
+use crate::{ServeError, ask, flow, limits, stub};
 
 mod opening;
 
@@ -32,16 +35,26 @@ pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 pub struct Gateway {
     pub(crate) audit: AuditTarget,
     pub(crate) system: Arc<System>,
+    pub(crate) roots: Arc<Roots>,
 }
 
 impl Gateway {
     /// Reads what the machine says about names. To be done before the process
     /// confines itself, and not again.
-    pub fn new(audit: AuditTarget) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// [`ServeError::UpstreamCa`]: one of the files with certificates that the
+    /// operator trusts beside the system's cannot be used.
+    pub fn new(audit: AuditTarget, upstream_ca: &[PathBuf]) -> Result<Self, ServeError> {
+        let roots = Roots::locate(upstream_ca).map_err(|(path, fault)| {
+            let path = path.display().to_string();
+            ServeError::UpstreamCa { path, fault }
+        })?;
+        Ok(Self {
             audit,
             system: Arc::new(System::read()),
-        }
+            roots: Arc::new(roots),
+        })
     }
 
     /// Serves one launcher until its sandbox is empty or it is gone.
@@ -90,12 +103,14 @@ impl Gateway {
         let policy = compile(&opening.sources, &context).map_err(|errors| errors.to_string())?;
         let audit = Audit::new(&self.audit, &hello.sandbox, hello.pid)
             .map_err(|error| format!("audit file: {error}"))?;
+        let tls = opener(&policy, &hello.sandbox, &self.roots)?;
         let session = Session::new(Parts {
             sandbox: hello.sandbox.clone(),
             rules: Rules::private(policy),
             audit,
             control: Arc::clone(control),
             system: Arc::clone(&self.system),
+            tls,
             tenant: None,
         });
         let event = Event::new(Kind::Start, Outcome::Note, "").detail(&opening.begin.command);
@@ -114,6 +129,20 @@ pub(crate) async fn greet(
 }
 
 /// Answers an opening: the session runs, or a sentence why not.
+/// What opens TLS in a session, with an authority of its own.
+pub(crate) fn opener(
+    policy: &Policy,
+    sandbox: &str,
+    roots: &Arc<Roots>,
+) -> Result<Option<Arc<Tls>>, String> {
+    if !policy.opens_tls() {
+        return Ok(None);
+    }
+    let authority = Authority::for_run(sandbox).map_err(|error| error.to_string())?;
+    let tls = Tls::new(Leaves::new(authority), Arc::clone(roots));
+    Ok(Some(Arc::new(tls)))
+}
+
 pub(crate) async fn answer_opening(
     control: &Control,
     made: Result<Session, String>,
@@ -131,6 +160,10 @@ pub(crate) async fn answer_opening(
         build: BUILD.to_owned(),
         audit: made.audit_path(),
         hosts: host_lines(&made),
+        authority: made
+            .tls()
+            .map(|tls| tls.pem().to_owned())
+            .unwrap_or_default(),
     };
     control.send(&ready).await?;
     Ok(Some(Arc::new(made)))

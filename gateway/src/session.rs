@@ -25,6 +25,7 @@ use crate::refusal::Refusal;
 use crate::resolve::{Pin, ResolveError, Resolver, System};
 use crate::rules::Rules;
 use crate::tenant::{SharedSlot, Standing, Tenant, Turn};
+use crate::tls::Tls;
 
 /// What a session is made of.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Parts {
     pub(crate) audit: Audit,
     pub(crate) control: Arc<Control>,
     pub(crate) system: Arc<System>,
+    /// What opens TLS; nothing where the policy never opens it.
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) tenant: Option<Tenant>,
 }
 
@@ -45,6 +48,7 @@ pub(crate) struct Session {
     audit: Audit,
     control: Arc<Control>,
     system: Arc<System>,
+    tls: Option<Arc<Tls>>,
     names: Mutex<NameTable>,
     resolver: Resolver,
     origins: Pool,
@@ -97,6 +101,7 @@ impl Session {
             audit: parts.audit,
             control: parts.control,
             system: parts.system,
+            tls: parts.tls,
             names: Mutex::new(NameTable::new(&parts.sandbox, names_max)),
             resolver,
             origins: Pool::default(),
@@ -124,6 +129,10 @@ impl Session {
         self.tenant
             .as_ref()
             .map_or(Standing::Same, Tenant::standing)
+    }
+
+    pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
+        self.tls.as_ref()
     }
 
     pub(crate) fn generation(&self) -> u64 {

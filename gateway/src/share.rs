@@ -23,6 +23,7 @@ use crate::rules::{Ceiling, Rules};
 use crate::serve::{self, Gateway, Opening, context, greet};
 use crate::session::{Parts, Session, shortened};
 use crate::tenant::{Capacity, Tenant, Tenants};
+use crate::tls::Roots;
 
 /// What all sessions of a shared gateway have in common.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ struct Shared {
     ceiling: Arc<Ceiling>,
     audit: Audit,
     system: Arc<System>,
+    roots: Arc<Roots>,
     tenants: Tenants,
 }
 
@@ -65,6 +67,7 @@ pub(crate) async fn share(
         build: serve::BUILD.to_owned(),
         audit: path.map(std::borrow::Cow::into_owned).unwrap_or_default(),
         hosts: String::new(),
+        authority: String::new(),
     };
     control.send(&ready).await?;
     let (stop, stopped) = watch::channel(());
@@ -115,6 +118,7 @@ impl Shared {
             ceiling: Arc::new(ceiling),
             audit,
             system: Arc::clone(&gateway.system),
+            roots: Arc::clone(&gateway.roots),
             tenants: Tenants::new(uid, Capacity::of(confine::open_files())),
         })
     }
@@ -206,7 +210,7 @@ impl Shared {
             return Ok(None);
         };
         let made = match self.rules(&opening, tenant.uid()).await {
-            Ok(rules) => Ok(self.session(&opening, rules, Arc::clone(control), tenant)),
+            Ok(rules) => self.session(&opening, rules, Arc::clone(control), tenant),
             Err(message) => Err(message),
         };
         drop(place);
@@ -235,18 +239,20 @@ impl Shared {
         rules: Rules,
         control: Arc<Control>,
         tenant: Tenant,
-    ) -> Session {
+    ) -> Result<Session, String> {
+        let tls = serve::opener(rules.own(), &opening.hello.sandbox, &self.roots)?;
         let owner = Owner {
             session: tenant.session(),
             uid: tenant.uid(),
         };
-        Session::new(Parts {
+        Ok(Session::new(Parts {
             sandbox: opening.hello.sandbox.clone(),
             rules,
             audit: self.audit.of(&opening.hello.sandbox, owner),
             control,
             system: Arc::clone(&self.system),
+            tls,
             tenant: Some(tenant),
-        })
+        }))
     }
 }

@@ -12,6 +12,7 @@ use crate::destination::Destination;
 use crate::fields;
 use crate::limits;
 use crate::overrides;
+use crate::tls::Carrier;
 
 /// What a request asks to become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +78,12 @@ fn refused(status: StatusCode, token: &'static str, because: &str) -> Malformed 
     }
 }
 
-/// Makes the target of a plain request on this destination.
-pub(crate) fn make(head: &request::Parts, to: &Destination) -> Result<Target, Malformed> {
+/// Makes the target of a request on this destination.
+pub(crate) fn make(
+    head: &request::Parts,
+    to: &Destination,
+    carrier: Carrier,
+) -> Result<Target, Malformed> {
     if head.headers.len() > limits::FIELDS_MAX {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         let because = format!("more than {} fields", limits::FIELDS_MAX);
@@ -87,7 +92,7 @@ pub(crate) fn make(head: &request::Parts, to: &Destination) -> Result<Target, Ma
     check_method(&head.method)?;
     check_framing(head)?;
     overrides::check(&head.headers, to)?;
-    let named = authority(head, to)?;
+    let named = authority(head, to, carrier)?;
     let Some(host) = (match &named {
         Some(authority) => to.matching(&authority.host),
         None => to.unnamed(),
@@ -107,7 +112,7 @@ pub(crate) fn make(head: &request::Parts, to: &Destination) -> Result<Target, Ma
     Ok(Target {
         host,
         port: to.port,
-        scheme: crate::admit::plain_scheme(upgrade),
+        scheme: carrier.scheme(upgrade),
         method: head.method.clone(),
         resource,
     })
@@ -188,7 +193,12 @@ struct Authority {
     port: Option<u16>,
 }
 
-fn authority(head: &request::Parts, to: &Destination) -> Result<Option<Authority>, Malformed> {
+fn authority(
+    head: &request::Parts,
+    to: &Destination,
+    carrier: Carrier,
+) -> Result<Option<Authority>, Malformed> {
+    let own_port = carrier.default_port();
     if head.version >= Version::HTTP_2 && head.uri.authority().is_none() {
         // Without one the parser does not show the scheme either.
         return Err(bad("no :authority"));
@@ -211,14 +221,14 @@ fn authority(head: &request::Parts, to: &Destination) -> Result<Option<Authority
     if head
         .uri
         .scheme_str()
-        .is_none_or(|scheme| !scheme.eq_ignore_ascii_case("http"))
+        .is_none_or(|scheme| !scheme.eq_ignore_ascii_case(carrier.scheme(Upgrade::None).as_str()))
     {
         return Err(bad(
             "the request target is not of the form this connection can have",
         ));
     }
     let in_target = parse_authority(in_target.as_str())?;
-    let port = |authority: &Authority| authority.port.unwrap_or(80);
+    let port = |authority: &Authority| authority.port.unwrap_or(own_port);
     match &named {
         Some(named) if named.host != in_target.host || port(named) != port(&in_target) => {
             Err(bad("request target and Host name different authorities"))
@@ -226,8 +236,8 @@ fn authority(head: &request::Parts, to: &Destination) -> Result<Option<Authority
         _ => {
             // Before HTTP/2 a whole URI says its port, if only by its scheme;
             // `:authority` is as `Host` is.
-            let said = head.version < Version::HTTP_2 && to.port != 80;
-            let port = in_target.port.or(said.then_some(80));
+            let said = head.version < Version::HTTP_2 && to.port != own_port;
+            let port = in_target.port.or(said.then_some(own_port));
             Ok(Some(Authority {
                 host: in_target.host,
                 port,
@@ -376,7 +386,7 @@ mod tests {
     }
 
     fn get(uri: &str, fields: &[(&str, &str)]) -> Result<Target, Malformed> {
-        make(&head("GET", uri, fields), &to("a.test", 80))
+        make(&head("GET", uri, fields), &to("a.test", 80), Carrier::Plain)
     }
 
     #[test]
@@ -395,23 +405,27 @@ mod tests {
         let other = make(
             &head("GET", "/", &[("host", "a.test:8080")]),
             &to("a.test", 8080),
+            Carrier::Plain,
         )
         .unwrap();
         assert_eq!(other.authority(), "a.test:8080");
         let silent = make(
             &head("GET", "/", &[("host", "a.test")]),
             &to("a.test", 8080),
+            Carrier::Plain,
         )
         .unwrap();
         assert_eq!(silent.authority(), "a.test:8080");
         let local = make(
             &head("GET", "/", &[("host", "localhost:3000")]),
             &to("127.0.0.1", 3000),
+            Carrier::Plain,
         );
         assert_eq!(local.unwrap().authority(), "127.0.0.1:3000");
         let six = make(
             &head("GET", "/", &[("host", "[::1]:3000")]),
             &to("[::1]", 3000),
+            Carrier::Plain,
         )
         .unwrap();
         assert_eq!(six.authority(), "[::1]:3000");
@@ -480,7 +494,7 @@ mod tests {
         ] {
             let mut all = vec![("host", "a.test")];
             all.extend(fields);
-            let result = make(&head("POST", "/", &all), &to("a.test", 80));
+            let result = make(&head("POST", "/", &all), &to("a.test", 80), Carrier::Plain);
             assert_eq!(result.unwrap_err().status, 400, "{fields:?}");
         }
         let expect = [("host", "a.test"), ("expect", "200-ok")];
@@ -498,14 +512,21 @@ mod tests {
             ("GET", "*", 400),
             ("AVERYVERYVERYVERYVERYVERYVERYLONGMETHOD", "/", 400),
         ] {
-            let result = make(&head(method, uri, &host), &to("a.test", 80));
+            let result = make(&head(method, uri, &host), &to("a.test", 80), Carrier::Plain);
             assert_eq!(
                 result.unwrap_err().status.as_u16(),
                 status,
                 "{method} {uri}"
             );
         }
-        assert!(make(&head("OPTIONS", "*", &host), &to("a.test", 80)).is_ok());
+        assert!(
+            make(
+                &head("OPTIONS", "*", &host),
+                &to("a.test", 80),
+                Carrier::Plain
+            )
+            .is_ok()
+        );
     }
 
     #[test]
@@ -513,7 +534,8 @@ mod tests {
         let upgrade = |method, more: &[(&str, &str)]| {
             let mut all = vec![("host", "a.test"), ("connection", "keep-alive, Upgrade")];
             all.extend(more);
-            make(&head(method, "/", &all), &to("a.test", 80)).map(|target| target.scheme)
+            make(&head(method, "/", &all), &to("a.test", 80), Carrier::Plain)
+                .map(|target| target.scheme)
         };
         assert_eq!(upgrade("GET", &[("upgrade", "WebSocket")]), Ok(Scheme::Ws));
         assert_eq!(upgrade("GET", &[("upgrade", "h2c")]), Ok(Scheme::Http));

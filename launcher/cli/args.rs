@@ -136,6 +136,9 @@ pub(crate) struct Run {
     /// With --gateway: it is run by this user, neither root nor you
     #[arg(long = "gateway-user", value_name = "USER", requires = "gateway")]
     pub(crate) gateway_user: Option<String>,
+    /// Verify origins with the certificates in FILE too (PEM), beside the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) upstream_ca: Vec<PathBuf>,
     /// Name of the sandbox in records
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,

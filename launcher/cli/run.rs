@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use outgate_launcher::door::Door;
@@ -34,6 +35,10 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
     } else {
         outgate_launcher::run::Summary::Say
     };
+    let upstream_ca = match absolute(arguments.upstream_ca) {
+        Ok(files) => files,
+        Err(message) => return report::wrong(&message),
+    };
     let options = Options {
         sources,
         command: arguments.command,
@@ -42,6 +47,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         name: arguments.name,
         audit: arguments.audit,
         gateway,
+        upstream_ca,
         summary,
     };
     match start(&options, &mut report::Terminal) {
@@ -68,6 +74,15 @@ fn door(arguments: &Run) -> Result<Option<Door>, String> {
     let found = path.canonicalize().or_else(|_| std::path::absolute(path));
     let found = found.unwrap_or_else(|_| path.clone());
     Ok(Some(Door::new(found, owner)))
+}
+
+/// The files as the gateway finds them, wherever it works.
+fn absolute(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
+    let find = |file: PathBuf| {
+        let found = file.canonicalize();
+        found.map_err(|error| format!("--upstream-ca {}: {error}", file.display()))
+    };
+    files.into_iter().map(find).collect()
 }
 
 fn variables(arguments: &Run) -> Result<Variables, String> {

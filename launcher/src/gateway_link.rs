@@ -49,6 +49,8 @@ pub enum Whose {
     /// One that others use too.
     Shared(Door),
 }
+/// Longest wait for a gateway to begin, where a command needs to know.
+const START_TIME: Duration = Duration::from_secs(10);
 
 /// What a session needs to start.
 #[derive(Debug)]
@@ -236,6 +238,21 @@ impl Link {
         }
     }
 
+    /// Waits until the gateway said what it begins with, and gives the
+    /// certificate of the run's authority, in PEM; empty without one.
+    pub fn authority(&mut self) -> String {
+        let Self::Open(open) = self else {
+            return String::new();
+        };
+        match open.first() {
+            Ok(authority) => authority,
+            Err(reason) => {
+                self.fail(&reason);
+                String::new()
+            }
+        }
+    }
+
     /// The descriptor to poll, and whether to poll it for room.
     pub fn poll(&self) -> Option<(BorrowedFd<'_>, bool)> {
         match self {
@@ -321,6 +338,24 @@ impl Open {
             }
         }
         Ok(())
+    }
+
+    /// Looks at the first frame, which is left for who receives later.
+    fn first(&mut self) -> Result<String, String> {
+        let deadline = Instant::now() + START_TIME;
+        while Instant::now() < deadline {
+            match self.receive(MsgFlags::MSG_PEEK)? {
+                Some(ToLauncher::Ready { authority, .. }) => return Ok(authority),
+                Some(_) => return Ok(String::new()),
+                None => {}
+            }
+            let mut flags = PollFlags::POLLIN;
+            flags.set(PollFlags::POLLOUT, !self.queue.is_empty());
+            let mut polled = [PollFd::new(self.socket.as_fd(), flags)];
+            let _ = poll(&mut polled, 1000_u16);
+            self.flush().map_err(|error| error.to_string())?;
+        }
+        Err("it did not begin in time".to_owned())
     }
 
     fn receive(&mut self, how: MsgFlags) -> Result<Option<ToLauncher>, String> {

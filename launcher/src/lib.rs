@@ -33,4 +33,5 @@ pub mod share;
 pub mod sources;
 pub mod standard;
 pub mod supervisor;
+pub mod trust;
 pub mod writable;

@@ -8,9 +8,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use outgate_handoff::status::PLACES_MAX;
 use outgate_handoff::{Begin, Status};
-use outgate_policy::{
-    Context, Inspect, Intercept, Policy, Source, SourceKind, Switch, Unscannable, compile,
-};
+use outgate_policy::{Context, Inspect, Policy, Source, SourceKind, Switch, Unscannable, compile};
 use outgate_sys::spawn::Started;
 
 use crate::door::Door;
@@ -24,6 +22,7 @@ use crate::probe;
 use crate::record::{self, Grants};
 use crate::sources::check_total;
 use crate::supervisor::{Eager, FORWARDED, Outcome, Outside, Setting, Voice, supervise};
+use crate::trust::Trust;
 
 mod error;
 
@@ -50,6 +49,9 @@ pub struct Options {
     pub audit: Option<PathBuf>,
     /// The shared gateway to use; `None`: one of its own.
     pub gateway: Option<Door>,
+    /// Files with certificates that origins may be verified with, beside the
+    /// system's.
+    pub upstream_ca: Vec<PathBuf>,
     /// Whether the summary is said at the end.
     pub summary: Summary,
 }
@@ -96,26 +98,35 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     } else {
         Opens::Trap
     };
+    let mut variables = environment::build(
+        options.variables.clone(),
+        policy.environment(),
+        &options.set,
+        private.path().as_os_str(),
+    );
+    // What a shared gateway opens, only it knows.
+    let opens_tls = policy.opens_tls() || options.gateway.is_some();
+    let trust = opens_tls.then(|| Trust::prepare(private.path(), &mut variables));
     let command = Command {
-        variables: environment::build(
-            options.variables.clone(),
-            policy.environment(),
-            &options.set,
-            private.path().as_os_str(),
-        ),
+        variables,
         arguments: options.command.clone(),
         mask,
         private_directory: private.path().to_owned(),
         opens,
     };
-    let (plan, writable) = plan::build(&policy, &command)?;
     let opening = opening(options, &policy, context)?;
     let status = status(&opening);
+    let (plan, writable) = plan::build(&policy, &command)?;
     let grants = Grants {
         policy: &policy,
         writable: &writable,
     };
-    let link = link(grants, opening, voice)?;
+    let mut link = link(grants, opening, voice)?;
+    if let Some(trust) = trust {
+        link.start();
+        let bundles = trust.write(&link.authority());
+        bundles.map_err(machine("certificates for the command"))?;
+    }
     // A run that cannot be listed runs all the same.
     let presence = Presence::announce(status).ok();
     let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
@@ -182,7 +193,6 @@ pub fn refuse_unenforced(policy: &Policy) -> Result<(), &'static str> {
             settings.unscannable != Unscannable::default(),
         ),
         ("inspect.scope", !settings.inspect_scopes.is_empty()),
-        ("tls.intercept", settings.intercept == Intercept::Always),
     ];
     match unenforced.iter().find(|(_, set)| *set) {
         Some((key, _)) => Err(key),
@@ -242,7 +252,7 @@ fn opening(options: &Options, policy: &Policy, context: Context) -> Result<Openi
     let whose = match &options.gateway {
         None => Whose::Private {
             program: gateway_program(),
-            arguments: record::audit_arguments(options, policy, &context),
+            arguments: gateway_arguments(options, policy, &context),
         },
         Some(door) => {
             let record = options.audit.as_deref().map(Path::to_string_lossy);
@@ -272,6 +282,18 @@ fn opening(options: &Options, policy: &Policy, context: Context) -> Result<Openi
             ),
         },
     })
+}
+
+/// What the gateway is told beside the policy.
+fn gateway_arguments(options: &Options, policy: &Policy, context: &Context) -> Vec<String> {
+    let mut arguments = Vec::new();
+    for file in &options.upstream_ca {
+        arguments.push("--upstream-ca".to_owned());
+        arguments.push(file.to_string_lossy().into_owned());
+    }
+    // The record's path stays the last of them.
+    arguments.extend(record::audit_arguments(options, policy, context));
+    arguments
 }
 
 fn setting(

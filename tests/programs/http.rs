@@ -26,7 +26,7 @@ pub(crate) fn assert_stopped(outcome: &Outcome, place: &str) {
 }
 
 /// Asserts that it was told about a 403, and the person about the denial.
-fn assert_told(outcome: &Outcome, host: &str, place: &str) {
+pub(crate) fn assert_told(outcome: &Outcome, host: &str, place: &str) {
     assert_stopped(outcome, place);
     let all = format!("{}{}", outcome.stdout, outcome.stderr);
     assert!(all.contains("403"), "{place}: told why: {outcome}");

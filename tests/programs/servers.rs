@@ -203,8 +203,13 @@ fn dnsmasq(folder: &Path) {
 }
 
 fn certificate(folder: &Path, given: &Path) {
+    // Without the system's settings, which would make it an authority's.
+    let settings = "[req]\ndistinguished_name = name\n[name]\n";
+    fs::write(folder.join("req.cnf"), settings).expect("a file");
     let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-nodes", "-days", "30"])
+        .args([
+            "req", "-config", "req.cnf", "-x509", "-newkey", "ec", "-nodes", "-days", "30",
+        ])
         .args(["-pkeyopt", "ec_paramgen_curve:prime256v1"])
         .args(["-subj", "/CN=secure.example"])
         .args([

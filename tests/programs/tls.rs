@@ -1,11 +1,12 @@
-//! Programs over TLS that passes unopened: allowed for a host without
-//! restrictions inside, denied for every other, before a byte leaves.
+//! Programs over TLS: unopened for a host without restrictions inside; opened,
+//! with nothing set by hand, where requests are judged; and never unopened
+//! because a client does not trust the run's authority.
 
 use outgate_harness::{Identity, Lab, lab_tests};
 
 use crate::clients::Client;
 use crate::confined;
-use crate::http::{assert_stopped, assert_untouched};
+use crate::http::{assert_stopped, assert_told};
 use crate::servers::{MARK, Servers};
 
 fn fetches(lab: &Lab, client: Client) {
@@ -27,7 +28,9 @@ fn fetches(lab: &Lab, client: Client) {
             let seen = servers.seen();
             assert_eq!(seen.requests, ["secure.example GET /hello"], "{place}");
         }
-        // Another name, and the same name where TLS would have to be opened.
+        opened(lab, client, identity, &mut servers);
+        // Another name, and the same name where TLS has to be opened, with a
+        // client that trusts one authority only, which is not the run's.
         for (url, rule) in [
             ("https://denied.example/hello", "https://secure.example"),
             (
@@ -44,8 +47,38 @@ fn fetches(lab: &Lab, client: Client) {
                 outcome.stderr.contains("outgate"),
                 "{place}: told: {outcome}"
             );
-            assert_untouched(&mut servers, &place);
+            let seen = servers.seen();
+            assert_eq!(seen.requests, Vec::<String>::new(), "{place}");
+            if url.contains("denied") {
+                assert_eq!(seen.connections, 0, "{place}");
+            }
         }
+    }
+}
+
+/// Opened: what is allowed arrives, what is not is told inside TLS.
+fn opened(lab: &Lab, client: Client, identity: Identity, servers: &mut Servers) {
+    let sandbox = |servers: &Servers| {
+        servers
+            .names(confined(lab, identity))
+            .allow("GET https://secure.example/hello")
+            .option("--upstream-ca", &servers.certificate())
+    };
+    let place = format!("{client:?} {identity:?} opened");
+    let line = client.command(lab, "https://secure.example/hello", None);
+    let outcome = sandbox(servers).run(&line);
+    assert_eq!(outcome.code, Some(0), "{place}: {outcome}");
+    assert!(outcome.stdout.contains(MARK), "{place}: {outcome}");
+    let seen = servers.seen();
+    assert_eq!(seen.requests, ["secure.example GET /hello"], "{place}");
+    for (url, host) in [
+        ("https://secure.example/other", "secure.example"),
+        ("https://denied.example/hello", "denied.example"),
+    ] {
+        let outcome = sandbox(servers).run(&client.command(lab, url, None));
+        assert_told(&outcome, host, &format!("{place} {url}"));
+        let seen = servers.seen();
+        assert_eq!(seen.requests, Vec::<String>::new(), "{place} {url}");
     }
 }
 

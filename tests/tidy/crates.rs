@@ -14,7 +14,10 @@ const EDGES: [(&str, &[&str]); 7] = [
         &["outgate-gateway", "outgate-launcher", "outgate-policy"],
     ),
     ("outgate-ca", &[]),
-    ("outgate-gateway", &["outgate-handoff", "outgate-policy"]),
+    (
+        "outgate-gateway",
+        &["outgate-ca", "outgate-handoff", "outgate-policy"],
+    ),
     ("outgate-handoff", &[]),
     (
         "outgate-launcher",

@@ -11,7 +11,7 @@ use crate::grant::{Environment, Filesystem, Limits, ListenGrant};
 use crate::host::HostName;
 use crate::net::Ports;
 use crate::rule::{NetworkTarget, Protocol, Rule, Target};
-use crate::settings::Settings;
+use crate::settings::{Intercept, Settings};
 use crate::verdict::{Effect, RuleRef};
 
 /// A policy that was compiled without fault. The default one grants nothing.
@@ -202,6 +202,12 @@ impl Policy {
             }
         };
         HTTP_PORTS.contains(&port) || self.rules.iter().any(named)
+    }
+
+    /// Whether TLS may be opened: some rule lets something out, and the policy
+    /// does not forbid it. Launcher and gateway both ask this.
+    pub fn opens_tls(&self) -> bool {
+        self.has_network_rules() && self.settings.intercept != Intercept::Never
     }
 
     /// Whether any rule lets anything out over the network.

@@ -7,8 +7,8 @@ use crate::frame::{
 };
 use crate::wire::{FrameError, Reader, Writer};
 use crate::{
-    ADDRESSES_MAX, LINE_BYTES_MAX, NAME_BYTES_MAX, PARENTS_MAX, PATH_BYTES_MAX,
-    SOURCE_CHUNK_BYTES_MAX,
+    ADDRESSES_MAX, AUTHORITY_BYTES_MAX, LINE_BYTES_MAX, NAME_BYTES_MAX, PARENTS_MAX,
+    PATH_BYTES_MAX, SOURCE_CHUNK_BYTES_MAX,
 };
 
 fn write_process(w: &mut Writer, process: &Process) {
@@ -239,12 +239,14 @@ impl ToLauncher {
                 build,
                 audit,
                 hosts,
+                authority,
             } => {
                 w = Writer::new(101, 0);
                 w.u64(*generation);
                 w.bytes("build", build.as_bytes(), NAME_BYTES_MAX);
                 w.bytes("audit", audit.as_bytes(), PATH_BYTES_MAX);
                 w.bytes("hosts", hosts.as_bytes(), SOURCE_CHUNK_BYTES_MAX);
+                w.bytes("authority", authority.as_bytes(), AUTHORITY_BYTES_MAX);
             }
             Self::Refused { message } => {
                 w = Writer::new(102, 0);
@@ -282,6 +284,7 @@ impl ToLauncher {
                 build: r.text("build", NAME_BYTES_MAX)?,
                 audit: r.text("audit", PATH_BYTES_MAX)?,
                 hosts: r.text("hosts", SOURCE_CHUNK_BYTES_MAX)?,
+                authority: r.text("authority", AUTHORITY_BYTES_MAX)?,
             },
             102 => Self::Refused {
                 message: r.text("message", LINE_BYTES_MAX)?,

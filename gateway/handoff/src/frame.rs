@@ -212,6 +212,9 @@ pub enum ToLauncher {
         /// Lines for a substituted hosts(5): the stand-in address of each name
         /// that a rule names in full. Used where no datagram socket can exist.
         hosts: String,
+        /// The certificate of the authority that the command must trust, in
+        /// PEM (empty: TLS is never opened).
+        authority: String,
     },
     /// The session is refused; a sentence for the user.
     Refused {

@@ -37,6 +37,9 @@ pub const FRAME_BYTES_MAX: usize = 60 * 1024;
 /// Bytes of policy text one source frame carries at most.
 pub const SOURCE_CHUNK_BYTES_MAX: usize = 48 * 1024;
 
+/// Bytes of an authority's certificate in PEM. One has about 700.
+pub const AUTHORITY_BYTES_MAX: usize = 4 * 1024;
+
 /// Bytes of policy text one session sends at most, all sources together.
 pub const POLICY_BYTES_MAX: usize = 4 * 1024 * 1024;
 

@@ -108,14 +108,17 @@ fn to_launcher() -> impl Strategy<Value = ToLauncher> {
         },
     );
     prop_oneof![
-        (any::<u64>(), text(), text(), text()).prop_map(|(generation, build, audit, hosts)| {
-            ToLauncher::Ready {
-                generation,
-                build,
-                audit,
-                hosts,
-            }
-        }),
+        (any::<u64>(), text(), text(), text(), text()).prop_map(
+            |(generation, build, audit, hosts, authority)| {
+                ToLauncher::Ready {
+                    generation,
+                    build,
+                    audit,
+                    hosts,
+                    authority,
+                }
+            },
+        ),
         text().prop_map(|message| ToLauncher::Refused { message }),
         answer,
         text().prop_map(|line| ToLauncher::Notice { line }),

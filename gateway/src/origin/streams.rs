@@ -16,10 +16,11 @@ use outgate_policy::Host;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-use super::{OriginError, Outgoing, connect, protocol};
+use super::{Link, OriginError, Outgoing, protocol};
 use crate::content::Content;
 use crate::limits;
-use crate::session::Tasks;
+use crate::session::{Session, Tasks};
+use crate::tls::{Alpn, Offer};
 
 /// The connections to origins that one connection of the command uses: one
 /// for each name it may go by, nearly always a single one.
@@ -96,32 +97,39 @@ impl Streams {
         {
             return Ok(sender.clone());
         }
-        let Outgoing {
-            session,
-            process,
-            host,
-            port,
-            ..
-        } = outgoing;
-        let stream = connect(session, process, host, *port).await?;
-        let (sender, connection) = http2::Builder::new(Tasks::of(session))
-            .timer(TokioTimer::new())
-            .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(limits::STREAMS_WINDOW_BYTES)
-            .max_header_list_size(limits::HEAD_LIST_BYTES_MAX)
-            .max_concurrent_reset_streams(limits::STREAMS_RESET_MAX)
-            .max_pending_accept_reset_streams(limits::STREAMS_RESET_MAX)
-            .max_local_error_reset_streams(limits::STREAMS_RESET_MAX)
-            .max_send_buf_size(limits::BUFFER_BYTES_MAX)
-            .handshake(TokioIo::new(stream))
+        let link = Link::open(outgoing.way(), Offer::Only(Alpn::Http2)).await?;
+        let sender = speak(outgoing.session, link)
             .await
             .map_err(|error| protocol(outgoing.authority(), &error))?;
-        session.spawn(async move {
-            connection.await.ok();
-        });
-        connections.insert((*host).clone(), sender.clone());
+        connections.insert(outgoing.host.clone(), sender.clone());
         Ok(sender)
     }
+
+    /// Keeps a connection that nobody used yet, for the streams to its host.
+    pub(crate) async fn keep(&self, session: &Arc<Session>, host: &Host, link: Link) {
+        if let Ok(sender) = speak(session, link).await {
+            self.connections.lock().await.insert(host.clone(), sender);
+        }
+    }
+}
+
+/// Begins HTTP/2 on a connection.
+async fn speak(session: &Arc<Session>, link: Link) -> hyper::Result<SendRequest<Content>> {
+    let (sender, connection) = http2::Builder::new(Tasks::of(session))
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(limits::STREAMS_WINDOW_BYTES)
+        .max_header_list_size(limits::HEAD_LIST_BYTES_MAX)
+        .max_concurrent_reset_streams(limits::STREAMS_RESET_MAX)
+        .max_pending_accept_reset_streams(limits::STREAMS_RESET_MAX)
+        .max_local_error_reset_streams(limits::STREAMS_RESET_MAX)
+        .max_send_buf_size(limits::BUFFER_BYTES_MAX)
+        .handshake(TokioIo::new(link))
+        .await?;
+    session.spawn(async move {
+        connection.await.ok();
+    });
+    Ok(sender)
 }
 
 /// A stream that the origin refused or reset ends the client's the same way;

@@ -28,12 +28,20 @@ pub(crate) struct Launcher {
     thread: Option<JoinHandle<Result<(), String>>>,
     next: u64,
     pub(crate) notices: Vec<String>,
+    /// What clients must trust, in PEM.
+    pub(crate) authority: String,
     audit: PathBuf,
 }
 
 /// A gateway that nobody greeted yet.
 pub(crate) fn bare() -> Launcher {
+    bare_trusting(&[])
+}
+
+/// The same, with files of certificates that origins may be verified with.
+fn bare_trusting(files: &[PathBuf]) -> Launcher {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let files = files.to_vec();
     let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let name = format!("outgate-serve-{}-{count}.jsonl", std::process::id());
     let audit = std::env::temp_dir().join(name);
@@ -48,7 +56,7 @@ pub(crate) fn bare() -> Launcher {
             .enable_all()
             .build()
             .unwrap();
-        let gateway = Gateway::new(target);
+        let gateway = Gateway::new(target, &files).unwrap();
         let served = runtime.block_on(gateway.serve(theirs));
         served.map_err(|error| error.to_string())
     });
@@ -57,16 +65,25 @@ pub(crate) fn bare() -> Launcher {
         thread: Some(thread),
         next: 1,
         notices: Vec::new(),
+        authority: String::new(),
         audit,
     }
 }
 
 /// A running session with these rules and pins.
 pub(crate) fn start(rules: &[(SourceKind, &str)]) -> Launcher {
-    let mut launcher = bare();
+    start_trusting(rules, &[])
+}
+
+/// The same, with files of certificates that origins may be verified with.
+pub(crate) fn start_trusting(rules: &[(SourceKind, &str)], files: &[PathBuf]) -> Launcher {
+    let mut launcher = bare_trusting(files);
     launcher.open(rules);
     match launcher.receive() {
-        Some(ToLauncher::Ready { .. }) => launcher,
+        Some(ToLauncher::Ready { authority, .. }) => {
+            launcher.authority = authority;
+            launcher
+        }
         other => panic!("not ready: {other:?}"),
     }
 }
@@ -316,7 +333,7 @@ impl Origin {
 }
 
 /// One message: head and, by `Content-Length`, content. `None` at the end.
-pub(crate) fn read_message(stream: &mut TcpStream) -> Option<Vec<u8>> {
+pub(crate) fn read_message(stream: &mut impl Read) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut one = [0];
     while !bytes.ends_with(b"\r\n\r\n") {
@@ -355,12 +372,12 @@ pub(crate) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Sends a request and reads one response.
-pub(crate) fn exchange(stream: &mut TcpStream, request: &str) -> String {
+pub(crate) fn exchange(stream: &mut (impl Read + Write), request: &str) -> String {
     stream.write_all(request.as_bytes()).unwrap();
     response(stream)
 }
 
-pub(crate) fn response(stream: &mut TcpStream) -> String {
+pub(crate) fn response(stream: &mut impl Read) -> String {
     let bytes = read_message(stream).expect("no response");
     String::from_utf8(bytes).unwrap()
 }

@@ -16,6 +16,8 @@ mod http;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
+mod opened;
+#[cfg(test)]
 mod raw;
 #[cfg(test)]
 mod resolve;

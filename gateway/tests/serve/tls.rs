@@ -59,6 +59,7 @@ fn echo() -> Origin {
 fn open(rule: &str) -> (Origin, Launcher) {
     let origin = echo();
     let launcher = start(&[
+        (SourceKind::Document, "[tls]\nintercept = \"never\"\n"),
         (SourceKind::Allow, rule),
         (SourceKind::Pin, &origin.pin("a.test", 443)),
     ]);

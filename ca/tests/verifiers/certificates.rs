@@ -202,7 +202,7 @@ fn a_leaf_is_dated_back_and_short() {
     };
     assert!(!ends_within(190), "too short");
     assert!(ends_within(195), "too long");
-    let day_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
+    let day_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(24);
     let day_ago = day_ago
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap()

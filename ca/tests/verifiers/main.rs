@@ -1,0 +1,4 @@
+//! Certificates as those see them who have to trust them.
+
+#[cfg(test)]
+mod certificates;

@@ -1,0 +1,399 @@
+//! TLS of a client: let through unopened where the rules need no look inside,
+//! opened with the run's own authority where they do or where a denial is to
+//! be explained, and answered with an alert where neither can be. What was
+//! once to be opened is never let through unopened.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use outgate_ca::{CaError, Leaves, Subject};
+use outgate_policy::{Host, Permit};
+use rustls::crypto::CryptoProvider;
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{AlertDescription, ServerConfig};
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::admit::{self, Inside};
+use crate::audit::Kind;
+use crate::client_hello::{ClientHello, Encrypted};
+use crate::destination::Party;
+use crate::detect::Detected;
+use crate::flow::{self, Classified, Flow};
+use crate::origin::{self, Link, Streams, Way};
+use crate::refusal::Refusal;
+use crate::replay::Replay;
+use crate::{http1, http2, limits, target, tunnel};
+
+mod carrier;
+mod client;
+mod roots;
+mod upstream;
+
+pub(crate) use carrier::{Alpn, Carrier};
+pub(crate) use client::Client;
+pub(crate) use roots::Roots;
+pub(crate) use upstream::{Offer, Upstream};
+
+/// What a session needs to open TLS.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    leaves: Leaves,
+    upstream: Upstream,
+    provider: Arc<CryptoProvider>,
+    /// What origins agreed on, so that clients can be answered before an
+    /// origin is asked again.
+    agreed: Mutex<HashMap<(Host, u16), Alpn>>,
+    /// Hosts as which this run was trusted by some client.
+    trusted: Mutex<HashSet<Host>>,
+}
+
+impl Tls {
+    pub(crate) fn new(leaves: Leaves, roots: Arc<Roots>) -> Self {
+        Self {
+            leaves,
+            upstream: Upstream::new(roots),
+            provider: Arc::new(rustls::crypto::ring::default_provider()),
+            agreed: Mutex::default(),
+            trusted: Mutex::default(),
+        }
+    }
+
+    /// The certificate that clients must trust, in PEM.
+    pub(crate) fn pem(&self) -> &str {
+        self.leaves.authority().pem()
+    }
+
+    pub(crate) fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
+    fn leaf(&self, host: &Host) -> Result<Arc<CertifiedKey>, CaError> {
+        self.leaves.get(&match host {
+            Host::Name(name) => Subject::Name(name.as_str().to_owned()),
+            Host::Address(address) => Subject::Address(*address),
+        })
+    }
+
+    /// How a client is answered: with one leaf, in one version of HTTP, and
+    /// nothing to resume, since every connection is judged by itself.
+    fn server(
+        &self,
+        leaf: Arc<CertifiedKey>,
+        protocols: Vec<Vec<u8>>,
+    ) -> Result<Arc<ServerConfig>, rustls::Error> {
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(Always(leaf)));
+        config.alpn_protocols = protocols;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+
+    fn known(&self, host: &Host, port: u16) -> Option<Alpn> {
+        let agreed = self.agreed.lock().ok()?;
+        agreed.get(&(host.clone(), port)).copied()
+    }
+
+    /// Notes that a client went on after it saw the certificate for a host.
+    fn trust(&self, host: &Host) {
+        if let Ok(mut trusted) = self.trusted.lock()
+            && trusted.len() < limits::RESOLVED_MAX
+        {
+            trusted.insert(host.clone());
+        }
+    }
+
+    fn is_trusted(&self, host: &Host) -> bool {
+        self.trusted
+            .lock()
+            .is_ok_and(|trusted| trusted.contains(host))
+    }
+
+    fn learn(&self, host: &Host, port: u16, version: Alpn) {
+        if let Ok(mut agreed) = self.agreed.lock() {
+            if agreed.len() >= limits::RESOLVED_MAX {
+                agreed.clear();
+            }
+            agreed.insert((host.clone(), port), version);
+        }
+    }
+}
+
+/// The leaf of the one host a connection is for; the name was compared before.
+#[derive(Debug)]
+struct Always(Arc<CertifiedKey>);
+
+impl ResolvesServerCert for Always {
+    fn resolve(&self, _: rustls::server::ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+/// TLS alert descriptions (RFC 8446 6, RFC 6066 3).
+#[derive(Debug, Clone, Copy)]
+enum Alert {
+    AccessDenied,
+    InternalError,
+    UnrecognizedName,
+}
+
+/// Serves a connection that began with a whole ClientHello.
+pub(crate) async fn serve(
+    flow: &Arc<Flow>,
+    hello: &ClientHello,
+    stream: Replay,
+    denied: Option<Refusal>,
+) {
+    let host = match server_host(flow, hello) {
+        Ok(host) => host,
+        Err(refused) => {
+            let (alert, refusal) = *refused;
+            let (alert, refusal) = match denied {
+                Some(denied) => (Alert::AccessDenied, denied),
+                None => (alert, refusal),
+            };
+            return refuse(flow, &refusal, stream, alert).await;
+        }
+    };
+    let (session, process) = (flow.session(), flow.process());
+    let port = flow.destination().port;
+    let inside = match denied {
+        Some(refusal) => Inside::Deny(refusal),
+        None => admit::inside(session, process, &host, port),
+    };
+    match (inside, session.tls()) {
+        (Inside::Pass(permit), _) => pass(flow, &host, permit, stream).await,
+        (Inside::Open(_), Some(tls)) => open(flow, tls, (hello, &host), stream, None).await,
+        (Inside::Deny(refusal), Some(tls)) => {
+            open(flow, tls, (hello, &host), stream, Some(refusal)).await;
+        }
+        (Inside::Open(refusal) | Inside::Deny(refusal), None) => {
+            refuse(flow, &refusal, stream, Alert::AccessDenied).await;
+        }
+    }
+}
+
+/// Records, tells, and says no in TLS itself.
+async fn refuse(flow: &Flow, refusal: &Refusal, stream: Replay, alert: Alert) {
+    flow.refuse(Kind::Tunnel, refusal);
+    flow::farewell(stream.into_parts().1, &alert_record(alert)).await;
+}
+
+/// Bytes both ways, unopened.
+async fn pass(flow: &Flow, host: &Host, permit: Permit, stream: Replay) {
+    let port = flow.destination().port;
+    match origin::connect(flow.session(), flow.process(), host, port).await {
+        Ok(origin) => {
+            // INVARIANT: the permit is spent on this one tunnel.
+            drop(permit);
+            let (read, client) = stream.into_parts();
+            let sides = (client, origin);
+            tunnel::relay_tcp(sides, &read, flow.traffic(), flow.session().ended()).await;
+        }
+        Err(error) => {
+            let alert = match error {
+                origin::OriginError::Denied(_) => Alert::AccessDenied,
+                _ => Alert::InternalError,
+            };
+            let subject = format!("https://{}", flow.destination());
+            refuse(flow, &error.into_refusal(&subject), stream, alert).await;
+        }
+    }
+}
+
+/// Opens the connection as its host, and serves what is inside.
+async fn open(
+    flow: &Arc<Flow>,
+    tls: &Arc<Tls>,
+    (hello, host): (&ClientHello, &Host),
+    stream: Replay,
+    denied: Option<Refusal>,
+) {
+    let subject = format!("https://{}", flow.destination());
+    let streams = Arc::new(Streams::default());
+    let protocols = if hello.protocols.is_empty() {
+        Vec::new()
+    } else {
+        let version = version(flow, tls, (hello, host), &streams, denied.as_ref()).await;
+        vec![version.name().to_vec()]
+    };
+    let config = tls
+        .leaf(host)
+        .map_err(|error| error.to_string())
+        .and_then(|leaf| {
+            tls.server(leaf, protocols)
+                .map_err(|error| error.to_string())
+        });
+    let config = match config {
+        Ok(config) => config,
+        Err(why) => {
+            let refusal = Refusal::own("tls", &subject, &why);
+            return refuse(flow, &refusal, stream, Alert::InternalError).await;
+        }
+    };
+    let accepting = TlsAcceptor::from(config).accept(stream);
+    let why = match timeout(limits::TLS_HANDSHAKE_TIME, accepting).await {
+        Ok(Ok(stream)) => return inside(flow, (tls, host), stream, streams, denied).await,
+        Ok(Err(error)) => not_accepted(&error, host),
+        Err(_) => "no end of the TLS handshake in time".to_owned(),
+    };
+    // A denial that could not be explained is still the answer.
+    let refusal = denied.unwrap_or_else(|| Refusal::own("tls", &subject, &why));
+    flow.refuse(Kind::Tunnel, &refusal);
+}
+
+/// The version of HTTP that client and origin agree on, so that nothing is
+/// translated from one to the other. Asks the origin only if it has to.
+async fn version(
+    flow: &Arc<Flow>,
+    tls: &Tls,
+    (hello, host): (&ClientHello, &Host),
+    streams: &Arc<Streams>,
+    denied: Option<&Refusal>,
+) -> Alpn {
+    let offers = |version: Alpn| hello.protocols.iter().any(|name| name == version.name());
+    if !offers(Alpn::Http2) {
+        return Alpn::Http1;
+    }
+    if !offers(Alpn::Http1) {
+        return Alpn::Http2;
+    }
+    // A denial is said in the older version: every client shows it.
+    if denied.is_some() {
+        return Alpn::Http1;
+    }
+    let port = flow.destination().port;
+    if let Some(version) = tls.known(host, port) {
+        return version;
+    }
+    let way = Way {
+        session: flow.session(),
+        process: flow.process(),
+        host,
+        port,
+        carrier: Carrier::Tls,
+    };
+    // What is wrong with an origin is told to the request that needs it.
+    let Ok(link) = Link::open(way, Offer::Both).await else {
+        return Alpn::Http1;
+    };
+    let version = link.alpn();
+    tls.learn(host, port, version);
+    match version {
+        Alpn::Http1 => origin::keep(flow.session(), way, link).await,
+        Alpn::Http2 => streams.keep(flow.session(), host, link).await,
+    }
+    version
+}
+
+/// Serves the requests inside.
+async fn inside(
+    flow: &Arc<Flow>,
+    (tls, host): (&Tls, &Host),
+    mut stream: TlsStream<Replay>,
+    streams: Arc<Streams>,
+    denied: Option<Refusal>,
+) {
+    if Alpn::of(stream.get_ref().1.alpn_protocol()) == Alpn::Http2 {
+        tls.trust(host);
+        let client = Client::Opened(Box::new(Replay::new(Vec::new(), stream)));
+        return http2::serve(flow, client, streams, denied).await;
+    }
+    let why = match flow::classify(&mut stream).await {
+        Classified::Certain(Detected::Http1, bytes) => {
+            tls.trust(host);
+            let client = Client::Opened(Box::new(Replay::new(bytes, stream)));
+            return http1::serve(flow, client, denied).await;
+        }
+        // Some clients look at certificates only when the handshake is over.
+        Classified::Silent => {
+            let refusal = denied.or_else(|| {
+                let why = format!(
+                    "the client said nothing once it saw the certificate of this run; one that \
+                     brings its own roots needs -a 'tls://{host}'"
+                );
+                let subject = format!("https://{}", flow.destination());
+                (!tls.is_trusted(host)).then(|| Refusal::own("tls", &subject, &why))
+            });
+            if let Some(refusal) = refusal {
+                flow.refuse(Kind::Tunnel, &refusal);
+            }
+            return;
+        }
+        Classified::Unknown(why) => why,
+        Classified::Certain(Detected::Tls(_), _) => "TLS inside TLS is not carried",
+        Classified::Certain(..) => "HTTP/2 that TLS did not agree on is not carried",
+    };
+    let subject = format!("https://{}", flow.destination());
+    let refusal = denied.unwrap_or_else(|| Refusal::own("protocol", &subject, why));
+    flow.refuse(Kind::Tunnel, &refusal);
+    timeout(limits::LINGER_TIME, stream.shutdown()).await.ok();
+}
+
+/// Why a client did not go on with a handshake.
+fn not_accepted(error: &io::Error, host: &Host) -> String {
+    let cause: Option<&rustls::Error> = error.get_ref().and_then(|inner| inner.downcast_ref());
+    let way_out = format!("a client that brings its own roots needs -a 'tls://{host}'");
+    match cause {
+        Some(rustls::Error::AlertReceived(
+            alert @ (AlertDescription::UnknownCA
+            | AlertDescription::BadCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnsupportedCertificate),
+        )) => format!(
+            "the client does not trust the certificate of this run, it says {alert:?}; {way_out}"
+        ),
+        Some(cause) => format!("TLS handshake: {cause}"),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => {
+            format!("the client ended the TLS handshake; {way_out}")
+        }
+        None => format!("TLS handshake: {error}; {way_out}"),
+    }
+}
+
+/// The host a ClientHello is for: it must be this destination's, in the open.
+fn server_host(flow: &Flow, hello: &ClientHello) -> Result<Host, Box<(Alert, Refusal)>> {
+    let to = flow.destination();
+    let subject = format!("https://{to}");
+    if hello.encrypted == Encrypted::Yes {
+        let because = "the greeting hides its server name (ECH), so nobody can tell whom it is for";
+        let refusal = Refusal::own("ech", &subject, because);
+        return Err(Box::new((Alert::AccessDenied, refusal)));
+    }
+    match &hello.server_name {
+        Some(text) => target::server_name(text)
+            .and_then(|named| to.matching(&named))
+            .ok_or_else(|| {
+                let because = format!("the TLS greeting names `{text}`");
+                let refusal = Refusal::own("server-name", &subject, &because);
+                Box::new((Alert::UnrecognizedName, refusal))
+            }),
+        // Only an address needs no name, and only where it was connected to
+        // as an address.
+        None => match &to.party {
+            Party::Address(address) | Party::Listed(address, _) => Ok(Host::Address(*address)),
+            Party::Name(_) | Party::Unassigned(_) => {
+                let because = "the TLS greeting names no server";
+                let refusal = Refusal::own("server-name", &subject, because);
+                Err(Box::new((Alert::UnrecognizedName, refusal)))
+            }
+        },
+    }
+}
+
+/// A fatal alert as a plaintext record (RFC 8446 5.1, 6.2).
+fn alert_record(alert: Alert) -> [u8; 7] {
+    let description = match alert {
+        Alert::AccessDenied => 49,
+        Alert::InternalError => 80,
+        Alert::UnrecognizedName => 112,
+    };
+    [21, 3, 3, 0, 2, 2, description]
+}

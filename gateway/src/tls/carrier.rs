@@ -1,0 +1,58 @@
+//! Whether the requests of a connection travel inside TLS, and what follows
+//! from that for their targets. Values only.
+
+use outgate_policy::Scheme;
+
+use crate::target::Upgrade;
+
+/// What carries requests, on the client's side and on the origin's alike: a
+/// request never changes from one to the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Carrier {
+    /// TCP alone.
+    Plain,
+    /// TLS that this gateway opened.
+    Tls,
+}
+
+impl Carrier {
+    /// The scheme of a request's target.
+    pub(crate) fn scheme(self, upgrade: Upgrade) -> Scheme {
+        match (self, upgrade) {
+            (Self::Plain, Upgrade::None) => Scheme::Http,
+            (Self::Plain, Upgrade::WebSocket) => Scheme::Ws,
+            (Self::Tls, Upgrade::None) => Scheme::Https,
+            (Self::Tls, Upgrade::WebSocket) => Scheme::Wss,
+        }
+    }
+
+    /// The port a URI of this kind means when it names none.
+    pub(crate) fn default_port(self) -> u16 {
+        self.scheme(Upgrade::None).default_port()
+    }
+}
+
+/// A version of HTTP as TLS agrees on it (RFC 7301).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alpn {
+    Http1,
+    Http2,
+}
+
+impl Alpn {
+    /// Its registered name.
+    pub(crate) fn name(self) -> &'static [u8] {
+        match self {
+            Self::Http1 => b"http/1.1",
+            Self::Http2 => b"h2",
+        }
+    }
+
+    /// What a connection agreed on; without a word it is HTTP/1.1.
+    pub(crate) fn of(agreed: Option<&[u8]>) -> Self {
+        match agreed {
+            Some(b"h2") => Self::Http2,
+            _ => Self::Http1,
+        }
+    }
+}

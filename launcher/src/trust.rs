@@ -1,0 +1,255 @@
+//! What makes the command trust the authority of its run: bundles of root
+//! certificates in the private directory, and the variables by which programs
+//! find them. Roots are always added to those that would hold anyway, never
+//! put in their place. Touches no file of the system or of the user.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::environment::Variables;
+
+/// Where systems keep their bundle of root certificates.
+const BUNDLES: [&str; 5] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// Bytes of one bundle at most; systems' own have 250 KiB.
+const BUNDLE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Variables that name a file with the certificates to trust, and who reads
+/// them.
+const VARIABLES: [&str; 17] = [
+    // OpenSSL, Go, Ruby, Perl, httpx, aiohttp, uv, .NET
+    "SSL_CERT_FILE",
+    // curl, and requests after its own
+    "CURL_CA_BUNDLE",
+    // requests, gcloud
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "GIT_SSL_CAINFO",
+    "CARGO_HTTP_CAINFO",
+    "AWS_CA_BUNDLE",
+    "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+    // Node, bun: in addition to their own
+    "NODE_EXTRA_CA_CERTS",
+    "DENO_CERT",
+    "NIX_SSL_CERT_FILE",
+    "npm_config_cafile",
+    "YARN_CAFILE",
+    "YARN_HTTPS_CA_FILE_PATH",
+    "BUNDLE_SSL_CA_CERT",
+    "PERL_LWP_SSL_CA_FILE",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+];
+
+/// The bundles of one run: which file holds what which file held, and ours.
+#[derive(Debug)]
+pub struct Trust {
+    directory: PathBuf,
+    /// The bundle that is extended, and the one that takes its place.
+    bundles: BTreeMap<PathBuf, PathBuf>,
+    settings: Vec<Settings>,
+}
+
+/// A file of settings: what the user's had, and a line of ours.
+#[derive(Debug)]
+struct Settings {
+    begins: Option<PathBuf>,
+    file: PathBuf,
+    text: String,
+}
+
+impl Trust {
+    /// Points the variables at bundles in the private directory. What the user
+    /// pointed them at is what those bundles begin with.
+    pub fn prepare(private: &Path, variables: &mut Variables) -> Self {
+        let mut trust = Self {
+            directory: private.to_owned(),
+            bundles: BTreeMap::new(),
+            settings: Vec::new(),
+        };
+        let system = BUNDLES
+            .iter()
+            .map(PathBuf::from)
+            .find(|path| path.is_file());
+        let system = system.unwrap_or_default();
+        for name in VARIABLES {
+            let own = variables
+                .get(OsStr::new(name))
+                .filter(|own| !own.is_empty());
+            let begins = own.map_or_else(|| system.clone(), PathBuf::from);
+            let bundle = trust.bundle(begins);
+            variables.insert(name.into(), bundle.into_os_string());
+        }
+        trust.files(variables, &system);
+        trust
+    }
+
+    /// Programs that read a file of settings instead of a variable.
+    fn files(&mut self, variables: &mut Variables, system: &Path) {
+        let bundle = self.bundle(system.to_owned()).display().to_string();
+        let own = |variables: &Variables, name: &str| {
+            let own = variables.get(OsStr::new(name)).map(PathBuf::from);
+            own.filter(|own| !own.as_os_str().is_empty())
+        };
+        // wget(1): in place of the one in the home directory.
+        let home = own(variables, "HOME").map(|home| home.join(".wgetrc"));
+        let wgetrc = own(variables, "WGETRC").or(home);
+        self.settings.push(Settings {
+            begins: wgetrc,
+            file: self.directory.join("wgetrc"),
+            text: format!("ca_certificate = {bundle}\n"),
+        });
+        // apt.conf(5): read before its own.
+        self.settings.push(Settings {
+            begins: own(variables, "APT_CONFIG"),
+            file: self.directory.join("apt.conf"),
+            text: format!("Acquire::https::CAInfo \"{bundle}\";\n"),
+        });
+        // PHP: a directory beside those it has anyway.
+        let scanned = own(variables, "PHP_INI_SCAN_DIR").unwrap_or_default();
+        self.settings.push(Settings {
+            begins: None,
+            file: self.directory.join("php/outgate.ini"),
+            text: format!("openssl.cafile = \"{bundle}\"\ncurl.cainfo = \"{bundle}\"\n"),
+        });
+        let mut directories = scanned.into_os_string();
+        directories.push(":");
+        directories.push(self.directory.join("php"));
+        variables.insert("PHP_INI_SCAN_DIR".into(), directories);
+        variables.insert("WGETRC".into(), self.directory.join("wgetrc").into());
+        variables.insert("APT_CONFIG".into(), self.directory.join("apt.conf").into());
+    }
+
+    /// The bundle that begins with what a file holds.
+    fn bundle(&mut self, begins: PathBuf) -> PathBuf {
+        let number = self.bundles.len();
+        let directory = &self.directory;
+        let bundle = self.bundles.entry(begins).or_insert_with(|| match number {
+            0 => directory.join("ca-bundle.pem"),
+            _ => directory.join(format!("ca-bundle-{number}.pem")),
+        });
+        bundle.clone()
+    }
+
+    /// Writes the bundles, now that the authority's certificate is known.
+    ///
+    /// # Errors
+    /// The private directory cannot be written: the operator's.
+    pub fn write(&self, authority: &str) -> io::Result<()> {
+        for (begins, bundle) in &self.bundles {
+            // What the user named and cannot be read never worked either.
+            let text = certificates(&read(begins).unwrap_or_default());
+            let mut file = create(bundle)?;
+            file.write_all(&text)?;
+            file.write_all(authority.as_bytes())?;
+        }
+        for settings in &self.settings {
+            let begins = settings.begins.as_deref();
+            let mut text = begins.and_then(|path| read(path).ok()).unwrap_or_default();
+            if !text.is_empty() && !text.ends_with(b"\n") {
+                text.push(b'\n');
+            }
+            text.extend_from_slice(settings.text.as_bytes());
+            if let Some(directory) = settings.file.parent() {
+                std::fs::DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(directory)?;
+            }
+            create(&settings.file)?.write_all(&text)?;
+        }
+        Ok(())
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    if path.as_os_str().is_empty() {
+        return Ok(text);
+    }
+    File::open(path)?
+        .take(BUNDLE_BYTES_MAX)
+        .read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The certificates of a bundle, and nothing else: a file that holds a key
+/// beside them must not be copied to where the command may read.
+fn certificates(text: &[u8]) -> Vec<u8> {
+    const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+    const END: &[u8] = b"-----END CERTIFICATE-----";
+    let mut kept = Vec::with_capacity(text.len());
+    let mut inside = false;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let bare = line.trim_ascii();
+        inside |= bare == BEGIN;
+        if inside {
+            kept.extend_from_slice(bare);
+            kept.push(b'\n');
+        }
+        inside &= bare != END;
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_certificates_are_copied() {
+        let bundle = b"# roots\n-----BEGIN CERTIFICATE-----\r\nAAAA\r\n-----END CERTIFICATE-----\n\
+                       -----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n\
+                       -----BEGIN CERTIFICATE-----\nCCCC\n-----END CERTIFICATE-----";
+        assert_eq!(
+            String::from_utf8(certificates(bundle)).unwrap(),
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n\
+             -----BEGIN CERTIFICATE-----\nCCCC\n-----END CERTIFICATE-----\n"
+        );
+    }
+
+    #[test]
+    fn what_the_user_named_stays_trusted() {
+        let directory = std::env::temp_dir().join(format!("outgate-trust-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let own = directory.join("own.pem");
+        let certificate = "-----BEGIN CERTIFICATE-----\nOWN\n-----END CERTIFICATE-----\n";
+        std::fs::write(&own, certificate).unwrap();
+        let mut variables = Variables::from([
+            ("CURL_CA_BUNDLE".into(), own.into_os_string()),
+            ("PIP_CERT".into(), "".into()),
+        ]);
+        let trust = Trust::prepare(&directory, &mut variables);
+        trust.write("OURS\n").unwrap();
+        let text = |name: &str| std::fs::read_to_string(&variables[OsStr::new(name)]).unwrap();
+        assert_eq!(text("CURL_CA_BUNDLE"), format!("{certificate}OURS\n"));
+        assert!(text("SSL_CERT_FILE").ends_with("OURS\n"));
+        assert!(!text("SSL_CERT_FILE").contains("OWN"));
+        assert_eq!(text("PIP_CERT"), text("SSL_CERT_FILE"));
+        assert!(
+            VARIABLES
+                .iter()
+                .all(|name| variables.contains_key(OsStr::new(name)))
+        );
+        assert!(text("WGETRC").contains("ca_certificate = /"));
+        assert!(text("APT_CONFIG").contains("ca-bundle"));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
