@@ -134,8 +134,10 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     let mut setting = setting(options, &policy, (started, signals, opens), link);
     setting.presence = presence;
     let outcome = supervise(setting, voice);
-    outgate_sys::process::end_guardian(guardian);
+    // The tree is gone, so the directory goes, by us or by the guardian, who
+    // has mostly ended by then.
     drop(private);
+    outgate_sys::process::end_guardian(guardian);
     Ok(outcome)
 }
 
