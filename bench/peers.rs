@@ -247,7 +247,7 @@ fn mitmdump(lab: &Lab, program: &Path, port: u16, _origin: &str) -> Outcome<Vec<
 }
 
 /// The same rules: both methods on every path of the origin.
-fn sandlock(program: &Path, origin_port: &str, client: &[OsString]) -> Vec<OsString> {
+pub(crate) fn sandlock(program: &Path, origin_port: &str, client: &[OsString]) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![program.into(), "run".into()];
     let rule = |method: &str| format!("{method} 127.0.0.1/*");
     for option in [

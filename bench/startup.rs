@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use crate::Outcome;
 use crate::lab::{Cores, Lab, Origin, Rounds, Until};
+use crate::peers;
 use crate::report::{Report, Sides, Target};
 
 /// A row: what it is called, its command, and what it must not exceed.
@@ -47,6 +48,26 @@ fn without_network(lab: &Lab, report: &mut Report) -> Outcome<()> {
              building one needs Rust's standard library for musl",
         );
     }
+    // The nearest peers, with the system readable and no network.
+    if let Some(bwrap) = peers::find("bwrap") {
+        let options = "--ro-bind / / --dev /dev --proc /proc --unshare-net --die-with-parent --";
+        let words = options.split(' ').map(Into::into);
+        let words = [bwrap.into()].into_iter().chain(words);
+        rows.push((
+            "  bwrap, network namespace",
+            words.chain(bare.clone()).collect(),
+            Target::None,
+        ));
+    }
+    if let Some(sandlock) = peers::find("sandlock") {
+        let words = "run -r / --".split(' ').map(Into::into);
+        let words = [sandlock.into()].into_iter().chain(words);
+        rows.push((
+            "  sandlock run",
+            words.chain(bare.clone()).collect(),
+            Target::None,
+        ));
+    }
     let rounds = lab.rounds(200, 1500);
     compare(lab, report, (rounds, Until::Reaped), bare, rows)
 }
@@ -56,7 +77,7 @@ fn with_network(lab: &Lab, report: &mut Report) -> Outcome<()> {
     let bare = lab.workload(&["client", "first", &origin.port]);
     let http = lab.inside(&["-a", &origin.http_rule()], &bare);
     let tcp = lab.inside(&["-a", &origin.tcp_rule()], &bare);
-    let rows = vec![
+    let mut rows = vec![
         (
             "first response, HTTP rule",
             http.clone(),
@@ -64,6 +85,10 @@ fn with_network(lab: &Lab, report: &mut Report) -> Outcome<()> {
         ),
         ("first response, tcp:// rule", tcp, Target::None),
     ];
+    if let Some(sandlock) = peers::find("sandlock") {
+        let words = peers::sandlock(&sandlock, &origin.port, &bare);
+        rows.push(("  sandlock, HTTP rules", words, Target::None));
+    }
     let rounds = lab.rounds(60, 500);
     compare(lab, report, (rounds, Until::Marked), bare.clone(), rows)?;
     let rows = vec![("one GET, to the end of the run", http, Target::None)];
