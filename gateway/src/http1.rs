@@ -149,7 +149,6 @@ async fn run(connection: &Arc<Connection>, stream: Followed) -> Served {
     let mut serving = http1::Builder::new()
         .max_buf_size(limits::BUFFER_BYTES_MAX)
         .max_header_size(limits::HEAD_BYTES_MAX)
-        .max_headers(limits::FIELDS_MAX)
         .timer(TokioTimer::new())
         .header_read_timeout(limits::HEAD_TIME)
         .half_close(true)

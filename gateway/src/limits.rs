@@ -35,7 +35,7 @@ pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of the same as HTTP/2 counts them: 32 more for each field
 /// (RFC 9113 6.5.2).
-pub(crate) const HEAD_LIST_BYTES_MAX: u32 = 64 * 1024 + 32 * 128;
+pub(crate) const HEAD_LIST_BYTES_MAX: u32 = 64 * 1024 + 32 * 100;
 
 /// Streams of one HTTP/2 connection at once. Clients begin with 100.
 pub(crate) const STREAMS_MAX: u32 = 128;
@@ -56,8 +56,9 @@ pub(crate) const STREAMS_RESET_MAX: usize = 64;
 /// slower. Small answers stay far below; large ones need fewer calls.
 pub(crate) const BUFFER_BYTES_MAX: usize = 256 * 1024;
 
-/// Fields of one request or response head.
-pub(crate) const FIELDS_MAX: usize = 128;
+/// Fields of one request or response head: what the parser of HTTP/1.1 has
+/// room for without asking for memory, and by itself refuses to exceed.
+pub(crate) const FIELDS_MAX: usize = 100;
 
 /// Interim responses to one request that are passed on.
 pub(crate) const INTERIM_MAX: usize = 16;

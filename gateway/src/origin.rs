@@ -283,7 +283,6 @@ async fn speak(session: &Arc<Session>, link: Link) -> hyper::Result<SendRequest<
     let (sender, connection) = http1::Builder::new()
         .max_buf_size(limits::BUFFER_BYTES_MAX)
         .max_header_size(limits::HEAD_BYTES_MAX)
-        .max_headers(limits::FIELDS_MAX)
         .handshake::<_, Content>(TokioIo::new(link))
         .await?;
     session.spawn(async move {
@@ -314,6 +313,5 @@ fn repeatable(request: &Request<Content>) -> Option<Request<Content>> {
     copy.method_mut().clone_from(request.method());
     copy.uri_mut().clone_from(request.uri());
     copy.headers_mut().clone_from(request.headers());
-    copy.extensions_mut().clone_from(request.extensions());
     Some(copy)
 }
