@@ -67,7 +67,7 @@ Examples:
   outgate run -a 'GET http://api.example.org/repos/**' -- curl http://api.example.org/repos/a
   outgate run -a https://files.example.org -- ./fetch    TLS to one host, unopened
   outgate run -a tcp://db.example.org:5432 -- psql ...   any protocol to one host and port
-  outgate run -P dev-tools -P github -P rust -- agent    shipped files and hosts
+  outgate run -P dev-tools -P github -- agent            shipped files and hosts
   outgate run -p agent.toml -- agent                     rules from a file
   outgate run -a '*' -d '**.example.org' -- ./crawl      everything public but these hosts"
     };

@@ -426,13 +426,13 @@ fn hosts_alone_leave_the_files_of_base() {
     let base = files(&["policy", "show"]);
     assert_eq!(files(&["policy", "show", "-P", "github"]), base);
     assert_eq!(
-        files(&["policy", "show", "-P", "rust", "-P", "github"]),
+        files(&["policy", "show", "-P", "gitlab", "-P", "github"]),
         base
     );
     assert_eq!(files(&["policy", "show", "-p", "agent.toml"]), base);
     let tools = files(&["policy", "show", "-P", "dev-tools"]);
     assert_eq!(
-        files(&["policy", "show", "-P", "dev-tools", "-P", "rust"]),
+        files(&["policy", "show", "-P", "dev-tools", "-P", "gitlab"]),
         tools
     );
     assert_ne!(tools, base);
