@@ -64,8 +64,8 @@ macro_rules! run_examples {
         "\
 Examples:
   outgate run -- make test                               no network at all
-  outgate run -a 'GET http://api.example.org/repos/**' -- curl http://api.example.org/repos/a
-  outgate run -a https://files.example.org -- ./fetch    TLS to one host, unopened
+  outgate run -a 'GET https://api.example.org/repos/**' -- curl https://api.example.org/repos/a
+  outgate run -a https://files.example.org -- ./fetch    everything to one host, TLS unopened
   outgate run -a tcp://db.example.org:5432 -- psql ...   any protocol to one host and port
   outgate run -P dev-tools -P github -- agent            shipped files and hosts
   outgate run -p agent.toml -- agent                     rules from a file
@@ -94,22 +94,28 @@ const RUN_DETAILS: &str = concat!(
     run_examples!(),
     "\n\n\
 Rules:
-  GET,HEAD http://api.example.org/repos/**   these methods, below this path
-  http://api.example.org/x?page=*&lang=en    these keys in the query, with these values
-  https://files.example.org                  TLS to one host; what is inside is not judged
-  tls://pinned.example.org                   the same, and it never will be
+  GET,HEAD https://api.example.org/repos/**  these methods, below this path
+  https://api.example.org/x?page=*&lang=en   these keys in the query, with these values
+  https://files.example.org                  one host, whatever is asked there
+  tls://pinned.example.org                   the same, in TLS that is never opened
   api.example.org                            http and https, on their usual ports
   *.example.org    **.example.org            names below; these and the name itself
   http://localhost:3000                      your own server on this machine
   10.2.0.0/16:8443                           addresses; private ones only like this
   tcp://db.example.org:5432                  any protocol to one port
-  ws://events.example.org/v1                 WebSocket, which http:// does not include
+  wss://events.example.org/v1                WebSocket, which https:// does not include
   unix:///run/user/1000/agent.sock           a Unix socket
   *                                          every public host
 
 Nothing is allowed that no rule allows; a deny rule beats every allow rule, and covers every
 protocol and port unless it names some. Names are resolved outside the sandbox, after they
 were allowed. `outgate why` says what a rule does, `outgate policy` what all of them do.
+
+TLS:
+  It is opened where a rule has to see requests inside, and to say in words what is denied:
+  with an authority made for this run alone, which the command is told to trust (SSL_CERT_FILE
+  and variables like it). A client that brings its own roots needs a tls:// rule. Origins are
+  verified by the system's authorities and those of --upstream-ca.
 
 Files:
   Without -p, -r, -w and a shipped policy about files, those of `base` hold: system

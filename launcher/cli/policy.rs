@@ -163,21 +163,31 @@ fn missing(policy: &Policy) -> Vec<String> {
         .collect()
 }
 
-/// Rules that do less, or more, than their authors may think, in words.
+/// Rules that do less, or more, than their authors may think where TLS stays
+/// closed, in words.
 fn unseen(policy: &Policy) -> Vec<String> {
     policy
         .unseen()
         .map(|rule| {
             let (place, text) = (&rule.place, &rule.text);
-            let effect = match rule.effect {
-                Effect::Allow | Effect::Only => {
-                    "it allows nothing over TLS\n  hint: write `http://`, or allow the whole host with `https://HOST`"
-                }
-                Effect::Deny => {
-                    "TLS to every host it covers is denied\n  hint: write `http://`, or deny the whole host"
-                }
+            let (effect, repair) = match rule.effect {
+                Effect::Allow | Effect::Only => (
+                    "it allows nothing over TLS",
+                    "allow the whole host with `https://HOST`",
+                ),
+                Effect::Deny => (
+                    "TLS to every host it covers is denied",
+                    if text.contains("://") {
+                        "deny the whole host"
+                    } else {
+                        "write `http://` before the host, or deny the whole host"
+                    },
+                ),
             };
-            format!("{place}: `{text}`: requests inside TLS cannot be judged yet, so {effect}")
+            format!(
+                "{place}: `{text}`: `[tls] intercept = \"never\"` forbids to look inside TLS, so \
+                 {effect}\n  hint: {repair}, or write `intercept = \"when-needed\"`"
+            )
         })
         .collect()
 }

@@ -35,7 +35,7 @@ pub(crate) struct PolicyOptions {
     /// Use this address for a host instead of asking DNS
     #[arg(long, value_name = "HOST[:PORT]=ADDR[:PORT]")]
     pub(crate) resolve: Vec<String>,
-    /// When TLS is opened to look inside
+    /// When TLS is opened to look inside [default: when-needed]
     #[arg(long, value_name = "WHEN")]
     pub(crate) intercept: Option<Intercept>,
 }

@@ -20,7 +20,7 @@ const DENIED: u8 = 1;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   outgate why -p agent.toml https://api.example.org/repos/a
-  outgate why -p agent.toml 'POST http://api.example.org/repos/a'
+  outgate why -p agent.toml 'POST https://api.example.org/repos/a'
   outgate why -a '*' http://127.0.0.1:3000/                what `*` leaves out
   outgate why -p agent.toml tcp://db.example.org:5432
   outgate why -p agent.toml --as /usr/bin/git https://git.example.org/
@@ -101,6 +101,9 @@ fn allowed(question: &Question, permit: &Permit) -> Vec<String> {
         Route::Direct => "straight to its destination; what is sent is not looked at",
         Route::Gateway => "through the gateway, which judges what it finds inside",
         Route::Tunnel => "as TLS that stays closed; what is inside is not judged",
+        Route::Forward if question.is_inside_tls() => {
+            "as this request, in TLS that is opened; every further one is judged anew"
+        }
         Route::Forward => "as this request; every further one is judged anew",
     };
     vec![
@@ -151,7 +154,7 @@ pub(crate) fn repair(reason: Reason, place: &str) -> String {
         Reason::Process => format!("add the executable to `process` at {place}"),
         Reason::SpecialUse => "no flag does; see the reason".to_owned(),
         Reason::NeedsInspection => {
-            format!("narrow a deny rule, or widen an allow rule to the whole host, at {place}")
+            format!("narrow a deny rule, or widen one that allows to the whole host, at {place}")
         }
         Reason::NoRule | Reason::Malformed => "nothing can: such a thing is never sent".to_owned(),
     }

@@ -121,41 +121,93 @@ fn what_deserves_a_second_look_is_warned_of() {
 }
 
 #[test]
-fn rules_about_what_is_inside_tls_are_warned_of() {
+fn rules_about_what_is_inside_tls_are_warned_of_where_it_stays_closed() {
     let desk = Desk::new();
+    let rules = "allow = [\"GET api.example.org\", \"GET http://api.example.org\", \"https://api.example.org\", \"wss://api.example.org\"]\n\
+                 deny = [\"* */admin/**\", \"http://*/admin\"]\n";
     desk.write(
         "inside.toml",
-        "allow = [\"GET api.example.org\", \"GET http://api.example.org\", \"https://api.example.org\"]\n\
-         deny = [\"* */admin/**\", \"http://*/admin\"]\n",
+        &format!("{rules}[tls]\nintercept = \"never\"\n"),
     );
     let said = desk.call(&["policy", "check", "inside.toml"]);
     assert_eq!(
-        said.stdout, "inside.toml: ok, 5 rules, 2 warnings\n",
+        said.stdout, "inside.toml: ok, 6 rules, 3 warnings\n",
         "{}",
         said.stderr
     );
+    let never = "`[tls] intercept = \"never\"` forbids to look inside TLS, so";
+    let instead = "or write `intercept = \"when-needed\"`";
     assert_eq!(
         said.stderr,
-        "outgate: warning: inside.toml:1:11: `GET api.example.org`: requests inside TLS cannot be judged yet, so it allows nothing over TLS\n  \
-         hint: write `http://`, or allow the whole host with `https://HOST`\n\
-         outgate: warning: inside.toml:2:10: `* */admin/**`: requests inside TLS cannot be judged yet, so TLS to every host it covers is denied\n  \
-         hint: write `http://`, or deny the whole host\n"
+        format!(
+            "outgate: warning: inside.toml:1:11: `GET api.example.org`: {never} it allows nothing over TLS\n  \
+             hint: allow the whole host with `https://HOST`, {instead}\n\
+             outgate: warning: inside.toml:1:91: `wss://api.example.org`: {never} it allows nothing over TLS\n  \
+             hint: allow the whole host with `https://HOST`, {instead}\n\
+             outgate: warning: inside.toml:2:10: `* */admin/**`: {never} TLS to every host it covers is denied\n  \
+             hint: write `http://` before the host, or deny the whole host, {instead}\n"
+        )
     );
-    // What is warned of is what happens.
-    let ask = |options: &[&str]| {
-        let words = [&["why"], options, &["https://api.example.org/x"]].concat();
+    for switch in ["", "[tls]\nintercept = \"always\"\n"] {
+        desk.write("open.toml", &format!("{rules}{switch}"));
+        let said = desk.call(&["policy", "check", "open.toml"]);
+        assert_eq!(said.stdout, "open.toml: ok, 6 rules, no warnings\n");
+    }
+    // What is warned of is what happens, and only then.
+    let ask = |switch: &str, options: &[&str], question: &str| {
+        let words = [&["why", "--intercept", switch], options, &[question]].concat();
         desk.call(&words).status
     };
-    assert_eq!(ask(&["-a", "https://api.example.org"]), 0);
-    assert_eq!(ask(&["-a", "GET api.example.org"]), 1);
-    assert_eq!(
-        ask(&["-a", "https://api.example.org", "-d", "* */admin/**"]),
-        1
-    );
-    assert_eq!(
-        ask(&["-a", "https://api.example.org", "-d", "http://*/admin/**"]),
-        0
-    );
+    let whole = "https://api.example.org";
+    for (options, question, never, opened) in [
+        (&["-a", whole][..], "https://api.example.org/x", 0, 0),
+        (
+            &["-a", "GET api.example.org"],
+            "https://api.example.org/x",
+            1,
+            0,
+        ),
+        (
+            &["-a", "wss://api.example.org"],
+            "wss://api.example.org/x",
+            1,
+            0,
+        ),
+        (
+            &["-a", whole, "-d", "* */admin/**"],
+            "https://api.example.org/x",
+            1,
+            0,
+        ),
+        (
+            &["-a", whole, "-d", "* */admin/**"],
+            "https://api.example.org/admin/x",
+            1,
+            1,
+        ),
+        (
+            &["-a", whole, "-d", "http://*/admin/**"],
+            "https://api.example.org/x",
+            0,
+            0,
+        ),
+    ] {
+        assert_eq!(
+            ask("never", options, question),
+            never,
+            "{options:?} {question}"
+        );
+        assert_eq!(
+            ask("when-needed", options, question),
+            opened,
+            "{options:?} {question}"
+        );
+        assert_eq!(
+            ask("always", options, question),
+            opened,
+            "{options:?} {question}"
+        );
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ rule = "GET http://readonly.example.org/a"
 [[allow]]
 rule = "https://git.example.org"
 process = ["/usr/bin/git"]
+[[allow]]
+rule = "POST https://inside.example.org/v1/**"
 "#;
 
 fn desk() -> Desk {
@@ -38,6 +40,11 @@ fn what_is_allowed_names_the_rule_and_how_it_passes() {
             "PUT https://files.example.org/x",
             "allow `https://files.example.org` (agent.toml:6:9)",
             "as TLS that stays closed; what is inside is not judged",
+        ),
+        (
+            "POST https://inside.example.org/v1/messages",
+            "allow `POST https://inside.example.org/v1/**` (agent.toml:17:9)",
+            "as this request, in TLS that is opened; every further one is judged anew",
         ),
         (
             "tcp://db.example.org:5432",
@@ -73,11 +80,11 @@ fn a_denial_shows_in_what_the_nearest_rule_differs_and_the_flag_that_allows_it()
     desk.expect(
         &["why", "-p", "agent.toml", "https://fils.example.org/x"],
         1,
-        "denied    https://fils.example.org:443\n\
+        "denied    GET https://fils.example.org/x\n\
          because   no rule allows it\n\
          nearest   allow `https://files.example.org` (agent.toml:6:9)\n\
          \x20           host: asked for fils.example.org, the rule has files.example.org\n\
-         to allow  add -a 'https://fils.example.org'\n",
+         to allow  add -a 'GET https://fils.example.org/x'\n",
     );
 }
 
@@ -89,6 +96,8 @@ fn the_flag_that_is_named_allows_what_was_denied() {
         "http://api.example.org/it's",
         "http://api.example.org/a*b?x=1",
         "https://api.example.org/repos/a",
+        "https://inside.example.org/v1/messages",
+        "tls://inside.example.org:443",
         "tcp://db.example.org:5433",
         "tls://api.example.org:8443",
         "https://api.example.org:8443/",
@@ -117,6 +126,42 @@ fn the_flag_that_is_named_allows_what_was_denied() {
 }
 
 #[test]
+fn where_looking_inside_is_forbidden_both_ways_out_are_named() {
+    let desk = desk();
+    let never = ["why", "-p", "agent.toml", "--intercept", "never"];
+    let question = "POST https://inside.example.org/v1/messages";
+    let words = [&never[..], &[question]].concat();
+    desk.expect(
+        &words,
+        1,
+        "denied    TLS to inside.example.org:443\n\
+         because   the allow rule `POST https://inside.example.org/v1/**` at agent.toml:17:9 allows some requests only, and `[tls] intercept = \"never\"` forbids to look inside\n\
+         to allow  add -a 'tls://inside.example.org'\n",
+    );
+    let words = [&never[..], &["-a", "tls://inside.example.org", question]].concat();
+    assert_eq!(desk.call(&words).status, 0);
+    let question = "https://files.example.org/x";
+    let deny = ["-d", "POST files.example.org"];
+    let words = [&never[..], &deny, &[question]].concat();
+    desk.expect(
+        &words,
+        1,
+        "denied    TLS to files.example.org:443\n\
+         because   the deny rule `POST files.example.org` at -d may deny requests inside, and `[tls] intercept = \"never\"` forbids to look inside\n\
+         nearest   allow `https://files.example.org` (agent.toml:6:9)\n\
+         \x20           would allow it, but for the reason above\n\
+         to allow  add --intercept when-needed\n",
+    );
+    let words = ["why", "-p", "agent.toml", "--intercept", "when-needed"];
+    assert_eq!(
+        desk.call(&[&words[..], &deny, &[question]].concat()).status,
+        0
+    );
+    let posted = [&words[..], &deny, &["-X", "POST", question]].concat();
+    assert_eq!(desk.call(&posted).status, 1);
+}
+
+#[test]
 fn a_rule_that_forbids_is_named_with_what_to_do() {
     let desk = desk();
     desk.expect(
@@ -138,7 +183,7 @@ fn a_rule_that_forbids_is_named_with_what_to_do() {
     desk.expect(
         &["why", "-p", "agent.toml", "https://git.example.org/"],
         1,
-        "denied    connection to git.example.org:443\n\
+        "denied    GET https://git.example.org/\n\
          because   the allow rule `https://git.example.org` at agent.toml:14:9 allows it for /usr/bin/git only\n\
          to allow  add the executable to `process` at agent.toml:14:9\n",
     );
@@ -178,6 +223,8 @@ fn without_options_nothing_is_allowed_and_the_same_options_as_run_are_taken() {
             "api.example.org:80=127.0.0.1:8080",
         ],
         &["-a", "*", "--intercept", "when-needed"],
+        &["-a", "*", "--intercept", "always"],
+        &["-a", "*", "--intercept", "never"],
     ] {
         let words = [&["why"], options, &["http://api.example.org/x"]].concat();
         assert_eq!(desk.call(&words).status, 0, "{words:?}");

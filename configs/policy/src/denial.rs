@@ -12,6 +12,7 @@ use crate::limits::SHOWN_PATH_BYTES_MAX;
 use crate::path::RequestTarget;
 use crate::pattern::PathPattern;
 use crate::rule::Protocol;
+use crate::settings::Intercept;
 use crate::special::is_never_class;
 use crate::survey::Cause;
 use crate::verdict::{Denial, Effect, Reason, RuleRef};
@@ -128,15 +129,21 @@ impl RequestEvent<'_> {
     }
 }
 
-/// Puts a cause into words.
-pub(crate) fn denial(event: &Event<'_>, cause: Cause) -> Denial {
-    let because = because(&cause, event);
+/// Puts a cause into words; what is closed is so because the policy's switch
+/// for TLS says it.
+pub(crate) fn denial(event: &Event<'_>, cause: Cause, intercept: Intercept) -> Denial {
+    let because = match cause.reason {
+        Reason::NeedsInspection => unseen(&cause, event, intercept),
+        _ => because(&cause, event),
+    };
     let flag = match cause.reason {
         Reason::NoRule => event.flag(),
         Reason::SpecialUse if !event.is_to_name() && !is_never(&cause) => event.flag(),
         Reason::NeedsInspection => match (event, &cause.rule) {
-            (Event::Tls(..), Some(rule)) if rule.effect != Effect::Deny => event.flag(),
-            (Event::Tls(..), None) => event.flag(),
+            (Event::Tls(..), Some(rule)) if rule.effect == Effect::Deny => {
+                (intercept == Intercept::Never).then(|| "--intercept when-needed".to_owned())
+            }
+            (Event::Tls(..), _) => event.flag(),
             _ => None,
         },
         Reason::SpecialUse
@@ -191,16 +198,27 @@ fn because(cause: &Cause, event: &Event<'_>) -> String {
                 )
             }
         }
-        Reason::NeedsInspection => match cause.rule.as_ref().map(|rule| rule.effect) {
-            Some(Effect::Deny) => format!(
-                "{rule} may deny requests inside, and what is inside cannot be judged yet by this version"
-            ),
-            None => "`tls.intercept` asks to open all TLS, which this version cannot do".to_owned(),
-            Some(Effect::Allow | Effect::Only) => format!(
-                "{rule} allows some requests only, and requests inside TLS cannot be judged yet by this version"
-            ),
-        },
+        Reason::NeedsInspection => "somebody would have to look inside".to_owned(),
         Reason::Malformed => "it is malformed".to_owned(),
+    }
+}
+
+/// Why what nobody looks into may not pass so.
+fn unseen(cause: &Cause, event: &Event<'_>, intercept: Intercept) -> String {
+    let closed = match (event, intercept) {
+        (Event::Tls(..), Intercept::Never) => {
+            "and `[tls] intercept = \"never\"` forbids to look inside"
+        }
+        (Event::Tls(..), _) => "so TLS is opened to judge them",
+        _ => "and what passes under a tcp:// rule is not looked at",
+    };
+    match &cause.rule {
+        Some(rule) if rule.effect == Effect::Deny => {
+            let rule = shown_rule(rule);
+            format!("{rule} may deny requests inside, {closed}")
+        }
+        Some(rule) => format!("{} allows some requests only, {closed}", shown_rule(rule)),
+        None => "`[tls] intercept = \"always\"` opens all TLS".to_owned(),
     }
 }
 

@@ -62,7 +62,10 @@ impl Policy {
         };
         match outcome {
             Ok((route, rule)) => Verdict::Allow(Permit::new(route, rule)),
-            Err(cause) => Verdict::Deny(denial::denial(&event, cause)),
+            Err(cause) => {
+                let intercept = self.settings().intercept;
+                Verdict::Deny(denial::denial(&event, cause, intercept))
+            }
         }
     }
 

@@ -176,14 +176,15 @@ impl Policy {
         &self.warnings
     }
 
-    /// The rules about some requests inside TLS. They cannot be judged there yet:
-    /// such a rule allows nothing over TLS, and one that denies keeps TLS to its
-    /// hosts from passing at all.
+    /// The rules about some requests inside TLS, where the policy forbids to look
+    /// inside: such a rule allows nothing over TLS, and one that denies keeps TLS
+    /// to its hosts from passing at all.
     pub fn unseen(&self) -> impl Iterator<Item = &RuleRef> {
-        let is_inside = |target: &NetworkTarget| {
-            let tls = [Protocol::Https, Protocol::Wss];
-            let speaks = tls.iter().any(|one| target.protocols.contains(*one));
-            speaks && target.is_restricted()
+        let is_closed = self.settings.intercept == Intercept::Never;
+        let is_inside = move |target: &NetworkTarget| {
+            let https = target.protocols.contains(Protocol::Https);
+            let wss = target.protocols.contains(Protocol::Wss);
+            is_closed && (https || wss) && (target.is_restricted() || !https)
         };
         self.network_rules()
             .filter(move |(_, target)| is_inside(target))

@@ -13,6 +13,7 @@ use crate::path::RequestTarget;
 use crate::policy::Policy;
 use crate::rule::Protocol;
 use crate::rule_host::parse_port;
+use crate::settings::Intercept;
 use crate::survey::Cause;
 use crate::verdict::{Denial, Reason, Route, Verdict};
 
@@ -119,6 +120,12 @@ impl Question {
             }
         };
         Ok(Self { form })
+    }
+
+    /// Whether it is about a request that travels inside TLS.
+    pub fn is_inside_tls(&self) -> bool {
+        let inside = [Scheme::Https, Scheme::Wss];
+        matches!(&self.form, Form::Request(asked) if inside.contains(&asked.scheme))
     }
 
     /// The same question about another method, where it is about a request.
@@ -256,23 +263,33 @@ impl Policy {
             method: &asked.method,
             target: &asked.target,
         };
-        let connection = self.answer_connection(to, process);
-        match (connection, asked.scheme) {
+        let is_inside = matches!(asked.scheme, Scheme::Https | Scheme::Wss);
+        let is_seen = !is_inside || self.settings().intercept != Intercept::Never;
+        let denial = match self.answer_connection(to, process) {
+            Verdict::Allow(permit) if permit.route() == Route::Direct => {
+                return Verdict::Allow(permit);
+            }
+            Verdict::Allow(_) if !is_inside => return self.evaluate(&facts),
+            Verdict::Allow(_) => match self.answer_tunnel(to, process) {
+                Verdict::Allow(permit) => return Verdict::Allow(permit),
+                Verdict::Deny(denial) if is_seen && denial.reason() == Reason::NeedsInspection => {
+                    return self.evaluate(&facts);
+                }
+                Verdict::Deny(denial) => denial,
+            },
+            Verdict::Deny(denial) => denial,
+        };
+        match asked.scheme {
             // The words of the request are nearer to what was asked.
-            (Verdict::Deny(denial), Scheme::Http | Scheme::Ws) => match self.evaluate(&facts) {
+            _ if is_seen => match self.evaluate(&facts) {
                 Verdict::Deny(nearer) if nearer.reason() == denial.reason() => {
                     Verdict::Deny(nearer)
                 }
                 Verdict::Deny(_) | Verdict::Allow(_) => Verdict::Deny(denial),
             },
-            (Verdict::Deny(denial), Scheme::Https) => named(denial, Protocol::Https, to),
             // A wss:// rule alone would need a look inside.
-            (Verdict::Deny(denial), Scheme::Wss) => named(denial, Protocol::Tls, to),
-            (Verdict::Allow(permit), _) if permit.route() == Route::Direct => {
-                Verdict::Allow(permit)
-            }
-            (Verdict::Allow(_), Scheme::Http | Scheme::Ws) => self.evaluate(&facts),
-            (Verdict::Allow(_), Scheme::Https | Scheme::Wss) => self.answer_tunnel(to, process),
+            Scheme::Wss => named(denial, Protocol::Tls, to),
+            Scheme::Http | Scheme::Ws | Scheme::Https => named(denial, Protocol::Https, to),
         }
     }
 
@@ -343,7 +360,7 @@ fn named(denial: Denial, protocol: Protocol, to: (&Host, u16)) -> Verdict {
 /// No rule lets the protocol pass.
 fn no_rule(protocol: Protocol, (host, port): (&Host, u16)) -> Denial {
     let event = Event::Whole(protocol, peer(host), port);
-    denial::denial(&event, Cause::plain(Reason::NoRule))
+    denial::denial(&event, Cause::plain(Reason::NoRule), Intercept::default())
 }
 
 #[cfg(test)]
@@ -384,18 +401,21 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_form_is_answered_as_a_run_would() {
-        let policy = policy(&[
+    fn of_each_form() -> Policy {
+        policy(&[
             (SourceKind::Allow, "GET http://api.example.org/repos/**"),
             (SourceKind::Allow, "https://files.example.org"),
             (SourceKind::Allow, "GET https://inside.example.org/a"),
             (SourceKind::Allow, "tls://pinned.example.org"),
             (SourceKind::Allow, "tcp://db.example.org:5432"),
             (SourceKind::Allow, "ws://events.example.org/v1"),
-        ]);
+        ])
+    }
+
+    #[test]
+    fn each_form_is_answered_as_a_run_would() {
         check(
-            &policy,
+            &of_each_form(),
             &[
                 (
                     "http://api.example.org/repos/a?x=1#top",
@@ -410,24 +430,12 @@ mod tests {
                     "no-rule; GET http://other.example.org/; -a 'GET http://other.example.org/'",
                 ),
                 (
-                    "PUT https://files.example.org/x",
-                    "Tunnel by https://files.example.org",
+                    "ws://events.example.org/v1",
+                    "Forward by ws://events.example.org/v1",
                 ),
                 (
-                    "https://inside.example.org/a",
-                    "needs-inspection; TLS to inside.example.org:443; -a 'tls://inside.example.org'",
-                ),
-                (
-                    "https://other.example.org/a",
-                    "no-rule; https://other.example.org:443; -a 'https://other.example.org'",
-                ),
-                (
-                    "wss://other.example.org:8443/a",
-                    "no-rule; tls://other.example.org:8443; -a 'tls://other.example.org:8443'",
-                ),
-                (
-                    "tls://pinned.example.org",
-                    "Tunnel by tls://pinned.example.org",
+                    "http://events.example.org/v1",
+                    "no-rule; GET http://events.example.org/v1; -a 'GET http://events.example.org/v1'",
                 ),
                 (
                     "tcp://db.example.org:5432",
@@ -445,13 +453,148 @@ mod tests {
                     "tcp://db.example.org:5433",
                     "no-rule; tcp://db.example.org:5433; -a 'tcp://db.example.org:5433'",
                 ),
+            ],
+        );
+    }
+
+    #[test]
+    fn requests_inside_tls_are_answered_in_their_own_words() {
+        check(
+            &of_each_form(),
+            &[
                 (
-                    "ws://events.example.org/v1",
-                    "Forward by ws://events.example.org/v1",
+                    "PUT https://files.example.org/x",
+                    "Tunnel by https://files.example.org",
                 ),
                 (
-                    "http://events.example.org/v1",
-                    "no-rule; GET http://events.example.org/v1; -a 'GET http://events.example.org/v1'",
+                    "https://inside.example.org/a",
+                    "Forward by GET https://inside.example.org/a",
+                ),
+                (
+                    "https://inside.example.org/b?x=1",
+                    "no-rule; GET https://inside.example.org/b; -a 'GET https://inside.example.org/b'",
+                ),
+                (
+                    "wss://inside.example.org/a",
+                    "no-rule; GET wss://inside.example.org/a; -a 'wss://inside.example.org/a'",
+                ),
+                (
+                    "tls://inside.example.org",
+                    "needs-inspection; TLS to inside.example.org:443; -a 'tls://inside.example.org'",
+                ),
+                (
+                    "https://api.example.org:80/repos/a",
+                    "no-rule; GET https://api.example.org:80/repos/a; -a 'GET https://api.example.org:80/repos/a'",
+                ),
+                (
+                    "https://other.example.org/a",
+                    "no-rule; GET https://other.example.org/a; -a 'GET https://other.example.org/a'",
+                ),
+                (
+                    "wss://other.example.org:8443/a",
+                    "no-rule; GET wss://other.example.org:8443/a; -a 'wss://other.example.org:8443/a'",
+                ),
+                (
+                    "tls://pinned.example.org",
+                    "Tunnel by tls://pinned.example.org",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn requests_inside_tls_are_judged_unless_looking_is_forbidden() {
+        let mut rules = vec![
+            (SourceKind::Allow, "GET https://inside.example.org/a"),
+            (SourceKind::Allow, "https://files.example.org"),
+            (SourceKind::Allow, "wss://events.example.org"),
+            (SourceKind::Allow, "https://git.example.org"),
+            (SourceKind::Deny, "POST git.example.org"),
+        ];
+        let same = [
+            (
+                "tls://files.example.org",
+                "Tunnel by https://files.example.org",
+            ),
+            (
+                "https://files.example.org/x",
+                "Tunnel by https://files.example.org",
+            ),
+        ];
+        let when_needed = policy(&rules);
+        check(&when_needed, &same);
+        check(
+            &when_needed,
+            &[
+                (
+                    "wss://events.example.org/v1",
+                    "Forward by wss://events.example.org",
+                ),
+                (
+                    "https://events.example.org/v1",
+                    "no-rule; GET https://events.example.org/v1; -a 'GET https://events.example.org/v1'",
+                ),
+                (
+                    "https://git.example.org/a",
+                    "Forward by https://git.example.org",
+                ),
+                (
+                    "POST https://git.example.org/a",
+                    "deny-rule; POST https://git.example.org/a; ",
+                ),
+            ],
+        );
+        rules.push((SourceKind::Document, "tls = { intercept = \"never\" }"));
+        let never = policy(&rules);
+        check(&never, &same);
+        check(
+            &never,
+            &[
+                (
+                    "https://inside.example.org/a",
+                    "needs-inspection; TLS to inside.example.org:443; -a 'tls://inside.example.org'",
+                ),
+                (
+                    "wss://events.example.org/v1",
+                    "needs-inspection; TLS to events.example.org:443; -a 'tls://events.example.org'",
+                ),
+                (
+                    "https://git.example.org/a",
+                    "needs-inspection; TLS to git.example.org:443; --intercept when-needed",
+                ),
+                (
+                    "https://other.example.org/a",
+                    "no-rule; https://other.example.org:443; -a 'https://other.example.org'",
+                ),
+                (
+                    "wss://other.example.org:8443/a",
+                    "no-rule; tls://other.example.org:8443; -a 'tls://other.example.org:8443'",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn where_all_tls_is_opened_only_tls_rules_leave_it_closed() {
+        let policy = policy(&[
+            (SourceKind::Allow, "https://files.example.org"),
+            (SourceKind::Allow, "tls://pinned.example.org"),
+            (SourceKind::Document, "tls = { intercept = \"always\" }"),
+        ]);
+        check(
+            &policy,
+            &[
+                (
+                    "PUT https://files.example.org/x",
+                    "Forward by https://files.example.org",
+                ),
+                (
+                    "tls://files.example.org",
+                    "needs-inspection; TLS to files.example.org:443; -a 'tls://files.example.org'",
+                ),
+                (
+                    "https://pinned.example.org/x",
+                    "Tunnel by tls://pinned.example.org",
                 ),
             ],
         );

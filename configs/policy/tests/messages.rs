@@ -305,7 +305,7 @@ fn denied_connections_say_what_would_allow_them() {
                 peer,
                 port: 443,
             },
-            "outgate denied TLS to db.example.org:443: `tls.intercept` asks to open all TLS, which this version cannot do",
+            "outgate denied TLS to db.example.org:443: `[tls] intercept = \"always\"` opens all TLS",
             Some("-a 'tls://db.example.org'"),
         ),
         (
@@ -315,8 +315,48 @@ fn denied_connections_say_what_would_allow_them() {
                 peer,
                 port: 443,
             },
-            "outgate denied TLS to db.example.org:443: the allow rule `GET db.example.org` at -a allows some requests only, and requests inside TLS cannot be judged yet by this version",
+            "outgate denied TLS to db.example.org:443: the allow rule `GET db.example.org` at -a allows some requests only, so TLS is opened to judge them",
             Some("-a 'tls://db.example.org'"),
+        ),
+        (
+            &[
+                (SourceKind::Allow, "GET db.example.org"),
+                (SourceKind::Document, "tls = { intercept = \"never\" }"),
+            ],
+            Facts::Tunnel {
+                process,
+                peer,
+                port: 443,
+            },
+            "outgate denied TLS to db.example.org:443: the allow rule `GET db.example.org` at -a allows some requests only, and `[tls] intercept = \"never\"` forbids to look inside",
+            Some("-a 'tls://db.example.org'"),
+        ),
+        (
+            &[
+                (SourceKind::Allow, "db.example.org"),
+                (SourceKind::Deny, "* */admin"),
+                (SourceKind::Document, "tls = { intercept = \"never\" }"),
+            ],
+            Facts::Tunnel {
+                process,
+                peer,
+                port: 443,
+            },
+            "outgate denied TLS to db.example.org:443: the deny rule `* */admin` at -a may deny requests inside, and `[tls] intercept = \"never\"` forbids to look inside",
+            Some("--intercept when-needed"),
+        ),
+        (
+            &[
+                (SourceKind::Allow, "tcp://db.example.org:443"),
+                (SourceKind::Deny, "* */admin"),
+            ],
+            Facts::Connect {
+                process,
+                peer,
+                port: 443,
+            },
+            "outgate denied connection to db.example.org:443: the deny rule `* */admin` at -a may deny requests inside, and what passes under a tcp:// rule is not looked at",
+            None,
         ),
         (
             &[
@@ -328,7 +368,7 @@ fn denied_connections_say_what_would_allow_them() {
                 peer,
                 port: 443,
             },
-            "outgate denied TLS to db.example.org:443: the deny rule `* */admin` at -a may deny requests inside, and what is inside cannot be judged yet by this version",
+            "outgate denied TLS to db.example.org:443: the deny rule `* */admin` at -a may deny requests inside, so TLS is opened to judge them",
             None,
         ),
         (

@@ -217,7 +217,7 @@ impl RunError {
                     .to_owned(),
             ),
             Self::NotEnforced { .. } => {
-                Some("take it out: TLS is not opened and nothing is scanned yet".to_owned())
+                Some("take it out: this version does not do it yet".to_owned())
             }
             Self::NotExecutable {
                 program,
