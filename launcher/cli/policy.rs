@@ -87,7 +87,7 @@ struct Show {
 #[derive(Debug, Args)]
 #[command(after_help = TEST_EXAMPLES)]
 struct Test {
-    /// Files with [[test]] tables
+    /// Files with `[[test]]` tables
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
 }

@@ -34,7 +34,7 @@ Exit status: 0 allowed, 1 denied, 2 bad usage or a bad policy.";
 /// Explain what a policy decides about a request, or what was denied last
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// What to judge, [METHOD ]URL, or the word `last`
+    /// What to judge: a URL, with a method before it or not, or the word `last`
     ///
     /// URLs begin with http, https, ws, wss, tls, tcp or unix and `://`. Without method it
     /// is a GET. The word `last` explains what a run was denied last.
