@@ -1,7 +1,8 @@
 //! What makes the command trust the authority of its run: bundles of root
 //! certificates in the private directory, and the variables by which programs
 //! find them. Roots are always added to those that would hold anyway, never
-//! put in their place. Touches no file of the system or of the user.
+//! put in their place. Changes no file of the system or of the user, and copies
+//! nothing but certificates: what else a file holds the command may not read.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,6 +10,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
 
 use crate::environment::Variables;
 
@@ -59,10 +62,9 @@ pub struct Trust {
     settings: Vec<Settings>,
 }
 
-/// A file of settings: what the user's had, and a line of ours.
+/// A file of settings, with nothing from the user's: settings hold passwords.
 #[derive(Debug)]
 struct Settings {
-    begins: Option<PathBuf>,
     file: PathBuf,
     text: String,
 }
@@ -100,24 +102,28 @@ impl Trust {
             let own = variables.get(OsStr::new(name)).map(PathBuf::from);
             own.filter(|own| !own.as_os_str().is_empty())
         };
-        // wget(1): in place of the one in the home directory.
-        let home = own(variables, "HOME").map(|home| home.join(".wgetrc"));
-        let wgetrc = own(variables, "WGETRC").or(home);
+        // wget(1): in place of the one in the home directory, which has no word
+        // for reading another.
         self.settings.push(Settings {
-            begins: wgetrc,
             file: self.directory.join("wgetrc"),
             text: format!("ca_certificate = {bundle}\n"),
         });
-        // apt.conf(5): read before its own.
+        // apt.conf(5): read before its own. It reads the user's itself.
+        let include = own(variables, "APT_CONFIG")
+            .filter(|path| path.is_file())
+            .and_then(|path| path.to_str().map(str::to_owned))
+            .filter(|path| !path.contains(['"', '\\', '\n']))
+            .map(|path| format!("#include \"{path}\";\n"));
         self.settings.push(Settings {
-            begins: own(variables, "APT_CONFIG"),
             file: self.directory.join("apt.conf"),
-            text: format!("Acquire::https::CAInfo \"{bundle}\";\n"),
+            text: format!(
+                "{}Acquire::https::CAInfo \"{bundle}\";\n",
+                include.unwrap_or_default()
+            ),
         });
         // PHP: a directory beside those it has anyway.
         let scanned = own(variables, "PHP_INI_SCAN_DIR").unwrap_or_default();
         self.settings.push(Settings {
-            begins: None,
             file: self.directory.join("php/outgate.ini"),
             text: format!("openssl.cafile = \"{bundle}\"\ncurl.cainfo = \"{bundle}\"\n"),
         });
@@ -153,19 +159,13 @@ impl Trust {
             file.write_all(authority.as_bytes())?;
         }
         for settings in &self.settings {
-            let begins = settings.begins.as_deref();
-            let mut text = begins.and_then(|path| read(path).ok()).unwrap_or_default();
-            if !text.is_empty() && !text.ends_with(b"\n") {
-                text.push(b'\n');
-            }
-            text.extend_from_slice(settings.text.as_bytes());
             if let Some(directory) = settings.file.parent() {
                 std::fs::DirBuilder::new()
                     .recursive(true)
                     .mode(0o700)
                     .create(directory)?;
             }
-            create(&settings.file)?.write_all(&text)?;
+            create(&settings.file)?.write_all(settings.text.as_bytes())?;
         }
         Ok(())
     }
@@ -179,34 +179,55 @@ fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
+/// What a file holds; a pipe that somebody left there holds up nobody.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     if path.as_os_str().is_empty() {
         return Ok(text);
     }
-    File::open(path)?
-        .take(BUNDLE_BYTES_MAX)
-        .read_to_end(&mut text)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    file.take(BUNDLE_BYTES_MAX).read_to_end(&mut text)?;
     Ok(text)
 }
 
 /// The certificates of a bundle, and nothing else: a file that holds a key
-/// beside them must not be copied to where the command may read.
+/// beside them must not be copied to where the command may read. So only
+/// whole blocks of nothing but Base64 count (RFC 7468 5).
 fn certificates(text: &[u8]) -> Vec<u8> {
     const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
     const END: &[u8] = b"-----END CERTIFICATE-----";
     let mut kept = Vec::with_capacity(text.len());
-    let mut inside = false;
-    for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let bare = line.trim_ascii();
-        inside |= bare == BEGIN;
-        if inside {
-            kept.extend_from_slice(bare);
-            kept.push(b'\n');
+    let mut block: Option<Vec<u8>> = None;
+    for line in text.split(|byte| *byte == b'\n') {
+        let line = line.trim_ascii();
+        if line == BEGIN {
+            block = Some([BEGIN, b"\n"].concat());
+        } else if line == END {
+            if let Some(block) = block.take() {
+                kept.extend(block);
+                kept.extend_from_slice(END);
+                kept.push(b'\n');
+            }
+        } else if line.iter().copied().all(is_base64) {
+            if let Some(block) = &mut block {
+                block.extend_from_slice(line);
+                block.push(b'\n');
+            }
+        } else {
+            block = None;
         }
-        inside &= bare != END;
     }
     kept
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
 #[cfg(test)]
@@ -250,6 +271,66 @@ mod tests {
         );
         assert!(text("WGETRC").contains("ca_certificate = /"));
         assert!(text("APT_CONFIG").contains("ca-bundle"));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A block that never ends is no certificate, and what follows is none of it.
+    #[test]
+    fn a_key_behind_half_a_certificate_is_not_copied() {
+        for text in [
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----BEGIN PRIVATE KEY-----\nBBBB\n\
+             -----END PRIVATE KEY-----\n",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----BEGIN PRIVATE KEY-----\nBBBB\n\
+             -----END PRIVATE KEY-----\n-----END CERTIFICATE-----\n",
+            "-----BEGIN CERTIFICATE-----\npassword = x\n-----END CERTIFICATE-----\n",
+            "-----BEGIN CERTIFICATE-----\nBBBB\n",
+        ] {
+            let kept = certificates(text.as_bytes());
+            assert_eq!(String::from_utf8(kept).unwrap(), "", "{text}");
+        }
+    }
+
+    /// Settings of users hold passwords, in files that the command may not read,
+    /// or lead to such files.
+    #[test]
+    fn no_settings_of_the_user_are_copied() {
+        let name = format!("outgate-trust-settings-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let home = directory.join("home");
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::write(home.join(".wgetrc"), "http_password = SECRET\n").unwrap();
+        let apt = home.join("apt.conf");
+        std::fs::write(&apt, "Acquire::http::Proxy \"http://u:SECRET@p.test\";\n").unwrap();
+        let pipe = home.join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        for own in [None, Some(home.join(".wgetrc"))] {
+            let private = directory.join(format!("private-{}", own.is_some()));
+            std::fs::create_dir(&private).unwrap();
+            let mut variables = Variables::from([
+                ("HOME".into(), home.clone().into_os_string()),
+                ("APT_CONFIG".into(), apt.clone().into_os_string()),
+                // Held up nothing, and is no bundle.
+                ("PIP_CERT".into(), pipe.clone().into_os_string()),
+            ]);
+            if let Some(own) = own {
+                variables.insert("WGETRC".into(), own.into_os_string());
+            }
+            Trust::prepare(&private, &mut variables)
+                .write("OURS\n")
+                .unwrap();
+            for entry in std::fs::read_dir(&private).unwrap().flatten() {
+                let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+                assert!(
+                    !text.contains("SECRET"),
+                    "{}: {text}",
+                    entry.path().display()
+                );
+            }
+            let text = |name: &str| std::fs::read_to_string(&variables[OsStr::new(name)]).unwrap();
+            assert_eq!(text("PIP_CERT"), "OURS\n");
+            let include = format!("#include \"{}\";\n", apt.display());
+            assert!(text("APT_CONFIG").starts_with(&include));
+        }
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }
