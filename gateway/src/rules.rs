@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use outgate_policy::{
-    Context, Facts, Permit, Policy, Process, Route, Source, SourceKind, Verdict, compile,
+    Context, Facts, Intercept, Permit, Policy, Process, Route, Source, SourceKind, Verdict, compile,
 };
 
 /// The policy of a shared gateway, and the texts it was made from.
@@ -129,6 +129,14 @@ impl Rules {
         }
     }
 
+    /// Whether TLS may be opened: the run's policy lets it, and the ceiling
+    /// does not forbid it, whatever the run says.
+    pub(crate) fn opens_tls(&self) -> bool {
+        let forbids = |ceiling: &Ceiling| ceiling.policy.settings().intercept == Intercept::Never;
+        let above = self.ceiling.as_ref();
+        self.own.opens_tls() && !above.is_some_and(|(ceiling, _)| forbids(ceiling))
+    }
+
     /// Whether a denial can be said to clients of this port.
     pub(crate) fn speaks_http(&self, port: u16) -> bool {
         let above = self.ceiling.as_ref();
@@ -208,6 +216,26 @@ mod tests {
     fn rules(above: &[&str], own: &[&str], user: u32) -> Result<Rules, String> {
         let ceiling = Ceiling::new(sources(above), &context(), OPERATOR).unwrap();
         Rules::below(&Arc::new(ceiling), sources(own), &context(), user)
+    }
+
+    #[test]
+    fn a_ceiling_that_forbids_to_open_tls_is_obeyed() {
+        const NEVER: &str = "[tls]\nintercept = \"never\"";
+        const ALWAYS: &str = "[tls]\nintercept = \"always\"";
+        let allow = "allow https://a.test/x";
+        for (above, own, opens) in [
+            (&[allow][..], &[allow][..], true),
+            (&[allow], &[], true),
+            (&[allow], &[allow, NEVER], false),
+            (&[allow], &[NEVER], false),
+            (&[allow, NEVER], &[allow], false),
+            (&[allow, NEVER], &[], false),
+            (&[allow, NEVER], &[allow, ALWAYS], false),
+            (&[allow, NEVER], &[ALWAYS], false),
+        ] {
+            let rules = rules(above, own, OPERATOR).unwrap();
+            assert_eq!(rules.opens_tls(), opens, "{above:?} {own:?}");
+        }
     }
 
     /// `METHOD SCHEME HOST PORT PATH`, by /usr/bin/client.

@@ -11,7 +11,7 @@ use outgate_handoff::{
     Begin, Hello, POLICY_BYTES_MAX, PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, ToGateway,
     ToLauncher,
 };
-use outgate_policy::{Context, HostName, Policy, compile};
+use outgate_policy::{Context, HostName, compile};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditTarget, Event, Kind, Outcome};
@@ -103,10 +103,11 @@ impl Gateway {
         let policy = compile(&opening.sources, &context).map_err(|errors| errors.to_string())?;
         let audit = Audit::new(&self.audit, &hello.sandbox, hello.pid)
             .map_err(|error| format!("audit file: {error}"))?;
-        let tls = opener(&policy, &hello.sandbox, &self.roots)?;
+        let rules = Rules::private(policy);
+        let tls = opener(&rules, &hello.sandbox, &self.roots)?;
         let session = Session::new(Parts {
             sandbox: hello.sandbox.clone(),
-            rules: Rules::private(policy),
+            rules,
             audit,
             control: Arc::clone(control),
             system: Arc::clone(&self.system),
@@ -128,14 +129,13 @@ pub(crate) async fn greet(
     Opening::receive(control, buffer, bytes_max).await
 }
 
-/// Answers an opening: the session runs, or a sentence why not.
 /// What opens TLS in a session, with an authority of its own.
 pub(crate) fn opener(
-    policy: &Policy,
+    rules: &Rules,
     sandbox: &str,
     roots: &Arc<Roots>,
 ) -> Result<Option<Arc<Tls>>, String> {
-    if !policy.opens_tls() {
+    if !rules.opens_tls() {
         return Ok(None);
     }
     let authority = Authority::for_run(sandbox).map_err(|error| error.to_string())?;
@@ -143,6 +143,7 @@ pub(crate) fn opener(
     Ok(Some(Arc::new(tls)))
 }
 
+/// Answers an opening: the session runs, or a sentence why not.
 pub(crate) async fn answer_opening(
     control: &Control,
     made: Result<Session, String>,

@@ -240,7 +240,7 @@ impl Shared {
         control: Arc<Control>,
         tenant: Tenant,
     ) -> Result<Session, String> {
-        let tls = serve::opener(rules.own(), &opening.hello.sandbox, &self.roots)?;
+        let tls = serve::opener(&rules, &opening.hello.sandbox, &self.roots)?;
         let owner = Owner {
             session: tenant.session(),
             uid: tenant.uid(),
