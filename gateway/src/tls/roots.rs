@@ -39,12 +39,8 @@ impl Roots {
     /// # Errors
     /// A file the operator named cannot be read, or holds no certificate.
     pub(crate) fn locate(added: &[PathBuf]) -> Result<Self, (PathBuf, String)> {
-        let named = std::env::var_os(BUNDLE_VARIABLE).map(PathBuf::from);
-        let system = named
-            .iter()
-            .map(PathBuf::as_path)
-            .chain(BUNDLES.iter().map(Path::new))
-            .find_map(|path| File::open(path).ok());
+        let named = std::env::var_os(BUNDLE_VARIABLE).filter(|named| !named.is_empty());
+        let system = system(named.as_deref().map(Path::new));
         let mut certificates = Vec::new();
         for path in added {
             let failed = |why: String| (path.clone(), why);
@@ -77,6 +73,19 @@ impl Roots {
     }
 }
 
+/// The system's bundle, or the one that is named in its place: whoever names
+/// one does not trust the others, also where it cannot be read.
+fn system(named: Option<&Path>) -> Option<File> {
+    let open = |path: &Path| {
+        // Opening a pipe would wait for its writer.
+        path.is_file().then(|| File::open(path).ok()).flatten()
+    };
+    match named {
+        Some(named) => open(named),
+        None => BUNDLES.iter().find_map(|path| open(Path::new(path))),
+    }
+}
+
 fn read(file: File) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut text = Vec::new();
     let mut limited = file.take(limits::ROOTS_BYTES_MAX + 1);
@@ -88,4 +97,20 @@ fn read(file: File) -> Result<Vec<CertificateDer<'static>>, String> {
     CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
         .map_err(|error| format!("is no PEM: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_that_is_named_is_the_only_one() {
+        assert!(system(Some(Path::new("/nowhere/roots.pem"))).is_none());
+        assert!(system(Some(Path::new("/"))).is_none());
+        assert!(system(Some(Path::new("/etc/hosts"))).is_some());
+        let pipe = std::env::temp_dir().join(format!("outgate-roots-{}", std::process::id()));
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        assert!(system(Some(&pipe)).is_none());
+        std::fs::remove_file(&pipe).unwrap();
+    }
 }

@@ -71,8 +71,8 @@ impl Upstream {
         let roots = self.roots.store();
         if roots.is_empty() {
             return Err(
-                "no root certificates are installed here; install ca-certificates, or name \
-                 a file with --upstream-ca"
+                "no root certificates can be read here; install ca-certificates, or name a \
+                 file with SSL_CERT_FILE or --upstream-ca"
                     .to_owned(),
             );
         }
