@@ -168,6 +168,19 @@ pub(crate) fn inside(session: &Session, process: &Process, host: &Host, port: u1
     }
 }
 
+/// Notes that an origin is asked which HTTP it speaks before it gets a
+/// request: nothing of the command's reaches it yet.
+pub(crate) fn opening(
+    session: &Session,
+    process: &Process,
+    host: &Host,
+    port: u16,
+) -> Result<(), AuditError> {
+    let target = format!("{host}:{port}");
+    let event = Event::new(Kind::Tunnel, Outcome::Note, &target);
+    session.record(&event.process(process).detail("opened"))
+}
+
 /// The addresses of a host that may be dialled. Denied ones are dropped; if
 /// none is left, the first denial is the answer.
 pub(crate) fn dial(

@@ -72,10 +72,13 @@ impl Tls {
         &self.upstream
     }
 
-    fn leaf(&self, host: &Host) -> Result<Arc<CertifiedKey>, CaError> {
-        self.leaves.get(&match host {
-            Host::Name(name) => Subject::Name(name.as_str().to_owned()),
-            Host::Address(address) => Subject::Address(*address),
+    /// The certificate for a host: as the client called it, which for an
+    /// address may be `localhost`.
+    fn leaf(&self, hello: &ClientHello, host: &Host) -> Result<Arc<CertifiedKey>, CaError> {
+        self.leaves.get(&match (&hello.server_name, host) {
+            (_, Host::Name(name)) => Subject::Name(name.as_str().to_owned()),
+            (Some(called), Host::Address(_)) => Subject::Name(called.to_ascii_lowercase()),
+            (None, Host::Address(address)) => Subject::Address(*address),
         })
     }
 
@@ -225,7 +228,7 @@ async fn open(
         vec![version.name().to_vec()]
     };
     let config = tls
-        .leaf(host)
+        .leaf(hello, host)
         .map_err(|error| error.to_string())
         .and_then(|leaf| {
             tls.server(leaf, protocols)
@@ -272,6 +275,9 @@ async fn version(
     let port = flow.destination().port;
     if let Some(version) = tls.known(host, port) {
         return version;
+    }
+    if admit::opening(flow.session(), flow.process(), host, port).is_err() {
+        return Alpn::Http1;
     }
     let way = Way {
         session: flow.session(),

@@ -47,7 +47,13 @@ impl Link {
             (Carrier::Plain, _) => Ok(Self::Plain(stream)),
             (Carrier::Tls, Some(tls)) => {
                 let opened = tls.upstream().connect(stream, host, offer).await;
-                Ok(Self::Tls(Box::new(opened.map_err(failed)?)))
+                let link = Self::Tls(Box::new(opened.map_err(failed)?));
+                // An origin may leave open what it speaks; what was not agreed
+                // on would be read as something else.
+                if offer == Offer::Only(Alpn::Http2) && link.alpn() != Alpn::Http2 {
+                    return Err(failed("it does not speak HTTP/2".to_owned()));
+                }
+                Ok(link)
             }
             (Carrier::Tls, None) => Err(failed("TLS is not opened under this policy".to_owned())),
         }

@@ -17,6 +17,8 @@ use rustls::{ClientConnection, HandshakeKind, ServerConnection, StreamOwned};
 
 use crate::harness::{Launcher, Origin, exchange, read_message, start_trusting};
 
+mod attacks;
+
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 /// A connection whose first bytes come in two pieces.

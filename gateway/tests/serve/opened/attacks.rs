@@ -1,0 +1,187 @@
+//! Clients that do with opened TLS what it is not for.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use outgate_ca::Subject;
+use outgate_handoff::SourceKind;
+use rustls::{ServerConnection, StreamOwned};
+
+use super::{Always, Client, Trusted, get, inside};
+use crate::harness::{Origin, exchange};
+
+/// What an HTTP/2 client sends for one GET.
+fn h2_request(authority: &str, path: &str) -> Vec<u8> {
+    let literal = |index: u8, text: &str| {
+        let mut field = vec![index, u8::try_from(text.len()).unwrap()];
+        field.extend_from_slice(text.as_bytes());
+        field
+    };
+    let mut fields = vec![0x82, 0x87];
+    fields.extend(literal(0x44, path));
+    fields.extend(literal(0x41, authority));
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    bytes.extend([0, 0, u8::try_from(fields.len()).unwrap(), 1, 5, 0, 0, 0, 1]);
+    bytes.extend(fields);
+    bytes
+}
+
+/// An origin that did not agree on HTTP/2 would read frames as something
+/// else, and with them what the client put into them.
+#[test]
+fn an_origin_without_http2_gets_none_of_its_bytes() {
+    let trusted = Trusted::new();
+    let leaf = trusted
+        .authority
+        .issue(&Subject::Name("a.test".to_owned()))
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(Always(Arc::new(leaf))));
+    let config = Arc::new(config);
+    let origin = Origin::start(move |stream, record| {
+        let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut stream = StreamOwned::new(connection, stream);
+        let mut buffer = [0; 256];
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            record(buffer[..count].to_vec());
+        }
+    });
+    let mut launcher = trusted.start(&[
+        (SourceKind::Allow, "GET https://a.test/x"),
+        (SourceKind::Pin, &origin.pin("a.test", 443)),
+    ]);
+    let client = Client {
+        pem: &launcher.authority,
+        name: "a.test",
+        protocols: &[b"h2"],
+        cut: 0,
+    };
+    let mut client = client.open(launcher.connect("a.test", 443));
+    client.write_all(&h2_request("a.test", "/x")).unwrap();
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    while !String::from_utf8_lossy(&answer).contains("HTTP/2") {
+        match client.read(&mut buffer) {
+            Ok(count @ 1..) => answer.extend_from_slice(&buffer[..count]),
+            ended => panic!("{ended:?} after {:?}", String::from_utf8_lossy(&answer)),
+        }
+    }
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(
+        answer.contains("a.test:443: it does not speak HTTP/2"),
+        "{answer}"
+    );
+    drop(client);
+    launcher.finish();
+    assert_eq!(origin.requests(), Vec::<String>::new());
+}
+
+/// `localhost` is another word for an address, and clients look for it in the
+/// certificate.
+#[test]
+fn a_client_of_localhost_is_answered_as_that() {
+    let trusted = Trusted::new();
+    let launcher = trusted.start(&[(SourceKind::Allow, "GET https://localhost:8443/x")]);
+    for (name, host) in [
+        ("localhost", "localhost:8443"),
+        ("127.0.0.1", "127.0.0.1:8443"),
+    ] {
+        let client = Client {
+            pem: &launcher.authority,
+            name,
+            protocols: &[b"http/1.1"],
+            cut: 0,
+        };
+        let mut client = client.open(launcher.flow("127.0.0.1:8443".parse().unwrap()));
+        let answer = get(&mut client, host, "/y");
+        assert!(answer.starts_with("HTTP/1.1 403"), "{name}: {answer}");
+    }
+}
+
+/// An origin is asked what it speaks before any request: in the record first.
+#[test]
+fn asking_an_origin_what_it_speaks_is_recorded() {
+    let trusted = Trusted::new();
+    let origin = trusted.origin("a.test", &[b"h2", b"http/1.1"]);
+    let mut launcher = trusted.start(&[
+        (SourceKind::Allow, "GET https://a.test/x"),
+        (SourceKind::Pin, &origin.pin("a.test", 443)),
+    ]);
+    for _ in 0..2 {
+        let client = Client {
+            pem: &launcher.authority,
+            name: "a.test",
+            protocols: &[b"h2", b"http/1.1"],
+            cut: 0,
+        };
+        let mut client = client.open(launcher.connect("a.test", 443));
+        client.conn.complete_io(&mut client.sock).unwrap();
+    }
+    launcher.finish();
+    let asked: Vec<_> = launcher
+        .records()
+        .into_iter()
+        .filter(|record| record["kind"] == "tunnel")
+        .map(|record| (record["verdict"].clone(), record["target"].clone()))
+        .collect();
+    assert_eq!(asked, [("note".into(), "a.test:443".into())]);
+}
+
+/// Which requests a rule for WebSockets lets through, and no other, inside too.
+#[test]
+fn a_websocket_inside_needs_its_own_rule() {
+    let trusted = Trusted::new();
+    let offer = |path: &str| {
+        format!(
+            "GET {path} HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+    };
+    let origin = trusted.origin("a.test", &[]);
+    let launcher = trusted.start(&[
+        (SourceKind::Allow, "GET https://a.test/x"),
+        (SourceKind::Allow, "wss://a.test/w"),
+        (SourceKind::Pin, &origin.pin("a.test", 443)),
+    ]);
+    for (request, status) in [
+        (offer("/x"), "403"),
+        (offer("/w"), "200"),
+        ("GET /w HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned(), "403"),
+    ] {
+        let mut client = inside(&launcher, "a.test");
+        let answer = exchange(&mut client, &request);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{request}: {answer}"
+        );
+    }
+    assert_eq!(origin.requests().len(), 1);
+}
+
+/// A denial that cannot be explained is in the record all the same.
+#[test]
+fn a_denied_greeting_that_goes_no_further_is_recorded() {
+    let trusted = Trusted::new();
+    for protocols in [&[&b"foo"[..]][..], &[b"h2"], &[b"http/1.1"]] {
+        let mut launcher = trusted.start(&[(SourceKind::Allow, "GET https://a.test/x")]);
+        let client = Client {
+            pem: trusted.authority.pem(),
+            name: "denied.test",
+            protocols,
+            cut: 0,
+        };
+        let mut client = client.open(launcher.connect("denied.test", 443));
+        assert!(client.write_all(b"GET / HTTP/1.1\r\n\r\n").is_err());
+        drop(client);
+        launcher.finish();
+        let denied = launcher
+            .records()
+            .into_iter()
+            .any(|record| record["verdict"] == "deny" && record["target"] == "denied.test:443");
+        assert!(denied, "{protocols:?}");
+    }
+}
