@@ -422,7 +422,6 @@ fn client_and_origin_speak_the_same_version() {
                 cut: 0,
             };
             let mut client = client.open(launcher.connect("a.test", 443));
-            client.flush().unwrap();
             client.conn.complete_io(&mut client.sock).unwrap();
             assert_eq!(client.conn.alpn_protocol(), Some(agreed));
         }
