@@ -117,6 +117,9 @@ impl Streams {
 async fn speak(session: &Arc<Session>, link: Link) -> hyper::Result<SendRequest<Content>> {
     let (sender, connection) = http2::Builder::new(Tasks::of(session))
         .timer(TokioTimer::new())
+        // Nothing of the command's before the origin showed that it speaks
+        // this: another server could read a stream's content as a request.
+        .initial_max_send_streams(0)
         .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
         .initial_connection_window_size(limits::STREAMS_WINDOW_BYTES)
         .max_header_list_size(limits::HEAD_LIST_BYTES_MAX)

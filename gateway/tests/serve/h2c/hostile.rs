@@ -4,8 +4,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use outgate_handoff::SourceKind;
+
 use super::peers::{Streamed, hello, session};
-use crate::harness::{exchange, rest};
+use crate::harness::{Origin, exchange, rest, start};
 
 /// A frame (RFC 9113 4.1).
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -181,4 +183,41 @@ fn settings_and_pings_that_nobody_reads_the_answers_of_stop_being_read() {
             assert!(sent < 512 << 20, "everything is taken");
         }
     }
+}
+
+/// A server of something else could find a request in the content of another.
+#[test]
+fn an_origin_that_shows_no_settings_gets_nothing_of_the_client() {
+    let origin = Origin::start(|mut stream, record| {
+        let mut buffer = [0; 4096];
+        let patience = Some(Duration::from_millis(500));
+        stream.set_read_timeout(patience).unwrap();
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            record(buffer[..count].to_vec());
+        }
+        stream.write_all(b"HTTP/1.1 400 no\r\n\r\n").unwrap();
+    });
+    let launcher = start(&[
+        (SourceKind::Allow, "GET,POST http://a.test/p"),
+        (SourceKind::Pin, &origin.pin("a.test", 80)),
+    ]);
+    let mut stream = launcher.connect("a.test", 80);
+    let mut bytes = PREFACE.to_vec();
+    bytes.extend(frame(4, 0, 0, &[]));
+    let mut head = vec![0x83, 0x86];
+    head.extend(literal(":authority", "a.test"));
+    head.extend(literal(":path", "/p"));
+    bytes.extend(frame(1, 4, 1, &head));
+    bytes.extend(frame(
+        0,
+        1,
+        1,
+        b"\r\nGET /secret HTTP/1.1\r\nHost: a.test\r\n\r\n",
+    ));
+    stream.write_all(&bytes).unwrap();
+    // The answer: a bad gateway.
+    assert!(next(&mut stream, 1).is_some());
+    let seen = origin.requests().concat();
+    assert!(seen.starts_with("PRI * HTTP/2.0"), "{seen:?}");
+    assert!(!seen.contains("secret"), "{seen:?}");
 }
