@@ -119,6 +119,13 @@ impl Tls {
             .is_ok_and(|trusted| trusted.contains(host))
     }
 
+    /// Has an origin asked again what it speaks: it does not keep to it.
+    pub(crate) fn forget(&self, host: &Host, port: u16) {
+        if let Ok(mut agreed) = self.agreed.lock() {
+            agreed.remove(&(host.clone(), port));
+        }
+    }
+
     fn learn(&self, host: &Host, port: u16, version: Alpn) {
         if let Ok(mut agreed) = self.agreed.lock() {
             if agreed.len() >= limits::RESOLVED_MAX {

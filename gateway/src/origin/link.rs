@@ -51,6 +51,7 @@ impl Link {
                 // An origin may leave open what it speaks; what was not agreed
                 // on would be read as something else.
                 if offer == Offer::Only(Alpn::Http2) && link.alpn() != Alpn::Http2 {
+                    tls.forget(host, port);
                     return Err(failed("it does not speak HTTP/2".to_owned()));
                 }
                 Ok(link)

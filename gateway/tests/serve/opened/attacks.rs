@@ -8,7 +8,7 @@ use outgate_handoff::SourceKind;
 use rustls::{ServerConnection, StreamOwned};
 
 use super::{Always, Client, Trusted, get, inside};
-use crate::harness::{Origin, exchange};
+use crate::harness::{Origin, exchange, read_message};
 
 /// What an HTTP/2 client sends for one GET.
 fn h2_request(authority: &str, path: &str) -> Vec<u8> {
@@ -26,11 +26,8 @@ fn h2_request(authority: &str, path: &str) -> Vec<u8> {
     bytes
 }
 
-/// An origin that did not agree on HTTP/2 would read frames as something
-/// else, and with them what the client put into them.
-#[test]
-fn an_origin_without_http2_gets_none_of_its_bytes() {
-    let trusted = Trusted::new();
+/// An origin's, for a.test, without a word about versions.
+fn plain_config(trusted: &Trusted) -> Arc<rustls::ServerConfig> {
     let leaf = trusted
         .authority
         .issue(&Subject::Name("a.test".to_owned()))
@@ -41,7 +38,15 @@ fn an_origin_without_http2_gets_none_of_its_bytes() {
         .unwrap()
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(Always(Arc::new(leaf))));
-    let config = Arc::new(config);
+    Arc::new(config)
+}
+
+/// An origin that did not agree on HTTP/2 would read frames as something
+/// else, and with them what the client put into them.
+#[test]
+fn an_origin_without_http2_gets_none_of_its_bytes() {
+    let trusted = Trusted::new();
+    let config = plain_config(&trusted);
     let origin = Origin::start(move |stream, record| {
         let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
         let mut stream = StreamOwned::new(connection, stream);
@@ -184,4 +189,58 @@ fn a_denied_greeting_that_goes_no_further_is_recorded() {
             .any(|record| record["verdict"] == "deny" && record["target"] == "denied.test:443");
         assert!(denied, "{protocols:?}");
     }
+}
+
+/// Servers behind one name need not be alike, nor stay as they were.
+#[test]
+fn an_origin_that_speaks_http2_no_more_is_asked_anew() {
+    let trusted = Trusted::new();
+    let old = plain_config(&trusted);
+    let mut new = rustls::ServerConfig::clone(&old);
+    new.alpn_protocols = vec![b"h2".to_vec()];
+    let new = Arc::new(new);
+    let count = std::sync::atomic::AtomicU32::new(0);
+    let origin = Origin::start(move |stream, record| {
+        let first = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+        let config = if first { &new } else { &old };
+        let connection = ServerConnection::new(Arc::clone(config)).unwrap();
+        let mut stream = StreamOwned::new(connection, stream);
+        if first {
+            // Agrees, and leaves.
+            stream.conn.complete_io(&mut stream.sock).ok();
+            return;
+        }
+        while let Some(request) = read_message(&mut stream) {
+            record(request);
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(answer).unwrap();
+        }
+    });
+    let launcher = trusted.start(&[
+        (SourceKind::Allow, "GET https://a.test/x"),
+        (SourceKind::Pin, &origin.pin("a.test", 443)),
+    ]);
+    let client = || {
+        let client = Client {
+            pem: &launcher.authority,
+            name: "a.test",
+            protocols: &[b"h2", b"http/1.1"],
+            cut: 0,
+        };
+        client.open(launcher.connect("a.test", 443))
+    };
+    let mut first = client();
+    first.write_all(&h2_request("a.test", "/x")).unwrap();
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    while !String::from_utf8_lossy(&answer).contains("HTTP/2") {
+        match first.read(&mut buffer) {
+            Ok(count @ 1..) => answer.extend_from_slice(&buffer[..count]),
+            ended => panic!("{ended:?}"),
+        }
+    }
+    let mut second = client();
+    assert!(get(&mut second, "a.test", "/x").starts_with("HTTP/1.1 200"));
+    assert_eq!(second.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
+    assert_eq!(origin.requests().len(), 1);
 }
