@@ -5,6 +5,7 @@ use outgate_harness::lab_tests;
 
 use crate::case::{CASE, Case, DENIED, Ending, Fields, Pace, Step, Want};
 use crate::frames;
+use crate::origin::Answer;
 use crate::stage::{run, run_shared};
 use crate::suite::{Seen, check};
 
@@ -343,7 +344,9 @@ lab_tests! {
 
     fn an_allowed_stream_arrives_as_one(lab) {
         let ask = request(CASE, "GET", "<host>", "/public/a");
-        let case = streams("one stream", vec![stream(&ask)]);
+        // Streams go only to an origin that shows its settings.
+        let settings = Answer::Early(frames::frame(4, 0, 0, &[]));
+        let case = streams("one stream", vec![stream(&ask)]).answer(settings);
         for seen in run(lab, vec![case.clone(), case.singly()]) {
             assert_eq!(seen.allowed.len(), 1, "{:?}", seen.faults());
             assert_eq!(seen.arrivals.len(), 1, "{:?}", seen.faults());

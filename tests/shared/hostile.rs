@@ -269,7 +269,7 @@ lab_tests! {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).expect("a mode");
         listen(&listener, Backlog::new(9).expect("a backlog")).expect("listen");
         let mut ready = 1_u64.to_le_bytes().to_vec();
-        for part in ["0.0.0", "", ""] {
+        for part in ["0.0.0", "", "", ""] {
             ready.extend(text(part));
         }
         let answers = std::thread::spawn(move || {

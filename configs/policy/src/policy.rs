@@ -205,10 +205,19 @@ impl Policy {
         HTTP_PORTS.contains(&port) || self.rules.iter().any(named)
     }
 
-    /// Whether TLS may be opened: some rule lets something out, and the policy
-    /// does not forbid it. Launcher and gateway both ask this.
+    /// Whether TLS may be opened: some rule allows requests inside it, and the
+    /// policy does not forbid it. Launcher and gateway both ask this: where it
+    /// is never opened, a command need not wait for an authority.
     pub fn opens_tls(&self) -> bool {
-        self.has_network_rules() && self.settings.intercept != Intercept::Never
+        let inside = |target: &Target| match target {
+            Target::Network(target) => [Protocol::Https, Protocol::Wss]
+                .into_iter()
+                .any(|protocol| target.protocols.contains(protocol)),
+            Target::Unix { .. } => false,
+        };
+        let mut rules = self.rules.iter();
+        self.settings.intercept != Intercept::Never
+            && rules.any(|rule| rule.reference.effect != Effect::Deny && inside(&rule.target))
     }
 
     /// Whether any rule lets anything out over the network.
