@@ -200,6 +200,8 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
             let refusal = denied
                 .unwrap_or_else(|| Refusal::own("protocol", &flow.destination.to_string(), why));
             flow.refuse(Kind::Flow, &refusal);
+            // It may still be sending: closed at once, it would see a reset.
+            farewell(stream, &[]).await;
             return;
         }
     };
