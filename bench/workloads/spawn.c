@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COMMANDS_MAX 4
+#define COMMANDS_MAX 8
 #define ROUNDS_MIN 5
 
 extern char **environ;
