@@ -51,6 +51,8 @@ const AGAIN_TICK: Duration = Duration::from_millis(250);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the gateway may take for its closing words.
 const SUMMARY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest single wait for them, in milliseconds.
+const FAREWELL_WAIT_MS: u16 = 50;
 
 /// What the supervisor tells the person who started it.
 pub trait Voice {
@@ -391,6 +393,16 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Waits for the gateway alone, and not for long: what else is ready by now
+    /// nobody takes any more, and would end every wait at once.
+    fn wait_for_gateway(&self) {
+        if let Some((socket, full)) = self.link.poll() {
+            let mut events = PollFlags::POLLIN;
+            events.set(PollFlags::POLLOUT, full);
+            let _ = poll(&mut [PollFd::new(socket, events)], FAREWELL_WAIT_MS);
+        }
+    }
+
     /// Takes one held call; the next is taken after everything else had its turn.
     fn take_call(&mut self) {
         // Without one the caller died between poll and receive.
@@ -439,11 +451,9 @@ impl Supervisor<'_> {
                 && matches!(self.link, Link::Open(_))
                 && until.is_some_and(|until| Instant::now() < until)
             {
-                let ready = self.wait(PollTimeout::from(50_u8));
-                if !ready.gateway.is_empty() {
-                    self.link.flush();
-                    self.hear();
-                }
+                self.wait_for_gateway();
+                self.link.flush();
+                self.hear();
             }
         }
         if let (Some(lines), crate::run::Summary::Say) = (self.summary.take(), self.say_summary) {
