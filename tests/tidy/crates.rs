@@ -8,15 +8,16 @@ use serde_json::Value;
 use crate::files::{self, assert_none};
 
 /// The edges between our crates, without those of tests. No other may exist.
-const EDGES: [(&str, &[&str]); 7] = [
+const EDGES: [(&str, &[&str]); 8] = [
     (
         "outgate",
         &["outgate-gateway", "outgate-launcher", "outgate-policy"],
     ),
     ("outgate-ca", &[]),
+    ("outgate-dlp", &[]),
     (
         "outgate-gateway",
-        &["outgate-ca", "outgate-handoff", "outgate-policy"],
+        &["outgate-ca", "outgate-dlp", "outgate-handoff", "outgate-policy"],
     ),
     ("outgate-handoff", &[]),
     (

@@ -35,7 +35,7 @@ const TOP_ALLOWED: [&str; 2] = ["ca", "dlp"];
 
 /// Folders of programs: the map names each of their files. Elsewhere it may
 /// name a folder for all that is in it.
-const PROGRAMS: [&str; 3] = ["configs/policy/src", "gateway", "launcher"];
+const PROGRAMS: [&str; 4] = ["configs/policy/src", "dlp/src", "gateway", "launcher"];
 
 /// Promises of the first section of SECURITY.md.
 const PROMISES: usize = 7;

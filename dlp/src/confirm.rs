@@ -1,0 +1,231 @@
+//! One detector, ready to run: from the place of a literal to a confirmed
+//! match with its check, and from there to what follows for a destination.
+//! Looks at a window around the literal only, never at a whole stream.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
+use regex_automata::{Anchored, Input};
+
+use crate::destination::{self, HostPattern};
+use crate::detector::{Anchor, Boundary, Detector, Scope, Tier};
+use crate::finding::{Action, Checked};
+use crate::limits;
+use crate::settings::{Mode, Policy};
+use crate::validate::{self, Outcome, Subject};
+
+/// A detector with what the operator decided about it.
+pub(crate) struct Rule {
+    pub(crate) detector: Detector,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) allowances: Vec<HostPattern>,
+    pub(crate) registries: Vec<String>,
+    regex: OnceLock<Option<Regex>>,
+}
+
+/// A confirmed match, in offsets of the window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Match {
+    pub(crate) whole: Range<usize>,
+    pub(crate) secret: Range<usize>,
+}
+
+/// What was made of a literal's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Confirmed {
+    /// It belongs to a match.
+    Match(Match),
+    /// It does not.
+    Nothing,
+    /// It cannot be said: the pattern does not compile or search.
+    Unknown,
+}
+
+/// What a match means towards one destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Judged {
+    pub(crate) checked: Checked,
+    pub(crate) action: Action,
+    pub(crate) issuers: Vec<String>,
+}
+
+/// Starts tried for one literal inside a match: a match that fails its tests
+/// must not hide another that begins within it.
+const STARTS_MAX: usize = 64;
+
+impl Rule {
+    pub(crate) fn new(detector: Detector) -> Self {
+        Self {
+            detector,
+            mode: None,
+            allowances: Vec::new(),
+            registries: Vec::new(),
+            regex: OnceLock::new(),
+        }
+    }
+
+    /// How many bytes before its literal a match may begin.
+    pub(crate) fn before(&self) -> usize {
+        match self.detector.anchor {
+            Anchor::Start => 0,
+            Anchor::Inside | Anchor::Scan => self.detector.max,
+        }
+    }
+
+    fn regex(&self) -> Option<&Regex> {
+        self.regex
+            .get_or_init(|| compile(&self.detector.pattern))
+            .as_ref()
+    }
+
+    /// What the literal at `at` belongs to. `window` holds one byte before the
+    /// earliest start of a match and one after its latest end, unless the
+    /// stream begins or ends there.
+    pub(crate) fn confirm(&self, window: &[u8], at: usize) -> Confirmed {
+        let Some(regex) = self.regex() else {
+            return Confirmed::Unknown;
+        };
+        let end = window.len().min(at.saturating_add(self.detector.max));
+        let first = at.saturating_sub(self.before());
+        let is_anchored = self.detector.anchor == Anchor::Start;
+        let anchored = if is_anchored {
+            Anchored::Yes
+        } else {
+            Anchored::No
+        };
+        let mut start = first;
+        for _ in 0..STARTS_MAX {
+            let input = Input::new(window).range(start..end).anchored(anchored);
+            let Some(found) = regex.search(&input) else {
+                return Confirmed::Nothing;
+            };
+            if found.start() > at {
+                return Confirmed::Nothing;
+            }
+            if found.end() > at && self.stands_alone(window, &found.range()) {
+                let secret = group(regex, window, &found.range());
+                let text = window.get(secret.clone()).unwrap_or_default();
+                if validate::entropy(text) >= self.detector.min_entropy {
+                    let whole = found.range();
+                    return Confirmed::Match(Match { whole, secret });
+                }
+            }
+            if is_anchored {
+                return Confirmed::Nothing;
+            }
+            start = found.start().saturating_add(1);
+        }
+        Confirmed::Nothing
+    }
+
+    fn stands_alone(&self, window: &[u8], found: &Range<usize>) -> bool {
+        if self.detector.boundary == Boundary::None {
+            return true;
+        }
+        let is_word = |byte: Option<&u8>| {
+            byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        };
+        let before = found
+            .start
+            .checked_sub(1)
+            .and_then(|place| window.get(place));
+        let escape = found
+            .start
+            .checked_sub(2)
+            .and_then(|place| window.get(place));
+        // `\n` before a credential in a document is the end of a line, not a letter.
+        let is_escaped = escape == Some(&b'\\')
+            && before.is_some_and(|byte| matches!(byte, b'n' | b'r' | b't' | b'f' | b'b'));
+        (!is_word(before) || is_escaped) && !is_word(window.get(found.end))
+    }
+
+    /// What a match means on its way to `host`; nothing where it may go there,
+    /// is a placeholder, or the detector is off.
+    pub(crate) fn judge(
+        &self,
+        text: &[u8],
+        secret: &[u8],
+        host: &str,
+        policy: Policy,
+    ) -> Option<Judged> {
+        if self.mode == Some(Mode::Off) {
+            return None;
+        }
+        let subject = Subject { text, secret, host };
+        let (checked, claims) = match self.detector.validator.check(&subject) {
+            Outcome::Placeholder => return None,
+            Outcome::Checked(checked) => (checked, Vec::new()),
+            Outcome::Claims { checked, hosts } => (checked, hosts),
+        };
+        let issuers = self.issuers(claims);
+        if issuers
+            .iter()
+            .any(|pattern| destination::covers(pattern, host))
+        {
+            return None;
+        }
+        let action = self.action(checked, policy);
+        Some(Judged {
+            checked,
+            action,
+            issuers,
+        })
+    }
+
+    /// Where the credential may go, as host patterns.
+    fn issuers(&self, claims: Vec<String>) -> Vec<String> {
+        let detector = &self.detector;
+        let mut issuers = match detector.scope {
+            Scope::Never => return Vec::new(),
+            Scope::Claims => claims,
+            Scope::Issuers | Scope::User | Scope::Registry(_) => Vec::new(),
+        };
+        issuers.extend(detector.issuers.iter().map(ToString::to_string));
+        issuers.extend(self.registries.iter().cloned());
+        issuers.extend(self.allowances.iter().map(ToString::to_string));
+        issuers
+    }
+
+    fn action(&self, checked: Checked, policy: Policy) -> Action {
+        match (policy, self.mode) {
+            (Policy::Monitor, _) => Action::Warn,
+            (Policy::Strict, _) | (_, Some(Mode::Block)) => Action::Block,
+            (_, Some(Mode::Warn | Mode::Off)) => Action::Warn,
+            (Policy::Tiered, None) => match (self.detector.tier, checked) {
+                (Tier::Context, _) | (_, Checked::Failed) => Action::Warn,
+                (Tier::Strong | Tier::Structured, Checked::Passed | Checked::None) => Action::Block,
+            },
+        }
+    }
+}
+
+/// Compiles a pattern over bytes.
+pub(crate) fn compile(pattern: &str) -> Option<Regex> {
+    let config = Regex::config()
+        .utf8_empty(false)
+        .nfa_size_limit(Some(limits::PATTERN_BYTES_MAX))
+        .hybrid_cache_capacity(limits::PATTERN_BYTES_MAX);
+    Regex::builder()
+        .configure(config)
+        .syntax(syntax::Config::new().unicode(false).utf8(false))
+        .build(pattern)
+        .ok()
+}
+
+/// Group 1 of the match, or all of it.
+fn group(regex: &Regex, window: &[u8], found: &Range<usize>) -> Range<usize> {
+    if regex.captures_len() < 2 {
+        return found.clone();
+    }
+    let mut captures = regex.create_captures();
+    let input = Input::new(window)
+        .range(found.clone())
+        .anchored(Anchored::Yes);
+    regex.search_captures(&input, &mut captures);
+    match captures.get_group(1) {
+        Some(span) => span.start..span.end,
+        None => found.clone(),
+    }
+}

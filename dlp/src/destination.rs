@@ -1,0 +1,137 @@
+//! Where bytes go, and patterns over it. The host is the pinned one, never
+//! what a request says of itself.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::limits;
+
+/// Where bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Destination<'a> {
+    /// The pinned name, in lower case and without a final dot, or the address
+    /// literal without brackets.
+    pub host: &'a str,
+    /// The port.
+    pub port: u16,
+}
+
+/// A host, or all names below one: `api.example.org`, `*.example.org`, or with
+/// a label in the middle left open: `bedrock.*.example.org`.
+///
+/// A leading `*` stands for one label or more, any other for exactly one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostPattern {
+    text: String,
+}
+
+/// Why a text is no host pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatternError {
+    text: String,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "host pattern `{}` is not a host", self.text)
+    }
+}
+
+impl Error for PatternError {}
+
+impl HostPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// When the text is empty, too long, not in lower case, has an empty label,
+    /// or consists of stars alone.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let label = |label: &str| {
+            label == "*"
+                || (!label.is_empty()
+                    && label.bytes().all(|byte| {
+                        byte.is_ascii_lowercase()
+                            || byte.is_ascii_digit()
+                            || matches!(byte, b'-' | b'_' | b':')
+                    }))
+        };
+        let named = text.split('.').filter(|label| *label != "*").count();
+        if text.len() > limits::HOST_BYTES_MAX || named == 0 || !text.split('.').all(label) {
+            let text = text.chars().take(80).collect();
+            return Err(PatternError { text });
+        }
+        let text = text.to_owned();
+        Ok(Self { text })
+    }
+
+    /// Whether the pattern stands for `host`.
+    pub fn covers(&self, host: &str) -> bool {
+        covers(&self.text, host)
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+/// Whether a pattern, known to be one, stands for `host`.
+pub(crate) fn covers(pattern: &str, host: &str) -> bool {
+    let (rest, is_open) = match pattern.strip_prefix("*.") {
+        Some(rest) => (rest, true),
+        None => (pattern, false),
+    };
+    let mut labels = host.rsplit('.');
+    for wanted in rest.rsplit('.') {
+        match labels.next() {
+            Some(label) if !label.is_empty() && (wanted == "*" || wanted == label) => {}
+            _ => return false,
+        }
+    }
+    match labels.next() {
+        None => !is_open,
+        Some(label) => is_open && !label.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_stands_for_its_hosts_and_for_no_neighbour() {
+        for (pattern, host, expected) in [
+            ("a.example", "a.example", true),
+            ("a.example", "b.a.example", false),
+            ("a.example", "xa.example", false),
+            ("*.a.example", "b.a.example", true),
+            ("*.a.example", "c.b.a.example", true),
+            ("*.a.example", "a.example", false),
+            ("*.a.example", ".a.example", false),
+            ("*.a.example", "ba.example", false),
+            ("x.*.a.example", "x.eu.a.example", true),
+            ("x.*.a.example", "x.a.example", false),
+            ("x.*.a.example", "x.y.z.a.example", false),
+            ("*.a.example", "b.a.example.evil.example", false),
+        ] {
+            let parsed = HostPattern::parse(pattern).expect(pattern);
+            assert_eq!(parsed.covers(host), expected, "{pattern} {host}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for text in [
+            "",
+            "*",
+            "*.*",
+            "A.example",
+            "a..example",
+            "a.example/",
+            "a b",
+        ] {
+            assert!(HostPattern::parse(text).is_err(), "{text}");
+        }
+    }
+}

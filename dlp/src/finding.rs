@@ -1,0 +1,157 @@
+//! What a scan says: findings, what could not be scanned, and the order to
+//! stop. Nothing here holds a value that was found.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::coding::Coding;
+use crate::detector::{Text, Tier};
+use crate::place::Place;
+
+/// What the offline check of a credential said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Checked {
+    /// The checksum or the structure is right.
+    Passed,
+    /// It is wrong: somebody changed a byte, or it never was one.
+    Failed,
+    /// There is nothing to check.
+    None,
+}
+
+/// What follows from a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// It is recorded.
+    Warn,
+    /// It does not leave.
+    Block,
+}
+
+/// A credential on its way to where it does not belong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The detector, by its id.
+    pub detector: Text,
+    /// What it finds, in words.
+    pub name: Text,
+    /// Where in the message.
+    pub place: Place,
+    /// Offset in bytes from the start of the outermost stream; inside codings the
+    /// start of the piece that was decoded.
+    pub offset: u64,
+    /// The codings around it, outermost first.
+    pub chain: Vec<Coding>,
+    /// Which entry of an archive, part of a form or value of a document.
+    pub inside: Option<String>,
+    /// How certain its form is.
+    pub tier: Tier,
+    /// What the offline check said.
+    pub checked: Checked,
+    /// What follows.
+    pub action: Action,
+    /// Where it may go instead, as host patterns.
+    pub issuers: Vec<String>,
+    /// A keyed fingerprint of the value, in hexadecimal, the same for the same
+    /// value under the same key.
+    pub mark: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for coding in &self.chain {
+            write!(formatter, "{coding}>")?;
+        }
+        formatter.write_str(&self.detector)
+    }
+}
+
+/// Bytes nobody looked into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unscanned {
+    /// Why.
+    pub reason: UnscannedReason,
+    /// How many bytes of the outermost stream this is about, at least.
+    pub bytes: u64,
+}
+
+/// Why bytes were not looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum UnscannedReason {
+    /// A content coding nobody here reads.
+    UnknownCoding,
+    /// A coding that stops making sense, or ends before its end.
+    Damaged,
+    /// Decoded content grew beyond the budget.
+    Expansion,
+    /// Deciding took more work than the budget.
+    Work,
+    /// More layers than the depth allows.
+    Depth,
+    /// A decoder would need more memory than the limit.
+    Memory,
+    /// An archive entry that is encrypted.
+    Encrypted,
+}
+
+impl fmt::Display for UnscannedReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::UnknownCoding => "unknown coding",
+            Self::Damaged => "damaged coding",
+            Self::Expansion => "expands beyond the budget",
+            Self::Work => "takes more work than the budget",
+            Self::Depth => "nested too deeply",
+            Self::Memory => "decoder needs too much memory",
+            Self::Encrypted => "encrypted entry",
+        })
+    }
+}
+
+impl fmt::Display for Unscanned {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} bytes not scanned: {}",
+            self.bytes, self.reason
+        )
+    }
+}
+
+/// What a scan of small parts says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// What was not looked into.
+    pub unscanned: Option<Unscanned>,
+}
+
+impl Report {
+    /// The first finding that must not leave.
+    pub fn block(&self) -> Option<&Finding> {
+        let blocks = |finding: &&Finding| finding.action == Action::Block;
+        self.findings.iter().find(blocks)
+    }
+}
+
+/// Why a stream ends here. Every later call answers the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// A credential that must not leave.
+    Found(Box<Finding>),
+    /// Bytes that cannot be scanned, under rules that refuse such bytes.
+    Unscannable(Unscanned),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Found(finding) => write!(formatter, "{finding}"),
+            Self::Unscannable(unscanned) => write!(formatter, "{unscanned}"),
+        }
+    }
+}
+
+impl Error for Stop {}

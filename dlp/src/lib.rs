@@ -1,0 +1,39 @@
+//! Finds credentials in a stream of bytes, through the codings they travel in.
+//!
+//! A [`Ruleset`] is built once from [`Detectors`], [`Settings`], known values
+//! and canaries, and is shared. It looks at small buffers whole
+//! ([`Ruleset::head`]) and at content as it passes ([`Ruleset::stream`]): what
+//! a [`Stream`] has not released must not be sent. Pure: synchronous, no I/O,
+//! no clock, no randomness; keys are passed in. It must not know how bytes
+//! arrive or leave, and holds nothing of what it found after the scan.
+
+#![forbid(unsafe_code)]
+
+mod coding;
+mod confirm;
+mod destination;
+mod detector;
+mod finding;
+mod limits;
+mod mark;
+mod place;
+mod ruleset;
+mod secret;
+mod settings;
+mod stream;
+mod validate;
+mod window;
+
+pub use coding::Coding;
+pub use destination::{Destination, HostPattern, PatternError};
+pub use detector::{
+    Anchor, Boundary, Detector, DetectorError, Detectors, Registry, Scope, Text, Tier, Validator,
+};
+pub use finding::{Action, Checked, Finding, Report, Stop, Unscanned, UnscannedReason};
+pub use place::{Description, Joined, Part, Place};
+pub use ruleset::{Ruleset, RulesetError};
+pub use secret::Secret;
+pub use settings::{Allowance, Issuer, Mode, Policy, Settings, Unscannable};
+pub use stream::Stream;
+pub use validate::{Outcome, Subject};
+pub use window::Window;

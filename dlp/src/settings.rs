@@ -1,0 +1,73 @@
+//! What an operator decides about a scan.
+
+use crate::destination::HostPattern;
+
+/// What a finding of a detector leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// It does not leave, whatever its tier.
+    Block,
+    /// It is recorded.
+    Warn,
+    /// Nothing: the detector does not run.
+    Off,
+}
+
+/// What happens to bytes that cannot be scanned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Unscannable {
+    /// They do not leave.
+    #[default]
+    Refuse,
+    /// They leave, and the record says so.
+    Record,
+}
+
+/// How doubtful findings weigh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Policy {
+    /// By tier: strong and structured forms do not leave, others are recorded.
+    #[default]
+    Tiered,
+    /// Everything that is found does not leave.
+    Strict,
+    /// Everything that is found is recorded and leaves.
+    Monitor,
+}
+
+/// Leave for a credential to go somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowance {
+    /// The detector, by its id.
+    pub detector: String,
+    /// Where to.
+    pub hosts: HostPattern,
+}
+
+/// Where a credential of a package registry may go, as the client's own
+/// configuration says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issuer {
+    /// The detector, by its id.
+    pub detector: String,
+    /// The host of the registry.
+    pub host: String,
+}
+
+/// What an operator decides.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// What differs from the tiers, by detector id. Detectors that have no
+    /// literal run only when they stand here.
+    pub modes: Vec<(String, Mode)>,
+    /// How doubtful findings weigh.
+    pub policy: Policy,
+    /// What happens to bytes that cannot be scanned.
+    pub unscannable: Unscannable,
+    /// Where credentials may go besides to their issuers.
+    pub allowances: Vec<Allowance>,
+    /// Issuers learnt from the client's configuration.
+    pub registries: Vec<Issuer>,
+    /// The key of marks; random for every run, or kept to compare runs.
+    pub key: [u8; 32],
+}
