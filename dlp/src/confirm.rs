@@ -107,7 +107,7 @@ impl Rule {
             if found.end() > at && self.stands_alone(window, &found.range()) {
                 let secret = group(regex, window, &found.range());
                 let text = window.get(secret.clone()).unwrap_or_default();
-                if validate::entropy(text) >= self.detector.min_entropy {
+                if validate::entropy::bits(text) >= f64::from(self.detector.min_entropy) {
                     let whole = found.range();
                     return Confirmed::Match(Match { whole, secret });
                 }
@@ -143,18 +143,12 @@ impl Rule {
 
     /// What a match means on its way to `host`; nothing where it may go there,
     /// is a placeholder, or the detector is off.
-    pub(crate) fn judge(
-        &self,
-        text: &[u8],
-        secret: &[u8],
-        host: &str,
-        policy: Policy,
-    ) -> Option<Judged> {
+    pub(crate) fn judge(&self, secret: &[u8], host: &str, policy: Policy) -> Option<Judged> {
         if self.mode == Some(Mode::Off) {
             return None;
         }
-        let subject = Subject { text, secret, host };
-        let (checked, claims) = match self.detector.validator.check(&subject) {
+        let subject = Subject { secret };
+        let (checked, claims) = match self.detector.check(&subject) {
             Outcome::Placeholder => return None,
             Outcome::Checked(checked) => (checked, Vec::new()),
             Outcome::Claims { checked, hosts } => (checked, hosts),

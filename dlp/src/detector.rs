@@ -1,12 +1,17 @@
-//! What finds one kind of credential: its form, how to check it, and where it
-//! may go. Data only; nothing here reads a stream.
+//! What finds one kind of credential: its form, how to check it, what its leak
+//! would cost and where it may go.
+//!
+//! Detectors are data: the shipped ones are read from `detectors/*.toml` when
+//! the crate is built, a user's own when the program starts, both by
+//! `detector_file`. Nothing here reads a stream. The build script compiles this
+//! file too, so it stands on `std` alone.
 
 use std::borrow::Cow;
-use std::error::Error;
-use std::fmt;
 
 /// A text that is part of the program or was read at run time.
 pub type Text = Cow<'static, str>;
+/// A list of such texts.
+pub type Texts = Cow<'static, [Text]>;
 
 /// How certain the form of a credential is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +70,17 @@ pub enum Scope {
     Registry(Registry),
 }
 
+/// What follows when an offline check says no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// One step less severe. For forms that speak for themselves: a wrong
+    /// checksum may be a credential of which one byte was changed and is sent apart.
+    Lower,
+    /// It is nothing. For forms that mean nothing without their check, such as
+    /// sixteen digits.
+    Clear,
+}
+
 /// An offline check of what a pattern matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -73,6 +89,36 @@ pub enum Validator {
     None,
     /// The entropy alone.
     Entropy,
+    /// Not one of the values that stand for a value.
+    Placeholder,
+    /// Last six characters are the CRC-32 of the rest in base 62.
+    Crc32Base62,
+    /// Last eight characters are a checksum whose input is not published.
+    CrcTailHex,
+    /// BIP-173.
+    Bech32,
+    /// Four bytes of double SHA-256 behind a payload, in base 58.
+    Base58Check,
+    /// Luhn (ISO/IEC 7812-1) and a range of an issuer of cards.
+    LuhnBin,
+    /// ISO 7064 MOD 97-10 and the length of the country (ISO 13616).
+    Mod97,
+    /// Words and checksum of BIP-39.
+    Bip39,
+    /// RFC 7519: a header with an algorithm, and claims.
+    Jwt,
+    /// Base 32 of an account number.
+    AwsKeyId,
+    /// A macaroon in its second binary format.
+    MacaroonV2,
+    /// Payload, length and CRC-32 in base 36.
+    GitlabRoutable,
+    /// Base 64 of a JSON object.
+    Base64Json,
+    /// Base 64 of `name:password`.
+    Base64UserPass,
+    /// First part is base 64 of a plausible snowflake.
+    DiscordSnowflake,
 }
 
 /// What finds one kind of credential.
@@ -86,81 +132,57 @@ pub struct Detector {
     pub tier: Tier,
     /// What a leak costs, in one sentence.
     pub cost: Text,
-    /// Where the issuer describes the form.
+    /// Where the issuer describes the form, or else the credential.
     pub reference: Text,
     /// Whether the form was confirmed with the issuer's documentation.
     pub confirmed: bool,
     /// One of them stands in every match, in this case.
-    pub literals: Cow<'static, [Text]>,
+    pub literals: Texts,
     /// Where the literal stands.
     pub anchor: Anchor,
     /// The form, in the syntax of the `regex` crate over bytes, without Unicode.
     /// Group 1, where there is one, is the credential itself.
     pub pattern: Text,
-    /// Length of the longest match, in bytes.
+    /// Length of the longest match, in bytes. Follows from the pattern.
     pub max: usize,
-    /// Length of the shortest match, in bytes.
+    /// Length of the shortest match, in bytes. Follows from the pattern.
     pub min: usize,
     /// What may stand beside it.
     pub boundary: Boundary,
     /// The offline check.
     pub validator: Validator,
+    /// What follows when the check says no.
+    pub failure: Failure,
     /// Least Shannon entropy of the credential, in bits a byte.
     pub min_entropy: f32,
     /// Where it may go.
     pub scope: Scope,
     /// Its issuers, as host patterns.
-    pub issuers: Cow<'static, [Text]>,
+    pub issuers: Texts,
+    /// Templates of matches, for `detector_sample::expand`.
+    pub samples: Texts,
+    /// Templates of texts that come close and are nothing.
+    pub near_misses: Texts,
 }
 
-/// The detectors of a ruleset: those we ship, and the user's.
-#[derive(Debug, Clone, Default)]
-pub struct Detectors {
-    list: Vec<Detector>,
-}
-
-impl Detectors {
-    /// A set of the given detectors.
-    ///
-    /// # Errors
-    /// When two have the same id.
-    pub fn new(list: Vec<Detector>) -> Result<Self, DetectorError> {
-        for (position, detector) in list.iter().enumerate() {
-            if list
-                .iter()
-                .skip(position + 1)
-                .any(|other| other.id == detector.id)
-            {
-                let id = detector.id.to_string();
-                return Err(DetectorError::Twice { id });
-            }
-        }
-        Ok(Self { list })
-    }
-
-    /// Every detector, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Detector> {
-        self.list.iter()
-    }
-}
-
-/// What is wrong with a set of detectors.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DetectorError {
-    /// Two detectors have one id.
-    Twice {
-        /// The id.
-        id: String,
-    },
-}
-
-impl fmt::Display for DetectorError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Tier {
+    /// As detector files write it.
+    pub const fn word(self) -> &'static str {
         match self {
-            Self::Twice { id } => write!(formatter, "two detectors have the id `{id}`"),
+            Self::Strong => "strong",
+            Self::Structured => "structured",
+            Self::Context => "context",
         }
     }
 }
 
-impl Error for DetectorError {}
+impl Registry {
+    /// As detector files write it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::Pypi => "pypi",
+            Self::Cargo => "cargo",
+        }
+    }
+}

@@ -13,6 +13,10 @@ mod coding;
 mod confirm;
 mod destination;
 mod detector;
+mod detector_file;
+mod detector_sample;
+mod detector_set;
+mod detector_shape;
 mod finding;
 mod limits;
 mod mark;
@@ -27,13 +31,16 @@ mod window;
 pub use coding::Coding;
 pub use destination::{Destination, HostPattern, PatternError};
 pub use detector::{
-    Anchor, Boundary, Detector, DetectorError, Detectors, Registry, Scope, Text, Tier, Validator,
+    Anchor, Boundary, Detector, Failure, Registry, Scope, Text, Texts, Tier, Validator,
 };
+pub use detector_file::{FileFault, parse as parse_detectors};
+pub use detector_sample::expand as sample;
+pub use detector_set::{DetectorError, Detectors};
 pub use finding::{Action, Checked, Finding, Report, Stop, Unscanned, UnscannedReason};
 pub use place::{Description, Joined, Part, Place};
 pub use ruleset::{Ruleset, RulesetError};
 pub use secret::Secret;
 pub use settings::{Allowance, Issuer, Mode, Policy, Settings, Unscannable};
 pub use stream::Stream;
-pub use validate::{Outcome, Subject};
+
 pub use window::Window;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::confirm::{Confirmed, Match, Rule};
 use crate::destination::Destination;
-use crate::detector::{Detectors, Scope};
+use crate::detector::Scope;
+use crate::detector_set::Detectors;
 use crate::finding::{Finding, Report, Unscanned, UnscannedReason};
 use crate::limits;
 use crate::mark::mark;
@@ -216,9 +217,8 @@ impl Ruleset {
         bytes: &[u8],
         found: &Match,
     ) -> Option<Finding> {
-        let text = bytes.get(found.whole.clone())?;
         let secret = bytes.get(found.secret.clone())?;
-        let judged = rule.judge(text, secret, destination.host, self.policy)?;
+        let judged = rule.judge(secret, destination.host, self.policy)?;
         Some(Finding {
             detector: rule.detector.id.clone(),
             name: rule.detector.name.clone(),

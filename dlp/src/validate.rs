@@ -1,39 +1,43 @@
-//! Offline checks of what a pattern matched: checksums, structure, entropy.
-//! A check never clears a finding because a checksum is wrong.
+//! Offline checks of what a pattern matched: checksums, structures, ranges.
+//!
+//! Each is a pure function of bytes with a bound on its work. A wrong checksum
+//! makes a finding less severe and never clears it, except where the detector
+//! says that its form means nothing without the check.
 
-use std::fmt;
+pub(crate) mod aws;
+pub(crate) mod base58;
+pub(crate) mod base64;
+pub(crate) mod bech32;
+pub(crate) mod bip39;
+pub(crate) mod card;
+pub(crate) mod crc;
+mod discord;
+pub(crate) mod entropy;
+pub(crate) mod gitlab;
+mod iban;
+mod json;
+mod jwt;
+pub(crate) mod macaroon;
+mod placeholder;
+mod userpass;
 
-use crate::detector::Validator;
+use crate::detector::{Detector, Failure, Scope, Validator};
 use crate::finding::Checked;
 
 /// What is checked.
 #[derive(Clone, Copy)]
-pub struct Subject<'a> {
-    /// The whole match.
-    pub text: &'a [u8],
+pub(crate) struct Subject<'a> {
     /// The credential in it.
-    pub secret: &'a [u8],
-    /// The pinned host it is going to.
-    pub host: &'a str,
-}
-
-impl fmt::Debug for Subject<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "Subject({} bytes for {})",
-            self.text.len(),
-            self.host
-        )
-    }
+    pub(crate) secret: &'a [u8],
 }
 
 /// What a check says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// How the checksum or the structure came out.
     Checked(Checked),
-    /// It is a placeholder of documentation, no credential.
+    /// It is a placeholder of documentation, or a form that means nothing
+    /// without its check: no credential.
     Placeholder,
     /// The credential names where it belongs.
     Claims {
@@ -44,36 +48,51 @@ pub enum Outcome {
     },
 }
 
-impl Validator {
+impl Detector {
     /// Checks what was matched.
-    pub fn check(self, _subject: &Subject<'_>) -> Outcome {
-        match self {
-            Self::None | Self::Entropy => Outcome::Checked(Checked::None),
+    pub(crate) fn check(&self, subject: &Subject<'_>) -> Outcome {
+        let checked = check(self.validator, subject.secret);
+        if checked == Checked::Failed && self.failure == Failure::Clear {
+            return Outcome::Placeholder;
         }
+        if self.scope == Scope::Claims {
+            let hosts = jwt::hosts(subject.secret);
+            return Outcome::Claims { checked, hosts };
+        }
+        Outcome::Checked(checked)
     }
 }
 
-/// The Shannon entropy of `bytes`, in bits a byte.
-pub(crate) fn entropy(bytes: &[u8]) -> f32 {
-    let mut counts = [0_u16; 256];
-    for byte in bytes {
-        if let Some(count) = counts.get_mut(usize::from(*byte)) {
-            *count = count.saturating_add(1);
+/// What a validator says about a credential.
+fn check(validator: Validator, secret: &[u8]) -> Checked {
+    let holds = match validator {
+        Validator::None | Validator::Entropy | Validator::CrcTailHex => return Checked::None,
+        Validator::GitlabRoutable => return gitlab::check(secret),
+        Validator::Placeholder => {
+            // What is no placeholder is not proven to be a credential.
+            let known = placeholder::is(secret);
+            return if known {
+                Checked::Failed
+            } else {
+                Checked::None
+            };
         }
-    }
-    let total: u32 = counts.iter().copied().map(u32::from).sum();
-    let Some(total) = u16::try_from(total)
-        .ok()
-        .map(f32::from)
-        .filter(|total| *total > 0.0)
-    else {
-        // Longer than any match: whatever it is, it is not made of one letter.
-        return if total == 0 { 0.0 } else { 8.0 };
+        Validator::Crc32Base62 => crc::is_base62_tail(secret),
+        Validator::Bech32 => bech32::is(secret),
+        Validator::Base58Check => base58::is_checked(secret),
+        Validator::LuhnBin => card::is(secret),
+        Validator::Mod97 => iban::is(secret),
+        Validator::Bip39 => bip39::is(secret),
+        Validator::Jwt => jwt::is(secret),
+        Validator::AwsKeyId => aws::is(secret),
+        Validator::MacaroonV2 => macaroon::is(secret),
+        Validator::Base64Json => json::is(secret),
+        Validator::Base64UserPass => userpass::is(secret),
+        Validator::DiscordSnowflake => discord::is(secret),
     };
-    counts
-        .iter()
-        .filter(|count| **count > 0)
-        .map(|count| f32::from(*count) / total)
-        .map(|share| -share * share.log2())
-        .sum()
+    if holds {
+        Checked::Passed
+    } else {
+        Checked::Failed
+    }
 }

@@ -1,0 +1,152 @@
+//! Reads `detectors/*.toml` when the crate is built and writes them as a table
+//! of constants, so that a program that starts parses nothing.
+//!
+//! A fault of a file stops the build with its place.
+
+#![forbid(unsafe_code)]
+
+#[path = "src/destination.rs"]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "the crate uses what this script does not"
+)]
+mod destination;
+#[path = "src/detector.rs"]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "the crate uses what this script does not"
+)]
+mod detector;
+#[path = "src/detector_file.rs"]
+#[expect(unreachable_pub, reason = "the crate shows what this script does not")]
+mod detector_file;
+#[path = "src/detector_shape.rs"]
+mod detector_shape;
+#[path = "src/limits.rs"]
+#[expect(dead_code, reason = "the crate uses what this script does not")]
+mod limits;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use detector::{Detector, Scope, Texts};
+
+fn main() -> Result<(), String> {
+    let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    let folder = root.join("detectors");
+    let mut table = String::new();
+    let mut owners = BTreeMap::new();
+    let files = files(&folder)?;
+    for path in &files {
+        for detector in read(path)? {
+            let name = path.display().to_string();
+            if let Some(other) = owners.insert(detector.id.to_string(), name) {
+                return Err(format!(
+                    "{}: `{}` is in {other} too",
+                    path.display(),
+                    detector.id
+                ));
+            }
+            write(&mut table, &detector).map_err(|error| error.to_string())?;
+        }
+    }
+    let text = format!(
+        "pub(crate) static SHIPPED: [Detector; {}] = [\n{table}];\n",
+        owners.len()
+    );
+    let output = PathBuf::from(variable("OUT_DIR")?).join("shipped.rs");
+    fs::write(&output, text).map_err(|error| format!("{}: {error}", output.display()))?;
+    let mut cargo = std::io::stdout();
+    for watched in [
+        "build.rs",
+        "detectors",
+        "src/detector.rs",
+        "src/detector_file.rs",
+        "src/destination.rs",
+        "src/limits.rs",
+        "src/detector_shape.rs",
+    ] {
+        writeln!(cargo, "cargo::rerun-if-changed={watched}").map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    std::env::var(name).map_err(|error| format!("{name}: {error}"))
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn read(path: &Path) -> Result<Vec<Detector>, String> {
+    let place = path.display();
+    let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
+    detector_file::parse(&text).map_err(|faults| {
+        let lines: Vec<String> = faults
+            .iter()
+            .map(|fault| format!("{place}: {fault}"))
+            .collect();
+        format!("\n{}", lines.join("\n"))
+    })
+}
+
+fn write(table: &mut String, detector: &Detector) -> std::fmt::Result {
+    let scope = match detector.scope {
+        Scope::Registry(registry) => format!("Registry(Registry::{registry:?})"),
+        other => format!("{other:?}"),
+    };
+    writeln!(table, "Detector {{")?;
+    for (key, text) in [
+        ("id", &detector.id),
+        ("name", &detector.name),
+        ("cost", &detector.cost),
+        ("reference", &detector.reference),
+        ("pattern", &detector.pattern),
+    ] {
+        writeln!(table, "{key}: Cow::Borrowed({text:?}),")?;
+    }
+    for (key, texts) in [
+        ("literals", &detector.literals),
+        ("issuers", &detector.issuers),
+        ("samples", &detector.samples),
+        ("near_misses", &detector.near_misses),
+    ] {
+        writeln!(table, "{key}: {},", list(texts))?;
+    }
+    writeln!(table, "confirmed: {:?},", detector.confirmed)?;
+    writeln!(table, "tier: Tier::{:?},", detector.tier)?;
+    writeln!(table, "anchor: Anchor::{:?},", detector.anchor)?;
+    writeln!(table, "min: {}, max: {},", detector.min, detector.max)?;
+    writeln!(table, "boundary: Boundary::{:?},", detector.boundary)?;
+    writeln!(table, "validator: Validator::{:?},", detector.validator)?;
+    writeln!(table, "failure: Failure::{:?},", detector.failure)?;
+    writeln!(table, "min_entropy: {:?},", detector.min_entropy)?;
+    writeln!(table, "scope: Scope::{scope},")?;
+    writeln!(table, "}},")
+}
+
+fn list(texts: &Texts) -> String {
+    let items: Vec<String> = texts
+        .iter()
+        .map(|text| format!("Cow::Borrowed({text:?})"))
+        .collect();
+    format!("Cow::Borrowed(&[{}])", items.join(", "))
+}

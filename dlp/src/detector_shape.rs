@@ -1,0 +1,141 @@
+//! What must hold for every detector, shipped or written by a user: a bounded
+//! pattern, a literal to look for, and a sensible combination of the rest.
+//!
+//! Pure, and built into the build script as well. Knows the syntax of patterns,
+//! not how they are matched.
+
+use regex_syntax::ParserBuilder;
+
+use crate::destination::HostPattern;
+use crate::detector::{Anchor, Detector, Failure, Scope, Text, Tier, Validator};
+use crate::limits::{LITERAL_BYTES_MAX, LITERAL_BYTES_MIN, MATCH_BYTES_MAX};
+
+/// Shortest match worth a finding, in bytes.
+const MATCH_BYTES_MIN: usize = 6;
+
+/// The lengths of the shortest and the longest match of a pattern, in bytes.
+///
+/// # Errors
+/// What is wrong with the pattern.
+pub(crate) fn lengths(pattern: &str) -> Result<(usize, usize), String> {
+    let mut parser = ParserBuilder::new()
+        .unicode(false)
+        .utf8(false)
+        .nest_limit(32)
+        .build();
+    let shape = parser
+        .parse(pattern)
+        .map_err(|error| format!("the pattern is not one: {}", one_line(&error.to_string())))?;
+    let properties = shape.properties();
+    let min = properties.minimum_len().unwrap_or_default();
+    let max = properties
+        .maximum_len()
+        .ok_or("the pattern has no longest match; bound every `*` and `+`")?;
+    if min < MATCH_BYTES_MIN || max > MATCH_BYTES_MAX {
+        return Err(format!(
+            "matches have {min} to {max} bytes; {MATCH_BYTES_MIN} to {MATCH_BYTES_MAX} are allowed"
+        ));
+    }
+    if properties.explicit_captures_len() > 1 {
+        return Err("the pattern has more than one group that captures".to_owned());
+    }
+    Ok((min, max))
+}
+
+/// The last line of a message in many: the one that says what.
+fn one_line(message: &str) -> String {
+    let line = message.lines().last().unwrap_or(message);
+    line.trim_start_matches("error: ").to_owned()
+}
+
+/// What does not go together in a detector.
+pub(crate) fn faults(detector: &Detector) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut claim = |holds: bool, message: &str| {
+        if !holds {
+            faults.push(message.to_owned());
+        }
+    };
+    claim(
+        is_id(&detector.id),
+        "an id has lower-case letters, digits and single hyphens, 48 at most",
+    );
+    claim(
+        is_sentence(&detector.cost),
+        "`cost` is one sentence: a capital letter first, a full stop last",
+    );
+    claim(
+        detector.reference.starts_with("https://"),
+        "`reference` is an https URL",
+    );
+    let scans = detector.anchor == Anchor::Scan;
+    claim(
+        scans == detector.literals.is_empty(),
+        "every anchor but `scan` needs literals, and `scan` has none",
+    );
+    let fits = |literal: &Text| (LITERAL_BYTES_MIN..=LITERAL_BYTES_MAX).contains(&literal.len());
+    claim(
+        detector.literals.iter().all(fits),
+        "a literal has 2 to 64 bytes",
+    );
+    let has_issuers = !detector.issuers.is_empty();
+    match detector.scope {
+        Scope::Issuers => claim(has_issuers, "`scope = \"issuers\"` needs `issuers`"),
+        Scope::Never | Scope::User => {
+            claim(!has_issuers, "`issuers` need `scope = \"issuers\"`");
+        }
+        Scope::Claims | Scope::Registry(_) => {}
+    }
+    claim(
+        detector.issuers.iter().all(|issuer| is_issuer(issuer)),
+        "an issuer is a lower-case host; `*` stands for whole labels left of two others",
+    );
+    let computes = !matches!(detector.validator, Validator::None | Validator::Entropy);
+    let clears = detector.failure == Failure::Clear;
+    claim(
+        !clears || computes,
+        "`failure = \"clear\"` needs a validator that computes",
+    );
+    claim(
+        !clears || detector.tier != Tier::Strong,
+        "what is strong is lowered, never cleared",
+    );
+    claim(
+        !scans || clears,
+        "without literals only a validator tells: `failure = \"clear\"`",
+    );
+    claim(
+        detector.validator != Validator::Entropy || detector.min_entropy > 0.0,
+        "`validator = \"entropy\"` needs `min_entropy`",
+    );
+    claim(
+        !detector.samples.is_empty(),
+        "`samples` needs one sample or more",
+    );
+    claim(
+        detector.near_misses.len() >= 2,
+        "`near_misses` needs two or more",
+    );
+    faults
+}
+
+/// Whether a text is a host pattern that spells out at least its last two labels.
+fn is_issuer(text: &str) -> bool {
+    let spelt = text.rsplit('.').take_while(|label| *label != "*").count();
+    HostPattern::parse(text).is_ok() && (spelt >= 2 || !text.contains('*'))
+}
+
+fn is_id(text: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    text.len() <= 48 && text.split('-').all(part)
+}
+
+fn is_sentence(text: &str) -> bool {
+    let first = text.chars().next().is_some_and(char::is_uppercase);
+    first && text.ends_with('.') && !text.contains('\n')
+}

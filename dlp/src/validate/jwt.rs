@@ -1,0 +1,208 @@
+//! JSON Web Tokens (RFC 7519, RFC 7515): whether a text is one, and which hosts
+//! it names as its issuer and its audience.
+//!
+//! Signatures are not checked: there is no key. A token that names a host may go
+//! there; somebody who can write a token needs no leak of it.
+
+use serde_json::{Map, Value};
+
+use crate::validate::json;
+
+/// Most hosts that one token is asked for.
+const HOSTS_MAX: usize = 16;
+
+/// Issuers whose tokens are used at hosts that the token does not name.
+const ELSEWHERE: [(&str, &[&str]); 3] = [
+    ("auth.openai.com", &["chatgpt.com", "api.openai.com"]),
+    ("accounts.google.com", &["oauth2.googleapis.com"]),
+    (
+        "token.actions.githubusercontent.com",
+        &["sts.amazonaws.com", "sts.googleapis.com"],
+    ),
+];
+
+/// Whether a text is a token: a header that names an algorithm, claims that say
+/// something, and not the token of every introduction.
+pub(crate) fn is(token: &[u8]) -> bool {
+    let mut parts = token.split(|byte| *byte == b'.');
+    let header = parts.next().and_then(json::object);
+    let claims = parts.next().and_then(json::object);
+    let (Some(header), Some(claims)) = (header, claims) else {
+        return false;
+    };
+    let signed = header.get("alg").and_then(Value::as_str);
+    let is_signed = signed.is_some_and(|algorithm| !algorithm.eq_ignore_ascii_case("none"));
+    let subject = claims.get("sub").and_then(Value::as_str);
+    is_signed && !claims.is_empty() && subject != Some("1234567890")
+}
+
+/// The hosts that a token names as issuer or audience, and those below them, as
+/// host patterns.
+pub(crate) fn hosts(token: &[u8]) -> Vec<String> {
+    let claims = token
+        .split(|byte| *byte == b'.')
+        .nth(1)
+        .and_then(json::object);
+    let mut patterns = Vec::new();
+    for name in claims.iter().flat_map(named) {
+        let elsewhere = ELSEWHERE.iter().find(|(issuer, _)| *issuer == name);
+        let elsewhere = elsewhere.map(|(_, hosts)| *hosts).unwrap_or_default();
+        patterns.push(format!("*.{name}"));
+        patterns.push(name);
+        patterns.extend(elsewhere.iter().map(|host| (*host).to_owned()));
+    }
+    patterns
+}
+
+fn named(claims: &Map<String, Value>) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for claim in ["iss", "aud", "azp", "htu"] {
+        match claims.get(claim) {
+            Some(Value::String(text)) => hosts.extend(host(text)),
+            Some(Value::Array(items)) => {
+                let texts = items.iter().take(HOSTS_MAX).filter_map(Value::as_str);
+                hosts.extend(texts.filter_map(host));
+            }
+            _ => {}
+        }
+    }
+    hosts.truncate(HOSTS_MAX);
+    // Projects of Supabase name themselves instead of their host.
+    if claims.get("iss").and_then(Value::as_str) == Some("supabase")
+        && let Some(project) = claims.get("ref").and_then(Value::as_str)
+        && project.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    {
+        hosts.push(format!("{project}.supabase.co"));
+    }
+    hosts
+}
+
+/// The host of a URL, or of a text that is a host with two labels or more. Names
+/// of whole registries are not hosts.
+fn host(text: &str) -> Option<String> {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let authority = authority.rsplit('@').next()?;
+    let name = authority
+        .split(':')
+        .next()?
+        .trim_end_matches('.')
+        .to_ascii_lowercase();
+    let labels = name.split('.').count();
+    let good = name.split('.').all(|label| {
+        !label.is_empty()
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    });
+    (labels >= 2 && good && name.len() <= 253 && !is_shared(&name)).then_some(name)
+}
+
+/// Names below which everybody can have a host: only exactly meant by a token.
+fn is_shared(name: &str) -> bool {
+    const SHARED: [&str; 8] = [
+        "github.io",
+        "vercel.app",
+        "netlify.app",
+        "herokuapp.com",
+        "amazonaws.com",
+        "azurewebsites.net",
+        "workers.dev",
+        "pages.dev",
+    ];
+    SHARED.contains(&name) || is_registry(name)
+}
+
+/// Two labels of which the first is one of those that countries register below.
+fn is_registry(name: &str) -> bool {
+    let mut labels = name.split('.');
+    let first = labels.next().unwrap_or_default();
+    let second = labels.next().unwrap_or_default();
+    labels.next().is_none()
+        && second.len() == 2
+        && matches!(
+            first,
+            "co" | "com" | "net" | "org" | "gov" | "edu" | "ac" | "or" | "ne" | "go"
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{hosts, is};
+    use crate::destination::covers;
+    use crate::validate::base64;
+
+    fn token(header: &str, claims: &str) -> Vec<u8> {
+        let part = |text: &str| base64::encode(text.as_bytes(), base64::URL);
+        [
+            part(header),
+            part(claims),
+            b"c2lnbmF0dXJlc2lnbmF0dXJl".to_vec(),
+        ]
+        .join(&b'.')
+    }
+
+    #[test]
+    fn a_token_is_signed_and_says_something() {
+        let header = r#"{"alg":"HS256","typ":"JWT"}"#;
+        assert!(is(&token(header, r#"{"sub":"4711"}"#)));
+        // The example of RFC 7519 3.1.
+        assert!(is(b"eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"));
+        assert!(!is(&token(header, "{}")));
+        assert!(!is(&token(
+            header,
+            r#"{"sub":"1234567890","name":"John Doe"}"#
+        )));
+        assert!(!is(&token(r#"{"alg":"none"}"#, r#"{"sub":"4711"}"#)));
+        assert!(!is(&token(r#"{"typ":"JWT"}"#, r#"{"sub":"4711"}"#)));
+        assert!(!is(&token("[1]", r#"{"sub":"4711"}"#)));
+        assert!(!is(b"eyJ.eyJ.x"));
+    }
+
+    #[test]
+    fn a_token_may_go_where_it_says() {
+        let check = |claims: &str, host: &str, expected: bool| {
+            let token = token(r#"{"alg":"RS256"}"#, claims);
+            let found = hosts(&token).iter().any(|pattern| covers(pattern, host));
+            assert_eq!(found, expected, "{claims} to {host}");
+        };
+        check(
+            r#"{"iss":"https://login.example.org/realm"}"#,
+            "login.example.org",
+            true,
+        );
+        check(
+            r#"{"iss":"https://login.example.org/realm"}"#,
+            "evil.test",
+            false,
+        );
+        check(
+            r#"{"iss":"https://login.example.org/realm"}"#,
+            "example.org",
+            false,
+        );
+        check(r#"{"iss":"https://example.org"}"#, "api.example.org", true);
+        check(r#"{"iss":"https://example.org"}"#, "evilexample.org", false);
+        check(
+            r#"{"aud":["api.example.org","b.example.net:443"]}"#,
+            "b.example.net",
+            true,
+        );
+        check(
+            r#"{"aud":"https://evil.test@api.example.org/"}"#,
+            "evil.test",
+            false,
+        );
+        check(r#"{"iss":"joe","aud":"account"}"#, "joe", false);
+        check(r#"{"aud":"com"}"#, "example.com", false);
+        check(r#"{"aud":"co.uk"}"#, "evil.co.uk", false);
+        check(r#"{"aud":"github.io"}"#, "evil.github.io", false);
+        check(
+            r#"{"iss":"supabase","ref":"abcdefghijklmnopqrst"}"#,
+            "abcdefghijklmnopqrst.supabase.co",
+            true,
+        );
+        check(r#"{"iss":"https://auth.openai.com"}"#, "chatgpt.com", true);
+        check("{}", "", false);
+    }
+}
