@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use crate::heads::Heads;
@@ -23,7 +22,7 @@ pub(crate) struct Followed {
     /// There until the connection is given back.
     stream: Option<Client>,
     leg: Arc<Leg>,
-    back: Option<oneshot::Sender<TcpStream>>,
+    back: Option<oneshot::Sender<Client>>,
 }
 
 /// What is known of the connection beside its engine.
@@ -69,7 +68,7 @@ pub(crate) enum Outlives {
 pub(crate) struct Owner {
     pub(crate) leg: Arc<Leg>,
     /// Gets the connection when its reader is done with it.
-    pub(crate) back: oneshot::Receiver<TcpStream>,
+    pub(crate) back: oneshot::Receiver<Client>,
 }
 
 impl Followed {
@@ -115,7 +114,7 @@ impl Drop for Followed {
     fn drop(&mut self) {
         if let (Some(stream), Some(back)) = (self.stream.take(), self.back.take()) {
             // Nobody may want it any more; then it is closed.
-            back.send(stream.into_tcp()).ok();
+            back.send(stream).ok();
         }
     }
 }

@@ -130,7 +130,7 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Client, denied: Option<Refus
     }
     // After an upgrade somebody else has it.
     if let Ok(stream) = owner.back.try_recv() {
-        flow::farewell(stream, &[]).await;
+        flow::farewell(stream.into_tcp().await, &[]).await;
     }
 }
 

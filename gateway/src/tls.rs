@@ -13,7 +13,6 @@ use rustls::crypto::CryptoProvider;
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{AlertDescription, ServerConfig};
-use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -347,7 +346,8 @@ async fn inside(
     let subject = format!("https://{}", flow.destination());
     let refusal = denied.unwrap_or_else(|| Refusal::own("protocol", &subject, why));
     flow.refuse(Kind::Tunnel, &refusal);
-    timeout(limits::LINGER_TIME, stream.shutdown()).await.ok();
+    let client = Client::Opened(Box::new(Replay::new(Vec::new(), stream)));
+    flow::farewell(client.into_tcp().await, &[]).await;
 }
 
 /// Why a client did not go on with a handshake.

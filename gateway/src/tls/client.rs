@@ -5,12 +5,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
 use super::carrier::Carrier;
+use crate::limits;
 use crate::replay::Replay;
 
 /// The connection.
@@ -52,8 +54,12 @@ impl Client {
         }
     }
 
-    /// The connection below, to be closed.
-    pub(crate) fn into_tcp(self) -> TcpStream {
+    /// The connection below, to be closed, after TLS was told of the end: a
+    /// client that is not told must take what it got for cut off (RFC 8446 6.1).
+    pub(crate) async fn into_tcp(mut self) -> TcpStream {
+        if let Self::Opened(stream) = &mut self {
+            timeout(limits::LINGER_TIME, stream.shutdown()).await.ok();
+        }
         let plain = match self {
             Self::Plain(stream) => stream,
             Self::Opened(stream) => stream.into_parts().1.into_inner().0,
