@@ -221,6 +221,9 @@ pub(crate) struct Gateway {
     /// Use this address for a host instead of asking DNS
     #[arg(long, value_name = "HOST[:PORT]=ADDR[:PORT]")]
     pub(crate) resolve: Vec<String>,
+    /// Verify origins with the certificates in FILE too (PEM), beside the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) upstream_ca: Vec<PathBuf>,
     /// Write the record of all runs to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,

@@ -12,6 +12,7 @@ use outgate_policy::{Source, SourceKind};
 use crate::accounts;
 use crate::args::Gateway;
 use crate::report;
+use crate::run::absolute;
 
 /// The first descriptor systemd passes (sd_listen_fds(3)).
 const LISTEN_FDS_START: i32 = 3;
@@ -34,10 +35,20 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
         .ok()
         .filter(|home| home.starts_with('/'));
     let home = home.unwrap_or_default();
+    let settings = absolute(arguments.upstream_ca.clone()).map(|files| {
+        let names = files.iter().map(|file| file.to_string_lossy().into_owned());
+        let trusted = names.flat_map(|name| ["--upstream-ca".to_owned(), name]);
+        let records = records(arguments.audit.as_deref(), &directory, &home);
+        trusted.chain(records).collect()
+    });
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(message) => return report::wrong(&message),
+    };
     let options = Options {
         place,
         sources,
-        records: records(arguments.audit.as_deref(), &directory, &home),
+        arguments: settings,
         home,
         working_directory: directory.to_string_lossy().into_owned(),
     };

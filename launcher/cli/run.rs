@@ -77,7 +77,7 @@ fn door(arguments: &Run) -> Result<Option<Door>, String> {
 }
 
 /// The files as the gateway finds them, wherever it works.
-fn absolute(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
+pub(crate) fn absolute(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
     let find = |file: PathBuf| {
         let found = file.canonicalize();
         found.map_err(|error| format!("--upstream-ca {}: {error}", file.display()))

@@ -41,8 +41,9 @@ pub struct Options {
     pub place: Place,
     /// Policy texts in merge order.
     pub sources: Vec<Source>,
-    /// Arguments of the gateway that say where records go.
-    pub records: Vec<String>,
+    /// Arguments of the gateway: whom it trusts beside the system's authorities,
+    /// and where records go.
+    pub arguments: Vec<String>,
     /// The operator's home directory, for `~` in documents; may be empty.
     pub home: String,
     /// The working directory.
@@ -154,7 +155,7 @@ pub fn share(options: Options, voice: &mut dyn Voice) -> Result<(), ShareError> 
     let opening = Opening {
         whose: Whose::Private {
             program: gateway_program(),
-            arguments: options.records,
+            arguments: options.arguments,
         },
         sandbox: "gateway".to_owned(),
         sources: options.sources.iter().map(frame_source).collect(),
