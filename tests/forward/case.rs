@@ -17,6 +17,42 @@ pub(crate) const WS: &str = "ws";
 /// The zone of hosts that no rule allows.
 pub(crate) const DENIED: &str = "denied";
 
+/// What carries requests: to the gateway, and from there to the origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// TCP alone.
+    Plain,
+    /// TLS that the gateway opens.
+    Tls,
+}
+
+impl Carrier {
+    /// The scheme of requests it carries, and the one it does not.
+    pub(crate) fn schemes(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Plain => ("http", "https"),
+            Self::Tls => ("https", "http"),
+        }
+    }
+
+    /// The port of its scheme.
+    pub(crate) fn port(self) -> u16 {
+        match self {
+            Self::Plain => 80,
+            Self::Tls => 443,
+        }
+    }
+}
+
+/// How the first bytes of TLS are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Greeting {
+    AtOnce,
+    /// So many alone, then the rest.
+    Cut(usize),
+    Singly,
+}
+
 /// What the client does, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -24,6 +60,8 @@ pub(crate) enum Step {
     Send(Vec<u8>),
     /// Sends them one at a time.
     SendSingly(Vec<u8>),
+    /// Sends bytes below TLS.
+    Below(Vec<u8>),
     /// Asks on streams of HTTP/2, one for each list of fields, at once or byte
     /// by byte.
     Streams(Vec<Fields>, Pace),
@@ -106,6 +144,9 @@ impl Want {
     }
 }
 
+/// Names of versions of HTTP as TLS agrees on them (RFC 7301).
+pub(crate) type Versions = &'static [&'static str];
+
 /// The case.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
@@ -115,8 +156,14 @@ pub(crate) struct Case {
     pub(crate) zone: &'static str,
     /// The host connected to, where it is not the case's own name.
     pub(crate) connect: Option<&'static str>,
-    /// The port connected to.
+    /// The port connected to; 80 stands for the port of the scheme.
     pub(crate) port: u16,
+    /// Whether the client speaks without TLS where TLS carries the requests.
+    pub(crate) bare: bool,
+    pub(crate) greeting: Greeting,
+    /// The versions of HTTP that client and origin know, where these are not
+    /// the one that the steps speak.
+    pub(crate) versions: Option<(Versions, Versions)>,
     pub(crate) steps: Vec<Step>,
     pub(crate) ending: Ending,
     pub(crate) answer: Answer,
@@ -140,6 +187,9 @@ impl Case {
             zone: CASE,
             connect: None,
             port: 8080,
+            bare: false,
+            greeting: Greeting::AtOnce,
+            versions: None,
             steps: vec![Step::Send(bytes.as_ref().to_vec())],
             ending: Ending::HalfClose,
             answer: Answer::Ok,
@@ -161,6 +211,33 @@ impl Case {
     pub(crate) fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
+    }
+
+    /// The same without TLS, whatever else is carried in it.
+    pub(crate) fn bare(mut self) -> Self {
+        self.bare = true;
+        self
+    }
+
+    pub(crate) fn greeting(mut self, greeting: Greeting) -> Self {
+        self.greeting = greeting;
+        self
+    }
+
+    /// The versions of HTTP that client and origin know.
+    pub(crate) fn versions(mut self, client: Versions, origin: Versions) -> Self {
+        self.versions = Some((client, origin));
+        self
+    }
+
+    /// The versions that the client offers.
+    pub(crate) fn offers(&self) -> Versions {
+        let streams = |step: &Step| matches!(step, Step::Streams(..));
+        match self.versions {
+            Some((client, _)) => client,
+            None if self.steps.iter().any(streams) => &["h2"],
+            None => &["http/1.1"],
+        }
     }
 
     pub(crate) fn answer(mut self, answer: Answer) -> Self {
@@ -191,7 +268,7 @@ impl Case {
             match step {
                 Step::Send(bytes) => *step = Step::SendSingly(std::mem::take(bytes)),
                 Step::Streams(_, pace) => *pace = Pace::Singly,
-                Step::SendSingly(_) | Step::Await(_) | Step::Pause(_) => {}
+                Step::SendSingly(_) | Step::Below(_) | Step::Await(_) | Step::Pause(_) => {}
             }
         }
         self

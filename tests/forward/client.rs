@@ -3,15 +3,16 @@
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, Ending, Method, Step};
+use crate::case::{Carrier, Case, Ending, Greeting, Method, Step};
 use crate::replies;
+use crate::wire::{self, Wire};
 
 /// The variable that names the folder with the plan.
 pub(crate) const PLAN: &str = "OUTGATE_FORWARD_PLAN";
@@ -29,8 +30,18 @@ const CONNECTION_TIME: Duration = Duration::from_secs(15);
 #[derive(Debug, Clone)]
 pub(crate) struct Heard {
     pub(crate) bytes: Vec<u8>,
-    /// `eof`, `reset`, `open` or `late`, or why there was no connection.
+    /// `eof`, `reset`, `open` or `late`, `torn` where TLS was not told of the
+    /// end, its last word, or why there was no connection.
     pub(crate) end: String,
+    /// The version of HTTP that TLS agreed on.
+    pub(crate) version: Option<String>,
+}
+
+impl Heard {
+    /// Whether the connection ended in order, or stayed open as it should.
+    pub(crate) fn is_ended(&self) -> bool {
+        matches!(self.end.as_str(), "eof" | "open")
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -51,7 +62,10 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 /// The plan as text: what to do at each of the named hosts.
-pub(crate) fn plan<'a>(cases: impl Iterator<Item = (&'a str, &'a Case)>) -> String {
+pub(crate) fn plan<'a>(
+    cases: impl Iterator<Item = (&'a str, &'a Case)>,
+    carrier: Carrier,
+) -> String {
     let cases: Vec<Value> = cases
         .map(|(host, case)| {
             let steps: Vec<Value> = case
@@ -60,6 +74,7 @@ pub(crate) fn plan<'a>(cases: impl Iterator<Item = (&'a str, &'a Case)>) -> Stri
                 .map(|step| match step {
                     Step::Send(bytes) => json!(["send", hex(bytes)]),
                     Step::SendSingly(bytes) => json!(["singly", hex(bytes)]),
+                    Step::Below(bytes) => json!(["below", hex(bytes)]),
                     Step::Streams(..) => panic!("streams become bytes with their names"),
                     Step::Await(count) => json!(["await", count]),
                     Step::Pause(millis) => json!(["pause", millis]),
@@ -69,7 +84,14 @@ pub(crate) fn plan<'a>(cases: impl Iterator<Item = (&'a str, &'a Case)>) -> Stri
                 Ending::HalfClose => Value::Null,
                 Ending::Open(millis) => json!(millis),
             };
+            let tls = carrier == Carrier::Tls && !case.bare;
+            let cut = match case.greeting {
+                Greeting::AtOnce => Value::Null,
+                Greeting::Cut(count) => json!(count),
+                Greeting::Singly => json!("singly"),
+            };
             json!({ "host": host, "port": case.port, "steps": steps, "open": open,
+                    "tls": tls, "offers": case.offers(), "cut": cut,
                     "head": case.method == Method::Head })
         })
         .collect();
@@ -83,15 +105,16 @@ pub(crate) fn heard(text: &str) -> Vec<Heard> {
         .map(|one| Heard {
             bytes: unhex(one["bytes"].as_str().expect("bytes")),
             end: one["end"].as_str().expect("an end").to_owned(),
+            version: one["version"].as_str().map(str::to_owned),
         })
         .collect()
 }
 
 /// One connection and what was read from it.
 struct Connection<'plan> {
-    stream: TcpStream,
+    wire: Wire,
     bytes: Vec<u8>,
-    end: Option<&'static str>,
+    end: Option<String>,
     started: Instant,
     method: Method,
     plan: &'plan Value,
@@ -104,18 +127,17 @@ impl Connection<'_> {
             return false;
         }
         let limit = limit.max(Duration::from_millis(1));
-        self.stream
-            .set_read_timeout(Some(limit))
-            .expect("a timeout");
+        let tcp = self.wire.tcp();
+        tcp.set_read_timeout(Some(limit)).expect("a timeout");
         let mut buffer = [0; 16384];
-        match self.stream.read(&mut buffer) {
-            Ok(0) => self.end = Some("eof"),
+        match self.wire.read(&mut buffer) {
+            Ok(0) => self.end = Some("eof".to_owned()),
             Ok(count) => {
                 self.bytes.extend(&buffer[..count]);
                 return true;
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-            Err(_) => self.end = Some("reset"),
+            Err(error) => self.end = Some(wire::why(&error)),
         }
         false
     }
@@ -126,7 +148,7 @@ impl Connection<'_> {
 
     fn send(&mut self, bytes: &[u8]) {
         // A closed connection is not an error: the answer may be there.
-        self.stream.write_all(bytes).ok();
+        self.wire.write_all(bytes).ok();
     }
 
     fn step(&mut self, step: &Value) {
@@ -139,6 +161,9 @@ impl Connection<'_> {
                     self.send(&[byte]);
                     thread::yield_now();
                 }
+            }
+            Some("below") => {
+                self.wire.tcp().write_all(&bytes()).ok();
             }
             Some("await") => {
                 let count = usize::try_from(number()).expect("a small number");
@@ -160,15 +185,19 @@ impl Connection<'_> {
     }
 
     fn run(mut self) -> Value {
-        self.stream.set_nodelay(true).expect("TCP_NODELAY");
+        let tcp = self.wire.tcp();
+        tcp.set_nodelay(true).expect("TCP_NODELAY");
+        tcp.set_read_timeout(Some(CONNECTION_TIME))
+            .expect("a timeout");
         let plan = self.plan;
+        let version = self.wire.agree().unwrap_or_default();
         for step in plan["steps"].as_array().expect("steps") {
             self.step(step);
         }
         if let Some(quiet) = plan["open"].as_u64() {
             while self.end.is_none() && self.read(Duration::from_millis(quiet)) {}
         } else {
-            self.stream.shutdown(Shutdown::Write).ok();
+            self.wire.finish();
             while self.end.is_none() && !self.left().is_zero() {
                 let limit = self.left();
                 self.read(limit);
@@ -179,7 +208,8 @@ impl Connection<'_> {
         } else {
             "open"
         };
-        json!({ "bytes": hex(&self.bytes), "end": self.end.unwrap_or(late) })
+        let end = self.end.unwrap_or_else(|| late.to_owned());
+        json!({ "bytes": hex(&self.bytes), "end": end, "version": version })
     }
 }
 
@@ -188,9 +218,12 @@ fn speak(plan: &Value) -> Value {
     let port = plan["port"].as_u64().and_then(|port| port.try_into().ok());
     #[expect(clippy::disallowed_methods, reason = "this is the client")]
     let stream = TcpStream::connect((host, port.expect("a port")));
-    match stream {
-        Ok(stream) => Connection {
-            stream,
+    let wire = stream
+        .map_err(|error| error.to_string())
+        .and_then(|stream| begin(plan, stream));
+    match wire {
+        Ok(wire) => Connection {
+            wire,
             bytes: Vec::new(),
             end: None,
             started: Instant::now(),
@@ -202,8 +235,28 @@ fn speak(plan: &Value) -> Value {
             plan,
         }
         .run(),
-        Err(error) => json!({ "bytes": "", "end": error.to_string() }),
+        Err(error) => json!({ "bytes": "", "end": error }),
     }
+}
+
+/// The connection as the plan wants its bytes to travel.
+fn begin(plan: &Value, stream: TcpStream) -> Result<Wire, String> {
+    if plan["tls"] != true {
+        return Ok(Wire::Plain(stream));
+    }
+    let greeting = match &plan["cut"] {
+        Value::String(_) => Greeting::Singly,
+        Value::Number(count) => {
+            let count = count.as_u64().and_then(|count| count.try_into().ok());
+            Greeting::Cut(count.expect("a small number"))
+        }
+        _ => Greeting::AtOnce,
+    };
+    let offers = plan["offers"].as_array().expect("versions").iter();
+    let offers = offers.filter_map(Value::as_str).map(str::to_owned);
+    let versions: Vec<String> = offers.collect();
+    let host = plan["host"].as_str().expect("a host");
+    wire::client(stream, host, &versions, greeting)
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Content whose end is in doubt, and what stands behind it: an origin gets a
 //! whole request or never one.
 
-use outgate_harness::lab_tests;
-
 use crate::case::{Case, Step, Want};
 use crate::stage::run;
 use crate::suite::{check, hold};
@@ -158,7 +156,7 @@ fn lengths() -> Vec<Case> {
     ]
 }
 
-lab_tests! {
+carried_tests! {
     fn broken_chunks_are_no_request(lab) {
         let broken = |(name, text): &(&str, &str)| Case::new(name, format!("{CHUNKED}{text}"), Want::cut());
         let behind = |(name, text): &(&str, &str)| Case::new(

@@ -5,7 +5,7 @@
 //!
 //! The client is this very program, run inside a sandbox (`client.rs`). Each
 //! case has a name and an address of its own, so that nothing it does can be
-//! taken for another's.
+//! taken for another's. Most are made twice: plain, and inside opened TLS.
 
 #![forbid(unsafe_code)]
 #![expect(
@@ -14,11 +14,40 @@
     clippy::panic,
     reason = "a step that cannot be made is a failed test"
 )]
+#![expect(
+    clippy::print_stderr,
+    reason = "what is random and what was measured is shown with --nocapture"
+)]
+
+/// Declares tests that run in a laboratory twice: with requests as they are,
+/// and with the same inside TLS that the gateway opens.
+macro_rules! carried_tests {
+    ($(fn $name:ident($lab:ident) $body:block)*) => {
+        $(fn $name($lab: &outgate_harness::Lab) $body)*
+
+        mod plain {
+            outgate_harness::lab_tests! {$(
+                fn $name(lab) { super::$name(lab); }
+            )*}
+        }
+
+        mod opened {
+            outgate_harness::lab_tests! {$(
+                fn $name(lab) {
+                    crate::stage::carry(crate::case::Carrier::Tls);
+                    super::$name(lab);
+                }
+            )*}
+        }
+    };
+}
 
 mod case;
 mod client;
 mod content;
+mod floods;
 mod frames;
+mod greetings;
 mod matrix;
 mod names;
 mod origin;
@@ -32,3 +61,5 @@ mod segments;
 mod semantics;
 mod stage;
 mod suite;
+mod versions;
+mod wire;

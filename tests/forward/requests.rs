@@ -1,8 +1,6 @@
 //! Requests with two readings: one row per case, each alone, byte by byte, and
 //! at every place of a kept connection, waiting or in one go.
 
-use outgate_harness::lab_tests;
-
 use crate::case::{Case, OPEN, Step, Want};
 use crate::rows::{self, After, Row};
 use crate::suite::hold;
@@ -64,11 +62,11 @@ fn pipelined(row: &Row) -> Vec<Case> {
     ]
 }
 
-lab_tests! {
+carried_tests! {
     fn plain_requests_arrive_as_they_were_judged(lab) {
         hold(lab, vec![
             Case::new("GET", GOOD, Want::sent(1)),
-            Case::new("port 80", GOOD, Want::sent(1)).port(80),
+            Case::new("the scheme's own port", GOOD, Want::sent(1)).port(80),
             Case::new("POST", "POST /public/a HTTP/1.1\r\nHost: <host>\r\nContent-Length: 5\r\n\r\nhello", Want::sent(1)),
             Case::new("chunks", "POST /public/a HTTP/1.1\r\nHost: <host>\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", Want::sent(1)),
             Case::new("OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: <host>\r\n\r\n", Want::sent(1)).zone(OPEN),

@@ -1,8 +1,6 @@
 //! Origins that answer with two readings, too early, too much or too little:
 //! the client gets one response or an error, and the next one is not another's.
 
-use outgate_harness::lab_tests;
-
 use crate::case::{Case, Method, Step, Want};
 use crate::origin::{Answer, OK};
 use crate::replies::{End, Reply};
@@ -161,7 +159,7 @@ fn is_clean(seen: &Seen) {
     assert!(!heard.contains("evil"), "{:?} {heard}", seen.faults());
 }
 
-lab_tests! {
+carried_tests! {
     fn responses_without_one_reading_are_502(lab) {
         let cases = FAULTY.iter().flat_map(|(name, text)| {
             let want = Want::replies(1, &[502]);

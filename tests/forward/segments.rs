@@ -1,36 +1,13 @@
 //! Interception dodged by a byte: the beginning of a connection in every
 //! segmentation, of HTTP, of HTTP/2 and of TLS, and of what is none of them.
 
-use outgate_harness::lab_tests;
-
 use crate::case::{CASE, Case, DENIED, Ending, Step, Want};
+use crate::greetings::hello;
 use crate::stage::run;
 use crate::suite::check;
 
 const GOOD: &str = "GET /public/a HTTP/1.1\r\nHost: <host>\r\n\r\n";
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// A ClientHello (RFC 8446 4.1.2) that asks for `name`, or for nobody.
-fn hello(name: Option<&str>) -> Vec<u8> {
-    let sized = |bytes: &[u8]| {
-        let length = u16::try_from(bytes.len()).expect("a short text");
-        [&length.to_be_bytes(), bytes].concat()
-    };
-    let mut extensions = vec![0, 43, 0, 3, 2, 3, 4];
-    if let Some(name) = name {
-        let entry = [&[0][..], &sized(name.as_bytes())].concat();
-        extensions.extend([&[0, 0][..], &sized(&sized(&entry))].concat());
-    }
-    let mut body = vec![3, 3];
-    body.extend([7; 32]);
-    body.extend([0, 0, 2, 0x13, 1, 1, 0]);
-    body.extend(sized(&extensions));
-    let length = u32::try_from(body.len())
-        .expect("a short text")
-        .to_be_bytes();
-    let handshake = [&[1][..], &length[1..], &body].concat();
-    [&[22, 3, 1][..], &sized(&handshake)].concat()
-}
 
 /// What nobody may send to an `http://` rule, and its first bytes.
 fn foreign() -> Vec<(&'static str, Vec<u8>)> {
@@ -98,7 +75,7 @@ fn segmented(case: &Case, count: usize) -> Vec<Case> {
         .collect()
 }
 
-lab_tests! {
+carried_tests! {
     fn the_first_bytes_alone_change_nothing(lab) {
         let post = "POST /public/a HTTP/1.1\r\nHost: <host>\r\nContent-Length: 5\r\n\r\nhello";
         let cases = [
@@ -134,7 +111,7 @@ lab_tests! {
     }
 
     fn an_http2_preface_in_pieces_is_a_preface(lab) {
-        let case = Case::new("the preface", PREFACE, Want::closed()).zone(DENIED);
+        let case = Case::new("the preface", PREFACE, Want::closed()).zone(DENIED).versions(&["h2"], &["h2"]);
         let steps = (1..PREFACE.len()).map(|cut| {
             let (first, rest) = PREFACE.split_at(cut);
             case.clone().steps(&[Step::Send(first.to_vec()), Step::Pause(5), Step::Send(rest.to_vec())])

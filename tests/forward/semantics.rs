@@ -1,8 +1,6 @@
 //! What a proxy does to plain messages (RFC 9110 7.6, RFC 9112): what passes,
 //! what ends here, what is made anew.
 
-use outgate_harness::lab_tests;
-
 use crate::case::{Case, Ending, Method, OPEN, Step, WS, Want};
 use crate::origin::Answer;
 use crate::readers::READERS;
@@ -96,7 +94,7 @@ fn arrives_as(seen: &Seen, kept: &[&str], gone: &[&str]) {
     assert!(fields.contains("1.1 outgate"), "no Via: {arrived}");
 }
 
-lab_tests! {
+carried_tests! {
     fn fields_that_end_here_do_not_pass(lab) {
         let cases = FIELDS.iter().map(|(fields, ..)| Case::new(fields, with(fields), Want::sent(1)));
         let seen = hold(lab, cases.collect());
@@ -127,10 +125,10 @@ lab_tests! {
 
     fn the_authority_is_made_anew(lab) {
         let seen = hold(lab, vec![
-            Case::new("absolute form", "GET http://<host>/public/a HTTP/1.1\r\nHost: <host>\r\n\r\n", Want::sent(1)),
-            Case::new("absolute form in upper case", "GET HTTP://<host>/public/a HTTP/1.1\r\nHost: <host>\r\n\r\n", Want::sent(1)),
-            Case::new("absolute form on port 80", "GET http://<name>/public/a HTTP/1.1\r\nHost: <name>:80\r\n\r\n", Want::sent(1)).port(80),
-            Case::new("absolute form without a path", "GET http://<host> HTTP/1.1\r\nHost: <host>\r\n\r\n", Want::sent(1)).zone(OPEN),
+            Case::new("absolute form", "GET <scheme>://<host>/public/a HTTP/1.1\r\nHost: <host>\r\n\r\n", Want::sent(1)),
+            Case::new("absolute form in upper case", "GET <SCHEME>://<host>/public/a HTTP/1.1\r\nHost: <host>\r\n\r\n", Want::sent(1)),
+            Case::new("absolute form on the scheme's own port", "GET <scheme>://<name>/public/a HTTP/1.1\r\nHost: <name>:<port>\r\n\r\n", Want::sent(1)).port(80),
+            Case::new("absolute form without a path", "GET <scheme>://<host> HTTP/1.1\r\nHost: <host>\r\n\r\n", Want::sent(1)).zone(OPEN),
             Case::new("no port", "GET /public/a HTTP/1.1\r\nHost: <name>\r\n\r\n", Want::sent(1)),
             Case::new("a trailing dot", "GET /public/a HTTP/1.1\r\nHost: <name>.:8080\r\n\r\n", Want::sent(1)),
             Case::new("blanks around", "GET /public/a HTTP/1.1\r\nHost: \t <host> \t\r\n\r\n", Want::sent(1)),

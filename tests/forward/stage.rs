@@ -15,10 +15,10 @@ use outgate_harness::audit::{records, text};
 use outgate_harness::{Identity, Lab, Outcome, Running, Sandbox, eventually};
 use serde_json::Value;
 
-use crate::case::Case;
+use crate::case::{Carrier, Case, Versions};
 use crate::client;
 use crate::frames;
-use crate::origin::Origin;
+use crate::origin::{Origin, Part};
 use crate::replies;
 use crate::suite::{Judged, Seen};
 
@@ -31,6 +31,19 @@ const GATEWAY_SECONDS_MAX: u64 = 120;
 /// The origin of a laboratory, and the numbers of cases it has seen.
 static ORIGIN: OnceLock<Origin> = OnceLock::new();
 static NUMBERS: AtomicUsize = AtomicUsize::new(0);
+
+/// What carries the requests of this process's test.
+static CARRIER: OnceLock<Carrier> = OnceLock::new();
+
+/// Chooses what carries the requests of this test; without, it is TCP alone.
+pub(crate) fn carry(carrier: Carrier) {
+    CARRIER.set(carrier).expect("a test has one carrier");
+}
+
+/// What carries the requests of this test.
+pub(crate) fn carrier() -> Carrier {
+    CARRIER.get().copied().unwrap_or(Carrier::Plain)
+}
 
 /// A case with its own name and address.
 struct Named {
@@ -59,15 +72,15 @@ fn address(number: usize) -> IpAddr {
 /// The rules of all zones.
 const RULES: &str = r#"
 allow = [
-  "* http://*.open.example:80,8080",
-  "* http://*.case.example:80,8080/public/**",
-  "ws://*.ws.example:8080/public/ws",
+  "* <scheme>://*.open.example:<port>,8080",
+  "* <scheme>://*.case.example:<port>,8080/public/**",
+  "<ws>://*.ws.example:8080/public/ws",
 ]
 deny = ["* */public/private/**", "DELETE *"]
 "#;
 
 fn policy(rules: &str, cases: &[Named]) -> String {
-    let mut text = rules.to_owned();
+    let mut text = String::from_utf8(spelt(rules.as_bytes())).expect("a text");
     for Named {
         name,
         address,
@@ -99,25 +112,50 @@ fn replace(bytes: &[u8], token: &[u8], with: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Puts in what the carrier is called.
+fn spelt(bytes: &[u8]) -> Vec<u8> {
+    let (scheme, other) = carrier().schemes();
+    let ws = scheme.replace("http", "ws");
+    [
+        ("<scheme>", scheme),
+        ("<SCHEME>", &scheme.to_ascii_uppercase()),
+        ("<other>", other),
+        ("<ws>", &ws),
+        ("<port>", &carrier().port().to_string()),
+    ]
+    .iter()
+    .fold(bytes.to_vec(), |bytes, (token, with)| {
+        replace(&bytes, token.as_bytes(), with.as_bytes())
+    })
+}
+
 fn authority(name: &str, port: u16) -> String {
-    match port {
-        80 => name.to_owned(),
-        port => format!("{name}:{port}"),
+    if port == carrier().port() {
+        return name.to_owned();
     }
+    format!("{name}:{port}")
 }
 
 /// Puts the names in.
 fn named(number: usize, mut case: Case) -> Named {
     use crate::case::{Pace, Step};
     let name = name(number, case.zone);
+    if case.port == 80 {
+        case.port = carrier().port();
+    }
+    let offers = case.offers();
+    let known: Versions = case.versions.map_or(offers, |(_, origin)| origin);
+    case.versions = Some((offers, known));
     let host = authority(&name, case.port);
     let fill = |bytes: &[u8]| {
-        let bytes = replace(bytes, b"<host>", host.as_bytes());
+        let bytes = replace(&spelt(bytes), b"<host>", host.as_bytes());
         replace(&bytes, b"<name>", name.as_bytes())
     };
     for step in &mut case.steps {
         match step {
-            Step::Send(bytes) | Step::SendSingly(bytes) => *bytes = fill(bytes),
+            Step::Send(bytes) | Step::SendSingly(bytes) | Step::Below(bytes) => {
+                *bytes = fill(bytes);
+            }
             Step::Streams(streams, pace) => {
                 let mut bytes = frames::beginning();
                 for (stream, fields) in (1..).step_by(2).zip(streams) {
@@ -157,7 +195,8 @@ pub(crate) fn run_under(lab: &Lab, rules: &str, cases: Vec<Case>) -> Vec<Seen> {
     let sandbox = lab
         .sandbox(Identity::Own)
         .option("-p", &stage.document.to_string_lossy())
-        .option("--audit", &stage.audit.to_string_lossy());
+        .option("--audit", &stage.audit.to_string_lossy())
+        .option("--upstream-ca", &stage.authority.to_string_lossy());
     let outcome = stage.play(sandbox);
     stage.collect(&outcome)
 }
@@ -174,6 +213,8 @@ pub(crate) fn run_shared(lab: &Lab, cases: Vec<Case>) -> Vec<Seen> {
         .arg(&stage.audit)
         .arg("-p")
         .arg(&stage.document)
+        .arg("--upstream-ca")
+        .arg(&stage.authority)
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
         .env("HOME", lab.folder("home", Identity::Own))
@@ -199,12 +240,14 @@ struct Stage {
     folder: PathBuf,
     document: PathBuf,
     audit: PathBuf,
+    /// What verifies the origin.
+    authority: PathBuf,
 }
 
 impl Stage {
     fn set(lab: &Lab, rules: &str, cases: Vec<Case>) -> Self {
         assert!(cases.len() <= CASES_MAX, "{} cases at once", cases.len());
-        let origin = ORIGIN.get_or_init(|| Origin::start(&[80, 8080]));
+        let origin = ORIGIN.get_or_init(|| Origin::start(&[80, 443, 8080]));
         // Numbers, and so names and addresses, are used once in a laboratory.
         let first = NUMBERS.fetch_add(cases.len(), Ordering::Relaxed);
         let cases: Vec<Named> = (first..)
@@ -212,13 +255,19 @@ impl Stage {
             .map(|(number, case)| named(number, case))
             .collect();
         for Named { address, case, .. } in &cases {
-            origin.answers(*address, case.answer.clone());
+            let part = Part {
+                answer: case.answer.clone(),
+                versions: case.versions.map_or(&["http/1.1"], |(_, origin)| origin),
+            };
+            origin.plays(*address, part);
         }
         let folder = lab.folder("work", Identity::Own);
         let document = lab.directory.join(format!("forward-{first}.toml"));
         fs::write(&document, policy(rules, &cases)).expect("the policy");
-        let plan = client::plan(cases.iter().map(Named::host_and_case));
+        let plan = client::plan(cases.iter().map(Named::host_and_case), carrier());
         fs::write(folder.join("plan.json"), plan).expect("the plan");
+        let authority = lab.directory.join("origins.pem");
+        fs::write(&authority, origin.authority()).expect("a certificate");
         let audit = lab
             .folder("audit", Identity::Own)
             .join(format!("{first}.jsonl"));
@@ -228,6 +277,7 @@ impl Stage {
             folder,
             document,
             audit,
+            authority,
         }
     }
 
@@ -257,12 +307,17 @@ impl Stage {
                 case,
             } = named;
             let (allowed, denied) = decisions(&records, name);
+            let arrivals = self.origin.arrivals(*address);
+            let wires = arrivals
+                .iter()
+                .map(|one| (one.carrier, one.version.clone()));
             Seen {
                 case: case.clone(),
                 host: authority(name, case.port),
                 replies: replies::read(&heard.bytes, case.method),
                 heard,
-                arrivals: self.origin.arrivals(*address),
+                wires: wires.collect(),
+                arrivals: arrivals.into_iter().map(|one| one.bytes).collect(),
                 allowed,
                 denied,
             }

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use outgate_harness::Lab;
 
-use crate::case::{Case, Cut, Want};
+use crate::case::{Carrier, Case, Cut, Want};
 use crate::client::Heard;
 use crate::readers::{READERS, Reading, Taken};
 use crate::replies::Reply;
-use crate::stage::run;
+use crate::stage::{carrier, run};
 
 /// A request as the record has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,9 @@ pub(crate) struct Seen {
     pub(crate) heard: Heard,
     /// All responses, and what is left behind them.
     pub(crate) replies: (Vec<Reply>, Vec<u8>),
+    /// What carried it to the origin, per connection, and the version of HTTP
+    /// that TLS agreed on.
+    pub(crate) wires: Vec<(Carrier, Option<String>)>,
     /// What the origin got, per connection.
     pub(crate) arrivals: Vec<Vec<u8>>,
     pub(crate) allowed: Vec<Judged>,
@@ -106,6 +109,19 @@ impl Seen {
         let judged = &self.allowed;
         if judged.is_empty() && !self.arrivals.is_empty() {
             faults.push("a connection arrived although nothing was allowed".to_owned());
+        }
+        for (wire, version) in &self.wires {
+            if *wire != carrier() {
+                faults.push(format!("a connection arrived over {wire:?}"));
+            }
+            // Without a word about it, it is HTTP/1.1.
+            let streams = |version: &Option<String>| version.as_deref() == Some("h2");
+            if streams(version) != streams(&self.heard.version) {
+                let agreed = &self.heard.version;
+                faults.push(format!(
+                    "the client speaks {agreed:?}, the origin {version:?}"
+                ));
+            }
         }
         let mut contents: Option<Vec<Vec<u8>>> = None;
         for (name, read) in READERS {
@@ -194,7 +210,7 @@ impl Seen {
         if self.denied.len() < refused.max(silent) {
             faults.push("no record says that it was denied".to_owned());
         }
-        if matches!(self.heard.end.as_str(), "reset" | "late") {
+        if !self.heard.is_ended() {
             faults.push(format!("the connection ended with `{}`", self.heard.end));
         }
         faults
