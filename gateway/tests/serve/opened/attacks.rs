@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use outgate_ca::Subject;
 use outgate_handoff::SourceKind;
-use rustls::{ServerConnection, StreamOwned};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConnection, HandshakeKind, ServerConnection, StreamOwned};
 
-use super::{Always, Client, Trusted, get, inside};
-use crate::harness::{Origin, exchange, read_message};
+use super::{Always, Client, Inside, Pieces, Trusted, get, inside};
+use crate::harness::{Launcher, Origin, exchange, read_message};
 
 /// What an HTTP/2 client sends for one GET.
 fn h2_request(authority: &str, path: &str) -> Vec<u8> {
@@ -243,4 +245,106 @@ fn an_origin_that_speaks_http2_no_more_is_asked_anew() {
     assert!(get(&mut second, "a.test", "/x").starts_with("HTTP/1.1 200"));
     assert_eq!(second.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
     assert_eq!(origin.requests().len(), 1);
+}
+
+/// 0-RTT can be played again, and comes before anything was judged. A client
+/// that has a ticket for it, from whomever, sends it all the same.
+#[test]
+fn early_data_is_not_taken() {
+    let trusted = Trusted::new();
+    let origin = trusted.origin("a.test", &[]);
+    let launcher = trusted.start(&[
+        (SourceKind::Allow, "GET https://a.test/**"),
+        (SourceKind::Pin, &origin.pin("a.test", 443)),
+    ]);
+    // A server of the same name that gives such tickets.
+    let mut generous = rustls::ServerConfig::clone(&plain_config(&trusted));
+    generous.max_early_data_size = 1 << 14;
+    let generous = Arc::new(generous);
+    let tickets = Origin::start(move |stream, record| {
+        let connection = ServerConnection::new(Arc::clone(&generous)).unwrap();
+        let mut stream = StreamOwned::new(connection, stream);
+        while let Some(request) = read_message(&mut stream) {
+            record(request);
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(answer).unwrap();
+        }
+    });
+    let mut roots = rustls::RootCertStore::empty();
+    for pem in [launcher.authority.as_str(), trusted.authority.pem()] {
+        let root = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+        roots.add(root).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.enable_early_data = true;
+    let config = Arc::new(config);
+    let client = || {
+        let name = ServerName::try_from("a.test").unwrap();
+        ClientConnection::new(Arc::clone(&config), name).unwrap()
+    };
+    #[expect(clippy::disallowed_methods, reason = "the command's own server")]
+    let stream = std::net::TcpStream::connect(tickets.address).unwrap();
+    let mut stream = StreamOwned::new(client(), Pieces { stream, cut: 0 });
+    let answer = exchange(&mut stream, "GET /t HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+
+    for early in ["/early", "/secret"] {
+        let mut connection = client();
+        let request = format!("GET {early} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        let mut data = connection.early_data().expect("the attack is possible");
+        data.write_all(request.as_bytes()).unwrap();
+        let stream = launcher.connect("a.test", 443);
+        let mut stream = StreamOwned::new(connection, Pieces { stream, cut: 0 });
+        let answer = get(&mut stream, "a.test", "/late");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(!stream.conn.is_early_data_accepted());
+        assert_eq!(stream.conn.handshake_kind(), Some(HandshakeKind::Full));
+        // A ticket is for one attempt.
+        #[expect(clippy::disallowed_methods, reason = "the command's own server")]
+        let stream = std::net::TcpStream::connect(tickets.address).unwrap();
+        let mut stream = StreamOwned::new(client(), Pieces { stream, cut: 0 });
+        exchange(&mut stream, "GET /t HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    }
+    let arrived = origin.requests();
+    assert_eq!(arrived.len(), 2, "{arrived:?}");
+    assert!(
+        arrived
+            .iter()
+            .all(|request| request.starts_with("GET /late")),
+        "{arrived:?}"
+    );
+}
+
+/// Names have no case (RFC 4343), also in a greeting.
+#[test]
+fn a_name_in_upper_case_is_the_same_name() {
+    let trusted = Trusted::new();
+    let origin = trusted.origin("a.test", &[]);
+    let launcher = trusted.start(&[
+        (SourceKind::Allow, "GET https://a.test/x"),
+        (SourceKind::Pin, &origin.pin("a.test", 443)),
+    ]);
+    for name in ["A.TEST", "A.test"] {
+        let mut client = inside_as(&launcher, name);
+        let answer = get(&mut client, "a.test", "/x");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{name}: {answer}");
+        let answer = get(&mut client, "a.test", "/y");
+        assert!(answer.starts_with("HTTP/1.1 403"), "{name}: {answer}");
+    }
+}
+
+/// A client that calls a.test so.
+fn inside_as(launcher: &Launcher, name: &str) -> Inside {
+    let client = Client {
+        pem: &launcher.authority,
+        name,
+        protocols: &[],
+        cut: 0,
+    };
+    client.open(launcher.connect("a.test", 443))
 }
