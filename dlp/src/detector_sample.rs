@@ -5,6 +5,8 @@
 //! `{b62:30}` is thirty random characters of an alphabet, `{crc62}` the checksum
 //! of those since the last underscore, other words a whole of their own.
 
+use sha2::{Digest, Sha256};
+
 use crate::validate::{aws, base58, base64, bech32, bip39, card, crc, gitlab, macaroon};
 
 /// Longest run of one placeholder, in characters.
@@ -43,22 +45,47 @@ const ALPHABETS: [(&str, &str); 14] = [
     ("op", "23456789ABCDEFGHJKLMNPQRSTVWXYZ"),
 ];
 
-/// Random numbers of a seed: SplitMix64. For texts that nobody must guess the
-/// seed has to be secret.
-#[derive(Clone)]
-pub(crate) struct Dice(u64);
+/// Numbers that follow from a seed.
+pub(crate) enum Dice {
+    /// SplitMix64: for tests.
+    Plain(u64),
+    /// SHA-256 of a secret key and a counter: for what nobody may guess.
+    Keyed([u8; 32], u64),
+}
 
 impl Dice {
     pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self::Plain(seed)
+    }
+
+    pub(crate) const fn keyed(key: [u8; 32]) -> Self {
+        Self::Keyed(key, 0)
     }
 
     pub(crate) fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        match self {
+            Self::Plain(state) => {
+                *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mut mixed = *state;
+                mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                mixed ^ (mixed >> 31)
+            }
+            Self::Keyed(key, count) => {
+                *count = count.wrapping_add(1);
+                let hash = Sha256::new()
+                    .chain_update(&key[..])
+                    .chain_update(count.to_le_bytes());
+                let digest = hash.finalize();
+                u64::from_le_bytes(digest.first_chunk::<8>().copied().unwrap_or_default())
+            }
+        }
+    }
+
+    /// A number below another.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        let bound = u64::try_from(bound).unwrap_or(1).max(1);
+        usize::try_from(self.roll() % bound).unwrap_or_default()
     }
 
     pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
@@ -72,9 +99,8 @@ impl Dice {
 
     pub(crate) fn characters(&mut self, alphabet: &str, count: usize) -> Vec<u8> {
         let letters = alphabet.as_bytes();
-        let size = u64::try_from(letters.len()).unwrap_or(1).max(1);
         let letter = |_| {
-            let position = usize::try_from(self.roll() % size).unwrap_or_default();
+            let position = self.below(letters.len());
             letters.get(position).copied().unwrap_or(b'0')
         };
         (0..count.min(RUN_MAX)).map(letter).collect()
@@ -83,14 +109,18 @@ impl Dice {
 
 /// Makes the text of a template. What is no placeholder stays as it is.
 pub fn expand(template: &str, seed: u64) -> Vec<u8> {
-    let mut dice = Dice::new(seed);
+    roll_out(template, &mut Dice::new(seed))
+}
+
+/// The same with given numbers.
+pub(crate) fn roll_out(template: &str, dice: &mut Dice) -> Vec<u8> {
     let mut text = Vec::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         text.extend(before.as_bytes());
         let made = after.split_once('}').and_then(|(inner, tail)| {
             let (word, argument) = inner.split_once(':').unwrap_or((inner, ""));
-            Some((fill(word, argument, &text, &mut dice)?, tail))
+            Some((fill(word, argument, &text, dice)?, tail))
         });
         let (filled, tail) = made.unwrap_or((vec![b'{'], after));
         text.extend(filled);

@@ -50,6 +50,22 @@ impl fmt::Display for DetectorError {
 
 impl Error for DetectorError {}
 
+/// Whether a credential has the beginning of a kind that has a detector of its
+/// own: then a label beside it says nothing new, and where it may go is that
+/// detector's to say.
+pub(crate) fn has_own_form(secret: &[u8]) -> bool {
+    let begins = |detector: &Detector| {
+        detector.anchor == Anchor::Start
+            && detector.tier > Tier::Context
+            && secret.len() >= detector.min
+            && detector
+                .literals
+                .iter()
+                .any(|literal| secret.starts_with(literal.as_bytes()))
+    };
+    SHIPPED.iter().any(begins)
+}
+
 impl Detectors {
     /// A set of the given detectors.
     ///

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod canary;
 mod coding;
 mod confirm;
 mod destination;
@@ -18,6 +19,9 @@ mod detector_sample;
 mod detector_set;
 mod detector_shape;
 mod finding;
+pub mod holdings;
+mod known;
+mod known_forms;
 mod limits;
 mod mark;
 mod place;
@@ -28,6 +32,7 @@ mod stream;
 mod validate;
 mod window;
 
+pub use canary::{Canary, Plant, canaries};
 pub use coding::Coding;
 pub use destination::{Destination, HostPattern, PatternError};
 pub use detector::{
@@ -37,6 +42,8 @@ pub use detector_file::{FileFault, parse as parse_detectors};
 pub use detector_sample::expand as sample;
 pub use detector_set::{DetectorError, Detectors};
 pub use finding::{Action, Checked, Finding, Report, Stop, Unscanned, UnscannedReason};
+pub use known::{Known, KnownBuilder, KnownMatch, KnownValue, Unfit};
+pub use known_forms::Form;
 pub use place::{Description, Joined, Part, Place};
 pub use ruleset::{Ruleset, RulesetError};
 pub use secret::Secret;

@@ -18,10 +18,11 @@ mod iban;
 mod json;
 mod jwt;
 pub(crate) mod macaroon;
-mod placeholder;
+pub(crate) mod placeholder;
 mod userpass;
 
-use crate::detector::{Detector, Failure, Scope, Validator};
+use crate::detector::{Detector, Failure, Scope, Tier, Validator};
+use crate::detector_set;
 use crate::finding::Checked;
 
 /// What is checked.
@@ -51,6 +52,9 @@ pub(crate) enum Outcome {
 impl Detector {
     /// Checks what was matched.
     pub(crate) fn check(&self, subject: &Subject<'_>) -> Outcome {
+        if self.is_label() && detector_set::has_own_form(subject.secret) {
+            return Outcome::Placeholder;
+        }
         let checked = check(self.validator, subject.secret);
         if checked == Checked::Failed && self.failure == Failure::Clear {
             return Outcome::Placeholder;
@@ -60,6 +64,13 @@ impl Detector {
             return Outcome::Claims { checked, hosts };
         }
         Outcome::Checked(checked)
+    }
+}
+
+impl Detector {
+    /// Whether it knows nothing but a label beside the credential.
+    fn is_label(&self) -> bool {
+        self.tier == Tier::Context && self.scope == Scope::User
     }
 }
 

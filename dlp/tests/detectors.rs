@@ -259,6 +259,20 @@ fn every_detector_is_complete() {
 }
 
 #[test]
+fn a_label_adds_nothing_to_a_form_of_its_own() {
+    let rules = ruleset();
+    let token = sample("ghp_{b62:30}{crc62}", 1);
+    let text = [&b"token = \""[..], &token, b"\""].concat();
+    let ids = |host: &str| -> Vec<String> {
+        let findings = found(&rules, &Destination { host, port: 443 }, &text);
+        let ids = findings.iter().map(|finding| finding.detector.to_string());
+        ids.collect()
+    };
+    assert_eq!(ids("elsewhere.test"), ["github-token"]);
+    assert!(ids("api.github.com").is_empty());
+}
+
+#[test]
 fn strict_rules_refuse_what_others_only_report() {
     let detectors = Detectors::shipped();
     let settings = Settings {

@@ -1,0 +1,166 @@
+//! Known values in every form, at every place, and what must not be found.
+
+use super::{Known, KnownBuilder, KnownValue, Unfit};
+use crate::detector::Tier;
+use crate::detector_sample::Dice;
+use crate::known_forms::Form;
+use crate::secret::Secret;
+use crate::validate::base64;
+use crate::{HostPattern, sample};
+
+const KEY: [u8; 32] = [7; 32];
+
+fn about(label: &str) -> KnownValue {
+    KnownValue {
+        label: label.to_owned(),
+        issuers: vec![HostPattern::parse("*.example.org").expect("a pattern")],
+        tier: Tier::Strong,
+    }
+}
+
+fn known(values: &[&[u8]]) -> Known {
+    let mut builder = KnownBuilder::new(KEY);
+    for (number, value) in values.iter().enumerate() {
+        let added = builder.add(&Secret::new(value.to_vec()), about(&number.to_string()));
+        assert_eq!(added, Ok(()), "value {number}");
+    }
+    builder.build()
+}
+
+fn noise(count: usize, seed: u64) -> Vec<u8> {
+    Dice::new(seed).bytes(count)
+}
+
+#[test]
+fn a_value_is_found_in_every_form_at_every_place() {
+    let value = b"kV8pq2Lmz-R41x_Qw7";
+    let known = known(&[value]);
+    let digits = |byte: &u8| format!("{byte:02x}").into_bytes();
+    let hex: Vec<u8> = value.iter().flat_map(digits).collect();
+    let mut reversed = value.to_vec();
+    reversed.reverse();
+    for place in 0..40 {
+        let before = noise(place, 1);
+        let check = |text: &[u8], form: Form| {
+            let whole = [&before[..], text, b"\n", &noise(20, 2)].concat();
+            let found = known.find(&whole, 0).expect("found");
+            assert_eq!((found.value, found.form), (0, form), "at {place}");
+            assert!(found.range.start >= place && found.range.end <= place + text.len());
+        };
+        check(value, Form::Raw);
+        check(&reversed, Form::Reversed);
+        check(&hex, Form::Hex);
+        check(&hex.to_ascii_uppercase(), Form::Hex);
+        for (lead, alphabet) in [
+            (&b""[..], base64::STANDARD),
+            (b"x", base64::URL),
+            (b"user:", base64::STANDARD),
+            (b"token=", base64::URL),
+        ] {
+            let text = base64::encode(&[lead, value, b"tail"].concat(), alphabet);
+            check(&text, Form::Base64);
+        }
+    }
+}
+
+#[test]
+fn a_part_of_a_long_value_is_enough() {
+    let long: Vec<u8> = sample("{b62:900}", 4);
+    let known = known(&[&long]);
+    for start in (0..700).step_by(37) {
+        let part = &long[start.max(300)..(start.max(300) + 200).min(900)];
+        let text = [b"key: ", part, b" end"].concat();
+        assert!(known.find(&text, 0).is_some(), "from {start}");
+    }
+    assert!(
+        known.find(&long[..250], 0).is_none(),
+        "its beginning may be that of others"
+    );
+}
+
+#[test]
+fn nothing_else_is_found() {
+    let values: Vec<Vec<u8>> = (0..200).map(|seed| sample("ghp_{b62:36}", seed)).collect();
+    let borrowed: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+    let known = known(&borrowed);
+    assert_eq!(known.find(&noise(1 << 20, 9), 0), None);
+    let others: Vec<u8> = (1000..3000)
+        .flat_map(|seed| sample("ghp_{b62:36}\n", seed))
+        .collect();
+    assert_eq!(known.find(&others, 0), None);
+    // All but one byte of each.
+    for value in &values {
+        let mut changed = value.clone();
+        changed[20] = if changed[20] == b'a' { b'b' } else { b'a' };
+        assert_eq!(known.find(&changed, 0), None);
+        assert_eq!(known.find(&value[..39], 0), None);
+    }
+}
+
+#[test]
+fn matches_are_told_once_they_end_behind_a_place() {
+    let value = b"kV8pq2Lmz-R41x_Qw7";
+    let known = known(&[value]);
+    let text = [&noise(33, 5)[..], value, &noise(50, 6), value].concat();
+    let first = known.find(&text, 0).expect("the first");
+    assert_eq!(first.range, 33..51);
+    let second = known.find(&text, first.range.end).expect("the second");
+    assert_eq!(second.range, 101..119);
+    assert_eq!(known.find(&text, second.range.end), None);
+    assert!(known.longest() >= value.len() * 2);
+}
+
+#[test]
+fn what_is_everywhere_is_not_looked_for() {
+    let mut builder = KnownBuilder::new(KEY);
+    let long = "x7".repeat(40_000);
+    for (value, expected) in [
+        ("", Unfit::Short),
+        ("true", Unfit::Short),
+        ("localhost", Unfit::Short),
+        ("production", Unfit::Plain),
+        ("1234567890", Unfit::Plain),
+        ("aaaaaaaaaaaaaaaa", Unfit::Plain),
+        ("changeme-please", Unfit::Plain),
+        ("${GITHUB_TOKEN}", Unfit::Plain),
+        ("xxxxxxxxxxxxxxxx", Unfit::Plain),
+        (long.as_str(), Unfit::Long),
+    ] {
+        let secret = Secret::new(value.as_bytes().to_vec());
+        assert_eq!(builder.add(&secret, about("x")), Err(expected), "{value}");
+    }
+    let secret = |seed| Secret::new(sample("{b62:24}", seed));
+    for seed in 0..512 {
+        assert_eq!(builder.add(&secret(seed), about("x")), Ok(()), "{seed}");
+    }
+    assert_eq!(builder.add(&secret(600), about("x")), Err(Unfit::Many));
+    assert_eq!(builder.build().len(), 512);
+}
+
+#[test]
+fn a_value_may_go_to_its_issuer() {
+    let known = known(&[b"kV8pq2Lmz-R41x_Qw7"]);
+    let value = known.value(0).expect("a value");
+    assert!(value.may_go_to("api.example.org"));
+    assert!(!value.may_go_to("example.org.evil.test"));
+    assert!(!value.may_go_to(""));
+}
+
+#[test]
+fn neither_values_nor_keys_are_shown() {
+    let known = known(&[b"kV8pq2Lmz-R41x_Qw7"]);
+    assert_eq!(format!("{known:?}"), "Known(1 values)");
+}
+
+#[test]
+fn without_the_key_nothing_is_found() {
+    let value = b"kV8pq2Lmz-R41x_Qw7";
+    let mut builder = KnownBuilder::new([8; 32]);
+    assert_eq!(
+        builder.add(&Secret::new(value.to_vec()), about("x")),
+        Ok(())
+    );
+    let mut other = builder.build();
+    other.key = KEY;
+    assert_eq!(other.find(value, 0), None);
+}
