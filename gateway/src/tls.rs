@@ -231,7 +231,7 @@ async fn open(
         Vec::new()
     } else {
         let version = version(flow, tls, (hello, host), &streams, denied.as_ref()).await;
-        vec![version.name().to_vec()]
+        version.names()
     };
     let config = tls
         .leaf(hello, host)

@@ -48,6 +48,17 @@ impl Alpn {
         }
     }
 
+    /// What a client may call it that is answered with it. Some that speak
+    /// HTTP/1.0 say so, and are answered in HTTP/1.1 like all others.
+    pub(crate) fn names(self) -> Vec<Vec<u8>> {
+        let old: &[&[u8]] = match self {
+            Self::Http1 => &[b"http/1.0"],
+            Self::Http2 => &[],
+        };
+        let all = std::iter::once(self.name()).chain(old.iter().copied());
+        all.map(<[u8]>::to_vec).collect()
+    }
+
     /// What a connection agreed on; without a word it is HTTP/1.1.
     pub(crate) fn of(agreed: Option<&[u8]>) -> Self {
         match agreed {

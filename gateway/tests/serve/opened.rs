@@ -404,12 +404,14 @@ fn a_client_that_does_not_trust_us_reaches_nobody() {
 fn client_and_origin_speak_the_same_version() {
     let trusted = Trusted::new();
     let both: &[&[u8]] = &[b"h2", b"http/1.1"];
-    for (offered, agreed) in [
-        (both, &b"h2"[..]),
-        (&[b"http/1.1"], b"http/1.1"),
-        (&[], b"http/1.1"),
+    for (offers, knows, agreed) in [
+        (both, both, &b"h2"[..]),
+        (both, &[b"http/1.1"], b"http/1.1"),
+        (both, &[], b"http/1.1"),
+        (&[b"http/1.0", b"http/1.1"], both, b"http/1.1"),
+        (&[b"http/1.0"], both, b"http/1.0"),
     ] {
-        let origin = trusted.origin("a.test", offered);
+        let origin = trusted.origin("a.test", knows);
         let launcher = trusted.start(&[
             (SourceKind::Allow, "GET https://a.test/x"),
             (SourceKind::Pin, &origin.pin("a.test", 443)),
@@ -418,7 +420,7 @@ fn client_and_origin_speak_the_same_version() {
             let client = Client {
                 pem: &launcher.authority,
                 name: "a.test",
-                protocols: both,
+                protocols: offers,
                 cut: 0,
             };
             let mut client = client.open(launcher.connect("a.test", 443));
