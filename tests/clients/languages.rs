@@ -90,7 +90,7 @@ E",
     },
 ];
 
-const NODE: [Scenario<'_>; 4] = [
+const NODE: [Scenario<'_>; 5] = [
     Scenario {
         name: "axios",
         script: r"node - <<'E'
@@ -148,6 +148,16 @@ console.log(response.status, await response.text());
 process.exit(response.ok ? 0 : 1);
 E
 bun fetch.js",
+        ..Scenario::PLAIN
+    },
+    Scenario {
+        name: "fetch of deno",
+        script: r"cat > fetch.js <<'E'
+const response = await fetch('http://site.example/hello');
+console.log(response.status, await response.text());
+Deno.exit(response.ok ? 0 : 1);
+E
+DENO_DIR=$HOME/deno DENO_NO_UPDATE_CHECK=1 deno run --quiet --allow-net fetch.js",
         ..Scenario::PLAIN
     },
 ];
@@ -211,7 +221,7 @@ E",
     },
 ];
 
-lab_tests! {
+carried_tests! {
     fn libraries_of_python_work(lab) {
         let Some(mut stage) = Stage::with_tools(lab, &[]) else { return };
         check_all(&mut stage, &PYTHON);
@@ -226,7 +236,9 @@ lab_tests! {
         let Some(mut stage) = Stage::start(lab, &["ruby", "php", "perl", "java"]) else { return };
         check_all(&mut stage, &OTHERS);
     }
+}
 
+lab_tests! {
     fn an_idle_connection_is_used_again(lab) {
         let Some(mut stage) = Stage::start(lab, &[]) else { return };
         let script = r"python3 - <<'E'

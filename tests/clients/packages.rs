@@ -4,10 +4,8 @@
 
 use std::process::Command;
 
-use outgate_harness::lab_tests;
-
 use crate::scenario::{Run, Scenario, check_all};
-use crate::stage::Stage;
+use crate::stage::{Stage, is_opened, spelt};
 
 /// A package of Python, installed into a folder of its own, and run.
 pub(crate) const PIP: &str = "python3 -m pip install --quiet --no-input --no-cache-dir --index-url http://pypi.example/simple --trusted-host pypi.example";
@@ -36,7 +34,7 @@ const PYTHON: [Scenario<'_>; 2] = [
     },
 ];
 
-const NODE: [Scenario<'_>; 3] = [
+const NODE: [Scenario<'_>; 4] = [
     Scenario {
         name: "npm install",
         allow: &["GET http://npm.example"],
@@ -58,6 +56,18 @@ const NODE: [Scenario<'_>; 3] = [
             "npm.example GET /demo-pkg/-/demo-pkg-1.0.0.tgz",
         ],
         told: "403",
+        host: "npm.example",
+        ..Scenario::PLAIN
+    },
+    Scenario {
+        name: "yarn add",
+        allow: &["GET http://npm.example"],
+        script: "echo '{}' > package.json; yarn add --silent --non-interactive --no-lockfile --cache-folder cache --registry=http://npm.example demo-pkg && node -e 'require(\"demo-pkg\")'",
+        requests: &[
+            "npm.example GET /demo-pkg",
+            "npm.example GET /demo-pkg/-/demo-pkg-1.0.0.tgz",
+        ],
+        told: "outgate denied GET http://npm.example/demo-pkg: no rule allows it",
         host: "npm.example",
         ..Scenario::PLAIN
     },
@@ -94,9 +104,8 @@ mkdir here; cd here; go mod init here.example/here && go get example.org/demo &&
 /// apt with all its folders here, as it works without rights.
 pub(crate) const APT: &str = r#"mkdir -p state/lists/partial cache/archives/partial etc; touch state/status
 echo 'deb [trusted=yes] http://apt.example/dists flat/' > etc/sources.list
-export APT_CONFIG=$PWD/apt.conf
 echo "Dir::State \"$PWD/state\"; Dir::State::status \"$PWD/state/status\"; Dir::Cache \"$PWD/cache\"; Dir::Etc \"$PWD/etc\"; Dir::Log \"$PWD\"; APT::Sandbox::User \"\"; Acquire::Languages \"none\"; APT::Architecture \"amd64\";" > apt.conf
-apt-get update && apt-cache show demo-deb"#;
+apt-get -c $PWD/apt.conf update && apt-cache -c $PWD/apt.conf show demo-deb"#;
 
 const OTHERS: [Scenario<'_>; 4] = [
     Scenario {
@@ -150,13 +159,14 @@ pub(crate) fn publish(stage: &Stage<'_>) {
         .arg("-c")
         .arg(include_str!("origins/registries.py"))
         .arg(stage.host(""))
+        .arg(if is_opened() { "https" } else { "http" })
         .output()
         .expect("python3 runs");
     let said = String::from_utf8_lossy(&made.stderr);
     assert!(made.status.success(), "no registries: {said}");
 }
 
-lab_tests! {
+carried_tests! {
     fn packages_of_python_arrive(lab) {
         let Some(mut stage) = Stage::with_tools(lab, &["gem", "dpkg-deb"]) else { return };
         publish(&stage);
@@ -164,12 +174,12 @@ lab_tests! {
         let all: Vec<Scenario<'_>> = PYTHON.iter().zip(&scripts).map(|(one, script)| Scenario { script, ..*one }).collect();
         check_all(&mut stage, &all);
         // The index alone is no package.
-        let sandbox = stage.sandbox().allow("GET http://pypi.example/simple/**");
+        let sandbox = stage.allowing(&["GET http://pypi.example/simple/**"]);
         let run = Run::make(&stage, sandbox, all[0].script);
         assert_eq!(run.outcome.code, Some(1), "{run}");
         assert!(run.words().contains("403"), "{run}");
-        let about = "GET http://pypi.example/files/demo_pkg-1.0.0-py3-none-any.whl";
-        assert_eq!(run.lines_about(about).len(), 1, "{run}");
+        let about = spelt("GET http://pypi.example/files/demo_pkg-1.0.0-py3-none-any.whl");
+        assert_eq!(run.lines_about(&about).len(), 1, "{run}");
         assert_eq!(stage.seen().requests, ["pypi.example GET /simple/demo-pkg/"], "{run}");
     }
 

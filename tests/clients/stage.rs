@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use outgate_harness::servers::{dial, is_there, serve};
@@ -47,6 +48,55 @@ const VARIABLES: [(&str, &str); 9] = [
     ("LC_ALL", "C.UTF-8"),
 ];
 
+/// Hosts that the certificate of the servers is for.
+const SECURE: &str = "DNS:site.example,DNS:live.example,DNS:pypi.example,DNS:npm.example,\
+    DNS:crates.example,DNS:goproxy.example,DNS:gems.example,DNS:apt.example,\
+    DNS:objects.example,DNS:rpc.example,DNS:other.example,DNS:denied.example,IP:93.184.216.34";
+
+/// How scenarios are written, and how they are said over TLS. The index that
+/// pip is told to trust without TLS is trusted like every other then.
+const SPELLINGS: [(&str, &str); 8] = [
+    ("http://", "https://"),
+    ("ws://", "wss://"),
+    ("site.example:8080", "site.example:8443"),
+    ("rpc.example:80'", "rpc.example:443'"),
+    (" --trusted-host pypi.example", ""),
+    (
+        "grpc.credentials.createInsecure()",
+        "grpc.credentials.createSsl()",
+    ),
+    ("require('http')", "require('https')"),
+    (
+        "grpc.insecure_channel(ADDRESS)",
+        "grpc.secure_channel(ADDRESS, grpc.ssl_channel_credentials())",
+    ),
+];
+
+/// Whether this process's test speaks over TLS.
+static OPENED: OnceLock<()> = OnceLock::new();
+
+/// Has this test speak over TLS that the gateway opens.
+pub(crate) fn open_tls() {
+    OPENED.set(()).expect("once");
+}
+
+/// Whether this test does.
+pub(crate) fn is_opened() -> bool {
+    OPENED.get().is_some()
+}
+
+/// A text of a scenario as this test says it.
+pub(crate) fn spelt(text: &str) -> String {
+    if !is_opened() {
+        return text.to_owned();
+    }
+    SPELLINGS
+        .iter()
+        .fold(text.to_owned(), |text, (plain, opened)| {
+            text.replace(plain, opened)
+        })
+}
+
 /// What the servers saw since they were asked last.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -84,7 +134,7 @@ impl<'lab> Stage<'lab> {
     /// # Panics
     /// When they do not start.
     pub(crate) fn start(lab: &'lab Lab, programs: &[&str]) -> Option<Self> {
-        let all = ["nginx", "dnsmasq", "python3", "git", "curl"];
+        let all = ["nginx", "dnsmasq", "python3", "git", "curl", "openssl"];
         if !all.iter().chain(programs).all(|program| is_there(program)) {
             return None;
         }
@@ -97,11 +147,15 @@ impl<'lab> Stage<'lab> {
             counts: Counts::default(),
         };
         fs::create_dir_all(stage.host("site.example")).expect("a folder");
+        stage.certificate();
         stage.nginx();
         stage.dnsmasq();
         stage.moving();
         stage.toolchain();
-        let policy = format!("[dns]\nservers = [\"{DNS}\"]\n");
+        let mut policy = format!("[dns]\nservers = [\"{DNS}\"]\n");
+        if is_opened() {
+            policy.push_str("[tls]\nintercept = \"always\"\n");
+        }
         fs::write(lab.directory.join("dns.toml"), policy).expect("a policy");
         let mut stage = stage;
         stage.seen();
@@ -170,6 +224,7 @@ impl<'lab> Stage<'lab> {
             .option("-P", "base")
             .option("-r", TOOLS)
             .option("-w", &work)
+            .option("--upstream-ca", &self.authority())
             .environment("PATH", &path);
         for (name, value) in VARIABLES {
             sandbox = sandbox.environment(name, value);
@@ -182,7 +237,7 @@ impl<'lab> Stage<'lab> {
         let sandbox = self.sandbox();
         rules
             .iter()
-            .fold(sandbox, |sandbox, rule| sandbox.allow(rule))
+            .fold(sandbox, |sandbox, rule| sandbox.allow(&spelt(rule)))
     }
 
     /// What came since this was called last.
@@ -223,6 +278,41 @@ impl<'lab> Stage<'lab> {
             asked: names.len(),
         };
         seen
+    }
+
+    /// What verifies the servers.
+    fn authority(&self) -> String {
+        self.lab
+            .directory
+            .join("origins.pem")
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    /// The certificate of the servers and its key.
+    pub(crate) fn secrets(&self) -> [String; 2] {
+        let path = |name: &str| self.folder.join(name).to_string_lossy().into_owned();
+        [path("server.pem"), path("server.key")]
+    }
+
+    /// Makes an authority and a certificate for the servers.
+    fn certificate(&self) {
+        let [certificate, key] = self.secrets();
+        let authority = self.authority();
+        let script = format!(
+            "set -e; make='openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3'
+$make -keyout ca.key -out {authority} -subj /CN=origins -addext basicConstraints=critical,CA:TRUE
+$make -keyout {key} -out {certificate} -CA {authority} -CAkey ca.key -subj /CN=site.example \\
+  -addext basicConstraints=critical,CA:FALSE -addext extendedKeyUsage=serverAuth -addext subjectAltName={SECURE}"
+        );
+        let mut shell = Command::new("sh");
+        let made = shell
+            .args(["-c", &script])
+            .current_dir(&self.folder)
+            .output();
+        let made = made.expect("a shell");
+        let said = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "no certificate: {said}");
     }
 
     fn nginx(&self) {
@@ -269,6 +359,7 @@ impl<'lab> Stage<'lab> {
         fs::create_dir_all(self.repositories()).expect("a folder");
         let log = self.folder.join("moving.log");
         let repositories = self.repositories();
+        let [certificate, key] = self.secrets();
         let line = [
             "python3",
             &file.to_string_lossy(),
@@ -276,6 +367,8 @@ impl<'lab> Stage<'lab> {
             "80",
             &log.to_string_lossy(),
             &repositories.to_string_lossy(),
+            &certificate,
+            &key,
         ];
         serve(&line, &self.folder, &[&format!("{DYNAMIC}:80")]);
     }

@@ -145,6 +145,16 @@ E",
     },
 ];
 
+carried_tests! {
+    fn objects_are_stored(lab) {
+        let Some(mut stage) = Stage::with_tools(lab, &[]) else { return };
+        objects(&stage);
+        let scripts: Vec<String> = OBJECT_CLIENTS.iter().map(|one| one.script.replace("KEYS", KEYS)).collect();
+        let all: Vec<Scenario<'_>> = OBJECT_CLIENTS.iter().zip(&scripts).map(|(one, script)| Scenario { script, ..*one }).collect();
+        check_all(&mut stage, &all);
+    }
+}
+
 lab_tests! {
     fn psql_works_over_a_tcp_rule(lab) {
         if outgate_harness::lab::is_mapped() {
@@ -200,13 +210,5 @@ lab_tests! {
             scenario.check_denied(&mut stage, &["tcp://shell.example:2223", "tcp://other.example:2222"]);
             assert_eq!(sessions(), after);
         }
-    }
-
-    fn objects_are_stored(lab) {
-        let Some(mut stage) = Stage::with_tools(lab, &[]) else { return };
-        objects(&stage);
-        let scripts: Vec<String> = OBJECT_CLIENTS.iter().map(|one| one.script.replace("KEYS", KEYS)).collect();
-        let all: Vec<Scenario<'_>> = OBJECT_CLIENTS.iter().zip(&scripts).map(|(one, script)| Scenario { script, ..*one }).collect();
-        check_all(&mut stage, &all);
     }
 }

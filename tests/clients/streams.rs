@@ -4,7 +4,7 @@ use outgate_harness::servers::serve;
 use outgate_harness::{Identity, lab_tests};
 
 use crate::scenario::{Run, Scenario, check_all};
-use crate::stage::{FILES, MARK, Stage};
+use crate::stage::{FILES, MARK, Stage, is_opened, spelt};
 
 /// A gibibyte.
 const GIBIBYTE: u64 = 1 << 30;
@@ -117,7 +117,7 @@ fn lags(run: &Run) -> Vec<f64> {
     .collect()
 }
 
-lab_tests! {
+carried_tests! {
     fn events_arrive_when_they_are_sent(lab) {
         let Some(mut stage) = Stage::start(lab, &["node"]) else { return };
         check_all(&mut stage, &EVENT_CLIENTS);
@@ -139,6 +139,51 @@ lab_tests! {
         }
     }
 
+    fn grpc_works_over_an_http_rule(lab) {
+        let Some(mut stage) = Stage::with_tools(lab, &[]) else { return };
+        let log = grpc(&stage);
+        let calls = || std::fs::read_to_string(&log).unwrap_or_default();
+        let script = CALLS.replace("TARGET", "rpc.example:50051");
+        let scenario = Scenario {
+            name: "gRPC",
+            allow: &["POST http://rpc.example:50051/demo.Echo/*"],
+            script: &script,
+            shows: "echo last",
+            requests: &[],
+            told: "PERMISSION_DENIED",
+            host: "rpc.example",
+        };
+        scenario.check_allowed(&mut stage);
+        assert_eq!(calls(), "once\nmany\nboth\n");
+        scenario.check_denied(&mut stage, &["http://rpc.example:50051/other"]);
+        // One call may be allowed and the next not, over the same connection.
+        let some = ["POST http://rpc.example:50051/demo.Echo/Once"];
+        let run = Run::make(&stage, stage.allowing(&some), &script);
+        assert!(run.outcome.stdout.starts_with("from-the-real-origin one\n"), "{run}");
+        let told = spelt("PERMISSION_DENIED outgate denied POST http://rpc.example:50051/demo.Echo/Many");
+        assert!(run.errors.contains(&told), "{run}");
+        assert_eq!(calls(), "once\nmany\nboth\nonce\n");
+    }
+
+    fn grpc_of_node_works_too(lab) {
+        let Some(mut stage) = Stage::with_tools(lab, &["node"]) else { return };
+        let log = grpc(&stage);
+        let scenario = Scenario {
+            name: "gRPC of node",
+            allow: &["POST http://rpc.example:50051/demo.Echo/Once"],
+            script: CALL_IN_NODE,
+            shows: MARK,
+            requests: &[],
+            told: "PERMISSION_DENIED",
+            host: "rpc.example",
+        };
+        scenario.check_allowed(&mut stage);
+        scenario.check_denied(&mut stage, &["http://rpc.example:50051/other"]);
+        assert_eq!(std::fs::read_to_string(&log).unwrap_or_default(), "once\n");
+    }
+}
+
+lab_tests! {
     fn a_gibibyte_passes_in_each_direction(lab) {
         let Some(mut stage) = Stage::start(lab, &[]) else { return };
         let file = stage.host("site.example").join("big");
@@ -183,31 +228,6 @@ sha256sum < sent | cut -d' ' -f 1 | cmp - arrived && echo same";
         scenario.check(&mut stage);
     }
 
-    fn grpc_works_over_an_http_rule(lab) {
-        let Some(mut stage) = Stage::with_tools(lab, &[]) else { return };
-        let log = grpc(&stage);
-        let calls = || std::fs::read_to_string(&log).unwrap_or_default();
-        let script = CALLS.replace("TARGET", "rpc.example:50051");
-        let scenario = Scenario {
-            name: "gRPC",
-            allow: &["POST http://rpc.example:50051/demo.Echo/*"],
-            script: &script,
-            shows: "echo last",
-            requests: &[],
-            told: "PERMISSION_DENIED",
-            host: "rpc.example",
-        };
-        scenario.check_allowed(&mut stage);
-        assert_eq!(calls(), "once\nmany\nboth\n");
-        scenario.check_denied(&mut stage, &["http://rpc.example:50051/other"]);
-        // One call may be allowed and the next not, over the same connection.
-        let some = ["POST http://rpc.example:50051/demo.Echo/Once"];
-        let run = Run::make(&stage, stage.allowing(&some), &script);
-        assert!(run.outcome.stdout.starts_with("from-the-real-origin one\n"), "{run}");
-        assert!(run.errors.contains("PERMISSION_DENIED outgate denied POST http://rpc.example:50051/demo.Echo/Many"), "{run}");
-        assert_eq!(calls(), "once\nmany\nboth\nonce\n");
-    }
-
     fn grpc_works_over_a_tcp_rule(lab) {
         let Some(mut stage) = Stage::with_tools(lab, &[]) else { return };
         let log = grpc(&stage);
@@ -230,7 +250,8 @@ sha256sum < sent | cut -d' ' -f 1 | cmp - arrived && echo same";
 /// Calls of every kind.
 pub(crate) const CALLS: &str = r"python3 - <<'E'
 import sys, grpc
-with grpc.insecure_channel('TARGET') as channel:
+ADDRESS = 'TARGET'
+with grpc.insecure_channel(ADDRESS) as channel:
     try:
         print(channel.unary_unary('/demo.Echo/Once')(b'one', timeout=20).decode())
         print([part.decode() for part in channel.unary_stream('/demo.Echo/Many')(b'many', timeout=20)])
@@ -241,13 +262,27 @@ with grpc.insecure_channel('TARGET') as channel:
         sys.exit(1)
 E";
 
+/// One call.
+pub(crate) const CALL_IN_NODE: &str = r"node - <<'E'
+const grpc = require('@grpc/grpc-js');
+const client = new grpc.Client('rpc.example:50051', grpc.credentials.createInsecure());
+const whole = (bytes) => bytes;
+const limit = { deadline: Date.now() + 20000 };
+client.makeUnaryRequest('/demo.Echo/Once', whole, whole, Buffer.from('one'), new grpc.Metadata(), limit, (error, answer) => {
+  if (error) { console.error(grpc.status[error.code], error.details); process.exitCode = 1; }
+  else console.log(String(answer));
+  client.close();
+});
+E";
+
 /// Starts the server of gRPC; the file that names each call.
 pub(crate) fn grpc(stage: &Stage<'_>) -> std::path::PathBuf {
     let folder = stage.lab.folder("grpc", Identity::Own);
     let log = folder.join("calls.log");
     let program = include_str!("origins/grpc_server.py");
     let address = format!("{FILES}:50051");
-    let line = [
+    let (log_name, secrets) = (log.to_string_lossy().into_owned(), stage.secrets());
+    let mut line = vec![
         "env",
         "PYTHONPATH=/run/clients/tools/python",
         "PYTHONDONTWRITEBYTECODE=1",
@@ -255,8 +290,11 @@ pub(crate) fn grpc(stage: &Stage<'_>) -> std::path::PathBuf {
         "-c",
         program,
         &address,
-        &log.to_string_lossy(),
+        &log_name,
     ];
+    if is_opened() {
+        line.extend(secrets.iter().map(String::as_str));
+    }
     serve(&line, &folder, &[&address]);
     log
 }

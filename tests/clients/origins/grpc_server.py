@@ -1,10 +1,10 @@
-"""Echoes over gRPC without encryption: `grpc_server.py ADDRESS LOG`."""
+"""Echoes over gRPC: `grpc_server.py ADDRESS LOG`; with `CERTIFICATE KEY` inside TLS."""
 import sys
 from concurrent import futures
 
 import grpc
 
-ADDRESS, LOG = sys.argv[1:]
+ADDRESS, LOG, *SECRETS = sys.argv[1:]
 
 
 def note(method):
@@ -41,6 +41,10 @@ class Echo(grpc.GenericRpcHandler):
 
 server = grpc.server(futures.ThreadPoolExecutor(4))
 server.add_generic_rpc_handlers((Echo(),))
-server.add_insecure_port(ADDRESS)
+if SECRETS:
+    certificate, key = (open(name, "rb").read() for name in SECRETS)
+    server.add_secure_port(ADDRESS, grpc.ssl_server_credentials([(key, certificate)]))
+else:
+    server.add_insecure_port(ADDRESS)
 server.start()
 server.wait_for_termination()

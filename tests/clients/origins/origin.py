@@ -1,5 +1,6 @@
 """The origin of everything that a file server cannot answer: uploads, streams,
-WebSockets, repositories. `origin.py ADDRESS PORT LOG REPOSITORIES`.
+WebSockets, repositories. `origin.py ADDRESS PORT LOG REPOSITORIES CERTIFICATE KEY`;
+with these two it also speaks TLS, on port 443.
 
 Writes one line per connection and, before it answers, one per request.
 """
@@ -8,13 +9,14 @@ import hashlib
 import http.server
 import json
 import os
+import ssl
 import struct
 import subprocess
 import sys
 import threading
 import time
 
-ADDRESS, PORT, LOG, REPOSITORIES = sys.argv[1:]
+ADDRESS, PORT, LOG, REPOSITORIES, CERTIFICATE, KEY = sys.argv[1:]
 MARK = "from-the-real-origin"
 log_lock = threading.Lock()
 
@@ -32,6 +34,20 @@ class Server(http.server.ThreadingHTTPServer):
         accepted = super().get_request()
         log("+")
         return accepted
+
+
+class Secure(Server):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(CERTIFICATE, KEY)
+        self.context.set_alpn_protocols(["http/1.1"])
+
+    def get_request(self):
+        stream, address = super().get_request()
+        # Its thread shakes hands, with its first read.
+        wrap = {"server_side": True, "do_handshake_on_connect": False}
+        return self.context.wrap_socket(stream, **wrap), address
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -185,4 +201,5 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(status, body, kind)
 
 
+threading.Thread(target=Secure((ADDRESS, 443), Handler).serve_forever, daemon=True).start()
 Server((ADDRESS, int(PORT)), Handler).serve_forever()

@@ -1,5 +1,5 @@
 """Makes one small package for every package manager, as files that a plain web
-server serves: `registries.py FOLDER`, with a folder per host in it.
+server serves: `registries.py FOLDER SCHEME`, with a folder per host in it.
 """
 import base64
 import gzip
@@ -13,7 +13,7 @@ import tarfile
 import tempfile
 import zipfile
 
-FOLDER = sys.argv[1]
+FOLDER, SCHEME = sys.argv[1:]
 
 
 def write(host, path, content):
@@ -71,7 +71,7 @@ def node():
     )
     digest = base64.b64encode(hashlib.sha512(archive).digest()).decode()
     path = "demo-pkg/-/demo-pkg-1.0.0.tgz"
-    dist = {"tarball": f"http://npm.example/{path}", "integrity": f"sha512-{digest}"}
+    dist = {"tarball": f"{SCHEME}://npm.example/{path}", "integrity": f"sha512-{digest}"}
     write("npm.example", path, archive)
     write(
         "npm.example",
@@ -103,7 +103,7 @@ def rust():
         "features": {},
         "yanked": False,
     }
-    write("crates.example", "index/config.json", json.dumps({"dl": "http://crates.example/dl"}))
+    write("crates.example", "index/config.json", json.dumps({"dl": f"{SCHEME}://crates.example/dl"}))
     write("crates.example", "index/de/mo/demo-crate", json.dumps(entry) + "\n")
     write("crates.example", "dl/demo-crate/1.0.0/download", crate)
 
