@@ -14,6 +14,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
 use time::{Duration, OffsetDateTime};
 
+use crate::scope::Scope;
+
 /// Certificates begin this long ago: clocks of clients may be behind.
 const BACKDATED: Duration = Duration::days(2);
 
@@ -55,6 +57,17 @@ pub enum CaError {
         /// What is wrong, and what to do.
         fault: String,
     },
+    /// A host that clients would not believe this authority: the operator's.
+    #[error("the authority may vouch for {permitted} only, and not for `{subject}`")]
+    Beyond {
+        /// The host.
+        subject: String,
+        /// What it may vouch for.
+        permitted: String,
+    },
+    /// The authority ended while it was in use: the operator's.
+    #[error("the authority ended on {0}; make a new one")]
+    Ended(time::Date),
     /// A name constraint that is neither a domain nor a CIDR block.
     #[error(
         "`{0}` is neither a domain nor an address block; name one as `example.org` or `10.2.0.0/16`"
@@ -71,6 +84,15 @@ pub enum Subject {
     Address(IpAddr),
 }
 
+impl std::fmt::Display for Subject {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Name(name) => out.write_str(name),
+            Self::Address(address) => address.fmt(out),
+        }
+    }
+}
+
 /// An authority that can issue leaves. All leaves share one key pair, which
 /// exists, like the authority's own, in memory only.
 pub struct Authority {
@@ -79,6 +101,14 @@ pub struct Authority {
     pem: String,
     leaf_key: KeyPair,
     signer: Arc<dyn SigningKey>,
+    life: Life,
+}
+
+/// How long an authority may vouch, and for whom.
+#[derive(Debug)]
+pub(crate) struct Life {
+    pub(crate) ends: OffsetDateTime,
+    pub(crate) scope: Scope,
 }
 
 impl std::fmt::Debug for Authority {
@@ -101,13 +131,18 @@ impl Authority {
         params.not_after = now + RUN_LIFE;
         let certificate = params.self_signed(&key)?;
         let (der, pem) = (certificate.der().clone(), certificate.pem());
-        Self::new(Issuer::new(params, key), der, pem)
+        let life = Life {
+            ends: params.not_after,
+            scope: Scope::default(),
+        };
+        Self::new(Issuer::new(params, key), der, pem, life)
     }
 
     pub(crate) fn new(
         issuer: Issuer<'static, KeyPair>,
         certificate: CertificateDer<'static>,
         pem: String,
+        life: Life,
     ) -> Result<Self, CaError> {
         let leaf_key = KeyPair::generate()?;
         let der = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(leaf_key.serialize_der()));
@@ -118,6 +153,7 @@ impl Authority {
             pem,
             leaf_key,
             signer,
+            life,
         })
     }
 
@@ -134,8 +170,15 @@ impl Authority {
     /// Signs a leaf for one host, with the authority's certificate behind it.
     ///
     /// # Errors
-    /// [`CaError::Name`] for what is no DNS name, [`CaError::Make`].
+    /// [`CaError::Name`] for what is no DNS name, [`CaError::Beyond`] for whom
+    /// clients would not believe it, [`CaError::Ended`], [`CaError::Make`].
     pub fn issue(&self, subject: &Subject) -> Result<CertifiedKey, CaError> {
+        if !self.life.scope.permits(subject) {
+            return Err(CaError::Beyond {
+                subject: subject.to_string(),
+                permitted: self.life.scope.permitted().join(", "),
+            });
+        }
         let (name, common_name) = match subject {
             Subject::Name(name) => {
                 let ia5 = name.as_str().try_into();
@@ -147,12 +190,15 @@ impl Authority {
             Subject::Address(address) => (SanType::IpAddress(*address), ""),
         };
         let now = OffsetDateTime::now_utc();
+        if now > self.life.ends {
+            return Err(CaError::Ended(self.life.ends.date()));
+        }
         let mut params = CertificateParams::new(Vec::new())?;
         params.subject_alt_names = vec![name];
         params.distinguished_name = distinguished(common_name);
         params.serial_number = Some(serial()?);
         params.not_before = now - BACKDATED;
-        params.not_after = now + LEAF_LIFE;
+        params.not_after = self.life.ends.min(now + LEAF_LIFE);
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

@@ -2,15 +2,21 @@
 //! certificates it issues for the hosts that are opened.
 //!
 //! The key of an authority stays inside an [`Authority`]: it is never printed,
-//! logged or handed out, except by [`create`], which makes a user's own. Knows
-//! nothing of policies, connections or files' places.
+//! logged or handed out, except by [`create`] and [`establish`], which make a
+//! user's own. Knows nothing of policies, connections or files' places.
 
 #![forbid(unsafe_code)]
 
+mod about;
 mod authority;
 mod cache;
+mod files;
 mod own;
+mod scope;
 
+pub use about::About;
 pub use authority::{Authority, CaError, Subject};
 pub use cache::Leaves;
-pub use own::{Created, Request, create, open};
+pub use files::{read_key, read_public};
+pub use own::{Created, Place, Request, create, describe, establish, open};
+pub use scope::Scope;

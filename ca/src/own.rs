@@ -2,20 +2,17 @@
 //! may vouch for (RFC 5280 4.2.1.10). A key file that others can read is refused.
 
 use std::fs;
-use std::io::Read;
+use std::io;
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 
-use rcgen::{CidrSubnet, GeneralSubtree, Issuer, KeyPair, NameConstraints};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
+use rcgen::{CidrSubnet, GeneralSubtree, Issuer, KeyPair, NameConstraints, PublicKeyData};
 use time::{Duration, OffsetDateTime};
 
-use crate::authority::{Authority, CaError, issuer_params};
-
-/// Bytes of a certificate or key file, at most.
-const FILE_BYTES_MAX: u64 = 64 * 1024;
+use crate::about::About;
+use crate::authority::{Authority, CaError, Life, issuer_params};
+use crate::files::{self, fault};
 
 /// Days an authority may live, at most: ten years.
 const DAYS_MAX: u32 = 3650;
@@ -23,8 +20,12 @@ const DAYS_MAX: u32 = 3650;
 /// Clocks of clients may be behind.
 const BACKDATED: Duration = Duration::days(2);
 
+/// Names of the two files in an authority's directory.
+const CERTIFICATE: &str = "authority.pem";
+const KEY: &str = "authority.key";
+
 /// What a new authority is to be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// Its name, as clients' lists show it.
     pub name: String,
@@ -81,47 +82,101 @@ pub fn create(request: &Request) -> Result<Created, CaError> {
     })
 }
 
+/// The two files of an authority, in a directory of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The certificate, for everybody.
+    pub certificate: PathBuf,
+    /// The key, for its owner.
+    pub key: PathBuf,
+}
+
+impl Place {
+    /// In this directory.
+    pub fn of(directory: &Path) -> Self {
+        Self {
+            certificate: directory.join(CERTIFICATE),
+            key: directory.join(KEY),
+        }
+    }
+}
+
+/// Makes a new authority in a directory, which is made for its owner alone if
+/// it is not there. What is there already stays as it is.
+///
+/// # Errors
+/// As [`create`]; [`CaError::File`]: one is there already, or the directory
+/// cannot be written.
+pub fn establish(directory: &Path, request: &Request) -> Result<About, CaError> {
+    let created = create(request)?;
+    let about = About::of(&created.certificate).map_err(|why| fault(directory, why))?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|error| fault(directory, error))?;
+    let place = Place::of(directory);
+    // Of both, before either is made.
+    for path in [&place.certificate, &place.key] {
+        if path.symlink_metadata().is_ok() {
+            return Err(exists(path));
+        }
+    }
+    let made = |path: &Path, result: io::Result<()>| match result {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists(path)),
+        result => result.map_err(|error| fault(path, error)),
+    };
+    made(&place.key, files::create(&place.key, 0o600, &created.key))?;
+    let certificate = files::create(&place.certificate, 0o644, &created.certificate);
+    if let Err(error) = made(&place.certificate, certificate) {
+        // A key without a certificate is good for nothing, and ours to remove.
+        fs::remove_file(&place.key).ok();
+        return Err(error);
+    }
+    Ok(about)
+}
+
+fn exists(path: &Path) -> CaError {
+    let why = "is there already, and is not overwritten; name another directory, or remove it";
+    fault(path, why)
+}
+
+/// What the certificate of an authority says.
+///
+/// # Errors
+/// [`CaError::File`]: it cannot be read, or is none.
+pub fn describe(place: &Place) -> Result<About, CaError> {
+    let pem = files::read_public(&place.certificate)?;
+    About::of(&pem).map_err(|why| fault(&place.certificate, why))
+}
+
 /// Opens an authority from its two files.
 ///
 /// # Errors
-/// [`CaError::File`]: a file is missing, too large, no PEM, or the key can be
-/// read by others or belongs to somebody else.
-pub fn open(certificate: &Path, key: &Path) -> Result<Authority, CaError> {
-    let fault = |path: &Path, fault: String| CaError::File {
-        path: path.display().to_string(),
-        fault,
-    };
-    let file = fs::File::open(key).map_err(|error| fault(key, error.to_string()))?;
-    let about = file
-        .metadata()
-        .map_err(|error| fault(key, error.to_string()))?;
-    if about.mode() & 0o077 != 0 {
-        let mode = about.mode() & 0o777;
-        let hint = format!("others may use this key (mode {mode:03o}); chmod 600 it");
-        return Err(fault(key, hint));
-    }
-    let key_pem = text(file).map_err(|error| fault(key, error))?;
-    let pem = fs::File::open(certificate)
-        .map_err(|error| error.to_string())
-        .and_then(text)
-        .map_err(|error| fault(certificate, error))?;
+/// [`CaError::File`]: a file is missing, too large, no PEM; the certificate is
+/// not an authority's, does not hold now, or is of another key; the key can be
+/// had by others.
+pub fn open(place: &Place) -> Result<Authority, CaError> {
+    let key_pem = files::read_key(&place.key)?;
+    let about = describe(place)?;
+    about
+        .holds_now()
+        .map_err(|why| fault(&place.certificate, why))?;
     let pair = KeyPair::from_pem(&key_pem)
-        .map_err(|error| fault(key, format!("no private key in PEM: {error}")))?;
-    let der = CertificateDer::from_pem_slice(pem.as_bytes())
-        .map_err(|error| fault(certificate, format!("no certificate in PEM: {error:?}")))?;
-    let issuer = Issuer::from_ca_cert_der(&der, pair)
-        .map_err(|error| fault(certificate, format!("not an authority: {error}")))?;
-    Authority::new(issuer, der, pem)
-}
-
-fn text(file: fs::File) -> Result<String, String> {
-    let mut text = String::new();
-    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
-    let count = read.map_err(|error| error.to_string())?;
-    if u64::try_from(count).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
-        return Err(format!("longer than {FILE_BYTES_MAX} bytes"));
+        .map_err(|error| fault(&place.key, format!("holds no private key in PEM: {error}")))?;
+    if pair.der_bytes() != about.public_key {
+        return Err(fault(
+            &place.certificate,
+            "is the certificate of another key",
+        ));
     }
-    Ok(text)
+    let issuer = Issuer::from_ca_cert_der(&about.der, pair)
+        .map_err(|error| fault(&place.certificate, format!("is not an authority: {error}")))?;
+    let life = Life {
+        ends: about.ends,
+        scope: about.scope,
+    };
+    Authority::new(issuer, about.der, about.pem, life)
 }
 
 /// A domain, with all names below it, or a block of addresses.
@@ -139,7 +194,10 @@ fn subtree(text: &str) -> Option<GeneralSubtree> {
             address, longest,
         )));
     }
-    let domain = text.strip_prefix("*.").unwrap_or(text).to_ascii_lowercase();
+    let domain = text
+        .trim_start_matches("**.")
+        .trim_start_matches("*.")
+        .to_ascii_lowercase();
     let labels_hold = domain.split('.').all(|label| {
         !label.is_empty()
             && label.len() <= 63

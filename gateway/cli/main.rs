@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use outgate_gateway::config::{self, Request};
 
+mod authority;
+
 /// Wrong use of the command line.
 const USAGE_ERROR: u8 = 2;
 /// The gateway could not serve.
@@ -27,6 +29,14 @@ fn main() -> ExitCode {
             println!("{}", config::USAGE);
             ExitCode::SUCCESS
         }
+        Ok(Request::Authority(request)) => authority::run(&request),
+        Ok(Request::Trial) => match outgate_gateway::trial(std::io::stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("outgate-gateway: {error}");
+                ExitCode::from(FAILED)
+            }
+        },
         Ok(Request::Serve(private)) => ended(outgate_gateway::serve_private(&private)),
         Ok(Request::Share(shared)) => ended(outgate_gateway::serve_shared(&shared)),
         Err(message) => {

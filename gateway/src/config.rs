@@ -43,6 +43,28 @@ impl Records {
     }
 }
 
+/// Files about TLS that the gateway reads before it confines itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TlsFiles {
+    /// `--upstream-ca FILE`: certificates to trust beside the system's, in PEM.
+    pub upstream_ca: Vec<PathBuf>,
+    /// `--authority DIR`: the user's own authority, for all sessions.
+    pub authority: Option<PathBuf>,
+    /// `--client-cert HOST CERTIFICATE KEY`.
+    pub clients: Vec<ClientFiles>,
+}
+
+/// What is presented to one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientFiles {
+    /// The host: a name or an address.
+    pub host: String,
+    /// The certificate and those behind it, in PEM.
+    pub certificate: PathBuf,
+    /// The key, in PEM; perhaps the same file.
+    pub key: PathBuf,
+}
+
 /// `serve` with an inherited socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Private {
@@ -50,8 +72,8 @@ pub struct Private {
     pub handoff: RawFd,
     /// Where records go.
     pub records: Records,
-    /// Files with certificates to trust beside the system's, in PEM.
-    pub upstream_ca: Vec<PathBuf>,
+    /// Files about TLS.
+    pub tls: TlsFiles,
 }
 
 /// `share` with an inherited socket and listener.
@@ -63,8 +85,27 @@ pub struct Shared {
     pub listener: RawFd,
     /// Where records go.
     pub records: Records,
-    /// Files with certificates to trust beside the system's, in PEM.
-    pub upstream_ca: Vec<PathBuf>,
+    /// Files about TLS.
+    pub tls: TlsFiles,
+}
+
+/// `authority BUILD create DIR NAME DAYS [DOMAIN]...` and `authority BUILD show
+/// DIR [json]`: `outgate ca` read and checked what people write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Authority {
+    /// Make one.
+    Create(PathBuf, outgate_ca::Request),
+    /// Describe one.
+    Show(PathBuf, Shape),
+}
+
+/// How a description is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// What the arguments ask for.
@@ -74,6 +115,10 @@ pub enum Request {
     Serve(Private),
     /// Serve whoever connects.
     Share(Shared),
+    /// Make or describe the user's own authority.
+    Authority(Authority),
+    /// Be the origin of `outgate check --clients`.
+    Trial,
     /// Say which build this is.
     Version,
     /// Say how it is used.
@@ -84,10 +129,13 @@ pub enum Request {
 pub const USAGE: &str = "\
 usage: outgate-gateway serve --handoff-fd N [--audit FILE | --audit-dir DIR]
        outgate-gateway share --handoff-fd N --listen-fd N [--audit FILE | --audit-dir DIR]
-       both: [--upstream-ca FILE]...
+       both: [--upstream-ca FILE]... [--authority DIR] [--client-cert HOST CERTIFICATE KEY]...
+       outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
+       outgate-gateway authority BUILD show DIR [json]
+       outgate-gateway trial BUILD
        outgate-gateway --version
 
-`outgate run` and `outgate gateway` start this program by themselves.";
+`outgate run`, `gateway`, `ca` and `check` start this program by themselves.";
 
 /// Reads the arguments after the program's name.
 ///
@@ -107,7 +155,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
             Ok(Request::Serve(Private {
                 handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
                 records: options.records,
-                upstream_ca: options.upstream_ca,
+                tls: options.tls,
             }))
         }
         Some("share") => {
@@ -116,11 +164,55 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
                 handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
                 listener: options.listener.ok_or("`--listen-fd` is missing")?,
                 records: options.records,
-                upstream_ca: options.upstream_ca,
+                tls: options.tls,
             }))
         }
+        Some("trial") => same_build(&mut arguments).map(|()| Request::Trial),
+        Some("authority") => authority(&mut arguments).map(Request::Authority),
         Some(other) => Err(format!("unknown command `{other}`")),
         None => Err("no command".to_owned()),
+    }
+}
+
+/// Nothing is negotiated: both programs come from one build.
+fn same_build(arguments: &mut dyn Iterator<Item = OsString>) -> Result<(), String> {
+    let own = env!("CARGO_PKG_VERSION");
+    let build = arguments.next().ok_or("the build is missing")?;
+    if build == own {
+        return Ok(());
+    }
+    let build = build.to_string_lossy();
+    Err(format!(
+        "outgate {build} and outgate-gateway {own} are different builds; install both from one \
+         release"
+    ))
+}
+
+fn authority(arguments: &mut dyn Iterator<Item = OsString>) -> Result<Authority, String> {
+    same_build(arguments)?;
+    let mut next = |what: &str| arguments.next().ok_or_else(|| format!("{what} is missing"));
+    let word = next("`create` or `show`")?;
+    let directory = PathBuf::from(next("the directory")?);
+    match word.to_str() {
+        Some("create") => {
+            let name = next("the name")?.to_string_lossy().into_owned();
+            let days = next("the number of days")?;
+            let days = days.to_string_lossy().parse();
+            let days = days.map_err(|_| "the days are no number".to_owned())?;
+            let permitted = arguments.map(|domain| domain.to_string_lossy().into_owned());
+            let request = outgate_ca::Request {
+                name,
+                permitted: permitted.collect(),
+                days,
+            };
+            Ok(Authority::Create(directory, request))
+        }
+        Some("show") => match arguments.next() {
+            None => Ok(Authority::Show(directory, Shape::Text)),
+            Some(word) if word == "json" => Ok(Authority::Show(directory, Shape::Json)),
+            Some(word) => Err(format!("unknown word `{}`", word.to_string_lossy())),
+        },
+        _ => Err(format!("unknown word `{}`", word.to_string_lossy())),
     }
 }
 
@@ -129,7 +221,7 @@ struct Options {
     handoff: Option<RawFd>,
     listener: Option<RawFd>,
     records: Records,
-    upstream_ca: Vec<PathBuf>,
+    tls: TlsFiles,
 }
 
 fn options(mut arguments: impl Iterator<Item = OsString>) -> Result<Options, String> {
@@ -143,7 +235,16 @@ fn options(mut arguments: impl Iterator<Item = OsString>) -> Result<Options, Str
         match option.as_str() {
             "--handoff-fd" => options.handoff = Some(descriptor(&option, &value)?),
             "--listen-fd" => options.listener = Some(descriptor(&option, &value)?),
-            "--upstream-ca" => options.upstream_ca.push(value.into()),
+            "--upstream-ca" => options.tls.upstream_ca.push(value.into()),
+            "--authority" => options.tls.authority = Some(value.into()),
+            "--client-cert" => {
+                let missing = || format!("`{option}` needs a host and two files");
+                options.tls.clients.push(ClientFiles {
+                    host: value.to_string_lossy().into_owned(),
+                    certificate: arguments.next().ok_or_else(missing)?.into(),
+                    key: arguments.next().ok_or_else(missing)?.into(),
+                });
+            }
             "--audit" if *records == Records::None => *records = Records::File(value.into()),
             "--audit-dir" if *records == Records::None => {
                 *records = Records::Directory(value.into());
@@ -185,7 +286,7 @@ mod tests {
             Ok(Request::Serve(Private {
                 handoff,
                 records,
-                upstream_ca: Vec::new(),
+                tls: TlsFiles::default(),
             }))
         };
         assert_eq!(parsed("serve --handoff-fd 3"), private(3, Records::None));
@@ -203,10 +304,21 @@ mod tests {
                 handoff: 3,
                 listener: 4,
                 records: Records::File("/a".into()),
-                upstream_ca: Vec::new(),
+                tls: TlsFiles::default(),
             }))
         );
         assert_eq!(parsed("--version"), Ok(Request::Version));
+        let own = env!("CARGO_PKG_VERSION");
+        let made = parsed(&format!("authority {own} create /d n 30 a.test b.test"));
+        let request = outgate_ca::Request {
+            name: "n".to_owned(),
+            permitted: vec!["a.test".to_owned(), "b.test".to_owned()],
+            days: 30,
+        };
+        let made_by_hand = Authority::Create("/d".into(), request);
+        assert_eq!(made, Ok(Request::Authority(made_by_hand)));
+        let wrong = parsed("authority 0.0.0 show /d").unwrap_err();
+        assert!(wrong.contains("different builds"), "{wrong}");
         for line in [
             "",
             "run",
@@ -219,6 +331,8 @@ mod tests {
             "serve --handoff-fd 3 --listen-fd 4",
             "share --handoff-fd 3",
             "share --listen-fd 3",
+            "serve --handoff-fd 3 --authority",
+            "serve --handoff-fd 3 --client-cert a.test /c",
         ] {
             assert!(parsed(line).is_err(), "{line}");
         }

@@ -55,7 +55,7 @@ pub(crate) async fn forward(
         upgrade,
     } = admitted;
     let version = head.version;
-    let (request, request_complete) = request(flow, &target, head, content)?;
+    let (request, request_complete) = request(flow, (&target, carrier), head, content)?;
     // INVARIANT: the permit is spent here, on exactly this target.
     drop(permit);
     let outgoing = Outgoing {
@@ -115,13 +115,13 @@ async fn send(
 /// The request as it is sent, and whether all of it was.
 fn request(
     flow: &Flow,
-    target: &Target,
+    (target, carrier): (&Target, Carrier),
     mut head: request::Parts,
     content: Incoming,
 ) -> Result<(Request<Content>, Arc<AtomicBool>), OriginError> {
     let trailers = fields::takes_trailers(&head.headers);
     fields::strip_hop_by_hop(&mut head.headers);
-    let uri = name_target(target, &mut head)?;
+    let uri = name_target((target, carrier), &mut head)?;
     head.headers.remove(header::EXPECT);
     fields::add_via(&mut head.headers, head.version);
     let content = RequestContent::new(content, Arc::clone(flow.traffic()));
@@ -157,11 +157,15 @@ fn request(
 
 /// Where a version names the target of a request: `Host` and the path, or
 /// all of it in one (RFC 9112 3.2.1, RFC 9113 8.3.1).
-fn name_target(target: &Target, head: &mut request::Parts) -> Result<Uri, OriginError> {
+fn name_target(
+    (target, carrier): (&Target, Carrier),
+    head: &mut request::Parts,
+) -> Result<Uri, OriginError> {
     let invalid = |what: &str| OriginError::Protocol(target.origin(), what.to_owned());
     let resource = target.resource.as_str();
+    let authority = carrier.authority(&target.host, target.port);
     if head.version < Version::HTTP_2 {
-        let host = HeaderValue::try_from(target.authority())
+        let host = HeaderValue::try_from(authority)
             .map_err(|_| invalid("the authority cannot be sent"))?;
         head.headers.insert(header::HOST, host);
         return Uri::try_from(resource).map_err(|_| invalid("the request target cannot be sent"));
@@ -169,7 +173,7 @@ fn name_target(target: &Target, head: &mut request::Parts) -> Result<Uri, Origin
     head.headers.remove(header::HOST);
     Uri::builder()
         .scheme(target.scheme.as_str())
-        .authority(target.authority())
+        .authority(authority)
         .path_and_query(resource)
         .build()
         .map_err(|_| invalid("the request target cannot be sent"))

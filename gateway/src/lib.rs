@@ -45,13 +45,16 @@ mod stub;
 mod target;
 mod tenant;
 mod tls;
+mod trial;
 mod tunnel;
 mod unix;
 
 pub use audit::AuditTarget;
 pub use confine::{ConfineError, Serves, confine, end_with_parent};
 pub use control::ControlError;
+pub use outgate_ca as authority;
 pub use serve::Gateway;
+pub use trial::trial;
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -84,6 +87,12 @@ pub enum ServeError {
         /// What is wrong with it.
         fault: String,
     },
+    /// The user's own authority cannot be used.
+    #[error("the authority (--ca): {0}")]
+    Authority(#[from] outgate_ca::CaError),
+    /// A certificate to present cannot be used.
+    #[error("--client-cert: {0}")]
+    Identity(String),
     /// The process could not confine itself.
     #[error("confining the gateway")]
     Confine(#[from] ConfineError),
@@ -115,7 +124,7 @@ pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
     };
     end_with_parent()?;
     let socket = adopt(config.handoff).map_err(handoff)?;
-    match prepare(&config.records, &config.upstream_ca, Serves::One) {
+    match prepare(&config.records, &config.tls, Serves::One) {
         Ok((runtime, gateway)) => Ok(runtime.block_on(gateway.serve(socket))?),
         Err(error) => {
             control::refuse(&socket, &error);
@@ -135,7 +144,7 @@ pub fn serve_shared(config: &config::Shared) -> Result<(), ServeError> {
     end_with_parent()?;
     let front = take(config.handoff)?;
     let listener = take(config.listener)?;
-    match prepare(&config.records, &config.upstream_ca, Serves::Many) {
+    match prepare(&config.records, &config.tls, Serves::Many) {
         Ok((runtime, gateway)) => Ok(runtime.block_on(share::share(&gateway, front, listener))?),
         Err(error) => {
             control::refuse(&front, &error);
@@ -148,11 +157,11 @@ pub fn serve_shared(config: &config::Shared) -> Result<(), ServeError> {
 /// confinement itself.
 fn prepare(
     records: &config::Records,
-    upstream_ca: &[std::path::PathBuf],
+    tls: &config::TlsFiles,
     serves: Serves,
 ) -> Result<(tokio::runtime::Runtime, Gateway), ServeError> {
     let (target, directory) = records.open()?;
-    let gateway = Gateway::new(target, upstream_ca)?;
+    let gateway = Gateway::new(target, tls)?;
     let mut builder = tokio::runtime::Builder::new_current_thread();
     if serves == Serves::Many {
         // What one account keeps ready must not hide what others just sent.

@@ -91,6 +91,15 @@ pub(crate) const DIAL_STAGGER: Duration = Duration::from_millis(250);
 /// Time for a TLS handshake, with a client or an origin.
 pub(crate) const TLS_HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
+/// Connections that the origin of `outgate check --clients` serves at once.
+pub(crate) const TRIAL_CONNECTIONS_MAX: usize = 64;
+
+/// How long it waits for one of the checked clients.
+pub(crate) const TRIAL_TIME: Duration = Duration::from_secs(10);
+
+/// Certificates between a client's own and its root, with its own.
+pub(crate) const IDENTITY_CHAIN_MAX: usize = 8;
+
 /// Bytes of a file with root certificates. Systems' bundles have 250 KiB.
 pub(crate) const ROOTS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
@@ -179,6 +188,9 @@ pub(crate) const NOTICES_MAX: usize = 64;
 
 /// Denied targets listed in the summary: with head and foot five lines.
 pub(crate) const SUMMARY_TARGETS_MAX: usize = 3;
+
+/// Hosts that the summary names of those whose TLS passed unopened: one line.
+pub(crate) const SUMMARY_HOSTS_MAX: usize = 4;
 
 /// Time an answer of a redirect may be reused by the launcher,
 /// in milliseconds. Direct connections are asked for each time, so that each

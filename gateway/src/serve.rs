@@ -3,10 +3,8 @@
 //! ends the session and with it every connection. Knows no network protocol.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use outgate_ca::{Authority, Leaves};
 use outgate_handoff::{
     Begin, Hello, POLICY_BYTES_MAX, PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, ToGateway,
     ToLauncher,
@@ -15,11 +13,12 @@ use outgate_policy::{Context, HostName, compile};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditTarget, Event, Kind, Outcome};
+use crate::config::TlsFiles;
 use crate::control::{Control, ControlError};
 use crate::resolve::System;
 use crate::rules::Rules;
 use crate::session::{Parts, Session, shortened};
-use crate::tls::{Roots, Tls};
+use crate::tls::{Keys, Tls};
 use crate::{ServeError, ask, flow, limits, stub};
 
 mod opening;
@@ -35,25 +34,21 @@ pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 pub struct Gateway {
     pub(crate) audit: AuditTarget,
     pub(crate) system: Arc<System>,
-    pub(crate) roots: Arc<Roots>,
+    pub(crate) keys: Arc<Keys>,
 }
 
 impl Gateway {
-    /// Reads what the machine says about names. To be done before the process
-    /// confines itself, and not again.
+    /// Reads what the machine says about names, and the files about TLS. To be
+    /// done before the process confines itself, and not again.
     ///
     /// # Errors
-    /// [`ServeError::UpstreamCa`]: one of the files with certificates that the
-    /// operator trusts beside the system's cannot be used.
-    pub fn new(audit: AuditTarget, upstream_ca: &[PathBuf]) -> Result<Self, ServeError> {
-        let roots = Roots::locate(upstream_ca).map_err(|(path, fault)| {
-            let path = path.display().to_string();
-            ServeError::UpstreamCa { path, fault }
-        })?;
+    /// [`ServeError::UpstreamCa`], [`ServeError::Authority`],
+    /// [`ServeError::Identity`]: a file that the operator named cannot be used.
+    pub fn new(audit: AuditTarget, tls: &TlsFiles) -> Result<Self, ServeError> {
         Ok(Self {
             audit,
             system: Arc::new(System::read()),
-            roots: Arc::new(roots),
+            keys: Arc::new(Keys::read(tls)?),
         })
     }
 
@@ -104,7 +99,7 @@ impl Gateway {
         let audit = Audit::new(&self.audit, &hello.sandbox, hello.pid)
             .map_err(|error| format!("audit file: {error}"))?;
         let rules = Rules::private(policy);
-        let tls = opener(&rules, &hello.sandbox, &self.roots)?;
+        let tls = opener(&rules, &hello.sandbox, &self.keys)?;
         let session = Session::new(Parts {
             sandbox: hello.sandbox.clone(),
             rules,
@@ -129,18 +124,17 @@ pub(crate) async fn greet(
     Opening::receive(control, buffer, bytes_max).await
 }
 
-/// What opens TLS in a session, with an authority of its own.
+/// What opens TLS in a session.
 pub(crate) fn opener(
     rules: &Rules,
     sandbox: &str,
-    roots: &Arc<Roots>,
+    keys: &Keys,
 ) -> Result<Option<Arc<Tls>>, String> {
     if !rules.opens_tls() {
         return Ok(None);
     }
-    let authority = Authority::for_run(sandbox).map_err(|error| error.to_string())?;
-    let tls = Tls::new(Leaves::new(authority), Arc::clone(roots));
-    Ok(Some(Arc::new(tls)))
+    let leaves = keys.leaves(sandbox)?;
+    Ok(Some(Arc::new(Tls::new(leaves, keys))))
 }
 
 /// Answers an opening: the session runs, or a sentence why not.
@@ -266,9 +260,13 @@ pub(crate) async fn run(
                 }
             }
             ToGateway::Finish { status } => {
-                let detail = format!("status {status}");
                 session.drain().await;
                 session.close().await;
+                let mut detail = format!("status {status}");
+                if let Some(unopened) = session.unopened() {
+                    detail.push_str("; ");
+                    detail.push_str(&unopened);
+                }
                 let event = Event::new(Kind::Finish, Outcome::Note, "").detail(&detail);
                 session.record(&event).ok();
                 let lines = session.summary();

@@ -2,14 +2,14 @@
 //! Nothing is shared between sessions except the machine's own name files.
 //! Knows no protocol of the network.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use outgate_handoff::ToLauncher;
-use outgate_policy::{HostName, Policy};
+use outgate_policy::{Host, HostName, Policy};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -53,6 +53,7 @@ pub(crate) struct Session {
     resolver: Resolver,
     origins: Pool,
     denials: Mutex<Denials>,
+    unopened: Mutex<Unopened>,
     flows: Arc<Semaphore>,
     flows_max: usize,
     questions: Arc<Semaphore>,
@@ -83,6 +84,37 @@ struct Denials {
     hints: Vec<String>,
 }
 
+/// TLS that passed and that nobody looked into.
+#[derive(Debug, Default)]
+struct Unopened {
+    count: u64,
+    /// Of each host, within a bound.
+    hosts: BTreeMap<String, u64>,
+}
+
+impl Unopened {
+    /// In words, or nothing: how many, and where most of them went.
+    fn words(&self) -> Option<String> {
+        let connections = match self.count {
+            0 => return None,
+            1 => "1 connection".to_owned(),
+            count => format!("{count} connections"),
+        };
+        let mut hosts: Vec<_> = self.hosts.iter().collect();
+        // A stable order: by number, then by name.
+        hosts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let named = hosts.iter().take(limits::SUMMARY_HOSTS_MAX);
+        let mut named: Vec<&str> = named.map(|(host, _)| host.as_str()).collect();
+        if hosts.len() > named.len() {
+            named.push("…");
+        }
+        Some(format!(
+            "{connections} passed unopened ({})",
+            named.join(", ")
+        ))
+    }
+}
+
 impl Session {
     pub(crate) fn new(parts: Parts) -> Self {
         let flows_max = match &parts.tenant {
@@ -106,6 +138,7 @@ impl Session {
             resolver,
             origins: Pool::default(),
             denials: Mutex::default(),
+            unopened: Mutex::default(),
             flows: Arc::new(Semaphore::new(flows_max)),
             flows_max,
             questions: Arc::new(Semaphore::new(limits::QUESTIONS_MAX)),
@@ -264,6 +297,24 @@ impl Session {
         });
     }
 
+    /// Counts TLS that goes to a host with nobody looking into it.
+    pub(crate) fn passed_unopened(&self, host: &Host) {
+        let Ok(mut unopened) = self.unopened.lock() else {
+            return;
+        };
+        unopened.count = unopened.count.saturating_add(1);
+        let host = host.to_string();
+        if unopened.hosts.len() < limits::RESOLVED_MAX || unopened.hosts.contains_key(&host) {
+            let count = unopened.hosts.entry(host).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// What nobody looked into, in words; nothing if there was none.
+    pub(crate) fn unopened(&self) -> Option<String> {
+        self.unopened.lock().ok()?.words()
+    }
+
     /// At most five lines about what was refused, or none.
     pub(crate) fn summary(&self) -> String {
         let Ok(denials) = self.denials.lock() else {
@@ -277,9 +328,15 @@ impl Session {
         if !denials.hints.is_empty() {
             lines.push_str("; to allow:");
         }
-        for hint in denials.hints.iter().take(limits::SUMMARY_TARGETS_MAX) {
+        let unopened = self.unopened();
+        let targets_max = limits::SUMMARY_TARGETS_MAX - usize::from(unopened.is_some());
+        for hint in denials.hints.iter().take(targets_max) {
             lines.push_str("\n  ");
             lines.push_str(&shortened(hint, outgate_handoff::LINE_BYTES_MAX - 16));
+        }
+        if let Some(unopened) = unopened {
+            lines.push_str("\noutgate: ");
+            lines.push_str(&shortened(&unopened, outgate_handoff::LINE_BYTES_MAX - 16));
         }
         let path = self.audit_path();
         if self.tenant.is_some() {

@@ -23,7 +23,7 @@ use crate::rules::{Ceiling, Rules};
 use crate::serve::{self, Gateway, Opening, context, greet};
 use crate::session::{Parts, Session, shortened};
 use crate::tenant::{Capacity, Tenant, Tenants};
-use crate::tls::Roots;
+use crate::tls::Keys;
 
 /// What all sessions of a shared gateway have in common.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Shared {
     ceiling: Arc<Ceiling>,
     audit: Audit,
     system: Arc<System>,
-    roots: Arc<Roots>,
+    keys: Arc<Keys>,
     tenants: Tenants,
 }
 
@@ -118,7 +118,7 @@ impl Shared {
             ceiling: Arc::new(ceiling),
             audit,
             system: Arc::clone(&gateway.system),
-            roots: Arc::clone(&gateway.roots),
+            keys: Arc::clone(&gateway.keys),
             tenants: Tenants::new(uid, Capacity::of(confine::open_files())),
         })
     }
@@ -240,7 +240,7 @@ impl Shared {
         control: Arc<Control>,
         tenant: Tenant,
     ) -> Result<Session, String> {
-        let tls = serve::opener(&rules, &opening.hello.sandbox, &self.roots)?;
+        let tls = serve::opener(&rules, &opening.hello.sandbox, &self.keys)?;
         let owner = Owner {
             session: tenant.session(),
             uid: tenant.uid(),

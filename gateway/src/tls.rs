@@ -4,8 +4,10 @@
 //! once to be opened is never let through unopened.
 
 use std::collections::{HashMap, HashSet};
+use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
 use outgate_ca::{CaError, Leaves, Subject};
 use outgate_policy::{Host, Permit};
@@ -30,32 +32,34 @@ use crate::{http1, http2, limits, target, tunnel};
 
 mod carrier;
 mod client;
+mod identities;
+mod keys;
 mod roots;
 mod upstream;
 
-pub(crate) use carrier::{Alpn, Carrier};
+pub(crate) use carrier::{Alpn, Called, Carrier};
 pub(crate) use client::Client;
-pub(crate) use roots::Roots;
+pub(crate) use keys::Keys;
 pub(crate) use upstream::{Offer, Upstream};
 
 /// What a session needs to open TLS.
 #[derive(Debug)]
 pub(crate) struct Tls {
-    leaves: Leaves,
+    leaves: Arc<Leaves>,
     upstream: Upstream,
     provider: Arc<CryptoProvider>,
     /// What origins agreed on, so that clients can be answered before an
     /// origin is asked again.
-    agreed: Mutex<HashMap<(Host, u16), Alpn>>,
+    agreed: Mutex<HashMap<(Host, u16, Called), Alpn>>,
     /// Hosts as which this run was trusted by some client.
     trusted: Mutex<HashSet<Host>>,
 }
 
 impl Tls {
-    pub(crate) fn new(leaves: Leaves, roots: Arc<Roots>) -> Self {
+    pub(crate) fn new(leaves: Arc<Leaves>, keys: &Keys) -> Self {
         Self {
             leaves,
-            upstream: Upstream::new(roots),
+            upstream: Upstream::new(keys),
             provider: Arc::new(rustls::crypto::ring::default_provider()),
             agreed: Mutex::default(),
             trusted: Mutex::default(),
@@ -71,13 +75,11 @@ impl Tls {
         &self.upstream
     }
 
-    /// The certificate for a host: as the client called it, which for an
-    /// address may be `localhost`.
-    fn leaf(&self, hello: &ClientHello, host: &Host) -> Result<Arc<CertifiedKey>, CaError> {
-        self.leaves.get(&match (&hello.server_name, host) {
-            (_, Host::Name(name)) => Subject::Name(name.as_str().to_owned()),
-            (Some(called), Host::Address(_)) => Subject::Name(called.to_ascii_lowercase()),
-            (None, Host::Address(address)) => Subject::Address(*address),
+    /// The certificate for a host, as the client called it.
+    fn leaf(&self, host: &Host, called: Called) -> Result<Arc<CertifiedKey>, CaError> {
+        self.leaves.get(&match (called, host) {
+            (Called::Itself, Host::Address(address)) => Subject::Address(*address),
+            (Called::Itself | Called::Localhost, _) => Subject::Name(called.spell(host)),
         })
     }
 
@@ -98,9 +100,9 @@ impl Tls {
         Ok(Arc::new(config))
     }
 
-    fn known(&self, host: &Host, port: u16) -> Option<Alpn> {
+    fn known(&self, (host, port): (&Host, u16), called: Called) -> Option<Alpn> {
         let agreed = self.agreed.lock().ok()?;
-        agreed.get(&(host.clone(), port)).copied()
+        agreed.get(&(host.clone(), port, called)).copied()
     }
 
     /// Notes that a client went on after it saw the certificate for a host.
@@ -119,18 +121,18 @@ impl Tls {
     }
 
     /// Has an origin asked again what it speaks: it does not keep to it.
-    pub(crate) fn forget(&self, host: &Host, port: u16) {
+    pub(crate) fn forget(&self, (host, port): (&Host, u16), called: Called) {
         if let Ok(mut agreed) = self.agreed.lock() {
-            agreed.remove(&(host.clone(), port));
+            agreed.remove(&(host.clone(), port, called));
         }
     }
 
-    fn learn(&self, host: &Host, port: u16, version: Alpn) {
+    fn learn(&self, (host, port): (&Host, u16), called: Called, version: Alpn) {
         if let Ok(mut agreed) = self.agreed.lock() {
             if agreed.len() >= limits::RESOLVED_MAX {
                 agreed.clear();
             }
-            agreed.insert((host.clone(), port), version);
+            agreed.insert((host.clone(), port, called), version);
         }
     }
 }
@@ -202,6 +204,7 @@ async fn pass(flow: &Flow, host: &Host, permit: Permit, stream: Replay) {
         Ok(origin) => {
             // INVARIANT: the permit is spent on this one tunnel.
             drop(permit);
+            flow.session().passed_unopened(host);
             let (read, client) = stream.into_parts();
             let sides = (client, origin);
             tunnel::relay_tcp(sides, &read, flow.traffic(), flow.session().ended()).await;
@@ -227,28 +230,41 @@ async fn open(
 ) {
     let subject = format!("https://{}", flow.destination());
     let streams = Arc::new(Streams::default());
-    let protocols = if hello.protocols.is_empty() {
-        Vec::new()
-    } else {
-        let version = version(flow, tls, (hello, host), &streams, denied.as_ref()).await;
-        version.names()
+    let called = Called::by(hello.server_name.as_deref(), host);
+    // Certificates and signatures take as long as judging: by turns as well.
+    let turn = flow.session().turn().await;
+    let leaf = tls.leaf(host, called);
+    turn.end().await;
+    let config = match leaf {
+        Ok(leaf) => {
+            let protocols = if hello.protocols.is_empty() {
+                Vec::new()
+            } else {
+                let version = version(flow, tls, (hello, host), &streams, denied.as_ref()).await;
+                version.names()
+            };
+            let config = tls.server(leaf, protocols);
+            config.map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
     };
-    let config = tls
-        .leaf(hello, host)
-        .map_err(|error| error.to_string())
-        .and_then(|leaf| {
-            tls.server(leaf, protocols)
-                .map_err(|error| error.to_string())
-        });
     let config = match config {
         Ok(config) => config,
         Err(why) => {
-            let refusal = Refusal::own("tls", &subject, &why);
+            let refusal = denied.unwrap_or_else(|| Refusal::own("tls", &subject, &why));
             return refuse(flow, &refusal, stream, Alert::InternalError).await;
         }
     };
-    let accepting = TlsAcceptor::from(config).accept(stream);
-    let why = match timeout(limits::TLS_HANDSHAKE_TIME, accepting).await {
+    let turn = flow.session().turn().await;
+    let mut accepting = std::pin::pin!(TlsAcceptor::from(config).accept(stream));
+    // Its greeting is here already: the first step is the one that signs.
+    let begun = poll_fn(|context| Poll::Ready(accepting.as_mut().poll(context))).await;
+    turn.end().await;
+    let accepted = match begun {
+        Poll::Ready(accepted) => Ok(accepted),
+        Poll::Pending => timeout(limits::TLS_HANDSHAKE_TIME, accepting).await,
+    };
+    let why = match accepted {
         Ok(Ok(stream)) => return inside(flow, (tls, host), stream, streams, denied).await,
         Ok(Err(error)) => not_accepted(&error, host),
         Err(_) => "no end of the TLS handshake in time".to_owned(),
@@ -279,7 +295,8 @@ async fn version(
         return Alpn::Http1;
     }
     let port = flow.destination().port;
-    if let Some(version) = tls.known(host, port) {
+    let called = Called::by(hello.server_name.as_deref(), host);
+    if let Some(version) = tls.known((host, port), called) {
         return version;
     }
     if admit::opening(flow.session(), flow.process(), host, port).is_err() {
@@ -290,14 +307,14 @@ async fn version(
         process: flow.process(),
         host,
         port,
-        carrier: Carrier::Tls,
+        carrier: Carrier::Tls(called),
     };
     // What is wrong with an origin is told to the request that needs it.
     let Ok(link) = Link::open(way, Offer::Both).await else {
         return Alpn::Http1;
     };
     let version = link.alpn();
-    tls.learn(host, port, version);
+    tls.learn((host, port), called, version);
     match version {
         Alpn::Http1 => origin::keep(flow.session(), way, link).await,
         Alpn::Http2 => streams.keep(flow.session(), host, link).await,
@@ -313,15 +330,16 @@ async fn inside(
     streams: Arc<Streams>,
     denied: Option<Refusal>,
 ) {
+    let called = Called::by(stream.get_ref().1.server_name(), host);
     if Alpn::of(stream.get_ref().1.alpn_protocol()) == Alpn::Http2 {
         tls.trust(host);
-        let client = Client::Opened(Box::new(Replay::new(Vec::new(), stream)));
+        let client = Client::Opened(Box::new(Replay::new(Vec::new(), stream)), called);
         return http2::serve(flow, client, streams, denied).await;
     }
     let why = match flow::classify(&mut stream).await {
         Classified::Certain(Detected::Http1, bytes) => {
             tls.trust(host);
-            let client = Client::Opened(Box::new(Replay::new(bytes, stream)));
+            let client = Client::Opened(Box::new(Replay::new(bytes, stream)), called);
             return http1::serve(flow, client, denied).await;
         }
         // Some clients look at certificates only when the handshake is over.
@@ -346,7 +364,7 @@ async fn inside(
     let subject = format!("https://{}", flow.destination());
     let refusal = denied.unwrap_or_else(|| Refusal::own("protocol", &subject, why));
     flow.refuse(Kind::Tunnel, &refusal);
-    let client = Client::Opened(Box::new(Replay::new(Vec::new(), stream)));
+    let client = Client::Opened(Box::new(Replay::new(Vec::new(), stream)), called);
     flow::farewell(client.into_tcp().await, &[]).await;
 }
 

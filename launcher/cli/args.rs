@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::ca::AuthorityArguments;
 use crate::manual::{Completions, Manual};
 use crate::policy::PolicyArguments;
-use crate::policy_options::PolicyOptions;
+use crate::policy_options::{KeyOptions, PolicyOptions};
 use crate::why::Why;
 
 /// Runs a command so that nothing leaves it except what the rules allow.
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Kill(Named),
     /// Show a run: its policy, its gateway, its record
     Inspect(Named),
+    /// Make an authority of your own, and have programs trust it
+    Ca(AuthorityArguments),
     /// Check, show and test policies
     Policy(PolicyArguments),
     /// Show what this kernel supports, what will be enforced, and what is missing
@@ -113,9 +116,10 @@ were allowed. `outgate why` says what a rule does, `outgate policy` what all of 
 
 TLS:
   It is opened where a rule has to see requests inside, and to say in words what is denied:
-  with an authority made for this run alone, which the command is told to trust (SSL_CERT_FILE
-  and variables like it). A client that brings its own roots needs a tls:// rule. Origins are
-  verified by the system's authorities and those of --upstream-ca.
+  with an authority made for this run alone (or with yours, --ca), which the command is told to
+  trust (SSL_CERT_FILE and variables like it). A client that brings its own roots needs a tls://
+  rule. Origins are verified by the system's authorities and those of --upstream-ca; one that
+  asks for a certificate gets that of --client-cert.
 
 Files:
   Without -p, -r, -w and a shipped policy about files, those of `base` hold: system
@@ -123,6 +127,15 @@ Files:
   directory written, and the rest of the home directory is hidden.\n\n",
     run_status!(),
 );
+
+/// How the command is made to trust what the gateway opens.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum TrustWay {
+    /// By variables: SSL_CERT_FILE and those like it
+    Variables,
+    /// And in the bundles of certificates that programs open; each open is held, which costs time
+    Splice,
+}
 
 /// Run a command confined
 #[expect(
@@ -145,6 +158,9 @@ pub(crate) struct Run {
     /// Verify origins with the certificates in FILE too (PEM), beside the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) upstream_ca: Vec<PathBuf>,
+    /// How the command is made to trust what is opened
+    #[arg(long, value_name = "HOW", default_value = "variables")]
+    pub(crate) trust: TrustWay,
     /// Name of the sandbox in records
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -224,6 +240,8 @@ pub(crate) struct Gateway {
     /// Verify origins with the certificates in FILE too (PEM), beside the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) upstream_ca: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) keys: KeyOptions,
     /// Write the record of all runs to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,

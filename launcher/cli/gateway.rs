@@ -81,6 +81,7 @@ fn sources(arguments: &Gateway) -> Result<Vec<Source>, RunError> {
             collector.text(kind, place, text);
         }
     }
+    arguments.keys.collect(&mut collector);
     Ok(collector.finish())
 }
 

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod args;
+mod ca;
 mod check;
 mod gateway;
 mod last;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         args::Command::Kill(named) => runs::kill(&named),
         args::Command::Inspect(named) => runs::inspect(&named),
         args::Command::Gateway(options) => gateway::gateway(&options),
+        args::Command::Ca(options) => ca::ca(&options.command),
         args::Command::Policy(options) => policy::policy(&options),
         args::Command::Check(options) => check::check(&options),
         args::Command::Completions(options) => manual::completions(&options),

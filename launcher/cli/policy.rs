@@ -58,7 +58,7 @@ enum Command {
     /// Report every fault and warning of policy files
     Check(Check),
     /// Show the policy that a run with these options would have
-    Show(Show),
+    Show(Box<Show>),
     /// Run the expectations that stand in policy files
     Test(Test),
     /// List the shipped policies

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use outgate_launcher::run::{self, RunError};
+use outgate_launcher::secrets::quoted;
 use outgate_launcher::sources::Collector;
 use outgate_policy::{Context, Policy, PresetKind, Source, SourceKind, compile, preset_kind};
 
@@ -38,6 +39,47 @@ pub(crate) struct PolicyOptions {
     /// When TLS is opened to look inside [default: when-needed]
     #[arg(long, value_name = "WHEN")]
     pub(crate) intercept: Option<Intercept>,
+    #[command(flatten)]
+    pub(crate) keys: KeyOptions,
+}
+
+/// Keys that the gateway reads and the command never sees.
+#[derive(Debug, Args)]
+pub(crate) struct KeyOptions {
+    /// Open TLS with the authority in DIR (`outgate ca create`), not with one of its own
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) ca: Option<PathBuf>,
+    /// Present this certificate (PEM) to that host and no other
+    #[arg(long = "client-cert", value_name = "HOST=CERT[:KEY]", value_parser = presented)]
+    pub(crate) client_cert: Vec<String>,
+}
+
+/// `HOST=CERT.pem` or `HOST=CERT.pem:KEY.pem`.
+fn presented(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((host, files)) if !host.is_empty() && !files.is_empty() => Ok(text.to_owned()),
+        _ => Err("write HOST=CERT.pem:KEY.pem, or HOST=BOTH.pem".to_owned()),
+    }
+}
+
+impl KeyOptions {
+    /// Adds them as documents, which say the same.
+    pub(crate) fn collect(&self, collector: &mut Collector) {
+        if let Some(directory) = &self.ca {
+            let directory = quoted(&directory.to_string_lossy());
+            let text = format!("[tls]\nauthority = {directory}\n");
+            collector.text(SourceKind::Document, "--ca", &text);
+        }
+        for option in &self.client_cert {
+            let (host, files) = option.split_once('=').unwrap_or((option, ""));
+            let (certificate, key) = files.split_once(':').unwrap_or((files, files));
+            let [host, certificate, key] = [host, certificate, key].map(quoted);
+            let text = format!(
+                "[[tls.client]]\nhost = {host}\ncertificate = {certificate}\nkey = {key}\n"
+            );
+            collector.text(SourceKind::Document, "--client-cert", &text);
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -98,6 +140,7 @@ impl PolicyOptions {
             };
             collector.text(SourceKind::Document, "--intercept", text);
         }
+        self.keys.collect(&mut collector);
         Ok(collector.finish())
     }
 }

@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use outgate_launcher::door::Door;
 use outgate_launcher::environment::Variables;
 use outgate_launcher::run::{Options, run as start};
+use outgate_launcher::trust::Way;
 
 use crate::accounts;
-use crate::args::Run;
+use crate::args::{Run, TrustWay};
 use crate::report;
 
 /// What `--clean-env` inherits.
@@ -49,6 +50,10 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         gateway,
         upstream_ca,
         summary,
+        trust: match arguments.trust {
+            TrustWay::Variables => Way::Variables,
+            TrustWay::Splice => Way::Splice,
+        },
     };
     match start(&options, &mut report::Terminal) {
         Ok(outcome) => {

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use outgate_policy::{
-    DnsPin, DnsServer, Inspect, Intercept, PathGrant, Policy, Switch, Unscannable,
+    ClientCertificate, DnsPin, DnsServer, Inspect, Intercept, PathGrant, Policy, Switch,
+    Unscannable,
 };
 use serde_json::{Value, json};
 
@@ -40,6 +41,7 @@ pub(crate) fn text(policy: &Policy) -> String {
     let sections = [
         ("rules", rules),
         ("pins", pins(policy)),
+        ("certificates", certificates(policy)),
         ("listening", listening(policy)),
         ("files", files(policy)),
         ("environment", environment(policy)),
@@ -91,6 +93,23 @@ fn pins(policy: &Policy) -> Vec<Row> {
             Row::new("pin", format!("{host} = {address}"), place)
         })
         .collect()
+}
+
+/// What is presented to which host.
+fn certificates(policy: &Policy) -> Vec<Row> {
+    let row = |client: &ClientCertificate| {
+        let files = if client.key == client.certificate {
+            client.certificate.clone()
+        } else {
+            format!("{} {}", client.certificate, client.key)
+        };
+        Row::new(
+            "client",
+            format!("{} = {files}", client.host),
+            &client.place,
+        )
+    };
+    policy.settings().clients.iter().map(row).collect()
 }
 
 fn listening(policy: &Policy) -> Vec<Row> {
@@ -218,6 +237,8 @@ fn setting_values(policy: &Policy) -> Vec<(&'static str, String)> {
         ("strict", switch(settings.strict)),
         ("monitor", switch(settings.monitor)),
     ];
+    let authority = settings.authority.clone();
+    values.extend(authority.map(|directory| ("tls.authority", directory)));
     let file = policy.audit_file().map(str::to_owned);
     values.extend(file.map(|file| ("audit.file", file)));
     values

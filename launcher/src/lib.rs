@@ -29,6 +29,7 @@ pub mod ruleset;
 pub mod run;
 pub mod runs;
 pub mod sealed;
+pub mod secrets;
 pub mod share;
 pub mod sources;
 pub mod standard;

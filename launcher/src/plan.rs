@@ -12,8 +12,7 @@ use outgate_sys::spawn::{Capabilities, Plan, ResourceLimit, SignalMask};
 
 use crate::environment::Variables;
 use crate::filter::{Arch, FilterError, Opens, Options, program};
-use crate::ruleset::{self, Rules, RulesetError};
-use crate::writable::Writable;
+use crate::ruleset::{self, Reach, Rules, RulesetError};
 
 /// Processes of the user at most, unless the policy says otherwise. The kernel
 /// counts all of a user's processes (getrlimit(2), `RLIMIT_NPROC`).
@@ -54,12 +53,12 @@ pub struct Command {
     pub opens: Opens,
 }
 
-/// Builds the plan, and says what the command may write.
+/// Builds the plan, and says what the command may reach.
 ///
 /// # Errors
 /// See [`PlanError`].
-pub fn build(policy: &Policy, command: &Command) -> Result<(Plan, Writable), PlanError> {
-    let Rules { ruleset, writable } = ruleset::build(policy)?;
+pub fn build(policy: &Policy, command: &Command) -> Result<(Plan, Reach), PlanError> {
+    let Rules { ruleset, reach } = ruleset::build(policy)?;
     let options = Options {
         opens: command.opens,
     };
@@ -99,7 +98,7 @@ pub fn build(policy: &Policy, command: &Command) -> Result<(Plan, Writable), Pla
         cleaner: cleaner(&command.private_directory),
         directory: CString::new(command.private_directory.as_os_str().as_bytes()).ok(),
     };
-    Ok((plan, writable))
+    Ok((plan, reach))
 }
 
 /// Paths to try, as execvp(3) does: an empty name is nowhere.

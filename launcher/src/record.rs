@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use outgate_policy::{Context, Policy};
 
 use crate::run::{Options, RunError};
-use crate::writable::{Writable, real};
+use crate::writable::{Granted, real};
 
 /// Names of standard output. What the gateway would open under them is its
 /// own, which leads nowhere.
@@ -54,7 +54,7 @@ fn named(option: &str, path: &Path) -> Vec<String> {
 #[derive(Clone, Copy)]
 pub(crate) struct Grants<'a> {
     pub(crate) policy: &'a Policy,
-    pub(crate) writable: &'a Writable,
+    pub(crate) writable: &'a Granted,
 }
 
 impl<'a> Grants<'a> {

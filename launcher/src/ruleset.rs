@@ -17,7 +17,7 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use outgate_policy::{ListenGrant, PathGrant, Policy};
 use outgate_sys::descriptor::Standard;
 
-use crate::writable::Writable;
+use crate::writable::Granted;
 
 /// The ABI a run needs. KERNEL: 6.12 (scopes for abstract sockets and signals).
 pub const ABI_REQUIRED: i32 = 6;
@@ -84,13 +84,22 @@ impl Right {
     }
 }
 
-/// The ruleset of a run, and what it lets the command write.
+/// The ruleset of a run, and what it lets the command reach.
 #[derive(Debug)]
 pub struct Rules {
     /// What the child enforces.
     pub ruleset: OwnedFd,
+    /// What it may reach.
+    pub reach: Reach,
+}
+
+/// What a command may reach.
+#[derive(Debug, Default)]
+pub struct Reach {
     /// What it may write.
-    pub writable: Writable,
+    pub writable: Granted,
+    /// What it may read; noted where something is denied.
+    pub readable: Granted,
 }
 
 /// Builds the ruleset of a policy. Opens every granted path now, so that the
@@ -115,7 +124,7 @@ pub fn build(policy: &Policy) -> Result<Rules, RulesetError> {
     let descriptor: Option<OwnedFd> = created.into();
     let mut rules = Rules {
         ruleset: descriptor.ok_or(RulesetError::Abi { found })?,
-        writable: Writable::default(),
+        reach: Reach::default(),
     };
     let filesystem = policy.filesystem();
     let denied = denied_places(&filesystem.deny);
@@ -209,6 +218,12 @@ fn add(
         let opened = open(&path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
         match opened {
             Ok(object) => {
+                if right == Right::Read
+                    && !denied.is_empty()
+                    && let Ok(stat) = fstat(&object)
+                {
+                    rules.reach.readable.add(&stat, &grant.path);
+                }
                 let named = (grant.path.as_str(), right);
                 grant_object(rules, &object, named).map_err(|source| RulesetError::Rule {
                     path: path.display().to_string(),
@@ -238,7 +253,7 @@ fn grant_object(
     let mut all = right.accesses();
     if right == Right::Write {
         let stat = fstat(object)?;
-        rules.writable.add(&stat, path);
+        rules.reach.writable.add(&stat, path);
         if stat.st_mode & SFlag::S_IFMT.bits() != SFlag::S_IFDIR.bits() {
             all &= AccessFs::from_file(ABI::V6);
         }

@@ -20,9 +20,13 @@ use crate::presence::Presence;
 use crate::private::Private;
 use crate::probe;
 use crate::record::{self, Grants};
+use crate::secrets::Secrets;
 use crate::sources::check_total;
-use crate::supervisor::{Eager, FORWARDED, Outcome, Outside, Setting, Voice, supervise};
-use crate::trust::Trust;
+use crate::supervisor::{
+    Eager, FORWARDED, Outcome, Outside, Setting, Substitutes, Voice, supervise,
+};
+use crate::trust::splice::Stores;
+use crate::trust::{Trust, Way};
 
 mod error;
 
@@ -54,6 +58,8 @@ pub struct Options {
     pub upstream_ca: Vec<PathBuf>,
     /// Whether the summary is said at the end.
     pub summary: Summary,
+    /// How the command is made to trust what the gateway opens.
+    pub trust: Way,
 }
 
 /// Whether the summary is said at the end of a run.
@@ -84,20 +90,12 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
             source,
         })?;
     let context = context(&options.variables, &directory, private.path());
-    let policy = compile(&options.sources, &context)?;
-    refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
-    for warning in policy.warnings() {
-        voice.say(&format!("outgate: warning: {warning}"));
-    }
+    let (policy, secrets) = policy(options, &context, voice)?;
     let (signals, mask) = signals().map_err(machine("signals"))?;
     // Hidden from tracers of the same user before there is anything to find.
     drop(outgate_sys::process::hide());
     drop(outgate_sys::process::adopt_orphans());
-    let opens = if probe::user_namespaces().is_ok() {
-        Opens::Pass
-    } else {
-        Opens::Trap
-    };
+    let names = Names::here();
     let mut variables = environment::build(
         options.variables.clone(),
         policy.environment(),
@@ -112,33 +110,117 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         arguments: options.command.clone(),
         mask,
         private_directory: private.path().to_owned(),
-        opens,
+        opens: names.opens(trust.as_ref().map(|_| options.trust)),
     };
-    let opening = opening(options, &policy, context)?;
+    let opening = opening(options, (&policy, &secrets), context)?;
     let status = status(&opening);
-    let (plan, writable) = plan::build(&policy, &command)?;
+    let (plan, reach) = plan::build(&policy, &command)?;
+    secrets.check(&reach.readable, &reach.writable)?;
     let grants = Grants {
         policy: &policy,
-        writable: &writable,
+        writable: &reach.writable,
     };
     let mut link = link(grants, opening, voice)?;
-    if let Some(trust) = trust {
+    if !secrets.is_empty() {
+        // What is wrong with them is said before anything runs.
         link.start();
-        let bundles = trust.write(&link.authority());
-        bundles.map_err(machine("certificates for the command"))?;
+        let agreed = link.agreed(AGREE_MS);
+        agreed.map_err(|reason| RunError::Unready { reason })?;
     }
+    let stores = match trust {
+        None => None,
+        Some(trust) => stores(&trust, options.trust, &mut link, voice)
+            .map_err(machine("certificates for the command"))?,
+    };
     // A run that cannot be listed runs all the same.
     let presence = Presence::announce(status).ok();
     let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
     let guardian = started.guardian;
-    let mut setting = setting(options, &policy, (started, signals, opens), link);
+    let mut setting = setting(options, &policy, (started, signals), link);
     setting.presence = presence;
+    setting.substitutes = Substitutes {
+        hosts: names.hosts(),
+        stores,
+    };
     let outcome = supervise(setting, voice);
     // The tree is gone, so the directory goes, by us or by the guardian, who
     // has mostly ended by then.
     drop(private);
     outgate_sys::process::end_guardian(guardian);
     Ok(outcome)
+}
+
+/// The policy of a run, and the keys that it names.
+fn policy(
+    options: &Options,
+    context: &Context,
+    voice: &mut dyn Voice,
+) -> Result<(Policy, Secrets), RunError> {
+    let policy = compile(&options.sources, context)?;
+    refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
+    let secrets = Secrets::of(&policy)?;
+    let policy = secrets.hide(policy, &options.sources, context)?;
+    for warning in policy.warnings() {
+        voice.say(&format!("outgate: warning: {warning}"));
+    }
+    Ok((policy, secrets))
+}
+
+/// Has the command trust the authority that the gateway opens TLS with.
+fn stores(
+    trust: &Trust,
+    way: Way,
+    link: &mut Link,
+    voice: &mut dyn Voice,
+) -> std::io::Result<Option<Stores>> {
+    link.start();
+    let authority = link.authority();
+    trust.write(&authority)?;
+    if way == Way::Variables || authority.is_empty() {
+        return Ok(None);
+    }
+    let stores = Stores::make(&authority)?;
+    if stores.is_none() {
+        voice.say(
+            "outgate: warning: --trust splice has no effect: no system bundle of certificates \
+             can be read",
+        );
+    }
+    Ok(stores)
+}
+
+/// How programs with a resolver of their own learn stand-in addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// They ask over datagram sockets, which can be made.
+    Asked,
+    /// They cannot ask: the files that they read are substituted.
+    Substituted,
+}
+
+impl Names {
+    /// On this machine.
+    fn here() -> Self {
+        match probe::user_namespaces() {
+            Ok(()) => Self::Asked,
+            Err(_) => Self::Substituted,
+        }
+    }
+
+    /// Whether opens are held: for names, or for certificates where those are
+    /// given that way.
+    fn opens(self, trust: Option<Way>) -> Opens {
+        match (self, trust) {
+            (Self::Substituted, _) | (Self::Asked, Some(Way::Splice)) => Opens::Trap,
+            (Self::Asked, None | Some(Way::Variables)) => Opens::Pass,
+        }
+    }
+
+    /// The operator's hosts(5), where it is substituted.
+    fn hosts(self) -> Option<String> {
+        let read = || std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+        (self == Self::Substituted).then(read)
+    }
 }
 
 /// The gateway: a shared one is there and has agreed, or an own one that is
@@ -241,7 +323,11 @@ fn signals() -> std::io::Result<(SignalFd, outgate_sys::spawn::SignalMask)> {
     Ok((signals, before))
 }
 
-fn opening(options: &Options, policy: &Policy, context: Context) -> Result<Opening, RunError> {
+fn opening(
+    options: &Options,
+    (policy, secrets): (&Policy, &Secrets),
+    context: Context,
+) -> Result<Opening, RunError> {
     let program = options.command.first();
     let base = program
         .and_then(|program| Path::new(program).file_name())
@@ -254,8 +340,9 @@ fn opening(options: &Options, policy: &Policy, context: Context) -> Result<Openi
     let whose = match &options.gateway {
         None => Whose::Private {
             program: gateway_program(),
-            arguments: gateway_arguments(options, policy, &context),
+            arguments: gateway_arguments(options, (policy, secrets), &context),
         },
+        Some(_) if !secrets.is_empty() => return Err(RunError::NotOurs),
         Some(door) => {
             let record = options.audit.as_deref().map(Path::to_string_lossy);
             let record = record.or(policy.audit_file().map(Into::into));
@@ -287,8 +374,12 @@ fn opening(options: &Options, policy: &Policy, context: Context) -> Result<Openi
 }
 
 /// What the gateway is told beside the policy.
-fn gateway_arguments(options: &Options, policy: &Policy, context: &Context) -> Vec<String> {
-    let mut arguments = Vec::new();
+fn gateway_arguments(
+    options: &Options,
+    (policy, secrets): (&Policy, &Secrets),
+    context: &Context,
+) -> Vec<String> {
+    let mut arguments = secrets.arguments().to_vec();
     for file in &options.upstream_ca {
         arguments.push("--upstream-ca".to_owned());
         arguments.push(file.to_string_lossy().into_owned());
@@ -301,7 +392,7 @@ fn gateway_arguments(options: &Options, policy: &Policy, context: &Context) -> V
 fn setting(
     options: &Options,
     policy: &Policy,
-    (started, signals, opens): (Started, SignalFd, Opens),
+    (started, signals): (Started, SignalFd),
     link: Link,
 ) -> Setting {
     Setting {
@@ -322,10 +413,7 @@ fn setting(
         } else {
             Outside::Closed
         },
-        hosts: match opens {
-            Opens::Trap => std::fs::read_to_string("/etc/hosts").unwrap_or_default(),
-            Opens::Pass => String::new(),
-        },
+        substitutes: Substitutes::default(),
     }
 }
 
@@ -352,7 +440,7 @@ fn status(opening: &Opening) -> Status {
 }
 
 /// The gateway's program: beside our own.
-pub(crate) fn gateway_program() -> PathBuf {
+pub fn gateway_program() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     own.parent()
         .unwrap_or_else(|| Path::new("/"))

@@ -16,6 +16,7 @@ use outgate_policy::{Context, PolicyErrors, Source, compile};
 use crate::gateway_link::{BUILD, Opening, Whose, opening_frames, start_program};
 use crate::listener::{Audience, ListenError, Listener};
 use crate::run::{frame_source, gateway_program, refuse_unenforced};
+use crate::secrets::{SecretError, Secrets};
 use crate::sources::{SourceError, check_total};
 use crate::supervisor::Voice;
 
@@ -66,6 +67,9 @@ pub enum ShareError {
         /// The key.
         key: &'static str,
     },
+    /// A file with a key cannot be used.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// There is no socket.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -96,7 +100,7 @@ impl ShareError {
     /// The exit status of outgate for this error.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Source(_) | Self::Policy(_) | Self::NotEnforced { .. } => 2,
+            Self::Source(_) | Self::Policy(_) | Self::NotEnforced { .. } | Self::Secret(_) => 2,
             _ => 125,
         }
     }
@@ -134,6 +138,7 @@ pub fn share(options: Options, voice: &mut dyn Voice) -> Result<(), ShareError> 
     for warning in policy.warnings() {
         voice.say(&format!("outgate: warning: {warning}"));
     }
+    let secrets = Secrets::of(&policy)?;
     if !policy.has_network_rules() {
         voice.say("outgate: warning: the gateway's policy allows nothing; give it -a, -P or -p");
     }
@@ -155,7 +160,7 @@ pub fn share(options: Options, voice: &mut dyn Voice) -> Result<(), ShareError> 
     let opening = Opening {
         whose: Whose::Private {
             program: gateway_program(),
-            arguments: options.arguments,
+            arguments: [options.arguments, secrets.arguments().to_vec()].concat(),
         },
         sandbox: "gateway".to_owned(),
         sources: options.sources.iter().map(frame_source).collect(),

@@ -34,7 +34,9 @@ use crate::own::Own;
 use crate::presence::Presence;
 use crate::redirect::Redirect;
 use crate::sealed::Sealed;
+use crate::trust::splice::Stores;
 
+pub use open::Substitutes;
 pub use tree::Ending;
 pub(crate) use tree::FORWARDED;
 use tree::Tree;
@@ -79,8 +81,8 @@ pub struct Setting {
     pub eager: Eager,
     /// Whether the summary is said at the end.
     pub summary: crate::run::Summary,
-    /// What a substituted resolv.conf(5) and hosts(5) hold, where needed.
-    pub hosts: String,
+    /// What is given in the place of files that the command opens.
+    pub substitutes: Substitutes,
     /// Whether a rule grants a Unix socket outside.
     pub outside: Outside,
 }
@@ -155,6 +157,7 @@ struct Supervisor<'a> {
     knocking: Vec<Knocking>,
     opening: Vec<open::Opening>,
     hosts: open::Hosts,
+    stores: Option<Stores>,
     outside: Outside,
     said: Said,
     summary: Option<String>,
@@ -212,7 +215,8 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         connecting: Vec::new(),
         knocking: Vec::new(),
         opening: Vec::new(),
-        hosts: open::Hosts::new(setting.hosts),
+        hosts: open::Hosts::new(setting.substitutes.hosts),
+        stores: setting.substitutes.stores,
         outside: setting.outside,
         said: Said::default(),
         summary: None,

@@ -15,6 +15,11 @@ use nix::fcntl::OFlag;
 
 use crate::environment::Variables;
 
+mod java;
+mod pem;
+mod pkcs12;
+pub mod splice;
+
 /// Where systems keep their bundle of root certificates.
 const BUNDLES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
@@ -53,6 +58,16 @@ const VARIABLES: [&str; 17] = [
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
 ];
 
+/// How a command is made to trust.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Way {
+    /// By variables that name bundles.
+    #[default]
+    Variables,
+    /// By them, and by bundles in the place of those that programs open.
+    Splice,
+}
+
 /// The bundles of one run: which file holds what which file held, and ours.
 #[derive(Debug)]
 pub struct Trust {
@@ -60,6 +75,15 @@ pub struct Trust {
     /// The bundle that is extended, and the one that takes its place.
     bundles: BTreeMap<PathBuf, PathBuf>,
     settings: Vec<Settings>,
+    java: Option<Java>,
+}
+
+/// A store for Java.
+#[derive(Debug)]
+struct Java {
+    store: PathBuf,
+    /// What holds beside our authority: certificates in DER.
+    begins: Vec<Vec<u8>>,
 }
 
 /// A file of settings, with nothing from the user's: settings hold passwords.
@@ -77,12 +101,9 @@ impl Trust {
             directory: private.to_owned(),
             bundles: BTreeMap::new(),
             settings: Vec::new(),
+            java: None,
         };
-        let system = BUNDLES
-            .iter()
-            .map(PathBuf::from)
-            .find(|path| path.is_file());
-        let system = system.unwrap_or_default();
+        let system = system();
         for name in VARIABLES {
             let own = variables
                 .get(OsStr::new(name))
@@ -92,7 +113,27 @@ impl Trust {
             variables.insert(name.into(), bundle.into_os_string());
         }
         trust.files(variables, &system);
+        trust.java(variables, &system);
         trust
+    }
+
+    /// Java, where there is one.
+    fn java(&mut self, variables: &mut Variables, system: &Path) {
+        if !java::is_here(variables) {
+            return;
+        }
+        let begins = match java::named(variables) {
+            None => Some(pem::ders(&read(system).unwrap_or_default())),
+            Some(own) => java::certificates(&read(&own).unwrap_or_default()),
+        };
+        // In the place of nothing that is known, our authority alone would
+        // take away more than it gives.
+        let Some(begins) = begins.filter(|begins| !begins.is_empty()) else {
+            return;
+        };
+        let store = self.directory.join("java.p12");
+        java::name(variables, &store);
+        self.java = Some(Java { store, begins });
     }
 
     /// Programs that read a file of settings instead of a variable.
@@ -153,10 +194,13 @@ impl Trust {
     pub fn write(&self, authority: &str) -> io::Result<()> {
         for (begins, bundle) in &self.bundles {
             // What the user named and cannot be read never worked either.
-            let text = certificates(&read(begins).unwrap_or_default());
-            let mut file = create(bundle)?;
-            file.write_all(&text)?;
-            file.write_all(authority.as_bytes())?;
+            let text = pem::certificates(&read(begins).unwrap_or_default());
+            put(bundle, &[&text, authority.as_bytes()])?;
+        }
+        if let Some(java) = &self.java {
+            let mut all = java.begins.clone();
+            all.extend(pem::ders(authority.as_bytes()));
+            put(&java.store, &[&pkcs12::store(&all)])?;
         }
         for settings in &self.settings {
             if let Some(directory) = settings.file.parent() {
@@ -165,18 +209,59 @@ impl Trust {
                     .mode(0o700)
                     .create(directory)?;
             }
-            create(&settings.file)?.write_all(settings.text.as_bytes())?;
+            put(&settings.file, &[settings.text.as_bytes()])?;
         }
         Ok(())
     }
 }
 
-fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
+/// The system's bundle of root certificates; an empty path where there is none.
+fn system() -> PathBuf {
+    let mut known = BUNDLES.iter().map(PathBuf::from);
+    known.find(|path| path.is_file()).unwrap_or_default()
+}
+
+/// Takes out of the variables what leads into a directory: what this file had
+/// put there before.
+pub fn forget(directory: &Path, variables: &mut Variables) {
+    let inside = |value: &OsStr| Path::new(value).starts_with(directory);
+    variables.retain(|_, value| !inside(value));
+    let scanned = OsStr::new("PHP_INI_SCAN_DIR");
+    if let Some(value) = variables.get(scanned) {
+        let kept = std::env::split_paths(value).filter(|path| !inside(path.as_os_str()));
+        match std::env::join_paths(kept) {
+            Ok(value) if !value.is_empty() => drop(variables.insert(scanned.into(), value)),
+            _ => drop(variables.remove(scanned)),
+        }
+    }
+    java::forget(directory, variables);
+}
+
+/// The system's root certificates and these, as one bundle.
+pub fn bundle(authority: &[u8]) -> Vec<u8> {
+    let roots = read(&system()).unwrap_or_default();
+    [pem::certificates(&roots), pem::certificates(authority)].concat()
+}
+
+/// Makes a file that is not there yet, or puts another in its place at once.
+fn put(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let fresh = |path: &Path| {
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+    };
+    let write = |mut file: File| parts.iter().try_for_each(|part| file.write_all(part));
+    match fresh(path) {
+        Ok(file) => write(file),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let draft = path.with_extension(format!("new-{}", std::process::id()));
+            write(fresh(&draft)?)?;
+            std::fs::rename(draft, path)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// What a file holds; a pipe that somebody left there holds up nobody.
@@ -196,55 +281,9 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The certificates of a bundle, and nothing else: a file that holds a key
-/// beside them must not be copied to where the command may read. So only
-/// whole blocks of nothing but Base64 count (RFC 7468 5).
-fn certificates(text: &[u8]) -> Vec<u8> {
-    const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
-    const END: &[u8] = b"-----END CERTIFICATE-----";
-    let mut kept = Vec::with_capacity(text.len());
-    let mut block: Option<Vec<u8>> = None;
-    for line in text.split(|byte| *byte == b'\n') {
-        let line = line.trim_ascii();
-        if line == BEGIN {
-            block = Some([BEGIN, b"\n"].concat());
-        } else if line == END {
-            if let Some(block) = block.take() {
-                kept.extend(block);
-                kept.extend_from_slice(END);
-                kept.push(b'\n');
-            }
-        } else if line.iter().copied().all(is_base64) {
-            if let Some(block) = &mut block {
-                block.extend_from_slice(line);
-                block.push(b'\n');
-            }
-        } else {
-            block = None;
-        }
-    }
-    kept
-}
-
-fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_certificates_are_copied() {
-        let bundle = b"# roots\n-----BEGIN CERTIFICATE-----\r\nAAAA\r\n-----END CERTIFICATE-----\n\
-                       -----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n\
-                       -----BEGIN CERTIFICATE-----\nCCCC\n-----END CERTIFICATE-----";
-        assert_eq!(
-            String::from_utf8(certificates(bundle)).unwrap(),
-            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n\
-             -----BEGIN CERTIFICATE-----\nCCCC\n-----END CERTIFICATE-----\n"
-        );
-    }
 
     #[test]
     fn what_the_user_named_stays_trusted() {
@@ -272,22 +311,6 @@ mod tests {
         assert!(text("WGETRC").contains("ca_certificate = /"));
         assert!(text("APT_CONFIG").contains("ca-bundle"));
         std::fs::remove_dir_all(&directory).unwrap();
-    }
-
-    /// A block that never ends is no certificate, and what follows is none of it.
-    #[test]
-    fn a_key_behind_half_a_certificate_is_not_copied() {
-        for text in [
-            "-----BEGIN CERTIFICATE-----\nAAAA\n-----BEGIN PRIVATE KEY-----\nBBBB\n\
-             -----END PRIVATE KEY-----\n",
-            "-----BEGIN CERTIFICATE-----\nAAAA\n-----BEGIN PRIVATE KEY-----\nBBBB\n\
-             -----END PRIVATE KEY-----\n-----END CERTIFICATE-----\n",
-            "-----BEGIN CERTIFICATE-----\npassword = x\n-----END CERTIFICATE-----\n",
-            "-----BEGIN CERTIFICATE-----\nBBBB\n",
-        ] {
-            let kept = certificates(text.as_bytes());
-            assert_eq!(String::from_utf8(kept).unwrap(), "", "{text}");
-        }
     }
 
     /// Settings of users hold passwords, in files that the command may not read,

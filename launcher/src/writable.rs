@@ -1,5 +1,6 @@
-//! What the command may write, by inode: whether something of ours lies where
-//! the command could alter it. Asks the file system; changes nothing.
+//! What the command may write, or read, by inode: whether something of ours lies
+//! where the command could alter or see it. Asks the file system; changes
+//! nothing.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -22,11 +23,11 @@ impl Identity {
     }
 }
 
-/// What was granted for writing: each inode, and how the policy names it.
+/// What was granted: each inode, and how the policy names it.
 #[derive(Debug, Default)]
-pub struct Writable(Vec<(Identity, String)>);
+pub struct Granted(Vec<(Identity, String)>);
 
-impl Writable {
+impl Granted {
     /// Adds an object of the grant `path`.
     pub(crate) fn add(&mut self, object: &FileStat, path: &str) {
         self.0.push((Identity::of(object), path.to_owned()));
@@ -72,7 +73,7 @@ mod tests {
         }
         symlink(root.join("granted"), root.join("link")).unwrap();
         symlink(root.join("beside"), root.join("granted/out")).unwrap();
-        let mut writable = Writable::default();
+        let mut writable = Granted::default();
         writable.add(&lstat(&root.join("granted")).unwrap(), "the grant");
         for covered in [
             "granted",

@@ -17,7 +17,12 @@ const EDGES: [(&str, &[&str]); 8] = [
     ("outgate-dlp", &[]),
     (
         "outgate-gateway",
-        &["outgate-ca", "outgate-dlp", "outgate-handoff", "outgate-policy"],
+        &[
+            "outgate-ca",
+            "outgate-dlp",
+            "outgate-handoff",
+            "outgate-policy",
+        ],
     ),
     ("outgate-handoff", &[]),
     (

@@ -2,3 +2,5 @@
 
 #[cfg(test)]
 mod certificates;
+#[cfg(test)]
+mod own;

@@ -218,7 +218,10 @@ fn unseen(cause: &Cause, event: &Event<'_>, intercept: Intercept) -> String {
             format!("{rule} may deny requests inside, {closed}")
         }
         Some(rule) => format!("{} allows some requests only, {closed}", shown_rule(rule)),
-        None => "`[tls] intercept = \"always\"` opens all TLS".to_owned(),
+        None if intercept == Intercept::Always => {
+            "`[tls] intercept = \"always\"` opens all TLS".to_owned()
+        }
+        None => format!("a certificate is to be presented to it, {closed}"),
     }
 }
 

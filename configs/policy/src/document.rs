@@ -8,13 +8,14 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::document_rules::{pins, rule, rule_items};
+use crate::document_tls::tls;
 use crate::draft::{Access, Author, Draft};
 use crate::host::{HostName, shown};
 use crate::location::{At, Location};
 use crate::quantity;
 use crate::reader::{Item, Reader};
 use crate::rule_host::{parse_address, parse_port};
-use crate::settings::{DnsPin, DnsServer, Inspect, InspectScope, Intercept, Switch, Unscannable};
+use crate::settings::{DnsPin, DnsServer, Inspect, InspectScope, Switch, Unscannable};
 use crate::verdict::Effect;
 
 const TOP_KEYS: &[&str] = &[
@@ -214,19 +215,6 @@ fn dns_server(text: &str) -> Option<DnsServer> {
     Some(DnsServer::Address(
         (parse_address(address)?, parse_port(port)?).into(),
     ))
-}
-
-fn tls(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
-    let words = [
-        ("when-needed", Intercept::WhenNeeded),
-        ("always", Intercept::Always),
-        ("never", Intercept::Never),
-    ];
-    reader.table("tls", value, &["intercept"], |reader, key, value| {
-        if let Some(intercept) = reader.word(key, value, &words) {
-            reader.draft.policy.settings.intercept = intercept;
-        }
-    });
 }
 
 fn inspect(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {

@@ -11,13 +11,14 @@ use crate::expand::{PathFault, expand};
 use crate::grammar;
 use crate::grant::{ListenGrant, PathGrant};
 use crate::host::{Host, HostName, shown};
-use crate::limits::{ERRORS_MAX, RULES_MAX};
+use crate::limits::{CLIENTS_MAX, ERRORS_MAX, RULES_MAX};
 use crate::location::At;
 use crate::net::Net;
 use crate::policy::{Pin, Policy, pinned};
 use crate::preset_paths::ShippedPath;
 use crate::rule::{self, Rule, Target};
 use crate::rule_host::{parse_address, parse_port};
+use crate::settings::{ClientCertificate, Intercept};
 use crate::source::Context;
 use crate::special::{never_a_destination, special_use};
 use crate::verdict::Effect;
@@ -51,6 +52,9 @@ pub(crate) struct Draft<'c> {
     pub(crate) context: &'c Context,
     pub(crate) policy: Policy,
     errors: Vec<PolicyError>,
+    /// What is wrong with the first certificate for a host, if TLS is never
+    /// opened.
+    unpresented: Option<PolicyError>,
 }
 
 impl<'c> Draft<'c> {
@@ -59,11 +63,15 @@ impl<'c> Draft<'c> {
             context,
             policy: Policy::default(),
             errors: Vec::new(),
+            unpresented: None,
         }
     }
 
     /// The policy, if there was no fault.
     pub(crate) fn finish(mut self) -> Result<Policy, PolicyErrors> {
+        if self.policy.settings.intercept == Intercept::Never {
+            self.errors.extend(self.unpresented.take());
+        }
         if self.errors.is_empty() {
             return Ok(self.policy);
         }
@@ -247,6 +255,28 @@ impl<'c> Draft<'c> {
             format!("the command may {verb} the whole home directory, with its credentials"),
             Some("name the directories it needs, or deny `~/.ssh` and the like".to_owned()),
         ));
+    }
+
+    /// Adds a certificate that is presented to a host; a later one for the
+    /// same host replaces it.
+    pub(crate) fn client(&mut self, at: At<'_>, client: ClientCertificate) {
+        let message = format!(
+            "the certificate for `{}` cannot be presented: `[tls] intercept = \"never\"` forbids \
+             to open TLS",
+            client.host
+        );
+        let hint = "take one of the two out of the policy".to_owned();
+        let fault = at.error(0, message, Some(hint));
+        self.unpresented.get_or_insert(fault);
+        let clients = &mut self.policy.settings.clients;
+        clients.retain(|known| known.host != client.host);
+        if clients.len() < CLIENTS_MAX {
+            clients.push(client);
+            return;
+        }
+        let message = format!("the policy has certificates for more than {CLIENTS_MAX} hosts");
+        let hint = "take some out of the policy".to_owned();
+        self.fault(at.error(0, message, Some(hint)));
     }
 
     /// Adds a pin.

@@ -121,10 +121,13 @@ impl Policy {
         let whole = survey.grants(Protocol::Https).whole;
         match (opened, whole) {
             (Some(rule), _) => Err(Cause::inspection(rule)),
-            (None, Some(rule)) if self.settings().intercept != Intercept::Always => {
+            (None, Some(rule))
+                if self.settings().intercept != Intercept::Always && !self.presents(to.peer) =>
+            {
                 Ok((Route::Tunnel, rule.reference.clone()))
             }
-            // `tls.intercept` asks to open what the rule would let pass.
+            // `tls.intercept` asks to open what the rule would let pass, or a
+            // certificate is presented inside.
             (None, Some(_)) => Err(Cause::plain(Reason::NeedsInspection)),
             (None, None) => Err(Cause::inspection(nearest)),
         }

@@ -11,6 +11,7 @@ mod compile;
 mod denial;
 mod document;
 mod document_rules;
+mod document_tls;
 mod draft;
 mod error;
 mod evaluate;
@@ -55,7 +56,8 @@ pub use policy::Policy;
 pub use preset::{PresetKind, preset, preset_kind, preset_names, preset_title};
 pub use question::{Question, QuestionError};
 pub use settings::{
-    DnsPin, DnsServer, Inspect, InspectScope, Intercept, Settings, Switch, Unscannable,
+    ClientCertificate, DnsPin, DnsServer, Inspect, InspectScope, Intercept, Settings, Switch,
+    Unscannable,
 };
 pub use source::{Context, Source, SourceKind};
 pub use verdict::{Denial, Effect, Permit, Reason, Route, RuleRef, Verdict};

@@ -37,3 +37,7 @@ pub(crate) const QUERY_PAIRS_MAX: usize = 1024;
 
 /// Greatest length of the path shown in a denial, in bytes: it goes into a field and a line.
 pub(crate) const SHOWN_PATH_BYTES_MAX: usize = 256;
+
+/// Most hosts that a certificate is presented to: each is a pair of files that
+/// the gateway keeps.
+pub(crate) const CLIENTS_MAX: usize = 64;

@@ -7,8 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::error::PolicyError;
+use crate::facts::Peer;
 use crate::grant::{Environment, Filesystem, Limits, ListenGrant};
-use crate::host::HostName;
+use crate::host::{Host, HostName};
 use crate::net::Ports;
 use crate::rule::{NetworkTarget, Protocol, Rule, Target};
 use crate::settings::{Intercept, Settings};
@@ -203,6 +204,23 @@ impl Policy {
             }
         };
         HTTP_PORTS.contains(&port) || self.rules.iter().any(named)
+    }
+
+    /// Whether a certificate is presented to a host: then TLS to it is opened
+    /// unless a `tls://` rule forbids that.
+    pub(crate) fn presents(&self, peer: Peer<'_>) -> bool {
+        self.settings
+            .clients
+            .iter()
+            .any(|client| match (&client.host, peer) {
+                (Host::Name(own), Peer::Name(name)) => own == name,
+                (Host::Address(own), Peer::Address(address)) => *own == address.to_canonical(),
+                // `localhost` is a spelling of the loopback addresses.
+                (Host::Name(own), Peer::Address(address)) => {
+                    own.as_str() == "localhost" && address.to_canonical().is_loopback()
+                }
+                (Host::Address(_), Peer::Name(_)) => false,
+            })
     }
 
     /// Whether TLS may be opened: some rule allows requests inside it, and the

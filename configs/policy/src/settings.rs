@@ -4,7 +4,9 @@
 
 use std::net::SocketAddr;
 
-use crate::host::HostName;
+use std::sync::Arc;
+
+use crate::host::{Host, HostName};
 
 /// A setting that is on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,11 +80,31 @@ pub struct InspectScope {
     pub hosts: Vec<HostName>,
 }
 
+/// A certificate that the gateway presents to one host, over TLS that was
+/// verified and to nobody else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The host.
+    pub host: Host,
+    /// The file with the certificate and those between it and its root, in
+    /// PEM; absolute.
+    pub certificate: String,
+    /// The file with the key, in PEM; absolute, and perhaps the same one.
+    pub key: String,
+    /// Where the policy says so.
+    pub place: Arc<str>,
+}
+
 /// All switches of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     /// `[tls] intercept`.
     pub intercept: Intercept,
+    /// `[tls] authority`: the directory of the user's own authority, absolute.
+    /// `None`: each run gets one of its own.
+    pub authority: Option<String>,
+    /// `[[tls.client]]`: one for a host at most.
+    pub clients: Vec<ClientCertificate>,
     /// `[inspect] mode`.
     pub inspect: Inspect,
     /// `[inspect] unscannable`.

@@ -45,18 +45,20 @@ impl Link {
         let failed = |why| OriginError::Tls(format!("{host}:{port}"), why);
         match (carrier, session.tls()) {
             (Carrier::Plain, _) => Ok(Self::Plain(stream)),
-            (Carrier::Tls, Some(tls)) => {
-                let opened = tls.upstream().connect(stream, host, offer).await;
+            (Carrier::Tls(called), Some(tls)) => {
+                let opened = tls.upstream().connect(stream, (host, called), offer).await;
                 let link = Self::Tls(Box::new(opened.map_err(failed)?));
                 // An origin may leave open what it speaks; what was not agreed
                 // on would be read as something else.
                 if offer == Offer::Only(Alpn::Http2) && link.alpn() != Alpn::Http2 {
-                    tls.forget(host, port);
+                    tls.forget((host, port), called);
                     return Err(failed("it does not speak HTTP/2".to_owned()));
                 }
                 Ok(link)
             }
-            (Carrier::Tls, None) => Err(failed("TLS is not opened under this policy".to_owned())),
+            (Carrier::Tls(_), None) => {
+                Err(failed("TLS is not opened under this policy".to_owned()))
+            }
         }
     }
 

@@ -1,9 +1,38 @@
 //! Whether the requests of a connection travel inside TLS, and what follows
 //! from that for their targets. Values only.
 
-use outgate_policy::Scheme;
+use outgate_policy::{Host, Scheme};
 
 use crate::target::Upgrade;
+
+/// As whom an origin must identify itself, and is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Called {
+    /// As the host that was judged.
+    Itself,
+    /// As `localhost`: what the client calls a loopback address, and what the
+    /// certificate of a server there names (RFC 6761 6.3).
+    Localhost,
+}
+
+impl Called {
+    /// What a client calls a host by the server name of its greeting, which
+    /// was compared with the host before.
+    pub(crate) fn by(server_name: Option<&str>, host: &Host) -> Self {
+        match (server_name, host) {
+            (Some(_), Host::Address(_)) => Self::Localhost,
+            (None, Host::Address(_)) | (_, Host::Name(_)) => Self::Itself,
+        }
+    }
+
+    /// The host in the words of who called it.
+    pub(crate) fn spell(self, host: &Host) -> String {
+        match self {
+            Self::Itself => host.to_string(),
+            Self::Localhost => "localhost".to_owned(),
+        }
+    }
+}
 
 /// What carries requests, on the client's side and on the origin's alike: a
 /// request never changes from one to the other.
@@ -12,7 +41,7 @@ pub(crate) enum Carrier {
     /// TCP alone.
     Plain,
     /// TLS that this gateway opened.
-    Tls,
+    Tls(Called),
 }
 
 impl Carrier {
@@ -21,8 +50,22 @@ impl Carrier {
         match (self, upgrade) {
             (Self::Plain, Upgrade::None) => Scheme::Http,
             (Self::Plain, Upgrade::WebSocket) => Scheme::Ws,
-            (Self::Tls, Upgrade::None) => Scheme::Https,
-            (Self::Tls, Upgrade::WebSocket) => Scheme::Wss,
+            (Self::Tls(_), Upgrade::None) => Scheme::Https,
+            (Self::Tls(_), Upgrade::WebSocket) => Scheme::Wss,
+        }
+    }
+
+    /// The authority of a request to this host and port as it is sent: no port
+    /// where it is the scheme's own.
+    pub(crate) fn authority(self, host: &Host, port: u16) -> String {
+        let host = match self {
+            Self::Plain => host.to_string(),
+            Self::Tls(called) => called.spell(host),
+        };
+        if port == self.default_port() {
+            host
+        } else {
+            format!("{host}:{port}")
         }
     }
 

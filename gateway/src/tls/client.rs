@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
-use super::carrier::Carrier;
+use super::carrier::{Called, Carrier};
 use crate::limits;
 use crate::replay::Replay;
 
@@ -19,7 +19,7 @@ use crate::replay::Replay;
 #[derive(Debug)]
 pub(crate) enum Client {
     Plain(Replay),
-    Opened(Box<Replay<TlsStream<Replay>>>),
+    Opened(Box<Replay<TlsStream<Replay>>>, Called),
 }
 
 impl Client {
@@ -27,7 +27,7 @@ impl Client {
     pub(crate) fn carrier(&self) -> Carrier {
         match self {
             Self::Plain(_) => Carrier::Plain,
-            Self::Opened(_) => Carrier::Tls,
+            Self::Opened(_, called) => Carrier::Tls(*called),
         }
     }
 
@@ -35,7 +35,7 @@ impl Client {
     pub(crate) fn ended(&self) -> Arc<Notify> {
         match self {
             Self::Plain(stream) => stream.ended(),
-            Self::Opened(stream) => stream.ended(),
+            Self::Opened(stream, _) => stream.ended(),
         }
     }
 
@@ -43,7 +43,7 @@ impl Client {
     pub(crate) async fn wait(&self) -> io::Result<()> {
         match self {
             Self::Plain(stream) => stream.wait().await,
-            Self::Opened(stream) => {
+            Self::Opened(stream, _) => {
                 let (below, tls) = stream.stream().get_ref();
                 // It wants nothing while it holds what nobody read.
                 if stream.has_more() || !tls.wants_read() {
@@ -57,12 +57,12 @@ impl Client {
     /// The connection below, to be closed, after TLS was told of the end: a
     /// client that is not told must take what it got for cut off (RFC 8446 6.1).
     pub(crate) async fn into_tcp(mut self) -> TcpStream {
-        if let Self::Opened(stream) = &mut self {
+        if let Self::Opened(stream, _) = &mut self {
             timeout(limits::LINGER_TIME, stream.shutdown()).await.ok();
         }
         let plain = match self {
             Self::Plain(stream) => stream,
-            Self::Opened(stream) => stream.into_parts().1.into_inner().0,
+            Self::Opened(stream, _) => stream.into_parts().1.into_inner().0,
         };
         plain.into_parts().1
     }
@@ -76,7 +76,7 @@ impl AsyncRead for Client {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Opened(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Opened(stream, _) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
@@ -89,21 +89,21 @@ impl AsyncWrite for Client {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Opened(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Opened(stream, _) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Self::Opened(stream) => Pin::new(stream).poll_flush(context),
+            Self::Opened(stream, _) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Opened(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Opened(stream, _) => Pin::new(stream).poll_shutdown(context),
         }
     }
 
@@ -114,14 +114,14 @@ impl AsyncWrite for Client {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, parts),
-            Self::Opened(stream) => Pin::new(stream).poll_write_vectored(context, parts),
+            Self::Opened(stream, _) => Pin::new(stream).poll_write_vectored(context, parts),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
             Self::Plain(stream) => stream.is_write_vectored(),
-            Self::Opened(stream) => stream.is_write_vectored(),
+            Self::Opened(stream, _) => stream.is_write_vectored(),
         }
     }
 }

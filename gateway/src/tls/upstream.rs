@@ -1,20 +1,23 @@
 //! TLS towards origins: who they are is always verified, against the name or
-//! address that was judged. One configuration per session, so that what is
-//! resumed belongs to it alone.
+//! address that was judged. Configurations are a session's own, so that what is
+//! resumed belongs to it alone, and one host's where a certificate is presented.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use outgate_policy::Host;
 use rustls::pki_types::ServerName;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{CertificateError, ClientConfig};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::carrier::Alpn;
+use super::carrier::{Alpn, Called};
+use super::keys::Keys;
 use super::roots::Roots;
 use crate::limits;
 
@@ -29,14 +32,26 @@ pub(crate) enum Offer {
 #[derive(Debug)]
 pub(crate) struct Upstream {
     roots: Arc<Roots>,
-    config: OnceLock<Result<Arc<ClientConfig>, String>>,
+    /// For hosts to which nothing is presented.
+    config: Config,
+    /// For the others, by their names.
+    presenting: HashMap<String, (Arc<CertifiedKey>, Config)>,
 }
 
+/// Made when it is first needed: the roots are read then.
+type Config = OnceLock<Result<Arc<ClientConfig>, String>>;
+
 impl Upstream {
-    pub(crate) fn new(roots: Arc<Roots>) -> Self {
+    pub(crate) fn new(keys: &Keys) -> Self {
+        let each = keys.identities().each();
+        let presenting = each.map(|(host, identity)| {
+            let config = (Arc::clone(identity), OnceLock::new());
+            (host.clone(), config)
+        });
         Self {
-            roots,
+            roots: Arc::clone(keys.roots()),
             config: OnceLock::new(),
+            presenting: presenting.collect(),
         }
     }
 
@@ -45,17 +60,20 @@ impl Upstream {
     pub(crate) async fn connect(
         &self,
         stream: TcpStream,
-        host: &Host,
+        (host, called): (&Host, Called),
         offer: Offer,
     ) -> Result<TlsStream<TcpStream>, String> {
-        let config = self.config.get_or_init(|| self.configure());
+        let config = match self.presenting.get(&called.spell(host)) {
+            None => self.config.get_or_init(|| self.configure(None)),
+            Some((identity, config)) => config.get_or_init(|| self.configure(Some(identity))),
+        };
         let config = config.as_ref().map_err(Clone::clone)?;
         let mut config = ClientConfig::clone(config);
         config.alpn_protocols = match offer {
             Offer::Only(version) => vec![version.name().to_vec()],
             Offer::Both => vec![Alpn::Http2.name().to_vec(), Alpn::Http1.name().to_vec()],
         };
-        let name = server_name(host).ok_or("its name cannot stand in a certificate")?;
+        let name = server_name(host, called).ok_or("its name cannot stand in a certificate")?;
         let connecting = TlsConnector::from(Arc::new(config)).connect(name, stream);
         match timeout(limits::TLS_HANDSHAKE_TIME, connecting).await {
             Ok(Ok(stream)) => Ok(stream),
@@ -67,7 +85,7 @@ impl Upstream {
         }
     }
 
-    fn configure(&self) -> Result<Arc<ClientConfig>, String> {
+    fn configure(&self, identity: Option<&Arc<CertifiedKey>>) -> Result<Arc<ClientConfig>, String> {
         let roots = self.roots.store();
         if roots.is_empty() {
             return Err(
@@ -80,16 +98,25 @@ impl Upstream {
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Arc::new(config))
+            .with_root_certificates(roots);
+        Ok(Arc::new(match identity {
+            None => config.with_no_client_auth(),
+            Some(identity) => {
+                let identity = SingleCertAndKey::from(Arc::clone(identity));
+                config.with_client_cert_resolver(Arc::new(identity))
+            }
+        }))
     }
 }
 
-fn server_name(host: &Host) -> Option<ServerName<'static>> {
-    match host {
-        Host::Name(name) => ServerName::try_from(name.as_str().to_owned()).ok(),
-        Host::Address(address) => Some(ServerName::IpAddress(IpAddr::into(*address))),
+fn server_name(host: &Host, called: Called) -> Option<ServerName<'static>> {
+    match (host, called) {
+        (Host::Address(address), Called::Itself) => {
+            Some(ServerName::IpAddress(IpAddr::into(*address)))
+        }
+        (Host::Name(_), _) | (_, Called::Localhost) => {
+            ServerName::try_from(called.spell(host)).ok()
+        }
     }
 }
 

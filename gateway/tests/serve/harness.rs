@@ -14,6 +14,7 @@ use nix::sys::socket::{
     socketpair, sockopt,
 };
 use nix::sys::time::TimeVal;
+use outgate_gateway::config::TlsFiles;
 use outgate_gateway::{AuditTarget, Gateway};
 use outgate_handoff::{
     Answer, Ask, Begin, Decision, FRAME_BYTES_MAX, Flow, Hello, PROTOCOL, Process, Question,
@@ -56,7 +57,11 @@ fn bare_trusting(files: &[PathBuf]) -> Launcher {
             .enable_all()
             .build()
             .unwrap();
-        let gateway = Gateway::new(target, &files).unwrap();
+        let tls = TlsFiles {
+            upstream_ca: files,
+            ..TlsFiles::default()
+        };
+        let gateway = Gateway::new(target, &tls).unwrap();
         let served = runtime.block_on(gateway.serve(theirs));
         served.map_err(|error| error.to_string())
     });

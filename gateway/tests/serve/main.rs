@@ -25,3 +25,5 @@ mod resolve;
 mod streams;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod unopened;

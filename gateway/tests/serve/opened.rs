@@ -18,6 +18,7 @@ use rustls::{ClientConnection, HandshakeKind, ServerConnection, StreamOwned};
 use crate::harness::{Launcher, Origin, exchange, read_message, start_trusting};
 
 mod attacks;
+mod local;
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 

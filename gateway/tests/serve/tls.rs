@@ -14,7 +14,7 @@ fn vector16(content: &[u8]) -> Vec<u8> {
 }
 
 /// A ClientHello with these extensions, in records of at most `record` bytes.
-fn hello(name: Option<&str>, more: &[u8], record: usize) -> Vec<u8> {
+pub(crate) fn hello(name: Option<&str>, more: &[u8], record: usize) -> Vec<u8> {
     let mut extensions = more.to_vec();
     if let Some(name) = name {
         let mut entry = vec![0];

@@ -9,6 +9,7 @@ use outgate_sys::spawn::{StartError, Step};
 
 use crate::plan::PlanError;
 use crate::ruleset::RulesetError;
+use crate::secrets::SecretError;
 use crate::sources::SourceError;
 use crate::standard::StandardError;
 
@@ -70,6 +71,18 @@ pub enum RunError {
         /// Its socket.
         socket: String,
         /// Why not.
+        reason: String,
+    },
+    /// A file with a key cannot be used, or the command could have it.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// Keys are read by the gateway, and this one is not ours.
+    #[error("with a shared gateway, its operator names the authority and certificates for hosts")]
+    NotOurs,
+    /// The gateway does not serve this run, and said why.
+    #[error("{reason}")]
+    Unready {
+        /// Its words.
         reason: String,
     },
     /// A standard stream must not be inherited.
@@ -166,6 +179,8 @@ impl RunError {
             | Self::RecordLost { .. }
             | Self::Socket { .. }
             | Self::Recorded { .. }
+            | Self::Secret(_)
+            | Self::NotOurs
             | Self::Plan(
                 PlanError::Nul { .. }
                 | PlanError::Ruleset(RulesetError::Path { .. } | RulesetError::Wide { .. }),
@@ -183,6 +198,7 @@ impl RunError {
             | Self::Machine { .. }
             | Self::Confine { .. }
             | Self::Gateway { .. }
+            | Self::Unready { .. }
             | Self::Nested => 125,
         }
     }
@@ -201,6 +217,19 @@ impl RunError {
             Self::Private { .. } => {
                 Some("set `TMPDIR` to a directory where you may write".to_owned())
             }
+            Self::Secret(SecretError::Reachable { right: "write", .. }) => Some(
+                "keep it elsewhere, run in a directory below, or deny it: \
+                 `[filesystem] deny = [PATH]`"
+                    .to_owned(),
+            ),
+            Self::Secret(SecretError::Reachable { .. }) => {
+                Some("keep it elsewhere, or grant less".to_owned())
+            }
+            Self::NotOurs => Some(
+                "leave out `--ca` and `--client-cert`, or leave out `--gateway`; `outgate \
+                 gateway` takes both"
+                    .to_owned(),
+            ),
             Self::RecordLost { .. } => Some("name a file without links".to_owned()),
             Self::RecordOutput { .. } => Some("name a file, or `/dev/stderr`".to_owned()),
             Self::Socket { .. } => Some(

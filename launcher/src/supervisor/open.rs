@@ -1,39 +1,47 @@
-//! Substitution at open, only where datagram sockets cannot exist: programs
-//! that read resolv.conf(5) and hosts(5) themselves find the stub and the
-//! stand-in addresses there. Every other open is performed by the kernel, where
-//! Landlock judges it.
+//! Substitution at open. Where datagram sockets cannot exist, programs that read
+//! resolv.conf(5) and hosts(5) themselves find the stub and the stand-in
+//! addresses there; where the user asks for it, bundles of certificates at known
+//! places hold the run's authority. Every other open is performed by the
+//! kernel, where Landlock judges it.
 
-use std::ffi::CString;
-use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, SealFlag, fcntl};
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::fcntl::OFlag;
 use outgate_sys::seccomp::OnExec;
 
 use super::Supervisor;
 use crate::notification::Notification;
+use crate::trust::splice::{PATH_BYTES, Stores, sealed};
 
-/// Bytes of a path that can be one of the two files.
-const PATH_BYTES: usize = 32;
+/// Bytes of a path that can be one of the two files about names.
+const NAME_FILE_BYTES: usize = 32;
 /// What programs that speak DNS over TCP find.
 const RESOLV_CONF: &str = "nameserver 127.0.0.1\noptions use-vc\n";
 /// How long the stand-in addresses may take to arrive.
 const HOSTS_TIMEOUT: Duration = Duration::from_secs(2);
-const O_CLOEXEC: i32 = 0o2_000_000;
+
+/// What is given in the place of files that the command opens.
+#[derive(Debug, Default)]
+pub struct Substitutes {
+    /// The operator's own hosts(5), where the files about names are substituted.
+    pub hosts: Option<String>,
+    /// Bundles of certificates, where those are.
+    pub stores: Option<Stores>,
+}
 
 /// The substituted hosts file.
 #[derive(Debug)]
 pub(super) struct Hosts {
-    operator: String,
+    operator: Option<String>,
     stand_ins: Option<String>,
 }
 
 impl Hosts {
-    /// Starts from the operator's own hosts file.
-    pub(super) fn new(operator: String) -> Self {
+    /// Starts from the operator's own hosts file; without one, none of the
+    /// files about names is substituted.
+    pub(super) fn new(operator: Option<String>) -> Self {
         Self {
             operator,
             stand_ins: None,
@@ -60,20 +68,49 @@ impl Supervisor<'_> {
             // openat2 keeps its flags in memory: close-on-exec is the safe one.
             (notification.word(1), None)
         };
+        let flags = flags.map(OFlag::from_bits_retain);
         let on_exec = match flags {
-            Some(flags) if flags & O_CLOEXEC == 0 => OnExec::Keep,
+            Some(flags) if !flags.contains(OFlag::O_CLOEXEC) => OnExec::Keep,
             _ => OnExec::Close,
         };
         let mut bytes = [0_u8; PATH_BYTES];
+        let wanted = match &self.stores {
+            Some(_) => &mut bytes[..],
+            None => bytes.split_at_mut(NAME_FILE_BYTES).0,
+        };
         let thread = notification.held().thread;
-        let count = outgate_sys::memory::copy(thread, path, &mut bytes).unwrap_or(0);
+        let count = outgate_sys::memory::copy(thread, path, wanted).unwrap_or(0);
         let bytes = bytes.get(..count).unwrap_or_default();
         let end = bytes.iter().position(|byte| *byte == 0);
-        match end.and_then(|end| bytes.get(..end)) {
-            Some(b"/etc/resolv.conf") => give(notification, RESOLV_CONF, on_exec),
-            Some(b"/etc/hosts") => self.open_hosts(notification, on_exec),
-            _ => notification.pass(),
+        let Some(path) = end.and_then(|end| bytes.get(..end)) else {
+            return notification.pass();
+        };
+        let names = self.hosts.operator.is_some();
+        match path {
+            b"/etc/resolv.conf" if names => give(notification, RESOLV_CONF, on_exec),
+            b"/etc/hosts" if names => self.open_hosts(notification, on_exec),
+            _ => match self.store(path, flags) {
+                Some(Ok(store)) => notification.give(store.as_fd(), on_exec),
+                Some(Err(_)) => notification.fail(Errno::EMFILE),
+                None => notification.pass(),
+            },
         }
+    }
+
+    /// The bundle of certificates at a path that is opened to be read. What is
+    /// opened in any other way is the command's own file.
+    fn store(&self, path: &[u8], flags: Option<OFlag>) -> Option<nix::Result<OwnedFd>> {
+        let stores = self.stores.as_ref()?;
+        let other = OFlag::O_WRONLY
+            | OFlag::O_RDWR
+            | OFlag::O_CREAT
+            | OFlag::O_TRUNC
+            | OFlag::O_DIRECTORY
+            | OFlag::O_PATH;
+        if flags?.intersects(other) {
+            return None;
+        }
+        stores.at(path)
     }
 
     fn open_hosts(&mut self, notification: Notification, on_exec: OnExec) {
@@ -102,7 +139,8 @@ impl Supervisor<'_> {
             return;
         }
         let stand_ins = self.hosts.stand_ins.as_deref().unwrap_or_default();
-        let text = format!("{}\n{stand_ins}", self.hosts.operator);
+        let operator = self.hosts.operator.as_deref().unwrap_or_default();
+        let text = format!("{operator}\n{stand_ins}");
         for opening in self.opening.drain(..) {
             give(opening.notification, &text, opening.on_exec);
         }
@@ -118,22 +156,8 @@ impl Supervisor<'_> {
 
 /// Answers an open with a sealed file of this content.
 fn give(notification: Notification, text: &str, on_exec: OnExec) {
-    match file(text) {
+    match sealed(text.as_bytes()) {
         Ok(file) => notification.give(file.as_fd(), on_exec),
         Err(_) => notification.fail(Errno::EMFILE),
     }
-}
-
-fn file(text: &str) -> std::io::Result<OwnedFd> {
-    let name = CString::from(c"outgate");
-    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-    let mut file = std::fs::File::from(memfd_create(name.as_c_str(), flags)?);
-    file.write_all(text.as_bytes())?;
-    std::io::Seek::rewind(&mut file)?;
-    let seals = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SHRINK;
-    fcntl(
-        file.as_fd(),
-        FcntlArg::F_ADD_SEALS(seals | SealFlag::F_SEAL_SEAL),
-    )?;
-    Ok(file.into())
 }

@@ -1,0 +1,258 @@
+//! Files with keys that the gateway reads for a run: the user's own authority
+//! and certificates for hosts. The command must reach none of them, so they
+//! are denied whatever is granted around them, and a grant that cannot be kept
+//! apart from them is refused. Looks at paths; opens and reads no key.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outgate_policy::{Context, PathGrant, Policy, Source, SourceKind, compile};
+
+use crate::run::RunError;
+use crate::writable::Granted;
+
+/// One file or directory that the command must not reach.
+#[derive(Debug)]
+struct Secret {
+    /// Without links.
+    path: PathBuf,
+    /// What it is, for people.
+    what: String,
+    /// Where the policy names it.
+    place: Arc<str>,
+}
+
+/// Why a file cannot be used, or a run not be started with it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// It is not there.
+    #[error("{place}: {what} `{path}`")]
+    Missing {
+        /// Where the policy names it.
+        place: String,
+        /// What it is.
+        what: String,
+        /// Its path.
+        path: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The command could have it.
+    #[error("{place}: {what} `{path}` lies where the command may {right} (`{grant}`)")]
+    Reachable {
+        /// Where the policy names it.
+        place: String,
+        /// What it is.
+        what: String,
+        /// Its path.
+        path: String,
+        /// `read` or `write`.
+        right: &'static str,
+        /// The grant that covers it.
+        grant: String,
+    },
+    /// Its path cannot be handed on.
+    #[error("{place}: {what} `{path}` has a name that is not UTF-8")]
+    Name {
+        /// Where the policy names it.
+        place: String,
+        /// What it is.
+        what: String,
+        /// Its path.
+        path: String,
+    },
+}
+
+/// What the command must not reach, and what the gateway is told of it.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    all: Vec<Secret>,
+    arguments: Vec<String>,
+}
+
+impl Secrets {
+    /// Those that a policy names, found on this machine.
+    ///
+    /// # Errors
+    /// [`SecretError::Missing`], [`SecretError::Name`].
+    pub fn of(policy: &Policy) -> Result<Self, SecretError> {
+        let mut secrets = Self::default();
+        let settings = policy.settings();
+        if let Some(directory) = &settings.authority {
+            let place = policy.place("tls.authority").unwrap_or_default();
+            let found = find(Path::new(directory), "the authority", place)?;
+            secrets.argue(["--authority"], &[&found])?;
+            secrets.all.push(found);
+        }
+        for client in &settings.clients {
+            let what = format!("the certificate for {}", client.host);
+            let certificate = find(Path::new(&client.certificate), &what, &client.place)?;
+            let what = format!("the key for {}", client.host);
+            let key = find(Path::new(&client.key), &what, &client.place)?;
+            let host = client.host.to_string();
+            secrets.argue(["--client-cert", &host], &[&certificate, &key])?;
+            secrets.all.push(key);
+        }
+        Ok(secrets)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Arguments of the gateway's program.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    fn argue<const N: usize>(
+        &mut self,
+        words: [&str; N],
+        files: &[&Secret],
+    ) -> Result<(), SecretError> {
+        self.arguments.extend(words.map(str::to_owned));
+        for file in files {
+            let text = file.path.to_str().ok_or_else(|| SecretError::Name {
+                place: file.place.to_string(),
+                what: file.what.clone(),
+                path: file.path.display().to_string(),
+            })?;
+            self.arguments.push(text.to_owned());
+        }
+        Ok(())
+    }
+
+    /// The policy with all of them denied.
+    ///
+    /// # Errors
+    /// [`SecretError::Reachable`] for a grant that would be cut to pieces;
+    /// what [`compile`] says of the paths.
+    pub fn hide(
+        &self,
+        policy: Policy,
+        sources: &[Source],
+        context: &Context,
+    ) -> Result<Policy, RunError> {
+        if self.is_empty() {
+            return Ok(policy);
+        }
+        let files = policy.filesystem();
+        for secret in &self.all {
+            let denied = |grant: &PathGrant| secret.path.starts_with(real(&grant.path));
+            let inside = |grant: &&PathGrant| real(&grant.path).starts_with(&secret.path);
+            let around = |grant: &&PathGrant| secret.path.starts_with(real(&grant.path));
+            // What is granted for writing would not take new files any more.
+            let mut writes = files.write.iter();
+            if let Some(grant) = writes.find(|grant| inside(grant) || around(grant))
+                && !files.deny.iter().any(denied)
+            {
+                return Err(secret.reachable("write", &grant.path).into());
+            }
+            if let Some(grant) = files.read.iter().find(inside) {
+                return Err(secret.reachable("read", &grant.path).into());
+            }
+        }
+        let mut all = sources.to_vec();
+        all.extend(self.all.iter().map(Secret::denial));
+        Ok(compile(&all, context)?)
+    }
+
+    /// Makes sure that nothing which was granted leads to one of them by
+    /// another name, such as a mount.
+    ///
+    /// # Errors
+    /// [`SecretError::Reachable`].
+    pub(crate) fn check(&self, readable: &Granted, writable: &Granted) -> Result<(), SecretError> {
+        for secret in &self.all {
+            for (right, granted) in [("write", writable), ("read", readable)] {
+                if let Some(grant) = granted.around(&secret.path) {
+                    return Err(secret.reachable(right, grant));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Secret {
+    fn reachable(&self, right: &'static str, grant: &str) -> SecretError {
+        SecretError::Reachable {
+            place: self.place.to_string(),
+            what: self.what.clone(),
+            path: self.path.display().to_string(),
+            right,
+            grant: grant.to_owned(),
+        }
+    }
+
+    /// A document that denies it.
+    fn denial(&self) -> Source {
+        let path = self.path.to_string_lossy();
+        Source {
+            kind: SourceKind::Document,
+            place: self.place.to_string(),
+            text: format!("[filesystem]\ndeny = [{}]\n", quoted(&path)),
+        }
+    }
+}
+
+/// A text as a TOML string.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for sign in text.chars() {
+        match sign {
+            '"' | '\\' => out.extend(['\\', sign]),
+            _ if sign.is_control() => {
+                let code = u32::from(sign);
+                // Writing to a text never fails.
+                let _ = write!(out, "\\u{code:04X}");
+            }
+            _ => out.push(sign),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn find(path: &Path, what: &str, place: &str) -> Result<Secret, SecretError> {
+    match path.canonicalize() {
+        Ok(path) => Ok(Secret {
+            path,
+            what: what.to_owned(),
+            place: place.into(),
+        }),
+        Err(source) => Err(SecretError::Missing {
+            place: place.to_owned(),
+            what: what.to_owned(),
+            path: path.display().to_string(),
+            source,
+        }),
+    }
+}
+
+fn real(path: &str) -> PathBuf {
+    let path = Path::new(path);
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_path_can_stand_in_a_document() {
+        for (text, written) in [
+            ("/a b", r#""/a b""#),
+            ("/a\"b\\c", r#""/a\"b\\c""#),
+            ("/a\nb\u{7f}", r#""/a\u000Ab\u007F""#),
+            ("/ä", r#""/ä""#),
+        ] {
+            assert_eq!(quoted(text), written);
+        }
+    }
+}
