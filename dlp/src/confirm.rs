@@ -120,6 +120,25 @@ impl Rule {
         Confirmed::Nothing
     }
 
+    /// The first match from `from` on of a rule without literals.
+    pub(crate) fn search(&self, window: &[u8], from: usize) -> Option<Match> {
+        let regex = self.regex()?;
+        let mut start = from;
+        // A match of nothing, or one that does not stand alone, ends no search.
+        while start <= window.len() {
+            let input = Input::new(window).range(start..window.len());
+            let found = regex.search(&input)?;
+            let is_some = !found.range().is_empty();
+            if is_some && self.stands_alone(window, &found.range()) {
+                let secret = group(regex, window, &found.range());
+                let whole = found.range();
+                return Some(Match { whole, secret });
+            }
+            start = found.end().max(found.start().saturating_add(1));
+        }
+        None
+    }
+
     fn stands_alone(&self, window: &[u8], found: &Range<usize>) -> bool {
         if self.detector.boundary == Boundary::None {
             return true;
@@ -192,6 +211,13 @@ impl Rule {
                 (Tier::Strong | Tier::Structured, Checked::Passed | Checked::None) => Action::Block,
             },
         }
+    }
+
+    /// Whether any match could have to stay here.
+    pub(crate) fn can_block(&self, policy: Policy) -> bool {
+        [Checked::Passed, Checked::None, Checked::Failed]
+            .into_iter()
+            .any(|checked| self.action(checked, policy) == Action::Block)
     }
 }
 

@@ -9,26 +9,36 @@
 
 #![forbid(unsafe_code)]
 
+mod budget;
 mod canary;
 mod coding;
 mod confirm;
+mod containers;
 mod destination;
 mod detector;
 mod detector_file;
 mod detector_sample;
 mod detector_set;
 mod detector_shape;
+mod filters;
 mod finding;
+mod head;
 pub mod holdings;
+mod index;
 mod known;
 mod known_forms;
+mod layer;
 mod limits;
 mod mark;
 mod place;
+mod prefilter;
 mod ruleset;
+mod runs;
+mod scan;
 mod secret;
 mod settings;
 mod stream;
+mod trail;
 mod validate;
 mod window;
 

@@ -9,6 +9,9 @@ pub(crate) const DETECTORS_MAX: usize = 4096;
 /// Longest match a detector may have, in bytes: so much may have to be held.
 pub(crate) const MATCH_BYTES_MAX: usize = 8192;
 
+/// Longest match whose literal stands inside, in bytes: so much is held always.
+pub(crate) const INSIDE_BYTES_MAX: usize = 2048;
+
 /// Longest literal of a detector, in bytes: so much of every step is read twice.
 pub(crate) const LITERAL_BYTES_MAX: usize = 64;
 
@@ -17,3 +20,83 @@ pub(crate) const LITERAL_BYTES_MIN: usize = 2;
 
 /// Largest compiled pattern, in bytes.
 pub(crate) const PATTERN_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes a layer gathers before it looks at them: they fit into the first cache.
+pub(crate) const STEP_BYTES: usize = 16 * 1024;
+
+/// Bytes a layer keeps of what it has seen: what a coding that starts late may
+/// reach back to. More than the longest match with a literal inside.
+pub(crate) const CONTEXT_BYTES: usize = 4096;
+
+/// Bytes that go from a layer to the next at a time: how exactly a place in the
+/// next can be traced back.
+pub(crate) const PIECE_BYTES: usize = 512;
+
+/// Layers on top of each other.
+pub(crate) const DEPTH_MAX: usize = 16;
+
+/// Archives and compressed data decoded side by side in one layer.
+pub(crate) const CONTAINERS_MAX: usize = 8;
+
+/// Layers of one stream at a time: each keeps up to [`STEP_BYTES`] and
+/// [`CONTEXT_BYTES`].
+pub(crate) const LAYERS_MAX: usize = 256;
+
+/// Bytes around an escape that are looked at without it.
+pub(crate) const AFTER_ESCAPE_BYTES: u64 = 256;
+
+/// Bytes before an escape that are looked at without it, at least.
+pub(crate) const BEFORE_ESCAPE_BYTES: usize = 128;
+
+/// Fewest symbols of base64 worth decoding: shorter ones hold no credential.
+pub(crate) const BASE64_SYMBOLS_MIN: usize = 20;
+
+/// Fewest digits of hexadecimal and symbols of base32 worth decoding.
+pub(crate) const DIGITS_MIN: usize = 32;
+
+/// Longest piece of what may become a run, in bytes, before it counts as none.
+pub(crate) const RUN_START_BYTES_MAX: usize = 1024;
+
+/// Bytes that decoding may make without regard to the length of the input.
+pub(crate) const DERIVED_BYTES_FREE: u64 = 1 << 20;
+
+/// Bytes that decoding may make for each byte of input: four phases of base64
+/// make three, and each of their layers three quarters of that.
+pub(crate) const DERIVED_RATIO_MAX: u64 = 24;
+
+/// Bytes that decompression may make without regard to the length of the input.
+pub(crate) const INFLATED_BYTES_FREE: u64 = 64 << 20;
+
+/// Bytes that decompression may make for each byte of input.
+pub(crate) const INFLATED_RATIO_MAX: u64 = 200;
+
+/// Work that confirming may take without regard to the length of the input, in
+/// bytes that patterns read.
+pub(crate) const WORK_BYTES_FREE: u64 = 64 << 20;
+
+/// Work that confirming may take for each byte of input.
+pub(crate) const WORK_RATIO_MAX: u64 = 32;
+
+/// What one confirmation counts at least, in bytes read.
+pub(crate) const CONFIRM_BYTES_MIN: u64 = 64;
+
+/// What one confirmation counts at most, in bytes read.
+pub(crate) const CONFIRM_BYTES_MAX: u64 = 2048;
+
+/// Window a decoder may ask for, in bytes.
+pub(crate) const DECODER_WINDOW_BYTES_MAX: u64 = 8 << 20;
+
+/// Content codings on top of each other.
+pub(crate) const CODINGS_MAX: usize = 8;
+
+/// Findings kept of one stream.
+pub(crate) const FINDINGS_MAX: usize = 64;
+
+/// Values a stream remembers to have reported.
+pub(crate) const REPORTED_MAX: usize = 1024;
+
+/// Bytes of the name of an archive's entry that a finding shows.
+pub(crate) const INSIDE_BYTES_SHOWN: usize = 128;
+
+/// Bytes of values kept of what went to one host.
+pub(crate) const WINDOW_BYTES_MAX: usize = 4096;

@@ -6,20 +6,23 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::confirm::{Confirmed, Match, Rule};
+use crate::confirm::Rule;
 use crate::destination::Destination;
 use crate::detector::Scope;
 use crate::detector_set::Detectors;
-use crate::finding::{Finding, Report, Unscanned, UnscannedReason};
+use crate::finding::Report;
+use crate::head;
+use crate::index::{Hit, Index};
 use crate::limits;
-use crate::mark::mark;
-use crate::place::{Description, Part, Place};
+use crate::place::{Description, Part};
+use crate::prefilter::Prefilter;
 use crate::settings::{Policy, Settings, Unscannable};
 use crate::stream::Stream;
 
 /// Everything a scan needs that stays the same. Immutable, shared by [`Arc`].
 pub struct Ruleset {
     rules: Vec<Rule>,
+    index: Index,
     policy: Policy,
     unscannable: Unscannable,
     key: [u8; 32],
@@ -145,6 +148,7 @@ impl Ruleset {
             })?;
         }
         Ok(Self {
+            index: Index::new(&rules, settings.policy),
             rules,
             policy: settings.policy,
             unscannable: settings.unscannable,
@@ -157,20 +161,10 @@ impl Ruleset {
         self.unscannable
     }
 
-    /// Scans small parts, whole: method, target, field names and values.
+    /// Scans small parts, whole: method, target, field names and values; and
+    /// their values one after the other, for what is split over them.
     pub fn head(&self, destination: &Destination<'_>, parts: &[Part<'_>]) -> Report {
-        let mut report = Report::default();
-        for part in parts {
-            let found = self.whole(destination, part.bytes);
-            report
-                .findings
-                .extend(found.findings.into_iter().map(|mut finding| {
-                    finding.place = part.place.clone();
-                    finding
-                }));
-            report.unscanned = report.unscanned.or(found.unscanned);
-        }
-        report
+        head::scan(self, destination, parts)
     }
 
     /// Begins a stream.
@@ -182,56 +176,45 @@ impl Ruleset {
         Stream::new(self, destination, description)
     }
 
-    /// Scans one buffer, without decoding.
-    pub(crate) fn whole(&self, destination: &Destination<'_>, bytes: &[u8]) -> Report {
-        let mut report = Report::default();
-        for rule in &self.rules {
-            for literal in rule.detector.literals.iter() {
-                let places = memchr::memmem::find_iter(bytes, literal.as_bytes());
-                for at in places {
-                    match rule.confirm(bytes, at) {
-                        Confirmed::Match(found) => {
-                            let finding = self.finding(rule, destination, bytes, &found);
-                            let known = |finding: &Finding| report.findings.contains(finding);
-                            let finding = finding.filter(|finding| !known(finding));
-                            report.findings.extend(finding);
-                        }
-                        Confirmed::Nothing => {}
-                        Confirmed::Unknown => {
-                            report.unscanned = Some(Unscanned {
-                                reason: UnscannedReason::Work,
-                                bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-                            });
-                        }
-                    }
-                }
-            }
-        }
-        report
+    /// A rule by its place.
+    pub(crate) fn rule(&self, place: usize) -> Option<&Rule> {
+        self.rules.get(place)
     }
 
-    fn finding(
-        &self,
-        rule: &Rule,
-        destination: &Destination<'_>,
-        bytes: &[u8],
-        found: &Match,
-    ) -> Option<Finding> {
-        let secret = bytes.get(found.secret.clone())?;
-        let judged = rule.judge(secret, destination.host, self.policy)?;
-        Some(Finding {
-            detector: rule.detector.id.clone(),
-            name: rule.detector.name.clone(),
-            place: Place::Content,
-            offset: u64::try_from(found.whole.start).unwrap_or(u64::MAX),
-            chain: Vec::new(),
-            inside: None,
-            tier: rule.detector.tier,
-            checked: judged.checked,
-            action: judged.action,
-            issuers: judged.issuers,
-            mark: mark(&self.key, secret),
-        })
+    /// The search for literals.
+    pub(crate) fn prefilter(&self) -> &Prefilter {
+        &self.index.prefilter
+    }
+
+    /// What a literal means.
+    pub(crate) fn hits(&self, literal: usize) -> &[Hit] {
+        self.index.hits.get(literal).map_or(&[], Vec::as_slice)
+    }
+
+    /// The rules that have no literal.
+    pub(crate) fn searches(&self) -> &[usize] {
+        &self.index.searches
+    }
+
+    /// How many bytes before a literal a match that must stay may begin.
+    pub(crate) fn before(&self) -> usize {
+        self.index.before
+    }
+
+    /// Whether what a rule finds may have to stay.
+    pub(crate) fn can_block(&self, place: usize) -> bool {
+        self.rule(place)
+            .is_some_and(|rule| rule.can_block(self.policy))
+    }
+
+    /// How doubtful findings weigh.
+    pub(crate) fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// The key of marks.
+    pub(crate) fn key(&self) -> &[u8; 32] {
+        &self.key
     }
 }
 
@@ -243,7 +226,11 @@ fn check(detector: &crate::Detector) -> Result<(), RulesetError> {
     if is_scan != detector.literals.is_empty() || !detector.literals.iter().all(fits) {
         return Err(RulesetError::Literal { detector: id() });
     }
-    if detector.max == 0 || detector.max > limits::MATCH_BYTES_MAX {
+    let longest = match detector.anchor {
+        crate::Anchor::Inside => limits::INSIDE_BYTES_MAX,
+        crate::Anchor::Start | crate::Anchor::Scan => limits::MATCH_BYTES_MAX,
+    };
+    if detector.max == 0 || detector.max > longest {
         let max = detector.max;
         return Err(RulesetError::TooLong {
             detector: id(),

@@ -4,26 +4,39 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::budget::wide;
+use crate::coding::Coding;
+use crate::containers::Declared;
 use crate::destination::Destination;
-use crate::finding::{Action, Finding, Stop, Unscanned};
+use crate::finding::{Finding, Stop, Unscanned};
+use crate::layer::{Layer, Until};
+use crate::limits;
 use crate::place::{Description, Place};
 use crate::ruleset::Ruleset;
+use crate::scan::{Scan, State};
+use crate::settings::Unscannable;
+use crate::trail::Trail;
 
-/// One stream under scan.
+/// One stream under scan. What it has not released must not be sent.
 pub struct Stream {
     rules: Arc<Ruleset>,
     host: String,
-    port: u16,
     place: Place,
-    bytes: Vec<u8>,
-    warnings: Vec<Finding>,
-    unscanned: Option<Unscanned>,
+    layer: Layer,
+    state: State,
+    taken: u64,
+    released: u64,
+    stop: Option<Stop>,
 }
 
 impl fmt::Debug for Stream {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What it holds may be a credential.
-        formatter.debug_struct("Stream").finish_non_exhaustive()
+        formatter
+            .debug_struct("Stream")
+            .field("taken", &self.taken)
+            .field("released", &self.released)
+            .finish_non_exhaustive()
     }
 }
 
@@ -33,14 +46,21 @@ impl Stream {
         destination: &Destination<'_>,
         description: &Description<'_>,
     ) -> Self {
+        let mut layer = Layer::new(Trail::default());
+        let declared = codings(description.content_codings.unwrap_or_default());
+        if declared.codings.is_empty() {
+            layer.containers().expect_zlib(0);
+        }
+        layer.containers().declare(declared);
         Self {
             rules: Arc::clone(rules),
             host: destination.host.to_owned(),
-            port: destination.port,
             place: description.place.clone(),
-            bytes: Vec::new(),
-            warnings: Vec::new(),
-            unscanned: None,
+            layer,
+            state: State::default(),
+            taken: 0,
+            released: 0,
+            stop: None,
         }
     }
 
@@ -48,48 +68,109 @@ impl Stream {
     /// stream may leave by now.
     ///
     /// # Errors
-    /// When the stream must end here.
+    /// When the stream must end here: nothing more may leave.
     pub fn push(&mut self, bytes: &[u8]) -> Result<u64, Stop> {
-        self.bytes.extend_from_slice(bytes);
-        Ok(0)
+        if let Some(stop) = &self.stop {
+            return Err(stop.clone());
+        }
+        self.taken = self.taken.saturating_add(wide(bytes.len()));
+        self.state.budget.take(bytes.len());
+        self.with(|layer, scan| layer.push(scan, bytes, None))
     }
 
     /// The border of a message, or a pause: everything may leave but what could
     /// still become a credential.
     ///
     /// # Errors
-    /// When the stream must end here.
+    /// When the stream must end here: nothing more may leave.
     pub fn end_of_message(&mut self) -> Result<u64, Stop> {
-        self.finish()
+        self.with(|layer, scan| layer.work(scan, Until::Flush))
     }
 
     /// The end.
     ///
     /// # Errors
-    /// When the stream must end here.
+    /// When the stream must end here: nothing more may leave.
     pub fn finish(&mut self) -> Result<u64, Stop> {
-        let destination = Destination {
-            host: &self.host,
-            port: self.port,
-        };
-        let report = self.rules.whole(&destination, &self.bytes);
-        for mut finding in report.findings {
-            finding.place = self.place.clone();
-            if finding.action == Action::Block {
-                return Err(Stop::Found(Box::new(finding)));
-            }
-            self.warnings.push(finding);
+        self.with(|layer, scan| layer.work(scan, Until::End))?;
+        Ok(self.release(u64::MAX))
+    }
+
+    fn with(&mut self, act: impl FnOnce(&mut Layer, &mut Scan<'_>)) -> Result<u64, Stop> {
+        if let Some(stop) = &self.stop {
+            return Err(stop.clone());
         }
-        Ok(u64::try_from(self.bytes.len()).unwrap_or(u64::MAX))
+        let mut scan = Scan {
+            rules: &self.rules,
+            host: &self.host,
+            state: &mut self.state,
+        };
+        act(&mut self.layer, &mut scan);
+        if let Some(mut finding) = self.state.block.take() {
+            finding.place = self.place.clone();
+            return self.end(Stop::Found(Box::new(finding)));
+        }
+        let refuses = self.rules.unscannable() == Unscannable::Refuse;
+        if let Some(unscanned) = self.state.unscanned().filter(|_| refuses) {
+            return self.end(Stop::Unscannable(unscanned));
+        }
+        Ok(self.release(self.layer.stepped()))
+    }
+
+    fn end(&mut self, stop: Stop) -> Result<u64, Stop> {
+        self.stop = Some(stop.clone());
+        Err(stop)
+    }
+
+    /// Nothing is ever taken back: what was released is gone.
+    fn release(&mut self, upto: u64) -> u64 {
+        self.released = self.released.max(upto.min(self.taken));
+        self.released
     }
 
     /// What was found and left, since the last call.
     pub fn warnings(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.warnings)
+        let mut warnings = std::mem::take(&mut self.state.warnings);
+        for finding in &mut warnings {
+            finding.place = self.place.clone();
+        }
+        warnings
     }
 
     /// What was not looked into.
-    pub fn unscanned(&self) -> Option<&Unscanned> {
-        self.unscanned.as_ref()
+    pub fn unscanned(&self) -> Option<Unscanned> {
+        self.state.unscanned()
+    }
+}
+
+/// The codings a `Content-Encoding` names, the one that was applied last first,
+/// up to the first that nobody here reads (RFC 9110 8.4).
+fn codings(value: &[u8]) -> Declared {
+    let mut codings = Vec::new();
+    let names = value.split(|byte| *byte == b',');
+    for name in names.rev().map(<[u8]>::trim_ascii) {
+        codings.push(match name.to_ascii_lowercase().as_slice() {
+            b"" | b"identity" => continue,
+            b"gzip" | b"x-gzip" => Coding::Gzip,
+            b"deflate" => Coding::Deflate,
+            b"br" => Coding::Brotli,
+            b"zstd" => Coding::Zstd,
+            _ => {
+                return Declared {
+                    codings,
+                    has_more: true,
+                };
+            }
+        });
+        if codings.len() >= limits::CODINGS_MAX {
+            return Declared {
+                codings,
+                has_more: true,
+            };
+        }
+    }
+    Declared {
+        codings,
+        has_more: false,
     }
 }

@@ -1,12 +1,15 @@
 //! Values of several messages to one host, so that a credential split over
 //! them is found.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::destination::Destination;
-use crate::finding::Finding;
-use crate::place::{Joined, Place};
+use crate::finding::{Action, Finding};
+use crate::head;
+use crate::limits;
+use crate::place::Joined;
 use crate::ruleset::Ruleset;
 
 /// The last values that went to one host.
@@ -14,11 +17,9 @@ pub struct Window {
     rules: Arc<Ruleset>,
     host: String,
     port: u16,
-    values: Vec<u8>,
+    values: VecDeque<Vec<u8>>,
+    bytes: usize,
 }
-
-/// Most bytes of values a window keeps.
-const WINDOW_BYTES_MAX: usize = 4096;
 
 impl fmt::Debug for Window {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,27 +35,47 @@ impl Window {
             rules: Arc::clone(rules),
             host: destination.host.to_owned(),
             port: destination.port,
-            values: Vec::new(),
+            values: VecDeque::new(),
+            bytes: 0,
         }
     }
 
     /// Takes the values of the next message, and says what they make together
-    /// with the last ones.
+    /// with the last ones. Values of a message that must not leave are forgotten:
+    /// they did not arrive, and sent once more they are found once more.
     pub fn push(&mut self, values: &[&[u8]]) -> Vec<Finding> {
-        for value in values {
-            self.values.extend_from_slice(value);
+        let before = self.values.len();
+        for value in values.iter().filter(|value| !value.is_empty()) {
+            // Of a long value only the end can go on in the next.
+            let start = value.len().saturating_sub(limits::WINDOW_BYTES_MAX);
+            let end = value.get(start..).unwrap_or_default();
+            self.bytes = self.bytes.saturating_add(end.len());
+            self.values.push_back(end.to_vec());
         }
         let destination = Destination {
             host: &self.host,
             port: self.port,
         };
-        let report = self.rules.whole(&destination, &self.values);
-        let excess = self.values.len().saturating_sub(WINDOW_BYTES_MAX);
-        self.values.drain(..excess);
-        let mut findings = report.findings;
-        for finding in &mut findings {
-            finding.place = Place::Joined(Joined::Messages);
+        let joined: Vec<&[u8]> = self.values.iter().map(Vec::as_slice).collect();
+        let findings = head::join(&self.rules, &destination, Joined::Messages, &joined);
+        if findings
+            .iter()
+            .any(|finding| finding.action == Action::Block)
+        {
+            while self.values.len() > before {
+                self.forget(VecDeque::pop_back);
+            }
+        }
+        while self.bytes > limits::WINDOW_BYTES_MAX {
+            self.forget(VecDeque::pop_front);
         }
         findings
+    }
+
+    fn forget(&mut self, take: fn(&mut VecDeque<Vec<u8>>) -> Option<Vec<u8>>) {
+        if let Some(mut value) = take(&mut self.values) {
+            self.bytes = self.bytes.saturating_sub(value.len());
+            value.fill(0);
+        }
     }
 }

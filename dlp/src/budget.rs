@@ -1,0 +1,94 @@
+//! What a scan may cost: bytes made by decoding, and work done in confirming,
+//! each in proportion to the bytes that came in. Counts no layers: a limit on
+//! their number is what decoys exhaust.
+
+use crate::finding::UnscannedReason;
+use crate::limits;
+
+/// What one scan has cost.
+#[derive(Debug, Default)]
+pub(crate) struct Budget {
+    input: u64,
+    derived: u64,
+    inflated: u64,
+    work: u64,
+    layers: usize,
+    spent: Option<UnscannedReason>,
+}
+
+impl Budget {
+    /// Bytes came in from outside.
+    pub(crate) fn take(&mut self, bytes: usize) {
+        self.input = self.input.saturating_add(wide(bytes));
+    }
+
+    /// Bytes were made by decoding.
+    pub(crate) fn derive(&mut self, bytes: usize) -> bool {
+        self.derived = self.derived.saturating_add(wide(bytes));
+        // What was decompressed may be decoded as if it had come in.
+        let input = self.input.saturating_add(self.inflated);
+        let allowed = input.saturating_mul(limits::DERIVED_RATIO_MAX);
+        let allowed = allowed.saturating_add(limits::DERIVED_BYTES_FREE);
+        if self.derived > allowed {
+            self.spent.get_or_insert(UnscannedReason::Expansion);
+        }
+        self.spent.is_none()
+    }
+
+    /// Bytes were made by decompression.
+    pub(crate) fn inflate(&mut self, bytes: usize) -> bool {
+        self.inflated = self.inflated.saturating_add(wide(bytes));
+        let allowed = self.input.saturating_mul(limits::INFLATED_RATIO_MAX);
+        let allowed = allowed.max(limits::INFLATED_BYTES_FREE);
+        if self.inflated > allowed {
+            self.spent.get_or_insert(UnscannedReason::Expansion);
+        }
+        self.spent.is_none()
+    }
+
+    /// A pattern may have read so many bytes.
+    pub(crate) fn work(&mut self, bytes: u64) -> bool {
+        self.work = self.work.saturating_add(bytes);
+        let input = self.input.saturating_add(self.inflated);
+        let allowed = input.saturating_mul(limits::WORK_RATIO_MAX);
+        let allowed = allowed.saturating_add(limits::WORK_BYTES_FREE);
+        if self.work > allowed {
+            self.spent.get_or_insert(UnscannedReason::Work);
+        }
+        self.spent.is_none()
+    }
+
+    /// A layer begins.
+    pub(crate) fn open(&mut self) -> bool {
+        self.layers = self.layers.saturating_add(1);
+        if self.layers > limits::LAYERS_MAX {
+            self.spent.get_or_insert(UnscannedReason::Depth);
+        }
+        self.spent.is_none()
+    }
+
+    /// A layer is gone.
+    pub(crate) fn close(&mut self) {
+        self.layers = self.layers.saturating_sub(1);
+    }
+
+    /// What ran out, if anything did. Nothing is decoded or confirmed any more.
+    pub(crate) fn spent(&self) -> Option<UnscannedReason> {
+        self.spent
+    }
+
+    /// Bytes that came in so far.
+    pub(crate) fn input(&self) -> u64 {
+        self.input
+    }
+}
+
+/// A length as a count.
+pub(crate) fn wide(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// A difference of offsets as a length.
+pub(crate) fn narrow(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}

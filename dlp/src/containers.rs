@@ -1,0 +1,310 @@
+//! Compressed data and archives in a layer: declared, or recognised by how they
+//! begin. What comes out of one is a layer of its own; the compressed bytes
+//! stay until what they say is cleared.
+
+mod brotli;
+mod inflate;
+mod pack;
+mod recognise;
+mod stored;
+mod unpack;
+mod zstd;
+
+use crate::budget::wide;
+use crate::coding::Coding;
+use crate::finding::UnscannedReason;
+use crate::layer::{FREE, Layer, Until, View};
+use crate::limits;
+use crate::scan::Scan;
+use crate::trail::Trail;
+
+use recognise::{Begin, Recognised};
+pub(crate) use recognise::{MAGICS, Magic};
+use unpack::{Fault, Made, Unpack};
+
+/// What is decoded in one layer.
+#[derive(Default)]
+pub(crate) struct Containers {
+    open: Vec<Container>,
+    /// Beginnings that were not looked at closely.
+    spotted: Vec<Spotted>,
+    /// Beginnings that were, not to be taken twice.
+    known: Vec<(Magic, u64)>,
+    declared: Declared,
+}
+
+/// Codings that somebody says are there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Declared {
+    /// Outermost first.
+    pub(crate) codings: Vec<Coding>,
+    /// Behind them is one that nobody here reads.
+    pub(crate) has_more: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Spotted {
+    magic: Magic,
+    at: u64,
+}
+
+/// How certain it is that this is what it looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Certainty {
+    /// Somebody said so, or the beginning is long: damage is told.
+    Known,
+    /// Two bytes look like it: damage means that they only looked so.
+    Guessed,
+}
+
+/// Something under decompression.
+struct Container {
+    unpack: Box<dyn Unpack>,
+    layer: Box<Layer>,
+    certainty: Certainty,
+    /// Bytes of the layer around it before this offset went in.
+    fed: u64,
+    /// Bytes of the outermost stream from here on may not have come out.
+    quiet: u64,
+}
+
+/// What became of a container with some more bytes.
+enum Became {
+    Open,
+    Done,
+    Failed(UnscannedReason),
+}
+
+impl Containers {
+    /// The content codings of the outermost layer.
+    pub(crate) fn declare(&mut self, declared: Declared) {
+        self.declared = declared;
+    }
+
+    /// Something may begin at `at`.
+    pub(crate) fn spot(&mut self, magic: Magic, at: u64) {
+        if !self.known.contains(&(magic, at)) {
+            self.known.push((magic, at));
+            self.spotted.push(Spotted { magic, at });
+        }
+    }
+
+    /// zlib could begin at `at`: two bytes are too few to look for everywhere.
+    pub(crate) fn expect_zlib(&mut self, at: u64) {
+        self.spot(Magic::Zlib, at);
+    }
+
+    /// Whether anything goes on.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// What must stay, in offsets of the outermost stream.
+    pub(crate) fn held(&self) -> u64 {
+        let held = |container: &Container| container.layer.held().min(container.quiet);
+        self.open.iter().map(held).min().unwrap_or(FREE)
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self, scan: &mut Scan<'_>) {
+        for container in self.open.drain(..) {
+            container.drop(scan);
+        }
+        self.spotted.clear();
+        self.known.clear();
+        self.declared = Declared::default();
+    }
+
+    /// Looks at what began, and goes on with what is open.
+    pub(crate) fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
+        if view.base == 0 && !view.bytes.is_empty() {
+            self.begin_declared(scan, view);
+        }
+        let spotted = std::mem::take(&mut self.spotted);
+        for one in spotted {
+            self.look(scan, view, one);
+        }
+        let mut place = 0;
+        while let Some(container) = self.open.get_mut(place) {
+            if scan.is_over() {
+                return;
+            }
+            match container.work(scan, view) {
+                Became::Open => place = place.saturating_add(1),
+                Became::Done => self.open.swap_remove(place).drop(scan),
+                Became::Failed(reason) => {
+                    let container = self.open.swap_remove(place);
+                    if container.certainty == Certainty::Known {
+                        scan.miss(reason, view.end().saturating_sub(container.fed).max(1));
+                    }
+                    container.drop(scan);
+                }
+            }
+        }
+        if self.known.len() > limits::REPORTED_MAX {
+            // Only the last bytes of a step are looked at twice.
+            let old = view.end().saturating_sub(wide(limits::CONTEXT_BYTES));
+            self.known.retain(|(_, at)| *at >= old);
+        }
+    }
+
+    fn begin_declared(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
+        if self.declared.codings.is_empty() {
+            if std::mem::take(&mut self.declared.has_more) {
+                scan.miss(UnscannedReason::UnknownCoding, wide(view.bytes.len()));
+            }
+            return;
+        }
+        if view.bytes.len() < 2 && view.until == Until::Step {
+            return;
+        }
+        let mut inner = std::mem::take(&mut self.declared);
+        let outer = inner.codings.remove(0);
+        // It need not be recognised as well.
+        self.known
+            .extend(recognise::magic(outer).map(|magic| (magic, 0)));
+        self.spotted.retain(|one| one.at != 0);
+        for (coding, certainty) in recognise::declared(outer, view.bytes) {
+            let Some(mut unpack) = recognise::unpack(coding) else {
+                scan.miss(UnscannedReason::UnknownCoding, wide(view.bytes.len()));
+                continue;
+            };
+            unpack.reset();
+            let trail = view.trail.with(coding, None);
+            let begin = Begin {
+                unpack,
+                trail,
+                data: 0,
+            };
+            if let Some(container) = self.add(scan, view, begin, certainty) {
+                let containers = container.layer.containers();
+                containers.declare(inner.clone());
+            }
+        }
+    }
+
+    fn look(&mut self, scan: &mut Scan<'_>, view: &View<'_>, spotted: Spotted) {
+        let here = view.slice(spotted.at, view.end());
+        let may_come = view.until != Until::End;
+        match recognise::recognise(spotted.magic, here, view.trail) {
+            Recognised::More if may_come => self.spotted.push(spotted),
+            Recognised::More | Recognised::Other => {}
+            Recognised::Unreadable(reason) => scan.miss(reason, 1),
+            Recognised::Begin(mut begin) => {
+                begin.data = begin.data.saturating_add(spotted.at);
+                // Text decoded out of compressed bytes begins like them too.
+                let is_guess = spotted.magic == Magic::Zlib || view.trail.is_text();
+                let certainty = if is_guess {
+                    Certainty::Guessed
+                } else {
+                    Certainty::Known
+                };
+                self.add(scan, view, begin, certainty);
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        scan: &mut Scan<'_>,
+        view: &View<'_>,
+        begin: Begin,
+        certainty: Certainty,
+    ) -> Option<&mut Container> {
+        let is_room = self.open.len() < limits::CONTAINERS_MAX;
+        if !is_room || view.trail.depth() >= limits::DEPTH_MAX || !scan.state.budget.open() {
+            if certainty == Certainty::Known {
+                scan.miss(UnscannedReason::Depth, 1);
+            }
+            return None;
+        }
+        let mut layer = Box::new(Layer::new(begin.trail));
+        layer.containers().expect_zlib(0);
+        self.open.push(Container {
+            unpack: begin.unpack,
+            layer,
+            certainty,
+            fed: begin.data,
+            quiet: view.origin(begin.data),
+        });
+        self.open.last_mut()
+    }
+}
+
+impl Container {
+    fn drop(mut self, scan: &mut Scan<'_>) {
+        self.layer.clear(scan);
+        scan.state.budget.close();
+    }
+
+    fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) -> Became {
+        let end = view.end();
+        while self.fed < end {
+            if scan.is_over() {
+                return Became::Open;
+            }
+            let next = self.fed.saturating_add(wide(limits::PIECE_BYTES)).min(end);
+            let piece = view.slice(self.fed, next);
+            let here = view.origin(self.fed);
+            let (layer, quiet) = (&mut self.layer, self.quiet);
+            let mut is_productive = false;
+            let progress = self.unpack.push(piece, &mut |made| match made {
+                Made::Bytes(bytes) => {
+                    is_productive = true;
+                    if !scan.state.budget.inflate(bytes.len()) {
+                        return false;
+                    }
+                    layer.push(scan, bytes, Some(quiet));
+                    !scan.is_over()
+                }
+                Made::Border => {
+                    layer.work(scan, Until::End);
+                    layer.clear(scan);
+                    !scan.is_over()
+                }
+            });
+            if is_productive {
+                // The last bytes of a piece may not have come out.
+                self.quiet = here;
+            }
+            match progress {
+                Ok(progress) if progress.is_done => {
+                    self.layer.work(scan, Until::End);
+                    return Became::Done;
+                }
+                Ok(_) => self.fed = next,
+                Err(fault) => return self.fail(scan, fault),
+            }
+        }
+        self.layer.work(scan, view.until);
+        match view.until {
+            Until::End if self.unpack.may_end() => Became::Done,
+            Until::End => self.fail(scan, Fault::Damaged),
+            Until::Flush if !self.unpack.is_pending() => {
+                self.quiet = FREE;
+                Became::Open
+            }
+            Until::Flush | Until::Step => {
+                let last = end.saturating_sub(wide(limits::PIECE_BYTES));
+                self.quiet = self.quiet.min(view.origin(last.max(view.base)));
+                Became::Open
+            }
+        }
+    }
+
+    fn fail(&mut self, scan: &mut Scan<'_>, fault: Fault) -> Became {
+        self.layer.work(scan, Until::End);
+        match fault {
+            // Over, for a reason that is known elsewhere.
+            Fault::Stopped => Became::Open,
+            Fault::Damaged => Became::Failed(UnscannedReason::Damaged),
+            Fault::Unknown => Became::Failed(UnscannedReason::UnknownCoding),
+            Fault::Memory => Became::Failed(UnscannedReason::Memory),
+        }
+    }
+}
+
+/// The trail of an entry.
+fn entry(trail: &Trail, coding: Coding, name: &[u8]) -> Trail {
+    trail.with(coding, Some(crate::trail::shown(name)))
+}

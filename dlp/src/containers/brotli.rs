@@ -1,0 +1,89 @@
+//! Brotli (RFC 7932).
+
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+
+use super::unpack::{Fault, Made, Progress, Sink, Unpack};
+
+type State = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
+
+/// Bytes that come out at a time.
+const SPACE_BYTES: usize = 8 * 1024;
+
+/// Low bits of a first byte that ask for a window of 16 MiB, or for one of the
+/// large windows that no browser reads: above the limit of decoders.
+const LARGE_WINDOWS: [u8; 2] = [0x0f, 0x11];
+
+/// Brotli.
+pub(super) struct Brotli {
+    state: Box<State>,
+    space: Vec<u8>,
+    is_begun: bool,
+}
+
+fn fresh() -> Box<State> {
+    Box::new(BrotliState::new(
+        StandardAlloc::default(),
+        StandardAlloc::default(),
+        StandardAlloc::default(),
+    ))
+}
+
+impl Brotli {
+    pub(super) fn new() -> Self {
+        Self {
+            state: fresh(),
+            space: vec![0; SPACE_BYTES],
+            is_begun: false,
+        }
+    }
+}
+
+impl Unpack for Brotli {
+    fn reset(&mut self) {
+        if self.is_begun {
+            self.state = fresh();
+            self.is_begun = false;
+        }
+    }
+
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+        if !self.is_begun
+            && let Some(first) = input.first()
+        {
+            self.is_begun = true;
+            let [wide, large] = LARGE_WINDOWS;
+            if first & 0x0f == wide || first & 0x7f == large {
+                return Err(Fault::Memory);
+            }
+        }
+        let (mut left, mut used, mut total) = (input.len(), 0, 0);
+        loop {
+            let (mut room, mut written) = (self.space.len(), 0);
+            let result = BrotliDecompressStream(
+                &mut left,
+                &mut used,
+                input,
+                &mut room,
+                &mut written,
+                &mut self.space,
+                &mut total,
+                &mut self.state,
+            );
+            let made = self.space.get(..written).unwrap_or_default();
+            if !made.is_empty() && !sink(Made::Bytes(made)) {
+                return Err(Fault::Stopped);
+            }
+            let is_done = match result {
+                BrotliResult::ResultSuccess => true,
+                BrotliResult::NeedsMoreInput => false,
+                BrotliResult::NeedsMoreOutput => continue,
+                BrotliResult::ResultFailure => return Err(Fault::Damaged),
+            };
+            return Ok(Progress { used, is_done });
+        }
+    }
+
+    fn is_pending(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,186 @@
+//! Deflate (RFC 1951), bare, as zlib (RFC 1950) and as one member of gzip
+//! (RFC 1952). Checksums at the end are not compared: what came out was looked
+//! at whatever they say.
+
+use miniz_oxide::inflate::stream::{InflateState, inflate};
+use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
+
+use super::unpack::{Fault, Made, Progress, Sink, Unpack};
+
+/// Bytes that come out at a time.
+const SPACE_BYTES: usize = 8 * 1024;
+
+/// Deflate, bare or as zlib.
+pub(super) struct Inflate {
+    state: Box<InflateState>,
+    format: DataFormat,
+    space: Vec<u8>,
+}
+
+impl Inflate {
+    pub(super) fn new(format: DataFormat) -> Self {
+        Self {
+            state: InflateState::new_boxed(format),
+            format,
+            space: vec![0; SPACE_BYTES],
+        }
+    }
+}
+
+impl Unpack for Inflate {
+    fn reset(&mut self) {
+        self.state.reset(self.format);
+    }
+
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+        let mut used = 0_usize;
+        loop {
+            let rest = input.get(used..).unwrap_or_default();
+            let result = inflate(&mut self.state, rest, &mut self.space, MZFlush::None);
+            used = used.saturating_add(result.bytes_consumed);
+            let made = self.space.get(..result.bytes_written).unwrap_or_default();
+            if !made.is_empty() && !sink(Made::Bytes(made)) {
+                return Err(Fault::Stopped);
+            }
+            let is_full = made.len() == self.space.len();
+            match result.status {
+                Ok(MZStatus::StreamEnd) => {
+                    let is_done = true;
+                    return Ok(Progress { used, is_done });
+                }
+                // With room left and nothing to read there is nothing to come.
+                Ok(_) | Err(MZError::Buf) if used == input.len() && !is_full => {
+                    let is_done = false;
+                    return Ok(Progress { used, is_done });
+                }
+                Ok(_) | Err(MZError::Buf) if !made.is_empty() || result.bytes_consumed > 0 => {}
+                Ok(_) | Err(_) => return Err(Fault::Damaged),
+            }
+        }
+    }
+
+    fn is_pending(&self) -> bool {
+        false
+    }
+}
+
+/// One member of gzip.
+pub(super) struct Gzip {
+    stage: Stage,
+    inflate: Inflate,
+}
+
+/// What of a member comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The ten bytes every member begins with: how many came, and the flags.
+    Fixed(u8, u8),
+    /// The length of the extra field: flags, bytes that came, and their value.
+    ExtraLength(u8, u8, u16),
+    /// The extra field.
+    Extra(u8, u16),
+    /// A text that ends with a zero.
+    Text(u8),
+    /// The checksum of the header.
+    Checksum(u8),
+    Body,
+    /// Checksum and length.
+    Trailer(u8),
+    Done,
+}
+
+const FLAG_CHECKSUM: u8 = 2;
+const FLAG_EXTRA: u8 = 4;
+const FLAG_NAME: u8 = 8;
+const FLAG_COMMENT: u8 = 16;
+
+impl Gzip {
+    pub(super) fn new() -> Self {
+        Self {
+            stage: Stage::Fixed(0, 0),
+            inflate: Inflate::new(DataFormat::Raw),
+        }
+    }
+
+    /// One byte of the header or the trailer.
+    fn step(&mut self, byte: u8) -> Result<(), Fault> {
+        self.stage = match self.stage {
+            Stage::Fixed(count, flags) => {
+                let expected = [0x1f, 0x8b, 8].get(usize::from(count));
+                if expected.is_some_and(|expected| *expected != byte) {
+                    return Err(Fault::Damaged);
+                }
+                let flags = if count == 3 { byte } else { flags };
+                if flags & 0xe0 != 0 {
+                    return Err(Fault::Unknown);
+                }
+                match count {
+                    9 => next(flags),
+                    _ => Stage::Fixed(count.saturating_add(1), flags),
+                }
+            }
+            Stage::ExtraLength(flags, 0, _) => Stage::ExtraLength(flags, 1, u16::from(byte)),
+            Stage::ExtraLength(flags, _, low) => match low | (u16::from(byte) << 8) {
+                0 => next(flags),
+                length => Stage::Extra(flags, length),
+            },
+            Stage::Extra(flags, 1) => next(flags),
+            Stage::Extra(flags, left) => Stage::Extra(flags, left.saturating_sub(1)),
+            Stage::Text(flags) if byte == 0 => next(flags),
+            Stage::Text(flags) => Stage::Text(flags),
+            Stage::Checksum(1) => Stage::Body,
+            Stage::Checksum(left) => Stage::Checksum(left.saturating_sub(1)),
+            Stage::Trailer(1) => Stage::Done,
+            Stage::Trailer(left) => Stage::Trailer(left.saturating_sub(1)),
+            Stage::Body | Stage::Done => self.stage,
+        };
+        Ok(())
+    }
+}
+
+/// What follows in a header whose flags are what is left of them.
+fn next(flags: u8) -> Stage {
+    if flags & FLAG_EXTRA != 0 {
+        Stage::ExtraLength(flags & !FLAG_EXTRA, 0, 0)
+    } else if flags & FLAG_NAME != 0 {
+        Stage::Text(flags & !FLAG_NAME)
+    } else if flags & FLAG_COMMENT != 0 {
+        Stage::Text(flags & !FLAG_COMMENT)
+    } else if flags & FLAG_CHECKSUM != 0 {
+        Stage::Checksum(2)
+    } else {
+        Stage::Body
+    }
+}
+
+impl Unpack for Gzip {
+    fn reset(&mut self) {
+        self.stage = Stage::Fixed(0, 0);
+        self.inflate.reset();
+    }
+
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+        let mut used = 0_usize;
+        while used < input.len() && self.stage != Stage::Done {
+            let rest = input.get(used..).unwrap_or_default();
+            if self.stage == Stage::Body {
+                let progress = self.inflate.push(rest, sink)?;
+                used = used.saturating_add(progress.used);
+                if progress.is_done {
+                    self.stage = Stage::Trailer(8);
+                } else {
+                    break;
+                }
+            } else if let Some(byte) = rest.first() {
+                self.step(*byte)?;
+                used = used.saturating_add(1);
+            }
+        }
+        let is_done = self.stage == Stage::Done;
+        Ok(Progress { used, is_done })
+    }
+
+    fn is_pending(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,51 @@
+//! What every decompressor here is: bytes go in as they come, and what they
+//! stand for comes out in pieces, as much as there is.
+
+/// What comes out.
+pub(super) enum Made<'a> {
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// What follows does not belong to what came before.
+    Border,
+}
+
+/// Takes what comes out; answers whether to go on.
+pub(super) type Sink<'s> = dyn FnMut(Made<'_>) -> bool + 's;
+
+/// How far a decompressor came.
+pub(super) struct Progress {
+    /// Bytes taken; all, unless it is done.
+    pub(super) used: usize,
+    /// Whether its end was in them.
+    pub(super) is_done: bool,
+}
+
+/// Why a decompressor cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The bytes make no sense.
+    Damaged,
+    /// They need something nobody here reads.
+    Unknown,
+    /// They need more memory than the limit.
+    Memory,
+    /// The sink said so.
+    Stopped,
+}
+
+/// A decompressor.
+pub(super) trait Unpack: Send {
+    /// Begins anew.
+    fn reset(&mut self);
+
+    /// Takes the next bytes.
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault>;
+
+    /// Whether bytes went in that could have come out and did not.
+    fn is_pending(&self) -> bool;
+
+    /// Whether the end of the input is no damage.
+    fn may_end(&self) -> bool {
+        false
+    }
+}

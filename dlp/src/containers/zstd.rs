@@ -1,0 +1,174 @@
+//! Zstandard (RFC 8878): one frame, block by block, so that what a few bytes
+//! expand to never lies in memory beyond a window and a block.
+
+use std::io::Read;
+
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+use super::unpack::{Fault, Made, Progress, Sink, Unpack};
+use crate::limits;
+
+/// Bytes that come out at a time.
+const SPACE_BYTES: usize = 8 * 1024;
+
+/// Largest block (RFC 8878 3.1.1.2.4).
+const BLOCK_BYTES_MAX: usize = 128 * 1024;
+
+/// One frame.
+pub(super) struct Zstd {
+    decoder: FrameDecoder,
+    stage: Stage,
+    /// What came of the current header or block.
+    gathered: Vec<u8>,
+    has_checksum: bool,
+    space: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Header,
+    Block,
+    /// A frame to be skipped: what it holds is looked at where it stands.
+    Skipped,
+    Done,
+}
+
+impl Zstd {
+    pub(super) fn new() -> Self {
+        let mut decoder = FrameDecoder::new();
+        decoder.set_max_window_size(limits::DECODER_WINDOW_BYTES_MAX);
+        Self {
+            decoder,
+            stage: Stage::Header,
+            gathered: Vec::new(),
+            has_checksum: false,
+            space: vec![0; SPACE_BYTES],
+        }
+    }
+
+    /// How many bytes the current header or block has, as far as it is known.
+    fn wanted(&self) -> Result<usize, Fault> {
+        match self.stage {
+            Stage::Header => self.header_length(),
+            Stage::Block => self.block_length(),
+            Stage::Skipped | Stage::Done => Ok(0),
+        }
+    }
+
+    fn header_length(&self) -> Result<usize, Fault> {
+        let Some([first, second, third, fourth, descriptor]) = self.gathered.first_chunk::<5>()
+        else {
+            return Ok(5);
+        };
+        match [*fourth, *third, *second, *first] {
+            [0x18, 0x4d, 0x2a, 0x50..=0x5f] => Ok(8),
+            [0xfd, 0x2f, 0xb5, 0x28] => {
+                let is_single = descriptor & 0x20 != 0;
+                let dictionary = [0, 1, 2, 4].get(usize::from(descriptor & 3));
+                let content = match (descriptor >> 6, is_single) {
+                    (0, false) => 0,
+                    (0, true) => 1,
+                    (1, _) => 2,
+                    (2, _) => 4,
+                    _ => 8,
+                };
+                let window = usize::from(!is_single);
+                Ok(dictionary.map_or(5, |length| 5 + window + length + content))
+            }
+            _ => Err(Fault::Damaged),
+        }
+    }
+
+    fn block_length(&self) -> Result<usize, Fault> {
+        let Some([low, middle, high]) = self.gathered.first_chunk::<3>() else {
+            return Ok(3);
+        };
+        let header = u32::from_le_bytes([*low, *middle, *high, 0]);
+        let size = usize::try_from(header >> 3).unwrap_or(usize::MAX);
+        let body = match (header >> 1) & 3 {
+            1 => 1,
+            0 | 2 if size <= BLOCK_BYTES_MAX => size,
+            _ => return Err(Fault::Damaged),
+        };
+        let is_last = header & 1 != 0;
+        let checksum = if is_last && self.has_checksum { 4 } else { 0 };
+        Ok(3_usize.saturating_add(body).saturating_add(checksum))
+    }
+
+    /// The current header or block is whole.
+    fn take(&mut self, sink: &mut Sink<'_>) -> Result<(), Fault> {
+        let gathered = std::mem::take(&mut self.gathered);
+        match self.stage {
+            Stage::Header if gathered.len() == 8 && gathered.get(3) == Some(&0x18) => {
+                self.stage = Stage::Skipped;
+            }
+            Stage::Header => {
+                let descriptor = gathered.get(4).copied().unwrap_or_default();
+                if descriptor & 3 != 0 {
+                    return Err(Fault::Unknown);
+                }
+                self.has_checksum = descriptor & 4 != 0;
+                let result = self.decoder.reset(gathered.as_slice());
+                result.map_err(|_| Fault::Memory)?;
+                self.stage = Stage::Block;
+            }
+            Stage::Block => {
+                let is_last = gathered.first().is_some_and(|byte| byte & 1 != 0);
+                let one = BlockDecodingStrategy::UptoBlocks(1);
+                let result = self.decoder.decode_blocks(gathered.as_slice(), one);
+                result.map_err(|_| Fault::Damaged)?;
+                self.drain(sink)?;
+                if is_last {
+                    self.stage = Stage::Done;
+                }
+            }
+            Stage::Skipped | Stage::Done => {}
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, sink: &mut Sink<'_>) -> Result<(), Fault> {
+        loop {
+            let count = self
+                .decoder
+                .read(&mut self.space)
+                .map_err(|_| Fault::Damaged)?;
+            let made = self.space.get(..count).unwrap_or_default();
+            if made.is_empty() {
+                return Ok(());
+            }
+            if !sink(Made::Bytes(made)) {
+                return Err(Fault::Stopped);
+            }
+        }
+    }
+}
+
+impl Unpack for Zstd {
+    fn reset(&mut self) {
+        self.stage = Stage::Header;
+        self.gathered.clear();
+    }
+
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+        let mut used = 0_usize;
+        while used < input.len() && !matches!(self.stage, Stage::Done | Stage::Skipped) {
+            let wanted = self.wanted()?.saturating_sub(self.gathered.len());
+            let rest = input.get(used..).unwrap_or_default();
+            let (now, _) = rest.split_at_checked(wanted).unwrap_or((rest, &[]));
+            self.gathered.extend_from_slice(now);
+            used = used.saturating_add(now.len());
+            // Only with all of a header it is known how long it is.
+            if self.gathered.len() >= self.wanted()? {
+                self.take(sink)?;
+            }
+        }
+        let is_done = matches!(self.stage, Stage::Done | Stage::Skipped);
+        Ok(Progress { used, is_done })
+    }
+
+    fn is_pending(&self) -> bool {
+        // What is within the window comes out when the frame ends.
+        !matches!(self.stage, Stage::Done | Stage::Skipped)
+    }
+}

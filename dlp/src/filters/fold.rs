@@ -1,0 +1,237 @@
+//! Characters that look like a letter of ASCII, and characters that do not
+//! show at all. The table holds what fonts draw alike; it errs towards folding,
+//! since what was folded is only looked at, never sent.
+
+use super::decode::Token;
+
+/// What stands at a byte above 0x7f.
+pub(super) fn token(bytes: &[u8]) -> Token {
+    let (letter, used) = match first(bytes) {
+        Ok(found) => found,
+        Err(other) => return other,
+    };
+    match fold(letter) {
+        Folded::Nothing => Token::Nothing(used),
+        Folded::Byte(byte) => Token::Byte(used, byte),
+        Folded::Same => Token::Character(used, u32::from(letter)),
+    }
+}
+
+/// The first character, and its length in bytes.
+fn first(bytes: &[u8]) -> Result<(char, usize), Token> {
+    let length = match bytes.first() {
+        Some(0xc2..=0xdf) => 2,
+        Some(0xe0..=0xef) => 3,
+        Some(0xf0..=0xf4) => 4,
+        _ => return Err(Token::Plain),
+    };
+    let character = bytes.get(..length).unwrap_or(bytes);
+    match std::str::from_utf8(character) {
+        Ok(text) => text
+            .chars()
+            .next()
+            .map(|letter| (letter, length))
+            .ok_or(Token::Plain),
+        Err(error) if error.error_len().is_none() => Err(Token::More),
+        Err(_) => Err(Token::Plain),
+    }
+}
+
+/// Whether a character that folds to something else begins here, in the middle
+/// of text.
+pub(super) fn begins(bytes: &[u8]) -> bool {
+    let Ok((letter, _)) = first(bytes) else {
+        return false;
+    };
+    if matches!(fold(letter), Folded::Same) {
+        return false;
+    }
+    let near = bytes.get(..8).unwrap_or(bytes);
+    match std::str::from_utf8(near) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    }
+}
+
+/// What a character is taken for.
+enum Folded {
+    Nothing,
+    Byte(u8),
+    Same,
+}
+
+fn fold(letter: char) -> Folded {
+    let value = u32::from(letter);
+    match letter {
+        // Invisible: joiners, marks of direction, selectors, tags.
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{e0000}'..='\u{e001f}' | '\u{e007f}'..='\u{e01ef}'
+        // Combining: they change the letter before.
+        | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}'
+        | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}' => Folded::Nothing,
+        // Wide forms, and tags that spell ASCII.
+        '\u{ff01}'..='\u{ff5e}' => byte(value.wrapping_sub(0xfee0)),
+        '\u{e0020}'..='\u{e007e}' => byte(value.wrapping_sub(0xe0000)),
+        '\u{1d400}'..='\u{1d6a3}' => letters(value.wrapping_sub(0x1d400)),
+        '\u{1d7ce}'..='\u{1d7ff}' => byte(u32::from(b'0').wrapping_add(value.wrapping_sub(0x1d7ce) % 10)),
+        '\u{24b6}'..='\u{24cf}' => byte(u32::from(b'A').wrapping_add(value.wrapping_sub(0x24b6))),
+        '\u{24d0}'..='\u{24e9}' => byte(u32::from(b'a').wrapping_add(value.wrapping_sub(0x24d0))),
+        _ => match ALIKE.binary_search_by_key(&letter, |(known, _)| *known) {
+            Ok(place) => ALIKE.get(place).map_or(Folded::Same, |(_, byte)| Folded::Byte(*byte)),
+            Err(_) => Folded::Same,
+        },
+    }
+}
+
+/// Alphabets of mathematics: capitals, then small letters, over and over.
+fn letters(place: u32) -> Folded {
+    let within = place % 52;
+    if within < 26 {
+        byte(u32::from(b'A').wrapping_add(within))
+    } else {
+        byte(u32::from(b'a').wrapping_add(within.wrapping_sub(26)))
+    }
+}
+
+fn byte(value: u32) -> Folded {
+    u8::try_from(value).map_or(Folded::Same, Folded::Byte)
+}
+
+/// Look-alikes of other scripts, in order.
+const ALIKE: &[(char, u8)] = &[
+    ('\u{131}', b'i'),
+    ('\u{17f}', b's'),
+    ('\u{1c3}', b'!'),
+    ('\u{237}', b'j'),
+    ('\u{251}', b'a'),
+    ('\u{261}', b'g'),
+    ('\u{269}', b'i'),
+    ('\u{26f}', b'w'),
+    ('\u{28b}', b'u'),
+    ('\u{28f}', b'Y'),
+    ('\u{2d0}', b':'),
+    ('\u{37f}', b'J'),
+    ('\u{391}', b'A'),
+    ('\u{392}', b'B'),
+    ('\u{395}', b'E'),
+    ('\u{396}', b'Z'),
+    ('\u{397}', b'H'),
+    ('\u{399}', b'I'),
+    ('\u{39a}', b'K'),
+    ('\u{39c}', b'M'),
+    ('\u{39d}', b'N'),
+    ('\u{39f}', b'O'),
+    ('\u{3a1}', b'P'),
+    ('\u{3a4}', b'T'),
+    ('\u{3a5}', b'Y'),
+    ('\u{3a7}', b'X'),
+    ('\u{3b1}', b'a'),
+    ('\u{3b3}', b'y'),
+    ('\u{3b9}', b'i'),
+    ('\u{3ba}', b'k'),
+    ('\u{3bd}', b'v'),
+    ('\u{3bf}', b'o'),
+    ('\u{3c1}', b'p'),
+    ('\u{3c3}', b'o'),
+    ('\u{3c5}', b'u'),
+    ('\u{3f2}', b'c'),
+    ('\u{3f3}', b'j'),
+    ('\u{3f9}', b'C'),
+    ('\u{405}', b'S'),
+    ('\u{406}', b'I'),
+    ('\u{408}', b'J'),
+    ('\u{410}', b'A'),
+    ('\u{412}', b'B'),
+    ('\u{415}', b'E'),
+    ('\u{417}', b'3'),
+    ('\u{41a}', b'K'),
+    ('\u{41c}', b'M'),
+    ('\u{41d}', b'H'),
+    ('\u{41e}', b'O'),
+    ('\u{420}', b'P'),
+    ('\u{421}', b'C'),
+    ('\u{422}', b'T'),
+    ('\u{423}', b'Y'),
+    ('\u{425}', b'X'),
+    ('\u{42c}', b'b'),
+    ('\u{430}', b'a'),
+    ('\u{433}', b'r'),
+    ('\u{435}', b'e'),
+    ('\u{43a}', b'k'),
+    ('\u{43e}', b'o'),
+    ('\u{440}', b'p'),
+    ('\u{441}', b'c'),
+    ('\u{443}', b'y'),
+    ('\u{445}', b'x'),
+    ('\u{455}', b's'),
+    ('\u{456}', b'i'),
+    ('\u{458}', b'j'),
+    ('\u{461}', b'w'),
+    ('\u{475}', b'v'),
+    ('\u{4ae}', b'Y'),
+    ('\u{4bb}', b'h'),
+    ('\u{4c0}', b'I'),
+    ('\u{4cf}', b'l'),
+    ('\u{501}', b'd'),
+    ('\u{51a}', b'Q'),
+    ('\u{51b}', b'q'),
+    ('\u{51c}', b'W'),
+    ('\u{51d}', b'w'),
+    ('\u{54d}', b'U'),
+    ('\u{54f}', b'S'),
+    ('\u{555}', b'O'),
+    ('\u{561}', b'w'),
+    ('\u{563}', b'q'),
+    ('\u{566}', b'q'),
+    ('\u{570}', b'h'),
+    ('\u{578}', b'n'),
+    ('\u{57c}', b'n'),
+    ('\u{57d}', b'u'),
+    ('\u{581}', b'g'),
+    ('\u{584}', b'f'),
+    ('\u{585}', b'o'),
+    ('\u{5c0}', b'l'),
+    ('\u{2010}', b'-'),
+    ('\u{2011}', b'-'),
+    ('\u{2012}', b'-'),
+    ('\u{2013}', b'-'),
+    ('\u{2014}', b'-'),
+    ('\u{2024}', b'.'),
+    ('\u{203f}', b'_'),
+    ('\u{2044}', b'/'),
+    ('\u{2102}', b'C'),
+    ('\u{210a}', b'g'),
+    ('\u{210b}', b'H'),
+    ('\u{2113}', b'l'),
+    ('\u{2115}', b'N'),
+    ('\u{2119}', b'P'),
+    ('\u{211a}', b'Q'),
+    ('\u{211b}', b'R'),
+    ('\u{211d}', b'R'),
+    ('\u{2124}', b'Z'),
+    ('\u{212a}', b'K'),
+    ('\u{212c}', b'B'),
+    ('\u{2130}', b'E'),
+    ('\u{2131}', b'F'),
+    ('\u{2212}', b'-'),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(ALIKE.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    #[test]
+    fn only_text_begins_what_folds() {
+        assert!(begins("\u{200b}ghp".as_bytes()));
+        assert!(begins("\u{440}".as_bytes()));
+        assert!(!begins("é and so on".as_bytes()));
+        assert!(!begins(b"\xd0\xb0\xff\xff\xff\xff\xff\xff"));
+    }
+}

@@ -1,0 +1,103 @@
+//! Where in a layer escapes stand. A quick look at every byte, so that text
+//! without escapes costs nothing beside it.
+
+use super::Kind;
+use super::decode::{self, Token, digit};
+use super::{fold, references};
+use crate::budget::{narrow, wide};
+use crate::layer::View;
+
+/// Bytes looked at together for those that are no text.
+const BLOCK_BYTES: usize = 64;
+
+/// Every escape that begins in `from..to`, in offsets of the layer, kind by kind.
+pub(super) fn find(view: &View<'_>, from: u64, to: u64, found: &mut impl FnMut(Kind, u64)) {
+    let start = narrow(from.saturating_sub(view.base));
+    let length = narrow(to.saturating_sub(from));
+    let rest = view.bytes.get(start..).unwrap_or_default();
+    let region = rest.get(..length).unwrap_or(rest);
+    let at = |place: usize| from.saturating_add(wide(place));
+    for place in memchr::memchr3_iter(b'%', b'\\', b'&', region) {
+        let here = rest.get(place..).unwrap_or_default();
+        if let Some(kind) = escape(here) {
+            found(kind, at(place));
+        }
+    }
+    for place in memchr::memchr_iter(b'=', region) {
+        let here = rest.get(place..).unwrap_or_default();
+        if is_quoted(here) {
+            found(Kind::Quoted, at(place));
+        }
+    }
+    uncommon(region, &mut |place| {
+        let here = rest.get(place..).unwrap_or_default();
+        match here.first() {
+            Some(0) if is_wide(rest, place) => found(Kind::Wide, at(place.saturating_sub(1))),
+            Some(0xc2..) if fold::begins(here) => found(Kind::Fold, at(place)),
+            _ => {}
+        }
+    });
+}
+
+/// The kind of escape that begins here.
+fn escape(here: &[u8]) -> Option<Kind> {
+    let is_digit = |place: usize| here.get(place).is_some_and(|byte| digit(*byte).is_some());
+    match here {
+        [b'%', ..] if is_digit(1) && is_digit(2) => Some(Kind::Percent),
+        // Ends of lines and quotes are escaped everywhere, and split nothing.
+        [b'\\', b'u' | b'U' | b'x' | b'0'..=b'7' | b'/', ..] if is_escape(here) => {
+            Some(Kind::Escape)
+        }
+        [b'&', ..] if references::begins(here) => Some(Kind::Reference),
+        _ => None,
+    }
+}
+
+/// Whether decoding takes it for an escape too: otherwise it would stand in the
+/// next layer as it stands here, and so on without end.
+fn is_escape(here: &[u8]) -> bool {
+    !matches!(decode::escape(here), Token::Plain | Token::More)
+}
+
+/// Whether quoted-printable stands here: a character of text, or a line that
+/// goes on.
+fn is_quoted(here: &[u8]) -> bool {
+    match here {
+        [_, b'\n', ..] | [_, b'\r', b'\n', ..] => true,
+        [_, high @ b'2'..=b'7', low, ..] => {
+            (low.is_ascii_digit() || (b'A'..=b'F').contains(low)) && (*high, *low) != (b'7', b'F')
+        }
+        _ => false,
+    }
+}
+
+/// Whether text with a zero after (or before) each letter stands around `place`.
+fn is_wide(rest: &[u8], place: usize) -> bool {
+    let is_letter = |place: usize| rest.get(place).is_some_and(u8::is_ascii_graphic);
+    let is_zero = |place: usize| rest.get(place) == Some(&0);
+    let next = place.saturating_add(1);
+    let two =
+        is_letter(next) && is_zero(place.saturating_add(2)) && is_letter(place.saturating_add(3));
+    let four = is_zero(next)
+        && is_zero(place.saturating_add(2))
+        && is_letter(place.saturating_add(3))
+        && is_zero(place.saturating_add(4));
+    two || four
+}
+
+/// Every zero and every byte that begins a character beyond ASCII.
+fn uncommon(region: &[u8], found: &mut impl FnMut(usize)) {
+    for (count, block) in region.chunks(BLOCK_BYTES).enumerate() {
+        // One less makes zero large; bytes inside a character matter not.
+        let any = block.iter().fold(0, |all, byte| all | byte.wrapping_sub(1));
+        if any < 0x80 {
+            continue;
+        }
+        let start = count.saturating_mul(BLOCK_BYTES);
+        for (place, byte) in block.iter().enumerate() {
+            if *byte == 0 || *byte >= 0xc2 {
+                found(start.saturating_add(place));
+            }
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! One layer of bytes: what came in, or what came out of a coding. Finds the
+//! credentials in it, and the codings in it, whose insides are layers again.
+//!
+//! A layer looks at its bytes in steps. Literals that begin in a step are
+//! confirmed when all bytes a match could have are there; until then, and while
+//! a literal could still be incomplete, the bytes are held.
+
+use std::collections::VecDeque;
+
+use crate::budget::{narrow, wide};
+use crate::containers::Containers;
+use crate::filters::Filters;
+use crate::index::{Hit, Twist};
+use crate::limits;
+use crate::prefilter::OVERLAP;
+use crate::runs::Runs;
+use crate::scan::{Scan, Spot};
+use crate::trail::Trail;
+
+/// How far a layer goes with what it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// More will come: what is uncertain waits.
+    Step,
+    /// More may come, but what is here should go: only what could still become a
+    /// credential waits.
+    Flush,
+    /// Nothing will come.
+    End,
+}
+
+/// Nothing is held.
+pub(crate) const FREE: u64 = u64::MAX;
+
+/// One layer of bytes.
+pub(crate) struct Layer {
+    buffer: Vec<u8>,
+    /// Offset of the buffer's first byte in this layer.
+    base: u64,
+    origins: Origins,
+    /// Literals that begin before this offset were looked for.
+    seen: u64,
+    /// Bytes that came since the last step.
+    fresh: usize,
+    pending: VecDeque<Pending>,
+    trail: Trail,
+    filters: Filters,
+    runs: Runs,
+    containers: Containers,
+    /// For rules without literals: matches that begin before were looked for.
+    searched: u64,
+    /// What must stay, in offsets of the outermost stream.
+    held: u64,
+    /// The end, as of the last step.
+    worked: u64,
+}
+
+/// A literal whose surroundings are not complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pending {
+    rule: usize,
+    at: u64,
+    twist: Twist,
+}
+
+/// What of a layer can be looked at from its codings.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) base: u64,
+    pub(crate) origins: &'a Origins,
+    pub(crate) trail: &'a Trail,
+    pub(crate) until: Until,
+}
+
+impl<'a> View<'a> {
+    /// The offset behind the last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.base.saturating_add(wide(self.bytes.len()))
+    }
+
+    /// The bytes of a range of offsets, as far as they are there.
+    pub(crate) fn slice(&self, from: u64, to: u64) -> &'a [u8] {
+        let from = narrow(from.saturating_sub(self.base)).min(self.bytes.len());
+        let to = narrow(to.saturating_sub(self.base)).min(self.bytes.len());
+        self.bytes.get(from..to).unwrap_or_default()
+    }
+
+    /// The offset in the outermost stream.
+    pub(crate) fn origin(&self, offset: u64) -> u64 {
+        self.origins.of(offset)
+    }
+}
+
+/// Where the bytes of a layer come from in the outermost stream.
+#[derive(Default)]
+pub(crate) struct Origins {
+    /// Offsets of the layer and of the outermost stream; none for that itself.
+    marks: VecDeque<(u64, u64)>,
+    is_derived: bool,
+}
+
+impl Origins {
+    /// The offset in the outermost stream, never too large.
+    pub(crate) fn of(&self, offset: u64) -> u64 {
+        if !self.is_derived {
+            return offset;
+        }
+        let after = self.marks.partition_point(|(own, _)| *own <= offset);
+        let before = after.saturating_sub(1);
+        self.marks.get(before).map_or(0, |(_, outer)| *outer)
+    }
+
+    fn note(&mut self, own: u64, outer: u64) {
+        self.is_derived = true;
+        let last = self.marks.back();
+        let is_new = last.is_none_or(|(known, origin)| *known != own && *origin != outer);
+        if is_new {
+            self.marks.push_back((own, outer));
+        }
+    }
+
+    fn forget(&mut self, before: u64) {
+        while self.marks.get(1).is_some_and(|(own, _)| *own <= before) {
+            self.marks.pop_front();
+        }
+    }
+}
+
+impl Layer {
+    /// An empty layer.
+    pub(crate) fn new(trail: Trail) -> Self {
+        Self {
+            buffer: Vec::new(),
+            base: 0,
+            origins: Origins::default(),
+            seen: 0,
+            fresh: 0,
+            pending: VecDeque::new(),
+            trail,
+            filters: Filters::default(),
+            runs: Runs::default(),
+            containers: Containers::default(),
+            searched: 0,
+            held: FREE,
+            worked: 0,
+        }
+    }
+
+    /// What is decoded here, beside what the bytes say themselves.
+    pub(crate) fn containers(&mut self) -> &mut Containers {
+        &mut self.containers
+    }
+
+    /// The offset behind the last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.base.saturating_add(wide(self.buffer.len()))
+    }
+
+    /// What must stay, as of the last step, in offsets of the outermost stream.
+    pub(crate) fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// What may go as of the last step: all before what must stay, but nothing
+    /// that no step has seen.
+    pub(crate) fn stepped(&self) -> u64 {
+        self.held.min(self.worked)
+    }
+
+    /// Whether something has begun that more bytes could complete.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.pending.is_empty() || self.runs.is_open() || self.containers.is_open()
+    }
+
+    /// Takes bytes that come from `outer` of the outermost stream, or that are
+    /// the outermost stream.
+    pub(crate) fn push(&mut self, scan: &mut Scan<'_>, mut bytes: &[u8], outer: Option<u64>) {
+        while !bytes.is_empty() && !scan.is_over() {
+            if let Some(outer) = outer {
+                let end = self.end();
+                self.origins.note(end, outer);
+            }
+            let room = limits::STEP_BYTES.saturating_sub(self.fresh);
+            let (now, later) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+            self.buffer.extend_from_slice(now);
+            self.fresh = self.fresh.saturating_add(now.len());
+            bytes = later;
+            if self.fresh >= limits::STEP_BYTES {
+                self.work(scan, Until::Step);
+            }
+        }
+    }
+
+    /// Forgets everything but the space it took.
+    pub(crate) fn clear(&mut self, scan: &mut Scan<'_>) {
+        self.buffer.clear();
+        self.base = 0;
+        self.origins.marks.clear();
+        self.seen = 0;
+        self.fresh = 0;
+        self.searched = 0;
+        self.pending.clear();
+        self.filters.clear(scan);
+        self.runs.clear(scan);
+        self.containers.clear(scan);
+        self.held = FREE;
+        self.worked = 0;
+    }
+
+    /// Looks at what came.
+    pub(crate) fn work(&mut self, scan: &mut Scan<'_>, until: Until) {
+        self.fresh = 0;
+        if scan.is_over() {
+            self.held = 0;
+            return;
+        }
+        self.match_literals(scan, until);
+        self.confirm(scan, until);
+        self.search(scan, until);
+        let view = View {
+            bytes: &self.buffer,
+            base: self.base,
+            origins: &self.origins,
+            trail: &self.trail,
+            until,
+        };
+        self.containers.work(scan, &view);
+        self.filters.work(scan, &view);
+        self.runs.work(scan, &view);
+        self.held = self.hold(scan, until);
+        self.worked = self.end();
+        self.trim(scan);
+    }
+
+    fn match_literals(&mut self, scan: &mut Scan<'_>, until: Until) {
+        let end = self.end();
+        let to = match until {
+            Until::Step => end.saturating_sub(wide(OVERLAP)).max(self.seen),
+            Until::Flush | Until::End => end,
+        };
+        let from = narrow(self.seen.saturating_sub(self.base));
+        let region = narrow(to.saturating_sub(self.base));
+        let (pending, base) = (&mut self.pending, self.base);
+        let containers = &mut self.containers;
+        let rules = scan.rules;
+        rules
+            .prefilter()
+            .scan(&self.buffer, from, region, &mut |literal, at| {
+                let at = base.saturating_add(wide(at));
+                for hit in rules.hits(literal) {
+                    match hit {
+                        Hit::Rule { rule, twist } => {
+                            let (rule, twist) = (*rule, *twist);
+                            let new = Pending { rule, at, twist };
+                            if !pending.contains(&new) {
+                                pending.push_back(new);
+                            }
+                        }
+                        Hit::Container(kind) => containers.spot(*kind, at),
+                    }
+                }
+            });
+        let certain = end.saturating_sub(wide(OVERLAP));
+        self.seen = if until == Until::End {
+            end
+        } else {
+            certain.max(self.seen)
+        };
+    }
+
+    fn confirm(&mut self, scan: &mut Scan<'_>, until: Until) {
+        let end = self.end();
+        for _ in 0..self.pending.len() {
+            let Some(pending) = self.pending.pop_front() else {
+                return;
+            };
+            let Some(rule) = scan.rules.rule(pending.rule) else {
+                continue;
+            };
+            let max = wide(rule.detector.max);
+            let reach = match pending.twist {
+                Twist::Reversed(length) => wide(length),
+                Twist::None | Twist::Rot13 => max.saturating_add(1),
+            };
+            let reach = pending.at.saturating_add(reach);
+            let is_whole = until == Until::End || reach <= end;
+            if !is_whole && until == Until::Step {
+                self.pending.push_back(pending);
+                continue;
+            }
+            if !scan.charge(pending.rule, pending.at, max) {
+                return;
+            }
+            let spot = Spot {
+                offset: self.origins.of(pending.at),
+                trail: &self.trail,
+                twist: pending.twist,
+            };
+            let at = narrow(pending.at.saturating_sub(self.base));
+            let is_match = match pending.twist.apply(&self.buffer, at, rule.detector.max) {
+                Some(twisted) => scan.confirm(pending.rule, &twisted, 0, &spot),
+                None => scan.confirm(pending.rule, &self.buffer, at, &spot),
+            };
+            if !is_match && !is_whole {
+                self.pending.push_back(pending);
+            }
+        }
+    }
+
+    /// Rules without literals: the whole of what is new is searched.
+    fn search(&mut self, scan: &mut Scan<'_>, until: Until) {
+        let end = self.end();
+        let mut next = end;
+        for place in 0..scan.rules.searches().len() {
+            let Some(id) = scan.rules.searches().get(place).copied() else {
+                return;
+            };
+            let Some(rule) = scan.rules.rule(id) else {
+                continue;
+            };
+            if !scan.state.budget.work(wide(self.buffer.len())) {
+                return;
+            }
+            let mut from = narrow(self.searched.saturating_sub(self.base));
+            let reach = wide(rule.detector.max);
+            while let Some(found) = rule.search(&self.buffer, from) {
+                let starts = self.base.saturating_add(wide(found.whole.start));
+                if until != Until::End && found.whole.end == self.buffer.len() {
+                    next = next.min(starts);
+                    break;
+                }
+                let spot = Spot {
+                    offset: self.origins.of(starts),
+                    trail: &self.trail,
+                    twist: Twist::None,
+                };
+                scan.found(id, &self.buffer, &found, &spot);
+                from = found.whole.end.max(from.saturating_add(1));
+            }
+            next = next.min(end.saturating_sub(reach));
+        }
+        self.searched = next.max(self.searched);
+    }
+
+    /// What must stay, in offsets of the outermost stream.
+    fn hold(&self, scan: &Scan<'_>, until: Until) -> u64 {
+        let mut own = FREE;
+        if until != Until::End {
+            for pending in &self.pending {
+                let Some(rule) = scan.rules.rule(pending.rule) else {
+                    continue;
+                };
+                let is_alive = until == Until::Step || self.is_alive(pending);
+                let is_plain = pending.twist == Twist::None;
+                if is_alive && is_plain && scan.rules.can_block(pending.rule) {
+                    own = own.min(pending.at.saturating_sub(wide(rule.before())));
+                }
+            }
+        }
+        if until == Until::Step {
+            let back = scan.rules.before().max(OVERLAP);
+            own = own.min(self.seen.saturating_sub(wide(back)));
+            own = own.min(self.runs.uncertain());
+        }
+        let own = if own == FREE {
+            FREE
+        } else {
+            self.origins.of(own)
+        };
+        own.min(self.filters.held())
+            .min(self.runs.held())
+            .min(self.containers.held())
+    }
+
+    /// Whether nothing has ended what a literal began.
+    fn is_alive(&self, pending: &Pending) -> bool {
+        let at = narrow(pending.at.saturating_sub(self.base));
+        let rest = self.buffer.get(at..).unwrap_or_default();
+        rest.iter()
+            .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'<' | b'>'))
+    }
+
+    /// Lets go of bytes that nothing will look at again.
+    fn trim(&mut self, scan: &Scan<'_>) {
+        let mut keep = self.end().saturating_sub(wide(limits::CONTEXT_BYTES));
+        for pending in &self.pending {
+            let before = scan
+                .rules
+                .rule(pending.rule)
+                .map_or(0, crate::confirm::Rule::before);
+            // Two more for what stands before a match.
+            let first = pending.at.saturating_sub(wide(before)).saturating_sub(2);
+            keep = keep.min(first);
+        }
+        keep = keep.min(self.runs.uncertain());
+        if !scan.rules.searches().is_empty() {
+            keep = keep.min(self.searched.saturating_sub(2));
+        }
+        let drop = narrow(keep.saturating_sub(self.base));
+        // Moving what stays costs as much as a look at it: not for a few bytes.
+        if drop >= limits::CONTEXT_BYTES {
+            self.buffer.drain(..drop.min(self.buffer.len()));
+            self.base = self.base.saturating_add(wide(drop));
+            self.origins.forget(self.base);
+        }
+    }
+}

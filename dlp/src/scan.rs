@@ -1,0 +1,162 @@
+//! One scan while it runs: the rules, the destination, what it has cost and
+//! what it has found. Handed down through all layers.
+
+use std::collections::HashSet;
+
+use crate::budget::Budget;
+use crate::confirm::{Confirmed, Match};
+use crate::finding::{Action, Finding, Unscanned, UnscannedReason};
+use crate::index::Twist;
+use crate::limits;
+use crate::mark::mark;
+use crate::place::Place;
+use crate::ruleset::Ruleset;
+use crate::settings::Unscannable;
+use crate::trail::Trail;
+
+/// What a scan has cost and found so far.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) budget: Budget,
+    pub(crate) block: Option<Finding>,
+    pub(crate) warnings: Vec<Finding>,
+    pub(crate) unscanned: Option<Unscanned>,
+    reported: HashSet<(usize, Vec<u8>)>,
+    /// Whether to go on behind what must not leave, to find all there is.
+    pub(crate) gathers: bool,
+    /// For each rule the place it was last asked about.
+    asked: Vec<u64>,
+}
+
+impl State {
+    /// What was not looked into, the budgets' end included.
+    pub(crate) fn unscanned(&self) -> Option<Unscanned> {
+        let spent = self.budget.spent().map(|reason| Unscanned {
+            reason,
+            bytes: self.budget.input(),
+        });
+        spent.or_else(|| self.unscanned.clone())
+    }
+}
+
+/// One scan while it runs.
+pub(crate) struct Scan<'a> {
+    pub(crate) rules: &'a Ruleset,
+    pub(crate) host: &'a str,
+    pub(crate) state: &'a mut State,
+}
+
+/// Where something was found.
+pub(crate) struct Spot<'a> {
+    /// Offset in the outermost stream.
+    pub(crate) offset: u64,
+    /// How the layer came about.
+    pub(crate) trail: &'a Trail,
+    /// What was done to the bytes before they were looked at.
+    pub(crate) twist: Twist,
+}
+
+impl Scan<'_> {
+    /// Whether there is any sense in going on.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.block.is_some()
+            || self.state.budget.spent().is_some()
+            || (self.state.unscanned.is_some() && self.rules.unscannable() == Unscannable::Refuse)
+    }
+
+    /// Counts the work of asking a rule about `at`: little, unless it was asked
+    /// about a place so near that patterns may read the same bytes again and again.
+    pub(crate) fn charge(&mut self, rule: usize, at: u64, max: u64) -> bool {
+        let asked = &mut self.state.asked;
+        if asked.len() <= rule {
+            asked.resize(rule.saturating_add(1), u64::MAX);
+        }
+        let last = asked.get_mut(rule).map(|last| std::mem::replace(last, at));
+        let is_dense = last.is_some_and(|last| last.abs_diff(at) < max);
+        let cost = if is_dense { max } else { 0 };
+        let cost = cost.clamp(limits::CONFIRM_BYTES_MIN, limits::CONFIRM_BYTES_MAX);
+        self.state.budget.work(cost)
+    }
+
+    /// Asks a rule about the literal at `at`, and takes what it says.
+    /// Answers whether the literal belongs to a match.
+    pub(crate) fn confirm(
+        &mut self,
+        rule: usize,
+        window: &[u8],
+        at: usize,
+        spot: &Spot<'_>,
+    ) -> bool {
+        let Some(known) = self.rules.rule(rule) else {
+            return false;
+        };
+        match known.confirm(window, at) {
+            Confirmed::Match(found) => {
+                self.found(rule, window, &found, spot);
+                true
+            }
+            Confirmed::Nothing => false,
+            Confirmed::Unknown => {
+                self.miss(UnscannedReason::Work, 1);
+                false
+            }
+        }
+    }
+
+    /// Takes a match.
+    pub(crate) fn found(&mut self, rule: usize, window: &[u8], found: &Match, spot: &Spot<'_>) {
+        let Some(known) = self.rules.rule(rule) else {
+            return;
+        };
+        let secret = window.get(found.secret.clone()).unwrap_or_default();
+        let Some(judged) = known.judge(secret, self.host, self.rules.policy()) else {
+            return;
+        };
+        let detector = &known.detector;
+        let mut chain = spot.trail.chain();
+        chain.extend(spot.twist.coding());
+        let action = match spot.twist {
+            Twist::None => judged.action,
+            Twist::Reversed(_) | Twist::Rot13 => Action::Warn,
+        };
+        self.report(
+            rule,
+            secret,
+            Finding {
+                detector: detector.id.clone(),
+                name: detector.name.clone(),
+                place: Place::Content,
+                offset: spot.offset,
+                chain,
+                inside: spot.trail.inside(),
+                tier: detector.tier,
+                checked: judged.checked,
+                action,
+                issuers: judged.issuers,
+                mark: mark(self.rules.key(), secret),
+            },
+        );
+    }
+
+    /// Takes a finding, unless the same value was reported for the same rule.
+    pub(crate) fn report(&mut self, rule: usize, secret: &[u8], finding: Finding) {
+        let key = (rule, mark(self.rules.key(), secret).into_bytes());
+        let state = &mut *self.state;
+        if state.reported.len() < limits::REPORTED_MAX && !state.reported.insert(key) {
+            return;
+        }
+        if finding.action == Action::Block && !state.gathers {
+            state.block.get_or_insert(finding);
+        } else if state.warnings.len() < limits::FINDINGS_MAX {
+            state.warnings.push(finding);
+        }
+    }
+
+    /// Bytes were not looked into.
+    pub(crate) fn miss(&mut self, reason: UnscannedReason, bytes: u64) {
+        match &mut self.state.unscanned {
+            Some(unscanned) => unscanned.bytes = unscanned.bytes.saturating_add(bytes),
+            none => *none = Some(Unscanned { reason, bytes }),
+        }
+    }
+}

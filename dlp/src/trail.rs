@@ -1,0 +1,100 @@
+//! How a layer came about: the codings around it and the entry it lies in.
+
+use std::sync::Arc;
+
+use crate::coding::Coding;
+use crate::limits;
+
+/// The way from the outermost bytes to a layer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trail {
+    steps: Option<Arc<Step>>,
+}
+
+#[derive(Debug)]
+struct Step {
+    coding: Coding,
+    inside: Option<String>,
+    depth: usize,
+    before: Trail,
+}
+
+impl Trail {
+    /// One coding further in.
+    pub(crate) fn with(&self, coding: Coding, inside: Option<String>) -> Self {
+        let depth = self.depth().saturating_add(1);
+        let before = self.clone();
+        let step = Step {
+            coding,
+            inside,
+            depth,
+            before,
+        };
+        let steps = Some(Arc::new(step));
+        Self { steps }
+    }
+
+    /// Whether the innermost coding is one of text.
+    pub(crate) fn is_text(&self) -> bool {
+        let coding = self.steps.as_ref().map(|step| step.coding);
+        coding.is_some_and(|coding| match coding {
+            Coding::Percent
+            | Coding::Json
+            | Coding::Html
+            | Coding::QuotedPrintable
+            | Coding::Utf16
+            | Coding::Folded => true,
+            Coding::Gzip
+            | Coding::Zlib
+            | Coding::Deflate
+            | Coding::Brotli
+            | Coding::Zstd
+            | Coding::Base64
+            | Coding::Hex
+            | Coding::Base32
+            | Coding::Multipart
+            | Coding::Zip
+            | Coding::Tar
+            | Coding::GitPack
+            | Coding::Reversed
+            | Coding::Rot13 => false,
+        })
+    }
+
+    /// How many codings deep.
+    pub(crate) fn depth(&self) -> usize {
+        self.steps.as_ref().map_or(0, |step| step.depth)
+    }
+
+    /// The codings, outermost first.
+    pub(crate) fn chain(&self) -> Vec<Coding> {
+        let mut chain = Vec::new();
+        let mut trail = self;
+        while let Some(step) = &trail.steps {
+            chain.push(step.coding);
+            trail = &step.before;
+        }
+        chain.reverse();
+        chain
+    }
+
+    /// The innermost entry, with the names of those around it.
+    pub(crate) fn inside(&self) -> Option<String> {
+        let mut names = Vec::new();
+        let mut trail = self;
+        while let Some(step) = &trail.steps {
+            names.extend(step.inside.as_deref());
+            trail = &step.before;
+        }
+        names.reverse();
+        (!names.is_empty()).then(|| names.join("!"))
+    }
+}
+
+/// A name from foreign bytes as it may be shown: printable, and not long.
+pub(crate) fn shown(name: &[u8]) -> String {
+    let name = name.get(..limits::INSIDE_BYTES_SHOWN).unwrap_or(name);
+    let text = String::from_utf8_lossy(name);
+    let plain = |letter: char| if letter.is_control() { '?' } else { letter };
+    text.chars().map(plain).collect()
+}

@@ -1,0 +1,343 @@
+//! The codings a credential is sent in, as a sender makes them.
+
+use miniz_oxide::deflate::{compress_to_vec, compress_to_vec_zlib};
+
+/// A coding: its name and how it is made.
+pub(crate) type Coding = (&'static str, fn(&[u8]) -> Vec<u8>);
+
+/// Every coding that is to be seen through.
+pub(crate) const CODINGS: &[Coding] = &[
+    ("plain", |bytes| bytes.to_vec()),
+    ("percent", |bytes| {
+        each(bytes, |byte| format!("%{byte:02x}"))
+    }),
+    ("percent of every third", every_third),
+    ("percent twice", |bytes| {
+        each(bytes, |byte| format!("%25{byte:02X}"))
+    }),
+    ("json", |bytes| each(bytes, |byte| format!("\\u{byte:04x}"))),
+    ("json of the first letter", |bytes| {
+        let mut made = format!("\\u{:04X}", bytes[0]).into_bytes();
+        made.extend_from_slice(&bytes[1..]);
+        made
+    }),
+    ("hexadecimal escapes", |bytes| {
+        each(bytes, |byte| format!("\\x{byte:02x}"))
+    }),
+    ("octal escapes", |bytes| {
+        each(bytes, |byte| format!("\\{byte:03o}"))
+    }),
+    ("references", |bytes| {
+        each(bytes, |byte| format!("&#{byte};"))
+    }),
+    ("hexadecimal references", |bytes| {
+        each(bytes, |byte| format!("&#x{byte:X};"))
+    }),
+    ("quoted-printable", |bytes| {
+        each(bytes, |byte| format!("={byte:02X}"))
+    }),
+    ("lines of quoted-printable", soft_lines),
+    ("utf-16 le", |bytes| {
+        bytes.iter().flat_map(|byte| [*byte, 0]).collect()
+    }),
+    ("utf-16 be", |bytes| {
+        bytes.iter().flat_map(|byte| [0, *byte]).collect()
+    }),
+    ("utf-32", |bytes| {
+        bytes.iter().flat_map(|byte| [*byte, 0, 0, 0]).collect()
+    }),
+    ("zero width", |bytes| {
+        each(bytes, |byte| format!("{}\u{200b}", char::from(byte)))
+    }),
+    ("combining", |bytes| {
+        each(bytes, |byte| format!("{}\u{301}", char::from(byte)))
+    }),
+    ("full width", |bytes| each(bytes, wide)),
+    ("base64", |bytes| base64(bytes, STANDARD, "=")),
+    ("base64 unpadded", |bytes| base64(bytes, STANDARD, "")),
+    ("base64url", |bytes| base64(bytes, URL, "")),
+    ("base64 after a letter", |bytes| {
+        after("x", &base64(bytes, STANDARD, "="))
+    }),
+    ("base64 after two", |bytes| {
+        after("xy", &base64(bytes, STANDARD, ""))
+    }),
+    ("base64 after three", |bytes| {
+        after("xyz", &base64(bytes, STANDARD, ""))
+    }),
+    ("base64 after a path", |bytes| {
+        after("/api/v1/", &base64(bytes, URL, ""))
+    }),
+    ("base64 in lines of 20", |bytes| {
+        lines(&base64(bytes, STANDARD, "="), 20, "\n")
+    }),
+    ("base64 in lines of 76", |bytes| {
+        lines(&base64(bytes, STANDARD, "="), 76, "\r\n")
+    }),
+    ("base64 in lines of 3", |bytes| {
+        lines(&base64(bytes, STANDARD, "="), 3, "\n")
+    }),
+    ("base64 in escaped lines", |bytes| {
+        lines(&base64(bytes, STANDARD, "="), 19, "\\n")
+    }),
+    ("base64 with escaped slashes", |bytes| {
+        escaped(&base64(bytes, STANDARD, "="))
+    }),
+    ("base64 twice", |bytes| {
+        base64(&base64(bytes, STANDARD, "="), STANDARD, "=")
+    }),
+    ("base64 four times", |bytes| {
+        (0..4).fold(bytes.to_vec(), |made, _| base64(&made, STANDARD, "="))
+    }),
+    ("hex", |bytes| each(bytes, |byte| format!("{byte:02x}"))),
+    ("hex in capitals", |bytes| {
+        each(bytes, |byte| format!("{byte:02X}"))
+    }),
+    ("hex after a digit", |bytes| {
+        after("f", &each(bytes, |byte| format!("{byte:02x}")))
+    }),
+    ("hex with colons", |bytes| separated(bytes, ":")),
+    ("hex with spaces", |bytes| separated(bytes, " ")),
+    ("hex with dashes", |bytes| separated(bytes, "-")),
+    ("hex as an array", |bytes| {
+        each(bytes, |byte| format!("0x{byte:02x}, "))
+    }),
+    ("base32", |bytes| {
+        base32(bytes, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+    }),
+    ("base32 in small letters", |bytes| {
+        base32(bytes, b"abcdefghijklmnopqrstuvwxyz234567")
+    }),
+    ("gzip", gzip),
+    ("zlib", |bytes| {
+        base64(&compress_to_vec_zlib(bytes, 6), STANDARD, "=")
+    }),
+    ("gzip in base64", |bytes| {
+        base64(&gzip(bytes), STANDARD, "=")
+    }),
+    ("gzip twice", |bytes| gzip(&gzip(bytes))),
+    ("base64 in gzip", |bytes| gzip(&base64(bytes, URL, ""))),
+    ("zstd", zstd),
+    ("zip", zip),
+    ("zip stored", zip_stored),
+    ("zip in gzip in base64", |bytes| {
+        base64(&gzip(&zip(bytes)), URL, "")
+    }),
+    ("git pack", pack),
+    ("git delta", delta),
+    ("percent of base64", |bytes| {
+        each(&base64(bytes, STANDARD, "="), |byte| format!("%{byte:02X}"))
+    }),
+    ("references in json", |bytes| {
+        each(&each(bytes, |byte| format!("&#{byte};")), |byte| {
+            format!("\\u{byte:04x}")
+        })
+    }),
+];
+
+const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+fn each(bytes: &[u8], form: impl Fn(u8) -> String) -> Vec<u8> {
+    bytes
+        .iter()
+        .flat_map(|byte| form(*byte).into_bytes())
+        .collect()
+}
+
+fn soft(byte: u8) -> String {
+    match byte {
+        b'=' => "=3D".to_owned(),
+        other => char::from(other).to_string(),
+    }
+}
+
+fn soft_lines(bytes: &[u8]) -> Vec<u8> {
+    let lines: Vec<Vec<u8>> = bytes.chunks(7).map(|line| each(line, soft)).collect();
+    lines.join(&b"=\r\n"[..])
+}
+
+fn wide(byte: u8) -> String {
+    match byte {
+        0x21..=0x7e => char::from_u32(u32::from(byte) + 0xfee0)
+            .expect("a wide form")
+            .to_string(),
+        other => char::from(other).to_string(),
+    }
+}
+
+fn every_third(bytes: &[u8]) -> Vec<u8> {
+    let place = std::cell::Cell::new(0);
+    each(bytes, |byte| {
+        place.set(place.get() + 1);
+        if place.get() % 3 == 0 {
+            format!("%{byte:02x}")
+        } else {
+            char::from(byte).to_string()
+        }
+    })
+}
+
+fn lines(bytes: &[u8], length: usize, end: &str) -> Vec<u8> {
+    bytes
+        .chunks(length)
+        .collect::<Vec<_>>()
+        .join(end.as_bytes())
+}
+
+fn after(prefix: &str, bytes: &[u8]) -> Vec<u8> {
+    [prefix.as_bytes(), bytes].concat()
+}
+
+fn escaped(bytes: &[u8]) -> Vec<u8> {
+    each(bytes, |byte| {
+        if byte == b'/' {
+            "\\/".to_owned()
+        } else {
+            char::from(byte).to_string()
+        }
+    })
+}
+
+fn separated(bytes: &[u8], separator: &str) -> Vec<u8> {
+    let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    pairs.join(separator).into_bytes()
+}
+
+/// base64 behind three hundred runs of it that hold nothing.
+pub(crate) fn decoys(bytes: &[u8]) -> Vec<u8> {
+    let mut made = Vec::new();
+    for place in 0..300 {
+        made.extend(base64(
+            format!("nothing to see here, number {place}").as_bytes(),
+            STANDARD,
+            "=",
+        ));
+        made.push(b' ');
+    }
+    made.extend(base64(bytes, STANDARD, "="));
+    made
+}
+
+/// base64 in an alphabet, with or without its padding.
+pub(crate) fn base64(bytes: &[u8], alphabet: &[u8; 64], padding: &str) -> Vec<u8> {
+    let mut made = Vec::new();
+    for group in bytes.chunks(3) {
+        let mut value = [0_u8; 4];
+        value[1..=group.len()].copy_from_slice(group);
+        let value = u32::from_be_bytes(value);
+        for place in 0..4 {
+            if place <= group.len() {
+                made.push(alphabet[(value >> (18 - 6 * place) & 63) as usize]);
+            } else {
+                made.extend_from_slice(padding.as_bytes());
+            }
+        }
+    }
+    made
+}
+
+/// base64 as everybody writes it.
+pub(crate) fn plain_base64(bytes: &[u8]) -> Vec<u8> {
+    base64(bytes, STANDARD, "=")
+}
+
+fn base32(bytes: &[u8], alphabet: &[u8; 32]) -> Vec<u8> {
+    let mut made = Vec::new();
+    let (mut rest, mut filled) = (0_u32, 0);
+    for byte in bytes {
+        rest = (rest << 8) | u32::from(*byte);
+        filled += 8;
+        while filled >= 5 {
+            filled -= 5;
+            made.push(alphabet[(rest >> filled & 31) as usize]);
+        }
+        rest &= (1 << filled) - 1;
+    }
+    if filled > 0 {
+        made.push(alphabet[(rest << (5 - filled) & 31) as usize]);
+    }
+    made
+}
+
+/// One member of gzip; the checksum is wrong, which is none of the scan's business.
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut made = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+    made.extend(compress_to_vec(bytes, 6));
+    made.extend_from_slice(&[0; 8]);
+    made
+}
+
+/// One frame of zstd.
+pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+fn entry(method: u16, name: &str, data: &[u8]) -> Vec<u8> {
+    let mut made = b"PK\x03\x04".to_vec();
+    // Version 2.0, a data descriptor, the method.
+    made.extend_from_slice(&[20, 0, 8, 0]);
+    made.extend_from_slice(&method.to_le_bytes());
+    made.extend_from_slice(&[0; 16]);
+    made.extend_from_slice(
+        &u16::try_from(name.len())
+            .expect("a short name")
+            .to_le_bytes(),
+    );
+    made.extend_from_slice(&[0, 0]);
+    made.extend_from_slice(name.as_bytes());
+    made.extend_from_slice(data);
+    made.extend_from_slice(b"PK\x07\x08\0\0\0\0\0\0\0\0\0\0\0\0");
+    made
+}
+
+/// Two entries of a zip archive, the second with the content.
+pub(crate) fn zip(bytes: &[u8]) -> Vec<u8> {
+    let mut made = entry(8, "first.txt", &compress_to_vec(b"nothing in here", 6));
+    made.extend(entry(8, "folder/second.txt", &compress_to_vec(bytes, 6)));
+    made
+}
+
+fn zip_stored(bytes: &[u8]) -> Vec<u8> {
+    entry(0, "stored.txt", bytes)
+}
+
+fn object(kind: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = bytes.len();
+    let mut made = vec![(kind << 4) | u8::try_from(length & 15).expect("four bits")];
+    let mut rest = length >> 4;
+    while rest > 0 {
+        let last = made.len() - 1;
+        made[last] |= 0x80;
+        made.push(u8::try_from(rest & 127).expect("seven bits"));
+        rest >>= 7;
+    }
+    if kind == 7 {
+        made.extend_from_slice(&[0xab; 20]);
+    }
+    made.extend(compress_to_vec_zlib(bytes, 6));
+    made
+}
+
+fn packed(objects: &[Vec<u8>]) -> Vec<u8> {
+    let mut made = b"PACK\0\0\0\x02".to_vec();
+    made.extend_from_slice(&u32::try_from(objects.len()).expect("a few").to_be_bytes());
+    made.extend(objects.concat());
+    made.extend_from_slice(&[0; 20]);
+    made
+}
+
+fn pack(bytes: &[u8]) -> Vec<u8> {
+    packed(&[object(1, b"tree 0123\n\nmessage"), object(3, bytes)])
+}
+
+/// A delta that copies, adds the content in pieces, and copies again.
+fn delta(bytes: &[u8]) -> Vec<u8> {
+    let mut ops = vec![100, 100, 0x91, 0, 10];
+    for piece in bytes.chunks(13) {
+        ops.push(u8::try_from(piece.len()).expect("a short piece"));
+        ops.extend_from_slice(piece);
+    }
+    ops.extend_from_slice(&[0x91, 0, 10]);
+    packed(&[object(3, b"a base"), object(7, &ops)])
+}

@@ -1,0 +1,22 @@
+//! Streams through the scan as senders make them: every sample in every coding
+//! and every split, the ways around other scanners, and what wants to exhaust
+//! this one.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "what is missing is a failed test"
+)]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a place that is not there is a failed test"
+)]
+
+mod bombs;
+mod codings;
+mod encode;
+mod evasions;
+mod joined;
+mod splits;
+mod stage;
