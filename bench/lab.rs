@@ -8,10 +8,13 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use crate::Outcome;
+use crate::{Outcome, secure};
 
 /// Longest time of one command, in seconds.
 const COMMAND_SECONDS_MAX: &str = "120";
+
+/// Where the origin inside TLS says what verifies it, in the working directory.
+pub(crate) const ROOTS: &str = "origin.pem";
 
 const PROGRAMS: [&str; 5] = ["spawn", "origin", "client", "store", "load"];
 
@@ -153,6 +156,10 @@ impl Lab {
                 .arg(lab.directory.join(program))
                 .arg(source);
             run(&mut compiler)?;
+        }
+        // This program speaks TLS, under the names of what it does then.
+        for name in [secure::CLIENT, secure::ORIGIN] {
+            fs::copy(std::env::current_exe()?, lab.directory.join(name))?;
         }
         Ok(lab)
     }
@@ -360,10 +367,11 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Starts `origin echo`, `origin http`, or `store`.
+    /// Starts `origin echo`, `origin http`, `store`, or `store-tls`.
     pub(crate) fn start(lab: &Lab, kind: &str, cores: Cores) -> Outcome<Self> {
         let words = match kind {
             "store" => lab.workload(&["store"]),
+            secure::ORIGIN => lab.workload(&[secure::ORIGIN, ROOTS]),
             kind => lab.workload(&["origin", kind]),
         };
         // It serves a whole part, and ends with its standard input.

@@ -21,7 +21,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 
 /// What a row asks of outgate's figures.
 #[derive(Debug, Clone, Copy)]
-enum Demand {
+pub(crate) enum Demand {
     /// Processor time of each unit, in microseconds, at most.
     Cpu(f64),
     /// Median latency over bare, in microseconds, at most.
@@ -44,24 +44,32 @@ enum Demand {
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
+pub(crate) enum Unit {
     Request,
     Megabyte,
 }
 
 /// One scenario.
 #[derive(Debug, Clone, Copy)]
-struct Scenario {
-    what: &'static str,
-    kind: &'static str,
-    connections: u32,
-    count: u32,
-    bytes: u64,
-    unit: Unit,
-    demand: Demand,
+pub(crate) struct Scenario {
+    pub(crate) what: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) connections: u32,
+    pub(crate) count: u32,
+    pub(crate) bytes: u64,
+    pub(crate) unit: Unit,
+    pub(crate) demand: Demand,
 }
 
-const MEBIBYTE: u64 = 1 << 20;
+/// Who asks whom: the client's program, the origin, and who may stand between.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) client: &'static str,
+    pub(crate) origin: Origin,
+    pub(crate) contenders: Vec<Contender>,
+}
+
+pub(crate) const MEBIBYTE: u64 = 1 << 20;
 
 const RATES: Demand = Demand::Rates(&[("sandlock", 1.0), ("squid", 3.0), ("mitmdump", 50.0)]);
 
@@ -109,25 +117,39 @@ struct Figures {
 pub(crate) fn measure(lab: &Lab, report: &mut Report) -> Outcome<()> {
     let origin = Origin::start(lab, "store", Cores::All)?;
     let (contenders, missing) = Contender::all(lab, &origin.port)?;
-    if !missing.is_empty() {
-        report.note(format!(
-            "not installed, so not measured: {} (bench/install-peers installs them)",
-            missing.join(", ")
-        ));
-    }
-    for scenario in SCENARIOS.iter().chain([&IDLE]) {
-        let comparison = compare(lab, &origin, &contenders, scenario)?;
-        report.compare(&comparison);
-    }
-    Ok(())
+    let field = Field {
+        client: "load",
+        origin,
+        contenders,
+    };
+    field.measure(lab, report, SCENARIOS.iter().chain([&IDLE]), &missing)
 }
 
-fn compare(
-    lab: &Lab,
-    origin: &Origin,
-    contenders: &[Contender],
-    scenario: &Scenario,
-) -> Outcome<Comparison> {
+impl Field {
+    /// The rows, and who is not there for them.
+    pub(crate) fn measure<'rows>(
+        &self,
+        lab: &Lab,
+        report: &mut Report,
+        scenarios: impl Iterator<Item = &'rows Scenario>,
+        missing: &[&str],
+    ) -> Outcome<()> {
+        if !missing.is_empty() {
+            report.note(format!(
+                "not installed, so not measured: {} (bench/install-peers installs them)",
+                missing.join(", ")
+            ));
+        }
+        for scenario in scenarios {
+            let comparison = compare(lab, self, scenario)?;
+            report.compare(&comparison);
+        }
+        Ok(())
+    }
+}
+
+fn compare(lab: &Lab, field: &Field, scenario: &Scenario) -> Outcome<Comparison> {
+    let contenders = field.contenders.as_slice();
     let mut samples: Vec<Vec<Figures>> = vec![Vec::new(); contenders.len()];
     let mut faults: Vec<Option<String>> = vec![None; contenders.len()];
     let is_large = scenario.bytes > 512 * MEBIBYTE || scenario.kind == "idle";
@@ -137,7 +159,7 @@ fn compare(
             if fault.is_some() {
                 continue;
             }
-            match run(lab, origin, contender, scenario) {
+            match run(lab, field, contender, scenario) {
                 Ok(figures) => samples.push(figures),
                 Err(error) if contender.is_ours() => return Err(error),
                 Err(error) => *fault = Some(error.to_string()),
@@ -190,7 +212,7 @@ fn middle(samples: &[Figures]) -> Option<Figures> {
 }
 
 /// One run of the client with a contender.
-fn run(lab: &Lab, origin: &Origin, contender: &Contender, scenario: &Scenario) -> Outcome<Figures> {
+fn run(lab: &Lab, field: &Field, contender: &Contender, scenario: &Scenario) -> Outcome<Figures> {
     let share = if lab.amount == Amount::Quick { 10 } else { 1 };
     let count = (scenario.count / share / contender.slowness()).max(1);
     let numbers = [
@@ -199,9 +221,9 @@ fn run(lab: &Lab, origin: &Origin, contender: &Contender, scenario: &Scenario) -
         scenario.bytes.to_string(),
     ];
     let [connections, requests, bytes] = &numbers;
-    let port = &origin.port;
+    let port = &field.origin.port;
     let kind = scenario.kind;
-    let client = lab.workload(&["load", port, "0", kind, connections, requests, bytes]);
+    let client = lab.workload(&[field.client, port, "0", kind, connections, requests, bytes]);
     let words = contender.words(lab, port, &client);
     let (line, [before, with, after]) = watch(lab, contender, &words, kind)?;
     let numbers: Vec<f64> = line

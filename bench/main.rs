@@ -10,8 +10,10 @@ mod latency;
 mod load;
 mod local;
 mod machine;
+mod opened;
 mod peers;
 mod report;
+mod secure;
 mod startup;
 mod statistics;
 
@@ -33,19 +35,20 @@ type Part = (
     fn(&Lab, &mut Report) -> Outcome<()>,
 );
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     ("startup", "Starting a command", startup::measure),
     ("counters", "Held calls, counted", counters::measure),
     ("latency", "Connections on loopback", latency::measure),
     ("local", "Local work", local::measure),
     ("load", "Side by side under load", load::measure),
+    ("opened", "Side by side inside TLS", opened::measure),
 ];
 
 const HELP: &str = "\
 cargo bench -- [--quick] [--only PART] [--json FILE] [--gate]
 
   --quick      few samples, under 20 s: does it still work, not how fast it is
-  --only PART  startup, counters, latency, local or load
+  --only PART  startup, counters, latency, local, load or opened
   --polite     ordinary priority, also as root: other work goes on, and shows
   --json FILE  write every figure to FILE
   --gate       end with status 1 when a target is missed beyond doubt
@@ -77,16 +80,23 @@ enum Errand {
 }
 
 fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().collect();
+    if let Some(done) = secure::errand(&words) {
+        return done.map_or_else(failed, |()| ExitCode::SUCCESS);
+    }
     let outcome = match errand(std::env::args().skip(1)) {
         Ok(Errand::Measure(options)) => measure(&options),
         Ok(Errand::Explain(text)) => say(text).map(|()| ExitCode::SUCCESS),
         Err(error) => Err(error),
     };
-    outcome.unwrap_or_else(|error| {
-        // Nothing is left to tell it to when standard error is gone.
-        drop(writeln!(std::io::stderr(), "bench: {error}"));
-        ExitCode::FAILURE
-    })
+    outcome.unwrap_or_else(failed)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "what a failure gives away")]
+fn failed(error: Box<dyn Error>) -> ExitCode {
+    // Nothing is left to tell it to when standard error is gone.
+    drop(writeln!(std::io::stderr(), "bench: {error}"));
+    ExitCode::FAILURE
 }
 
 /// Reads the command line. Cargo adds `--bench` to what `cargo bench` runs.

@@ -10,14 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::Outcome;
-use crate::lab::Lab;
+use crate::lab::{Lab, ROOTS};
+use crate::{Outcome, secure};
+
+mod opening;
 
 /// Longest time until a peer accepts connections.
 const START_SECONDS_MAX: u64 = 30;
 
-/// Name of the client's process: its own time and memory count for nobody.
-const CLIENT: &str = "load";
+/// Names of the client's process: its own time and memory count for nobody.
+const CLIENTS: [&str; 2] = ["load", secure::CLIENT];
 
 /// KiB of a MiB.
 const KIBIBYTES: u64 = 1024;
@@ -31,13 +33,17 @@ pub(crate) struct Contender {
     /// Its name in the table.
     pub(crate) name: &'static str,
     kind: Kind,
+    /// Inside TLS, the file with whom its client trusts.
+    roots: Option<PathBuf>,
 }
 
 #[derive(Debug)]
 enum Kind {
     Bare,
-    Outgate,
-    Sandlock(PathBuf),
+    /// With these options.
+    Outgate(Vec<String>),
+    /// With these options.
+    Sandlock(PathBuf, Vec<String>),
     Proxy(Daemon),
 }
 
@@ -69,24 +75,74 @@ pub(crate) struct Usage {
 type Configure = fn(&Lab, &Path, u16, &str) -> Outcome<Vec<OsString>>;
 
 impl Contender {
+    fn new(name: &'static str, kind: Kind) -> Self {
+        Self {
+            name,
+            kind,
+            roots: None,
+        }
+    }
+
+    /// The same inside TLS: those who can open it, and who is not there.
+    pub(crate) fn opening(lab: &Lab, origin_port: &str) -> Outcome<(Vec<Self>, Vec<&'static str>)> {
+        let origin = lab.directory.join(ROOTS);
+        let rule = format!("GET,POST https://127.0.0.0/8:{origin_port}/**");
+        let named = origin.to_string_lossy().into_owned();
+        let options = ["-a", &rule, "--upstream-ca", &named].map(str::to_owned);
+        let mut contenders = vec![
+            Self::new("bare", Kind::Bare),
+            Self::new("outgate", Kind::Outgate(options.to_vec())),
+        ];
+        let mut missing = Vec::new();
+        let proxies: [(&'static str, Option<PathBuf>, Configure, PathBuf); 2] = [
+            (
+                "squid",
+                find("squid").filter(|program| opening::bumps(program)),
+                opening::squid,
+                lab.directory.join("squid.pem"),
+            ),
+            (
+                "mitmdump",
+                find("mitmdump"),
+                opening::mitmdump,
+                lab.directory.join("mitm-tls/mitmproxy-ca-cert.pem"),
+            ),
+        ];
+        for (name, program, words, roots) in proxies {
+            let Some(program) = program else {
+                missing.push(if name == "squid" {
+                    "squid with OpenSSL"
+                } else {
+                    name
+                });
+                continue;
+            };
+            let port = free_port()?;
+            let words = words(lab, &program, port, origin_port)?;
+            let daemon = start(lab, name, port, &words)?;
+            contenders.push(Self {
+                roots: Some(roots),
+                ..Self::new(name, Kind::Proxy(daemon))
+            });
+        }
+        for contender in &mut contenders {
+            contender.roots.get_or_insert_with(|| origin.clone());
+        }
+        Ok((contenders, missing))
+    }
+
     /// Bare, outgate, and the peers that are installed; and which are not.
     pub(crate) fn all(lab: &Lab, origin_port: &str) -> Outcome<(Vec<Self>, Vec<&'static str>)> {
+        let rule = format!("GET,POST http://127.0.0.1:{origin_port}/**");
         let mut contenders = vec![
-            Self {
-                name: "bare",
-                kind: Kind::Bare,
-            },
-            Self {
-                name: "outgate",
-                kind: Kind::Outgate,
-            },
+            Self::new("bare", Kind::Bare),
+            Self::new("outgate", Kind::Outgate(vec!["-a".to_owned(), rule])),
         ];
         let mut missing = Vec::new();
         match find("sandlock") {
-            Some(program) => contenders.push(Self {
-                name: "sandlock",
-                kind: Kind::Sandlock(program),
-            }),
+            Some(program) => {
+                contenders.push(Self::new("sandlock", Kind::Sandlock(program, Vec::new())));
+            }
             None => missing.push("sandlock"),
         }
         let proxies: [(&'static str, Configure); 3] = [
@@ -102,10 +158,7 @@ impl Contender {
             let port = free_port()?;
             let words = words(lab, &program, port, origin_port)?;
             let daemon = start(lab, name, port, &words)?;
-            contenders.push(Self {
-                name,
-                kind: Kind::Proxy(daemon),
-            });
+            contenders.push(Self::new(name, Kind::Proxy(daemon)));
         }
         Ok((contenders, missing))
     }
@@ -114,13 +167,19 @@ impl Contender {
     /// proxy, is still 0) with this contender.
     pub(crate) fn words(&self, lab: &Lab, origin_port: &str, client: &[OsString]) -> Vec<OsString> {
         let mut words = client.to_vec();
+        words.extend(self.roots.iter().map(|file| file.clone().into_os_string()));
         match &self.kind {
             Kind::Bare => words,
-            Kind::Outgate => lab.inside(
-                &["-a", &format!("GET,POST http://127.0.0.1:{origin_port}/**")],
-                &words,
-            ),
-            Kind::Sandlock(program) => sandlock(program, origin_port, &words),
+            Kind::Outgate(options) => {
+                let options: Vec<&str> = options.iter().map(String::as_str).collect();
+                lab.inside(&options, &words)
+            }
+            Kind::Sandlock(program, options) => {
+                let mut run = sandlock(program, origin_port, &words);
+                // Its own options, in front of the others.
+                run.splice(2..2, options.iter().map(Into::into));
+                run
+            }
             Kind::Proxy(daemon) => {
                 if let Some(proxy) = words.get_mut(2) {
                     *proxy = daemon.port.to_string().into();
@@ -132,7 +191,7 @@ impl Contender {
 
     /// Whether a failure is a fault of the project.
     pub(crate) fn is_ours(&self) -> bool {
-        matches!(self.kind, Kind::Bare | Kind::Outgate)
+        matches!(self.kind, Kind::Bare | Kind::Outgate(_))
     }
 
     /// How many times fewer requests suffice: the slowest peers take long.
@@ -150,14 +209,14 @@ impl Contender {
     pub(crate) fn usage(&self, child: u32) -> Usage {
         let (root, memory_of) = match &self.kind {
             Kind::Bare => return Usage::default(),
-            Kind::Outgate => (child, Some("outgate-gateway")),
-            Kind::Sandlock(_) => (child, None),
+            Kind::Outgate(_) => (child, Some("outgate-gateway")),
+            Kind::Sandlock(..) => (child, None),
             Kind::Proxy(daemon) => (daemon.child.id(), None),
         };
         let counts_exited_threads = self.name == "tinyproxy";
         let mut usage = Usage::default();
         for process in processes() {
-            if process.name == CLIENT || !descends(process.pid, root) {
+            if CLIENTS.contains(&process.name.as_str()) || !descends(process.pid, root) {
                 continue;
             }
             usage.cpu_ns += if counts_exited_threads {
