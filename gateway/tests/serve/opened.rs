@@ -19,6 +19,7 @@ use crate::harness::{Launcher, Origin, exchange, read_message, start_trusting};
 
 mod attacks;
 mod local;
+mod origins;
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 

@@ -348,3 +348,43 @@ fn inside_as(launcher: &Launcher, name: &str) -> Inside {
     };
     client.open(launcher.connect("a.test", 443))
 }
+
+/// Names that are hard to put into a certificate: denied in words, in TLS or in
+/// an alert, soon, and nobody else suffers.
+#[test]
+fn odd_names_are_answered_too() {
+    let trusted = Trusted::new();
+    let launcher = trusted.start(&[(SourceKind::Allow, "GET https://a.test/x")]);
+    let label = "x".repeat(63);
+    let long = format!("{label}.{label}.{label}.{}", "y".repeat(61));
+    for name in [
+        long.as_str(),
+        &format!("{label}.test"),
+        "under_score.test",
+        "-a.test",
+        "xn--nxasmq6b.test",
+        "xn--.test",
+        "single",
+        "a.123",
+        "0x7f.1.test",
+    ] {
+        let stream = launcher.connect(name, 443);
+        let mut roots = rustls::RootCertStore::empty();
+        let root = CertificateDer::from_pem_slice(launcher.authority.as_bytes()).unwrap();
+        roots.add(root).unwrap();
+        let Ok(server) = ServerName::try_from(name.to_owned()) else {
+            continue;
+        };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connection = ClientConnection::new(Arc::new(config), server).unwrap();
+        let mut client = StreamOwned::new(connection, Pieces { stream, cut: 0 });
+        let answer = get(&mut client, name, "/");
+        assert!(answer.starts_with("HTTP/1.1 403"), "{name}: {answer}");
+        assert!(answer.contains(name), "{name}: {answer}");
+    }
+}
