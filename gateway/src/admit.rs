@@ -2,8 +2,6 @@
 //! policy's decision function for flows; what holds a permit got it here, and
 //! it was recorded before. Sends nothing to anybody.
 
-use std::net::SocketAddr;
-
 use outgate_handoff::Process;
 use outgate_policy::{Facts, Host, Permit, Process as Asking, Reason, Route, Verdict};
 
@@ -92,21 +90,13 @@ fn judge(
     process: &Process,
     target: &Target,
 ) -> (Result<Noted, AuditError>, Verdict) {
-    let facts = Facts::Request {
-        process: asking(process),
-        peer: peer(&target.host),
-        port: target.port,
-        scheme: target.scheme,
-        method: target.method.as_str(),
-        target: &target.resource,
-    };
     let origin = target.origin();
     let event = |outcome| {
         Event::new(Kind::Request, outcome, &origin)
             .process(process)
             .request(target.method.as_str(), target.resource.as_str())
     };
-    let verdict = session.rules().evaluate(&facts);
+    let verdict = session.rules().evaluate(&facts(process, target));
     let noted = match &verdict {
         Verdict::Allow(permit) => session.note(&event(Outcome::Allow).rule(permit.rule())),
         Verdict::Deny(denial) => session.note(&event(Outcome::Deny).denial(denial)),
@@ -189,7 +179,7 @@ pub(crate) fn dial(
     host: &Host,
     port: u16,
     pins: &[Pin],
-) -> Result<Vec<SocketAddr>, Refusal> {
+) -> Result<Vec<Pin>, Refusal> {
     let mut first = None;
     let mut vetted = Vec::new();
     for pin in pins {
@@ -201,7 +191,7 @@ pub(crate) fn dial(
             source: pin.source,
         };
         match session.rules().evaluate(&facts) {
-            Verdict::Allow(_) => vetted.push(pin.address),
+            Verdict::Allow(_) => vetted.push(*pin),
             Verdict::Deny(denial) => {
                 first.get_or_insert(denial);
             }
@@ -210,5 +200,64 @@ pub(crate) fn dial(
     match first {
         Some(denial) if vetted.is_empty() => Err(Refusal::Policy(denial)),
         _ => Ok(vetted),
+    }
+}
+
+/// May raw bytes go on to this host, by this address? For what was allowed
+/// once; records nothing.
+pub(crate) fn still_direct(
+    session: &Session,
+    process: &Process,
+    to: &Destination,
+    (host, pin): (&Host, Pin),
+) -> Result<(), Refusal> {
+    let (_, permit) = connect(session, process, to)?;
+    if permit.route() != Route::Direct {
+        let because = "the rules now ask for a look inside";
+        return Err(Refusal::own("policy", &to.to_string(), because));
+    }
+    dial(session, process, host, to.port, &[pin]).map(drop)
+}
+
+/// The same of TLS that passes unopened.
+pub(crate) fn still_unopened(
+    session: &Session,
+    process: &Process,
+    (host, port): (&Host, u16),
+    pin: Pin,
+) -> Result<(), Refusal> {
+    let facts = Facts::Tunnel {
+        process: asking(process),
+        peer: peer(host),
+        port,
+    };
+    match session.rules().evaluate(&facts) {
+        Verdict::Allow(_) => dial(session, process, host, port, &[pin]).map(drop),
+        Verdict::Deny(denial) => Err(Refusal::Policy(denial)),
+    }
+}
+
+/// The same of a request that became a connection of its own.
+pub(crate) fn still_requested(
+    session: &Session,
+    process: &Process,
+    target: &Target,
+    pin: Pin,
+) -> Result<(), Refusal> {
+    if let Verdict::Deny(denial) = session.rules().evaluate(&facts(process, target)) {
+        return Err(Refusal::Policy(denial));
+    }
+    dial(session, process, &target.host, target.port, &[pin]).map(drop)
+}
+
+/// A request as the policy sees it.
+fn facts<'a>(process: &'a Process, target: &'a Target) -> Facts<'a> {
+    Facts::Request {
+        process: asking(process),
+        peer: peer(&target.host),
+        port: target.port,
+        scheme: target.scheme,
+        method: target.method.as_str(),
+        target: &target.resource,
     }
 }

@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use outgate_handoff::{ADDRESSES_MAX, Answer, Ask, Decision, Process, Question};
-use outgate_policy::{Facts, Host, Permit, Route, Verdict};
+use outgate_policy::{Carries, Facts, Host, Permit, Route, Verdict};
 
 use crate::admit;
 use crate::audit::{Event, Kind, Outcome};
@@ -79,11 +79,16 @@ async fn connect(session: &Session, process: &Process, destination: Destination)
     match course(session, process, &destination) {
         Course::Direct(host, permit) => match direct(session, process, &host, &destination).await {
             Ok(addresses) => {
-                let event = event(Outcome::Allow)
-                    .rule(permit.rule())
-                    .detail("direct")
-                    .pins(&addresses);
-                match session.record(&event) {
+                let event = event(Outcome::Allow).rule(permit.rule()).pins(&addresses);
+                let to = (&host, destination.port);
+                let proxies = session.proxies();
+                let proxied = |to_address: &SocketAddr| {
+                    proxies.choose(Carries::Raw, to, to_address.ip()).is_some()
+                };
+                if addresses.iter().any(proxied) {
+                    return redirect(session, &event.detail("upstream proxy"));
+                }
+                match session.record(&event.detail("direct")) {
                     Ok(()) => Decision::Direct(addresses),
                     Err(_) => Decision::Deny,
                 }
@@ -127,11 +132,11 @@ async fn direct(
     host: &Host,
     destination: &Destination,
 ) -> Result<Vec<SocketAddr>, Refusal> {
-    let mut addresses = crate::origin::addresses(session, process, host, destination.port)
+    let pins = crate::origin::addresses(session, process, host, destination.port)
         .await
         .map_err(|error| error.into_refusal(&destination.to_string()))?;
-    addresses.truncate(ADDRESSES_MAX);
-    Ok(addresses)
+    let addresses = pins.iter().map(|pin| pin.address);
+    Ok(addresses.take(ADDRESSES_MAX).collect())
 }
 
 fn unix(session: &Session, process: &Process, path: &[u8]) -> Decision {

@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 
 use crate::admit;
+use crate::ask::{self, Course};
 use crate::audit::Kind;
 use crate::content::Content;
 use crate::fields;
@@ -26,7 +27,8 @@ use crate::tls::Carrier;
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) flow: Arc<Flow>,
-    /// Set where the destination was refused as a whole: every request is.
+    /// Set where the destination was refused as a whole, by the rules of then:
+    /// every request is.
     pub(crate) denied: Option<Refusal>,
     /// How requests go on to the origin.
     pub(crate) wire: Wire,
@@ -63,12 +65,12 @@ impl Exchange {
             Ok(judged) => judged,
             Err(fault) => return Ok(self.refuse_malformed(&head, &fault, form)),
         };
-        let permit = match (verdict, &self.denied) {
+        let permit = match (verdict, self.denied()) {
             (Ok(permit), None) => permit,
             // The connection was refused; a permit for the request does not heal it.
             (Ok(_), Some(refusal)) => {
-                self.record(&target.origin(), refusal);
-                return Ok(self.refuse(refusal, &head, content, form));
+                self.record(&target.origin(), &refusal);
+                return Ok(self.refuse(&refusal, &head, content, form));
             }
             (Err(refusal), _) => return Ok(self.refuse(&refusal, &head, content, form)),
         };
@@ -93,6 +95,18 @@ impl Exchange {
                 }
                 Ok(respond::failure(&error, form))
             }
+        }
+    }
+
+    /// Why the destination is refused as a whole, by the rules in force.
+    fn denied(&self) -> Option<Refusal> {
+        if !self.flow.is_judged_by_others() {
+            return self.denied.clone();
+        }
+        let flow = &self.flow;
+        match ask::course(flow.session(), flow.process(), flow.destination()) {
+            Course::Explain(refusal) | Course::Deny(refusal) => Some(refusal),
+            Course::Direct(..) | Course::Inspect | Course::Stub => None,
         }
     }
 

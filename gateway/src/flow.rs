@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outgate_handoff::{Flow as Handed, Process, Question};
-use outgate_policy::{Host, Permit};
+use outgate_policy::{Carries, Host, Permit};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout, timeout_at};
@@ -24,7 +24,7 @@ use crate::detect::{Detected, detect};
 use crate::http1;
 use crate::http2;
 use crate::limits;
-use crate::origin;
+use crate::origin::{self, Reached};
 use crate::refusal::Refusal;
 use crate::replay::Replay;
 use crate::session::Session;
@@ -41,6 +41,8 @@ pub(crate) struct Flow {
     destination: Destination,
     traffic: Arc<Traffic>,
     started: Instant,
+    /// The generation of the policy it was judged by as a whole.
+    generation: u64,
     /// Set where nothing leaves: each name is recorded, the asking is not.
     quiet: AtomicBool,
 }
@@ -56,6 +58,11 @@ impl Flow {
 
     pub(crate) fn destination(&self) -> &Destination {
         &self.destination
+    }
+
+    /// Whether other rules are in force than those it was judged by.
+    pub(crate) fn is_judged_by_others(&self) -> bool {
+        self.generation != self.session.generation()
     }
 
     pub(crate) fn traffic(&self) -> &Arc<Traffic> {
@@ -130,6 +137,7 @@ pub(crate) fn accept(
                 destination: session.destination(destination),
                 traffic: Arc::default(),
                 started: Instant::now(),
+                generation: session.generation(),
                 quiet: AtomicBool::new(false),
             });
             session.spawn(async move {
@@ -179,11 +187,19 @@ async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
 /// Bytes both ways under a `tcp://` rule.
 async fn raw(flow: &Flow, host: &Host, permit: Permit, stream: TcpStream) {
     let port = flow.destination.port;
-    match origin::connect(&flow.session, &flow.process, host, port).await {
-        Ok(origin) => {
+    match origin::connect(&flow.session, &flow.process, (host, port), Carries::Raw).await {
+        Ok(Reached {
+            stream: origin,
+            pin,
+        }) => {
             drop(permit);
+            let still =
+                || admit::still_direct(&flow.session, &flow.process, &flow.destination, (host, pin));
             let sides = (stream, origin);
-            tunnel::relay_tcp(sides, &[], &flow.traffic, flow.session.ended()).await;
+            tokio::select! {
+                () = tunnel::relay_tcp(sides, &[], &flow.traffic, flow.session.ended()) => {}
+                refusal = flow.session.revoked(still) => flow.refuse(Kind::Flow, &refusal),
+            }
         }
         Err(error) => {
             let subject = flow.destination.to_string();
@@ -207,7 +223,7 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
     };
     match detected {
         Detected::Http1 => {
-            let client = Client::Plain(Replay::new(bytes, stream));
+            let client = Client::plain(Replay::new(bytes, stream));
             http1::serve(flow, client, denied).await;
         }
         // On the heap, so that no kind of connection pays for the others.
@@ -215,7 +231,7 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
             Box::pin(tls::serve(flow, &hello, Replay::new(bytes, stream), denied)).await;
         }
         Detected::Http2 => {
-            let client = Client::Plain(Replay::new(bytes, stream));
+            let client = Client::plain(Replay::new(bytes, stream));
             Box::pin(http2::serve(flow, client, Arc::default(), denied)).await;
         }
         Detected::More | Detected::Unknown(_) => {}

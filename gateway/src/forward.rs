@@ -11,12 +11,17 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use outgate_policy::Permit;
+use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::admit;
+use crate::audit::Kind;
 use crate::content::{Content, Held, RequestContent, ResponseContent};
 use crate::fields;
 use crate::flow::Flow;
 use crate::followed::Leg;
-use crate::origin::{self, Lease, OriginError, Outgoing, Streams};
+use crate::origin::{self, Lease, Link, OriginError, Outgoing, Streams};
+use crate::replay::Replay;
+use crate::resolve::Pin;
 use crate::target::{Target, Upgrade};
 use crate::tls::Carrier;
 use crate::tunnel;
@@ -71,7 +76,7 @@ pub(crate) async fn forward(
         Wire::Http1(leg) => {
             let (response, lease) = send(outgoing, leg, version).await?;
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                return switch(flow, &target, response, upgrade);
+                return switch(flow, target, response, upgrade);
             }
             check_framing(&target, response.headers())?;
             (response, Held::Lease(lease))
@@ -201,7 +206,7 @@ fn check_framing(target: &Target, fields: &HeaderMap) -> Result<(), OriginError>
 /// Both sides agreed to become a WebSocket: relays what follows.
 fn switch(
     flow: &Arc<Flow>,
-    target: &Target,
+    target: Target,
     mut response: Response<Incoming>,
     client: OnUpgrade,
 ) -> Result<Response<Content>, OriginError> {
@@ -224,8 +229,28 @@ fn switch(
         let (Ok(client), Ok(origin)) = (client.await, origin.await) else {
             return;
         };
-        let (client, origin) = (TokioIo::new(client), TokioIo::new(origin));
-        tunnel::relay(client, origin, task.traffic(), task.session().ended()).await;
+        // Every connection that a request is sent over is a link.
+        let Ok(parts) = origin.downcast::<TokioIo<Link>>() else {
+            return;
+        };
+        let origin = Replay::new(parts.read_buf, parts.io.into_inner());
+        let pin = origin.stream().pin();
+        converse(&task, &target, pin, (TokioIo::new(client), origin)).await;
     });
     Ok(Response::from_parts(head, Content::empty()))
+}
+
+/// Relays between two ends that agreed to become a WebSocket, as long as the
+/// rules in force allow it.
+async fn converse<C, O>(flow: &Flow, target: &Target, pin: Pin, (client, origin): (C, O))
+where
+    C: AsyncRead + AsyncWrite,
+    O: AsyncRead + AsyncWrite,
+{
+    let (session, process) = (flow.session(), flow.process());
+    let still = || admit::still_requested(session, process, target, pin);
+    tokio::select! {
+        () = tunnel::relay(client, origin, flow.traffic(), session.ended()) => {}
+        refusal = session.revoked(still) => flow.refuse(Kind::Request, &refusal),
+    }
 }

@@ -19,6 +19,7 @@ mod content;
 mod control;
 mod destination;
 mod detect;
+mod either;
 mod exchange;
 mod fields;
 mod flow;
@@ -93,6 +94,12 @@ pub enum ServeError {
     /// A certificate to present cannot be used.
     #[error("--client-cert: {0}")]
     Identity(String),
+    /// The proxy that the operator names cannot be used.
+    #[error("the upstream proxy in {variable}: {fault}", variable = outgate_policy::UPSTREAM_PROXY)]
+    UpstreamProxy {
+        /// What is wrong with it.
+        fault: String,
+    },
     /// The process could not confine itself.
     #[error("confining the gateway")]
     Confine(#[from] ConfineError),

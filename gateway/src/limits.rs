@@ -85,6 +85,9 @@ pub(crate) const VIA_MAX: usize = 8;
 /// Time to reach an origin, all its addresses together.
 pub(crate) const DIAL_TIME: Duration = Duration::from_secs(10);
 
+/// Bytes of the head of an upstream proxy's answer.
+pub(crate) const PROXY_HEAD_BYTES_MAX: usize = 16 * 1024;
+
 /// Head start of each address before the next is tried too (RFC 8305 5).
 pub(crate) const DIAL_STAGGER: Duration = Duration::from_millis(250);
 

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use outgate_handoff::Process;
-use outgate_policy::Host;
+use outgate_policy::{Carries, Host, Proxy};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -28,6 +28,7 @@ use crate::tls::{Alpn, Carrier, Offer};
 
 mod dial;
 mod link;
+mod proxied;
 mod streams;
 
 pub(crate) use link::{Link, Way};
@@ -44,6 +45,8 @@ pub(crate) enum OriginError {
     Connect(String, io::Error),
     #[error("{0} did not answer within {secs} s", secs = limits::DIAL_TIME.as_secs())]
     Timeout(String),
+    #[error("{0}: the upstream proxy: {1}")]
+    Proxy(String, String),
     #[error("{0}: {1}")]
     Tls(String, String),
     #[error("{0} broke the protocol: {1}")]
@@ -60,6 +63,7 @@ impl OriginError {
             Self::Resolve(error) => Refusal::own("dns", subject, &error.to_string()),
             error @ (Self::Connect(..)
             | Self::Timeout(_)
+            | Self::Proxy(..)
             | Self::Tls(..)
             | Self::Protocol(..)
             | Self::Reset(..)) => Refusal::own("origin", subject, &error.to_string()),
@@ -67,8 +71,9 @@ impl OriginError {
     }
 }
 
-/// What connections belong to.
-type Key = (Host, u16, Carrier);
+/// What connections belong to, and under which generation of the policy they
+/// were made.
+type Key = (Host, u16, Carrier, u64);
 
 /// The vetted addresses of a host.
 pub(crate) async fn addresses(
@@ -76,7 +81,7 @@ pub(crate) async fn addresses(
     process: &Process,
     host: &Host,
     port: u16,
-) -> Result<Vec<SocketAddr>, OriginError> {
+) -> Result<Vec<Pin>, OriginError> {
     let pins = match host {
         Host::Name(name) => session.resolve(name, port).await?,
         Host::Address(address) => vec![Pin {
@@ -87,24 +92,68 @@ pub(crate) async fn addresses(
     admit::dial(session, process, host, port, &pins).map_err(OriginError::Denied)
 }
 
-/// Connects to a host whose use was permitted.
+/// A connection to a host, and which of its addresses it leads to.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    pub(crate) stream: TcpStream,
+    pub(crate) pin: Pin,
+}
+
+/// Connects to a host whose use was permitted: straight, or through the
+/// operator's proxy for what the connection carries.
 pub(crate) async fn connect(
     session: &Session,
     process: &Process,
-    host: &Host,
-    port: u16,
-) -> Result<TcpStream, OriginError> {
-    let addresses = addresses(session, process, host, port).await?;
+    (host, port): (&Host, u16),
+    carries: Carries,
+) -> Result<Reached, OriginError> {
+    let pins = addresses(session, process, host, port).await?;
     let authority = format!("{host}:{port}");
-    let stream = match timeout(limits::DIAL_TIME, dial::dial(&addresses)).await {
+    let proxies = session.proxies();
+    let proxied = |pin: &Pin| proxies.choose(carries, (host, port), pin.address.ip());
+    let dialling = async {
+        // Each address by its own way: one may be of this machine.
+        match pins.iter().find_map(|pin| Some((*pin, proxied(pin)?))) {
+            Some((pin, proxy)) => through(session, proxy, pin, &authority).await,
+            None => {
+                let dialled = dial::dial(&pins).await;
+                dialled.map_err(|error| OriginError::Connect(authority.clone(), error))
+            }
+        }
+    };
+    let (stream, pin) = match timeout(limits::DIAL_TIME, dialling).await {
         Err(_) => return Err(OriginError::Timeout(authority)),
-        Ok(Err(error)) => return Err(OriginError::Connect(authority, error)),
-        Ok(Ok(stream)) => stream,
+        Ok(reached) => reached?,
     };
     stream
         .set_nodelay(true)
         .map_err(|error| OriginError::Connect(authority, error))?;
-    Ok(stream)
+    Ok(Reached { stream, pin })
+}
+
+/// A tunnel to a vetted address through a proxy. The proxy is the operator's:
+/// its own address needs no rule, and is resolved here like any other.
+async fn through(
+    session: &Session,
+    proxy: &Proxy,
+    pin: Pin,
+    authority: &str,
+) -> Result<(TcpStream, Pin), OriginError> {
+    let failed = |why| OriginError::Proxy(authority.to_owned(), why);
+    let at = match proxy.host() {
+        Host::Name(name) => {
+            let resolved = session.resolve(name, proxy.port()).await;
+            resolved.map_err(|error| failed(error.to_string()))?
+        }
+        Host::Address(address) => vec![Pin {
+            address: SocketAddr::new(*address, proxy.port()),
+            source: outgate_policy::AddressSource::Pinned,
+        }],
+    };
+    let dialled = dial::dial(&at).await;
+    let (stream, _) = dialled.map_err(|error| failed(format!("connecting to it: {error}")))?;
+    let tunnel = proxied::tunnel(stream, proxy, pin.address).await;
+    tunnel.map(|stream| (stream, pin)).map_err(failed)
 }
 
 /// Unused connections of one session.
@@ -183,6 +232,10 @@ impl Lease {
         if !self.request_complete.load(Ordering::Relaxed) {
             return;
         }
+        // Whether it would be dialled under other rules nobody asked.
+        if self.key.3 != self.session.generation() {
+            return;
+        }
         let pool = self.session.origins();
         pool.put(self.key, self.sender);
         if !pool.reaping.swap(true, Ordering::Relaxed) {
@@ -241,7 +294,7 @@ pub(crate) async fn send(
         mut request,
         request_complete,
     } = outgoing;
-    let key = (host.clone(), port, carrier);
+    let key = (host.clone(), port, carrier, session.generation());
     let authority = || format!("{host}:{port}");
     let lease = |sender| Lease {
         session: Arc::clone(session),
@@ -293,8 +346,8 @@ async fn speak(session: &Arc<Session>, link: Link) -> hyper::Result<SendRequest<
 
 /// Keeps a connection that nobody used yet, for the first who needs it.
 pub(crate) async fn keep(session: &Arc<Session>, way: Way<'_>, link: Link) {
+    let key = (way.host.clone(), way.port, way.carrier, link.generation());
     if let Ok(sender) = speak(session, link).await {
-        let key = (way.host.clone(), way.port, way.carrier);
         session.origins().put(key, sender);
     }
 }

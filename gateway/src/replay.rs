@@ -20,9 +20,9 @@ pub(crate) struct Replay<S = TcpStream> {
 }
 
 impl<S> Replay<S> {
-    pub(crate) fn new(read: Vec<u8>, stream: S) -> Self {
+    pub(crate) fn new(read: impl Into<Bytes>, stream: S) -> Self {
         Self {
-            read: Bytes::from(read),
+            read: read.into(),
             stream,
             ended: Arc::default(),
         }

@@ -80,6 +80,7 @@ pub(crate) fn failure(error: &OriginError, form: Form) -> Response<Content> {
             _ => (StatusCode::BAD_GATEWAY, "destination_unavailable"),
         },
         OriginError::Tls(..) => (StatusCode::BAD_GATEWAY, "tls_certificate_error"),
+        OriginError::Proxy(..) => (StatusCode::BAD_GATEWAY, "destination_unavailable"),
         OriginError::Timeout(_) => (StatusCode::GATEWAY_TIMEOUT, "connection_timeout"),
         OriginError::Protocol(..) | OriginError::Reset(..) => {
             (StatusCode::BAD_GATEWAY, "http_protocol_error")

@@ -42,14 +42,32 @@ enum Word {
 /// The policies of one session.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    own: Policy,
+    own: Arc<Policy>,
     ceiling: Option<(Arc<Ceiling>, Word)>,
 }
 
 impl Rules {
     /// Of a run with a gateway of its own.
     pub(crate) fn private(own: Policy) -> Self {
-        Self { own, ceiling: None }
+        Self {
+            own: Arc::new(own),
+            ceiling: None,
+        }
+    }
+
+    /// Those of a session that may do nothing any more.
+    pub(crate) fn none() -> Self {
+        Self::private(Policy::default())
+    }
+
+    /// These rules below another ceiling, until they are compiled with it:
+    /// nothing passes that it denies.
+    pub(crate) fn narrowed(&self, ceiling: &Arc<Ceiling>) -> Self {
+        let word = self.ceiling.as_ref().map_or(Word::Unknown, |(_, word)| *word);
+        Self {
+            own: Arc::clone(&self.own),
+            ceiling: Some((Arc::clone(ceiling), word)),
+        }
     }
 
     /// Of a run below a ceiling; `user` is the account of its launcher.
@@ -90,7 +108,7 @@ impl Rules {
             Word::Unknown
         };
         Ok(Self {
-            own,
+            own: Arc::new(own),
             ceiling: Some((Arc::clone(ceiling), word)),
         })
     }
@@ -146,11 +164,19 @@ impl Rules {
 }
 
 impl Ceiling {
+    /// How many rules it has.
+    pub(crate) fn rules(&self) -> usize {
+        self.policy.rules().count()
+    }
+
     /// The ceiling's texts and then these, in merge order.
     fn with(&self, sources: Vec<Source>) -> Vec<Source> {
         let network = |source: &&Source| match source.kind {
             SourceKind::Document | SourceKind::Allow | SourceKind::Deny | SourceKind::Pin => true,
-            SourceKind::Read | SourceKind::Write | SourceKind::Listen => false,
+            SourceKind::Read
+            | SourceKind::Write
+            | SourceKind::Listen
+            | SourceKind::Project => false,
         };
         let own = self.sources.iter().filter(network).cloned();
         own.chain(sources).collect()

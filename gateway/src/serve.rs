@@ -9,7 +9,7 @@ use outgate_handoff::{
     Begin, Hello, POLICY_BYTES_MAX, PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, ToGateway,
     ToLauncher,
 };
-use outgate_policy::{Context, HostName, compile};
+use outgate_policy::{Context, HostName, Proxies, UPSTREAM_PROXY, compile};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditTarget, Event, Kind, Outcome};
@@ -23,7 +23,7 @@ use crate::{ServeError, ask, flow, limits, stub};
 
 mod opening;
 
-pub(crate) use opening::Opening;
+pub(crate) use opening::{Opening, Texts};
 use opening::expect_descriptors;
 
 /// Version of this build; the launcher's must be the same.
@@ -35,20 +35,31 @@ pub struct Gateway {
     pub(crate) audit: AuditTarget,
     pub(crate) system: Arc<System>,
     pub(crate) keys: Arc<Keys>,
+    pub(crate) proxies: Arc<Proxies>,
 }
 
 impl Gateway {
-    /// Reads what the machine says about names, and the files about TLS. To be
-    /// done before the process confines itself, and not again.
+    /// Reads what the machine says about names, the environment about proxies,
+    /// and the files about TLS. To be done before the process confines itself,
+    /// and not again.
     ///
     /// # Errors
     /// [`ServeError::UpstreamCa`], [`ServeError::Authority`],
     /// [`ServeError::Identity`]: a file that the operator named cannot be used.
+    /// [`ServeError::UpstreamProxy`]: neither can the proxy it names.
     pub fn new(audit: AuditTarget, tls: &TlsFiles) -> Result<Self, ServeError> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let (proxies, unusable) = Proxies::of_environment(variable);
+        // The launcher says which of the customary ones cannot be used.
+        if let Some(fault) = unusable.into_iter().find(|one| one.variable == UPSTREAM_PROXY) {
+            let fault = fault.error.to_string();
+            return Err(ServeError::UpstreamProxy { fault });
+        }
         Ok(Self {
             audit,
             system: Arc::new(System::read()),
             keys: Arc::new(Keys::read(tls)?),
+            proxies: Arc::new(proxies),
         })
     }
 
@@ -106,6 +117,7 @@ impl Gateway {
             audit,
             control: Arc::clone(control),
             system: Arc::clone(&self.system),
+            proxies: Arc::clone(&self.proxies),
             tls,
             tenant: None,
         });
@@ -195,7 +207,8 @@ fn is_end(error: &std::io::Error) -> bool {
 /// Lines for a substituted hosts(5): the stand-in of each name that a rule or
 /// a pin names in full.
 fn host_lines(session: &Session) -> String {
-    let policy = session.policy();
+    let rules_in_force = session.rules();
+    let policy = rules_in_force.own();
     let rules = policy.rules().filter_map(|rule| named_host(&rule.text));
     let pins = policy.pinned().cloned();
     let mut lines = String::new();

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use outgate_handoff::ToLauncher;
-use outgate_policy::{Host, HostName, Policy};
+use outgate_policy::{Host, HostName, Proxies};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::audit::{Audit, AuditError, Event, Noted};
+use crate::audit::{Audit, AuditError, Event, Kind, Noted, Outcome};
 use crate::confine;
-use crate::control::Control;
+use crate::control::{Control, ControlError};
 use crate::destination::{Destination, Party};
 use crate::limits;
 use crate::names::{self, NameTable};
@@ -35,6 +35,7 @@ pub(crate) struct Parts {
     pub(crate) audit: Audit,
     pub(crate) control: Arc<Control>,
     pub(crate) system: Arc<System>,
+    pub(crate) proxies: Arc<Proxies>,
     /// What opens TLS; nothing where the policy never opens it.
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) tenant: Option<Tenant>,
@@ -43,14 +44,13 @@ pub(crate) struct Parts {
 /// One sandbox. Lives as long as its control connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    rules: Rules,
-    generation: u64,
+    in_force: watch::Sender<Arc<InForce>>,
     audit: Audit,
     control: Arc<Control>,
     system: Arc<System>,
+    proxies: Arc<Proxies>,
     tls: Option<Arc<Tls>>,
     names: Mutex<NameTable>,
-    resolver: Resolver,
     origins: Pool,
     denials: Mutex<Denials>,
     unopened: Mutex<Unopened>,
@@ -60,6 +60,15 @@ pub(crate) struct Session {
     tenant: Option<Tenant>,
     tasks: Mutex<JoinSet<()>>,
     ending: watch::Sender<Stage>,
+}
+
+/// What a session is judged by until the policy changes.
+#[derive(Debug)]
+struct InForce {
+    rules: Arc<Rules>,
+    generation: u64,
+    /// Names lead where these rules say, and are resolved anew under others.
+    resolver: Resolver,
 }
 
 /// A place among the connections served at once, given back when dropped.
@@ -126,16 +135,19 @@ impl Session {
             Some(_) => limits::SHARED_NAMES_MAX,
         };
         let generation = parts.tenant.as_ref().map_or(1, Tenant::generation);
-        let resolver = Resolver::new(Arc::clone(&parts.system), parts.rules.naming());
-        Self {
-            rules: parts.rules,
+        let in_force = InForce {
+            resolver: Resolver::new(Arc::clone(&parts.system), parts.rules.naming()),
+            rules: Arc::new(parts.rules),
             generation,
+        };
+        Self {
+            in_force: watch::Sender::new(Arc::new(in_force)),
             audit: parts.audit,
             control: parts.control,
             system: parts.system,
+            proxies: parts.proxies,
             tls: parts.tls,
             names: Mutex::new(NameTable::new(&parts.sandbox, names_max)),
-            resolver,
             origins: Pool::default(),
             denials: Mutex::default(),
             unopened: Mutex::default(),
@@ -148,13 +160,49 @@ impl Session {
         }
     }
 
-    pub(crate) fn rules(&self) -> &Rules {
-        &self.rules
+    /// The rules in force: to be asked anew for every decision.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.in_force.borrow().rules)
     }
 
-    /// The run's own policy: its switches and its rules.
-    pub(crate) fn policy(&self) -> &Policy {
-        self.rules.own()
+    /// Puts other rules in force, under the next generation, and tells the
+    /// launcher. What runs goes on; what is kept for later use is dropped.
+    pub(crate) async fn revise(&self, rules: Rules) -> Result<u64, ControlError> {
+        let generation = self.generation().saturating_add(1);
+        let in_force = InForce {
+            resolver: Resolver::new(Arc::clone(&self.system), rules.naming()),
+            rules: Arc::new(rules),
+            generation,
+        };
+        self.in_force.send_replace(Arc::new(in_force));
+        self.origins.clear();
+        let event = Event::new(Kind::Policy, Outcome::Note, "").detail("other rules are in force");
+        self.record(&event).ok();
+        let frame = ToLauncher::Generation { generation };
+        self.control.send(&frame).await.map(|()| generation)
+    }
+
+    /// Returns once `still` refuses, which is asked now and whenever other
+    /// rules are in force. For what was allowed once and goes on.
+    pub(crate) async fn revoked(&self, still: impl Fn() -> Result<(), Refusal>) -> Refusal {
+        let mut changes = self.in_force.subscribe();
+        loop {
+            if let Err(refusal) = still() {
+                return refusal;
+            }
+            if changes.changed().await.is_err() {
+                return Refusal::own("ended", "a connection", "its session is over");
+            }
+        }
+    }
+
+    /// The operator's proxies.
+    pub(crate) fn proxies(&self) -> &Proxies {
+        &self.proxies
+    }
+
+    pub(crate) fn control(&self) -> &Arc<Control> {
+        &self.control
     }
 
     /// Whether the gateway has rights that the launcher's account may lack.
@@ -164,12 +212,14 @@ impl Session {
             .map_or(Standing::Same, Tenant::standing)
     }
 
+    /// What opens TLS, where the rules in force let it.
     pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
-        self.tls.as_ref()
+        let tls = self.tls.as_ref()?;
+        self.in_force.borrow().rules.opens_tls().then_some(tls)
     }
 
     pub(crate) fn generation(&self) -> u64 {
-        self.generation
+        self.in_force.borrow().generation
     }
 
     pub(crate) fn origins(&self) -> &Pool {
@@ -178,7 +228,7 @@ impl Session {
 
     /// Writes a record; nothing it announces may happen if this fails.
     pub(crate) fn record(&self, event: &Event<'_>) -> Result<(), AuditError> {
-        let result = self.audit.write(self.generation, event);
+        let result = self.audit.write(self.generation(), event);
         if result.is_err() {
             self.tell(&Refusal::unrecorded("everything"));
         }
@@ -189,7 +239,7 @@ impl Session {
     /// turn of the event loop: one write(2) for all of them. To be settled
     /// before what the record announces.
     pub(crate) fn note(&self, event: &Event<'_>) -> Result<Noted, AuditError> {
-        let result = self.audit.note(self.generation, event);
+        let result = self.audit.note(self.generation(), event);
         if result.is_err() {
             self.tell(&Refusal::unrecorded("everything"));
         }
@@ -266,7 +316,9 @@ impl Session {
         name: &HostName,
         port: u16,
     ) -> Result<Vec<Pin>, ResolveError> {
-        self.resolver.resolve(self.rules.naming(), name, port).await
+        let in_force = Arc::clone(&self.in_force.borrow());
+        let policy = in_force.rules.naming();
+        in_force.resolver.resolve(policy, name, port).await
     }
 
     /// Tells the user about a refusal, once per target and within a bound.

@@ -5,33 +5,60 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use outgate_handoff::{LINE_BYTES_MAX, POLICY_BYTES_MAX, ToGateway, ToLauncher};
-use outgate_policy::Context;
+use outgate_policy::{Context, Proxies, Source};
 use rustix::net::sockopt;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::audit::{Audit, Event, Kind, Outcome, Owner};
+use crate::audit::{Audit, AuditError, Event, Kind, Outcome, Owner};
 use crate::confine;
-use crate::control::{self, Control, ControlError};
+use crate::control::{self, Control, ControlError, Received};
 use crate::limits;
 use crate::resolve::System;
 use crate::rules::{Ceiling, Rules};
-use crate::serve::{self, Gateway, Opening, context, greet};
+use crate::serve::{self, Gateway, Opening, Texts, context, greet};
 use crate::session::{Parts, Session, shortened};
 use crate::tenant::{Capacity, Tenant, Tenants};
 use crate::tls::Keys;
 
+/// News of the policy of the gateway itself.
+type Ceilings = watch::Receiver<Arc<Ceiling>>;
+
+/// The policy of one run as it brought it, to be compiled below each ceiling.
+#[derive(Debug)]
+struct Run {
+    sources: Vec<Source>,
+    context: Context,
+    uid: u32,
+}
+
+impl Run {
+    /// Compiles it beside the others' traffic.
+    async fn rules(&self, ceiling: &Arc<Ceiling>) -> Result<Rules, String> {
+        let (sources, context) = (self.sources.clone(), self.context.clone());
+        let (ceiling, uid) = (Arc::clone(ceiling), self.uid);
+        let compiling = move || Rules::below(&ceiling, sources, &context, uid);
+        let compiled = tokio::task::spawn_blocking(compiling).await;
+        compiled.map_err(|error| error.to_string())?
+    }
+}
+
 /// What all sessions of a shared gateway have in common.
 #[derive(Debug)]
 struct Shared {
-    ceiling: Arc<Ceiling>,
+    ceiling: watch::Sender<Arc<Ceiling>>,
+    generation: AtomicU64,
+    context: Context,
+    uid: u32,
     audit: Audit,
     system: Arc<System>,
     keys: Arc<Keys>,
+    proxies: Arc<Proxies>,
     tenants: Tenants,
 }
 
@@ -72,6 +99,7 @@ pub(crate) async fn share(
     control.send(&ready).await?;
     let (stop, stopped) = watch::channel(());
     let mut sessions = JoinSet::new();
+    let mut texts = Texts::default();
     let told = loop {
         tokio::select! {
             accepted = accept(&listener) => match accepted {
@@ -79,7 +107,16 @@ pub(crate) async fn share(
                 // Descriptors or memory are short: those who hold them let go.
                 Err(_) => sleep(limits::ACCEPT_PAUSE).await,
             },
-            frame = control.receive(&mut buffer) => break frame,
+            frame = control.receive(&mut buffer) => match frame {
+                Ok(Some(Received { frame: ToGateway::Source(piece), .. })) => {
+                    texts.add(piece, POLICY_BYTES_MAX)?;
+                }
+                Ok(Some(Received { frame: ToGateway::Begin(_), .. })) => {
+                    let sources = std::mem::take(&mut texts).finish()?;
+                    control.send(&shared.revise(sources).await).await?;
+                }
+                ended => break ended,
+            },
             Some(_) = sessions.join_next() => {}
         }
     };
@@ -87,7 +124,7 @@ pub(crate) async fn share(
     let ended = async { while sessions.join_next().await.is_some() {} };
     timeout(limits::CLOSE_TIME, ended).await.ok();
     let event = Event::new(Kind::Finish, Outcome::Note, "").detail("shared gateway");
-    shared.audit.write(1, &event).ok();
+    shared.record(&event).ok();
     if let Ok(Some(received)) = told
         && let ToGateway::Finish { .. } = received.frame
     {
@@ -103,24 +140,88 @@ async fn accept(listener: &UnixListener) -> io::Result<OwnedFd> {
     Ok(socket.into_std()?.into())
 }
 
+/// The answer to policy text with faults.
+fn kept(error: &dyn std::fmt::Display) -> ToLauncher {
+    let message = shortened(&error.to_string(), LINE_BYTES_MAX);
+    ToLauncher::Kept { message }
+}
+
 impl Shared {
     fn new(opening: &Opening, gateway: &Gateway) -> Result<Self, String> {
         serve::same_build(&opening.hello)?;
         let uid = nix::unistd::geteuid().as_raw();
-        let sources = opening.sources.clone();
-        let ceiling = Ceiling::new(sources, &context(&opening.begin), uid)
-            .map_err(|errors| errors.to_string())?;
+        let (sources, context) = (opening.sources.clone(), context(&opening.begin));
+        let ceiling =
+            Ceiling::new(sources, &context, uid).map_err(|errors| errors.to_string())?;
         let unrecorded = |error: &dyn std::fmt::Display| format!("audit file: {error}");
         let audit = Audit::shared(&gateway.audit, uid).map_err(|error| unrecorded(&error))?;
         let event = Event::new(Kind::Start, Outcome::Note, "").detail("shared gateway");
         audit.write(1, &event).map_err(|error| unrecorded(&error))?;
         Ok(Self {
-            ceiling: Arc::new(ceiling),
+            ceiling: watch::Sender::new(Arc::new(ceiling)),
+            generation: AtomicU64::new(1),
+            context,
+            uid,
             audit,
             system: Arc::clone(&gateway.system),
             keys: Arc::clone(&gateway.keys),
+            proxies: Arc::clone(&gateway.proxies),
             tenants: Tenants::new(uid, Capacity::of(confine::open_files())),
         })
+    }
+
+    fn record(&self, event: &Event<'_>) -> Result<(), AuditError> {
+        let generation = self.generation.load(Ordering::Relaxed);
+        self.audit.write(generation, event)
+    }
+
+    /// Puts another policy in force for every session, or says why the one that
+    /// is in force stays.
+    async fn revise(&self, sources: Vec<Source>) -> ToLauncher {
+        let (context, uid) = (self.context.clone(), self.uid);
+        let compiling = move || Ceiling::new(sources, &context, uid);
+        let compiled = tokio::task::spawn_blocking(compiling).await;
+        let ceiling = match compiled {
+            Ok(Ok(ceiling)) => ceiling,
+            Ok(Err(errors)) => return kept(&errors),
+            Err(error) => return kept(&error),
+        };
+        let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        let detail = format!("shared gateway: {} rules", ceiling.rules());
+        let event = Event::new(Kind::Policy, Outcome::Note, "").detail(&detail);
+        self.record(&event).ok();
+        self.ceiling.send_replace(Arc::new(ceiling));
+        ToLauncher::Generation { generation }
+    }
+
+    /// Keeps a session below the ceiling that is in force, whenever that changes.
+    async fn follow(session: Arc<Session>, run: Run, mut ceilings: Ceilings) {
+        while ceilings.changed().await.is_ok() {
+            let ceiling = Arc::clone(&ceilings.borrow_and_update());
+            // From here on nothing passes that the new one denies.
+            let narrowed = session.rules().narrowed(&ceiling);
+            if session.revise(narrowed).await.is_err() {
+                return;
+            }
+            let rules = tokio::select! {
+                rules = run.rules(&ceiling) => rules,
+                _ = ceilings.changed() => {
+                    ceilings.mark_changed();
+                    continue;
+                }
+            };
+            let told = match rules {
+                Ok(rules) => session.revise(rules).await.map(drop),
+                Err(message) => {
+                    session.revise(Rules::none()).await.ok();
+                    let message = shortened(&message, LINE_BYTES_MAX);
+                    session.control().send(&ToLauncher::Refused { message }).await
+                }
+            };
+            if told.is_err() {
+                return;
+            }
+        }
     }
 
     /// Starts a session for who connected, or says why not.
@@ -173,9 +274,10 @@ impl Shared {
                 what: "no policy in time",
             });
         };
-        let Some(session) = opened? else {
+        let Some((session, run, ceilings)) = opened? else {
             return Ok(());
         };
+        session.spawn(Self::follow(Arc::clone(&session), run, ceilings));
         let result = tokio::select! {
             result = serve::run(&session, &control, &mut buffer) => result,
             _ = stopped.changed() => {
@@ -200,7 +302,7 @@ impl Shared {
         buffer: &mut Vec<u8>,
         pid: u32,
         tenant: Tenant,
-    ) -> Result<Option<Arc<Session>>, ControlError> {
+    ) -> Result<Option<(Arc<Session>, Run, Ceilings)>, ControlError> {
         // Policy text is held and compiled for a few of one account at once.
         let Some(place) = tenant.opening().await else {
             return Ok(None);
@@ -209,10 +311,19 @@ impl Shared {
         let Some(opening) = greet(control, buffer, bytes_max).await? else {
             return Ok(None);
         };
-        let made = match self.rules(&opening, tenant.uid()).await {
-            Ok(rules) => self.session(&opening, rules, Arc::clone(control), tenant),
+        let run = Run {
+            sources: opening.sources.clone(),
+            context: context(&opening.begin),
+            uid: tenant.uid(),
+        };
+        let mut ceilings = self.ceiling.subscribe();
+        let ceiling = Arc::clone(&ceilings.borrow_and_update());
+        let rules = match serve::same_build(&opening.hello) {
+            Ok(()) => run.rules(&ceiling).await,
             Err(message) => Err(message),
         };
+        let made = rules
+            .and_then(|rules| self.session(&opening, rules, Arc::clone(control), tenant));
         drop(place);
         let made = made.and_then(|session| {
             let detail = format!("{} (launcher {pid})", opening.begin.command);
@@ -220,17 +331,8 @@ impl Shared {
             session.record(&event).map_err(|error| error.to_string())?;
             Ok(session)
         });
-        serve::answer_opening(control, made).await
-    }
-
-    /// Compiles a run's policy beside the others' traffic.
-    async fn rules(&self, opening: &Opening, uid: u32) -> Result<Rules, String> {
-        serve::same_build(&opening.hello)?;
-        let ceiling = Arc::clone(&self.ceiling);
-        let (sources, context): (_, Context) = (opening.sources.clone(), context(&opening.begin));
-        let compiled =
-            tokio::task::spawn_blocking(move || Rules::below(&ceiling, sources, &context, uid));
-        compiled.await.map_err(|error| error.to_string())?
+        let answered = serve::answer_opening(control, made).await?;
+        Ok(answered.map(|session| (session, run, ceilings)))
     }
 
     fn session(
@@ -251,6 +353,7 @@ impl Shared {
             audit: self.audit.of(&opening.hello.sandbox, owner),
             control,
             system: Arc::clone(&self.system),
+            proxies: Arc::clone(&self.proxies),
             tls,
             tenant: Some(tenant),
         }))

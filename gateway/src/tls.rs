@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use outgate_ca::{CaError, Leaves, Subject};
-use outgate_policy::{Host, Permit};
+use outgate_policy::{Carries, Host, Permit};
 use rustls::crypto::CryptoProvider;
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -25,7 +25,7 @@ use crate::client_hello::{ClientHello, Encrypted};
 use crate::destination::Party;
 use crate::detect::Detected;
 use crate::flow::{self, Classified, Flow};
-use crate::origin::{self, Link, Streams, Way};
+use crate::origin::{self, Link, Reached, Streams, Way};
 use crate::refusal::Refusal;
 use crate::replay::Replay;
 use crate::{http1, http2, limits, target, tunnel};
@@ -200,14 +200,23 @@ async fn refuse(flow: &Flow, refusal: &Refusal, stream: Replay, alert: Alert) {
 /// Bytes both ways, unopened.
 async fn pass(flow: &Flow, host: &Host, permit: Permit, stream: Replay) {
     let port = flow.destination().port;
-    match origin::connect(flow.session(), flow.process(), host, port).await {
-        Ok(origin) => {
+    let to = (host, port);
+    match origin::connect(flow.session(), flow.process(), to, Carries::Tls).await {
+        Ok(Reached {
+            stream: origin,
+            pin,
+        }) => {
             // INVARIANT: the permit is spent on this one tunnel.
             drop(permit);
             flow.session().passed_unopened(host);
             let (read, client) = stream.into_parts();
             let sides = (client, origin);
-            tunnel::relay_tcp(sides, &read, flow.traffic(), flow.session().ended()).await;
+            let (session, process) = (flow.session(), flow.process());
+            let still = || admit::still_unopened(session, process, (host, port), pin);
+            tokio::select! {
+                () = tunnel::relay_tcp(sides, &read, flow.traffic(), session.ended()) => {}
+                refusal = session.revoked(still) => flow.refuse(Kind::Tunnel, &refusal),
+            }
         }
         Err(error) => {
             let alert = match error {
@@ -333,13 +342,13 @@ async fn inside(
     let called = Called::by(stream.get_ref().1.server_name(), host);
     if Alpn::of(stream.get_ref().1.alpn_protocol()) == Alpn::Http2 {
         tls.trust(host);
-        let client = Client::Opened(Box::new(Replay::new(Vec::new(), stream)), called);
+        let client = Client::opened(Vec::new(), stream, called);
         return http2::serve(flow, client, streams, denied).await;
     }
     let why = match flow::classify(&mut stream).await {
         Classified::Certain(Detected::Http1, bytes) => {
             tls.trust(host);
-            let client = Client::Opened(Box::new(Replay::new(bytes, stream)), called);
+            let client = Client::opened(bytes, stream, called);
             return http1::serve(flow, client, denied).await;
         }
         // Some clients look at certificates only when the handshake is over.

@@ -38,8 +38,11 @@ pub(crate) async fn serve(session: &Arc<Session>, process: &Process, path: &[u8]
         Ok(permit) => match connect(sockets).await {
             Ok((client, target)) => {
                 drop(permit);
-                tunnel::relay(client, target, &traffic, session.ended()).await;
-                Ok(())
+                let still = || ask::admit_unix(session, process, path).map(drop);
+                tokio::select! {
+                    () = tunnel::relay(client, target, &traffic, session.ended()) => Ok(()),
+                    refusal = session.revoked(still) => Err(refusal),
+                }
             }
             Err(error) => {
                 let subject = format!("unix://{name}");

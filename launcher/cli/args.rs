@@ -161,6 +161,12 @@ pub(crate) struct Run {
     /// How the command is made to trust what is opened
     #[arg(long, value_name = "HOW", default_value = "variables")]
     pub(crate) trust: TrustWay,
+    /// Connect through this proxy [default: https_proxy, http_proxy, no_proxy]
+    ///
+    /// The gateway resolves names and checks addresses itself, and asks the proxy for a
+    /// tunnel to the address. `none`: through no proxy, whatever the environment says.
+    #[arg(long, value_name = "URL|none", conflicts_with = "gateway")]
+    pub(crate) upstream_proxy: Option<String>,
     /// Name of the sandbox in records
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -242,6 +248,9 @@ pub(crate) struct Gateway {
     pub(crate) upstream_ca: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) keys: KeyOptions,
+    /// Connect through this proxy [default: https_proxy, http_proxy, no_proxy]
+    #[arg(long, value_name = "URL|none")]
+    pub(crate) upstream_proxy: Option<String>,
     /// Write the record of all runs to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,
@@ -255,4 +264,5 @@ Examples:
 
 What a run may do is what both its own policy and the gateway's allow; a run without
 network rules of its own gets the gateway's. Paths, environment and limits are the run's.
-SIGTERM or Ctrl-C ends it.";
+SIGHUP has it read the -p files again: a faulty one changes nothing. SIGTERM or Ctrl-C
+ends it.";

@@ -11,8 +11,10 @@ use outgate_policy::{Source, SourceKind};
 
 use crate::accounts;
 use crate::args::Gateway;
+use crate::policy_options::surroundings;
 use crate::report;
 use crate::run::absolute;
+use crate::upstream;
 
 /// The first descriptor systemd passes (sd_listen_fds(3)).
 const LISTEN_FDS_START: i32 = 3;
@@ -45,14 +47,23 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
         Ok(settings) => settings,
         Err(message) => return report::wrong(&message),
     };
+    let upstream_proxy = arguments.upstream_proxy.clone();
+    if let Err(message) = upstream::check(upstream_proxy.as_deref(), upstream::Network::Own) {
+        return report::wrong(&message);
+    }
     let options = Options {
         place,
         sources,
         arguments: settings,
+        upstream_proxy,
         home,
         working_directory: directory.to_string_lossy().into_owned(),
     };
-    match share(options, &mut report::Terminal) {
+    let mut read = || {
+        let read = self::sources(arguments);
+        read.map_err(|error| report::chain(&error))
+    };
+    match share(options, &mut read, &mut report::Terminal) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }
@@ -64,7 +75,7 @@ fn failed(error: &ShareError) -> ExitCode {
 }
 
 fn sources(arguments: &Gateway) -> Result<Vec<Source>, RunError> {
-    let mut collector = Collector::default();
+    let mut collector = Collector::new(surroundings());
     for name in &arguments.presets {
         collector.preset(name)?;
     }

@@ -16,6 +16,7 @@ mod report;
 mod run;
 mod runs;
 mod show;
+mod upstream;
 mod why;
 
 use std::process::ExitCode;

@@ -13,7 +13,7 @@ use outgate_policy::{
     compile, expectations, preset_kind, preset_names, preset_title,
 };
 
-use crate::policy_options::{PolicyOptions, context};
+use crate::policy_options::{PolicyOptions, context, surroundings};
 use crate::{report, show};
 
 /// Exit status when an expectation fails.
@@ -204,7 +204,7 @@ fn checked(path: &Path) -> Result<(Policy, Expectations), RunError> {
 fn read(path: &Path) -> Result<(Vec<Source>, Expectations), RunError> {
     let source = outgate_launcher::sources::document(path)?;
     let tests = expectations(&source).map_err(SourceError::from)?;
-    let mut collector = Collector::default();
+    let mut collector = Collector::new(surroundings());
     if tests.policies.is_empty() {
         collector.file(path)?;
     }
@@ -297,6 +297,10 @@ fn presets(name: Option<&str>) -> ExitCode {
             (
                 PresetKind::Hosts,
                 "\nHosts, beside the files of others or of `base`:",
+            ),
+            (
+                PresetKind::Registries,
+                "\nHosts that you configured for a client, beside the same files:",
             ),
         ];
         for (kind, title) in sections {

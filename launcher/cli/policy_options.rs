@@ -1,12 +1,13 @@
 //! The options that make a policy, the same for every subcommand that has one,
 //! so that `outgate why` judges what `outgate run` would do.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use outgate_launcher::run::{self, RunError};
 use outgate_launcher::secrets::quoted;
-use outgate_launcher::sources::Collector;
+use outgate_launcher::sources::{Collector, Surroundings};
 use outgate_policy::{Context, Policy, PresetKind, Source, SourceKind, compile, preset_kind};
 
 /// Where a policy comes from.
@@ -36,6 +37,9 @@ pub(crate) struct PolicyOptions {
     /// Use this address for a host instead of asking DNS
     #[arg(long, value_name = "HOST[:PORT]=ADDR[:PORT]")]
     pub(crate) resolve: Vec<String>,
+    /// Do without `.outgate.toml` of the project, which only narrows
+    #[arg(long = "no-project")]
+    pub(crate) no_project: bool,
     /// When TLS is opened to look inside [default: when-needed]
     #[arg(long, value_name = "WHEN")]
     pub(crate) intercept: Option<Intercept>,
@@ -103,9 +107,16 @@ impl PolicyOptions {
 
     /// The policy texts that these options name, in merge order.
     pub(crate) fn sources(&self) -> Result<Vec<Source>, RunError> {
-        let mut collector = Collector::default();
+        self.collect().map(Collector::finish)
+    }
+
+    /// The same, with what was read for them.
+    pub(crate) fn collect(&self) -> Result<Collector, RunError> {
+        let mut collector = Collector::new(surroundings());
         // Hosts alone leave the files as they are without options.
-        let is_about_hosts = |name: &String| preset_kind(name) == Some(PresetKind::Hosts);
+        let is_about_hosts = |name: &String| {
+            matches!(preset_kind(name), Some(PresetKind::Hosts | PresetKind::Registries))
+        };
         let bare = self.presets.iter().all(is_about_hosts)
             && self.policies.is_empty()
             && self.read.is_empty()
@@ -141,8 +152,27 @@ impl PolicyOptions {
             collector.text(SourceKind::Document, "--intercept", text);
         }
         self.keys.collect(&mut collector);
-        Ok(collector.finish())
+        if !self.no_project {
+            let context = context()?;
+            let directory = Path::new(&context.working_directory);
+            collector.project(directory, Path::new(&context.home))?;
+        }
+        Ok(collector)
     }
+}
+
+/// Where the user configures clients.
+pub(crate) fn surroundings() -> Surroundings {
+    let text = |(name, value): (OsString, OsString)| {
+        let name = name.into_string().ok()?;
+        Some((name, value.into_string().ok()?))
+    };
+    let mut variables: Vec<_> = std::env::vars_os().filter_map(text).collect();
+    variables.sort_unstable();
+    let mut all = variables.iter();
+    let home = all.find(|(name, value)| name == "HOME" && value.starts_with('/'));
+    let home = home.map(|(_, value)| value.clone()).unwrap_or_default();
+    Surroundings { home, variables }
 }
 
 /// Stands for the private directory, which only a run has.

@@ -22,8 +22,8 @@ pub(crate) fn failure(failed: &RunError) -> ExitCode {
     ExitCode::from(failed.status())
 }
 
-/// The same for any error.
-pub(crate) fn error(failed: &dyn Error, hint: Option<&str>) {
+/// An error and its causes.
+pub(crate) fn chain(failed: &dyn Error) -> String {
     let mut text = failed.to_string();
     let mut cause = failed.source();
     // Variants that show their cause themselves are transparent.
@@ -35,6 +35,12 @@ pub(crate) fn error(failed: &dyn Error, hint: Option<&str>) {
         }
         cause = source.source();
     }
+    text
+}
+
+/// The same for any error.
+pub(crate) fn error(failed: &dyn Error, hint: Option<&str>) {
+    let text = chain(failed);
     for (index, line) in text.lines().enumerate() {
         if line.starts_with(' ') || (index > 0 && line.is_empty()) {
             eprintln!("{line}");

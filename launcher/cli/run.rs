@@ -13,6 +13,7 @@ use outgate_launcher::trust::Way;
 use crate::accounts;
 use crate::args::{Run, TrustWay};
 use crate::report;
+use crate::upstream;
 
 /// What `--clean-env` inherits.
 const CLEAN: [&str; 4] = ["PATH", "HOME", "TERM", "LANG"];
@@ -23,9 +24,14 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         (Ok(variables), Ok(set)) => (variables, set),
         (Err(message), _) | (_, Err(message)) => return report::wrong(&message),
     };
-    let sources = match arguments.policy.sources() {
-        Ok(sources) => sources,
+    let collector = match arguments.policy.collect() {
+        Ok(collector) => collector,
         Err(error) => return report::failure(&error),
+    };
+    let network = if arguments.gateway.is_some() {
+        upstream::Network::Elsewhere
+    } else {
+        upstream::Network::Own
     };
     let gateway = match door(&arguments) {
         Ok(gateway) => gateway,
@@ -36,12 +42,16 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
     } else {
         outgate_launcher::run::Summary::Say
     };
+    if let Err(message) = upstream::check(arguments.upstream_proxy.as_deref(), network) {
+        return report::wrong(&message);
+    }
     let upstream_ca = match absolute(arguments.upstream_ca) {
         Ok(files) => files,
         Err(message) => return report::wrong(&message),
     };
     let options = Options {
-        sources,
+        consulted: collector.consulted().to_vec(),
+        sources: collector.finish(),
         command: arguments.command,
         variables,
         set,
@@ -49,6 +59,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         audit: arguments.audit,
         gateway,
         upstream_ca,
+        upstream_proxy: arguments.upstream_proxy,
         summary,
         trust: match arguments.trust {
             TrustWay::Variables => Way::Variables,

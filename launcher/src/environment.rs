@@ -8,7 +8,7 @@ use outgate_policy::Environment;
 
 /// Variables that point at a proxy: there is none, and programs that find one
 /// would not resolve names or would talk to it instead of the destination.
-const PROXY_VARIABLES: [&str; 9] = [
+const PROXY_VARIABLES: [&str; 10] = [
     "http_proxy",
     "https_proxy",
     "ftp_proxy",
@@ -18,6 +18,8 @@ const PROXY_VARIABLES: [&str; 9] = [
     "wss_proxy",
     "rsync_proxy",
     "socks_proxy",
+    // With it go credentials that are the gateway's alone.
+    outgate_policy::UPSTREAM_PROXY,
 ];
 
 /// Makes the C library, c-ares and what builds on them ask DNS over TCP
@@ -86,6 +88,7 @@ mod tests {
     fn proxies_go_and_the_resolver_option_is_appended() {
         let caller = variables(&[
             ("HTTPS_PROXY", "http://192.0.2.1:3128"),
+            ("OUTGATE_UPSTREAM_PROXY", "http://me:pw@192.0.2.1:3128"),
             ("no_proxy", "*"),
             ("RES_OPTIONS", "timeout:1"),
             ("HOME", "/home/u"),

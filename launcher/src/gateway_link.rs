@@ -45,6 +45,8 @@ pub enum Whose {
         program: PathBuf,
         /// Its arguments after `serve --handoff-fd N`.
         arguments: Vec<String>,
+        /// Variables it gets beside ours.
+        variables: Vec<(String, String)>,
     },
     /// One that others use too.
     Shared(Door),
@@ -110,8 +112,12 @@ impl Link {
 
     fn begin(opening: Box<Opening>) -> Self {
         let (opened, name) = match &opening.whose {
-            Whose::Private { program, arguments } => (
-                start_private(program, arguments),
+            Whose::Private {
+                program,
+                arguments,
+                variables,
+            } => (
+                start_private(program, arguments, variables),
                 program.display().to_string(),
             ),
             Whose::Shared(door) => (
@@ -419,8 +425,12 @@ impl Open {
     }
 }
 
-fn start_private(program: &Path, arguments: &[String]) -> io::Result<(OwnedFd, Option<Child>)> {
-    let (socket, child) = start_program(program, "serve", &[], arguments)?;
+fn start_private(
+    program: &Path,
+    arguments: &[String],
+    variables: &[(String, String)],
+) -> io::Result<(OwnedFd, Option<Child>)> {
+    let (socket, child) = start_program(program, "serve", &[], (arguments, variables))?;
     Ok((socket, Some(child)))
 }
 
@@ -431,7 +441,7 @@ pub(crate) fn start_program(
     program: &Path,
     word: &str,
     inherited: &[(&str, BorrowedFd<'_>)],
-    arguments: &[String],
+    (arguments, variables): (&[String], &[(String, String)]),
 ) -> io::Result<(OwnedFd, Child)> {
     let (ours, theirs) = socketpair(
         AddressFamily::Unix,
@@ -449,6 +459,7 @@ pub(crate) fn start_program(
     }
     let child = command
         .args(arguments)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .process_group(0)
@@ -471,7 +482,18 @@ pub(crate) fn opening_frames(opening: &Opening) -> io::Result<Vec<Vec<u8>>> {
         pid: std::process::id(),
     });
     let mut frames = vec![hello.encode().map_err(invalid)?];
-    for (index, (kind, place, text)) in opening.sources.iter().enumerate() {
+    frames.extend(policy_frames(&opening.sources, &opening.begin)?);
+    Ok(frames)
+}
+
+/// The frames that bring a policy.
+pub(crate) fn policy_frames(
+    sources: &[(SourceKind, String, String)],
+    begin: &Begin,
+) -> io::Result<Vec<Vec<u8>>> {
+    let invalid = |error: FrameError| io::Error::new(io::ErrorKind::InvalidInput, error);
+    let mut frames = Vec::new();
+    for (index, (kind, place, text)) in sources.iter().enumerate() {
         let mut chunks: Vec<&[u8]> = text.as_bytes().chunks(SOURCE_CHUNK_BYTES_MAX).collect();
         if chunks.is_empty() {
             chunks.push(&[]);
@@ -486,7 +508,7 @@ pub(crate) fn opening_frames(opening: &Opening) -> io::Result<Vec<Vec<u8>>> {
             frames.push(source.encode().map_err(invalid)?);
         }
     }
-    let begin = ToGateway::Begin(opening.begin.clone());
+    let begin = ToGateway::Begin(begin.clone());
     frames.push(begin.encode().map_err(invalid)?);
     Ok(frames)
 }

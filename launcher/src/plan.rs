@@ -14,12 +14,6 @@ use crate::environment::Variables;
 use crate::filter::{Arch, FilterError, Opens, Options, program};
 use crate::ruleset::{self, Reach, Rules, RulesetError};
 
-/// Processes of the user at most, unless the policy says otherwise. The kernel
-/// counts all of a user's processes (getrlimit(2), `RLIMIT_NPROC`).
-const PROCESSES_DEFAULT: u64 = 8192;
-/// Bytes of one file at most, unless the policy says otherwise.
-const FILE_SIZE_DEFAULT: u64 = 1 << 36;
-
 /// Why no plan can be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -158,12 +152,12 @@ fn limits(limits: &Limits) -> Vec<ResourceLimit> {
     let wanted = [
         (
             Resource::RLIMIT_NPROC,
-            Some(limits.processes.unwrap_or(PROCESSES_DEFAULT)),
+            Some(limits.processes.unwrap_or(Limits::PROCESSES_DEFAULT)),
         ),
         (Resource::RLIMIT_NOFILE, limits.open_files),
         (
             Resource::RLIMIT_FSIZE,
-            Some(limits.file_size_bytes.unwrap_or(FILE_SIZE_DEFAULT)),
+            Some(limits.file_size_bytes.unwrap_or(Limits::FILE_SIZE_DEFAULT)),
         ),
         (Resource::RLIMIT_CORE, Some(0)),
         (Resource::RLIMIT_DATA, limits.memory_bytes),

@@ -41,6 +41,8 @@ const AGREE_MS: u16 = 10_000;
 pub struct Options {
     /// Policy texts in merge order.
     pub sources: Vec<Source>,
+    /// Files of the user that say what is allowed, beside policies.
+    pub consulted: Vec<PathBuf>,
     /// Program and arguments; at least the program.
     pub command: Vec<OsString>,
     /// The caller's environment, as far as the command may inherit it.
@@ -56,6 +58,8 @@ pub struct Options {
     /// Files with certificates that origins may be verified with, beside the
     /// system's.
     pub upstream_ca: Vec<PathBuf>,
+    /// The upstream proxy, as the command line names it; a URL or `none`.
+    pub upstream_proxy: Option<String>,
     /// Whether the summary is said at the end.
     pub summary: Summary,
     /// How the command is made to trust what the gateway opens.
@@ -120,6 +124,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         policy: &policy,
         writable: &reach.writable,
     };
+    unwritable(grants, &options.consulted)?;
     let mut link = link(grants, opening, voice)?;
     if !secrets.is_empty() {
         // What is wrong with them is said before anything runs.
@@ -223,11 +228,26 @@ impl Names {
     }
 }
 
+/// A command must not write what the next run allows by.
+fn unwritable(grants: Grants<'_>, consulted: &[PathBuf]) -> Result<(), RunError> {
+    for file in consulted {
+        if let Some(grant) = grants.writable(file) {
+            return Err(RunError::Consulted {
+                file: file.display().to_string(),
+                grant: grant.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// The gateway: a shared one is there and has agreed, or an own one that is
 /// started when it is needed.
 fn link(grants: Grants<'_>, mut opening: Opening, voice: &mut dyn Voice) -> Result<Link, RunError> {
     match &mut opening.whose {
-        Whose::Private { program, arguments } => {
+        Whose::Private {
+            program, arguments, ..
+        } => {
             record::settle(grants, arguments)?;
             let replaceable = grants.writable(program).map(|grant| {
                 format!(
@@ -341,6 +361,7 @@ fn opening(
         None => Whose::Private {
             program: gateway_program(),
             arguments: gateway_arguments(options, (policy, secrets), &context),
+            variables: upstream_variables(options.upstream_proxy.clone()),
         },
         Some(_) if !secrets.is_empty() => return Err(RunError::NotOurs),
         Some(door) => {
@@ -371,6 +392,13 @@ fn opening(
             ),
         },
     })
+}
+
+/// What the environment of a gateway says of its upstream proxy, where the
+/// command line does: other users may read arguments, but not this.
+pub(crate) fn upstream_variables(proxy: Option<String>) -> Vec<(String, String)> {
+    let name = outgate_policy::UPSTREAM_PROXY.to_owned();
+    proxy.into_iter().map(|proxy| (name.clone(), proxy)).collect()
 }
 
 /// What the gateway is told beside the policy.
@@ -457,6 +485,7 @@ pub(crate) fn frame_source(source: &Source) -> (outgate_handoff::SourceKind, Str
         SourceKind::Read => Frame::Read,
         SourceKind::Write => Frame::Write,
         SourceKind::Listen => Frame::Listen,
+        SourceKind::Project => Frame::Project,
     };
     let place = cut(source.place.clone(), outgate_handoff::NAME_BYTES_MAX);
     (kind, place, source.text.clone())

@@ -1,6 +1,6 @@
 //! `outgate gateway`: the front of a shared gateway. Makes the socket, starts
-//! the gateway's program beside it, brings it its policy, waits for signals,
-//! and removes the socket however the gateway ends. Serves nobody itself.
+//! the gateway's program beside it, brings it its policy, again when a signal
+//! says so, and removes the socket however the gateway ends. Serves nobody.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
@@ -8,14 +8,15 @@ use std::process::Child;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 use nix::sys::socket::{MsgFlags, recv, send};
 use outgate_handoff::{Begin, FRAME_BYTES_MAX, ToGateway, ToLauncher};
-use outgate_policy::{Context, PolicyErrors, Source, compile};
+use outgate_policy::{Context, Policy, PolicyErrors, Source, compile};
 
-use crate::gateway_link::{BUILD, Opening, Whose, opening_frames, start_program};
+use crate::gateway_link::{BUILD, Opening, Whose, opening_frames, policy_frames, start_program};
 use crate::listener::{Audience, ListenError, Listener};
-use crate::run::{frame_source, gateway_program, refuse_unenforced};
+use crate::reread::{Read, differences, reread};
+use crate::run::{frame_source, gateway_program, refuse_unenforced, upstream_variables};
 use crate::secrets::{SecretError, Secrets};
 use crate::sources::{SourceError, check_total};
 use crate::supervisor::Voice;
@@ -45,6 +46,8 @@ pub struct Options {
     /// Arguments of the gateway: whom it trusts beside the system's authorities,
     /// and where records go.
     pub arguments: Vec<String>,
+    /// The upstream proxy, as the command line names it.
+    pub upstream_proxy: Option<String>,
     /// The operator's home directory, for `~` in documents; may be empty.
     pub home: String,
     /// The working directory.
@@ -120,11 +123,16 @@ impl ShareError {
     }
 }
 
-/// Shares a gateway until a signal says to end.
+/// Shares a gateway until a signal says to end. `read` reads the policy texts
+/// again, for a hangup that somebody sent.
 ///
 /// # Errors
 /// [`ShareError`]; nothing is left behind then.
-pub fn share(options: Options, voice: &mut dyn Voice) -> Result<(), ShareError> {
+pub fn share(
+    options: Options,
+    read: Read<'_>,
+    voice: &mut dyn Voice,
+) -> Result<(), ShareError> {
     let context = Context {
         home: options.home.clone(),
         working_directory: options.working_directory.clone(),
@@ -157,10 +165,18 @@ pub fn share(options: Options, voice: &mut dyn Voice) -> Result<(), ShareError> 
             "the inherited socket".to_owned(),
         ),
     };
+    let mut law = Law {
+        policy,
+        context,
+        read,
+        terminal: Terminal::look(),
+        keys: secrets.arguments().to_vec(),
+    };
     let opening = Opening {
         whose: Whose::Private {
             program: gateway_program(),
             arguments: [options.arguments, secrets.arguments().to_vec()].concat(),
+            variables: upstream_variables(options.upstream_proxy),
         },
         sandbox: "gateway".to_owned(),
         sources: options.sources.iter().map(frame_source).collect(),
@@ -176,7 +192,7 @@ pub fn share(options: Options, voice: &mut dyn Voice) -> Result<(), ShareError> 
     voice.say(&format!(
         "outgate: the gateway listens at {shown} ({rules} rules; record: {record})"
     ));
-    let ended = front.attend(&signals, voice);
+    let ended = front.attend(&signals, &mut law, voice);
     drop(listener);
     ended
 }
@@ -193,10 +209,81 @@ fn signals() -> std::io::Result<SignalFd> {
     )?)
 }
 
+/// The policy in force, and how to read it again.
+struct Law<'a> {
+    policy: Policy,
+    context: Context,
+    read: Read<'a>,
+    terminal: Terminal,
+    /// Files with keys, which are read when the gateway starts.
+    keys: Vec<String>,
+}
+
+impl Law<'_> {
+    /// Whether a policy can be enforced with the keys that were read: the
+    /// gateway is confined since, and reads no more files.
+    fn names_the_same_keys(&self, policy: &Policy) -> Result<(), String> {
+        let secrets = Secrets::of(policy).map_err(|error| error.to_string())?;
+        if secrets.arguments() == self.keys {
+            return Ok(());
+        }
+        Err("it names other keys, which are read when the gateway starts; start it again".to_owned())
+    }
+}
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    End,
+    /// The policy files are to be read again.
+    Reread,
+}
+
+/// A hangup by the kernel is the end of the terminal, and so is one that a shell
+/// passes on whose terminal is gone; any other asks for the files to be read
+/// again.
+fn wish(signal: &siginfo, had: Terminal) -> Wish {
+    let is_hangup = signal.ssi_signo == Signal::SIGHUP as u32;
+    let is_sent = signal.ssi_code != SI_KERNEL;
+    let is_left = had == Terminal::There && Terminal::look() == Terminal::Gone;
+    if is_hangup && is_sent && !is_left {
+        Wish::Reread
+    } else {
+        Wish::End
+    }
+}
+
+/// Whether there is a terminal that controls this process (tty(4)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Terminal {
+    There,
+    Gone,
+}
+
+impl Terminal {
+    fn look() -> Self {
+        match std::fs::File::open("/dev/tty") {
+            Ok(_) => Self::There,
+            Err(_) => Self::Gone,
+        }
+    }
+}
+
+/// `si_code` of what the kernel sends (sigaction(2)).
+const SI_KERNEL: i32 = 0x80;
+
 /// The running gateway, and the socket to it.
 struct Front {
     socket: OwnedFd,
     child: Child,
+}
+
+/// Says that nothing changes, and why.
+fn kept(faults: &str, voice: &mut dyn Voice) {
+    voice.say("outgate: the policy stays as it is, since the files that were read again have faults:");
+    for line in faults.lines() {
+        voice.say(&format!("outgate:   {line}"));
+    }
 }
 
 impl Drop for Front {
@@ -209,13 +296,18 @@ impl Drop for Front {
 impl Front {
     fn start(opening: &Opening, listener: &Listener) -> Result<Self, ShareError> {
         let failed = |what| move |source| ShareError::Machine { what, source };
-        let Whose::Private { program, arguments } = &opening.whose else {
+        let Whose::Private {
+            program,
+            arguments,
+            variables,
+        } = &opening.whose
+        else {
             return Err(ShareError::Ended {
                 how: "it has no program".to_owned(),
             });
         };
         let inherited = [("--listen-fd", listener.as_fd())];
-        let (socket, child) = start_program(program, "share", &inherited, arguments)
+        let (socket, child) = start_program(program, "share", &inherited, (arguments, variables))
             .map_err(failed("starting outgate-gateway"))?;
         let mut front = Self { socket, child };
         for frame in opening_frames(opening).map_err(failed("the policy's text"))? {
@@ -246,7 +338,12 @@ impl Front {
     }
 
     /// Waits for a signal or for the gateway's end.
-    fn attend(&mut self, signals: &SignalFd, voice: &mut dyn Voice) -> Result<(), ShareError> {
+    fn attend(
+        &mut self,
+        signals: &SignalFd,
+        law: &mut Law<'_>,
+        voice: &mut dyn Voice,
+    ) -> Result<(), ShareError> {
         loop {
             let mut sources = [
                 PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
@@ -255,10 +352,68 @@ impl Front {
             if poll(&mut sources, PollTimeout::NONE).is_err() {
                 continue;
             }
-            if let Ok(Some(_)) = signals.read_signal() {
-                return self.end();
+            if let Ok(Some(signal)) = signals.read_signal() {
+                match wish(&signal, law.terminal) {
+                    Wish::End => return self.end(),
+                    Wish::Reread => self.revise(law, voice)?,
+                }
+                continue;
             }
             match self.receive(PollTimeout::ZERO) {
+                Some(ToLauncher::Notice { line }) => voice.say(&line),
+                Some(_) => {}
+                None => return Err(self.ended()),
+            }
+        }
+    }
+
+    /// Reads the policy files again and brings the gateway what they say; with
+    /// a fault, everything stays as it is.
+    fn revise(&mut self, law: &mut Law<'_>, voice: &mut dyn Voice) -> Result<(), ShareError> {
+        let sound = match reread(law.read, &law.context) {
+            Ok(sound) => sound,
+            Err(faults) => {
+                kept(&faults, voice);
+                return Ok(());
+            }
+        };
+        if let Err(fault) = law.names_the_same_keys(&sound.policy) {
+            kept(&fault, voice);
+            return Ok(());
+        }
+        let sources: Vec<_> = sound.sources.iter().map(frame_source).collect();
+        let begin = Begin {
+            home: law.context.home.clone(),
+            working_directory: law.context.working_directory.clone(),
+            private_directory: String::new(),
+            command: "gateway".to_owned(),
+        };
+        let frames = policy_frames(&sources, &begin).map_err(|source| ShareError::Machine {
+            what: "the policy's text",
+            source,
+        })?;
+        for frame in frames {
+            if send(self.socket.as_raw_fd(), &frame, MsgFlags::MSG_NOSIGNAL).is_err() {
+                return Err(self.ended());
+            }
+        }
+        loop {
+            match self.receive(PollTimeout::from(START_MS)) {
+                Some(ToLauncher::Generation { generation }) => {
+                    let lines = differences(&law.policy, &sound.policy);
+                    for line in lines {
+                        voice.say(&format!("outgate: policy {generation}: {line}"));
+                    }
+                    for warning in sound.policy.warnings() {
+                        voice.say(&format!("outgate: warning: {warning}"));
+                    }
+                    law.policy = sound.policy;
+                    return Ok(());
+                }
+                Some(ToLauncher::Kept { message }) => {
+                    kept(&message, voice);
+                    return Ok(());
+                }
                 Some(ToLauncher::Notice { line }) => voice.say(&line),
                 Some(_) => {}
                 None => return Err(self.ended()),

@@ -2,11 +2,17 @@
 //! what they extend before them. The compiler and the gateway get the texts.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use outgate_handoff::{POLICY_BYTES_MAX, SOURCES_MAX};
-use outgate_policy::{PolicyErrors, Source, SourceKind, extends, preset, preset_names};
+use outgate_policy::{
+    Client, ClientError, Configuration, PolicyErrors, Source, SourceKind, extends, preset,
+    preset_names,
+};
+
+use crate::project::{project, project_files};
 
 /// Bytes of one policy file at most.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -26,6 +32,15 @@ pub enum SourceError {
         #[source]
         source: io::Error,
     },
+    /// A project's own file cannot be read: whoever made it.
+    #[error("the project's policy file `{path}` (to go without it: --no-project)")]
+    Project {
+        /// The path.
+        path: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
     /// A file is too large.
     #[error("policy file `{path}` is larger than {FILE_BYTES_MAX} bytes")]
     Large {
@@ -37,6 +52,14 @@ pub enum SourceError {
     Preset {
         /// The name.
         name: String,
+    },
+    /// A client's configuration names no registries to allow.
+    #[error("{place}: {error}")]
+    Client {
+        /// The preset.
+        place: String,
+        /// What is missing or wrong.
+        error: ClientError,
     },
     /// Too many documents.
     #[error("more than {DOCUMENTS_MAX} policy documents extend one another")]
@@ -54,14 +77,40 @@ pub enum SourceError {
     Policy(#[from] PolicyErrors),
 }
 
+/// What presets about clients read: the user's home, and the variables that a
+/// user can set.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// The home directory; may be empty.
+    pub home: String,
+    /// Names and values, in the order of the names.
+    pub variables: Vec<(String, String)>,
+}
+
 /// Collects documents in merge order.
 #[derive(Debug, Default)]
 pub struct Collector {
+    surroundings: Surroundings,
     sources: Vec<Source>,
     seen: HashSet<String>,
+    consulted: Vec<PathBuf>,
 }
 
 impl Collector {
+    /// One that finds the configuration of clients here.
+    pub fn new(surroundings: Surroundings) -> Self {
+        Self {
+            surroundings,
+            ..Self::default()
+        }
+    }
+
+    /// Files beside policies that say what is allowed: a command that may write
+    /// one would say it.
+    pub fn consulted(&self) -> &[PathBuf] {
+        &self.consulted
+    }
+
     /// Adds a shipped preset and what it extends.
     ///
     /// # Errors
@@ -71,7 +120,43 @@ impl Collector {
             name: name.to_owned(),
         })?;
         let place = format!("preset `{name}`");
-        self.document(place, text.to_owned(), Path::new("/"))
+        match Client::named(name) {
+            Some(client) => self.registries(client, &place),
+            None => self.document(place, text.to_owned(), Path::new("/")),
+        }
+    }
+
+    /// Adds the registries that the user configured for a client.
+    fn registries(&mut self, client: Client, place: &str) -> Result<(), SourceError> {
+        if !self.seen.insert(place.to_owned()) {
+            return Ok(());
+        }
+        let Surroundings { home, variables } = &self.surroundings;
+        let variable = |name: &str| {
+            let mut all = variables.iter();
+            all.find(|(own, _)| own == name).map(|(_, value)| value.clone())
+        };
+        let mut files = Vec::new();
+        for path in client.files(home, &variable) {
+            let path = PathBuf::from(path);
+            if let Some(text) = configuration(&path)? {
+                let shown = path.display().to_string();
+                let below = shown.strip_prefix(home.as_str()).filter(|_| !home.is_empty());
+                let place = below.map(|below| format!("~{below}")).unwrap_or(shown);
+                files.push(Configuration { place, text });
+                self.consulted.push(path);
+            }
+        }
+        let registries = client.registries(&files, variables);
+        let registries = registries.map_err(|error| SourceError::Client {
+            place: place.to_owned(),
+            error,
+        })?;
+        for registry in registries {
+            let place = format!("{place}: {}", registry.place);
+            self.text(SourceKind::Allow, &place, &registry.rule);
+        }
+        Ok(())
     }
 
     /// Adds a policy file and what it extends.
@@ -120,6 +205,17 @@ impl Collector {
         Ok(())
     }
 
+    /// Adds the files of the project that `directory` belongs to.
+    ///
+    /// # Errors
+    /// [`SourceError`] names the file.
+    pub fn project(&mut self, directory: &Path, home: &Path) -> Result<(), SourceError> {
+        for path in project_files(directory, home) {
+            self.sources.push(project(&path, directory)?);
+        }
+        Ok(())
+    }
+
     /// Adds a text from the command line.
     pub fn text(&mut self, kind: SourceKind, place: &str, text: &str) {
         self.sources.push(Source {
@@ -135,6 +231,28 @@ impl Collector {
     }
 }
 
+/// The text of a client's configuration; nothing where it is not there.
+fn configuration(path: &Path) -> Result<Option<String>, SourceError> {
+    let shown = || path.display().to_string();
+    let failed = |source| SourceError::File {
+        path: shown(),
+        source,
+    };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Ok(None);
+    }
+    let bytes = bounded(file).map_err(failed)?;
+    let bytes = bytes.ok_or_else(|| SourceError::Large { path: shown() })?;
+    text(bytes).map(Some).map_err(failed)
+}
+
 /// Reads a policy file, without what it extends.
 ///
 /// # Errors
@@ -145,10 +263,11 @@ pub fn document(path: &Path) -> Result<Source, SourceError> {
         path: shown.clone(),
         source,
     };
-    let Some(bytes) = bounded(path).map_err(failed)? else {
+    let bytes = File::open(path).and_then(bounded).map_err(failed)?;
+    let Some(bytes) = bytes else {
         return Err(SourceError::Large { path: shown });
     };
-    let text = String::from_utf8(bytes).map_err(|_| failed(ErrorKind::InvalidData.into()))?;
+    let text = text(bytes).map_err(failed)?;
     Ok(Source {
         kind: SourceKind::Document,
         place: shown,
@@ -158,15 +277,19 @@ pub fn document(path: &Path) -> Result<Source, SourceError> {
 
 /// The bytes of a file, or `None` when there are more than the limit. What is
 /// read counts: pipes and devices have no size of their own.
-fn bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn bounded(file: File) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path)?;
     let read = file
         .take(FILE_BYTES_MAX.saturating_add(1))
         .read_to_end(&mut bytes)?;
     Ok(u64::try_from(read)
         .is_ok_and(|read| read <= FILE_BYTES_MAX)
         .then_some(bytes))
+}
+
+/// Bytes of a file as text.
+pub(crate) fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| ErrorKind::InvalidData.into())
 }
 
 /// Checks that the texts together are what one session takes, so that too

@@ -9,6 +9,7 @@
 mod last;
 mod manual;
 mod policy;
+mod project;
 mod same;
 mod why;
 

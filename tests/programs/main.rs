@@ -21,6 +21,7 @@ mod raw;
 mod servers;
 mod terminal;
 mod tls;
+mod upstream;
 
 use outgate_harness::{Identity, Lab, Sandbox};
 

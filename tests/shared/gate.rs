@@ -76,6 +76,11 @@ impl Gate {
         Pid::from_raw(self.running.pid())
     }
 
+    /// What it said so far.
+    pub(crate) fn errors(&self) -> String {
+        self.running.errors()
+    }
+
     /// Waits for it to end by itself.
     pub(crate) fn finish(self) -> Outcome {
         self.running.finish()

@@ -15,3 +15,4 @@ mod gate;
 mod hostile;
 mod policies;
 mod registry;
+mod revise;

@@ -21,6 +21,9 @@ use crate::verdict::Effect;
 /// Every fault of every source, with its place; the author is to blame.
 pub fn compile(sources: &[Source], context: &Context) -> Result<Policy, PolicyErrors> {
     let mut draft = Draft::new(context);
+    let (projects, sources): (Vec<&Source>, Vec<&Source>) = sources
+        .iter()
+        .partition(|source| source.kind == SourceKind::Project);
     for source in sources {
         if source.kind == SourceKind::Document
             && let Some(paths) = preset::shipped(&source.text).and_then(|shipped| shipped.paths)
@@ -33,7 +36,21 @@ pub fn compile(sources: &[Source], context: &Context) -> Result<Policy, PolicyEr
         add(&mut draft, source, &location);
         draft.order_faults(first);
     }
-    draft.finish()
+    if projects.is_empty() {
+        return draft.finish();
+    }
+    let mut narrowing = Draft::new(context);
+    for source in projects {
+        let location = Location::of(source);
+        let first = narrowing.faults();
+        add(&mut narrowing, source, &location);
+        narrowing.order_faults(first);
+    }
+    match (draft.finish(), narrowing.finish()) {
+        (Ok(policy), Ok(narrowing)) => Ok(policy.narrowed(narrowing)),
+        (Err(one), Err(other)) => Err(one.and(other)),
+        (Err(errors), Ok(_)) | (Ok(_), Err(errors)) => Err(errors),
+    }
 }
 
 /// The presets and files that a document extends, in order. Other kinds of
@@ -69,6 +86,7 @@ fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>
     let text = source.text.as_str();
     match source.kind {
         SourceKind::Document => document::read(draft, location, Author::User),
+        SourceKind::Project => document::read(draft, location, Author::Project),
         SourceKind::Allow => draft.rule(at, Effect::Allow, text, RuleExtras::default()),
         SourceKind::Deny => draft.rule(at, Effect::Deny, text, RuleExtras::default()),
         SourceKind::Pin => draft.pin_argument(at, text),

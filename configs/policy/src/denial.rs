@@ -86,8 +86,9 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The flag with the narrowest rule that allows the event.
-    fn flag(&self) -> Option<String> {
+    /// The flag with the narrowest rule that allows the event, with these keys
+    /// of its query: values are not shown, since some are secrets.
+    fn flag(&self, keys: &[Box<str>]) -> Option<String> {
         if let Self::Unix(path) = self
             && printable(path) != *path
         {
@@ -114,7 +115,8 @@ impl<'a> Event<'a> {
                     }
                     Scheme::Http | Scheme::Https | Scheme::Ws | Scheme::Wss => String::new(),
                 };
-                quoted("-a", &format!("{method}{}{path}", request.origin()))
+                let query = query_of(keys);
+                quoted("-a", &format!("{method}{}{path}{query}", request.origin()))
             }
             Self::Unix(path) => quoted("-a", &format!("unix://{}", printable(path))),
             Self::Listen(address) => format!("--listen '{address}'"),
@@ -137,13 +139,13 @@ pub(crate) fn denial(event: &Event<'_>, cause: Cause, intercept: Intercept) -> D
         _ => because(&cause, event),
     };
     let flag = match cause.reason {
-        Reason::NoRule => event.flag(),
-        Reason::SpecialUse if !event.is_to_name() && !is_never(&cause) => event.flag(),
+        Reason::NoRule => event.flag(&cause.query),
+        Reason::SpecialUse if !event.is_to_name() && !is_never(&cause) => event.flag(&[]),
         Reason::NeedsInspection => match (event, &cause.rule) {
             (Event::Tls(..), Some(rule)) if rule.effect == Effect::Deny => {
                 (intercept == Intercept::Never).then(|| "--intercept when-needed".to_owned())
             }
-            (Event::Tls(..), _) => event.flag(),
+            (Event::Tls(..), _) => event.flag(&[]),
             _ => None,
         },
         Reason::SpecialUse
@@ -154,7 +156,8 @@ pub(crate) fn denial(event: &Event<'_>, cause: Cause, intercept: Intercept) -> D
     };
     Denial {
         reason: cause.reason,
-        rule: cause.rule,
+        // A rule that came near did not decide.
+        rule: cause.rule.filter(|_| cause.reason != Reason::NoRule),
         subject: event.subject(),
         because,
         flag,
@@ -168,6 +171,7 @@ fn is_never(cause: &Cause) -> bool {
 fn because(cause: &Cause, event: &Event<'_>) -> String {
     let rule = cause.rule.as_ref().map(shown_rule).unwrap_or_default();
     match cause.reason {
+        Reason::NoRule if cause.rule.is_some() => format!("{rule} needs another query"),
         Reason::NoRule => "no rule allows it".to_owned(),
         Reason::DenyRule => format!("{rule} denies it"),
         Reason::OnlyRule => format!("{rule} allows nothing else there"),
@@ -294,6 +298,16 @@ fn pattern_of(target: &RequestTarget) -> String {
     match PathPattern::parse(&pattern) {
         Ok(Some(parsed)) if parsed.matches_all(readings) => pattern,
         Ok(_) | Err(_) => String::new(),
+    }
+}
+
+/// Keys as a rule demands them, with any value.
+fn query_of(keys: &[Box<str>]) -> String {
+    let pairs: Vec<String> = keys.iter().map(|key| format!("{key}=*")).collect();
+    if pairs.is_empty() {
+        String::new()
+    } else {
+        format!("?{}", pairs.join("&"))
     }
 }
 

@@ -37,6 +37,25 @@ const TOP_KEYS: &[&str] = &[
     "monitor",
 ];
 
+/// The keys with which a document narrows.
+const NARROWING_KEYS: &[&str] = &["deny", "only", "filesystem", "limits", "test"];
+
+/// Refuses what a project may not say; whether it did.
+fn is_refused(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) -> bool {
+    let refused = reader.author == Author::Project && !NARROWING_KEYS.contains(&key);
+    if refused {
+        not_for_projects(reader, key, value);
+    }
+    refused
+}
+
+fn not_for_projects(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) {
+    let message = format!("a project's own file only narrows, so `{key}` is not for it");
+    let hint = "take it out; a user who wants it names a file with `-p FILE`, or goes without \
+                this one by `--no-project`";
+    reader.fault(value, &message, hint);
+}
+
 /// Adds a document to the draft.
 pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author: Author) {
     let first = draft.faults();
@@ -51,6 +70,7 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
     let mut rules: Vec<(usize, Effect, Item<'_>)> = Vec::new();
     let top = table.get_ref();
     reader.each(top, "", TOP_KEYS, |reader, key, value| match key {
+        key if is_refused(reader, key, value) => {}
         "extends" => drop(reader.strings("extends", value)),
         "filesystem" => filesystem(reader, value),
         "allow" => rules.extend(rule_items(reader, Effect::Allow, value)),
@@ -163,6 +183,9 @@ fn filesystem(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
                 "write" => Access::Write,
                 _ => Access::Deny,
             };
+            if reader.author == Author::Project && access != Access::Deny {
+                return not_for_projects(reader, &format!("filesystem.{key}"), value);
+            }
             for (at, path) in reader.strings(key, value) {
                 reader.draft.path(at, access, path, reader.author);
             }

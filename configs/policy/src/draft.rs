@@ -38,6 +38,8 @@ pub(crate) enum Author {
     User,
     /// We: it holds for many machines, so what is absent is left out.
     Preset,
+    /// A project: it may narrow what the user grants, and nothing else.
+    Project,
 }
 
 /// What stands beside the text of a rule.

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::limits::ERRORS_MAX;
+
 /// One fault, or one warning, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
@@ -66,6 +68,13 @@ impl std::error::Error for PolicyError {}
 pub struct PolicyErrors(pub(crate) Vec<PolicyError>);
 
 impl PolicyErrors {
+    /// These, and others behind them.
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self.0.truncate(ERRORS_MAX);
+        self
+    }
+
     /// The faults, in the order of the sources.
     pub fn iter(&self) -> std::slice::Iter<'_, PolicyError> {
         self.0.iter()

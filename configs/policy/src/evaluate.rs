@@ -19,6 +19,14 @@ use crate::verdict::{Effect, Permit, Reason, Route, RuleRef, Verdict};
 impl Policy {
     /// Judges one event. Total and pure; the only maker of a [`Permit`].
     pub fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        match (self.judge(facts), &self.narrowing) {
+            (Verdict::Allow(permit), Some(narrowing)) => narrowing.confirm(facts, permit),
+            (verdict, _) => verdict,
+        }
+    }
+
+    /// The same, whatever projects say.
+    pub(crate) fn judge(&self, facts: &Facts<'_>) -> Verdict {
         let event = Event::of(facts);
         let outcome = match *facts {
             Facts::Connect {
@@ -148,6 +156,7 @@ impl Policy {
         let mut only = None;
         let mut covering = None;
         let mut other_process = None;
+        let mut other_query = None;
         for (rule, target) in self.network_rules() {
             match rule.reference.effect {
                 Effect::Deny => {
@@ -175,9 +184,14 @@ impl Policy {
             if slot.is_none()
                 && target.grants_port(request.protocol, to.port)
                 && to.is_granted_host(&target.host)
-                && target.grants_request(request)
+                && target.grants_method(request)
+                && target.grants_path(request)
             {
-                if rule.grants_process(to.process) {
+                if !target.grants_query(request) {
+                    if rule.grants_process(to.process) {
+                        other_query.get_or_insert((rule, target));
+                    }
+                } else if rule.grants_process(to.process) {
                     *slot = Some(rule);
                 } else {
                     other_process.get_or_insert(rule);
@@ -190,7 +204,9 @@ impl Policy {
         };
         match granting {
             Some(rule) => Ok((Route::Forward, rule.reference.clone())),
-            None => Err(self.nothing_grants(to, covering, other_process)),
+            None => Err(self
+                .nothing_grants(to, covering, other_process)
+                .but_for_query(other_query, request)),
         }
     }
 
@@ -240,6 +256,9 @@ impl Policy {
             .pin(name, to.port)
             .is_some_and(|pin| pin.ip() == address);
         if pinned && source == AddressSource::Pinned {
+            return true;
+        }
+        if self.grants_everything() {
             return true;
         }
         let Ok(survey) = self.survey(to) else {

@@ -54,6 +54,14 @@ pub struct Limits {
     pub wall_time: Option<Duration>,
 }
 
+impl Limits {
+    /// Processes of the user at most, where no policy says otherwise. The
+    /// kernel counts all of a user's processes (getrlimit(2), `RLIMIT_NPROC`).
+    pub const PROCESSES_DEFAULT: u64 = 8192;
+    /// Bytes of one file at most, where no policy says otherwise.
+    pub const FILE_SIZE_DEFAULT: u64 = 1 << 36;
+}
+
 /// One address and port the command may bind and listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenGrant {

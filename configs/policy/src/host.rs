@@ -127,6 +127,8 @@ impl fmt::Display for Host {
 /// Whom a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HostPattern {
+    /// Every host and address there is. No rule can be written so.
+    Everything,
     /// `*`: every public host.
     Any,
     /// The word `localhost`: the name and the two literals.
@@ -145,6 +147,7 @@ impl HostPattern {
     /// Whether a rule that grants covers this name.
     pub(crate) fn grants_name(&self, name: &HostName) -> bool {
         match self {
+            Self::Everything => true,
             Self::Any => !name.is_local(),
             Self::Localhost => name.as_str() == "localhost",
             Self::Exact(own) => own == name,
@@ -158,6 +161,7 @@ impl HostPattern {
     /// needs a literal, or a range that lies within the special-use ones.
     pub(crate) fn grants_address(&self, ip: IpAddr) -> bool {
         match self {
+            Self::Everything => true,
             Self::Any => special_use(ip).is_none(),
             Self::Localhost => ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST,
             Self::Net(net) => {
@@ -172,7 +176,7 @@ impl HostPattern {
     /// Whether a rule that denies covers this name.
     pub(crate) fn denies_name(&self, name: &HostName) -> bool {
         match self {
-            Self::Any => true,
+            Self::Everything | Self::Any => true,
             Self::Localhost => name.is_local(),
             Self::Exact(_) | Self::Below(_) | Self::AtOrBelow(_) | Self::Net(_) => {
                 self.grants_name(name)
@@ -187,7 +191,7 @@ impl HostPattern {
             IpAddr::V6(address) => embedded_v4(address).map(IpAddr::V4),
         };
         match self {
-            Self::Any => true,
+            Self::Everything | Self::Any => true,
             Self::Localhost => matches!(
                 special_use(ip),
                 Some("loopback" | "unspecified" | "this-network")

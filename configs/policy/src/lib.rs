@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod clients;
 mod compile;
 mod denial;
 mod document;
@@ -23,6 +24,7 @@ mod grant;
 mod host;
 mod limits;
 mod location;
+mod narrowing;
 mod nearest;
 mod net;
 mod path;
@@ -41,8 +43,10 @@ mod settings;
 mod source;
 mod special;
 mod survey;
+mod upstream;
 mod verdict;
 
+pub use clients::{Client, ClientError, Configuration, Registry, Variable};
 pub use compile::{compile, extends};
 pub use denial::printable;
 pub use error::{PolicyError, PolicyErrors};
@@ -60,4 +64,5 @@ pub use settings::{
     Unscannable,
 };
 pub use source::{Context, Source, SourceKind};
+pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};
 pub use verdict::{Denial, Effect, Permit, Reason, Route, RuleRef, Verdict};

@@ -34,7 +34,7 @@ impl<'a> Location<'a> {
         Self {
             place: &source.place,
             text: &source.text,
-            argument: source.kind != SourceKind::Document,
+            argument: !matches!(source.kind, SourceKind::Document | SourceKind::Project),
             lines: std::iter::once(0).chain(newlines).collect(),
         }
     }

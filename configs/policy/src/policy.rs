@@ -29,6 +29,8 @@ pub struct Policy {
     pub(crate) warnings: Vec<PolicyError>,
     /// Where single values and pins come from, by the name of their key.
     pub(crate) places: BTreeMap<String, Arc<str>>,
+    /// What a project's own documents allow of it: see [`crate::narrowing`].
+    pub(crate) narrowing: Option<Box<Policy>>,
 }
 
 /// A host as a pin names it.
@@ -151,8 +153,8 @@ impl Policy {
     /// To what a rule is limited beside its text: executables, and the
     /// special-use ranges its host may lead to.
     pub fn limits_of(&self, rule: &RuleRef) -> (Vec<&str>, Vec<String>) {
-        let rules = self.rules.iter();
-        let Some(rule) = rules.into_iter().find(|own| own.reference == *rule) else {
+        let mut rules = self.rules.iter().chain(self.narrowing_rules());
+        let Some(rule) = rules.find(|own| own.reference == *rule) else {
             return (Vec::new(), Vec::new());
         };
         let addresses = match &rule.target {
@@ -167,9 +169,10 @@ impl Policy {
         &self.settings
     }
 
-    /// All rules, in the order of the sources.
+    /// All rules, in the order of the sources; those of projects come last.
     pub fn rules(&self) -> impl Iterator<Item = RuleRef> {
-        self.rules.iter().map(|rule| rule.reference.clone())
+        let rules = self.rules.iter().chain(self.narrowing_rules());
+        rules.map(|rule| rule.reference.clone())
     }
 
     /// What is legal in the policy and yet deserves a second look.

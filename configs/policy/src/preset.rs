@@ -11,6 +11,7 @@ pub(crate) struct Shipped {
     pub(crate) paths: Option<&'static [ShippedPath]>,
     /// What it extends, if it is about files.
     pub(crate) extends: &'static [&'static str],
+    kind: PresetKind,
 }
 
 const fn files(
@@ -20,11 +21,13 @@ const fn files(
     extends: &'static [&'static str],
 ) -> Shipped {
     let paths = Some(paths);
+    let kind = PresetKind::Files;
     Shipped {
         name,
         text,
         paths,
         extends,
+        kind,
     }
 }
 
@@ -34,6 +37,15 @@ const fn hosts(name: &'static str, text: &'static str) -> Shipped {
         text,
         paths: None,
         extends: &[],
+        kind: PresetKind::Hosts,
+    }
+}
+
+/// One whose rules come from the configuration of a client: `crate::clients`.
+const fn registries(name: &'static str, text: &'static str) -> Shipped {
+    Shipped {
+        kind: PresetKind::Registries,
+        ..hosts(name, text)
     }
 }
 
@@ -44,14 +56,18 @@ pub enum PresetKind {
     Files,
     /// Hosts. It says nothing about files.
     Hosts,
+    /// Hosts that the user's configuration of a client names. Its document holds
+    /// no rules.
+    Registries,
 }
 
 /// All of them, in the order of their names.
 #[rustfmt::skip]
-pub(crate) const SHIPPED: [Shipped; 12] = [
+pub(crate) const SHIPPED: [Shipped; 15] = [
     hosts("anthropic", include_str!("../../presets/anthropic.toml")),
     files("base", include_str!("../../presets/base.toml"), BASE, &[]),
     hosts("bitbucket", include_str!("../../presets/bitbucket.toml")),
+    registries("cargo", include_str!("../../presets/cargo.toml")),
     hosts("codeberg", include_str!("../../presets/codeberg.toml")),
     hosts("copilot", include_str!("../../presets/copilot.toml")),
     files("dev-tools", include_str!("../../presets/dev-tools.toml"), DEV_TOOLS, &["base"]),
@@ -60,7 +76,9 @@ pub(crate) const SHIPPED: [Shipped; 12] = [
     hosts("gitlab", include_str!("../../presets/gitlab.toml")),
     hosts("mistral", include_str!("../../presets/mistral.toml")),
     files("none", include_str!("../../presets/none.toml"), &[], &[]),
+    registries("npm", include_str!("../../presets/npm.toml")),
     hosts("openai", include_str!("../../presets/openai.toml")),
+    registries("pip", include_str!("../../presets/pip.toml")),
 ];
 
 /// The text of a shipped policy.
@@ -80,11 +98,8 @@ pub fn preset_title(name: &str) -> Option<&'static str> {
 
 /// What a shipped policy is about.
 pub fn preset_kind(name: &str) -> Option<PresetKind> {
-    let shipped = SHIPPED.iter().find(|shipped| shipped.name == name)?;
-    Some(match shipped.paths {
-        Some(_) => PresetKind::Files,
-        None => PresetKind::Hosts,
-    })
+    let mut all = SHIPPED.iter();
+    all.find(|shipped| shipped.name == name).map(|shipped| shipped.kind)
 }
 
 /// The names of the shipped policies, in order.

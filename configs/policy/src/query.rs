@@ -66,6 +66,19 @@ impl QueryPattern {
         Ok(out)
     }
 
+    /// The key as it may stand in a rule; `None` where it holds what people
+    /// should not be shown.
+    pub(crate) fn shown_key(&self) -> Option<&str> {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+        let text = std::str::from_utf8(&self.key).ok()?;
+        self.key.iter().all(plain).then_some(text)
+    }
+
+    /// Whether the query holds the key.
+    pub(crate) fn is_in(&self, query: &str) -> bool {
+        pairs(query, Separators::Ampersand).any(|(key, _)| unescape(key.as_bytes()) == self.key)
+    }
+
     /// Whether the key is there and every value it may have, in every reading, matches.
     pub(crate) fn matches_all(&self, query: &str) -> bool {
         let mut found = false;

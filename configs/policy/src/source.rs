@@ -20,6 +20,8 @@ pub enum SourceKind {
     Write,
     /// One `[ADDR:]PORT` the command may listen on.
     Listen,
+    /// A document of a project's own: it narrows what the others grant.
+    Project,
 }
 
 /// One text that takes part in a policy.

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use crate::facts::{Peer, Process};
 use crate::host::HostPattern;
 use crate::policy::Policy;
-use crate::rule::{NetworkTarget, Protocol, Rule};
+use crate::rule::{NetworkTarget, Protocol, RequestFacts, Rule};
 use crate::special::{never_a_destination, special_use};
 use crate::verdict::{Effect, Reason, RuleRef};
 
@@ -43,7 +43,7 @@ impl<'a> Destination<'a> {
     /// Whether an `only` rule is about this host, also where it grants nothing.
     pub(crate) fn is_covered_host(&self, pattern: &HostPattern) -> bool {
         match pattern {
-            HostPattern::Any => self.is_granted_host(pattern),
+            HostPattern::Everything | HostPattern::Any => self.is_granted_host(pattern),
             HostPattern::Localhost
             | HostPattern::Exact(_)
             | HostPattern::Below(_)
@@ -178,6 +178,8 @@ pub(crate) struct Cause {
     pub(crate) rule: Option<RuleRef>,
     pub(crate) class: Option<&'static str>,
     pub(crate) executables: Vec<Box<str>>,
+    /// Keys of the query that a rule names which allows all but the query.
+    pub(crate) query: Vec<Box<str>>,
 }
 
 impl Cause {
@@ -187,6 +189,7 @@ impl Cause {
             rule: None,
             class: None,
             executables: Vec::new(),
+            query: Vec::new(),
         }
     }
 
@@ -194,6 +197,14 @@ impl Cause {
         Self {
             rule: Some(rule.reference.clone()),
             ..Self::plain(reason)
+        }
+    }
+
+    /// No rule allows it, and one does but for the query.
+    pub(crate) fn other_query(rule: &Rule, keys: Vec<Box<str>>) -> Self {
+        Self {
+            query: keys,
+            ..Self::rule(Reason::NoRule, rule)
         }
     }
 
@@ -206,6 +217,21 @@ impl Cause {
             executables: rule.process.clone(),
             ..Self::rule(Reason::Process, rule)
         }
+    }
+
+    /// The same, said of the query where a rule allows all else.
+    pub(crate) fn but_for_query(
+        self,
+        nearest: Option<(&Rule, &NetworkTarget)>,
+        request: RequestFacts<'_>,
+    ) -> Self {
+        let Some((rule, target)) = nearest.filter(|_| self.reason == Reason::NoRule) else {
+            return self;
+        };
+        let query = request.target.query().unwrap_or("");
+        let there = target.query.iter().filter(|pattern| pattern.is_in(query));
+        let keys = there.filter_map(|pattern| pattern.shown_key()).map(Box::from);
+        Self::other_query(rule, keys.collect())
     }
 
     pub(crate) fn special(ip: IpAddr) -> Self {

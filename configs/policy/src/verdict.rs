@@ -88,6 +88,17 @@ impl Permit {
         Self { route, rule }
     }
 
+    /// The same permit, by the closer look of both.
+    pub(crate) fn at_least_as_close(self, other: &Self) -> Self {
+        match (self.route, other.route) {
+            (Route::Direct, Route::Gateway) => Self {
+                route: Route::Gateway,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// How the connection is to be carried.
     pub fn route(&self) -> Route {
         self.route

@@ -268,6 +268,10 @@ impl ToLauncher {
                 w = Writer::new(106, 0);
                 w.bytes("lines", lines.as_bytes(), 5 * LINE_BYTES_MAX);
             }
+            Self::Kept { message } => {
+                w = Writer::new(107, 0);
+                w.bytes("message", message.as_bytes(), LINE_BYTES_MAX);
+            }
         }
         w.finish()
     }
@@ -298,6 +302,9 @@ impl ToLauncher {
             },
             106 => Self::Summary {
                 lines: r.text("lines", 5 * LINE_BYTES_MAX)?,
+            },
+            107 => Self::Kept {
+                message: r.text("message", LINE_BYTES_MAX)?,
             },
             kind => return Err(FrameError::Kind { kind }),
         };

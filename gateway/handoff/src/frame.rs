@@ -22,10 +22,12 @@ pub enum SourceKind {
     Write,
     /// One address to listen on.
     Listen,
+    /// A TOML document that only narrows.
+    Project,
 }
 
 impl SourceKind {
-    const ALL: [(u8, Self); 7] = [
+    const ALL: [(u8, Self); 8] = [
         (1, Self::Document),
         (2, Self::Allow),
         (3, Self::Deny),
@@ -33,6 +35,7 @@ impl SourceKind {
         (5, Self::Read),
         (6, Self::Write),
         (7, Self::Listen),
+        (8, Self::Project),
     ];
 
     pub(crate) fn number(self) -> u8 {
@@ -180,7 +183,8 @@ pub struct Answer {
 pub enum ToGateway {
     /// Opens the session.
     Hello(Hello),
-    /// A chunk of policy text.
+    /// A chunk of policy text. After the opening, of the text that is to take
+    /// its place: only whoever opens a shared gateway sends that.
     Source(Source),
     /// Ends the policy.
     Begin(Begin),
@@ -232,6 +236,12 @@ pub enum ToLauncher {
     Generation {
         /// The new generation.
         generation: u64,
+    },
+    /// Policy text that came after the opening is refused: what was in force
+    /// stays in force.
+    Kept {
+        /// What is wrong with the text.
+        message: String,
     },
     /// Answers `Finish`: lines for the user, or none.
     Summary {

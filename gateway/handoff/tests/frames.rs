@@ -124,6 +124,7 @@ fn to_launcher() -> impl Strategy<Value = ToLauncher> {
         text().prop_map(|line| ToLauncher::Notice { line }),
         any::<u64>().prop_map(|generation| ToLauncher::Generation { generation }),
         text().prop_map(|lines| ToLauncher::Summary { lines }),
+        text().prop_map(|message| ToLauncher::Kept { message }),
     ]
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Unix,
     Listen,
     Flow,
+    /// Other rules are in force.
+    Policy,
 }
 
 /// What was decided.

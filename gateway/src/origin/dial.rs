@@ -3,24 +3,23 @@
 //! next. Knows no host and no policy.
 
 use std::io;
-use std::net::SocketAddr;
-
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::limits;
+use crate::resolve::Pin;
 
 /// Connects to the first of these that answers; the attempts that lost are
 /// dropped. Bounded by its caller's patience and the number of addresses.
-pub(super) async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    if let [only] = addresses {
-        return TcpStream::connect(only).await;
+pub(super) async fn dial(pins: &[Pin]) -> io::Result<(TcpStream, Pin)> {
+    if let [only] = pins {
+        return connect(*only).await;
     }
     let mut attempts = JoinSet::new();
     let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in in_turn(addresses) {
-        attempts.spawn(TcpStream::connect(address));
+    for pin in in_turn(pins) {
+        attempts.spawn(connect(pin));
         match timeout(limits::DIAL_STAGGER, attempts.join_next()).await {
             Ok(Some(Ok(Ok(stream)))) => return Ok(stream),
             Ok(Some(Ok(Err(error)))) => failure = error,
@@ -37,14 +36,18 @@ pub(super) async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     Err(failure)
 }
 
+async fn connect(pin: Pin) -> io::Result<(TcpStream, Pin)> {
+    TcpStream::connect(pin.address).await.map(|stream| (stream, pin))
+}
+
 /// The families in turn, beginning with the first address's; the order within
 /// each is kept (RFC 8305 4).
-fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-    let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
-    let of = |family: bool| addresses.iter().filter(move |a| a.is_ipv6() == family);
+fn in_turn(pins: &[Pin]) -> Vec<Pin> {
+    let first = pins.first().is_some_and(|pin| pin.address.is_ipv6());
+    let of = |family: bool| pins.iter().copied().filter(move |pin| pin.address.is_ipv6() == family);
     let (mut ones, mut others) = (of(first), of(!first));
-    let mut turns = Vec::with_capacity(addresses.len());
-    while turns.len() < addresses.len() {
+    let mut turns = Vec::with_capacity(pins.len());
+    while turns.len() < pins.len() {
         turns.extend(ones.next());
         turns.extend(others.next());
     }
@@ -53,14 +56,22 @@ fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{SocketAddr, TcpListener};
     use std::time::{Duration, Instant};
 
     use nix::sys::socket::{
         AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket,
     };
 
+    use outgate_policy::AddressSource;
+
     use super::*;
+
+    fn pins(addresses: &[SocketAddr]) -> Vec<Pin> {
+        let source = AddressSource::Pinned;
+        let pin = |&address| Pin { address, source };
+        addresses.iter().map(pin).collect()
+    }
 
     #[test]
     fn families_take_turns() {
@@ -77,7 +88,7 @@ mod tests {
             ),
         ] {
             let parsed: Vec<SocketAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
-            let texts: Vec<String> = in_turn(&parsed).iter().map(ToString::to_string).collect();
+            let texts: Vec<String> = in_turn(&pins(&parsed)).iter().map(|pin| pin.address.to_string()).collect();
             assert_eq!(texts, turns);
         }
     }
@@ -110,7 +121,8 @@ mod tests {
                 held.push(stream);
             }
             let begun = Instant::now();
-            let stream = dial(&[silent, alive.1]).await.unwrap();
+            let (stream, pin) = dial(&pins(&[silent, alive.1])).await.unwrap();
+            assert_eq!(pin.address, alive.1);
             assert_eq!(stream.peer_addr().unwrap(), alive.1);
             let took = begun.elapsed();
             assert!(took >= limits::DIAL_STAGGER, "{took:?}");
@@ -121,7 +133,7 @@ mod tests {
     #[test]
     fn the_last_failure_is_told_when_none_answers() {
         let refusing: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let error = run(dial(&[refusing, refusing])).unwrap_err();
+        let error = run(dial(&pins(&[refusing, refusing]))).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(run(dial(&[])).is_err());
     }

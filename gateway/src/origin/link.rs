@@ -1,24 +1,22 @@
 //! A connection to an origin: TCP, or TLS with the origin verified.
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use outgate_handoff::Process;
-use outgate_policy::Host;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use outgate_policy::{Carries, Host};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use super::{OriginError, connect};
+use super::{OriginError, Reached, connect};
+use crate::either::Either;
+use crate::resolve::Pin;
 use crate::session::Session;
 use crate::tls::{Alpn, Carrier, Offer};
 
-/// The connection.
+/// The connection, and which of the host's addresses it leads to.
 #[derive(Debug)]
-pub(crate) enum Link {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+pub(crate) struct Link {
+    stream: Either<TcpStream, Box<TlsStream<TcpStream>>>,
+    pin: Pin,
+    generation: u64,
 }
 
 /// Where a link leads, and on whose behalf.
@@ -41,13 +39,26 @@ impl Link {
             port,
             carrier,
         } = way;
-        let stream = connect(session, process, host, port).await?;
+        let carries = match carrier {
+            Carrier::Plain => Carries::Plain,
+            Carrier::Tls => Carries::Tls,
+        };
+        let generation = session.generation();
+        let Reached { stream, pin } = connect(session, process, (host, port), carries).await?;
         let failed = |why| OriginError::Tls(format!("{host}:{port}"), why);
         match (carrier, session.tls()) {
-            (Carrier::Plain, _) => Ok(Self::Plain(stream)),
+            (Carrier::Plain, _) => Ok(Self {
+                stream: Either::One(stream),
+                pin,
+                generation,
+            }),
             (Carrier::Tls(called), Some(tls)) => {
                 let opened = tls.upstream().connect(stream, (host, called), offer).await;
-                let link = Self::Tls(Box::new(opened.map_err(failed)?));
+                let link = Self {
+                    stream: Either::Other(Box::new(opened.map_err(failed)?)),
+                    pin,
+                    generation,
+                };
                 // An origin may leave open what it speaks; what was not agreed
                 // on would be read as something else.
                 if offer == Offer::Only(Alpn::Http2) && link.alpn() != Alpn::Http2 {
@@ -64,67 +75,21 @@ impl Link {
 
     /// The version of HTTP that TLS agreed on.
     pub(crate) fn alpn(&self) -> Alpn {
-        match self {
-            Self::Plain(_) => Alpn::Http1,
-            Self::Tls(stream) => Alpn::of(stream.get_ref().1.alpn_protocol()),
+        match &self.stream {
+            Either::One(_) => Alpn::Http1,
+            Either::Other(stream) => Alpn::of(stream.get_ref().1.alpn_protocol()),
         }
+    }
+
+    /// The generation of the policy under which it was made.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The address it leads to.
+    pub(crate) fn pin(&self) -> Pin {
+        self.pin
     }
 }
 
-impl AsyncRead for Link {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Link {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, parts),
-            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(context, parts),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Plain(stream) => stream.is_write_vectored(),
-            Self::Tls(stream) => stream.is_write_vectored(),
-        }
-    }
-}
+crate::either::through!(Link, stream);

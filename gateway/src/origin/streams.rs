@@ -26,8 +26,16 @@ use crate::tls::{Alpn, Offer};
 /// for each name it may go by, nearly always a single one.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    connections: Mutex<HashMap<Host, SendRequest<Content>>>,
+    connections: Mutex<HashMap<Host, Kept>>,
     active: Arc<Active>,
+}
+
+/// A connection that takes streams, and the generation of the policy under
+/// which it was made.
+#[derive(Debug)]
+struct Kept {
+    sender: SendRequest<Content>,
+    generation: u64,
 }
 
 #[derive(Debug, Default)]
@@ -92,23 +100,31 @@ impl Streams {
     async fn sender(&self, outgoing: &Outgoing<'_>) -> Result<SendRequest<Content>, OriginError> {
         // Held while connecting: many streams begin at once and share it.
         let mut connections = self.connections.lock().await;
-        if let Some(sender) = connections.get(outgoing.host)
-            && !sender.is_closed()
+        let generation = outgoing.session.generation();
+        if let Some(kept) = connections.get(outgoing.host)
+            && !kept.sender.is_closed()
+            && kept.generation == generation
         {
-            return Ok(sender.clone());
+            return Ok(kept.sender.clone());
         }
         let link = Link::open(outgoing.way(), Offer::Only(Alpn::Http2)).await?;
         let sender = speak(outgoing.session, link)
             .await
             .map_err(|error| protocol(outgoing.authority(), &error))?;
-        connections.insert(outgoing.host.clone(), sender.clone());
+        let kept = Kept {
+            sender: sender.clone(),
+            generation,
+        };
+        connections.insert(outgoing.host.clone(), kept);
         Ok(sender)
     }
 
     /// Keeps a connection that nobody used yet, for the streams to its host.
     pub(crate) async fn keep(&self, session: &Arc<Session>, host: &Host, link: Link) {
+        let generation = link.generation();
         if let Ok(sender) = speak(session, link).await {
-            self.connections.lock().await.insert(host.clone(), sender);
+            let kept = Kept { sender, generation };
+            self.connections.lock().await.insert(host.clone(), kept);
         }
     }
 }

@@ -64,13 +64,13 @@ impl Opening {
 
 /// Policy texts as their chunks come in.
 #[derive(Debug, Default)]
-struct Texts {
+pub(crate) struct Texts {
     pieces: Vec<(PieceKind, String, Vec<u8>)>,
     bytes: usize,
 }
 
 impl Texts {
-    fn add(&mut self, piece: Piece, bytes_max: usize) -> Result<(), ControlError> {
+    pub(crate) fn add(&mut self, piece: Piece, bytes_max: usize) -> Result<(), ControlError> {
         self.bytes = self.bytes.saturating_add(piece.chunk.len());
         if self.bytes > bytes_max {
             return Err(ControlError::Order {
@@ -96,7 +96,7 @@ impl Texts {
         }
     }
 
-    fn finish(self) -> Result<Vec<Source>, ControlError> {
+    pub(crate) fn finish(self) -> Result<Vec<Source>, ControlError> {
         let source = |(kind, place, text): (PieceKind, String, Vec<u8>)| {
             let text = String::from_utf8(text).map_err(|_| ControlError::Order {
                 what: "policy text is not UTF-8",
@@ -120,6 +120,7 @@ fn source_kind(kind: PieceKind) -> SourceKind {
         PieceKind::Read => SourceKind::Read,
         PieceKind::Write => SourceKind::Write,
         PieceKind::Listen => SourceKind::Listen,
+        PieceKind::Project => SourceKind::Project,
     }
 }
 

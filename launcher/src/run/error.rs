@@ -39,6 +39,14 @@ pub enum RunError {
         /// The grant that covers it.
         grant: String,
     },
+    /// The command could say itself what the next run allows.
+    #[error("`{file}`, by which a preset allows hosts, lies where the command may write (`{grant}`)")]
+    Consulted {
+        /// The user's configuration.
+        file: String,
+        /// The grant that covers it.
+        grant: String,
+    },
     /// Standard output cannot hold the record.
     #[error("the record cannot go to `{record}`: standard output is the command's own")]
     RecordOutput {
@@ -175,6 +183,7 @@ impl RunError {
             | Self::Policy(_)
             | Self::NotEnforced { .. }
             | Self::Record { .. }
+            | Self::Consulted { .. }
             | Self::RecordOutput { .. }
             | Self::RecordLost { .. }
             | Self::Socket { .. }
@@ -213,6 +222,12 @@ impl RunError {
             ),
             Self::Record { .. } => Some(
                 "name a file elsewhere with `--audit FILE`, or run in a directory below".to_owned(),
+            ),
+            Self::Source(SourceError::Client { error, .. }) => Some(error.hint()),
+            Self::Consulted { .. } => Some(
+                "run in a directory below, or grant less with `-w`; or leave the preset out and \
+                 name the host with `-a`"
+                    .to_owned(),
             ),
             Self::Private { .. } => {
                 Some("set `TMPDIR` to a directory where you may write".to_owned())

@@ -217,7 +217,7 @@ impl Supervisor<'_> {
         None
     }
 
-    fn ask_connect(&mut self, notification: Notification, call: Call) {
+    pub(super) fn ask_connect(&mut self, notification: Notification, call: Call) {
         let question = Question::Connect {
             destination: call.destination,
         };

@@ -32,7 +32,9 @@ impl Supervisor<'_> {
                 }
                 ToLauncher::Refused { message } => self.link.fail(&message),
                 ToLauncher::Answer(id, answer) => self.answered(id, answer),
-                ToLauncher::Notice { line } => self.voice.say(&line),
+                ToLauncher::Notice { line } | ToLauncher::Kept { message: line } => {
+                    self.voice.say(&line);
+                }
                 ToLauncher::Generation { generation } => {
                     self.generation = generation;
                     self.verdicts.clear();
@@ -51,14 +53,17 @@ impl Supervisor<'_> {
         else {
             return;
         };
+        // Decided before the policy changed, and not yet done.
+        let is_void = answer.generation < self.generation;
         match want {
+            Want::Connect(call) if is_void => self.ask_connect(notification, call),
             Want::Connect(call) => {
-                if answer.generation >= self.generation {
-                    let reuse = Duration::from_millis(answer.reuse_ms.into());
-                    self.remember(&call, &answer.decision, reuse);
-                }
+                let reuse = Duration::from_millis(answer.reuse_ms.into());
+                self.remember(&call, &answer.decision, reuse);
                 self.enact(notification, call, answer.decision);
             }
+            Want::Unix(_) if is_void => notification.fail(Errno::ECONNREFUSED),
+            Want::Listen(_) if is_void => notification.fail(Errno::EACCES),
             Want::Unix(call) => match answer.decision {
                 Decision::Redirect => self.connect_relayed(notification, call),
                 Decision::Deny | Decision::Direct(_) => notification.fail(Errno::ECONNREFUSED),

@@ -1,0 +1,282 @@
+//! The policy of a shared gateway changed under running commands: what is no
+//! longer allowed ends, the rest goes on, and a faulty file changes nothing.
+
+use std::io::{Read, Write};
+use std::net::{Ipv6Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use outgate_harness::{Identity, Lab, eventually, lab_tests};
+
+use crate::gate::{Gate, Plan, assert_chained, curl, python};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// An origin that answers `/slow` in two halves, becomes a WebSocket, and sends
+/// back whatever else comes.
+struct Origin {
+    may_end: Arc<AtomicBool>,
+}
+
+impl Origin {
+    fn start(port: u16) -> Self {
+        let may_end = Arc::new(AtomicBool::new(false));
+        let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).expect("a port");
+        let end = Arc::clone(&may_end);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let end = Arc::clone(&end);
+                thread::spawn(move || serve(stream, &end));
+            }
+        });
+        Self { may_end }
+    }
+
+    fn end_slow(&self) {
+        self.may_end.store(true, Ordering::SeqCst);
+    }
+}
+
+fn serve(mut stream: TcpStream, may_end: &AtomicBool) {
+    let mut buffer = [0; 8192];
+    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
+        let answer = if text.contains("websocket") {
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+        } else if text.starts_with("GET /slow") {
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst";
+            if stream.write_all(head.as_bytes()).is_err() {
+                return;
+            }
+            eventually(SOON, || may_end.load(Ordering::SeqCst));
+            "other"
+        } else if text.starts_with("GET ") {
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        } else {
+            &text
+        };
+        if stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Holds one of each kind of connection open, waits for a line, and says what
+/// became of them.
+const HOLDER: &str = r"
+import socket, ssl, sys
+def http(name):
+    return socket.create_connection((name, 8080))
+def ask(s, path, name):
+    s.sendall(f'GET {path} HTTP/1.1\r\nHost: {name}:8080\r\n\r\n'.encode())
+    return s.recv(4096).decode().split(' ')[1]
+def state(s):
+    s.settimeout(5)
+    try:
+        s.sendall(b'more')
+        return s.recv(100) == b'more' and 'open' or 'closed'
+    except TimeoutError: return 'silent'
+    except OSError: return 'closed'
+kept = http('a.example')
+print('kept', ask(kept, '/keep', 'a.example'))
+ws = http('a.example')
+ws.sendall(b'GET /ws HTTP/1.1\r\nHost: a.example:8080\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n')
+print('ws', ws.recv(4096).decode().split(' ')[1], state(ws))
+hello = ssl.MemoryBIO()
+client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), hello, server_hostname='t.example')
+try: client.do_handshake()
+except ssl.SSLWantReadError: pass
+tls = socket.create_connection(('t.example', 8443))
+sent = hello.read()
+tls.sendall(sent)
+back = b''
+while len(back) < len(sent) and not back.startswith(b'\xef'):
+    more = tls.recv(8192)
+    if not more: break
+    back += more
+    if len(back) >= 16: break
+print('tls', len(back) > 0)
+slow = http('a.example')
+slow.sendall(b'GET /slow HTTP/1.1\r\nHost: a.example:8080\r\n\r\n')
+got = b''
+while not got.endswith(b'first'): got += slow.recv(4096)
+print('slow begun', flush=True)
+sys.stdin.readline()
+slow.settimeout(20)
+print('then kept', ask(kept, '/keep', 'a.example'))
+print('then ws', state(ws))
+tls.settimeout(5)
+try:
+    while True:
+        if not tls.recv(8192): print('then tls closed'); break
+except TimeoutError: print('then tls open')
+except OSError: print('then tls closed')
+print('half', flush=True)
+sys.stdin.readline()
+print('then slow', slow.recv(100).decode())
+print('over', flush=True)
+";
+
+/// A policy file of one gateway.
+fn policy(lab: &Lab, text: &str) -> PathBuf {
+    let path = lab.folder("policy", Identity::Own).join("site.toml");
+    write(&path, text);
+    path
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::write(path, text).expect("a file");
+}
+
+fn plan(file: &Path) -> Plan {
+    Plan::new(&[
+        "-p",
+        &file.to_string_lossy(),
+        "--resolve",
+        "a.example=192.0.2.1",
+        "--resolve",
+        "b.example=192.0.2.2",
+        "--resolve",
+        "t.example=192.0.2.3",
+    ])
+}
+
+/// Has the gateway read its files again, and waits for its word.
+fn reread(gate: &Gate, word: &str) {
+    let before = gate.errors().matches(word).count();
+    kill(gate.front(), Signal::SIGHUP).expect("it is there");
+    let said = eventually(SOON, || gate.errors().matches(word).count() > before);
+    assert!(said, "{}", gate.errors());
+}
+
+const ALL: &str = "allow = [\"http://a.example:8080\", \"ws://a.example:8080\", \"tls://t.example:8443\"]\n";
+
+lab_tests! {
+    fn what_a_new_policy_denies_ends_and_what_runs_is_finished(lab) {
+        let (origin, _tls) = (Origin::start(8080), Origin::start(8443));
+        let file = policy(lab, ALL);
+        let gate = Gate::start(lab, Identity::Own, &plan(&file));
+        let mut runs: Vec<_> = Identity::all()
+            .into_iter()
+            .map(|identity| gate.sandbox(lab, identity).with_input().start(&python(HOLDER)))
+            .collect();
+        for run in &runs {
+            let said = run.wait_for("slow begun");
+            assert!(said.contains("kept 200") && said.contains("ws 101 open"), "{said}");
+        }
+        write(&file, "allow = [\"http://a.example:8080/slow\", \"http://b.example:8080\"]\ndeny = [\"* */x\"]\n");
+        reread(&gate, "policy 2:");
+        for run in &mut runs {
+            run.say("go\n");
+            let said = run.wait_for("half");
+            for line in ["then kept 403", "then ws closed", "then tls closed"] {
+                assert!(said.contains(line), "{line}: {said} {}", run.errors());
+            }
+        }
+        origin.end_slow();
+        for mut run in runs {
+            run.say("go\n");
+            let outcome = run.finish();
+            assert!(outcome.stdout.contains("then slow other"), "{outcome}");
+        }
+        // Whoever comes now is judged by it as well.
+        for (path, code) in [("http://b.example:8080/", "200"), ("http://a.example:8080/", "403"), ("http://b.example:8080/x", "403")] {
+            let outcome = gate.sandbox(lab, Identity::Own).run(&curl(path, 20));
+            assert!(outcome.stdout.starts_with(code), "{path}: {outcome}");
+        }
+        let records = gate.records();
+        assert_chained(&records);
+        let generation = |record: &serde_json::Value| record["generation"].as_u64().expect("a number");
+        let changed = records.iter().position(|record| record["kind"] == "policy").expect("a record");
+        assert_eq!((generation(&records[0]), generation(&records[changed])), (1, 2));
+        for record in &records[changed..] {
+            let is_request = record["kind"] == "request" && record["verdict"] == "allow";
+            let target = record["target"].as_str().expect("a text");
+            assert!(!is_request || !target.contains("a.example"), "{record}");
+        }
+        let mut sessions = std::collections::HashMap::new();
+        for record in &records {
+            let last = sessions.insert(record["session"].as_u64(), generation(record));
+            assert!(last.is_none_or(|last| last <= generation(record)), "{record}");
+        }
+        assert_eq!(gate.end().code, Some(0));
+    }
+
+    fn what_a_new_policy_still_allows_goes_on(lab) {
+        let (origin, _tls) = (Origin::start(8080), Origin::start(8443));
+        let file = policy(lab, ALL);
+        let gate = Gate::start(lab, Identity::Own, &plan(&file));
+        let mut run = gate.sandbox(lab, Identity::Own).with_input().start(&python(HOLDER));
+        run.wait_for("slow begun");
+        write(&file, &ALL.replace("\n", "\ndeny = [\"http://a.example:8080/other\"]\n"));
+        reread(&gate, "policy 2:");
+        run.say("go\n");
+        let said = run.wait_for("half");
+        for line in ["then kept 200", "then ws open", "then tls open"] {
+            assert!(said.contains(line), "{line}: {said} {}", run.errors());
+        }
+        origin.end_slow();
+        run.say("go\n");
+        assert_eq!(run.finish().code, Some(0));
+    }
+
+    fn a_faulty_file_changes_nothing(lab) {
+        let _origin = Origin::start(8080);
+        let file = policy(lab, "allow = [\"http://a.example:8080\"]\ndeny = [\"* */x\"]\n");
+        let gate = Gate::start(lab, Identity::Own, &plan(&file));
+        let codes = || {
+            ["/", "/x"].map(|path| {
+                let url = format!("http://a.example:8080{path}");
+                gate.sandbox(lab, Identity::Own).run(&curl(&url, 20)).stdout
+            })
+        };
+        assert_eq!(codes(), ["200\n", "403\n"]);
+        for (text, fault) in [
+            ("allow = [\"*\"", "site.toml:1"),
+            ("allow = [\"*\"]\ndenied = [\"* */x\"]\n", "denied"),
+            ("allow = [\"*.com\"]\n", "*.com"),
+            ("allow = [\"*\"]\nmonitor = true\n", "monitor"),
+        ] {
+            write(&file, text);
+            reread(&gate, "stays as it is");
+            let errors = gate.errors();
+            assert!(errors.contains(fault), "{fault}: {errors}");
+            assert_eq!(codes(), ["200\n", "403\n"], "{text}");
+        }
+        std::fs::remove_file(&file).expect("a file");
+        reread(&gate, "stays as it is");
+        assert_eq!(codes(), ["200\n", "403\n"]);
+        // A rule that narrowed and is gone is named.
+        write(&file, "allow = [\"http://a.example:8080\"]\n");
+        reread(&gate, "no longer in force: deny `* */x`");
+        assert_eq!(codes(), ["200\n", "200\n"]);
+        // Without a word about the terminal, a hangup ends nothing.
+        assert_eq!(gate.end().code, Some(0));
+    }
+
+    fn a_run_whose_policy_does_not_fit_a_new_one_is_refused_everything(lab) {
+        let _origin = Origin::start(8080);
+        let file = policy(lab, "allow = [\"http://p.example:8080\"]\n[[pin]]\nhost = \"p.example\"\naddress = \"192.0.2.7\"\n");
+        let gate = Gate::start(lab, Identity::Own, &plan(&file));
+        let mut run = gate
+            .sandbox(lab, Identity::Own)
+            .pin("p.example=192.0.2.7")
+            .with_input()
+            .start(&crate::gate::shell(
+                "curl -s -m 20 -o /dev/null -w '%{http_code}\\n' http://p.example:8080/; read x; \
+                 curl -s -m 20 -o /dev/null -w 'then %{http_code}\\n' http://p.example:8080/; echo over",
+            ));
+        run.wait_for("200");
+        write(&file, "allow = [\"http://p.example:8080\"]\n[[pin]]\nhost = \"p.example\"\naddress = \"192.0.2.8\"\n");
+        reread(&gate, "outgate: policy 2");
+        assert!(eventually(SOON, || run.errors().contains("the gateway is gone")), "{}", run.errors());
+        run.say("go\n");
+        let outcome = run.finish();
+        assert!(outcome.stdout.contains("then 000"), "{outcome}");
+        assert!(outcome.stderr.contains("--resolve"), "{outcome}");
+    }
+}
