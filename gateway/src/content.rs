@@ -13,6 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use crate::fields;
+use crate::http2::Received;
 use crate::origin::{Counted, Lease};
 
 /// Bytes of content, by direction as the command sees it.
@@ -30,6 +31,53 @@ impl Traffic {
     }
 }
 
+/// Content as an engine reads it.
+#[derive(Debug)]
+pub(crate) enum Inner {
+    /// There is none.
+    None,
+    Http1(Incoming),
+    Http2(Received),
+}
+
+/// Why content did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ContentError {
+    #[error(transparent)]
+    Http1(#[from] hyper::Error),
+    #[error(transparent)]
+    Http2(#[from] h2::Error),
+}
+
+impl Body for Inner {
+    type Data = Bytes;
+    type Error = ContentError;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
+        match self.get_mut() {
+            Self::None => Poll::Ready(None),
+            Self::Http1(content) => Pin::new(content).poll_frame(context).map_err(Into::into),
+            Self::Http2(content) => Pin::new(content).poll_frame(context).map_err(Into::into),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Http1(content) => content.is_end_stream(),
+            Self::Http2(content) => content.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::None => SizeHint::with_exact(0),
+            Self::Http1(content) => content.size_hint(),
+            Self::Http2(content) => content.size_hint(),
+        }
+    }
+}
+
 /// The content of one message.
 #[derive(Debug)]
 pub(crate) enum Content {
@@ -44,7 +92,7 @@ pub(crate) enum Content {
 /// Content of a request.
 #[derive(Debug)]
 pub(crate) struct RequestContent {
-    pub(crate) inner: Incoming,
+    pub(crate) inner: Inner,
     pub(crate) traffic: Arc<Traffic>,
     /// Set once all of it was read: only then may the connection be reused.
     pub(crate) complete: Arc<AtomicBool>,
@@ -53,7 +101,7 @@ pub(crate) struct RequestContent {
 /// Content of a response; holds the connection it comes from.
 #[derive(Debug)]
 pub(crate) struct ResponseContent {
-    pub(crate) inner: Incoming,
+    pub(crate) inner: Inner,
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) held: Option<Held>,
     /// Shows that the response is not over yet.
@@ -97,7 +145,7 @@ impl Content {
 }
 
 impl RequestContent {
-    pub(crate) fn new(inner: Incoming, traffic: Arc<Traffic>) -> Self {
+    pub(crate) fn new(inner: Inner, traffic: Arc<Traffic>) -> Self {
         let complete = Arc::new(AtomicBool::new(inner.is_end_stream()));
         Self {
             inner,
@@ -118,7 +166,7 @@ impl Drop for ResponseContent {
     }
 }
 
-type Polled = Poll<Option<Result<Frame<Bytes>, hyper::Error>>>;
+type Polled = Poll<Option<Result<Frame<Bytes>, ContentError>>>;
 
 /// Counts data and filters trailers.
 fn pass(frame: Frame<Bytes>, counter: &AtomicU64) -> Frame<Bytes> {
@@ -148,7 +196,7 @@ fn filter(trailers: &mut HeaderMap) {
 
 impl Body for Content {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = ContentError;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
         match self.get_mut() {

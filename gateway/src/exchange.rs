@@ -6,16 +6,18 @@ use std::sync::Arc;
 
 use http::{Method, Request, Response, StatusCode, request};
 use http_body::Body;
-use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::admit;
 use crate::ask::{self, Course};
 use crate::audit::Kind;
-use crate::content::Content;
+use crate::content::{Content, Inner};
 use crate::fields;
 use crate::flow::Flow;
 use crate::forward::{self, Admitted, Wire};
+use crate::http2::{Duplex, Replies};
 use crate::limits;
 use crate::origin::OriginError;
 use crate::refusal::{Refusal, printable};
@@ -36,19 +38,43 @@ pub(crate) struct Exchange {
     pub(crate) carrier: Carrier,
 }
 
+/// A request, and what an engine knows of it beside.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// What its bytes were found to hold beyond what the parser shows.
+    pub(crate) fault: Option<Malformed>,
+    pub(crate) request: Request<Inner>,
+    pub(crate) upgrade: Upgradable,
+    /// How interim responses go back, where that is a matter of the request.
+    pub(crate) replies: Option<Replies>,
+}
+
+/// What a request may become on the client's side, if the origin agrees.
+#[derive(Debug)]
+pub(crate) enum Upgradable {
+    /// Nothing.
+    Never,
+    /// Its connection becomes something else.
+    Http1(OnUpgrade),
+    /// Its stream does.
+    Http2(oneshot::Receiver<Duplex>),
+}
+
 impl Exchange {
-    /// Answers one request; `fault` is what its bytes were found to hold
-    /// beyond what the parser shows.
+    /// Answers one request.
     ///
     /// # Errors
     /// The origin ended the stream instead of answering it (RFC 9113 5.4.2);
     /// the client gets to hear the same.
     pub(crate) async fn answer(
         &self,
-        fault: Option<Malformed>,
-        mut request: Request<Incoming>,
+        Asked {
+            fault,
+            request,
+            upgrade,
+            replies,
+        }: Asked,
     ) -> Result<Response<Content>, h2::Error> {
-        let upgrade = hyper::upgrade::on(&mut request);
         let (head, content) = request.into_parts();
         let form = respond::form(&head.headers);
         let turn = self.flow.session().turn().await;
@@ -84,6 +110,7 @@ impl Exchange {
             head,
             content,
             upgrade,
+            replies,
         };
         match forward::forward(&self.flow, (&self.wire, self.carrier), admitted).await {
             Ok(response) => Ok(response),
@@ -137,7 +164,7 @@ impl Exchange {
         &self,
         refusal: &Refusal,
         head: &request::Parts,
-        content: Incoming,
+        content: Inner,
         form: Form,
     ) -> Response<Content> {
         self.flow.session().tell(refusal);
@@ -178,7 +205,7 @@ impl Exchange {
     }
 }
 
-async fn drain(mut content: Incoming) {
+async fn drain(mut content: Inner) {
     use http_body_util::BodyExt;
     let mut total: u64 = 0;
     while let Some(Ok(frame)) = content.frame().await {

@@ -193,8 +193,9 @@ async fn raw(flow: &Flow, host: &Host, permit: Permit, stream: TcpStream) {
             pin,
         }) => {
             drop(permit);
-            let still =
-                || admit::still_direct(&flow.session, &flow.process, &flow.destination, (host, pin));
+            let still = || {
+                admit::still_direct(&flow.session, &flow.process, &flow.destination, (host, pin))
+            };
             let sides = (stream, origin);
             tokio::select! {
                 () = tunnel::relay_tcp(sides, &[], &flow.traffic, flow.session.ended()) => {}

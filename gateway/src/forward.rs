@@ -8,23 +8,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri, Version, request};
 use hyper::body::Incoming;
-use hyper::upgrade::OnUpgrade;
+use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use outgate_policy::Permit;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::admit;
 use crate::audit::Kind;
-use crate::content::{Content, Held, RequestContent, ResponseContent};
+use crate::content::{Content, Held, Inner, RequestContent, ResponseContent};
+use crate::exchange::Upgradable;
 use crate::fields;
 use crate::flow::Flow;
 use crate::followed::Leg;
+use crate::http2::Replies;
 use crate::origin::{self, Lease, Link, OriginError, Outgoing, Streams};
 use crate::replay::Replay;
 use crate::resolve::Pin;
 use crate::target::{Target, Upgrade};
 use crate::tls::Carrier;
-use crate::tunnel;
+use crate::{tunnel, websocket};
 
 /// How a request goes on to its origin: in the version it came with.
 #[derive(Debug)]
@@ -42,8 +44,16 @@ pub(crate) struct Admitted {
     pub(crate) permit: Permit,
     pub(crate) target: Target,
     pub(crate) head: request::Parts,
-    pub(crate) content: Incoming,
-    pub(crate) upgrade: OnUpgrade,
+    pub(crate) content: Inner,
+    pub(crate) upgrade: Upgradable,
+    /// How interim responses go back, where that is a matter of the request.
+    pub(crate) replies: Option<Replies>,
+}
+
+impl Admitted {
+    fn is_websocket(&self) -> bool {
+        self.target.upgrade() == Upgrade::WebSocket
+    }
 }
 
 /// Sends the request and returns the response, content still to come.
@@ -52,12 +62,26 @@ pub(crate) async fn forward(
     (wire, carrier): (&Wire, Carrier),
     admitted: Admitted,
 ) -> Result<Response<Content>, OriginError> {
+    let (upgrade, admitted) = match (wire, admitted) {
+        (Wire::Http2(streams), mut admitted) if admitted.is_websocket() => {
+            let upgrade = std::mem::replace(&mut admitted.upgrade, Upgradable::Never);
+            if let Upgradable::Http2(client) = upgrade {
+                return websocket::join(flow, (streams, carrier), admitted, client).await;
+            }
+            (Upgradable::Never, admitted)
+        }
+        (_, mut admitted) => {
+            let upgrade = std::mem::replace(&mut admitted.upgrade, Upgradable::Never);
+            (upgrade, admitted)
+        }
+    };
     let Admitted {
         permit,
         target,
         head,
         content,
-        upgrade,
+        replies,
+        ..
     } = admitted;
     let version = head.version;
     let (request, request_complete) = request(flow, (&target, carrier), head, content)?;
@@ -79,11 +103,12 @@ pub(crate) async fn forward(
                 return switch(flow, target, response, upgrade);
             }
             check_framing(&target, response.headers())?;
-            (response, Held::Lease(lease))
+            (response.map(Inner::Http1), Held::Lease(lease))
         }
         Wire::Http2(streams) => {
             let counted = streams.count();
-            (streams.send(outgoing).await?, Held::Stream(counted))
+            let response = streams.send(outgoing, replies.as_ref()).await?;
+            (response, Held::Stream(counted))
         }
     };
     let (mut head, content) = response.into_parts();
@@ -122,7 +147,7 @@ fn request(
     flow: &Flow,
     (target, carrier): (&Target, Carrier),
     mut head: request::Parts,
-    content: Incoming,
+    content: Inner,
 ) -> Result<(Request<Content>, Arc<AtomicBool>), OriginError> {
     let trailers = fields::takes_trailers(&head.headers);
     fields::strip_hop_by_hop(&mut head.headers);
@@ -208,7 +233,7 @@ fn switch(
     flow: &Arc<Flow>,
     target: Target,
     mut response: Response<Incoming>,
-    client: OnUpgrade,
+    client: Upgradable,
 ) -> Result<Response<Content>, OriginError> {
     let agreed = response
         .headers()
@@ -226,23 +251,32 @@ fn switch(
     fields.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     let task = Arc::clone(flow);
     flow.session().spawn(async move {
+        let Upgradable::Http1(client) = client else {
+            return;
+        };
         let (Ok(client), Ok(origin)) = (client.await, origin.await) else {
             return;
         };
-        // Every connection that a request is sent over is a link.
-        let Ok(parts) = origin.downcast::<TokioIo<Link>>() else {
+        let Some((origin, pin)) = origin_of(origin) else {
             return;
         };
-        let origin = Replay::new(parts.read_buf, parts.io.into_inner());
-        let pin = origin.stream().pin();
         converse(&task, &target, pin, (TokioIo::new(client), origin)).await;
     });
     Ok(Response::from_parts(head, Content::empty()))
 }
 
+/// The connection to an origin that is no longer HTTP's, and where it leads.
+pub(crate) fn origin_of(upgraded: Upgraded) -> Option<(Replay<Link>, Pin)> {
+    // Every connection that a request is sent over is a link.
+    let parts = upgraded.downcast::<TokioIo<Link>>().ok()?;
+    let origin = Replay::new(parts.read_buf, parts.io.into_inner());
+    let pin = origin.stream().pin();
+    Some((origin, pin))
+}
+
 /// Relays between two ends that agreed to become a WebSocket, as long as the
 /// rules in force allow it.
-async fn converse<C, O>(flow: &Flow, target: &Target, pin: Pin, (client, origin): (C, O))
+pub(crate) async fn converse<C, O>(flow: &Flow, target: &Target, pin: Pin, (client, origin): (C, O))
 where
     C: AsyncRead + AsyncWrite,
     O: AsyncRead + AsyncWrite,

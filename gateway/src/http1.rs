@@ -17,8 +17,8 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::audit::Kind;
-use crate::content::Content;
-use crate::exchange::Exchange;
+use crate::content::{Content, Inner};
+use crate::exchange::{Asked, Exchange, Upgradable};
 use crate::flow::{self, Flow};
 use crate::followed::{Followed, Leg, Outlives};
 use crate::forward::Wire;
@@ -136,12 +136,19 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Client, denied: Option<Refus
 
 /// Runs an engine on a connection until it ends, or waits for a request.
 async fn run(connection: &Arc<Connection>, stream: Followed) -> Served {
-    let service = service_fn(|request| {
+    let service = service_fn(|mut request| {
         let connection = Arc::clone(connection);
         Box::pin(async move {
             let during = Arc::clone(&connection.during);
             let fault = connection.next_fault();
-            let response = connection.exchange.answer(fault, request).await?;
+            let upgrade = hyper::upgrade::on(&mut request);
+            let asked = Asked {
+                fault,
+                request: request.map(Inner::Http1),
+                upgrade: Upgradable::Http1(upgrade),
+                replies: None,
+            };
+            let response = connection.exchange.answer(asked).await?;
             connection.answered(&response);
             Ok::<_, h2::Error>(response.map(|content| content.during(during)))
         })

@@ -1,24 +1,38 @@
-//! HTTP/2 on one connection, with prior knowledge (RFC 9113 3.3): every
-//! stream is a request of its own, judged anew and answered by the exchange.
-//! Floods of streams, resets and settings end the connection. Decides nothing.
+//! HTTP/2 on one connection (RFC 9113): every stream is a request of its own,
+//! judged anew and answered by the exchange; interim responses go back as they
+//! come, and a stream may become a WebSocket (RFC 8441). Floods of streams,
+//! resets and settings end the connection. Decides nothing.
 
-use std::error::Error;
+use std::future::poll_fn;
 use std::sync::Arc;
 
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::time::timeout;
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
+use http::header::{self, HeaderValue};
+use http::{Method, Request, Response};
+use http_body::Body as _;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::audit::Kind;
-use crate::exchange::Exchange;
+use crate::content::{Content, Inner};
+use crate::exchange::{Asked, Exchange, Upgradable};
 use crate::flow::Flow;
 use crate::forward::Wire;
 use crate::limits;
 use crate::origin::Streams;
 use crate::refusal::Refusal;
-use crate::session::Tasks;
 use crate::tls::Client;
+
+mod content;
+mod duplex;
+mod replies;
+
+pub(crate) use content::{Received, pour};
+pub(crate) use duplex::Duplex;
+use replies::End;
+pub(crate) use replies::Replies;
 
 /// Serves a connection until either side ends it, or no stream was open for a
 /// while. `streams` are its streams to origins, of which some may be open.
@@ -34,35 +48,16 @@ pub(crate) async fn serve(
         wire: Wire::Http2(Arc::clone(&streams)),
         carrier: stream.carrier(),
     });
-    let service = service_fn(|request| {
-        let exchange = Arc::clone(&exchange);
-        Box::pin(async move { exchange.answer(None, request).await })
-    });
-    let serving = http2::Builder::new(Tasks::of(flow.session()))
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(limits::STREAMS_MAX)
-        .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(limits::STREAMS_WINDOW_BYTES)
-        .max_header_list_size(limits::HEAD_LIST_BYTES_MAX)
-        .max_pending_accept_reset_streams(limits::STREAMS_RESET_MAX)
-        .max_local_error_reset_streams(limits::STREAMS_RESET_MAX)
-        .max_send_buf_size(limits::BUFFER_BYTES_MAX)
-        .auto_date_header(false)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut serving = std::pin::pin!(serving);
     let served = tokio::select! {
-        served = &mut serving => served,
-        () = streams.idle() => {
-            serving.as_mut().graceful_shutdown();
-            timeout(limits::LINGER_TIME, serving).await.unwrap_or(Ok(()))
-        }
+        served = run(&exchange, stream, &streams) => served,
         () = flow.stands_still() => return,
     };
     if let Err(error) = served
-        && let Some(broken) = broken_rule(&error)
+        && error.is_library()
+        && !error.is_io()
     {
         let subject = flow.destination().to_string();
-        let because = format!("HTTP/2: {broken}");
+        let because = format!("HTTP/2: {error}");
         flow.refuse(
             Kind::Request,
             &Refusal::own("malformed", &subject, &because),
@@ -70,8 +65,108 @@ pub(crate) async fn serve(
     }
 }
 
-/// What the client did against the protocol, if that ended the connection.
-fn broken_rule(error: &hyper::Error) -> Option<&h2::Error> {
-    let cause: &h2::Error = error.source()?.downcast_ref()?;
-    (cause.is_library() && !cause.is_io()).then_some(cause)
+/// Takes streams until the connection ends.
+async fn run(exchange: &Arc<Exchange>, stream: Client, streams: &Streams) -> Result<(), h2::Error> {
+    let mut settings = h2::server::Builder::new();
+    settings
+        .max_concurrent_streams(limits::STREAMS_MAX)
+        .initial_window_size(limits::STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(limits::STREAMS_WINDOW_BYTES)
+        .max_header_list_size(limits::HEAD_LIST_BYTES_MAX)
+        .max_pending_accept_reset_streams(limits::STREAMS_RESET_MAX)
+        .max_local_error_reset_streams(Some(limits::STREAMS_RESET_MAX))
+        .max_send_buffer_size(limits::BUFFER_BYTES_MAX)
+        .enable_connect_protocol();
+    let shaken = timeout(limits::HEAD_TIME, settings.handshake::<_, Bytes>(stream));
+    let Ok(shaken) = shaken.await else {
+        return Ok(());
+    };
+    let mut connection = shaken?;
+    let mut idle = std::pin::pin!(streams.idle());
+    let mut closing: Option<Instant> = None;
+    loop {
+        let last = closing.unwrap_or_else(Instant::now);
+        tokio::select! {
+            accepted = connection.accept() => match accepted {
+                Some(Ok((request, respond))) => {
+                    let answering = answer(Arc::clone(exchange), request, respond);
+                    exchange.flow.session().spawn(answering);
+                }
+                Some(Err(error)) => return Err(error),
+                None => return Ok(()),
+            },
+            () = &mut idle, if closing.is_none() => {
+                connection.graceful_shutdown();
+                closing = Some(Instant::now() + limits::LINGER_TIME);
+            }
+            () = sleep_until(last), if closing.is_some() => return Ok(()),
+        }
+    }
+}
+
+/// Answers one stream.
+async fn answer(
+    exchange: Arc<Exchange>,
+    request: Request<RecvStream>,
+    respond: SendResponse<Bytes>,
+) {
+    let (head, received) = request.into_parts();
+    let replies = Replies::new(respond);
+    let is_head = head.method == Method::HEAD;
+    let mut becomes = None;
+    let (content, upgrade) = if head.extensions.get::<h2::ext::Protocol>().is_some() {
+        let (give, take) = oneshot::channel();
+        becomes = Some((give, received));
+        (Inner::None, Upgradable::Http2(take))
+    } else {
+        let content = Received::new(received, &head.headers);
+        let content = if head.headers.contains_key(header::EXPECT) {
+            content.awaited(replies.clone())
+        } else {
+            content
+        };
+        (Inner::Http2(content), Upgradable::Never)
+    };
+    let asked = Asked {
+        fault: None,
+        request: Request::from_parts(head, content),
+        upgrade,
+        replies: Some(replies.clone()),
+    };
+    let answered = tokio::select! {
+        answered = exchange.answer(asked) => answered,
+        // Whoever gave up needs no answer, and the origin is told.
+        () = poll_fn(|context| replies.poll_reset(context)) => return,
+    };
+    let response = match answered {
+        Ok(response) => response,
+        Err(error) => return replies.reset(error.reason().unwrap_or(Reason::INTERNAL_ERROR)),
+    };
+    let (head, content) = response.into_parts();
+    let mut head = Response::from_parts(head, ());
+    if let Some((give, received)) = becomes.filter(|_| head.status().is_success()) {
+        if let Ok(sent) = replies.send(head, End::Content) {
+            give.send(Duplex::new(sent, received)).ok();
+        }
+        return;
+    }
+    announce(&mut head, &content);
+    let end = if is_head || content.is_end_stream() {
+        End::Head
+    } else {
+        End::Content
+    };
+    if let (Ok(sent), End::Content) = (replies.send(head, end), end) {
+        pour(content, sent).await;
+    }
+}
+
+/// Names the length of content that is all there.
+fn announce(head: &mut Response<()>, content: &Content) {
+    if let Content::Own(Some(text)) = content {
+        let length = HeaderValue::from(text.len());
+        head.headers_mut()
+            .entry(header::CONTENT_LENGTH)
+            .or_insert(length);
+    }
 }

@@ -55,12 +55,9 @@ impl Interim {
         }
     }
 
-    /// Takes an interim response of the origin. `100` answers an expectation,
-    /// which is answered here, and `101` is no interim one.
+    /// Takes an interim response of the origin.
     pub(crate) fn offer(&self, status: StatusCode, fields: &HeaderMap) {
-        let foreign = status.is_informational()
-            && status != StatusCode::CONTINUE
-            && status != StatusCode::SWITCHING_PROTOCOLS;
+        let foreign = is_for_clients(status);
         let Ok(mut queue) = self.queue.lock() else {
             return;
         };
@@ -131,12 +128,25 @@ fn send(
     Poll::Ready(Ok(()))
 }
 
-/// The head as it is sent: an interim response has no content.
-fn head(status: StatusCode, fields: &HeaderMap) -> Bytes {
+/// Whether an interim response of an origin is for its client: `100` answers
+/// an expectation, which is answered here, and `101` is no interim one.
+pub(crate) fn is_for_clients(status: StatusCode) -> bool {
+    let own = [StatusCode::CONTINUE, StatusCode::SWITCHING_PROTOCOLS];
+    status.is_informational() && !own.contains(&status)
+}
+
+/// Its fields as they are passed on: an interim response has no content.
+pub(crate) fn passed_on(fields: &HeaderMap, received: Version) -> HeaderMap {
     let mut fields = fields.clone();
     fields::strip_hop_by_hop(&mut fields);
     fields.remove(header::CONTENT_LENGTH);
-    fields::add_via(&mut fields, Version::HTTP_11);
+    fields::add_via(&mut fields, received);
+    fields
+}
+
+/// The head as it is sent.
+fn head(status: StatusCode, fields: &HeaderMap) -> Bytes {
+    let fields = passed_on(fields, Version::HTTP_11);
     let mut bytes = Vec::with_capacity(256);
     let reason = status.canonical_reason().unwrap_or_default();
     bytes.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).as_bytes());

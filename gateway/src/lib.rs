@@ -49,6 +49,7 @@ mod tls;
 mod trial;
 mod tunnel;
 mod unix;
+mod websocket;
 
 pub use audit::AuditTarget;
 pub use confine::{ConfineError, Serves, confine, end_with_parent};

@@ -40,6 +40,11 @@ pub(crate) const HEAD_LIST_BYTES_MAX: u32 = 64 * 1024 + 32 * 100;
 /// Streams of one HTTP/2 connection at once. Clients begin with 100.
 pub(crate) const STREAMS_MAX: u32 = 128;
 
+/// Time for an origin to say which settings its streams have, where that has
+/// to be known, and between two looks at them.
+pub(crate) const SETTINGS_TIME: Duration = Duration::from_secs(2);
+pub(crate) const SETTINGS_PAUSE: Duration = Duration::from_millis(2);
+
 /// Bytes that one stream may send before they were passed on. One delay of
 /// 100 ms then still lets 10 MB pass in a second.
 pub(crate) const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;

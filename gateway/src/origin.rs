@@ -32,7 +32,7 @@ mod proxied;
 mod streams;
 
 pub(crate) use link::{Link, Way};
-pub(crate) use streams::{Counted, Streams};
+pub(crate) use streams::{Counted, Streams, failed};
 
 /// Why nothing came back from an origin.
 #[derive(Debug, thiserror::Error)]
@@ -113,13 +113,11 @@ pub(crate) async fn connect(
     let proxied = |pin: &Pin| proxies.choose(carries, (host, port), pin.address.ip());
     let dialling = async {
         // Each address by its own way: one may be of this machine.
-        match pins.iter().find_map(|pin| Some((*pin, proxied(pin)?))) {
-            Some((pin, proxy)) => through(session, proxy, pin, &authority).await,
-            None => {
-                let dialled = dial::dial(&pins).await;
-                dialled.map_err(|error| OriginError::Connect(authority.clone(), error))
-            }
+        if let Some((pin, proxy)) = pins.iter().find_map(|pin| Some((*pin, proxied(pin)?))) {
+            return through(session, proxy, pin, &authority).await;
         }
+        let dialled = dial::dial(&pins).await;
+        dialled.map_err(|error| OriginError::Connect(authority.clone(), error))
     };
     let (stream, pin) = match timeout(limits::DIAL_TIME, dialling).await {
         Err(_) => return Err(OriginError::Timeout(authority)),
@@ -352,7 +350,7 @@ pub(crate) async fn keep(session: &Arc<Session>, way: Way<'_>, link: Link) {
     }
 }
 
-fn protocol(authority: String, error: &hyper::Error) -> OriginError {
+fn protocol(authority: String, error: &dyn std::error::Error) -> OriginError {
     OriginError::Protocol(authority, error.to_string())
 }
 

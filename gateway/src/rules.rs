@@ -63,7 +63,10 @@ impl Rules {
     /// These rules below another ceiling, until they are compiled with it:
     /// nothing passes that it denies.
     pub(crate) fn narrowed(&self, ceiling: &Arc<Ceiling>) -> Self {
-        let word = self.ceiling.as_ref().map_or(Word::Unknown, |(_, word)| *word);
+        let word = self
+            .ceiling
+            .as_ref()
+            .map_or(Word::Unknown, |(_, word)| *word);
         Self {
             own: Arc::clone(&self.own),
             ceiling: Some((Arc::clone(ceiling), word)),
@@ -173,10 +176,9 @@ impl Ceiling {
     fn with(&self, sources: Vec<Source>) -> Vec<Source> {
         let network = |source: &&Source| match source.kind {
             SourceKind::Document | SourceKind::Allow | SourceKind::Deny | SourceKind::Pin => true,
-            SourceKind::Read
-            | SourceKind::Write
-            | SourceKind::Listen
-            | SourceKind::Project => false,
+            SourceKind::Read | SourceKind::Write | SourceKind::Listen | SourceKind::Project => {
+                false
+            }
         };
         let own = self.sources.iter().filter(network).cloned();
         own.chain(sources).collect()

@@ -23,8 +23,8 @@ use crate::{ServeError, ask, flow, limits, stub};
 
 mod opening;
 
-pub(crate) use opening::{Opening, Texts};
 use opening::expect_descriptors;
+pub(crate) use opening::{Opening, Texts};
 
 /// Version of this build; the launcher's must be the same.
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
@@ -51,7 +51,10 @@ impl Gateway {
         let variable = |name: &str| std::env::var(name).ok();
         let (proxies, unusable) = Proxies::of_environment(variable);
         // The launcher says which of the customary ones cannot be used.
-        if let Some(fault) = unusable.into_iter().find(|one| one.variable == UPSTREAM_PROXY) {
+        if let Some(fault) = unusable
+            .into_iter()
+            .find(|one| one.variable == UPSTREAM_PROXY)
+        {
             let fault = fault.error.to_string();
             return Err(ServeError::UpstreamProxy { fault });
         }

@@ -22,10 +22,14 @@ use crate::limits;
 use crate::names::{self, NameTable};
 use crate::origin::Pool;
 use crate::refusal::Refusal;
-use crate::resolve::{Pin, ResolveError, Resolver, System};
+use crate::resolve::{Pin, ResolveError, System};
 use crate::rules::Rules;
 use crate::tenant::{SharedSlot, Standing, Tenant, Turn};
 use crate::tls::Tls;
+
+mod in_force;
+
+use in_force::InForce;
 
 /// What a session is made of.
 #[derive(Debug)]
@@ -60,15 +64,6 @@ pub(crate) struct Session {
     tenant: Option<Tenant>,
     tasks: Mutex<JoinSet<()>>,
     ending: watch::Sender<Stage>,
-}
-
-/// What a session is judged by until the policy changes.
-#[derive(Debug)]
-struct InForce {
-    rules: Arc<Rules>,
-    generation: u64,
-    /// Names lead where these rules say, and are resolved anew under others.
-    resolver: Resolver,
 }
 
 /// A place among the connections served at once, given back when dropped.
@@ -135,11 +130,7 @@ impl Session {
             Some(_) => limits::SHARED_NAMES_MAX,
         };
         let generation = parts.tenant.as_ref().map_or(1, Tenant::generation);
-        let in_force = InForce {
-            resolver: Resolver::new(Arc::clone(&parts.system), parts.rules.naming()),
-            rules: Arc::new(parts.rules),
-            generation,
-        };
+        let in_force = InForce::new(&parts.system, parts.rules, generation);
         Self {
             in_force: watch::Sender::new(Arc::new(in_force)),
             audit: parts.audit,
@@ -169,11 +160,7 @@ impl Session {
     /// launcher. What runs goes on; what is kept for later use is dropped.
     pub(crate) async fn revise(&self, rules: Rules) -> Result<u64, ControlError> {
         let generation = self.generation().saturating_add(1);
-        let in_force = InForce {
-            resolver: Resolver::new(Arc::clone(&self.system), rules.naming()),
-            rules: Arc::new(rules),
-            generation,
-        };
+        let in_force = InForce::new(&self.system, rules, generation);
         self.in_force.send_replace(Arc::new(in_force));
         self.origins.clear();
         let event = Event::new(Kind::Policy, Outcome::Note, "").detail("other rules are in force");
@@ -470,22 +457,6 @@ impl Session {
         };
         tasks.shutdown().await;
         self.origins.clear();
-    }
-}
-
-/// Runs what a connection needs beside itself, as tasks of its session.
-#[derive(Debug, Clone)]
-pub(crate) struct Tasks(Arc<Session>);
-
-impl Tasks {
-    pub(crate) fn of(session: &Arc<Session>) -> Self {
-        Self(Arc::clone(session))
-    }
-}
-
-impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Tasks {
-    fn execute(&self, task: F) {
-        self.0.spawn(task);
     }
 }
 

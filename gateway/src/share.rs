@@ -151,8 +151,7 @@ impl Shared {
         serve::same_build(&opening.hello)?;
         let uid = nix::unistd::geteuid().as_raw();
         let (sources, context) = (opening.sources.clone(), context(&opening.begin));
-        let ceiling =
-            Ceiling::new(sources, &context, uid).map_err(|errors| errors.to_string())?;
+        let ceiling = Ceiling::new(sources, &context, uid).map_err(|errors| errors.to_string())?;
         let unrecorded = |error: &dyn std::fmt::Display| format!("audit file: {error}");
         let audit = Audit::shared(&gateway.audit, uid).map_err(|error| unrecorded(&error))?;
         let event = Event::new(Kind::Start, Outcome::Note, "").detail("shared gateway");
@@ -215,7 +214,10 @@ impl Shared {
                 Err(message) => {
                     session.revise(Rules::none()).await.ok();
                     let message = shortened(&message, LINE_BYTES_MAX);
-                    session.control().send(&ToLauncher::Refused { message }).await
+                    session
+                        .control()
+                        .send(&ToLauncher::Refused { message })
+                        .await
                 }
             };
             if told.is_err() {
@@ -322,8 +324,8 @@ impl Shared {
             Ok(()) => run.rules(&ceiling).await,
             Err(message) => Err(message),
         };
-        let made = rules
-            .and_then(|rules| self.session(&opening, rules, Arc::clone(control), tenant));
+        let made =
+            rules.and_then(|rules| self.session(&opening, rules, Arc::clone(control), tenant));
         drop(place);
         let made = made.and_then(|session| {
             let detail = format!("{} (launcher {pid})", opening.begin.command);

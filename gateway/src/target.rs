@@ -89,7 +89,7 @@ pub(crate) fn make(
         let because = format!("more than {} fields", limits::FIELDS_MAX);
         return Err(refused(status, "malformed", &because));
     }
-    check_method(&head.method)?;
+    check_method(head)?;
     check_framing(head)?;
     overrides::check(&head.headers, to)?;
     let named = authority(head, to, carrier)?;
@@ -113,7 +113,11 @@ pub(crate) fn make(
         host,
         port: to.port,
         scheme: carrier.scheme(upgrade),
-        method: head.method.clone(),
+        // On a connection of its own it would be a GET, and rules mean that.
+        method: match protocol(head) {
+            Some(_) => Method::GET,
+            None => head.method.clone(),
+        },
         resource,
     })
 }
@@ -127,13 +131,28 @@ fn other_host(named: Option<&Authority>, to: &Destination) -> Malformed {
     refused(StatusCode::FORBIDDEN, "authority", &because)
 }
 
-fn check_method(method: &Method) -> Result<(), Malformed> {
+/// What a stream is to become (RFC 8441 4), by its registered name.
+fn protocol(head: &request::Parts) -> Option<&str> {
+    let protocol = head.extensions.get::<h2::ext::Protocol>();
+    protocol.map(h2::ext::Protocol::as_str)
+}
+
+fn check_method(head: &request::Parts) -> Result<(), Malformed> {
+    let method = &head.method;
     let text = method.as_str();
     let plain = text
         .bytes()
         .all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_'));
     if !plain || text.len() > limits::METHOD_BYTES_MAX {
         return Err(bad("the method is not a short token in upper case"));
+    }
+    match protocol(head) {
+        Some("websocket") if *method == Method::CONNECT => return Ok(()),
+        Some(_) => {
+            let because = "a stream can become a WebSocket, and nothing else";
+            return Err(refused(StatusCode::NOT_IMPLEMENTED, "method", because));
+        }
+        None => {}
     }
     if *method == Method::CONNECT {
         let because = "CONNECT has no meaning here: connect to the destination itself";
@@ -312,6 +331,13 @@ fn request_target(head: &request::Parts) -> Result<&str, Malformed> {
 /// An offer to become a WebSocket is a request of its own kind; all other
 /// offers are hop-by-hop, and the next hop does not hear of them.
 fn upgrade(head: &request::Parts) -> Result<Upgrade, Malformed> {
+    if protocol(head).is_some() {
+        return if head.headers.contains_key(header::CONTENT_LENGTH) {
+            Err(bad("a stream that becomes a WebSocket has no length"))
+        } else {
+            Ok(Upgrade::WebSocket)
+        };
+    }
     let mut offers = head.headers.get_all(header::UPGRADE).iter();
     let is_websocket = offers
         .next()

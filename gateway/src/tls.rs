@@ -373,7 +373,7 @@ async fn inside(
     let subject = format!("https://{}", flow.destination());
     let refusal = denied.unwrap_or_else(|| Refusal::own("protocol", &subject, why));
     flow.refuse(Kind::Tunnel, &refusal);
-    let client = Client::Opened(Box::new(Replay::new(Vec::new(), stream)), called);
+    let client = Client::opened(Vec::new(), stream, called);
     flow::farewell(client.into_tcp().await, &[]).await;
 }
 

@@ -115,7 +115,10 @@ impl PolicyOptions {
         let mut collector = Collector::new(surroundings());
         // Hosts alone leave the files as they are without options.
         let is_about_hosts = |name: &String| {
-            matches!(preset_kind(name), Some(PresetKind::Hosts | PresetKind::Registries))
+            matches!(
+                preset_kind(name),
+                Some(PresetKind::Hosts | PresetKind::Registries)
+            )
         };
         let bare = self.presets.iter().all(is_about_hosts)
             && self.policies.is_empty()

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,10 @@ use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, recv, sendmsg, socketpair,
 };
-use outgate_handoff::{
-    Begin, DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, Hello, PROTOCOL, SOURCE_CHUNK_BYTES_MAX,
-    Source, SourceKind, ToGateway, ToLauncher,
-};
+use outgate_handoff::{DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, ToGateway, ToLauncher};
 
-use crate::door::Door;
+use crate::opening::opening_frames;
+pub use crate::opening::{Opening, Whose};
 
 /// Version of this build; the gateway's must be the same.
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
@@ -36,36 +34,8 @@ const QUEUE_FRAMES_MAX: usize = 8192;
 /// tries without pause must not keep everybody busy.
 const AGAIN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where the gateway is.
-#[derive(Debug)]
-pub enum Whose {
-    /// Ours alone: a program to start.
-    Private {
-        /// Its path.
-        program: PathBuf,
-        /// Its arguments after `serve --handoff-fd N`.
-        arguments: Vec<String>,
-        /// Variables it gets beside ours.
-        variables: Vec<(String, String)>,
-    },
-    /// One that others use too.
-    Shared(Door),
-}
 /// Longest wait for a gateway to begin, where a command needs to know.
 const START_TIME: Duration = Duration::from_secs(10);
-
-/// What a session needs to start.
-#[derive(Debug)]
-pub struct Opening {
-    /// Where the gateway is.
-    pub whose: Whose,
-    /// Name of the sandbox.
-    pub sandbox: String,
-    /// Policy texts in merge order.
-    pub sources: Vec<(SourceKind, String, String)>,
-    /// Directories for the policy, and the program for the records.
-    pub begin: Begin,
-}
 
 /// The control connection.
 #[derive(Debug)]
@@ -471,46 +441,6 @@ fn other_build(theirs: &str) -> String {
     format!(
         "launcher {BUILD} and gateway {theirs} are different builds; install both from one release"
     )
-}
-
-pub(crate) fn opening_frames(opening: &Opening) -> io::Result<Vec<Vec<u8>>> {
-    let invalid = |error: FrameError| io::Error::new(io::ErrorKind::InvalidInput, error);
-    let hello = ToGateway::Hello(Hello {
-        protocol: PROTOCOL,
-        build: BUILD.to_owned(),
-        sandbox: opening.sandbox.clone(),
-        pid: std::process::id(),
-    });
-    let mut frames = vec![hello.encode().map_err(invalid)?];
-    frames.extend(policy_frames(&opening.sources, &opening.begin)?);
-    Ok(frames)
-}
-
-/// The frames that bring a policy.
-pub(crate) fn policy_frames(
-    sources: &[(SourceKind, String, String)],
-    begin: &Begin,
-) -> io::Result<Vec<Vec<u8>>> {
-    let invalid = |error: FrameError| io::Error::new(io::ErrorKind::InvalidInput, error);
-    let mut frames = Vec::new();
-    for (index, (kind, place, text)) in sources.iter().enumerate() {
-        let mut chunks: Vec<&[u8]> = text.as_bytes().chunks(SOURCE_CHUNK_BYTES_MAX).collect();
-        if chunks.is_empty() {
-            chunks.push(&[]);
-        }
-        for chunk in chunks {
-            let source = ToGateway::Source(Source {
-                index: u32::try_from(index).unwrap_or(u32::MAX),
-                kind: *kind,
-                place: place.clone(),
-                chunk: chunk.to_vec(),
-            });
-            frames.push(source.encode().map_err(invalid)?);
-        }
-    }
-    let begin = ToGateway::Begin(begin.clone());
-    frames.push(begin.encode().map_err(invalid)?);
-    Ok(frames)
 }
 
 /// Descriptors a frame carries, checked against the limit of the frames.

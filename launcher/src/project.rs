@@ -36,7 +36,9 @@ pub fn project_files(directory: &Path, home: &Path) -> Vec<PathBuf> {
     }
     let file = |directory: &&Path| directory.join(PROJECT_FILE);
     let files = within.iter().map(file).rev();
-    files.filter(|file| file.symlink_metadata().is_ok()).collect()
+    files
+        .filter(|file| file.symlink_metadata().is_ok())
+        .collect()
 }
 
 /// Reads such a file: a regular one, never through a link and without waiting.
@@ -72,7 +74,9 @@ pub fn project(path: &Path, directory: &Path) -> Result<Source, SourceError> {
 /// The file as somebody in the working directory would write it.
 fn place(path: &Path, directory: &Path) -> String {
     let above = path.parent().unwrap_or(path);
-    let steps = directory.strip_prefix(above).map(|rest| rest.components().count());
+    let steps = directory
+        .strip_prefix(above)
+        .map(|rest| rest.components().count());
     match steps {
         Ok(steps) => format!("{}{PROJECT_FILE}", "../".repeat(steps)),
         Err(_) => path.display().to_string(),
@@ -103,7 +107,11 @@ mod tests {
             let shown = |file: &PathBuf| file.strip_prefix(&root).unwrap().display().to_string();
             files.iter().map(shown).collect()
         };
-        let (me, p, src) = ("home/me/.outgate.toml", "home/me/p/.outgate.toml", "home/me/p/src/.outgate.toml");
+        let (me, p, src) = (
+            "home/me/.outgate.toml",
+            "home/me/p/.outgate.toml",
+            "home/me/p/src/.outgate.toml",
+        );
         assert_eq!(found("home/me/p/src/deep", "home/me"), [me, p, src]);
         assert_eq!(found("home/me", "home/me"), [me]);
         // Nobody's project: what stands above may be anybody's.
@@ -123,11 +131,14 @@ mod tests {
         let read = || project(&file, &at.join("src"));
         fs::write(&file, "deny = [\"a.test\"]").unwrap();
         let source = read().unwrap();
-        assert_eq!((source.kind, &*source.place), (SourceKind::Project, "../.outgate.toml"));
+        assert_eq!(
+            (source.kind, &*source.place),
+            (SourceKind::Project, "../.outgate.toml")
+        );
         fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", &file).unwrap();
         assert!(matches!(read(), Err(SourceError::Project { .. })));
-        assert_eq!(project_files(&at, &at), [file.clone()]);
+        assert_eq!(project_files(&at, &at), std::slice::from_ref(&file));
         fs::remove_file(&file).unwrap();
         nix::unistd::mkfifo(&file, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
         assert!(matches!(read(), Err(SourceError::Project { .. })));

@@ -74,6 +74,19 @@ impl<'a> Grants<'a> {
     }
 }
 
+/// A command must not write what the next run allows by.
+pub(crate) fn unwritable(grants: Grants<'_>, consulted: &[PathBuf]) -> Result<(), RunError> {
+    for file in consulted {
+        if let Some(grant) = grants.writable(file) {
+            return Err(RunError::Consulted {
+                file: file.display().to_string(),
+                grant: grant.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Replaces the record's path by the place it leads to.
 ///
 /// # Errors

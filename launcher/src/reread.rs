@@ -1,8 +1,7 @@
 //! Policy files of a shared gateway read again: until they stand still, and
 //! only if they are sound; and what changed, in words. Sends nothing.
 
-use std::time::Duration;
-
+use nix::poll::poll;
 use outgate_policy::{Context, Effect, Policy, Source, compile};
 
 use crate::run::refuse_unenforced;
@@ -10,8 +9,8 @@ use crate::sources::check_total;
 
 /// Readings until two in a row must agree.
 const READINGS_MAX: usize = 20;
-/// Time between two readings: longer than writing a file takes.
-const READING_PAUSE: Duration = Duration::from_millis(50);
+/// Time between two readings, in milliseconds: longer than writing a file takes.
+const READING_PAUSE_MS: u16 = 50;
 /// Rules that are named when they no longer narrow.
 const NAMED_MAX: usize = 3;
 
@@ -35,7 +34,8 @@ pub struct Sound {
 pub fn reread(read: Read<'_>, context: &Context) -> Result<Sound, String> {
     let mut before = read();
     for _ in 0..READINGS_MAX {
-        std::thread::sleep(READING_PAUSE);
+        // Nothing tells when a writer is done.
+        let _ = poll(&mut [], READING_PAUSE_MS);
         let now = read();
         if now == before {
             return sound(now?, context);
@@ -59,7 +59,9 @@ fn sound(sources: Vec<Source>, context: &Context) -> Result<Sound, String> {
 pub fn differences(before: &Policy, after: &Policy) -> Vec<String> {
     let rules = |policy: &Policy| -> Vec<(Effect, String)> {
         let rules = policy.rules();
-        rules.map(|rule| (rule.effect, rule.text.to_string())).collect()
+        rules
+            .map(|rule| (rule.effect, rule.text.to_string()))
+            .collect()
     };
     let (old, new) = (rules(before), rules(after));
     let added = new.iter().filter(|rule| !old.contains(rule)).count();
@@ -102,9 +104,14 @@ mod tests {
 
     #[test]
     fn a_file_that_is_being_written_is_read_until_it_stands_still() {
-        let mut readings = ["allow = [\"a.test\"]", "allow = [\"a.test\"]\ndeny = [\"a.t"]
-            .into_iter()
-            .chain(std::iter::repeat("allow = [\"a.test\"]\ndeny = [\"a.test/x\"]"));
+        let mut readings = [
+            "allow = [\"a.test\"]",
+            "allow = [\"a.test\"]\ndeny = [\"a.t",
+        ]
+        .into_iter()
+        .chain(std::iter::repeat(
+            "allow = [\"a.test\"]\ndeny = [\"a.test/x\"]",
+        ));
         let mut count = 0;
         let sound = reread(
             &mut || {
@@ -129,7 +136,10 @@ mod tests {
         );
         assert!(restless.unwrap_err().contains("keep changing"));
         for text in ["allow = [\"*.com\"]", "allow = [", "monitor = true"] {
-            assert!(reread(&mut || Ok(document(text)), &context()).is_err(), "{text}");
+            assert!(
+                reread(&mut || Ok(document(text)), &context()).is_err(),
+                "{text}"
+            );
         }
         let absent = reread(&mut || Err("no such file".to_owned()), &context());
         assert_eq!(absent.unwrap_err(), "no such file");

@@ -19,7 +19,7 @@ use crate::plan::{self, Command};
 use crate::presence::Presence;
 use crate::private::Private;
 use crate::probe;
-use crate::record::{self, Grants};
+use crate::record::{self, Grants, unwritable};
 use crate::secrets::Secrets;
 use crate::sources::check_total;
 use crate::supervisor::{
@@ -228,19 +228,6 @@ impl Names {
     }
 }
 
-/// A command must not write what the next run allows by.
-fn unwritable(grants: Grants<'_>, consulted: &[PathBuf]) -> Result<(), RunError> {
-    for file in consulted {
-        if let Some(grant) = grants.writable(file) {
-            return Err(RunError::Consulted {
-                file: file.display().to_string(),
-                grant: grant.to_owned(),
-            });
-        }
-    }
-    Ok(())
-}
-
 /// The gateway: a shared one is there and has agreed, or an own one that is
 /// started when it is needed.
 fn link(grants: Grants<'_>, mut opening: Opening, voice: &mut dyn Voice) -> Result<Link, RunError> {
@@ -398,7 +385,10 @@ fn opening(
 /// command line does: other users may read arguments, but not this.
 pub(crate) fn upstream_variables(proxy: Option<String>) -> Vec<(String, String)> {
     let name = outgate_policy::UPSTREAM_PROXY.to_owned();
-    proxy.into_iter().map(|proxy| (name.clone(), proxy)).collect()
+    proxy
+        .into_iter()
+        .map(|proxy| (name.clone(), proxy))
+        .collect()
 }
 
 /// What the gateway is told beside the policy.

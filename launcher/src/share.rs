@@ -13,8 +13,9 @@ use nix::sys::socket::{MsgFlags, recv, send};
 use outgate_handoff::{Begin, FRAME_BYTES_MAX, ToGateway, ToLauncher};
 use outgate_policy::{Context, Policy, PolicyErrors, Source, compile};
 
-use crate::gateway_link::{BUILD, Opening, Whose, opening_frames, policy_frames, start_program};
+use crate::gateway_link::{BUILD, start_program};
 use crate::listener::{Audience, ListenError, Listener};
+use crate::opening::{Opening, Whose, opening_frames, policy_frames};
 use crate::reread::{Read, differences, reread};
 use crate::run::{frame_source, gateway_program, refuse_unenforced, upstream_variables};
 use crate::secrets::{SecretError, Secrets};
@@ -128,11 +129,7 @@ impl ShareError {
 ///
 /// # Errors
 /// [`ShareError`]; nothing is left behind then.
-pub fn share(
-    options: Options,
-    read: Read<'_>,
-    voice: &mut dyn Voice,
-) -> Result<(), ShareError> {
+pub fn share(options: Options, read: Read<'_>, voice: &mut dyn Voice) -> Result<(), ShareError> {
     let context = Context {
         home: options.home.clone(),
         working_directory: options.working_directory.clone(),
@@ -227,7 +224,10 @@ impl Law<'_> {
         if secrets.arguments() == self.keys {
             return Ok(());
         }
-        Err("it names other keys, which are read when the gateway starts; start it again".to_owned())
+        Err(
+            "it names other keys, which are read when the gateway starts; start it again"
+                .to_owned(),
+        )
     }
 }
 
@@ -280,7 +280,9 @@ struct Front {
 
 /// Says that nothing changes, and why.
 fn kept(faults: &str, voice: &mut dyn Voice) {
-    voice.say("outgate: the policy stays as it is, since the files that were read again have faults:");
+    voice.say(
+        "outgate: the policy stays as it is, since the files that were read again have faults:",
+    );
     for line in faults.lines() {
         voice.say(&format!("outgate:   {line}"));
     }

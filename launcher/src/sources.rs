@@ -134,18 +134,22 @@ impl Collector {
         let Surroundings { home, variables } = &self.surroundings;
         let variable = |name: &str| {
             let mut all = variables.iter();
-            all.find(|(own, _)| own == name).map(|(_, value)| value.clone())
+            all.find(|(own, _)| own == name)
+                .map(|(_, value)| value.clone())
         };
         let mut files = Vec::new();
         for path in client.files(home, &variable) {
             let path = PathBuf::from(path);
             if let Some(text) = configuration(&path)? {
                 let shown = path.display().to_string();
-                let below = shown.strip_prefix(home.as_str()).filter(|_| !home.is_empty());
+                let below = shown
+                    .strip_prefix(home.as_str())
+                    .filter(|_| !home.is_empty());
                 let place = below.map(|below| format!("~{below}")).unwrap_or(shown);
                 files.push(Configuration { place, text });
-                self.consulted.push(path);
             }
+            // One that is not there yet counts as well.
+            self.consulted.push(path);
         }
         let registries = client.registries(&files, variables);
         let registries = registries.map_err(|error| SourceError::Client {

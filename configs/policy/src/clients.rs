@@ -67,7 +67,10 @@ impl std::fmt::Display for ClientError {
                 client.title()
             ),
             Self::Value { place, key } => {
-                write!(out, "{place}: `{key}` is no http or https URL of a registry")
+                write!(
+                    out,
+                    "{place}: `{key}` is no http or https URL of a registry"
+                )
             }
             Self::Many(client) => write!(
                 out,
@@ -139,7 +142,10 @@ impl Client {
             Self::Pip => pip::files(home, variable),
             Self::Cargo => cargo::files(home, variable),
         };
-        found.into_iter().filter(|path| path.starts_with('/')).collect()
+        found
+            .into_iter()
+            .filter(|path| path.starts_with('/'))
+            .collect()
     }
 
     /// The registries that these files and the variables name.
@@ -212,7 +218,11 @@ fn rule(url: &str) -> Result<Option<String>, NoUrl> {
     let url = url.strip_prefix("sparse+").unwrap_or(url);
     let url = url.strip_prefix("registry+").unwrap_or(url);
     let url = url.strip_prefix("git+").unwrap_or(url);
-    if url.starts_with('/') || url.starts_with("./") || url.starts_with("../") || url.starts_with('~') {
+    if url.starts_with('/')
+        || url.starts_with("./")
+        || url.starts_with("../")
+        || url.starts_with('~')
+    {
         return Ok(None);
     }
     let (scheme, rest) = url.split_once("://").ok_or(NoUrl)?;
@@ -224,11 +234,11 @@ fn rule(url: &str) -> Result<Option<String>, NoUrl> {
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     // Credentials are nothing for a rule.
-    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let authority = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
     let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => {
-            (host, Some(parse_port(port).ok_or(NoUrl)?))
-        }
+        Some((host, port)) if !port.ends_with(']') => (host, Some(parse_port(port).ok_or(NoUrl)?)),
         _ => (authority, None),
     };
     let host = Host::parse(host).map_err(|_| NoUrl)?;
@@ -239,14 +249,16 @@ fn rule(url: &str) -> Result<Option<String>, NoUrl> {
 /// The value of a variable in a list.
 fn value<'v>(variables: &'v [(String, String)], name: &str) -> Option<&'v str> {
     let mut all = variables.iter();
-    all.find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    all.find(|(own, _)| own == name)
+        .map(|(_, value)| value.as_str())
 }
 
 /// A directory named by a variable, else below the home.
 fn directory(variable: Variable<'_>, name: &str, home: &str, below: &str) -> String {
     match variable(name).filter(|value| value.starts_with('/')) {
         Some(directory) => directory,
-        None if home.is_empty() => String::new(),
+        // No absolute path begins so: there is nothing to read.
+        None if home.is_empty() => ".".to_owned(),
         None => format!("{home}/{below}"),
     }
 }
@@ -322,16 +334,34 @@ pub(crate) mod tests {
     fn a_url_becomes_a_rule_for_its_host_without_credentials() {
         for (url, expected) in [
             ("https://r.test/simple/", Some("GET,HEAD https://r.test")),
-            ("https://user:secret@r.test:8443/x?y", Some("GET,HEAD https://r.test:8443")),
-            ("sparse+https://r.test/index/", Some("GET,HEAD https://r.test")),
+            (
+                "https://user:secret@r.test:8443/x?y",
+                Some("GET,HEAD https://r.test:8443"),
+            ),
+            (
+                "sparse+https://r.test/index/",
+                Some("GET,HEAD https://r.test"),
+            ),
             ("HTTP://R.test", Some("GET,HEAD http://r.test")),
-            ("http://[2001:db8::1]:80/", Some("GET,HEAD http://[2001:db8::1]:80")),
+            (
+                "http://[2001:db8::1]:80/",
+                Some("GET,HEAD http://[2001:db8::1]:80"),
+            ),
             ("file:///srv/mirror", None),
             ("/srv/mirror", None),
         ] {
             assert_eq!(rule(url).ok().flatten().as_deref(), expected, "{url}");
         }
-        for url in ["", "r.test", "ftp://r.test", "https://", "https://a b/", "https://*/", "https://r.test:0/", "https://r.test:x/"] {
+        for url in [
+            "",
+            "r.test",
+            "ftp://r.test",
+            "https://",
+            "https://a b/",
+            "https://*/",
+            "https://r.test:0/",
+            "https://r.test:x/",
+        ] {
             assert!(rule(url).is_err(), "{url}");
         }
     }
@@ -339,28 +369,47 @@ pub(crate) mod tests {
     #[test]
     fn every_rule_that_is_made_is_one_that_compiles() {
         use crate::source::{Context, Source, SourceKind};
-        for url in ["https://r.test", "http://127.0.0.1:3000/x", "https://[::1]/", "https://u:p@h.test/"] {
+        for url in [
+            "https://r.test",
+            "http://127.0.0.1:3000/x",
+            "https://[::1]/",
+            "https://u:p@h.test/",
+        ] {
             let text = rule(url).ok().flatten().expect(url);
             let source = Source {
                 kind: SourceKind::Allow,
                 place: "p".to_owned(),
                 text,
             };
-            assert!(crate::compile(&[source], &Context::default()).is_ok(), "{url}");
+            assert!(
+                crate::compile(&[source], &Context::default()).is_ok(),
+                "{url}"
+            );
         }
     }
 
     #[test]
     fn faults_show_no_value_and_name_a_way_out() {
         let taken = taken(Client::Npm, ("~/.npmrc", "registry=secret@not-a-url"), &[]);
-        assert_eq!(taken, "error: ~/.npmrc:1: `registry` is no http or https URL of a registry");
+        assert_eq!(
+            taken,
+            "error: ~/.npmrc:1: `registry` is no http or https URL of a registry"
+        );
         for client in Client::ALL {
             let error = client.registries(&[], &[]).expect_err("nothing");
             assert!(error.hint().contains("name your registry: "), "{error}");
             assert_eq!(Client::named(client.name()), Some(client));
         }
-        let many: String = (0..=REGISTRIES_MAX).map(|n| format!("@s{n}:registry=https://r{n}.test\n")).collect();
-        let files = [Configuration { place: "~/.npmrc".to_owned(), text: many }];
-        assert_eq!(Client::Npm.registries(&files, &[]), Err(ClientError::Many(Client::Npm)));
+        let many: String = (0..=REGISTRIES_MAX)
+            .map(|n| format!("@s{n}:registry=https://r{n}.test\n"))
+            .collect();
+        let files = [Configuration {
+            place: "~/.npmrc".to_owned(),
+            text: many,
+        }];
+        assert_eq!(
+            Client::Npm.registries(&files, &[]),
+            Err(ClientError::Many(Client::Npm))
+        );
     }
 }

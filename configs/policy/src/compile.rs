@@ -8,6 +8,7 @@ use crate::draft::{Access, Author, Draft, RuleExtras};
 use crate::error::PolicyErrors;
 use crate::limits::SOURCE_BYTES_MAX;
 use crate::location::Location;
+use crate::narrowing::narrow;
 use crate::policy::Policy;
 use crate::preset;
 use crate::source::{Context, Source, SourceKind};
@@ -46,11 +47,7 @@ pub fn compile(sources: &[Source], context: &Context) -> Result<Policy, PolicyEr
         add(&mut narrowing, source, &location);
         narrowing.order_faults(first);
     }
-    match (draft.finish(), narrowing.finish()) {
-        (Ok(policy), Ok(narrowing)) => Ok(policy.narrowed(narrowing)),
-        (Err(one), Err(other)) => Err(one.and(other)),
-        (Err(errors), Ok(_)) | (Ok(_), Err(errors)) => Err(errors),
-    }
+    narrow(draft.finish(), narrowing.finish())
 }
 
 /// The presets and files that a document extends, in order. Other kinds of

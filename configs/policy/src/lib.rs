@@ -64,5 +64,5 @@ pub use settings::{
     Unscannable,
 };
 pub use source::{Context, Source, SourceKind};
-pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};
+pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable, base64};
 pub use verdict::{Denial, Effect, Permit, Reason, Route, RuleRef, Verdict};

@@ -2,6 +2,7 @@
 //! grant nothing. They are a policy of their own that begins with everything,
 //! less what they deny; an event is allowed only if both policies allow it.
 
+use crate::error::PolicyErrors;
 use crate::facts::Facts;
 use crate::grant::Limits;
 use crate::host::HostPattern;
@@ -14,12 +15,24 @@ use crate::verdict::{Effect, Permit, Verdict};
 /// Rules of a narrowing policy that nobody wrote.
 const BUILT_IN: usize = 2;
 
+/// The user's policy below that of the projects, or the faults of both.
+pub(crate) fn narrow(
+    own: Result<Policy, PolicyErrors>,
+    projects: Result<Policy, PolicyErrors>,
+) -> Result<Policy, PolicyErrors> {
+    match (own, projects) {
+        (Ok(own), Ok(projects)) => Ok(own.narrowed(projects)),
+        (Err(one), Err(other)) => Err(one.and(other)),
+        (Err(errors), Ok(_)) | (Ok(_), Err(errors)) => Err(errors),
+    }
+}
+
 impl Policy {
     /// This policy below that of a project.
     ///
     /// INVARIANT: of the other policy, only what takes away is used: its rules
     /// as a second question, paths that it hides, limits that are lower.
-    pub(crate) fn narrowed(mut self, mut project: Self) -> Self {
+    fn narrowed(mut self, mut project: Self) -> Self {
         for grant in std::mem::take(&mut project.filesystem.deny) {
             let deny = &mut self.filesystem.deny;
             if !deny.iter().any(|known| known.path == grant.path) {
@@ -48,14 +61,30 @@ impl Policy {
         };
         let (own, theirs) = (&mut self.limits, &other.limits);
         let lowered = [
-            ("processes", lower(&mut own.processes, theirs.processes, defaults.processes)),
-            ("memory", lower(&mut own.memory_bytes, theirs.memory_bytes, None)),
-            ("open_files", lower(&mut own.open_files, theirs.open_files, None)),
+            (
+                "processes",
+                lower(&mut own.processes, theirs.processes, defaults.processes),
+            ),
+            (
+                "memory",
+                lower(&mut own.memory_bytes, theirs.memory_bytes, None),
+            ),
+            (
+                "open_files",
+                lower(&mut own.open_files, theirs.open_files, None),
+            ),
             (
                 "file_size",
-                lower(&mut own.file_size_bytes, theirs.file_size_bytes, defaults.file_size_bytes),
+                lower(
+                    &mut own.file_size_bytes,
+                    theirs.file_size_bytes,
+                    defaults.file_size_bytes,
+                ),
             ),
-            ("wall_time", lower(&mut own.wall_time, theirs.wall_time, None)),
+            (
+                "wall_time",
+                lower(&mut own.wall_time, theirs.wall_time, None),
+            ),
         ];
         for (key, lowered) in lowered {
             let key = format!("limits.{key}");
@@ -140,8 +169,8 @@ mod tests {
     use super::*;
     use crate::compile::compile;
     use crate::compile::tests::context;
-    use crate::question::Question;
     use crate::facts::Process;
+    use crate::question::Question;
     use crate::source::{Source, SourceKind};
     use std::time::Duration;
 
@@ -170,26 +199,69 @@ mod tests {
             ("", "http://10.0.0.1/", None),
             ("", "unix:///run/x.sock", None),
             ("", "http://d.test/", Some("no rule allows it")),
-            ("only = [\"d.test\"]", "http://d.test/", Some("no rule allows it")),
-            ("only = [\"POST b.test\"]", "POST http://b.test/", Some("no rule allows it")),
-            ("only = [\"POST b.test\"]", "http://b.test/", Some(".outgate.toml:1:10")),
+            (
+                "only = [\"d.test\"]",
+                "http://d.test/",
+                Some("no rule allows it"),
+            ),
+            (
+                "only = [\"POST b.test\"]",
+                "POST http://b.test/",
+                Some("no rule allows it"),
+            ),
+            (
+                "only = [\"POST b.test\"]",
+                "http://b.test/",
+                Some(".outgate.toml:1:10"),
+            ),
             ("only = [\"GET a.test\"]", "http://a.test/", None),
-            ("only = [\"GET a.test\"]", "POST http://a.test/", Some(".outgate.toml:1:10")),
+            (
+                "only = [\"GET a.test\"]",
+                "POST http://a.test/",
+                Some(".outgate.toml:1:10"),
+            ),
             ("only = [\"GET a.test\"]", "http://b.test/", None),
-            ("deny = [\"* */x\"]", "http://a.test/x", Some(".outgate.toml:1:10")),
+            (
+                "deny = [\"* */x\"]",
+                "http://a.test/x",
+                Some(".outgate.toml:1:10"),
+            ),
             ("deny = [\"* */x\"]", "http://a.test/y", None),
-            ("deny = [\"c.test\"]", "tcp://c.test:22", Some(".outgate.toml:1:10")),
-            ("deny = [\"10.0.0.0/8\"]", "http://10.0.0.1/", Some(".outgate.toml:1:10")),
-            ("deny = [\"unix:///run/*.sock\"]", "unix:///run/x.sock", Some(".outgate.toml:1:10")),
-            ("only = [\"127.0.0.1\", \"169.254.169.254\"]", "http://127.0.0.1/", Some("no rule allows it")),
+            (
+                "deny = [\"c.test\"]",
+                "tcp://c.test:22",
+                Some(".outgate.toml:1:10"),
+            ),
+            (
+                "deny = [\"10.0.0.0/8\"]",
+                "http://10.0.0.1/",
+                Some(".outgate.toml:1:10"),
+            ),
+            (
+                "deny = [\"unix:///run/*.sock\"]",
+                "unix:///run/x.sock",
+                Some(".outgate.toml:1:10"),
+            ),
+            (
+                "only = [\"127.0.0.1\", \"169.254.169.254\"]",
+                "http://127.0.0.1/",
+                Some("no rule allows it"),
+            ),
         ] {
             let policy = policy(OWN, project);
             let question = Question::parse(question).expect("a question");
             let verdict = policy.answer(&question, Process { executable: "" });
             match (verdict, denied_by) {
-                (Verdict::Allow(permit), None) => assert_eq!(&*permit.rule().place.split(':').next().expect("a place"), "agent.toml"),
+                (Verdict::Allow(permit), None) => assert_eq!(
+                    &*permit.rule().place.split(':').next().expect("a place"),
+                    "agent.toml"
+                ),
                 (Verdict::Deny(denial), Some(by)) => {
-                    assert!(denial.because().contains(by), "{project} {question}: {}", denial.because());
+                    assert!(
+                        denial.because().contains(by),
+                        "{project} {question}: {}",
+                        denial.because()
+                    );
                 }
                 (verdict, _) => panic!("{project} {question}: {verdict:?}"),
             }
@@ -207,7 +279,12 @@ mod tests {
             peer: Peer::Name(&name),
             port: 8080,
         };
-        let route = |project| match policy("allow = [\"tcp://c.test:8080\", \"http://c.test:8080\"]", project).evaluate(&facts) {
+        let route = |project| match policy(
+            "allow = [\"tcp://c.test:8080\", \"http://c.test:8080\"]",
+            project,
+        )
+        .evaluate(&facts)
+        {
             Verdict::Allow(permit) => Some(permit.route()),
             Verdict::Deny(_) => None,
         };
@@ -228,9 +305,17 @@ mod tests {
         assert_eq!(limits.processes, None);
         assert_eq!(limits.file_size_bytes, Some(1 << 20));
         assert_eq!(limits.wall_time, Some(Duration::from_mins(1)));
-        assert_eq!(policy.place("limits.memory"), Some("agent.toml:2:1"));
-        assert_eq!(policy.place("limits.open_files"), Some(".outgate.toml:3:1"));
-        let deny: Vec<_> = policy.filesystem().deny.iter().map(|grant| grant.path.as_str()).collect();
+        assert_eq!(policy.place("limits.memory"), Some("agent.toml:2:10"));
+        assert_eq!(
+            policy.place("limits.open_files"),
+            Some(".outgate.toml:3:14")
+        );
+        let deny: Vec<_> = policy
+            .filesystem()
+            .deny
+            .iter()
+            .map(|grant| grant.path.as_str())
+            .collect();
         assert_eq!(deny, ["/a/b", "/a/c"]);
         assert_eq!(policy.filesystem().read.len(), 1);
     }
@@ -254,7 +339,10 @@ mod tests {
         ] {
             let errors = compile(&sources("", grant), &context()).expect_err(grant);
             let text = errors.to_string();
-            assert!(text.starts_with(".outgate.toml:") && text.contains("-p FILE"), "{text}");
+            assert!(
+                text.starts_with(".outgate.toml:") && text.contains("-p FILE"),
+                "{text}"
+            );
         }
         // Faults of both are told together.
         let errors = compile(&sources("x = 1", "allow = [\"a.test\"]"), &context());
@@ -264,7 +352,13 @@ mod tests {
     #[test]
     fn rules_of_a_project_are_numbered_and_shown_with_the_others() {
         let policy = policy("allow = [\"a.test\"]", "deny = [\"a.test/x\"]");
-        let rules: Vec<_> = policy.rules().map(|rule| format!("{} {} {}", rule.id, rule.text, rule.place)).collect();
-        assert_eq!(rules, ["1 a.test agent.toml:1:11", "2 a.test/x .outgate.toml:1:10"]);
+        let rules: Vec<_> = policy
+            .rules()
+            .map(|rule| format!("{} {} {}", rule.id, rule.text, rule.place))
+            .collect();
+        assert_eq!(
+            rules,
+            ["1 a.test agent.toml:1:11", "2 a.test/x .outgate.toml:1:10"]
+        );
     }
 }

@@ -99,7 +99,8 @@ pub fn preset_title(name: &str) -> Option<&'static str> {
 /// What a shipped policy is about.
 pub fn preset_kind(name: &str) -> Option<PresetKind> {
     let mut all = SHIPPED.iter();
-    all.find(|shipped| shipped.name == name).map(|shipped| shipped.kind)
+    all.find(|shipped| shipped.name == name)
+        .map(|shipped| shipped.kind)
 }
 
 /// The names of the shipped policies, in order.

@@ -170,11 +170,7 @@ impl NetworkTarget {
         self.methods != Methods::Any || self.path.is_some() || !self.query.is_empty()
     }
 
-    /// Whether a rule that grants covers method, path and query.
-    pub(crate) fn grants_request(&self, request: RequestFacts<'_>) -> bool {
-        self.grants_method(request) && self.grants_path(request) && self.grants_query(request)
-    }
-
+    /// Whether a rule that grants covers the method.
     pub(crate) fn grants_method(&self, request: RequestFacts<'_>) -> bool {
         match &self.methods {
             Methods::Any => true,
@@ -182,6 +178,7 @@ impl NetworkTarget {
         }
     }
 
+    /// Whether it covers the path.
     pub(crate) fn grants_path(&self, request: RequestFacts<'_>) -> bool {
         self.path.as_ref().is_none_or(|pattern| {
             let readings = request.target.readings();
@@ -189,6 +186,7 @@ impl NetworkTarget {
         })
     }
 
+    /// Whether it covers the query.
     pub(crate) fn grants_query(&self, request: RequestFacts<'_>) -> bool {
         let query = request.target.query().unwrap_or("");
         self.query.iter().all(|pattern| pattern.matches_all(query))

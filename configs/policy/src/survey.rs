@@ -230,7 +230,9 @@ impl Cause {
         };
         let query = request.target.query().unwrap_or("");
         let there = target.query.iter().filter(|pattern| pattern.is_in(query));
-        let keys = there.filter_map(|pattern| pattern.shown_key()).map(Box::from);
+        let keys = there
+            .filter_map(|pattern| pattern.shown_key())
+            .map(Box::from);
         Self::other_query(rule, keys.collect())
     }
 

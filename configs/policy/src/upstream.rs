@@ -309,8 +309,8 @@ fn decoded(text: &str) -> Result<Vec<u8>, ProxyError> {
     Ok(bytes)
 }
 
-/// RFC 4648 4.
-fn base64(bytes: &[u8]) -> String {
+/// Bytes as text, with padding (RFC 4648 4).
+pub fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3).saturating_mul(4));
     for group in bytes.chunks(3) {
@@ -339,33 +339,74 @@ mod tests {
     #[test]
     fn a_proxy_is_a_host_and_a_port_with_credentials_or_none() {
         for (text, shown, authorization) in [
-            ("http://proxy.example:3128", "Proxy(proxy.example:3128)", None),
+            (
+                "http://proxy.example:3128",
+                "Proxy(proxy.example:3128)",
+                None,
+            ),
             ("proxy.example:3128/", "Proxy(proxy.example:3128)", None),
             ("HTTP://Proxy.example", "Proxy(proxy.example:80)", None),
-            ("http://[2001:db8::1]:8080", "Proxy([2001:db8::1]:8080)", None),
+            (
+                "http://[2001:db8::1]:8080",
+                "Proxy([2001:db8::1]:8080)",
+                None,
+            ),
             ("http://[2001:db8::1]", "Proxy([2001:db8::1]:80)", None),
             ("http://10.0.0.1:1", "Proxy(10.0.0.1:1)", None),
-            ("http://me:pw@p.example:1", "Proxy(p.example:1)", Some("Basic bWU6cHc=")),
-            ("http://me@p.example:1", "Proxy(p.example:1)", Some("Basic bWU6")),
-            ("http://a:p%40ss%3a@p.example:1", "Proxy(p.example:1)", Some("Basic YTpwQHNzOg==")),
-            ("http://user:p@ss@p.example:1", "Proxy(p.example:1)", Some("Basic dXNlcjpwQHNz")),
+            (
+                "http://me:pw@p.example:1",
+                "Proxy(p.example:1)",
+                Some("Basic bWU6cHc="),
+            ),
+            (
+                "http://me@p.example:1",
+                "Proxy(p.example:1)",
+                Some("Basic bWU6"),
+            ),
+            (
+                "http://a:p%40ss%3a@p.example:1",
+                "Proxy(p.example:1)",
+                Some("Basic YTpwQHNzOg=="),
+            ),
+            (
+                "http://user:p@ss@p.example:1",
+                "Proxy(p.example:1)",
+                Some("Basic dXNlcjpwQHNz"),
+            ),
         ] {
             let proxy = Proxy::parse(text).expect(text);
             assert_eq!(format!("{proxy:?}"), shown, "{text}");
             assert_eq!(proxy.authorization(), authorization, "{text}");
         }
         for text in [
-            "", "http://", "http://:3128", "http://p.example:0", "http://p.example:99999",
-            "http://p.example:3128/x", "http://p.example?x", "socks5://p.example:1080",
-            "https://p.example", "http://a:%0ab@p.example:1", "http://a:%zz@p.example:1",
-            "http://a:%0@p.example:1", "http://a b.example:1",
+            "",
+            "http://",
+            "http://:3128",
+            "http://p.example:0",
+            "http://p.example:99999",
+            "http://p.example:3128/x",
+            "http://p.example?x",
+            "socks5://p.example:1080",
+            "https://p.example",
+            "http://a:%0ab@p.example:1",
+            "http://a:%zz@p.example:1",
+            "http://a:%0@p.example:1",
+            "http://a b.example:1",
         ] {
             let error = Proxy::parse(text).expect_err(text);
-            assert!(!error.to_string().contains("p.example:1"), "{text}: {error}");
+            assert!(
+                !error.to_string().contains("p.example:1"),
+                "{text}: {error}"
+            );
         }
     }
 
-    fn chosen(variables: &[(&str, &str)], carries: Carries, to: (&str, u16), address: &str) -> String {
+    fn chosen(
+        variables: &[(&str, &str)],
+        carries: Carries,
+        to: (&str, u16),
+        address: &str,
+    ) -> String {
         let (proxies, unusable) = Proxies::of_environment(|name| {
             let found = variables.iter().find(|(own, _)| *own == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -384,38 +425,173 @@ mod tests {
         let a = ("a.test", 443);
         for (variables, carries, to, address, expected) in [
             (&[][..], Tls, a, "192.0.2.1", "direct"),
-            (&[("http_proxy", "h.test:1")][..], Plain, a, "192.0.2.1", "h.test"),
+            (
+                &[("http_proxy", "h.test:1")][..],
+                Plain,
+                a,
+                "192.0.2.1",
+                "h.test",
+            ),
             (&[("http_proxy", "h.test:1")], Tls, a, "192.0.2.1", "direct"),
-            (&[("HTTPS_PROXY", "h.test:1")], Tls, a, "192.0.2.1", "h.test"),
-            (&[("HTTPS_PROXY", "h.test:1")], Raw, a, "192.0.2.1", "h.test"),
-            (&[("HTTPS_PROXY", "h.test:1"), ("https_proxy", "i.test:1")], Tls, a, "192.0.2.1", "i.test"),
-            (&[("all_proxy", "h.test:1")], Plain, a, "192.0.2.1", "h.test"),
-            (&[("all_proxy", "socks5://h.test:1")], Raw, a, "192.0.2.1", "direct all_proxy"),
-            (&[("all_proxy", "h.test:1"), ("no_proxy", "*")], Tls, a, "192.0.2.1", "direct"),
-            (&[("all_proxy", "h.test:1"), ("no_proxy", "x.test, A.test")], Tls, a, "192.0.2.1", "direct"),
-            (&[("all_proxy", "h.test:1"), ("no_proxy", ".a.test")], Tls, ("b.a.test", 443), "192.0.2.1", "direct"),
-            (&[("all_proxy", "h.test:1"), ("no_proxy", "*.a.test")], Tls, ("b.a.test", 443), "192.0.2.1", "direct"),
-            (&[("all_proxy", "h.test:1"), ("no_proxy", "a.test")], Tls, ("ba.test", 443), "192.0.2.1", "h.test"),
-            (&[("all_proxy", "h.test:1"), ("no_proxy", "a.test:443")], Tls, a, "192.0.2.1", "direct"),
-            (&[("all_proxy", "h.test:1"), ("no_proxy", "a.test:444")], Tls, a, "192.0.2.1", "h.test"),
-            (&[("all_proxy", "h.test:1"), ("no_proxy", "192.0.2.0/24")], Tls, a, "192.0.2.1", "direct"),
-            (&[("all_proxy", "h.test:1"), ("no_proxy", "192.0.2.2")], Tls, a, "192.0.2.1", "h.test"),
-            (&[("all_proxy", "h.test:1")], Tls, ("localhost", 443), "127.0.0.1", "direct"),
+            (
+                &[("HTTPS_PROXY", "h.test:1")],
+                Tls,
+                a,
+                "192.0.2.1",
+                "h.test",
+            ),
+            (
+                &[("HTTPS_PROXY", "h.test:1")],
+                Raw,
+                a,
+                "192.0.2.1",
+                "h.test",
+            ),
+            (
+                &[("HTTPS_PROXY", "h.test:1"), ("https_proxy", "i.test:1")],
+                Tls,
+                a,
+                "192.0.2.1",
+                "i.test",
+            ),
+            (
+                &[("all_proxy", "h.test:1")],
+                Plain,
+                a,
+                "192.0.2.1",
+                "h.test",
+            ),
+            (
+                &[("all_proxy", "socks5://h.test:1")],
+                Raw,
+                a,
+                "192.0.2.1",
+                "direct all_proxy",
+            ),
+            (
+                &[("all_proxy", "h.test:1"), ("no_proxy", "*")],
+                Tls,
+                a,
+                "192.0.2.1",
+                "direct",
+            ),
+            (
+                &[("all_proxy", "h.test:1"), ("no_proxy", "x.test, A.test")],
+                Tls,
+                a,
+                "192.0.2.1",
+                "direct",
+            ),
+            (
+                &[("all_proxy", "h.test:1"), ("no_proxy", ".a.test")],
+                Tls,
+                ("b.a.test", 443),
+                "192.0.2.1",
+                "direct",
+            ),
+            (
+                &[("all_proxy", "h.test:1"), ("no_proxy", "*.a.test")],
+                Tls,
+                ("b.a.test", 443),
+                "192.0.2.1",
+                "direct",
+            ),
+            (
+                &[("all_proxy", "h.test:1"), ("no_proxy", "a.test")],
+                Tls,
+                ("ba.test", 443),
+                "192.0.2.1",
+                "h.test",
+            ),
+            (
+                &[("all_proxy", "h.test:1"), ("no_proxy", "a.test:443")],
+                Tls,
+                a,
+                "192.0.2.1",
+                "direct",
+            ),
+            (
+                &[("all_proxy", "h.test:1"), ("no_proxy", "a.test:444")],
+                Tls,
+                a,
+                "192.0.2.1",
+                "h.test",
+            ),
+            (
+                &[("all_proxy", "h.test:1"), ("no_proxy", "192.0.2.0/24")],
+                Tls,
+                a,
+                "192.0.2.1",
+                "direct",
+            ),
+            (
+                &[("all_proxy", "h.test:1"), ("no_proxy", "192.0.2.2")],
+                Tls,
+                a,
+                "192.0.2.1",
+                "h.test",
+            ),
+            (
+                &[("all_proxy", "h.test:1")],
+                Tls,
+                ("localhost", 443),
+                "127.0.0.1",
+                "direct",
+            ),
             (&[("all_proxy", "h.test:1")], Tls, a, "::1", "direct"),
-            (&[("all_proxy", "h.test:1")], Tls, a, "::ffff:127.0.0.1", "direct"),
-            (&[("OUTGATE_UPSTREAM_PROXY", "none"), ("all_proxy", "h.test:1")], Tls, a, "192.0.2.1", "direct"),
-            (&[("OUTGATE_UPSTREAM_PROXY", "o.test:1"), ("no_proxy", "*")], Plain, a, "192.0.2.1", "o.test"),
-            (&[("OUTGATE_UPSTREAM_PROXY", "ftp://o.test:1"), ("all_proxy", "h.test:1")], Plain, a, "192.0.2.1", "direct OUTGATE_UPSTREAM_PROXY"),
+            (
+                &[("all_proxy", "h.test:1")],
+                Tls,
+                a,
+                "::ffff:127.0.0.1",
+                "direct",
+            ),
+            (
+                &[
+                    ("OUTGATE_UPSTREAM_PROXY", "none"),
+                    ("all_proxy", "h.test:1"),
+                ],
+                Tls,
+                a,
+                "192.0.2.1",
+                "direct",
+            ),
+            (
+                &[("OUTGATE_UPSTREAM_PROXY", "o.test:1"), ("no_proxy", "*")],
+                Plain,
+                a,
+                "192.0.2.1",
+                "o.test",
+            ),
+            (
+                &[
+                    ("OUTGATE_UPSTREAM_PROXY", "ftp://o.test:1"),
+                    ("all_proxy", "h.test:1"),
+                ],
+                Plain,
+                a,
+                "192.0.2.1",
+                "direct OUTGATE_UPSTREAM_PROXY",
+            ),
         ] {
-            assert_eq!(chosen(variables, carries, to, address), expected, "{variables:?} {to:?}");
+            assert_eq!(
+                chosen(variables, carries, to, address),
+                expected,
+                "{variables:?} {to:?}"
+            );
         }
     }
 
     #[test]
     fn base64_is_that_of_the_standard() {
         for (bytes, text) in [
-            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"),
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
         ] {
             assert_eq!(base64(bytes.as_bytes()), text);
         }

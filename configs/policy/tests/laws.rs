@@ -438,3 +438,32 @@ fn names_and_addresses_are_different_peers() {
     };
     assert!(matches!(policy.evaluate(&facts), Verdict::Deny(_)));
 }
+
+/// A project's own document of `deny` and `only` rules.
+fn project() -> impl Strategy<Value = Source> {
+    let list = || prop::collection::vec(rule(), 0..4);
+    (list(), list()).prop_map(|(deny, only)| Source {
+        kind: SourceKind::Project,
+        place: ".outgate.toml".to_owned(),
+        text: format!("deny = {deny:?}\nonly = {only:?}\n"),
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_project_only_takes_away(
+        rules in rules(), project in project(), event in event(), executable in executable()
+    ) {
+        let allows = |policy: &Policy| is_allowed(policy, &event, executable);
+        let without = policy(&rules);
+        let with = policy(&[rules.clone(), vec![project]].concat());
+        prop_assert!(!allows(&with) || allows(&without));
+        let empty = Source {
+            kind: SourceKind::Project,
+            place: ".outgate.toml".to_owned(),
+            text: String::new(),
+        };
+        let unchanged = policy(&[rules, vec![empty]].concat());
+        prop_assert_eq!(allows(&unchanged), allows(&without));
+    }
+}

@@ -37,14 +37,20 @@ pub(super) async fn dial(pins: &[Pin]) -> io::Result<(TcpStream, Pin)> {
 }
 
 async fn connect(pin: Pin) -> io::Result<(TcpStream, Pin)> {
-    TcpStream::connect(pin.address).await.map(|stream| (stream, pin))
+    TcpStream::connect(pin.address)
+        .await
+        .map(|stream| (stream, pin))
 }
 
 /// The families in turn, beginning with the first address's; the order within
 /// each is kept (RFC 8305 4).
 fn in_turn(pins: &[Pin]) -> Vec<Pin> {
     let first = pins.first().is_some_and(|pin| pin.address.is_ipv6());
-    let of = |family: bool| pins.iter().copied().filter(move |pin| pin.address.is_ipv6() == family);
+    let of = |family: bool| {
+        pins.iter()
+            .copied()
+            .filter(move |pin| pin.address.is_ipv6() == family)
+    };
     let (mut ones, mut others) = (of(first), of(!first));
     let mut turns = Vec::with_capacity(pins.len());
     while turns.len() < pins.len() {
@@ -88,7 +94,10 @@ mod tests {
             ),
         ] {
             let parsed: Vec<SocketAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
-            let texts: Vec<String> = in_turn(&pins(&parsed)).iter().map(|pin| pin.address.to_string()).collect();
+            let texts: Vec<String> = in_turn(&pins(&parsed))
+                .iter()
+                .map(|pin| pin.address.to_string())
+                .collect();
             assert_eq!(texts, turns);
         }
     }

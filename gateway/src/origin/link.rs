@@ -41,7 +41,7 @@ impl Link {
         } = way;
         let carries = match carrier {
             Carrier::Plain => Carries::Plain,
-            Carrier::Tls => Carries::Tls,
+            Carrier::Tls(_) => Carries::Tls,
         };
         let generation = session.generation();
         let Reached { stream, pin } = connect(session, process, (host, port), carries).await?;

@@ -87,7 +87,10 @@ fn status(head: &[u8]) -> Option<(u16, &str)> {
         .or_else(|| line.strip_prefix("HTTP/1.0 "))?;
     let (code, reason) = rest.split_once(' ').unwrap_or((rest, ""));
     let digits = code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit());
-    code.parse().ok().filter(|_| digits).map(|code| (code, reason))
+    code.parse()
+        .ok()
+        .filter(|_| digits)
+        .map(|code| (code, reason))
 }
 
 #[cfg(test)]
@@ -116,7 +119,9 @@ mod tests {
             String::from_utf8(heard).unwrap()
         });
         let proxy = Proxy::parse(proxy).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
         let got = runtime.unwrap().block_on(async {
             let stream = TcpStream::connect(at).await.unwrap();
             match tunnel(stream, &proxy, "192.0.2.1:443".parse().unwrap()).await {
@@ -135,21 +140,34 @@ mod tests {
     fn a_proxy_is_told_an_address_and_what_follows_its_answer_is_kept() {
         for pieces in [
             &[&b"HTTP/1.1 200 OK\r\n\r\nhello"[..]][..],
-            &[b"HTTP/1.0 200 Connection established\r\nVia: x\r\n\r", b"\nhel", b"lo"],
+            &[
+                b"HTTP/1.0 200 Connection established\r\nVia: x\r\n\r",
+                b"\nhel",
+                b"lo",
+            ],
             &[b"HTTP/1.1 204\r\n", b"\r\n", b"hello"],
         ] {
             let (got, heard) = asked("http://p.test:1", pieces);
             assert_eq!(got.as_deref(), Ok("hello"));
-            assert_eq!(heard, "CONNECT 192.0.2.1:443 HTTP/1.1\r\nHost: 192.0.2.1:443\r\n\r\n");
+            assert_eq!(
+                heard,
+                "CONNECT 192.0.2.1:443 HTTP/1.1\r\nHost: 192.0.2.1:443\r\n\r\n"
+            );
         }
         let (_, heard) = asked("http://me:pw@p.test:1", &[b"HTTP/1.1 200 OK\r\n\r\n"]);
-        assert!(heard.contains("\r\nProxy-Authorization: Basic bWU6cHc=\r\n"), "{heard}");
+        assert!(
+            heard.contains("\r\nProxy-Authorization: Basic bWU6cHc=\r\n"),
+            "{heard}"
+        );
     }
 
     #[test]
     fn a_proxy_that_makes_no_tunnel_says_why_without_secrets() {
         for (answer, words) in [
-            (&[&b"HTTP/1.1 403 Forbidden\r\n\r\n"[..]][..], "port 443: 403 Forbidden"),
+            (
+                &[&b"HTTP/1.1 403 Forbidden\r\n\r\n"[..]][..],
+                "port 443: 403 Forbidden",
+            ),
             (&[b"HTTP/1.1 407 Who\r\n\r\n"], "these credentials"),
             (&[b"HTTP/1.1 0200 OK\r\n\r\n"], "does not speak HTTP"),
             (&[b"SSH-2.0-x\r\n\r\n"], "does not speak HTTP"),
@@ -159,7 +177,10 @@ mod tests {
             let (got, _) = asked("http://me:secret@p.test:1", answer);
             let why = got.unwrap_err();
             assert!(why.contains(words), "{why}");
-            assert!(!why.contains("secret") && !why.contains("192.0.2.1"), "{why}");
+            assert!(
+                !why.contains("secret") && !why.contains("192.0.2.1"),
+                "{why}"
+            );
         }
         let (got, _) = asked("http://p.test:1", &[b"HTTP/1.1 407 Who\r\n\r\n"]);
         assert!(got.unwrap_err().contains("USER:PASSWORD"));

@@ -1,25 +1,28 @@
-//! Streams of HTTP/2 to origins, with prior knowledge (RFC 9113 3.3): one
-//! connection to an origin per connection of the command, so that neither
-//! streams nor their limits are shared with anybody else. May send only what
-//! was admitted; knows no policy.
+//! Streams of HTTP/2 to origins (RFC 9113): one connection to an origin per
+//! connection of the command, so that neither streams nor their limits are
+//! shared with anybody else. May send only what was admitted; knows no policy.
 
 use std::collections::HashMap;
-use std::error::Error;
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin as Pinned;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::Poll;
 
-use http::Response;
-use hyper::body::Incoming;
-use hyper::client::conn::http2::{self, SendRequest};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use http::{Request, Response};
+use http_body::Body as _;
 use outgate_policy::Host;
 use tokio::sync::Mutex;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{Link, OriginError, Outgoing, protocol};
-use crate::content::Content;
+use crate::content::Inner;
+use crate::http2::{Received, Replies, pour};
 use crate::limits;
-use crate::session::{Session, Tasks};
+use crate::resolve::Pin;
+use crate::session::Session;
 use crate::tls::{Alpn, Offer};
 
 /// The connections to origins that one connection of the command uses: one
@@ -30,11 +33,12 @@ pub(crate) struct Streams {
     active: Arc<Active>,
 }
 
-/// A connection that takes streams, and the generation of the policy under
-/// which it was made.
-#[derive(Debug)]
+/// A connection that takes streams, where it leads, and the generation of the
+/// policy under which it was made.
+#[derive(Debug, Clone)]
 struct Kept {
-    sender: SendRequest<Content>,
+    sender: SendRequest<Bytes>,
+    pin: Pin,
     generation: u64,
 }
 
@@ -74,94 +78,132 @@ impl Streams {
         }
     }
 
-    /// Sends a request and waits for the head of its response. What a
-    /// connection did not take, because it was ending, goes over a new one.
+    /// Sends a request and waits for the head of its response; interim ones go
+    /// back as they come.
     pub(crate) async fn send(
         &self,
-        mut outgoing: Outgoing<'_>,
-    ) -> Result<Response<Incoming>, OriginError> {
+        outgoing: Outgoing<'_>,
+        replies: Option<&Replies>,
+    ) -> Result<Response<Inner>, OriginError> {
         let authority = outgoing.authority();
-        let mut sender = self.sender(&outgoing).await?;
-        let request = match sender.try_send_request(outgoing.request).await {
-            Ok(response) => return Ok(response),
-            Err(mut failure) => match failure.take_message() {
-                Some(unsent) => unsent,
-                None => return Err(failed(authority, failure.error())),
-            },
+        let lost = |error: h2::Error| failed(authority.clone(), &error);
+        let Kept { mut sender, .. } = self.connection(&outgoing).await?;
+        let (head, content) = outgoing.request.into_parts();
+        let end = content.is_end_stream();
+        let request = Request::from_parts(head, ());
+        let (answer, stream) = sender.send_request(request, end).map_err(lost)?;
+        if !end {
+            outgoing.session.spawn(pour(content, stream));
+        }
+        let response = answered(answer, replies).await.map_err(lost)?;
+        let (head, received) = response.into_parts();
+        let content = Inner::Http2(Received::new(received, &head.headers));
+        Ok(Response::from_parts(head, content))
+    }
+
+    /// A connection on which streams may become WebSockets, and where it leads;
+    /// nothing if the origin does not say that it takes them.
+    pub(crate) async fn conversing(
+        &self,
+        outgoing: &Outgoing<'_>,
+    ) -> Result<Option<(SendRequest<Bytes>, Pin)>, OriginError> {
+        let Kept { sender, pin, .. } = self.connection(outgoing).await?;
+        // Streams wait for its settings; so does this.
+        let settled = async {
+            while sender.current_max_send_streams() == 0 {
+                sleep(limits::SETTINGS_PAUSE).await;
+                sender.clone().ready().await?;
+            }
+            Ok::<_, h2::Error>(())
         };
-        outgoing.request = request;
-        self.connections.lock().await.remove(outgoing.host);
-        let mut sender = self.sender(&outgoing).await?;
-        let sent = sender.send_request(outgoing.request).await;
-        sent.map_err(|error| failed(authority, &error))
+        if !matches!(timeout(limits::SETTINGS_TIME, settled).await, Ok(Ok(()))) {
+            return Ok(None);
+        }
+        let takes = sender.is_extended_connect_protocol_enabled();
+        Ok(takes.then_some((sender, pin)))
     }
 
     /// The connection to an origin; made if there is none that takes streams.
-    async fn sender(&self, outgoing: &Outgoing<'_>) -> Result<SendRequest<Content>, OriginError> {
+    async fn connection(&self, outgoing: &Outgoing<'_>) -> Result<Kept, OriginError> {
         // Held while connecting: many streams begin at once and share it.
         let mut connections = self.connections.lock().await;
-        let generation = outgoing.session.generation();
         if let Some(kept) = connections.get(outgoing.host)
-            && !kept.sender.is_closed()
-            && kept.generation == generation
+            && kept.generation == outgoing.session.generation()
+            && let Ok(sender) = kept.sender.clone().ready().await
         {
-            return Ok(kept.sender.clone());
+            return Ok(Kept {
+                sender,
+                ..kept.clone()
+            });
         }
         let link = Link::open(outgoing.way(), Offer::Only(Alpn::Http2)).await?;
-        let sender = speak(outgoing.session, link)
-            .await
-            .map_err(|error| protocol(outgoing.authority(), &error))?;
-        let kept = Kept {
-            sender: sender.clone(),
-            generation,
-        };
-        connections.insert(outgoing.host.clone(), kept);
-        Ok(sender)
+        let kept = speak(outgoing.session, link).await;
+        let kept = kept.map_err(|error| protocol(outgoing.authority(), &error))?;
+        connections.insert(outgoing.host.clone(), kept.clone());
+        Ok(kept)
     }
 
     /// Keeps a connection that nobody used yet, for the streams to its host.
     pub(crate) async fn keep(&self, session: &Arc<Session>, host: &Host, link: Link) {
-        let generation = link.generation();
-        if let Ok(sender) = speak(session, link).await {
-            let kept = Kept { sender, generation };
+        if let Ok(kept) = speak(session, link).await {
             self.connections.lock().await.insert(host.clone(), kept);
         }
     }
 }
 
+/// Waits for the final response.
+async fn answered(
+    mut answer: ResponseFuture,
+    replies: Option<&Replies>,
+) -> Result<Response<h2::RecvStream>, h2::Error> {
+    poll_fn(|context| {
+        while let Poll::Ready(Some(Ok(interim))) = answer.poll_informational(context) {
+            if let Some(replies) = replies {
+                replies.interim(interim.status(), interim.headers());
+            }
+        }
+        Pinned::new(&mut answer).poll(context)
+    })
+    .await
+}
+
 /// Begins HTTP/2 on a connection.
-async fn speak(session: &Arc<Session>, link: Link) -> hyper::Result<SendRequest<Content>> {
-    let (sender, connection) = http2::Builder::new(Tasks::of(session))
-        .timer(TokioTimer::new())
+async fn speak(session: &Arc<Session>, link: Link) -> Result<Kept, h2::Error> {
+    let (pin, generation) = (link.pin(), link.generation());
+    let (sender, connection) = h2::client::Builder::new()
+        .enable_push(false)
         // Nothing of the command's before the origin showed that it speaks
         // this: another server could read a stream's content as a request.
         .initial_max_send_streams(0)
-        .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
+        .initial_window_size(limits::STREAM_WINDOW_BYTES)
         .initial_connection_window_size(limits::STREAMS_WINDOW_BYTES)
         .max_header_list_size(limits::HEAD_LIST_BYTES_MAX)
         .max_concurrent_reset_streams(limits::STREAMS_RESET_MAX)
         .max_pending_accept_reset_streams(limits::STREAMS_RESET_MAX)
-        .max_local_error_reset_streams(limits::STREAMS_RESET_MAX)
-        .max_send_buf_size(limits::BUFFER_BYTES_MAX)
-        .handshake(TokioIo::new(link))
+        .max_local_error_reset_streams(Some(limits::STREAMS_RESET_MAX))
+        .max_send_buffer_size(limits::BUFFER_BYTES_MAX)
+        .handshake(link)
         .await?;
     session.spawn(async move {
         connection.await.ok();
     });
-    Ok(sender)
+    Ok(Kept {
+        sender,
+        pin,
+        generation,
+    })
 }
 
 /// A stream that the origin refused or reset ends the client's the same way;
 /// one it never looked at may be tried again (RFC 9113 8.7).
-fn failed(authority: String, error: &hyper::Error) -> OriginError {
-    let cause = error.source().and_then(|cause| cause.downcast_ref());
-    let reason = cause.and_then(|cause: &h2::Error| match cause.reason() {
-        Some(reason) if cause.is_remote() && cause.is_reset() => Some(reason),
-        Some(h2::Reason::NO_ERROR) if cause.is_remote() && cause.is_go_away() => {
+pub(crate) fn failed(authority: String, error: &h2::Error) -> OriginError {
+    let reason = match error.reason() {
+        Some(reason) if error.is_remote() && error.is_reset() => Some(reason),
+        Some(h2::Reason::NO_ERROR) if error.is_remote() && error.is_go_away() => {
             Some(h2::Reason::REFUSED_STREAM)
         }
         _ => None,
-    });
+    };
     match reason {
         Some(reason) => OriginError::Reset(authority, reason),
         None => protocol(authority, error),

@@ -11,6 +11,7 @@ use outgate_handoff::SourceKind;
 
 use crate::harness::{Origin, start};
 
+mod conversations;
 mod hostile;
 mod peers;
 

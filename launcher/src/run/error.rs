@@ -40,7 +40,9 @@ pub enum RunError {
         grant: String,
     },
     /// The command could say itself what the next run allows.
-    #[error("`{file}`, by which a preset allows hosts, lies where the command may write (`{grant}`)")]
+    #[error(
+        "`{file}`, by which a preset allows hosts, lies where the command may write (`{grant}`)"
+    )]
     Consulted {
         /// The user's configuration.
         file: String,

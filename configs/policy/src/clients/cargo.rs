@@ -33,7 +33,10 @@ pub(super) fn read(file: &Configuration) -> Vec<Named> {
         }];
     };
     let mut found = Vec::new();
-    for (section, keys) in [("source", &["registry", "git"][..]), ("registries", &["index"])] {
+    for (section, keys) in [
+        ("source", &["registry", "git"][..]),
+        ("registries", &["index"]),
+    ] {
         let Some(DeValue::Table(all)) = table.get_ref().get(section).map(Spanned::get_ref) else {
             continue;
         };
@@ -59,7 +62,10 @@ pub(super) fn variable(name: &str, value: &str) -> Vec<String> {
     let named = name.strip_prefix("CARGO_REGISTRIES_");
     let named = named.and_then(|rest| rest.strip_suffix("_INDEX"));
     let is_index = named.is_some_and(|registry| !registry.is_empty());
-    (is_index && !value.trim().is_empty()).then(|| value.trim().to_owned()).into_iter().collect()
+    (is_index && !value.trim().is_empty())
+        .then(|| value.trim().to_owned())
+        .into_iter()
+        .collect()
 }
 
 #[cfg(test)]
@@ -76,22 +82,57 @@ mod tests {
                 &[][..],
                 "GET,HEAD https://m.test (~/.cargo/config.toml:4)",
             ),
-            ("[registries.corp]\nindex = \"sparse+https://c.test:8443/i/\"\ntoken = \"secret\"", &[], "GET,HEAD https://c.test:8443 (~/.cargo/config.toml:2)"),
-            ("[registries]\ncorp = { index = \"https://c.test/i\" }", &[], "GET,HEAD https://c.test (~/.cargo/config.toml:2)"),
-            ("[source.v]\ndirectory = \"vendor\"", &[("CARGO_REGISTRIES_CORP_INDEX", "sparse+https://v.test/")], "GET,HEAD https://v.test ($CARGO_REGISTRIES_CORP_INDEX)"),
-            ("[source.v]\nlocal-registry = \"/srv\"", &[("CARGO_REGISTRIES__INDEX", "https://v.test/")], "error: the user's configuration of cargo names no registry"),
-            ("[registries.x]\nindex = \"ssh://git@x.test/i\"", &[], "error: ~/.cargo/config.toml:2: `registries.x.index` is no http or https URL of a registry"),
-            ("[registries.x]\nindex = 7", &[], "error: ~/.cargo/config.toml:2: `registries.x.index` is no http or https URL of a registry"),
-            ("[[[", &[], "error: ~/.cargo/config.toml: `config.toml` is no http or https URL of a registry"),
+            (
+                "[registries.corp]\nindex = \"sparse+https://c.test:8443/i/\"\ntoken = \"secret\"",
+                &[],
+                "GET,HEAD https://c.test:8443 (~/.cargo/config.toml:2)",
+            ),
+            (
+                "[registries]\ncorp = { index = \"https://c.test/i\" }",
+                &[],
+                "GET,HEAD https://c.test (~/.cargo/config.toml:2)",
+            ),
+            (
+                "[source.v]\ndirectory = \"vendor\"",
+                &[("CARGO_REGISTRIES_CORP_INDEX", "sparse+https://v.test/")],
+                "GET,HEAD https://v.test ($CARGO_REGISTRIES_CORP_INDEX)",
+            ),
+            (
+                "[source.v]\nlocal-registry = \"/srv\"",
+                &[("CARGO_REGISTRIES__INDEX", "https://v.test/")],
+                "error: the user's configuration of cargo names no registry",
+            ),
+            (
+                "[registries.x]\nindex = \"ssh://git@x.test/i\"",
+                &[],
+                "error: ~/.cargo/config.toml:2: `registries.x.index` is no http or https URL of a registry",
+            ),
+            (
+                "[registries.x]\nindex = 7",
+                &[],
+                "error: ~/.cargo/config.toml:2: `registries.x.index` is no http or https URL of a registry",
+            ),
+            (
+                "[[[",
+                &[],
+                "error: ~/.cargo/config.toml: `config.toml` is no http or https URL of a registry",
+            ),
         ] {
-            assert_eq!(taken(Client::Cargo, (FILE, text), variables), expected, "{text}");
+            assert_eq!(
+                taken(Client::Cargo, (FILE, text), variables),
+                expected,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn files_are_the_users_never_a_projects() {
         let files = Client::Cargo.files("/home/me", &|_| None);
-        assert_eq!(files, ["/home/me/.cargo/config", "/home/me/.cargo/config.toml"]);
+        assert_eq!(
+            files,
+            ["/home/me/.cargo/config", "/home/me/.cargo/config.toml"]
+        );
         assert!(Client::Cargo.files("", &|_| None).is_empty());
     }
 }

@@ -5,7 +5,9 @@ use super::{Configuration, Named, Variable, directory, settings, unquoted, value
 
 /// The files of the user and of the machine.
 pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
-    let own = |name: &str| format!("{home}/{name}");
+    // Without a home there is nothing to read: no absolute path begins so.
+    let base = if home.is_empty() { "." } else { home };
+    let own = |name: &str| format!("{base}/{name}");
     let configured = |name: &str| {
         let names = [name.to_owned(), name.to_ascii_uppercase()];
         names.iter().find_map(|name| variable(name))
@@ -20,12 +22,11 @@ pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
     ];
     match global {
         Some(global) => files.push(global),
-        None => files.extend(["/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc"].map(str::to_owned)),
+        None => files
+            .extend(["/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc"].map(str::to_owned)),
     }
     files.extend([format!("{pnpm}/pnpm/rc"), user]);
-    if !home.is_empty() {
-        files.extend([own(".yarnrc"), own(".yarnrc.yml")]);
-    }
+    files.extend([own(".yarnrc"), own(".yarnrc.yml")]);
     files
 }
 
@@ -97,7 +98,10 @@ pub(super) fn variable(name: &str, value: &str) -> Vec<String> {
     let own = name.strip_prefix("npm_config_").is_some_and(is_registry);
     let known = own || name == "yarn_npm_registry_server" || name == "yarn_registry";
     let value = value.trim();
-    (known && !value.is_empty()).then(|| value.to_owned()).into_iter().collect()
+    (known && !value.is_empty())
+        .then(|| value.to_owned())
+        .into_iter()
+        .collect()
 }
 
 #[cfg(test)]
@@ -108,18 +112,72 @@ mod tests {
     #[test]
     fn registries_and_those_of_scopes_are_taken_from_where_users_write_them() {
         for (file, text, variables, expected) in [
-            ("~/.npmrc", "# x\nregistry = https://r.test/npm/\n", &[][..], "GET,HEAD https://r.test (~/.npmrc:2)"),
-            ("~/.npmrc", "@acme:registry=\"https://a.test\"\n//a.test/:_authToken=secret", &[], "GET,HEAD https://a.test (~/.npmrc:1)"),
-            ("~/.npmrc", "registry=https://${H}:81/", &[("H", "h.test")], "GET,HEAD https://h.test:81 (~/.npmrc:1)"),
-            ("~/.npmrc", "; registry=https://r.test", &[("npm_config_registry", "https://v.test")], "GET,HEAD https://v.test ($npm_config_registry)"),
-            ("~/.npmrc", "", &[("NPM_CONFIG_@acme:registry", "https://v.test")], "GET,HEAD https://v.test ($NPM_CONFIG_@acme:registry)"),
-            ("~/.yarnrc", "registry \"https://y.test\"", &[], "GET,HEAD https://y.test (~/.yarnrc:1)"),
-            ("~/.yarnrc.yml", "npmScopes:\n  acme:\n    npmRegistryServer: \"https://y.test\"\n", &[], "GET,HEAD https://y.test (~/.yarnrc.yml:3)"),
-            ("~/.npmrc", "registry=https://r.test\n@x:registry=https://r.test/x", &[], "GET,HEAD https://r.test (~/.npmrc:1)"),
-            ("~/.npmrc", "registry=https://${UNSET}/", &[], "error: ~/.npmrc:1: `registry` is no http or https URL of a registry"),
-            ("~/.npmrc", "prefix=/usr", &[], "error: the user's configuration of npm, yarn or pnpm names no registry"),
+            (
+                "~/.npmrc",
+                "# x\nregistry = https://r.test/npm/\n",
+                &[][..],
+                "GET,HEAD https://r.test (~/.npmrc:2)",
+            ),
+            (
+                "~/.npmrc",
+                "@acme:registry=\"https://a.test\"\n//a.test/:_authToken=secret",
+                &[],
+                "GET,HEAD https://a.test (~/.npmrc:1)",
+            ),
+            (
+                "~/.npmrc",
+                "registry=https://${H}:81/",
+                &[("H", "h.test")],
+                "GET,HEAD https://h.test:81 (~/.npmrc:1)",
+            ),
+            (
+                "~/.npmrc",
+                "; registry=https://r.test",
+                &[("npm_config_registry", "https://v.test")],
+                "GET,HEAD https://v.test ($npm_config_registry)",
+            ),
+            (
+                "~/.npmrc",
+                "",
+                &[("NPM_CONFIG_@acme:registry", "https://v.test")],
+                "GET,HEAD https://v.test ($NPM_CONFIG_@acme:registry)",
+            ),
+            (
+                "~/.yarnrc",
+                "registry \"https://y.test\"",
+                &[],
+                "GET,HEAD https://y.test (~/.yarnrc:1)",
+            ),
+            (
+                "~/.yarnrc.yml",
+                "npmScopes:\n  acme:\n    npmRegistryServer: \"https://y.test\"\n",
+                &[],
+                "GET,HEAD https://y.test (~/.yarnrc.yml:3)",
+            ),
+            (
+                "~/.npmrc",
+                "registry=https://r.test\n@x:registry=https://r.test/x",
+                &[],
+                "GET,HEAD https://r.test (~/.npmrc:1)",
+            ),
+            (
+                "~/.npmrc",
+                "registry=https://${UNSET}/",
+                &[],
+                "error: ~/.npmrc:1: `registry` is no http or https URL of a registry",
+            ),
+            (
+                "~/.npmrc",
+                "prefix=/usr",
+                &[],
+                "error: the user's configuration of npm, yarn or pnpm names no registry",
+            ),
         ] {
-            assert_eq!(taken(Client::Npm, (file, text), variables), expected, "{text}");
+            assert_eq!(
+                taken(Client::Npm, (file, text), variables),
+                expected,
+                "{text}"
+            );
         }
     }
 
@@ -128,9 +186,15 @@ mod tests {
         let files = Client::Npm.files("/home/me", &|name| {
             (name == "NPM_CONFIG_USERCONFIG").then(|| "/c/npmrc".to_owned())
         });
-        assert!(files.contains(&"/c/npmrc".to_owned()) && files.contains(&"/home/me/.yarnrc".to_owned()));
+        assert!(
+            files.contains(&"/c/npmrc".to_owned())
+                && files.contains(&"/home/me/.yarnrc".to_owned())
+        );
         assert!(!files.contains(&"/home/me/.npmrc".to_owned()));
         let relative = Client::Npm.files("", &|_| Some("relative".to_owned()));
-        assert!(relative.iter().all(|file| file.starts_with('/')), "{relative:?}");
+        assert!(
+            relative.iter().all(|file| file.starts_with('/')),
+            "{relative:?}"
+        );
     }
 }

@@ -28,7 +28,8 @@ pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
 
 /// What a file names.
 pub(super) fn read(file: &Configuration) -> Vec<Named> {
-    if file.place.ends_with(".toml") {
+    let (_, ending) = file.place.rsplit_once('.').unwrap_or_default();
+    if ending == "toml" {
         return read_uv(file);
     }
     let found = settings(&file.text);
@@ -73,7 +74,8 @@ fn collect(file: &Configuration, table: &DeTable<'_>, found: &mut Vec<Named>) {
             DeValue::String(_) if is_index(name) => vec![item],
             DeValue::Array(list) if is_index(name) => list.iter().collect(),
             DeValue::Array(list) if name == "index" => {
-                let url = |item: &'_ Spanned<DeValue<'_>>| matches!(item.get_ref(), DeValue::Table(_));
+                let url =
+                    |item: &'_ Spanned<DeValue<'_>>| matches!(item.get_ref(), DeValue::Table(_));
                 list.iter().filter(|item| url(item)).collect()
             }
             _ => continue,
@@ -116,7 +118,11 @@ pub(super) fn variable(name: &str, value: &str) -> Vec<String> {
         Some((label, url)) if !label.contains(['/', ':']) => url.to_owned(),
         _ => word.to_owned(),
     };
-    value.split([' ', '\t', '\n', ',']).filter(|word| !word.is_empty()).map(url).collect()
+    value
+        .split([' ', '\t', '\n', ','])
+        .filter(|word| !word.is_empty())
+        .map(url)
+        .collect()
 }
 
 #[cfg(test)]
@@ -127,25 +133,60 @@ mod tests {
     #[test]
     fn indexes_are_taken_from_where_users_write_them() {
         for (file, text, variables, expected) in [
-            ("/etc/pip.conf", "[global]\nindex-url = https://i.test/simple\n", &[][..], "GET,HEAD https://i.test (/etc/pip.conf:2)"),
+            (
+                "/etc/pip.conf",
+                "[global]\nindex-url = https://i.test/simple\n",
+                &[][..],
+                "GET,HEAD https://i.test (/etc/pip.conf:2)",
+            ),
             (
                 "~/.config/pip/pip.conf",
                 "[install]\nextra_index_url =\n    https://a.test/simple\n    https://me:pw@b.test/simple\n[list]\nformat = columns",
                 &[],
                 "GET,HEAD https://a.test (~/.config/pip/pip.conf:3), GET,HEAD https://b.test (~/.config/pip/pip.conf:4)",
             ),
-            ("/etc/pip.conf", "[global]\nfind-links = /srv/wheels\nindex-url = https://i.test", &[], "GET,HEAD https://i.test (/etc/pip.conf:3)"),
-            ("/etc/pip.conf", "", &[("PIP_INDEX_URL", "http://127.0.0.1:81/simple")], "GET,HEAD http://127.0.0.1:81 ($PIP_INDEX_URL)"),
-            ("/etc/pip.conf", "", &[("UV_INDEX", "corp=https://u.test/simple https://w.test/?a=b")], "GET,HEAD https://u.test ($UV_INDEX), GET,HEAD https://w.test ($UV_INDEX)"),
+            (
+                "/etc/pip.conf",
+                "[global]\nfind-links = /srv/wheels\nindex-url = https://i.test",
+                &[],
+                "GET,HEAD https://i.test (/etc/pip.conf:3)",
+            ),
+            (
+                "/etc/pip.conf",
+                "",
+                &[("PIP_INDEX_URL", "http://127.0.0.1:81/simple")],
+                "GET,HEAD http://127.0.0.1:81 ($PIP_INDEX_URL)",
+            ),
+            (
+                "/etc/pip.conf",
+                "",
+                &[("UV_INDEX", "corp=https://u.test/simple https://w.test/?a=b")],
+                "GET,HEAD https://u.test ($UV_INDEX), GET,HEAD https://w.test ($UV_INDEX)",
+            ),
             (
                 "/etc/uv/uv.toml",
                 "index-url = \"https://u.test\"\n[[index]]\nname = \"x\"\nurl = \"https://v.test/simple\"\n[pip]\nextra-index-url = [\"https://w.test\"]\n",
                 &[],
                 "GET,HEAD https://v.test (/etc/uv/uv.toml:2), GET,HEAD https://u.test (/etc/uv/uv.toml:1), GET,HEAD https://w.test (/etc/uv/uv.toml:6)",
             ),
-            ("/etc/uv/uv.toml", "index-url = [", &[], "error: /etc/uv/uv.toml: `uv.toml` is no http or https URL of a registry"),
-            ("/etc/pip.conf", "[global]\nindex-url = index.test", &[], "error: /etc/pip.conf:2: `index-url` is no http or https URL of a registry"),
-            ("/etc/pip.conf", "[global]\ntimeout = 5", &[], "error: the user's configuration of pip or uv names no registry"),
+            (
+                "/etc/uv/uv.toml",
+                "index-url = [",
+                &[],
+                "error: /etc/uv/uv.toml: `uv.toml` is no http or https URL of a registry",
+            ),
+            (
+                "/etc/pip.conf",
+                "[global]\nindex-url = index.test",
+                &[],
+                "error: /etc/pip.conf:2: `index-url` is no http or https URL of a registry",
+            ),
+            (
+                "/etc/pip.conf",
+                "[global]\ntimeout = 5",
+                &[],
+                "error: the user's configuration of pip or uv names no registry",
+            ),
         ] {
             let got = taken(Client::Pip, (file, text), variables);
             let sorted = |text: &str| {
@@ -165,6 +206,9 @@ mod tests {
             _ => None,
         });
         assert!(files.contains(&"/c/pip.conf".to_owned()));
-        assert!(files.iter().all(|file| !file.contains("project")), "{files:?}");
+        assert!(
+            files.iter().all(|file| !file.contains("project")),
+            "{files:?}"
+        );
     }
 }

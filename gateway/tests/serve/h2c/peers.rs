@@ -28,6 +28,14 @@ pub(super) struct Streamed {
 
 impl Streamed {
     pub(super) fn start(serve: impl Fn(Asked) -> Served + Send + Sync + 'static) -> Self {
+        Self::with(h2::server::Builder::new(), serve)
+    }
+
+    /// The same, with settings of its own.
+    pub(super) fn with(
+        settings: h2::server::Builder,
+        serve: impl Fn(Asked) -> Served + Send + Sync + 'static,
+    ) -> Self {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let seen: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -41,8 +49,9 @@ impl Streamed {
                 while let Ok((stream, _)) = listener.accept().await {
                     *count.lock().unwrap() += 1;
                     let (record, serve) = (Arc::clone(&record), Arc::clone(&serve));
+                    let settings = settings.clone();
                     tokio::spawn(async move {
-                        let mut connection = h2::server::handshake(stream).await.unwrap();
+                        let mut connection = settings.handshake(stream).await.unwrap();
                         while let Some(Ok((request, respond))) = connection.accept().await {
                             record.lock().unwrap().push(words(&request));
                             let close = request.uri().path() == "/last";

@@ -1,0 +1,156 @@
+//! Content of one stream of HTTP/2, as it comes and as it goes, with the
+//! stream's own flow control (RFC 9113 5.2). Knows no connection and no policy.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::{Reason, RecvStream, SendStream};
+use http::header::{self, HeaderMap};
+use http_body::{Body, Frame, SizeHint};
+
+use super::replies::Replies;
+use crate::content::{Content, ContentError};
+
+/// Content as it comes.
+#[derive(Debug)]
+pub(crate) struct Received {
+    stream: RecvStream,
+    has_data: bool,
+    /// What is left of the length that the head names.
+    left: Option<u64>,
+    /// Whom to say that the content is wanted, once it is.
+    waits: Option<Replies>,
+}
+
+impl Received {
+    /// That of a message with these fields.
+    pub(crate) fn new(stream: RecvStream, fields: &HeaderMap) -> Self {
+        let length = fields.get(header::CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        Self {
+            stream,
+            has_data: true,
+            left: length,
+            waits: None,
+        }
+    }
+
+    /// The same, of a client that waits until its content is wanted
+    /// (RFC 9110 10.1.1).
+    pub(crate) fn awaited(mut self, replies: Replies) -> Self {
+        self.waits = Some(replies);
+        self
+    }
+}
+
+impl Body for Received {
+    type Data = Bytes;
+    type Error = h2::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        let own = self.get_mut();
+        if let Some(replies) = own.waits.take() {
+            replies.go_on();
+        }
+        if own.has_data {
+            match ready!(own.stream.poll_data(context)) {
+                Some(Ok(bytes)) => {
+                    own.stream.flow_control().release_capacity(bytes.len())?;
+                    let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                    own.left = own.left.map(|left| left.saturating_sub(count));
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                }
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => own.has_data = false,
+            }
+        }
+        let trailers = ready!(own.stream.poll_trailers(context));
+        Poll::Ready(
+            trailers
+                .transpose()
+                .map(|trailers| trailers.map(Frame::trailers)),
+        )
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+/// Sends content to its end, as fast as the other side takes it. Where either
+/// fails, the stream is reset for the same reason.
+pub(crate) async fn pour(mut content: Content, mut stream: SendStream<Bytes>) {
+    if let Err(reason) = pour_all(&mut content, &mut stream).await {
+        stream.send_reset(reason);
+    }
+}
+
+async fn pour_all(content: &mut Content, stream: &mut SendStream<Bytes>) -> Result<(), Reason> {
+    let lost = |error: h2::Error| error.reason().unwrap_or(Reason::CANCEL);
+    loop {
+        let next = poll_fn(|context| {
+            // Nobody reads on: whoever still sends hears of it.
+            if let Poll::Ready(reset) = stream.poll_reset(context) {
+                return Poll::Ready(Err(reset.unwrap_or(Reason::CANCEL)));
+            }
+            Pin::new(&mut *content).poll_frame(context).map(Ok)
+        });
+        let frame = match next.await? {
+            None => return stream.send_data(Bytes::new(), true).map_err(lost),
+            Some(Err(ContentError::Http2(error))) => {
+                return Err(error.reason().unwrap_or(Reason::INTERNAL_ERROR));
+            }
+            Some(Err(ContentError::Http1(_))) => return Err(Reason::INTERNAL_ERROR),
+            Some(Ok(frame)) => frame,
+        };
+        match frame.into_data() {
+            Ok(data) => {
+                let is_last = content.is_end_stream();
+                if !data.is_empty() {
+                    // A claim on the connection's window only for what is there.
+                    stream.reserve_capacity(1);
+                    poll_fn(|context| poll_room(stream, context))
+                        .await
+                        .map_err(lost)?;
+                }
+                stream.send_data(data, is_last).map_err(lost)?;
+                if is_last {
+                    return Ok(());
+                }
+            }
+            Err(frame) => {
+                let trailers = frame.into_trailers().unwrap_or_default();
+                stream.reserve_capacity(0);
+                return stream.send_trailers(trailers).map_err(lost);
+            }
+        }
+    }
+}
+
+/// Waits until the other side takes something.
+pub(super) fn poll_room(
+    stream: &mut SendStream<Bytes>,
+    context: &mut Context<'_>,
+) -> Poll<Result<(), h2::Error>> {
+    if let Poll::Ready(reset) = stream.poll_reset(context) {
+        return Poll::Ready(Err(reset?.into()));
+    }
+    while stream.capacity() == 0 {
+        match ready!(stream.poll_capacity(context)) {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return Poll::Ready(Err(error)),
+            None => return Poll::Ready(Err(Reason::CANCEL.into())),
+        }
+    }
+    Poll::Ready(Ok(()))
+}

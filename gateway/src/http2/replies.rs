@@ -1,0 +1,96 @@
+//! What goes back to the client on one stream of HTTP/2: interim responses,
+//! then one final response, or a reset. Decides nothing.
+
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use http::{HeaderMap, Response, StatusCode};
+
+use crate::interim;
+use crate::limits;
+
+/// The way back; every copy is of the same stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Replies(Arc<Mutex<Way>>);
+
+#[derive(Debug)]
+struct Way {
+    respond: SendResponse<Bytes>,
+    /// Interim responses that were passed on.
+    interim: usize,
+    is_open: bool,
+}
+
+impl Replies {
+    pub(super) fn new(respond: SendResponse<Bytes>) -> Self {
+        Self(Arc::new(Mutex::new(Way {
+            respond,
+            interim: 0,
+            is_open: true,
+        })))
+    }
+
+    /// Passes an interim response of the origin on, if it is one for clients.
+    pub(crate) fn interim(&self, status: StatusCode, fields: &HeaderMap) {
+        if interim::is_for_clients(status) {
+            self.inform(status, interim::passed_on(fields, http::Version::HTTP_2));
+        }
+    }
+
+    /// Says that content is wanted.
+    pub(super) fn go_on(&self) {
+        self.inform(StatusCode::CONTINUE, HeaderMap::new());
+    }
+
+    fn inform(&self, status: StatusCode, fields: HeaderMap) {
+        let Ok(mut way) = self.0.lock() else { return };
+        if !way.is_open || way.interim >= limits::INTERIM_MAX {
+            return;
+        }
+        way.interim += 1;
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        *response.headers_mut() = fields;
+        // What cannot be said before the answer is left unsaid.
+        way.respond.send_informational(response).ok();
+    }
+
+    /// Sends the head of the final response; no interim one follows.
+    pub(super) fn send(
+        &self,
+        head: Response<()>,
+        end: End,
+    ) -> Result<SendStream<Bytes>, h2::Error> {
+        let mut way = self.0.lock().map_err(|_| Reason::INTERNAL_ERROR)?;
+        way.is_open = false;
+        way.respond.send_response(head, end == End::Head)
+    }
+
+    /// Ends the stream without a response.
+    pub(super) fn reset(&self, reason: Reason) {
+        if let Ok(mut way) = self.0.lock() {
+            way.is_open = false;
+            way.respond.send_reset(reason);
+        }
+    }
+
+    /// Ready once the client gave up.
+    pub(super) fn poll_reset(&self, context: &mut Context<'_>) -> Poll<()> {
+        match self.0.lock() {
+            Ok(mut way) if way.is_open => way.respond.poll_reset(context).map(drop),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+/// Where a response ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// With its head.
+    Head,
+    /// With its content.
+    Content,
+}

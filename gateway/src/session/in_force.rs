@@ -1,0 +1,26 @@
+//! What a session is judged by until the policy changes: rules, the number of
+//! their generation, and names as they were resolved under them.
+
+use std::sync::Arc;
+
+use crate::resolve::{Resolver, System};
+use crate::rules::Rules;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct InForce {
+    pub(super) rules: Arc<Rules>,
+    pub(super) generation: u64,
+    /// Names lead where these rules say, and are resolved anew under others.
+    pub(super) resolver: Resolver,
+}
+
+impl InForce {
+    pub(super) fn new(system: &Arc<System>, rules: Rules, generation: u64) -> Self {
+        Self {
+            resolver: Resolver::new(Arc::clone(system), rules.naming()),
+            rules: Arc::new(rules),
+            generation,
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! A WebSocket that a client asked for on a stream of HTTP/2 (RFC 8441): joined
+//! to a stream of the origin where the origin takes that, else to a connection
+//! of HTTP/1.1, which is asked in the older words (RFC 6455 4). What was judged
+//! is the same request in both.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
+
+use crate::content::{Content, Held, Inner, ResponseContent};
+use crate::fields;
+use crate::flow::Flow;
+use crate::forward::{Admitted, converse, origin_of};
+use crate::http2::{Duplex, Received};
+use crate::origin::{self, Counted, OriginError, Outgoing, Streams};
+use crate::resolve::Pin;
+use crate::target::{Target, Upgrade};
+use crate::tls::Carrier;
+
+const KEY: HeaderName = header::SEC_WEBSOCKET_KEY;
+const ACCEPT: HeaderName = header::SEC_WEBSOCKET_ACCEPT;
+
+/// What a key is hashed with (RFC 6455 1.3).
+const SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// The client's side, once it has its answer.
+type Client = oneshot::Receiver<Duplex>;
+
+/// Joins a permitted request to its origin.
+pub(crate) async fn join(
+    flow: &Arc<Flow>,
+    (streams, carrier): (&Arc<Streams>, Carrier),
+    admitted: Admitted,
+    client: Client,
+) -> Result<Response<Content>, OriginError> {
+    let Admitted {
+        permit,
+        target,
+        head,
+        ..
+    } = admitted;
+    let mut asked = head.headers;
+    fields::strip_hop_by_hop(&mut asked);
+    for name in [header::HOST, header::EXPECT, header::CONTENT_LENGTH, KEY] {
+        asked.remove(name);
+    }
+    fields::add_via(&mut asked, head.version);
+    let outgoing = Outgoing {
+        session: flow.session(),
+        process: flow.process(),
+        host: &target.host,
+        port: target.port,
+        carrier,
+        request: Request::new(Content::empty()),
+        request_complete: Arc::new(AtomicBool::new(true)),
+    };
+    // INVARIANT: the permit is spent on this one target, whatever the words.
+    drop(permit);
+    let joint = Joint {
+        flow,
+        target: &target,
+        client,
+    };
+    // Its connection is in use as long as it lasts.
+    let counted = streams.count();
+    match streams.conversing(&outgoing).await {
+        Ok(Some((sender, pin))) => {
+            let request = extended(&target, carrier, asked)?;
+            joint.by_stream((sender, request), pin, counted).await
+        }
+        // It may still speak the other version.
+        Ok(None) | Err(OriginError::Tls(..) | OriginError::Protocol(..)) => {
+            joint.by_upgrade(outgoing, asked, counted).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What is to be joined.
+struct Joint<'a> {
+    flow: &'a Arc<Flow>,
+    target: &'a Target,
+    client: Client,
+}
+
+impl Joint<'_> {
+    /// To a stream of the origin.
+    async fn by_stream(
+        self,
+        (mut sender, request): (h2::client::SendRequest<bytes::Bytes>, Request<()>),
+        pin: Pin,
+        counted: Counted,
+    ) -> Result<Response<Content>, OriginError> {
+        let authority = self.target.origin();
+        let failed = |error: h2::Error| origin::failed(authority.clone(), &error);
+        let (answer, mut sent) = sender.send_request(request, false).map_err(failed)?;
+        let (head, received) = answer.await.map_err(failed)?.into_parts();
+        if head.status.is_success() {
+            self.spawn(pin, Duplex::new(sent, received), counted);
+            return Ok(agreed(head.headers));
+        }
+        sent.send_data(bytes::Bytes::new(), true).ok();
+        let content = Inner::Http2(Received::new(received, &head.headers));
+        let held = Held::Stream(counted);
+        Ok(self.refused(Response::from_parts(head, content), held))
+    }
+
+    /// To a connection that is asked to become one.
+    async fn by_upgrade(
+        self,
+        mut outgoing: Outgoing<'_>,
+        mut asked: HeaderMap,
+        counted: Counted,
+    ) -> Result<Response<Content>, OriginError> {
+        let broken = |what: &str| OriginError::Protocol(self.target.origin(), what.to_owned());
+        let key = key().ok_or_else(|| broken("no random numbers for a WebSocket's key"))?;
+        let host = HeaderValue::try_from(self.target.authority());
+        let host = host.map_err(|_| broken("the authority cannot be sent"))?;
+        asked.insert(header::HOST, host);
+        asked.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        asked.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        let version = HeaderValue::from_static("13");
+        asked
+            .entry(header::SEC_WEBSOCKET_VERSION)
+            .or_insert(version);
+        let value = HeaderValue::try_from(&key).map_err(|_| broken("the key cannot be sent"))?;
+        asked.insert(KEY, value);
+        let resource = Uri::try_from(self.target.resource.as_str());
+        *outgoing.request.uri_mut() =
+            resource.map_err(|_| broken("the request target cannot be sent"))?;
+        *outgoing.request.headers_mut() = asked;
+        let sent = origin::send(outgoing).await.map_err(|error| match error {
+            OriginError::Tls(_, why) => broken(&format!(
+                "takes no WebSocket over HTTP/2 (RFC 8441), and HTTP/1.1 neither: {why}"
+            )),
+            other => other,
+        });
+        let (mut response, lease) = sent?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            if !accepts(response.headers(), &key) {
+                return Err(broken("did not agree to a WebSocket as RFC 6455 says"));
+            }
+            return self.upgraded(&mut response, counted).await;
+        }
+        if response.status().is_success() {
+            return Err(broken(
+                "answered a request for a WebSocket with something else",
+            ));
+        }
+        Ok(self.refused(response.map(Inner::Http1), Held::Lease(lease)))
+    }
+
+    async fn upgraded(
+        self,
+        response: &mut Response<Incoming>,
+        counted: Counted,
+    ) -> Result<Response<Content>, OriginError> {
+        let lost =
+            || OriginError::Protocol(self.target.origin(), "ended the connection".to_owned());
+        let upgraded = hyper::upgrade::on(&mut *response)
+            .await
+            .map_err(|_| lost())?;
+        let (origin, pin) = origin_of(upgraded).ok_or_else(lost)?;
+        let fields = std::mem::take(response.headers_mut());
+        self.spawn(pin, origin, counted);
+        Ok(agreed(fields))
+    }
+
+    /// Relays once the client has its answer.
+    fn spawn(
+        self,
+        pin: Pin,
+        origin: impl AsyncRead + AsyncWrite + Send + 'static,
+        counted: Counted,
+    ) {
+        let (flow, target, client) = (Arc::clone(self.flow), self.target.clone(), self.client);
+        self.flow.session().spawn(async move {
+            if let Ok(client) = client.await {
+                converse(&flow, &target, pin, (client, origin)).await;
+            }
+            drop(counted);
+        });
+    }
+
+    /// An answer that is not one to a WebSocket.
+    fn refused(self, response: Response<Inner>, held: Held) -> Response<Content> {
+        let (mut head, inner) = response.into_parts();
+        fields::strip_hop_by_hop(&mut head.headers);
+        fields::add_via(&mut head.headers, head.version);
+        let content = Content::Response(ResponseContent {
+            inner,
+            traffic: Arc::clone(self.flow.traffic()),
+            held: Some(held),
+            during: None,
+        });
+        Response::from_parts(head, content)
+    }
+}
+
+/// The answer to the client: a stream needs no more than a status.
+fn agreed(mut fields: HeaderMap) -> Response<Content> {
+    fields::strip_hop_by_hop(&mut fields);
+    for name in [ACCEPT, header::CONTENT_LENGTH] {
+        fields.remove(name);
+    }
+    let mut response = Response::new(Content::empty());
+    *response.headers_mut() = fields;
+    response
+}
+
+/// The request on a stream (RFC 8441 4).
+fn extended(
+    target: &Target,
+    carrier: Carrier,
+    fields: HeaderMap,
+) -> Result<Request<()>, OriginError> {
+    let uri = Uri::builder()
+        .scheme(carrier.scheme(Upgrade::None).as_str())
+        .authority(target.authority())
+        .path_and_query(target.resource.as_str())
+        .build();
+    let what = "the request target cannot be sent".to_owned();
+    let uri = uri.map_err(|_| OriginError::Protocol(target.origin(), what))?;
+    let mut request = Request::new(());
+    *request.method_mut() = Method::CONNECT;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = fields;
+    let protocol = h2::ext::Protocol::from_static("websocket");
+    request.extensions_mut().insert(protocol);
+    Ok(request)
+}
+
+/// A fresh key.
+fn key() -> Option<String> {
+    let mut nonce = [0; 16];
+    SystemRandom::new().fill(&mut nonce).ok()?;
+    Some(outgate_policy::base64(&nonce))
+}
+
+/// Whether an origin agreed, and to this very key (RFC 6455 4.1).
+fn accepts(fields: &HeaderMap, key: &str) -> bool {
+    let hash = digest(
+        &SHA1_FOR_LEGACY_USE_ONLY,
+        format!("{key}{SUFFIX}").as_bytes(),
+    );
+    let expected = outgate_policy::base64(hash.as_ref());
+    let is = |name: HeaderName, value: &[u8]| {
+        let found = fields.get(name).map(HeaderValue::as_bytes);
+        found.is_some_and(|found| found.eq_ignore_ascii_case(value))
+    };
+    let accept = fields.get(ACCEPT).map(HeaderValue::as_bytes);
+    is(header::UPGRADE, b"websocket") && accept == Some(expected.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_agrees_to_the_key_it_was_sent() {
+        let fields = |accept: &str, upgrade: &str| {
+            let mut fields = HeaderMap::new();
+            fields.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
+            fields.insert(header::UPGRADE, HeaderValue::from_str(upgrade).unwrap());
+            fields
+        };
+        // The example of RFC 6455 1.3.
+        let (key, accept) = ("dGhlIHNhbXBsZSBub25jZQ==", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert!(accepts(&fields(accept, "WebSocket"), key));
+        assert!(!accepts(&fields(accept, "h2c"), key));
+        assert!(!accepts(
+            &fields(accept, "websocket"),
+            "AAAAAAAAAAAAAAAAAAAAAA=="
+        ));
+        assert!(!accepts(&HeaderMap::new(), key));
+        let (one, other) = (super::key().unwrap(), super::key().unwrap());
+        assert_eq!(one.len(), 24);
+        assert_ne!(one, other);
+    }
+}
