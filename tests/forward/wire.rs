@@ -2,7 +2,7 @@
 //! are, or inside TLS. Judges nothing.
 
 use std::io::{self, Error, Read, Write};
-use std::net::{IpAddr, Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -170,7 +170,8 @@ fn roots() -> Arc<RootCertStore> {
     Arc::clone(roots)
 }
 
-/// Begins TLS as a client that knows `versions` of HTTP and wants `host`.
+/// Begins TLS as a client that knows `versions` of HTTP and wants `host`; what
+/// can be no name stands for the address it led to.
 pub(crate) fn client(
     stream: TcpStream,
     host: &str,
@@ -183,7 +184,13 @@ pub(crate) fn client(
         .with_root_certificates(roots())
         .with_no_client_auth();
     config.alpn_protocols = versions.iter().map(|name| name.clone().into()).collect();
-    let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+    // Where the connection itself leads says nothing: it may be led elsewhere.
+    let led_to = || {
+        let mut all = (host, 0).to_socket_addrs().ok()?;
+        all.next().map(|address| ServerName::from(address.ip()))
+    };
+    let name = ServerName::try_from(host.to_owned()).ok().or_else(led_to);
+    let name = name.ok_or("no name and no address")?;
     let connection = ClientConnection::new(Arc::new(config), name).expect("a configuration");
     let stream = Pieces { stream, greeting };
     let stream = StreamOwned::new(connection, stream);

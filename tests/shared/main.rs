@@ -13,6 +13,7 @@ mod crowds;
 mod death;
 mod gate;
 mod hostile;
+mod opened;
 mod policies;
 mod registry;
 mod revise;

@@ -444,21 +444,24 @@ fn nothing_is_resumed() {
     let mut roots = rustls::RootCertStore::empty();
     let root = CertificateDer::from_pem_slice(launcher.authority.as_bytes()).unwrap();
     roots.add(root).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.enable_early_data = true;
-    let config = Arc::new(config);
-    for _ in 0..3 {
-        let name = ServerName::try_from("a.test").unwrap();
-        let connection = ClientConnection::new(Arc::clone(&config), name).unwrap();
-        let stream = launcher.connect("a.test", 443);
-        let mut client = StreamOwned::new(connection, Pieces { stream, cut: 0 });
-        assert!(client.conn.early_data().is_none());
-        assert!(get(&mut client, "a.test", "/x").starts_with("HTTP/1.1 200"));
-        assert_eq!(client.conn.handshake_kind(), Some(HandshakeKind::Full));
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_root_certificates(roots.clone())
+            .with_no_client_auth();
+        config.enable_early_data = true;
+        let config = Arc::new(config);
+        for _ in 0..3 {
+            let name = ServerName::try_from("a.test").unwrap();
+            let connection = ClientConnection::new(Arc::clone(&config), name).unwrap();
+            let stream = launcher.connect("a.test", 443);
+            let mut client = StreamOwned::new(connection, Pieces { stream, cut: 0 });
+            assert!(client.conn.early_data().is_none());
+            assert!(get(&mut client, "a.test", "/x").starts_with("HTTP/1.1 200"));
+            assert_eq!(client.conn.handshake_kind(), Some(HandshakeKind::Full));
+            assert_eq!(client.conn.protocol_version(), Some(version.version));
+        }
     }
 }
