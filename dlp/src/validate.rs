@@ -81,7 +81,7 @@ fn check(validator: Validator, secret: &[u8]) -> Checked {
         Validator::GitlabRoutable => return gitlab::check(secret),
         Validator::Placeholder => {
             // What is no placeholder is not proven to be a credential.
-            let known = placeholder::is(secret);
+            let known = placeholder::is(secret) || placeholder::is_words(secret);
             return if known {
                 Checked::Failed
             } else {

@@ -54,6 +54,19 @@ const WHOLE: [&str; 32] = [
     "string",
 ];
 
+/// Credentials that standards print as examples.
+const PUBLISHED: [&str; 9] = [
+    "opensesame",
+    "open sesame",
+    "2yotnfzfejr1zcsicmwpaa",
+    "tgzv3jokf0xg5qx2tlkwia",
+    "gx1fbat3bv",
+    "splxlobezqqybys6wxsbia",
+    "mf_9.b5f-4.1jqm",
+    "v3ry_s3nsit1ve",
+    "s3nsit1ve",
+];
+
 /// Longest value that can be a placeholder, in bytes.
 const BYTES_MAX: usize = 128;
 
@@ -69,6 +82,7 @@ pub(crate) fn is(value: &[u8]) -> bool {
     let text = String::from_utf8_lossy(&value);
     let bare = text.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '!');
     is_reference(&text)
+        || PUBLISHED.contains(&text.as_ref())
         || WHOLE.contains(&bare)
         || WITHIN.iter().any(|word| text.contains(word))
         || is_monotone(&value)
@@ -84,10 +98,28 @@ fn is_reference(text: &str) -> bool {
         || text.contains("{{")
         || text.contains("#{")
         || wrapped("<", ">")
-        || wrapped("{", "}")
+        || (text.contains('{') && text.contains('}'))
         || wrapped("[", "]")
         || wrapped("%", "%")
         || text.contains("...")
+}
+
+/// Words of a language or of a program: letters and what joins words, few of
+/// them capitals. What is made by chance has digits or many capitals.
+pub(crate) fn is_words(value: &[u8]) -> bool {
+    let joins = |byte: &u8| matches!(byte, b'-' | b'_' | b'.');
+    let capitals = value
+        .iter()
+        .filter(|byte| byte.is_ascii_uppercase())
+        .count();
+    let letters = value
+        .iter()
+        .filter(|byte| byte.is_ascii_alphabetic())
+        .count();
+    let plain = value
+        .iter()
+        .all(|byte| byte.is_ascii_alphabetic() || joins(byte));
+    plain && (capitals.saturating_mul(4) <= letters || capitals == letters)
 }
 
 /// At most two different characters, or an alphabet in its order.
@@ -104,7 +136,7 @@ fn is_monotone(value: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is;
+    use super::{is, is_words};
 
     #[test]
     fn what_documentation_writes_is_no_password() {
@@ -131,8 +163,25 @@ mod tests {
             "pass...word",
             "{{ password }}",
             "REDACTED",
+            "{self.password}'",
+            "2YotnFZFEjr1zCsicMWpAA",
         ] {
             assert!(is(word.as_bytes()), "{word}");
+        }
+    }
+
+    #[test]
+    fn words_are_told_from_chance() {
+        for word in [
+            "bare-quoted-string",
+            "challengePassword",
+            "DB_PASSWORD",
+            "access.token",
+        ] {
+            assert!(is_words(word.as_bytes()), "{word}");
+        }
+        for word in ["kVpqLmzRxQwTzBn", "bare-quoted-string7", "kV8pq2Lm"] {
+            assert!(!is_words(word.as_bytes()), "{word}");
         }
     }
 

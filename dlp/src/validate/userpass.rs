@@ -30,7 +30,8 @@ mod tests {
             let text = base64::encode(pair.as_bytes(), base64::STANDARD);
             assert_eq!(is(&text), expected, "{pair}");
         };
-        check("Aladdin:open sesame", true);
+        check("Aladdin:open sesame", false);
+        check("Aladdin:0pen-sesame-42", true);
         check("oauth2accesstoken:kV8pq2LmzzR41x", true);
         check(":kV8pq2LmzzR41xQw7", true);
         check("user:password", false);
