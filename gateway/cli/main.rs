@@ -3,8 +3,11 @@
 
 #![forbid(unsafe_code)]
 
+mod scan;
+
 use std::process::ExitCode;
 
+use clap::Parser;
 use outgate_gateway::config::{self, Request};
 
 mod authority;
@@ -20,6 +23,12 @@ const FAILED: u8 = 125;
     reason = "this is the program's voice"
 )]
 fn main() -> ExitCode {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == "scan")
+    {
+        return offline();
+    }
     match config::parse(std::env::args_os().skip(1)) {
         Ok(Request::Version) => {
             println!("outgate-gateway {}", env!("CARGO_PKG_VERSION"));
@@ -42,6 +51,25 @@ fn main() -> ExitCode {
         Err(message) => {
             eprintln!("outgate-gateway: {message}\n{}", config::USAGE);
             ExitCode::from(USAGE_ERROR)
+        }
+    }
+}
+
+/// The options of `outgate scan`, under the name that people type.
+#[derive(Debug, Parser)]
+#[command(name = "outgate scan")]
+struct Offline {
+    #[command(flatten)]
+    scan: scan::arguments::Scan,
+}
+
+fn offline() -> ExitCode {
+    match Offline::try_parse_from(std::env::args_os().skip(1)) {
+        Ok(options) => scan::scan(&options.scan),
+        Err(error) => {
+            // A closed stream leaves nobody to tell.
+            drop(error.print());
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE_ERROR))
         }
     }
 }

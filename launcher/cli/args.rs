@@ -9,6 +9,7 @@ use crate::ca::AuthorityArguments;
 use crate::manual::{Completions, Manual};
 use crate::policy::PolicyArguments;
 use crate::policy_options::{KeyOptions, PolicyOptions};
+use crate::scan::arguments::Scan;
 use crate::why::Why;
 
 /// Runs a command so that nothing leaves it except what the rules allow.
@@ -27,6 +28,7 @@ Examples:
   outgate why last                               what was denied, and the flag that allows it
   outgate why -P github https://example.org/     the same before anything runs
   outgate policy check agent.toml                is the policy right?
+  outgate scan .                                 credentials in files, offline
   outgate check                                  can this machine confine commands?
 
 `outgate COMMAND --help` shows more.";
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Ca(AuthorityArguments),
     /// Check, show and test policies
     Policy(PolicyArguments),
+    /// Find credentials in files, directories, standard input or recorded requests
+    Scan(Box<Scan>),
     /// Show what this kernel supports, what will be enforced, and what is missing
     Check(Check),
     /// Print completions for a shell

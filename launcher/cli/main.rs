@@ -15,6 +15,7 @@ mod policy_options;
 mod report;
 mod run;
 mod runs;
+mod scan;
 mod show;
 mod upstream;
 mod why;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         args::Command::Gateway(options) => gateway::gateway(&options),
         args::Command::Ca(options) => ca::ca(&options.command),
         args::Command::Policy(options) => policy::policy(&options),
+        args::Command::Scan(_) => scan::scan(),
         args::Command::Check(options) => check::check(&options),
         args::Command::Completions(options) => manual::completions(&options),
         args::Command::Man(options) => manual::manual(&options),

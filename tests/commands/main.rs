@@ -11,6 +11,7 @@ mod manual;
 mod policy;
 mod project;
 mod same;
+mod scan;
 mod why;
 
 use std::fs;

@@ -11,7 +11,12 @@ use crate::files::{self, assert_none};
 const EDGES: [(&str, &[&str]); 8] = [
     (
         "outgate",
-        &["outgate-gateway", "outgate-launcher", "outgate-policy"],
+        &[
+            "outgate-dlp",
+            "outgate-gateway",
+            "outgate-launcher",
+            "outgate-policy",
+        ],
     ),
     ("outgate-ca", &[]),
     ("outgate-dlp", &[]),

@@ -1,0 +1,86 @@
+//! Detectors and rules of a scan from its options.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use outgate_dlp::{
+    Anchor, Detectors, Mode, Policy, Ruleset, Settings, Unscannable, parse_detectors,
+};
+
+use super::arguments::Scan;
+
+/// Largest file of detectors or of a baseline, in bytes.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// The shipped detectors and those of the options.
+pub(crate) fn detectors(options: &Scan) -> Result<Detectors, String> {
+    let mut detectors = Detectors::shipped();
+    for path in &options.detectors {
+        let text = small(path)?;
+        let place = path.display();
+        let more = parse_detectors(&text).map_err(|faults| {
+            let lines: Vec<String> = faults
+                .iter()
+                .map(|fault| format!("{place}:{}: {}", fault.line, fault.message))
+                .collect();
+            lines.join("\noutgate: ")
+        })?;
+        detectors
+            .add(more)
+            .map_err(|error| format!("{place}: {error}"))?;
+    }
+    Ok(detectors)
+}
+
+/// The rules: everything is reported, nothing ends the scan.
+pub(crate) fn ruleset(
+    detectors: &Detectors,
+    options: &Scan,
+    key: [u8; 32],
+) -> Result<Arc<Ruleset>, String> {
+    let mut modes = Vec::new();
+    for (ids, mode) in [(&options.enable, Mode::Warn), (&options.disable, Mode::Off)] {
+        for id in ids {
+            if detectors.find(id).is_none() {
+                return Err(format!(
+                    "no detector `{id}`; `outgate scan --list` shows all"
+                ));
+            }
+            modes.push((id.clone(), mode));
+        }
+    }
+    let settings = Settings {
+        modes,
+        policy: Policy::Monitor,
+        unscannable: Unscannable::Record,
+        key,
+        ..Settings::default()
+    };
+    let rules = Ruleset::new(detectors, &settings).map_err(|error| error.to_string())?;
+    Ok(Arc::new(rules))
+}
+
+/// Whether a detector runs without being asked for.
+pub(crate) fn is_on(detector: &outgate_dlp::Detector) -> bool {
+    detector.anchor != Anchor::Scan
+}
+
+/// A small text file, whole.
+pub(crate) fn small(path: &Path) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let mut text = String::new();
+    let file = File::open(path).map_err(failed)?;
+    let read = file
+        .take(FILE_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    if u64::try_from(read).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
+        return Err(format!(
+            "{}: larger than {FILE_BYTES_MAX} bytes",
+            path.display()
+        ));
+    }
+    Ok(text)
+}
