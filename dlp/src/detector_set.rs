@@ -7,8 +7,11 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-use crate::detector::{Anchor, Boundary, Detector, Failure, Registry, Scope, Tier, Validator};
+use crate::detector::{
+    Anchor, Boundary, Detector, Failure, Registry, Scope, Text, Tier, Validator,
+};
 use crate::limits::DETECTORS_MAX;
+use crate::validate::jwt;
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
@@ -54,16 +57,16 @@ impl Error for DetectorError {}
 /// own: then a label beside it says nothing new, and where it may go is that
 /// detector's to say.
 pub(crate) fn has_own_form(secret: &[u8]) -> bool {
-    let begins = |detector: &Detector| {
-        detector.anchor == Anchor::Start
-            && detector.tier > Tier::Context
-            && secret.len() >= detector.min
-            && detector
-                .literals
-                .iter()
-                .any(|literal| secret.starts_with(literal.as_bytes()))
-    };
-    SHIPPED.iter().any(begins)
+    SHIPPED.iter().any(|detector| has_form(detector, secret))
+}
+
+/// Whether a credential begins as those of a detector do, and is long enough.
+fn has_form(detector: &Detector, secret: &[u8]) -> bool {
+    let begins = |literal: &Text| secret.starts_with(literal.as_bytes());
+    detector.anchor == Anchor::Start
+        && detector.tier > Tier::Context
+        && secret.len() >= detector.min
+        && detector.literals.iter().any(begins)
 }
 
 impl Detectors {
@@ -110,6 +113,18 @@ impl Detectors {
     /// The one with an id.
     pub fn find(&self, id: &str) -> Option<&Detector> {
         self.iter().find(|detector| detector.id == id)
+    }
+
+    /// Hosts that a credential may go to by its form alone, as host patterns.
+    pub fn issuers_of(&self, secret: &[u8]) -> Vec<String> {
+        let mut issuers = Vec::new();
+        for detector in self.iter().filter(|detector| has_form(detector, secret)) {
+            issuers.extend(detector.issuers.iter().map(ToString::to_string));
+            if detector.scope == Scope::Claims {
+                issuers.extend(jwt::hosts(secret));
+            }
+        }
+        issuers
     }
 
     /// How many they are.

@@ -33,8 +33,19 @@ pub struct Holding {
     pub value: Secret,
     /// Where it was read: a file, or a variable.
     pub label: String,
-    /// Hosts it is for, as host patterns; none where nothing names them.
+    /// Hosts it is for, as host patterns.
     pub hosts: Vec<String>,
+    /// How it is used.
+    pub usage: Usage,
+}
+
+/// How a secret is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usage {
+    /// It is sent to its hosts; where there are none, nobody knows to which.
+    Sent,
+    /// It signs or decrypts, and is never sent.
+    Kept,
 }
 
 /// What was read.
@@ -185,6 +196,16 @@ impl Collector<'_> {
         self.bytes(value.as_bytes().to_vec(), hosts);
     }
 
+    /// A value that is never sent.
+    fn kept(&mut self, value: &[u8]) {
+        let label = self.label.to_owned();
+        let before = self.holdings.values.len();
+        self.labelled(label, value.to_vec(), &[]);
+        for holding in self.holdings.values.iter_mut().skip(before) {
+            holding.usage = Usage::Kept;
+        }
+    }
+
     fn bytes(&mut self, value: Vec<u8>, hosts: &[&str]) {
         let label = self.label.to_owned();
         self.labelled(label, value, hosts);
@@ -211,6 +232,7 @@ impl Collector<'_> {
             value,
             label,
             hosts,
+            usage: Usage::Sent,
         });
     }
 

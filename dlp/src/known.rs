@@ -14,6 +14,8 @@ use sha2::{Digest, Sha256};
 
 use crate::destination::{HostPattern, covers};
 use crate::detector::Tier;
+use crate::detector_set::Detectors;
+use crate::holdings::{Holdings, Usage};
 use crate::known_forms::{Form, forms};
 use crate::secret::Secret;
 use crate::validate::{entropy, placeholder};
@@ -173,6 +175,36 @@ impl KnownBuilder {
         }
         self.values.push(about);
         Ok(())
+    }
+
+    /// Adds what was read from the user's own configuration, and says how much of
+    /// it can be looked for.
+    ///
+    /// A value may go to the hosts its file names, and to those that issue its
+    /// form. Where neither is known it is only reported.
+    pub fn hold(&mut self, holdings: &Holdings, detectors: &Detectors) -> usize {
+        let mut count: usize = 0;
+        for holding in &holdings.values {
+            let mut hosts = holding.hosts.clone();
+            if holding.usage == Usage::Sent {
+                hosts.extend(detectors.issuers_of(holding.value.expose()));
+            }
+            hosts.sort();
+            hosts.dedup();
+            let parsed = hosts
+                .iter()
+                .filter_map(|host| HostPattern::parse(host).ok());
+            let issuers: Vec<HostPattern> = parsed.collect();
+            let unknown = issuers.is_empty() && holding.usage == Usage::Sent;
+            let about = KnownValue {
+                label: holding.label.clone(),
+                issuers,
+                tier: if unknown { Tier::Context } else { Tier::Strong },
+            };
+            let added = self.add(&holding.value, about);
+            count = count.saturating_add(usize::from(added.is_ok()));
+        }
+        count
     }
 
     fn window(&mut self, value: usize, form: Form, text: &[u8]) {

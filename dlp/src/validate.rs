@@ -16,7 +16,7 @@ pub(crate) mod entropy;
 pub(crate) mod gitlab;
 mod iban;
 mod json;
-mod jwt;
+pub(crate) mod jwt;
 pub(crate) mod macaroon;
 pub(crate) mod placeholder;
 mod userpass;

@@ -39,6 +39,7 @@ mod replay;
 mod resolve;
 mod respond;
 mod rules;
+pub mod secrets;
 mod serve;
 mod session;
 mod share;

@@ -118,7 +118,7 @@ pub(super) fn aws(text: &str, into: &mut Collector<'_>) {
     const HOSTS: [&str; 3] = ["*.amazonaws.com", "*.amazonaws.com.cn", "*.api.aws"];
     for setting in settings(text, &['=']) {
         match setting.key.to_ascii_lowercase().as_str() {
-            "aws_secret_access_key" => into.add(setting.value, &[]),
+            "aws_secret_access_key" => into.kept(setting.value.as_bytes()),
             "aws_session_token" | "aws_security_token" => into.add(setting.value, &HOSTS),
             _ => {}
         }

@@ -36,10 +36,10 @@ fn key(body: &str, into: &mut Collector<'_>) {
     let first = secret_part(&bytes).unwrap_or(bytes.len() / 3);
     let character = first.saturating_mul(4).div_ceil(3);
     if let Some(text) = joined.get(character..) {
-        into.add(text.trim_end_matches('='), &[]);
+        into.kept(text.trim_end_matches('=').as_bytes());
     }
     if let Some(secret) = bytes.get(first..) {
-        into.bytes(secret.to_vec(), &[]);
+        into.kept(secret);
     }
 }
 

@@ -78,7 +78,7 @@ pub(super) fn kubeconfig(text: &str, into: &mut Collector<'_>) {
         }
         // The key of a client signs and is never sent.
         "client-key-data" => {
-            into.add(node.value, &[]);
+            into.kept(node.value.as_bytes());
             let decoded = base64::decode(node.value.as_bytes());
             if let Some(pem) = decoded.and_then(|bytes| String::from_utf8(bytes).ok()) {
                 super::private_key::read(&pem, into);

@@ -164,3 +164,28 @@ fn without_the_key_nothing_is_found() {
     other.key = KEY;
     assert_eq!(other.find(value, 0), None);
 }
+
+#[test]
+fn what_the_user_holds_is_bound_to_its_hosts() {
+    use crate::holdings::{Format, read};
+    let token = String::from_utf8(sample("ghp_{b62:30}{crc62}", 1)).expect("letters");
+    let text = format!("{token}\nkV8pq2Lmz-R41x -> api.example.org\nLw7-zz88-Rt41-Q9\ntrue\n");
+    let mut builder = KnownBuilder::new(KEY);
+    let detectors = crate::Detectors::shipped();
+    let mine = read(Format::List, "mine", text.as_bytes());
+    assert_eq!(builder.hold(&mine, &detectors), 3, "`true` is no secret");
+    let keys = "[default]\naws_secret_access_key = kV8pq2LmzzR41xQw7kV8pq2LmzzR41xQw7zzzz88\n";
+    assert_eq!(
+        builder.hold(&read(Format::Aws, "aws", keys.as_bytes()), &detectors),
+        1
+    );
+    let known = builder.build();
+    let about = |number: usize| known.value(number).expect("a value");
+    assert!(about(0).may_go_to("api.github.com") && !about(0).may_go_to("evil.test"));
+    assert!(about(1).may_go_to("api.example.org") && about(1).tier == Tier::Strong);
+    assert!(about(2).issuers.is_empty() && about(2).tier == Tier::Context);
+    assert!(
+        about(3).issuers.is_empty() && about(3).tier == Tier::Strong,
+        "never sent"
+    );
+}

@@ -104,7 +104,7 @@ fn findings(
         };
         let mut stream = rules.stream(&destination, &description);
         findings.extend(content(&mut stream, text.as_bytes()));
-        unscanned = unscanned.or(stream.unscanned().cloned());
+        unscanned = unscanned.or(stream.unscanned());
     }
     outcome
         .unscanned

@@ -175,7 +175,7 @@ impl Source<'_> {
             }
         }
         if let Some(unscanned) = stream.unscanned() {
-            outcome.unscanned.push((name, unscanned.clone()));
+            outcome.unscanned.push((name, unscanned));
         }
         Ok(())
     }

@@ -1,0 +1,261 @@
+//! The user's own secrets, read where the user keeps them: variables, well-known
+//! files of the home directory, private keys, and settings of the project.
+//!
+//! Called before the process confines itself, in the process that scans: the
+//! launcher never sees a value. Reads a bounded number of small regular files
+//! and tells what it left out; what the texts mean, [`outgate_dlp::holdings`]
+//! knows. Files of the project may be anybody's work: they name values to look
+//! for, and never a host where a secret may go.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use outgate_dlp::holdings::{self, FILES, Format, Holdings, PROJECT_FILES};
+use outgate_dlp::{Registry, Secret};
+
+/// Largest file that is read, in bytes; longer ones are read up to here.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Most files below `~/.ssh` that are looked at.
+const KEYS_MAX: usize = 64;
+
+/// Where to look.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// The home directory; nothing below it is read without one.
+    pub home: Option<PathBuf>,
+    /// The working directory of the command.
+    pub directory: Option<PathBuf>,
+    /// A file of the user's that lists secrets.
+    pub list: Option<PathBuf>,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// Values and where they may go, each from one source.
+    pub holdings: Vec<Holdings>,
+    /// What could not be read, as sentences. Files that are not there are none.
+    pub left_out: Vec<String>,
+}
+
+impl Gathered {
+    /// Hosts of registries of packages that the user's files name.
+    pub fn registries(&self) -> Vec<(Registry, String)> {
+        let all = self.holdings.iter().flat_map(|held| held.registries.iter());
+        all.cloned().collect()
+    }
+
+    fn file(&mut self, path: &Path, label: &str, format: Format) -> Option<&mut Holdings> {
+        match small(path) {
+            Ok(Some(text)) => {
+                self.holdings
+                    .push(holdings::read(format, label, text.expose()));
+                self.holdings.last_mut()
+            }
+            Ok(None) => None,
+            Err(error) => {
+                self.left_out.push(format!("{label}: {error}"));
+                None
+            }
+        }
+    }
+}
+
+/// Reads everything.
+pub fn gather(
+    places: &Places,
+    environment: impl Iterator<Item = (OsString, OsString)>,
+) -> Gathered {
+    let mut gathered = Gathered::default();
+    let pairs: Vec<(String, Secret)> = environment
+        .filter_map(|(name, value)| {
+            let value = Secret::new(value.into_encoded_bytes());
+            Some((name.into_string().ok()?, value))
+        })
+        .collect();
+    let texts = pairs.iter().filter_map(|(name, value)| {
+        Some((name.as_str(), std::str::from_utf8(value.expose()).ok()?))
+    });
+    gathered.holdings.push(holdings::environment(texts));
+    if let Some(home) = &places.home {
+        for (name, format) in FILES {
+            gathered.file(&home.join(name), &format!("~/{name}"), format);
+        }
+        keys(home, &mut gathered);
+    }
+    if let Some(directory) = &places.directory {
+        for (name, format) in PROJECT_FILES {
+            if let Some(held) = gathered.file(&directory.join(name), name, format) {
+                // The project's word does not widen where a secret may go.
+                held.registries.clear();
+                for holding in &mut held.values {
+                    holding.hosts.clear();
+                }
+            }
+        }
+    }
+    if let Some(list) = &places.list {
+        let label = list.display().to_string();
+        if !list.exists() {
+            gathered
+                .left_out
+                .push(format!("{label}: there is no such file"));
+        }
+        gathered.file(list, &label, Format::List);
+    }
+    gathered
+}
+
+/// Private keys of other names than the usual.
+fn keys(home: &Path, gathered: &mut Gathered) {
+    let Ok(entries) = fs::read_dir(home.join(".ssh")) else {
+        return;
+    };
+    let mut names: Vec<String> = entries
+        .take(KEYS_MAX)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    for name in names {
+        let known = FILES
+            .iter()
+            .any(|(path, _)| path.strip_prefix(".ssh/") == Some(name.as_str()));
+        let public = Path::new(&name)
+            .extension()
+            .is_some_and(|extension| extension == "pub");
+        let other = matches!(name.as_str(), "known_hosts" | "config" | "authorized_keys");
+        if !known && !public && !other {
+            let path = home.join(".ssh").join(&name);
+            gathered.file(&path, &format!("~/.ssh/{name}"), Format::PrivateKey);
+        }
+    }
+}
+
+/// A small regular file; nothing where there is none.
+fn small(path: &Path) -> std::io::Result<Option<Secret>> {
+    // Opening a pipe must not wait for somebody who writes.
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(path);
+    let file: File = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(Some(Secret::new(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A home and a project of one test, removed at its end.
+    struct Stage(PathBuf);
+
+    impl Stage {
+        fn new(name: &str) -> Self {
+            let place = format!("outgate-secrets-{}-{name}", std::process::id());
+            let place = std::env::temp_dir().join(place);
+            fs::create_dir_all(place.join("home/.ssh")).expect("a directory");
+            fs::create_dir_all(place.join("project")).expect("a directory");
+            Self(place)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            fs::write(self.0.join(name), text).expect("a file");
+        }
+
+        fn places(&self) -> Places {
+            Places {
+                home: Some(self.0.join("home")),
+                directory: Some(self.0.join("project")),
+                list: None,
+            }
+        }
+    }
+
+    impl Drop for Stage {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).ok();
+        }
+    }
+
+    fn labels(gathered: &Gathered) -> Vec<(&str, usize)> {
+        let held = gathered.holdings.iter().flat_map(|held| held.values.iter());
+        held.map(|holding| (holding.label.as_str(), holding.hosts.len()))
+            .collect()
+    }
+
+    #[test]
+    fn values_come_from_variables_home_and_project() {
+        let stage = Stage::new("all");
+        stage.write(
+            "home/.netrc",
+            "machine a.example.org login x password kV8pq2Lm-z\n",
+        );
+        stage.write("project/.env", "API_TOKEN=zz99-zz88-zz77\n");
+        stage.write("home/.ssh/deploy", "-----BEGIN PRIVATE KEY-----\nQUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo\n-----END PRIVATE KEY-----\n");
+        stage.write("home/.ssh/deploy.pub", "ssh-ed25519 AAAA\n");
+        let variables = [("MY_SECRET", "w0rd-77-x"), ("PATH", "/bin")];
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        let gathered = gather(&stage.places(), variables.into_iter());
+        assert_eq!(
+            labels(&gathered),
+            [
+                ("$MY_SECRET", 0),
+                ("~/.netrc", 1),
+                ("~/.ssh/deploy", 0),
+                ("~/.ssh/deploy", 0),
+                (".env API_TOKEN", 0)
+            ]
+        );
+        assert!(gathered.left_out.is_empty());
+    }
+
+    #[test]
+    fn a_project_names_no_host_for_a_secret() {
+        let stage = Stage::new("project");
+        let text = "registry=https://evil.test/\n//evil.test/:_authToken=kV8pq2Lm-zzR41x\n";
+        stage.write("project/.npmrc", text);
+        let gathered = gather(&stage.places(), std::iter::empty());
+        assert_eq!(labels(&gathered), [(".npmrc", 0)]);
+        assert!(gathered.registries().is_empty());
+        // The same text in the home directory is the user's own word.
+        stage.write("home/.npmrc", text);
+        let gathered = gather(&stage.places(), std::iter::empty());
+        assert_eq!(
+            gathered.registries(),
+            [(Registry::Npm, "evil.test".to_owned())]
+        );
+    }
+
+    #[test]
+    fn what_is_no_small_file_neither_hangs_nor_fails() {
+        let stage = Stage::new("odd");
+        let pipe = stage.0.join("home/.netrc");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        fs::create_dir(stage.0.join("home/.npmrc")).expect("a directory");
+        std::os::unix::fs::symlink("/dev/zero", stage.0.join("home/.pypirc")).expect("a link");
+        let long = format!(
+            "machine a.example.org password kV8pq2Lm-z\n{}",
+            "#\n".repeat(2 << 20)
+        );
+        stage.write("home/_netrc", &long);
+        let mut places = stage.places();
+        places.list = Some(stage.0.join("missing"));
+        let gathered = gather(&places, std::iter::empty());
+        assert_eq!(labels(&gathered), [("~/_netrc", 1)]);
+        assert_eq!(gathered.left_out.len(), 1, "{:?}", gathered.left_out);
+        assert!(gathered.left_out[0].ends_with("missing: there is no such file"));
+    }
+}
