@@ -6,6 +6,7 @@ use outgate_launcher::filter::{Arch, Opens, Options, listing};
 use outgate_launcher::probe::{State, findings, user_namespaces};
 
 use crate::args::Check;
+use crate::clients;
 use crate::report;
 
 /// Prints the ladder; fails when outgate would refuse to run here.
@@ -37,6 +38,10 @@ pub(crate) fn check(arguments: &Check) -> ExitCode {
         };
         report::line("\nSystem calls that are held or refused:");
         report::line(listing(Arch::native(), &Options { opens }).trim_end());
+    }
+    if arguments.clients && !missing {
+        report::line("");
+        return clients::check();
     }
     status
 }

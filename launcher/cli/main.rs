@@ -7,6 +7,7 @@ mod accounts;
 mod args;
 mod ca;
 mod check;
+mod clients;
 mod gateway;
 mod last;
 mod manual;

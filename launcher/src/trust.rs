@@ -34,7 +34,7 @@ const BUNDLE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Variables that name a file with the certificates to trust, and who reads
 /// them.
-const VARIABLES: [&str; 17] = [
+const VARIABLES: [&str; 18] = [
     // OpenSSL, Go, Ruby, Perl, httpx, aiohttp, uv, .NET
     "SSL_CERT_FILE",
     // curl, and requests after its own
@@ -46,6 +46,7 @@ const VARIABLES: [&str; 17] = [
     "CARGO_HTTP_CAINFO",
     "AWS_CA_BUNDLE",
     "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+    "HTTPLIB2_CA_CERTS",
     // Node, bun: in addition to their own
     "NODE_EXTRA_CA_CERTS",
     "DENO_CERT",
@@ -57,6 +58,12 @@ const VARIABLES: [&str; 17] = [
     "PERL_LWP_SSL_CA_FILE",
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
 ];
+
+/// The names of all variables that make programs trust.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let files = ["WGETRC", "APT_CONFIG", "PHP_INI_SCAN_DIR", java::OPTIONS];
+    VARIABLES.into_iter().chain(files)
+}
 
 /// How a command is made to trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

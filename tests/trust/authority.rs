@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use outgate_harness::{Identity, Lab, Sandbox, lab_tests};
 
 use crate::origin::{Demand, MARK, Origin};
-use crate::{confined, curl, outgate, outgate_with, shell, text, words};
+use crate::{OPEN_FILES, confined, curl, outgate, outgate_with, shell, text, words};
 
 /// An authority that may vouch for these names, in a directory of its own.
 fn authority(lab: &Lab, name: &str, permitted: &[&str]) -> PathBuf {
@@ -127,15 +127,16 @@ lab_tests! {
             "cat {around}/beside; cat {place}/authority.key; cat {alias}/authority.key; \
              cat /proc/self/root{place}/authority.key; cd {around}; cat own/authority.key; \
              ln -s {place} /tmp/x 2>/dev/null; cat \"$TMPDIR\"/../*/authority.key; \
-             cat /proc/*/fd/* 2>/dev/null | grep -a 'PRIVATE KEY'; \
-             cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | grep -a 'PRIVATE KEY'; \
-             grep -rla 'PRIVATE KEY' \"$TMPDIR\" 2>/dev/null; true",
+             {OPEN_FILES}; \
+             cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | grep -a 'PRIVATE[ ]KEY'; \
+             grep -rla 'PRIVATE[ ]KEY' \"$TMPDIR\" 2>/dev/null; true",
             alias = text(&alias),
         );
         for grants in [&["-r", &around][..], &["-r", "/"]] {
             let tried = with(lab, &directory, &origin)
                 .option(grants[0], grants[1])
                 .run(&shell(&script));
+            assert_eq!(tried.code, Some(0), "{tried}");
             assert_eq!(tried.stdout, "beside\n", "{tried}");
             let denied = tried.stderr.matches("Permission denied").count();
             assert!(denied >= 4, "{tried}");

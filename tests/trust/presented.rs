@@ -8,7 +8,7 @@ use outgate_ca::Request;
 use outgate_harness::{Identity, Lab, Sandbox, lab_tests};
 
 use crate::origin::{Demand, MARK, Origin};
-use crate::{confined, curl, shell, text, words, write};
+use crate::{OPEN_FILES, confined, curl, shell, text, words, write};
 
 /// A certificate, its key, and both in one file.
 struct Identities {
@@ -125,8 +125,7 @@ lab_tests! {
         // Readable is what lies beside it.
         let script = format!(
             "cat {} >/dev/null && echo certificate; cat {key}; \
-             ln {key} ./own; mv {folder} ./moved; cat /proc/*/fd/* 2>/dev/null | grep -a PRIVATE; \
-             env | grep -a PRIVATE; grep -rla 'PRIVATE KEY' \"$TMPDIR\"; true",
+             ln {key} ./own; mv {folder} ./moved; {OPEN_FILES}; env | grep -a 'PRIVATE[ ]KEY'; grep -rla 'PRIVATE[ ]KEY' \"$TMPDIR\"; true",
             text(&own.certificate),
             key = text(&own.key),
             folder = text(&folder),
@@ -135,6 +134,7 @@ lab_tests! {
             .option("--client-cert", &client)
             .option("-r", &text(&folder))
             .run(&shell(&script));
+        assert_eq!(tried.code, Some(0), "{tried}");
         assert_eq!(tried.stdout, "certificate\n", "{tried}");
         assert!(tried.stderr.contains("Permission denied"), "{tried}");
         // A grant of the key itself, or for writing around it, starts nothing.

@@ -6,7 +6,7 @@ use std::process::Command;
 use outgate_harness::{Identity, Lab, Outcome, Sandbox, lab_tests};
 
 use crate::origin::{Demand, MARK, Origin};
-use crate::{confined, shell, text, words};
+use crate::{confined, outgate, shell, text, words};
 
 /// Whether a program is there; says so otherwise.
 fn is_there(program: &str) -> bool {
@@ -97,5 +97,81 @@ lab_tests! {
         let fetched = java(lab, &origin, "-Djavax.net.ssl.trustStore=/etc/hostname");
         assert_ne!(fetched.code, Some(0), "{fetched}");
         assert!(!fetched.stderr.contains("java.p12"), "{fetched}");
+    }
+
+    /// Clients that read no variable, because there is none, still trust a run.
+    fn known_bundles_hold_the_authority_where_they_are_opened(lab) {
+        let origin = Origin::start(lab, &["one.test"], Demand::Nothing);
+        let work = lab.folder("work", Identity::Own);
+        let copy = work.join("lib/certifi");
+        std::fs::create_dir_all(&copy).expect("a folder");
+        std::fs::write(copy.join("cacert.pem"), "# of a library\n").expect("a file");
+        std::fs::write(work.join("cacert.pem"), "# of the user\n").expect("a file");
+        let bare = "env -i PATH=\"$PATH\" HOME=\"$HOME\" RES_OPTIONS=use-vc";
+        let python = "import urllib.request as r; print(r.urlopen('https://one.test/').read())";
+        for (program, line) in [
+            ("curl", "curl -sS https://one.test/a".to_owned()),
+            ("curl", "curl -sS --cacert ./lib/certifi/cacert.pem https://one.test/a".to_owned()),
+            ("wget", "wget -q -O - https://one.test/a".to_owned()),
+            ("python3", format!("/usr/bin/python3 -c \"{python}\"")),
+            ("openssl", "sh -c 'grep -c BEGIN /usr/lib/ssl/cert.pem >/dev/null && curl -sS https://one.test/a'".to_owned()),
+        ] {
+            if !is_there(program) {
+                continue;
+            }
+            let line = shell(&format!("{bare} {line}"));
+            let refused = opened(lab, &origin).run(&line);
+            assert!(!refused.stdout.contains(MARK), "without: {refused}");
+            let fetched = opened(lab, &origin).option("--trust", "splice").run(&line);
+            assert!(fetched.stdout.contains(MARK), "{line:?}: {fetched}");
+        }
+        // Only those places, only to be read, and nobody alters what is there.
+        let tried = opened(lab, &origin).option("--trust", "splice").flag("--counters").run(&shell(
+            "cat cacert.pem; cat ./lib/certifi/cacert.pem | grep -c BEGIN; \
+             echo mine >> ./lib/certifi/cacert.pem && tail -n 1 \"$PWD/lib/certifi/../certifi/cacert.pem\" | grep -c mine; \
+             (exec 3<lib/certifi/cacert.pem; echo theirs >/proc/self/fd/3) 2>/dev/null || echo sealed; \
+             (exec 3<lib/certifi/cacert.pem; exec 4<lib/certifi/cacert.pem; head -c 9 <&3 >/dev/null; head -c 10 <&4; echo)",
+        ));
+        let lines: Vec<&str> = tried.stdout.lines().collect();
+        assert_eq!(lines.len(), 5, "{tried}");
+        assert_eq!(lines[0], "# of the user", "{tried}");
+        let count: usize = lines[1].parse().expect("a count");
+        assert!(count > 1, "{tried}");
+        assert_eq!(&lines[2..], ["0", "sealed", "-----BEGIN"], "{tried}");
+        let own = std::fs::read_to_string(copy.join("cacert.pem")).expect("a file");
+        assert_eq!(own, "# of a library\nmine\n");
+        // Without it, no open is held.
+        let plain = opened(lab, &origin).flag("--counters").run(&shell("cat cacert.pem"));
+        assert!(plain.stderr.contains("open 0"), "{plain}");
+        assert!(!tried.stderr.contains("open 0"), "{tried}");
+    }
+
+    /// Every client that is here is tried, and says by what it trusts.
+    fn clients_are_tried_one_by_one(lab) {
+        let checked = outgate(lab, &["check", "--clients"]);
+        let table = checked.stdout.split("trusts a run by").nth(1).expect("a table");
+        for (client, by) in [
+            ("curl", "SSL_CERT_FILE"),
+            ("wget", "WGETRC"),
+            ("git", "GIT_SSL_CAINFO"),
+            ("python urllib", "SSL_CERT_FILE"),
+            ("node", "NODE_EXTRA_CA_CERTS"),
+            ("perl HTTP::Tiny", "SSL_CERT_FILE"),
+            ("php", "PHP_INI_SCAN_DIR"),
+            ("ruby", "SSL_CERT_FILE"),
+            ("go", "SSL_CERT_FILE"),
+            ("java", "JAVA_TOOL_OPTIONS"),
+        ] {
+            let row = table.lines().find(|line| line.starts_with(&format!("{client} ")));
+            match row {
+                Some(row) => assert!(row.ends_with(by), "{row}: {checked}"),
+                None => assert!(table.contains("not here:"), "{client}: {checked}"),
+            }
+        }
+        assert!(!table.contains("nothing:"), "{checked}");
+        assert_eq!(checked.code, Some(0), "{checked}");
+        // Nothing is left of it.
+        let left = std::fs::read_dir(lab.folder("tmp", Identity::Own)).expect("a folder");
+        assert_eq!(left.count(), 0);
     }
 }
