@@ -47,6 +47,7 @@ fn main() -> ExitCode {
             }
         },
         Ok(Request::Serve(private)) => ended(outgate_gateway::serve_private(&private)),
+        Ok(Request::Keep(kept)) => ended(outgate_gateway::keep_secrets(&kept)),
         Ok(Request::Share(shared)) => ended(outgate_gateway::serve_shared(&shared)),
         Err(message) => {
             eprintln!("outgate-gateway: {message}\n{}", config::USAGE);

@@ -6,6 +6,7 @@ use outgate_handoff::Process;
 use outgate_policy::{Facts, Host, Permit, Process as Asking, Reason, Route, Verdict};
 
 use crate::audit::{AuditError, Event, Kind, Noted, Outcome};
+use crate::broker::Misuse;
 use crate::destination::{Destination, Party, peer};
 use crate::refusal::Refusal;
 use crate::resolve::Pin;
@@ -102,6 +103,23 @@ fn judge(
         Verdict::Deny(denial) => session.note(&event(Outcome::Deny).denial(denial)),
     };
     (noted, verdict)
+}
+
+/// Records a placeholder where none may be, and makes the refusal of it.
+pub(crate) fn misused(
+    session: &Session,
+    process: &Process,
+    target: &Target,
+    misuse: &Misuse,
+) -> Refusal {
+    let origin = target.origin();
+    let event = Event::new(Kind::Finding, Outcome::Deny, &origin)
+        .process(process)
+        .request(target.method.as_str(), target.resource.as_str())
+        .reason("secret", &misuse.because);
+    session.record(&event).ok();
+    let subject = format!("{} {origin}", target.method);
+    Refusal::own("secret", &subject, &misuse.because)
 }
 
 /// Records a refusal.

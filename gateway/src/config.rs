@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
-use crate::{AuditTarget, ServeError};
+use crate::{AuditTarget, Named, ServeError};
 
 /// Where records go, as the arguments say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -74,6 +74,8 @@ pub struct Private {
     pub records: Records,
     /// Files about TLS.
     pub tls: TlsFiles,
+    /// Secrets to read, as `--secret NAME=SOURCE`.
+    pub secrets: Vec<Named>,
 }
 
 /// `share` with an inherited socket and listener.
@@ -108,6 +110,15 @@ pub enum Shape {
     Json,
 }
 
+/// `keep` with an inherited socket: the keeper of secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Number of the descriptor.
+    pub handoff: RawFd,
+    /// Secrets to look at.
+    pub secrets: Vec<Named>,
+}
+
 /// What the arguments ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
@@ -119,6 +130,8 @@ pub enum Request {
     Authority(Authority),
     /// Be the origin of `outgate check --clients`.
     Trial,
+    /// Keep secrets for a gateway.
+    Keep(Kept),
     /// Say which build this is.
     Version,
     /// Say how it is used.
@@ -130,6 +143,7 @@ pub const USAGE: &str = "\
 usage: outgate-gateway serve --handoff-fd N [--audit FILE | --audit-dir DIR]
        outgate-gateway share --handoff-fd N --listen-fd N [--audit FILE | --audit-dir DIR]
        both: [--upstream-ca FILE]... [--authority DIR] [--client-cert HOST CERTIFICATE KEY]...
+       serve: [--secret NAME=SOURCE]...
        outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
        outgate-gateway authority BUILD show DIR [json]
        outgate-gateway trial BUILD
@@ -156,10 +170,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
                 handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
                 records: options.records,
                 tls: options.tls,
+                secrets: options.secrets,
             }))
         }
         Some("share") => {
             let options = options(arguments)?;
+            if !options.secrets.is_empty() {
+                return Err("`--secret` goes with `serve`".to_owned());
+            }
             Ok(Request::Share(Shared {
                 handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
                 listener: options.listener.ok_or("`--listen-fd` is missing")?,
@@ -169,6 +187,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
         }
         Some("trial") => same_build(&mut arguments).map(|()| Request::Trial),
         Some("authority") => authority(&mut arguments).map(Request::Authority),
+        Some("keep") => {
+            let options = options(arguments)?;
+            Ok(Request::Keep(Kept {
+                handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
+                secrets: options.secrets,
+            }))
+        }
         Some(other) => Err(format!("unknown command `{other}`")),
         None => Err("no command".to_owned()),
     }
@@ -222,6 +247,7 @@ struct Options {
     listener: Option<RawFd>,
     records: Records,
     tls: TlsFiles,
+    secrets: Vec<Named>,
 }
 
 fn options(mut arguments: impl Iterator<Item = OsString>) -> Result<Options, String> {
@@ -244,6 +270,12 @@ fn options(mut arguments: impl Iterator<Item = OsString>) -> Result<Options, Str
                     certificate: arguments.next().ok_or_else(missing)?.into(),
                     key: arguments.next().ok_or_else(missing)?.into(),
                 });
+            }
+            "--secret" => {
+                let named = value.to_str().and_then(Named::parse);
+                options
+                    .secrets
+                    .push(named.ok_or("`--secret` takes NAME=SOURCE")?);
             }
             "--audit" if *records == Records::None => *records = Records::File(value.into()),
             "--audit-dir" if *records == Records::None => {
@@ -287,6 +319,7 @@ mod tests {
                 handoff,
                 records,
                 tls: TlsFiles::default(),
+                secrets: Vec::new(),
             }))
         };
         assert_eq!(parsed("serve --handoff-fd 3"), private(3, Records::None));
@@ -333,6 +366,9 @@ mod tests {
             "share --listen-fd 3",
             "serve --handoff-fd 3 --authority",
             "serve --handoff-fd 3 --client-cert a.test /c",
+            "serve --handoff-fd 3 --secret KEY",
+            "serve --handoff-fd 3 --secret KEY=env",
+            "share --handoff-fd 3 --listen-fd 4 --secret KEY=env:X",
         ] {
             assert!(parsed(line).is_err(), "{line}");
         }

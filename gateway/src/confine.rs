@@ -71,6 +71,13 @@ fn drop_capabilities() -> Result<(), ConfineError> {
     Ok(set_capabilities(None, kept).map_err(errno)?)
 }
 
+/// Keeps other processes of the user from this one's memory, for good, and
+/// terminal signals of the command's from ending it.
+pub(crate) fn hide() -> Result<(), ConfineError> {
+    prctl::set_dumpable(false)?;
+    hold_terminal_signals()
+}
+
 /// Ends with the launcher, even if the launcher cannot say so anymore.
 ///
 /// # Errors

@@ -1,17 +1,20 @@
-//! Message content on its way through: streamed, never gathered, with
-//! back-pressure in both directions. Counts bytes and keeps trailers from
-//! saying what only a head may say (RFC 9110 6.5.1). Decides nothing.
+//! Message content on its way through: streamed, never gathered but where it
+//! may hold a placeholder, with back-pressure in both directions. Counts bytes
+//! and keeps trailers from saying what only a head may say (RFC 9110 6.5.1).
+//! Decides nothing.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
+use crate::broker::{Last, Masked, Watch};
 use crate::fields;
 use crate::http2::Received;
 use crate::origin::{Counted, Lease};
@@ -47,6 +50,8 @@ pub(crate) enum ContentError {
     Http1(#[from] hyper::Error),
     #[error(transparent)]
     Http2(#[from] h2::Error),
+    #[error("the content holds the placeholder of a secret")]
+    Misused,
 }
 
 impl Body for Inner {
@@ -85,6 +90,8 @@ pub(crate) enum Content {
     Own(Option<Bytes>),
     /// From the client.
     Request(RequestContent),
+    /// From the client, read to its end before anything is sent.
+    Held(HeldContent),
     /// From the origin.
     Response(ResponseContent),
 }
@@ -96,6 +103,17 @@ pub(crate) struct RequestContent {
     pub(crate) traffic: Arc<Traffic>,
     /// Set once all of it was read: only then may the connection be reused.
     pub(crate) complete: Arc<AtomicBool>,
+    /// What looks for placeholders, where the session has secrets.
+    pub(crate) watch: Option<Box<Watch>>,
+    /// Trailers that wait for data that was held back.
+    pub(crate) trailers: Option<HeaderMap>,
+}
+
+/// Content that was read whole.
+#[derive(Debug, Default)]
+pub(crate) struct HeldContent {
+    pub(crate) data: Option<Bytes>,
+    pub(crate) trailers: Option<HeaderMap>,
 }
 
 /// Content of a response; holds the connection it comes from.
@@ -106,6 +124,10 @@ pub(crate) struct ResponseContent {
     pub(crate) held: Option<Held>,
     /// Shows that the response is not over yet.
     pub(crate) during: Option<Arc<()>>,
+    /// What masks values, where the session has secrets.
+    pub(crate) masked: Option<Box<Masked>>,
+    /// Trailers that wait for data that was held back.
+    pub(crate) trailers: Option<HeaderMap>,
 }
 
 /// What a response holds until it was read.
@@ -151,8 +173,128 @@ impl RequestContent {
             inner,
             traffic,
             complete,
+            watch: None,
+            trailers: None,
         }
     }
+
+    /// Reads all of it.
+    pub(crate) async fn hold(mut self) -> Result<HeldContent, ContentError> {
+        let mut data = BytesMut::new();
+        let mut trailers = None;
+        while let Some(frame) = poll_fn(|context| self.poll(context)).await {
+            match frame?.into_data() {
+                Ok(piece) => data.extend_from_slice(&piece),
+                Err(frame) => trailers = frame.into_trailers().ok(),
+            }
+        }
+        let data = Some(data.freeze()).filter(|data| !data.is_empty());
+        Ok(HeldContent { data, trailers })
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Polled {
+        loop {
+            if let Some(trailers) = self.trailers.take() {
+                return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+            }
+            let polled = ready!(Pin::new(&mut self.inner).poll_frame(context)).transpose()?;
+            let last = if polled.is_none() || self.inner.is_end_stream() {
+                self.complete.store(true, Ordering::Relaxed);
+                Last::Yes
+            } else {
+                Last::No
+            };
+            let frame = polled.map(|frame| pass(frame, &self.traffic.up));
+            let Some(watch) = &mut self.watch else {
+                return Poll::Ready(frame.map(Ok));
+            };
+            let (data, trailers) = split(frame);
+            if let Some(trailers) = &trailers {
+                watch.trailers(trailers)?;
+            }
+            let ended = data.is_none();
+            let last = if ended { Last::Yes } else { last };
+            let data = watch.pass(&data.unwrap_or_default(), last)?;
+            self.trailers = trailers;
+            if !data.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+            if ended && self.trailers.is_none() {
+                return Poll::Ready(None);
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let waits = self.watch.as_ref().is_some_and(|watch| watch.waiting() > 0);
+        self.inner.is_end_stream() && !waits && self.trailers.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.watch {
+            None => self.inner.size_hint(),
+            Some(watch) if watch.replaces() => SizeHint::default(),
+            Some(watch) => with_waiting(&self.inner.size_hint(), watch.waiting()),
+        }
+    }
+}
+
+impl ResponseContent {
+    fn poll(&mut self, context: &mut Context<'_>) -> Polled {
+        loop {
+            if let Some(trailers) = self.trailers.take() {
+                return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+            }
+            let polled = ready!(Pin::new(&mut self.inner).poll_frame(context)).transpose()?;
+            if polled.is_none()
+                && let Some(held) = self.held.take()
+            {
+                held.release();
+            }
+            let frame = polled.map(|frame| pass(frame, &self.traffic.down));
+            let Some(masked) = &mut self.masked else {
+                return Poll::Ready(frame.map(Ok));
+            };
+            let (data, mut trailers) = split(frame);
+            if let Some(trailers) = &mut trailers {
+                masked.fields(trailers);
+            }
+            let ended = data.is_none();
+            let last = ended || self.inner.is_end_stream();
+            let last = if last { Last::Yes } else { Last::No };
+            let data = masked.pass(data.unwrap_or_default(), last);
+            self.trailers = trailers;
+            if !data.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+            if ended && self.trailers.is_none() {
+                return Poll::Ready(None);
+            }
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.masked.as_ref().map_or(0, |masked| masked.waiting())
+    }
+}
+
+/// Data and trailers of a frame; neither at the end.
+fn split(frame: Option<Frame<Bytes>>) -> (Option<Bytes>, Option<HeaderMap>) {
+    match frame.map(Frame::into_data) {
+        None => (None, None),
+        Some(Ok(data)) => (Some(data), None),
+        Some(Err(frame)) => (None, frame.into_trailers().ok()),
+    }
+}
+
+fn with_waiting(hint: &SizeHint, waiting: usize) -> SizeHint {
+    let waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
+    let mut sum = SizeHint::new();
+    if let Some(upper) = hint.upper() {
+        sum.set_upper(upper.saturating_add(waiting));
+    }
+    sum.set_lower(hint.lower().saturating_add(waiting));
+    sum
 }
 
 impl Drop for ResponseContent {
@@ -201,30 +343,25 @@ impl Body for Content {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
         match self.get_mut() {
             Self::Own(text) => Poll::Ready(text.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Request(content) => {
-                let polled = Pin::new(&mut content.inner).poll_frame(context);
-                if matches!(polled, Poll::Ready(None)) || content.inner.is_end_stream() {
-                    content.complete.store(true, Ordering::Relaxed);
-                }
-                polled.map_ok(|frame| pass(frame, &content.traffic.up))
+            Self::Held(content) => {
+                let data = content.data.take().map(Frame::data);
+                let frame = data.or_else(|| content.trailers.take().map(Frame::trailers));
+                Poll::Ready(frame.map(Ok))
             }
-            Self::Response(content) => {
-                let polled = Pin::new(&mut content.inner).poll_frame(context);
-                if matches!(polled, Poll::Ready(None))
-                    && let Some(held) = content.held.take()
-                {
-                    held.release();
-                }
-                polled.map_ok(|frame| pass(frame, &content.traffic.down))
-            }
+            Self::Request(content) => content.poll(context),
+            Self::Response(content) => content.poll(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Own(text) => text.is_none(),
-            Self::Request(content) => content.inner.is_end_stream(),
-            Self::Response(content) => content.inner.is_end_stream(),
+            Self::Held(content) => content.data.is_none() && content.trailers.is_none(),
+            Self::Request(content) => content.is_over(),
+            Self::Response(content) => {
+                let waits = content.waiting() > 0 || content.trailers.is_some();
+                content.inner.is_end_stream() && !waits
+            }
         }
     }
 
@@ -234,8 +371,12 @@ impl Body for Content {
                 let length = text.as_ref().map_or(0, Bytes::len);
                 SizeHint::with_exact(u64::try_from(length).unwrap_or(u64::MAX))
             }
-            Self::Request(content) => content.inner.size_hint(),
-            Self::Response(content) => content.inner.size_hint(),
+            Self::Held(content) => {
+                let length = content.data.as_ref().map_or(0, Bytes::len);
+                SizeHint::with_exact(u64::try_from(length).unwrap_or(u64::MAX))
+            }
+            Self::Request(content) => content.size_hint(),
+            Self::Response(content) => with_waiting(&content.inner.size_hint(), content.waiting()),
         }
     }
 }

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use http::{Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use hyper::upgrade::OnUpgrade;
+use outgate_policy::Permit;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::admit;
 use crate::ask::{self, Course};
 use crate::audit::Kind;
+use crate::broker::Insertion;
 use crate::content::{Content, Inner};
 use crate::fields;
 use crate::flow::Flow;
@@ -80,8 +82,7 @@ impl Exchange {
         let turn = self.flow.session().turn().await;
         let judged = match self.target(fault, &head) {
             Ok(target) => {
-                let (session, process) = (self.flow.session(), self.flow.process());
-                let verdict = admit::request(session, process, &target).await;
+                let verdict = self.judge(&target, &head).await;
                 Ok((target, verdict))
             }
             Err(fault) => Err(fault),
@@ -91,8 +92,8 @@ impl Exchange {
             Ok(judged) => judged,
             Err(fault) => return Ok(self.refuse_malformed(&head, &fault, form)),
         };
-        let permit = match (verdict, self.denied()) {
-            (Ok(permit), None) => permit,
+        let (permit, insertion) = match (verdict, self.denied()) {
+            (Ok(judged), None) => judged,
             // The connection was refused; a permit for the request does not heal it.
             (Ok(_), Some(refusal)) => {
                 self.record(&target.origin(), &refusal);
@@ -109,6 +110,7 @@ impl Exchange {
             target,
             head,
             content,
+            insertion,
             upgrade,
             replies,
         };
@@ -116,6 +118,7 @@ impl Exchange {
             Ok(response) => Ok(response),
             Err(OriginError::Reset(_, reason)) => Err(reason.into()),
             Err(error) => {
+                // What a secret's misuse is was recorded where it was found.
                 if let OriginError::Denied(refusal) = &error {
                     self.record(&self.flow.destination().to_string(), refusal);
                     self.flow.session().tell(refusal);
@@ -135,6 +138,24 @@ impl Exchange {
             Course::Explain(refusal) | Course::Deny(refusal) => Some(refusal),
             Course::Direct(..) | Course::Inspect | Course::Stub => None,
         }
+    }
+
+    /// May this request be sent, and what goes into it? A placeholder where none
+    /// may be is the answer before any rule is asked.
+    async fn judge(
+        &self,
+        target: &Target,
+        head: &request::Parts,
+    ) -> Result<(Permit, Insertion), Refusal> {
+        let (session, process) = (self.flow.session(), self.flow.process());
+        let insertion = match session.secrets() {
+            None => Insertion::default(),
+            Some(secrets) => secrets
+                .examine(head, target, self.carrier)
+                .map_err(|misuse| admit::misused(session, process, target, &misuse))?,
+        };
+        let permit = admit::request(session, process, target).await?;
+        Ok((permit, insertion))
     }
 
     fn target(&self, fault: Option<Malformed>, head: &request::Parts) -> Result<Target, Malformed> {
@@ -191,8 +212,18 @@ impl Exchange {
             self.carrier.scheme(Upgrade::None).as_str(),
             self.flow.destination()
         ));
-        let refusal = Refusal::own(fault.token, &subject, &fault.because);
-        self.record(&self.flow.destination().to_string(), &refusal);
+        let secrets = self.flow.session().secrets();
+        let (kind, because) = match secrets.and_then(|own| own.seen(head)) {
+            Some(misuse) => (
+                Kind::Finding,
+                format!("{}; {}", fault.because, misuse.because),
+            ),
+            None => (Kind::Request, fault.because.clone()),
+        };
+        let refusal = Refusal::own(fault.token, &subject, &because);
+        let (session, process) = (self.flow.session(), self.flow.process());
+        let target = self.flow.destination().to_string();
+        admit::refused(session, kind, process, &target, &refusal);
         self.flow.session().tell(&refusal);
         let mut response = respond::malformed(fault, form);
         if head.version < http::Version::HTTP_2 {

@@ -5,9 +5,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
-use http::{Method, Request, Response, StatusCode, Uri, Version, request};
+use http::{Method, Request, Response, StatusCode, Uri, Version, request, response};
+use http_body::Body;
 use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use outgate_policy::Permit;
@@ -15,13 +18,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::admit;
 use crate::audit::Kind;
+use crate::broker::{self, Insertion, Mask, Masked, Misuse, Signing, Slot, Watch};
 use crate::content::{Content, Held, Inner, RequestContent, ResponseContent};
 use crate::exchange::Upgradable;
 use crate::fields;
 use crate::flow::Flow;
 use crate::followed::Leg;
 use crate::http2::Replies;
+use crate::limits;
 use crate::origin::{self, Lease, Link, OriginError, Outgoing, Streams};
+use crate::refusal::Refusal;
 use crate::replay::Replay;
 use crate::resolve::Pin;
 use crate::target::{Target, Upgrade};
@@ -45,6 +51,8 @@ pub(crate) struct Admitted {
     pub(crate) target: Target,
     pub(crate) head: request::Parts,
     pub(crate) content: Inner,
+    /// What takes the place of placeholders.
+    pub(crate) insertion: Insertion,
     pub(crate) upgrade: Upgradable,
     /// How interim responses go back, where that is a matter of the request.
     pub(crate) replies: Option<Replies>,
@@ -78,13 +86,37 @@ pub(crate) async fn forward(
     let Admitted {
         permit,
         target,
-        head,
+        mut head,
         content,
+        insertion,
         replies,
         ..
     } = admitted;
     let version = head.version;
-    let (request, request_complete) = request(flow, (&target, carrier), head, content)?;
+    let secrets = flow.session().secrets();
+    let guarded = secrets.is_some_and(|own| own.guards(&target.host, target.port));
+    // From here on the head holds what the command must not see.
+    let (resource, signing) = insertion.apply(&mut head);
+    if guarded {
+        broker::restrict(&mut head.headers);
+    }
+    let mut content = RequestContent::new(content, Arc::clone(flow.traffic()));
+    let watch = secrets.map(|own| own.watch(&head.headers, (flow, &target), carrier));
+    let misuse = watch.as_ref().map(Watch::misuse);
+    content.watch = watch.map(Box::new);
+    let said = |error| misused(misuse.as_ref(), error);
+    let resource = resource.as_deref().unwrap_or(target.resource.as_str());
+    let (mut request, request_complete) = request(
+        (&target, resource),
+        carrier,
+        head,
+        (content, signing.as_ref()),
+    )
+    .await
+    .map_err(said)?;
+    if let Some(signing) = signing {
+        sign(flow, (&target, resource), signing, &mut request)?;
+    }
     // INVARIANT: the permit is spent here, on exactly this target.
     drop(permit);
     let outgoing = Outgoing {
@@ -98,7 +130,8 @@ pub(crate) async fn forward(
     };
     let (response, held) = match wire {
         Wire::Http1(leg) => {
-            let (response, lease) = send(outgoing, leg, version).await?;
+            let mask = secrets.and_then(|own| own.mask());
+            let (response, lease) = send(outgoing, (leg, mask), version).await.map_err(said)?;
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 return switch(flow, target, response, upgrade);
             }
@@ -107,18 +140,45 @@ pub(crate) async fn forward(
         }
         Wire::Http2(streams) => {
             let counted = streams.count();
-            let response = streams.send(outgoing, replies.as_ref()).await?;
-            (response, Held::Stream(counted))
+            if let Some(replies) = &replies {
+                replies.mask(secrets.and_then(|own| own.mask()));
+            }
+            let sent = streams.send(outgoing, replies.as_ref()).await;
+            (sent.map_err(said)?, Held::Stream(counted))
         }
     };
+    returned(flow, &target, response, held)
+}
+
+/// The response as it goes back.
+pub(crate) fn returned(
+    flow: &Flow,
+    target: &Target,
+    response: Response<Inner>,
+    held: Held,
+) -> Result<Response<Content>, OriginError> {
     let (mut head, content) = response.into_parts();
     fields::strip_hop_by_hop(&mut head.headers);
     fields::add_via(&mut head.headers, head.version);
+    let to = (&target.host, target.port);
+    let secrets = flow.session().secrets();
+    let guard = secrets.filter(|own| own.guards(to.0, to.1));
+    if let Some(guard) = guard {
+        guard.answered(to, head.status);
+    }
+    let coded = if guard.is_some() && !content.is_end_stream() {
+        Coded::Refused
+    } else {
+        Coded::Passed
+    };
+    let masked = masked(flow, target, &mut head, coded)?;
     let content = Content::Response(ResponseContent {
         inner: content,
         traffic: Arc::clone(flow.traffic()),
         held: Some(held),
         during: None,
+        masked,
+        trailers: None,
     });
     Ok(Response::from_parts(head, content))
 }
@@ -127,13 +187,18 @@ pub(crate) async fn forward(
 /// Clients before HTTP/1.1 know of none (RFC 9110 15.2).
 async fn send(
     mut outgoing: Outgoing<'_>,
-    leg: &Arc<Leg>,
+    (leg, mask): (&Arc<Leg>, Option<Arc<Mask>>),
     version: Version,
 ) -> Result<(Response<Incoming>, Lease), OriginError> {
     if version >= Version::HTTP_11 {
         let back = Arc::clone(leg);
-        hyper::ext::on_informational(&mut outgoing.request, move |response| {
-            back.interim.offer(response.status(), response.headers());
+        hyper::ext::on_informational(&mut outgoing.request, move |response| match &mask {
+            None => back.interim.offer(response.status(), response.headers()),
+            Some(mask) => {
+                let mut fields = response.headers().clone();
+                mask.fields(&mut fields);
+                back.interim.offer(response.status(), &fields);
+            }
         });
         leg.interim.begin();
     }
@@ -142,19 +207,111 @@ async fn send(
     sent
 }
 
-/// The request as it is sent, and whether all of it was.
-fn request(
+/// What happens to a response that cannot be looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coded {
+    Refused,
+    Passed,
+}
+
+/// Puts what was prepared into the head of a request that becomes a WebSocket;
+/// the result is the request target as it is sent.
+pub(crate) fn insert(
     flow: &Flow,
-    (target, carrier): (&Target, Carrier),
+    target: &Target,
+    head: &mut request::Parts,
+    insertion: Insertion,
+) -> Result<String, OriginError> {
+    let (resource, signing) = insertion.apply(head);
+    if let Some(signing) = signing {
+        let (session, process) = (flow.session(), flow.process());
+        let refusal = admit::misused(session, process, target, &signing.not_here());
+        return Err(OriginError::Misused(refusal));
+    }
+    let secrets = flow.session().secrets();
+    if secrets.is_some_and(|own| own.guards(&target.host, target.port)) {
+        broker::restrict(&mut head.headers);
+    }
+    Ok(resource.unwrap_or_else(|| target.resource.as_str().to_owned()))
+}
+
+/// What masks values in a response: nothing without secrets, and no response
+/// from a host they are bound to that cannot be looked into.
+fn masked(
+    flow: &Flow,
+    target: &Target,
+    head: &mut response::Parts,
+    coded: Coded,
+) -> Result<Option<Box<Masked>>, OriginError> {
+    let Some(secrets) = flow.session().secrets() else {
+        return Ok(None);
+    };
+    let refused = |because: &str| {
+        let subject = target.origin();
+        OriginError::Denied(Refusal::own("secret", &subject, because))
+    };
+    let Some(mask) = secrets.mask() else {
+        return Err(refused("the secrets of this run are not to be had"));
+    };
+    mask.fields(&mut head.headers);
+    if let Some(phrase) = head.extensions.get::<ReasonPhrase>()
+        && mask.sees(phrase.as_bytes())
+    {
+        head.extensions.remove::<ReasonPhrase>();
+    }
+    match broker::coding(&head.headers) {
+        Some(_) if coded == Coded::Refused => Err(refused(
+            "the response is coded although it was not to be, and a secret in it could not be \
+             masked",
+        )),
+        Some(_) => Ok(None),
+        None => Ok(Some(Box::new(Masked::new(mask)))),
+    }
+}
+
+/// The error of a request, or the misuse of a secret that was its cause.
+fn misused(slot: Option<&Slot>, error: OriginError) -> OriginError {
+    let said = slot.and_then(|slot| slot.lock().ok()?.take());
+    said.map_or(error, OriginError::Misused)
+}
+
+/// Reads content whole that is short and may hold a placeholder, so that a
+/// refusal comes before anything is sent.
+async fn held(
+    head: &mut request::Parts,
+    content: RequestContent,
+    max: u64,
+) -> Result<Content, OriginError> {
+    let length = head.headers.get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let Some(watch) = &content.watch else {
+        return Ok(Content::Request(content));
+    };
+    if length.is_some_and(|length| length <= max) {
+        let held = content.hold().await;
+        let held = held.map_err(|error| OriginError::Content(error.to_string()))?;
+        let length = held.data.as_ref().map_or(0, Bytes::len);
+        head.headers.insert(header::CONTENT_LENGTH, length.into());
+        return Ok(Content::Held(held));
+    }
+    if watch.replaces() {
+        head.headers.remove(header::CONTENT_LENGTH);
+    }
+    Ok(Content::Request(content))
+}
+
+/// The request as it is sent, and whether all of it was.
+async fn request(
+    (target, resource): (&Target, &str),
+    carrier: Carrier,
     mut head: request::Parts,
-    content: Inner,
+    (content, signing): (RequestContent, Option<&Signing>),
 ) -> Result<(Request<Content>, Arc<AtomicBool>), OriginError> {
     let trailers = fields::takes_trailers(&head.headers);
     fields::strip_hop_by_hop(&mut head.headers);
-    let uri = name_target((target, carrier), &mut head)?;
+    let uri = name_target((target, resource), carrier, &mut head)?;
     head.headers.remove(header::EXPECT);
     fields::add_via(&mut head.headers, head.version);
-    let content = RequestContent::new(content, Arc::clone(flow.traffic()));
     let complete = Arc::clone(&content.complete);
     let content = match target.upgrade() {
         Upgrade::WebSocket => {
@@ -170,8 +327,15 @@ fn request(
             if complete.load(Ordering::Relaxed) {
                 Content::empty()
             } else {
+                let whole = signing.is_some_and(Signing::needs_content);
+                let max = if whole {
+                    limits::SECRET_SIGNED_BYTES_MAX
+                } else {
+                    limits::SECRET_HELD_BYTES_MAX
+                };
+                let content = held(&mut head, content, max).await?;
                 fields::announce_content(&mut head.headers, head.version);
-                Content::Request(content)
+                content
             }
         }
     };
@@ -185,14 +349,39 @@ fn request(
     Ok((request, complete))
 }
 
+/// Signs a request that is complete.
+fn sign(
+    flow: &Flow,
+    to: (&Target, &str),
+    signing: Signing,
+    request: &mut Request<Content>,
+) -> Result<(), OriginError> {
+    let misused = |misuse: &Misuse| {
+        let (session, process) = (flow.session(), flow.process());
+        let refusal = admit::misused(session, process, to.0, misuse);
+        session.tell(&refusal);
+        OriginError::Misused(refusal)
+    };
+    let content = match request.body() {
+        Content::Own(None) => Bytes::new(),
+        Content::Held(held) => held.data.clone().unwrap_or_default(),
+        _ if signing.needs_content() => {
+            return Err(misused(&signing.too_long()));
+        }
+        _ => Bytes::new(),
+    };
+    let signed = signing.sign(request.headers_mut(), to, &content);
+    signed.map_err(|misuse| misused(&misuse))
+}
+
 /// Where a version names the target of a request: `Host` and the path, or
 /// all of it in one (RFC 9112 3.2.1, RFC 9113 8.3.1).
 fn name_target(
-    (target, carrier): (&Target, Carrier),
+    (target, resource): (&Target, &str),
+    carrier: Carrier,
     head: &mut request::Parts,
 ) -> Result<Uri, OriginError> {
     let invalid = |what: &str| OriginError::Protocol(target.origin(), what.to_owned());
-    let resource = target.resource.as_str();
     let authority = carrier.authority(&target.host, target.port);
     if head.version < Version::HTTP_2 {
         let host = HeaderValue::try_from(authority)
@@ -246,6 +435,10 @@ fn switch(
     let origin = hyper::upgrade::on(&mut response);
     let (mut head, _) = response.into_parts();
     fields::strip_hop_by_hop(&mut head.headers);
+    if let Some(mask) = flow.session().secrets().and_then(|own| own.mask()) {
+        mask.fields(&mut head.headers);
+        head.extensions.remove::<ReasonPhrase>();
+    }
     let fields = &mut head.headers;
     fields.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     fields.insert(header::UPGRADE, HeaderValue::from_static("websocket"));

@@ -12,6 +12,7 @@
 mod admit;
 mod ask;
 mod audit;
+mod broker;
 mod client_hello;
 pub mod config;
 mod confine;
@@ -53,11 +54,14 @@ mod unix;
 mod websocket;
 
 pub use audit::AuditTarget;
+pub use broker::{Named, SourceError, Vault, VaultError};
 pub use confine::{ConfineError, Serves, confine, end_with_parent};
 pub use control::ControlError;
 pub use outgate_ca as authority;
 pub use serve::Gateway;
 pub use trial::trial;
+
+use broker::Keeper;
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -102,6 +106,12 @@ pub enum ServeError {
         /// What is wrong with it.
         fault: String,
     },
+    /// A secret cannot be read.
+    #[error(transparent)]
+    Secret(#[from] VaultError),
+    /// What looks at secrets again does not run.
+    #[error("the keeper of secrets")]
+    Keeper(#[source] io::Error),
     /// The process could not confine itself.
     #[error("confining the gateway")]
     Confine(#[from] ConfineError),
@@ -133,13 +143,36 @@ pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
     };
     end_with_parent()?;
     let socket = adopt(config.handoff).map_err(handoff)?;
-    match prepare(&config.records, &config.tls, Serves::One) {
+    let prepared = Vault::read(&config.secrets)
+        .map_err(ServeError::from)
+        .and_then(|vault| {
+            let keeper = Keeper::start(&config.secrets).map_err(ServeError::Keeper)?;
+            prepare(&config.records, &config.tls, Serves::One)
+                .map(|(runtime, gateway)| (runtime, gateway.with(vault, keeper)))
+        });
+    match prepared {
         Ok((runtime, gateway)) => Ok(runtime.block_on(gateway.serve(socket))?),
         Err(error) => {
             control::refuse(&socket, &error);
             Err(error)
         }
     }
+}
+
+/// Keeps secrets for the gateway that started this process: looks again at where
+/// they come from, until the gateway is gone. Is not confined, since it opens
+/// the user's files and runs the user's commands; it hears nobody but the gateway.
+///
+/// # Errors
+/// See [`ServeError`].
+pub fn keep_secrets(config: &config::Kept) -> Result<(), ServeError> {
+    end_with_parent()?;
+    confine::hide()?;
+    let socket = adopt(config.handoff).map_err(|source| ServeError::Handoff {
+        number: config.handoff,
+        source,
+    })?;
+    broker::keep(&socket, &config.secrets).map_err(ServeError::Keeper)
 }
 
 /// Serves every launcher that connects to an inherited listener, below the

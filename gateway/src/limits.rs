@@ -261,3 +261,31 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Time for all sessions to close when a shared gateway ends.
 pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(2);
+
+/// Bytes of a secret at least. Shorter texts stand anywhere by chance, and
+/// would be masked there.
+pub(crate) const SECRET_BYTES_MIN: usize = 8;
+
+/// Bytes of a secret at most: tokens that hold their claims have some thousand.
+pub(crate) const SECRET_BYTES_MAX: usize = 8 * 1024;
+
+/// Bytes that are read of a file with a secret, or of what a command prints.
+pub(crate) const SECRET_SOURCE_BYTES_MAX: usize = 64 * 1024;
+
+/// Time a command has to print a secret: some ask a person first.
+pub(crate) const SECRET_COMMAND_TIME: Duration = Duration::from_secs(30);
+
+/// Bytes of content that are held whole before a request is sent, where it may
+/// hold a placeholder: a refusal then comes before the origin sees anything.
+pub(crate) const SECRET_HELD_BYTES_MAX: u64 = 256 * 1024;
+
+/// The same where content has to be hashed before it is signed.
+pub(crate) const SECRET_SIGNED_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Time between two looks at the files that secrets come from, in milliseconds:
+/// one stat(2) each.
+pub(crate) const SECRET_LOOK_MS: u16 = 1000;
+
+/// Time between two times that a secret is read again because an origin minds
+/// it: a command that runs a program of the user's must not run it all the time.
+pub(crate) const SECRET_AGAIN_TIME: Duration = Duration::from_secs(20);

@@ -51,6 +51,10 @@ pub(crate) enum OriginError {
     Tls(String, String),
     #[error("{0} broke the protocol: {1}")]
     Protocol(String, String),
+    #[error("{}", .0.sentence())]
+    Misused(Refusal),
+    #[error("the request ended before it was whole: {0}")]
+    Content(String),
     #[error("{0} reset the stream: {1}")]
     Reset(String, h2::Reason),
 }
@@ -59,13 +63,14 @@ impl OriginError {
     /// The same as a refusal, for who has no other way to say it.
     pub(crate) fn into_refusal(self, subject: &str) -> Refusal {
         match self {
-            Self::Denied(refusal) => refusal,
+            Self::Denied(refusal) | Self::Misused(refusal) => refusal,
             Self::Resolve(error) => Refusal::own("dns", subject, &error.to_string()),
             error @ (Self::Connect(..)
             | Self::Timeout(_)
             | Self::Proxy(..)
             | Self::Tls(..)
             | Self::Protocol(..)
+            | Self::Content(_)
             | Self::Reset(..)) => Refusal::own("origin", subject, &error.to_string()),
         }
     }

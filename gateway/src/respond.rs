@@ -67,7 +67,7 @@ pub(crate) fn malformed(fault: &Malformed, form: Form) -> Response<Content> {
 /// addresses of the origin were refused.
 pub(crate) fn failure(error: &OriginError, form: Form) -> Response<Content> {
     let (status, kind) = match error {
-        OriginError::Denied(denied) => return refusal(denied, form),
+        OriginError::Denied(denied) | OriginError::Misused(denied) => return refusal(denied, form),
         OriginError::Resolve(ResolveError::Timeout(_)) => {
             (StatusCode::GATEWAY_TIMEOUT, "dns_timeout")
         }
@@ -82,7 +82,7 @@ pub(crate) fn failure(error: &OriginError, form: Form) -> Response<Content> {
         OriginError::Tls(..) => (StatusCode::BAD_GATEWAY, "tls_certificate_error"),
         OriginError::Proxy(..) => (StatusCode::BAD_GATEWAY, "destination_unavailable"),
         OriginError::Timeout(_) => (StatusCode::GATEWAY_TIMEOUT, "connection_timeout"),
-        OriginError::Protocol(..) | OriginError::Reset(..) => {
+        OriginError::Protocol(..) | OriginError::Content(_) | OriginError::Reset(..) => {
             (StatusCode::BAD_GATEWAY, "http_protocol_error")
         }
     };

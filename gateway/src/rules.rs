@@ -176,9 +176,11 @@ impl Ceiling {
     fn with(&self, sources: Vec<Source>) -> Vec<Source> {
         let network = |source: &&Source| match source.kind {
             SourceKind::Document | SourceKind::Allow | SourceKind::Deny | SourceKind::Pin => true,
-            SourceKind::Read | SourceKind::Write | SourceKind::Listen | SourceKind::Project => {
-                false
-            }
+            SourceKind::Read
+            | SourceKind::Write
+            | SourceKind::Listen
+            | SourceKind::Project
+            | SourceKind::Secret => false,
         };
         let own = self.sources.iter().filter(network).cloned();
         own.chain(sources).collect()

@@ -3,7 +3,7 @@
 //! ends the session and with it every connection. Knows no network protocol.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use outgate_handoff::{
     Begin, Hello, POLICY_BYTES_MAX, PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, ToGateway,
@@ -13,6 +13,7 @@ use outgate_policy::{Context, HostName, Proxies, UPSTREAM_PROXY, compile};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditTarget, Event, Kind, Outcome};
+use crate::broker::{Keeper, Renewal, Secrets, Vault};
 use crate::config::TlsFiles;
 use crate::control::{Control, ControlError};
 use crate::resolve::System;
@@ -36,6 +37,8 @@ pub struct Gateway {
     pub(crate) system: Arc<System>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) proxies: Arc<Proxies>,
+    vault: Vault,
+    keeper: Mutex<Option<Keeper>>,
 }
 
 impl Gateway {
@@ -63,7 +66,28 @@ impl Gateway {
             system: Arc::new(System::read()),
             keys: Arc::new(Keys::read(tls)?),
             proxies: Arc::new(proxies),
+            vault: Vault::default(),
+            keeper: Mutex::default(),
         })
+    }
+
+    /// The same with secrets that the policies of its runs may name.
+    #[must_use]
+    pub(crate) fn with(mut self, vault: Vault, keeper: Option<Keeper>) -> Self {
+        self.vault = vault;
+        self.keeper = Mutex::new(keeper);
+        self
+    }
+
+    /// Follows the keeper of the secrets of a session.
+    fn renew(&self, session: &Session) -> std::io::Result<()> {
+        let keeper = self.keeper.lock().ok().and_then(|mut slot| slot.take());
+        if let (Some(keeper), Some(secrets)) = (keeper, session.secrets()) {
+            let renewal = Renewal::new(keeper, self.vault.named())?;
+            let secrets = Arc::clone(secrets);
+            session.spawn(async move { secrets.follow(renewal).await });
+        }
+        Ok(())
     }
 
     /// Serves one launcher until its sandbox is empty or it is gone.
@@ -114,6 +138,7 @@ impl Gateway {
             .map_err(|error| format!("audit file: {error}"))?;
         let rules = Rules::private(policy);
         let tls = opener(&rules, &hello.sandbox, &self.keys)?;
+        let secrets = Secrets::new(rules.own(), &self.vault)?.map(Arc::new);
         let session = Session::new(Parts {
             sandbox: hello.sandbox.clone(),
             rules,
@@ -122,10 +147,12 @@ impl Gateway {
             system: Arc::clone(&self.system),
             proxies: Arc::clone(&self.proxies),
             tls,
+            secrets,
             tenant: None,
         });
         let event = Event::new(Kind::Start, Outcome::Note, "").detail(&opening.begin.command);
         session.record(&event).map_err(|error| error.to_string())?;
+        self.renew(&session).map_err(|error| error.to_string())?;
         Ok(session)
     }
 }
@@ -165,6 +192,10 @@ pub(crate) async fn answer_opening(
             return Ok(None);
         }
     };
+    if let Some(secrets) = made.secrets() {
+        let lines = secrets.variables();
+        control.send(&ToLauncher::Variables { lines }).await?;
+    }
     let ready = ToLauncher::Ready {
         generation: made.generation(),
         build: BUILD.to_owned(),

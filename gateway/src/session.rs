@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditError, Event, Kind, Noted, Outcome};
+use crate::broker::Secrets;
 use crate::confine;
 use crate::control::{Control, ControlError};
 use crate::destination::{Destination, Party};
@@ -42,6 +43,8 @@ pub(crate) struct Parts {
     pub(crate) proxies: Arc<Proxies>,
     /// What opens TLS; nothing where the policy never opens it.
     pub(crate) tls: Option<Arc<Tls>>,
+    /// What stays outside; nothing where the policy has no secrets.
+    pub(crate) secrets: Option<Arc<Secrets>>,
     pub(crate) tenant: Option<Tenant>,
 }
 
@@ -54,6 +57,7 @@ pub(crate) struct Session {
     system: Arc<System>,
     proxies: Arc<Proxies>,
     tls: Option<Arc<Tls>>,
+    secrets: Option<Arc<Secrets>>,
     names: Mutex<NameTable>,
     origins: Pool,
     denials: Mutex<Denials>,
@@ -138,6 +142,7 @@ impl Session {
             system: parts.system,
             proxies: parts.proxies,
             tls: parts.tls,
+            secrets: parts.secrets,
             names: Mutex::new(NameTable::new(&parts.sandbox, names_max)),
             origins: Pool::default(),
             denials: Mutex::default(),
@@ -203,6 +208,10 @@ impl Session {
     pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
         let tls = self.tls.as_ref()?;
         self.in_force.borrow().rules.opens_tls().then_some(tls)
+    }
+
+    pub(crate) fn secrets(&self) -> Option<&Arc<Secrets>> {
+        self.secrets.as_ref()
     }
 
     pub(crate) fn generation(&self) -> u64 {

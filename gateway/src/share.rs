@@ -344,6 +344,12 @@ impl Shared {
         control: Arc<Control>,
         tenant: Tenant,
     ) -> Result<Session, String> {
+        if let Some(secret) = rules.own().secrets().first() {
+            return Err(format!(
+                "a shared gateway holds no secrets of its runs ({}); run with a gateway of its own",
+                secret.name()
+            ));
+        }
         let tls = serve::opener(&rules, &opening.hello.sandbox, &self.keys)?;
         let owner = Owner {
             session: tenant.session(),
@@ -357,6 +363,7 @@ impl Shared {
             system: Arc::clone(&self.system),
             proxies: Arc::clone(&self.proxies),
             tls,
+            secrets: None,
             tenant: Some(tenant),
         }))
     }

@@ -14,10 +14,10 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
-use crate::content::{Content, Held, Inner, ResponseContent};
+use crate::content::{Content, Held, Inner};
 use crate::fields;
 use crate::flow::Flow;
-use crate::forward::{Admitted, converse, origin_of};
+use crate::forward::{self, Admitted, converse, origin_of};
 use crate::http2::{Duplex, Received};
 use crate::origin::{self, Counted, OriginError, Outgoing, Streams};
 use crate::resolve::Pin;
@@ -43,9 +43,11 @@ pub(crate) async fn join(
     let Admitted {
         permit,
         target,
-        head,
+        mut head,
+        insertion,
         ..
     } = admitted;
+    let resource = forward::insert(flow, &target, &mut head, insertion)?;
     let mut asked = head.headers;
     fields::strip_hop_by_hop(&mut asked);
     for name in [header::HOST, header::EXPECT, header::CONTENT_LENGTH, KEY] {
@@ -66,13 +68,14 @@ pub(crate) async fn join(
     let joint = Joint {
         flow,
         target: &target,
+        resource: &resource,
         client,
     };
     // Its connection is in use as long as it lasts.
     let counted = streams.count();
     match streams.conversing(&outgoing).await {
         Ok(Some((sender, pin))) => {
-            let request = extended(&target, carrier, asked)?;
+            let request = extended((&target, &resource), carrier, asked)?;
             joint.by_stream((sender, request), pin, counted).await
         }
         // It may still speak the other version.
@@ -87,6 +90,8 @@ pub(crate) async fn join(
 struct Joint<'a> {
     flow: &'a Arc<Flow>,
     target: &'a Target,
+    /// The request target as it is sent.
+    resource: &'a str,
     client: Client,
 }
 
@@ -103,13 +108,19 @@ impl Joint<'_> {
         let (answer, mut sent) = sender.send_request(request, false).map_err(failed)?;
         let (head, received) = answer.await.map_err(failed)?.into_parts();
         if head.status.is_success() {
+            let joined = agreed(self.flow, head.headers);
             self.spawn(pin, Duplex::new(sent, received), counted);
-            return Ok(agreed(head.headers));
+            return Ok(joined);
         }
         sent.send_data(bytes::Bytes::new(), true).ok();
         let content = Inner::Http2(Received::new(received, &head.headers));
         let held = Held::Stream(counted);
-        Ok(self.refused(Response::from_parts(head, content), held))
+        forward::returned(
+            self.flow,
+            self.target,
+            Response::from_parts(head, content),
+            held,
+        )
     }
 
     /// To a connection that is asked to become one.
@@ -132,7 +143,7 @@ impl Joint<'_> {
             .or_insert(version);
         let value = HeaderValue::try_from(&key).map_err(|_| broken("the key cannot be sent"))?;
         asked.insert(KEY, value);
-        let resource = Uri::try_from(self.target.resource.as_str());
+        let resource = Uri::try_from(self.resource);
         *outgoing.request.uri_mut() =
             resource.map_err(|_| broken("the request target cannot be sent"))?;
         *outgoing.request.headers_mut() = asked;
@@ -154,7 +165,8 @@ impl Joint<'_> {
                 "answered a request for a WebSocket with something else",
             ));
         }
-        Ok(self.refused(response.map(Inner::Http1), Held::Lease(lease)))
+        let response = response.map(Inner::Http1);
+        forward::returned(self.flow, self.target, response, Held::Lease(lease))
     }
 
     async fn upgraded(
@@ -169,8 +181,9 @@ impl Joint<'_> {
             .map_err(|_| lost())?;
         let (origin, pin) = origin_of(upgraded).ok_or_else(lost)?;
         let fields = std::mem::take(response.headers_mut());
+        let joined = agreed(self.flow, fields);
         self.spawn(pin, origin, counted);
-        Ok(agreed(fields))
+        Ok(joined)
     }
 
     /// Relays once the client has its answer.
@@ -188,25 +201,14 @@ impl Joint<'_> {
             drop(counted);
         });
     }
-
-    /// An answer that is not one to a WebSocket.
-    fn refused(self, response: Response<Inner>, held: Held) -> Response<Content> {
-        let (mut head, inner) = response.into_parts();
-        fields::strip_hop_by_hop(&mut head.headers);
-        fields::add_via(&mut head.headers, head.version);
-        let content = Content::Response(ResponseContent {
-            inner,
-            traffic: Arc::clone(self.flow.traffic()),
-            held: Some(held),
-            during: None,
-        });
-        Response::from_parts(head, content)
-    }
 }
 
 /// The answer to the client: a stream needs no more than a status.
-fn agreed(mut fields: HeaderMap) -> Response<Content> {
+fn agreed(flow: &Flow, mut fields: HeaderMap) -> Response<Content> {
     fields::strip_hop_by_hop(&mut fields);
+    if let Some(mask) = flow.session().secrets().and_then(|own| own.mask()) {
+        mask.fields(&mut fields);
+    }
     for name in [ACCEPT, header::CONTENT_LENGTH] {
         fields.remove(name);
     }
@@ -217,14 +219,14 @@ fn agreed(mut fields: HeaderMap) -> Response<Content> {
 
 /// The request on a stream (RFC 8441 4).
 fn extended(
-    target: &Target,
+    (target, resource): (&Target, &str),
     carrier: Carrier,
     fields: HeaderMap,
 ) -> Result<Request<()>, OriginError> {
     let uri = Uri::builder()
         .scheme(carrier.scheme(Upgrade::None).as_str())
         .authority(target.authority())
-        .path_and_query(target.resource.as_str())
+        .path_and_query(resource)
         .build();
     let what = "the request target cannot be sent".to_owned();
     let uri = uri.map_err(|_| OriginError::Protocol(target.origin(), what))?;

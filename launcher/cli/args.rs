@@ -54,7 +54,7 @@ pub(crate) enum Command {
     /// Make an authority of your own, and have programs trust it
     Ca(AuthorityArguments),
     /// Check, show and test policies
-    Policy(PolicyArguments),
+    Policy(Box<PolicyArguments>),
     /// Find credentials in files, directories, standard input or recorded requests
     Scan(Box<Scan>),
     /// Show what this kernel supports, what will be enforced, and what is missing
@@ -124,6 +124,16 @@ TLS:
   trust (SSL_CERT_FILE and variables like it). A client that brings its own roots needs a tls://
   rule. Origins are verified by the system's authorities and those of --upstream-ca; one that
   asks for a certificate gets that of --client-cert.
+
+Secrets:
+  --secret GH_TOKEN=env:GH_TOKEN@api.github.com            from a variable of yours
+  --secret 'KEY=file:~/.key@api.example.org:8443/v1/**'    from a file; with port and path
+  --secret 'KEY=cmd:pass show key@api.example.org;in=query'   what a command prints
+  --secret AWS=aws:env@s3.eu-west-1.amazonaws.com          keys that sign, never sent
+  The command sees a placeholder. The gateway replaces it, over verified TLS to that host
+  alone, in fields that carry credentials and where `;in=` says: `fields`, `query`, `path`,
+  `content`, or the name of a field. Anywhere else it is denied and recorded; a value that
+  comes back is masked. A rule must allow the host as well (-a).
 
 Files:
   Without -p, -r, -w and a shipped policy about files, those of `base` hold: system

@@ -40,6 +40,10 @@ pub(crate) struct PolicyOptions {
     /// Do without `.outgate.toml` of the project, which only narrows
     #[arg(long = "no-project")]
     pub(crate) no_project: bool,
+    /// Keep a secret from the command: it sees a placeholder, which is replaced on
+    /// the way to HOST alone
+    #[arg(long = "secret", value_name = "NAME=SOURCE@HOST[/PATH]")]
+    pub(crate) secrets: Vec<String>,
     /// When TLS is opened to look inside [default: when-needed]
     #[arg(long, value_name = "WHEN")]
     pub(crate) intercept: Option<Intercept>,
@@ -140,6 +144,7 @@ impl PolicyOptions {
             (SourceKind::Deny, "-d", &self.deny),
             (SourceKind::Pin, "--resolve", &self.resolve),
             (SourceKind::Listen, "--listen", &self.listen),
+            (SourceKind::Secret, "--secret", &self.secrets),
         ];
         for (kind, place, list) in texts {
             for text in list {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use outgate_policy::{
-    ClientCertificate, DnsPin, DnsServer, Inspect, Intercept, PathGrant, Policy, Switch,
-    Unscannable,
+    ClientCertificate, DnsPin, DnsServer, Inspect, Intercept, PathGrant, Policy, Secret,
+    SecretKind, Switch, Unscannable,
 };
 use serde_json::{Value, json};
 
@@ -42,6 +42,7 @@ pub(crate) fn text(policy: &Policy) -> String {
         ("rules", rules),
         ("pins", pins(policy)),
         ("certificates", certificates(policy)),
+        ("secrets", secrets(policy)),
         ("listening", listening(policy)),
         ("files", files(policy)),
         ("environment", environment(policy)),
@@ -110,6 +111,30 @@ fn certificates(policy: &Policy) -> Vec<Row> {
         )
     };
     policy.settings().clients.iter().map(row).collect()
+}
+
+/// What stays outside, and where it may go.
+fn secrets(policy: &Policy) -> Vec<Row> {
+    let row = |secret: &Secret| {
+        let bindings: Vec<&str> = secret.bindings().collect();
+        let what = format!(
+            "{} from {}{} for {}",
+            secret.name(),
+            kind(secret),
+            secret.source(),
+            bindings.join(" and ")
+        );
+        Row::new("secret", what, secret.place())
+    };
+    policy.secrets().iter().map(row).collect()
+}
+
+/// What stands before the source of a secret.
+fn kind(secret: &Secret) -> &'static str {
+    match secret.kind() {
+        SecretKind::Value => "",
+        SecretKind::Aws => "aws:",
+    }
 }
 
 fn listening(policy: &Policy) -> Vec<Row> {
@@ -288,6 +313,15 @@ pub(crate) fn json(policy: &Policy) -> String {
             json!({ "host": host, "address": address, "place": place })
         })
         .collect();
+    let secrets: Vec<Value> = policy
+        .secrets()
+        .iter()
+        .map(|secret| {
+            let from = format!("{}{}", kind(secret), secret.source());
+            let hosts: Vec<&str> = secret.bindings().collect();
+            json!({ "name": secret.name(), "from": from, "hosts": hosts, "place": secret.place() })
+        })
+        .collect();
     let listen: Vec<Value> = policy
         .listen()
         .iter()
@@ -305,6 +339,7 @@ pub(crate) fn json(policy: &Policy) -> String {
     let value = json!({
         "rules": rules,
         "pins": pins,
+        "secrets": secrets,
         "listen": listen,
         "files": {
             "read": grants(&files.read), "write": grants(&files.write), "deny": grants(&files.deny),

@@ -34,6 +34,9 @@ const QUEUE_FRAMES_MAX: usize = 8192;
 /// tries without pause must not keep everybody busy.
 const AGAIN_PAUSE: Duration = Duration::from_millis(100);
 
+/// Longest wait for a gateway that reads secrets first: commands that print one
+/// may ask a person.
+const SECRETS_TIME: Duration = Duration::from_mins(2);
 /// Longest wait for a gateway to begin, where a command needs to know.
 const START_TIME: Duration = Duration::from_secs(10);
 
@@ -214,6 +217,24 @@ impl Link {
         }
     }
 
+    /// Starts the gateway and waits until it said what the command's environment
+    /// holds in the place of secrets.
+    ///
+    /// # Errors
+    /// It does not serve, with its reason.
+    pub fn variables(&mut self) -> Result<String, String> {
+        self.start();
+        let Self::Open(open) = self else {
+            return Err(self.gone().unwrap_or("it does not run").to_owned());
+        };
+        let said = open.wait(SECRETS_TIME, MsgFlags::empty())?;
+        match said {
+            ToLauncher::Variables { lines } => Ok(lines),
+            ToLauncher::Refused { message } => Err(message),
+            _ => Err("the gateway does not know of the secrets".to_owned()),
+        }
+    }
+
     /// Waits until the gateway said what it begins with, and gives the
     /// certificate of the run's authority, in PEM; empty without one.
     pub fn authority(&mut self) -> String {
@@ -318,12 +339,18 @@ impl Open {
 
     /// Looks at the first frame, which is left for who receives later.
     fn first(&mut self) -> Result<String, String> {
-        let deadline = Instant::now() + START_TIME;
+        match self.wait(START_TIME, MsgFlags::MSG_PEEK)? {
+            ToLauncher::Ready { authority, .. } => Ok(authority),
+            _ => Ok(String::new()),
+        }
+    }
+
+    /// Waits for the next frame.
+    fn wait(&mut self, time: Duration, how: MsgFlags) -> Result<ToLauncher, String> {
+        let deadline = Instant::now() + time;
         while Instant::now() < deadline {
-            match self.receive(MsgFlags::MSG_PEEK)? {
-                Some(ToLauncher::Ready { authority, .. }) => return Ok(authority),
-                Some(_) => return Ok(String::new()),
-                None => {}
+            if let Some(frame) = self.receive(how)? {
+                return Ok(frame);
             }
             let mut flags = PollFlags::POLLIN;
             flags.set(PollFlags::POLLOUT, !self.queue.is_empty());

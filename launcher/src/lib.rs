@@ -19,6 +19,7 @@ pub mod listener;
 pub mod notification;
 pub mod opening;
 pub mod own;
+mod placeholders;
 pub mod plan;
 pub mod presence;
 pub mod private;

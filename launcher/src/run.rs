@@ -15,6 +15,7 @@ use crate::door::Door;
 use crate::environment::{self, Variables};
 use crate::filter::{Arch, Opens, held};
 use crate::gateway_link::{Link, Opening, Whose};
+use crate::placeholders;
 use crate::plan::{self, Command};
 use crate::presence::Presence;
 use crate::private::Private;
@@ -106,6 +107,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         &options.set,
         private.path().as_os_str(),
     );
+    placeholders::withhold(&policy, &mut variables);
     // What a shared gateway opens, only it knows.
     let opens_tls = policy.opens_tls() || options.gateway.is_some();
     let trust = opens_tls.then(|| Trust::prepare(private.path(), &mut variables));
@@ -118,7 +120,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     };
     let opening = opening(options, (&policy, &secrets), context)?;
     let status = status(&opening);
-    let (plan, reach) = plan::build(&policy, &command)?;
+    let (mut plan, reach) = plan::build(&policy, &command)?;
     secrets.check(&reach.readable, &reach.writable)?;
     let grants = Grants {
         policy: &policy,
@@ -126,6 +128,8 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     };
     unwritable(grants, &options.consulted)?;
     let mut link = link(grants, opening, voice)?;
+    placeholders::settle(&policy, &mut link, &mut plan, voice)
+        .map_err(|reason| RunError::Unready { reason })?;
     if !secrets.is_empty() {
         // What is wrong with them is said before anything runs.
         link.start();
@@ -402,6 +406,7 @@ fn gateway_arguments(
         arguments.push("--upstream-ca".to_owned());
         arguments.push(file.to_string_lossy().into_owned());
     }
+    arguments.extend(placeholders::arguments(policy));
     // The record's path stays the last of them.
     arguments.extend(record::audit_arguments(options, policy, context));
     arguments
@@ -476,6 +481,7 @@ pub(crate) fn frame_source(source: &Source) -> (outgate_handoff::SourceKind, Str
         SourceKind::Write => Frame::Write,
         SourceKind::Listen => Frame::Listen,
         SourceKind::Project => Frame::Project,
+        SourceKind::Secret => Frame::Secret,
     };
     let place = cut(source.place.clone(), outgate_handoff::NAME_BYTES_MAX);
     (kind, place, source.text.clone())

@@ -7,7 +7,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::document_rules::{pins, rule, rule_items};
+use crate::document_rules::{pins, rule, rule_items, secrets};
 use crate::document_tls::tls;
 use crate::draft::{Access, Author, Draft};
 use crate::host::{HostName, shown};
@@ -25,6 +25,7 @@ const TOP_KEYS: &[&str] = &[
     "deny",
     "only",
     "pin",
+    "secret",
     "listen",
     "dns",
     "tls",
@@ -77,6 +78,7 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
         "deny" => rules.extend(rule_items(reader, Effect::Deny, value)),
         "only" => rules.extend(rule_items(reader, Effect::Only, value)),
         "pin" => pins(reader, value),
+        "secret" => secrets(reader, value),
         "listen" => listen(reader, value),
         "dns" => dns(reader, value),
         "tls" => tls(reader, value),

@@ -1,4 +1,4 @@
-//! The rules and pins of a policy document.
+//! The rules, pins and secrets of a policy document.
 //!
 //! Split off [`crate::document`] for length; the same duties and limits.
 
@@ -11,6 +11,7 @@ use crate::host::shown;
 use crate::net::Net;
 use crate::reader::{Item, Reader};
 use crate::rule_host::parse_range;
+use crate::secret_text::{self, Parts};
 use crate::verdict::Effect;
 
 /// The items of a list of rules, with their offsets.
@@ -132,6 +133,42 @@ pub(crate) fn pins(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
             (Some(host), Some(address)) => reader.draft.pin(host, address),
             (None, _) => reader.missing(item, "host", "host = \"api.example.org\""),
             (_, None) => reader.missing(item, "address", "address = \"192.0.2.7:443\""),
+        }
+    }
+}
+
+/// Adds the secrets of a document.
+pub(crate) fn secrets(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    for item in reader.array("secret", value) {
+        let (mut name, mut from, mut hosts, mut places) = (None, None, Vec::new(), None);
+        let known = &["name", "from", "hosts", "in"];
+        reader.table("secret", item, known, |reader, key, value| match key {
+            "name" => name = reader.string(key, value),
+            "from" => from = reader.string(key, value),
+            "hosts" => hosts = reader.strings(key, value),
+            _ => places = Some(reader.strings(key, value)),
+        });
+        let (Some(name), Some(from)) = (name, from) else {
+            if name.is_none() {
+                reader.missing(item, "name", "name = \"GH_TOKEN\"");
+            }
+            if from.is_none() {
+                reader.missing(item, "from", "from = \"env:GH_TOKEN\"");
+            }
+            continue;
+        };
+        if hosts.is_empty() {
+            reader.missing(item, "hosts", "hosts = [\"api.github.com\"]");
+        }
+        for binding in hosts {
+            let places = places.clone();
+            let parts = Parts {
+                name,
+                value: from,
+                binding,
+                places,
+            };
+            secret_text::add(reader.draft, parts);
         }
     }
 }

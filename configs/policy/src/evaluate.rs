@@ -129,13 +129,11 @@ impl Policy {
         let whole = survey.grants(Protocol::Https).whole;
         match (opened, whole) {
             (Some(rule), _) => Err(Cause::inspection(rule)),
-            (None, Some(rule))
-                if self.settings().intercept != Intercept::Always && !self.presents(to.peer) =>
-            {
+            (None, Some(rule)) if !self.looks_inside() && !self.presents(to.peer) => {
                 Ok((Route::Tunnel, rule.reference.clone()))
             }
-            // `tls.intercept` asks to open what the rule would let pass, or a
-            // certificate is presented inside.
+            // `tls.intercept` or a secret asks to open what the rule would let
+            // pass, or a certificate is presented inside.
             (None, Some(_)) => Err(Cause::plain(Reason::NeedsInspection)),
             (None, None) => Err(Cause::inspection(nearest)),
         }
@@ -377,6 +375,12 @@ impl Policy {
             }
             Peer::Address(_) | Peer::Name(_) => Cause::plain(Reason::NoRule),
         }
+    }
+
+    /// Whether TLS is opened also where no rule needs it: a placeholder must be
+    /// found wherever it goes.
+    fn looks_inside(&self) -> bool {
+        self.settings().intercept == Intercept::Always || !self.secrets().is_empty()
     }
 
     fn grants_any_host(&self) -> bool {

@@ -39,6 +39,8 @@ mod reader;
 mod readings;
 mod rule;
 mod rule_host;
+mod secret;
+mod secret_text;
 mod settings;
 mod source;
 mod special;
@@ -59,6 +61,7 @@ pub use path::{RequestTarget, TargetError};
 pub use policy::Policy;
 pub use preset::{PresetKind, preset, preset_kind, preset_names, preset_title};
 pub use question::{Question, QuestionError};
+pub use secret::{Misplaced, Position, Secret, SecretKind, SecretSource};
 pub use settings::{
     ClientCertificate, DnsPin, DnsServer, Inspect, InspectScope, Intercept, Settings, Switch,
     Unscannable,

@@ -12,6 +12,12 @@ pub(crate) const RULES_MAX: usize = 4096;
 /// Greatest number of faults reported at once, so that a wrong file stays readable.
 pub(crate) const ERRORS_MAX: usize = 50;
 
+/// Greatest number of secrets of one policy: each is searched for in everything.
+pub(crate) const SECRETS_MAX: usize = 32;
+
+/// Greatest length of the text that says where a secret comes from, in bytes.
+pub(crate) const SECRET_BYTES_MAX: usize = 1024;
+
 /// Greatest length of a host name, in bytes, without trailing dot (RFC 1035 2.3.4).
 pub(crate) const NAME_BYTES_MAX: usize = 253;
 

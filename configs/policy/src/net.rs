@@ -133,6 +133,18 @@ impl Ports {
                 .any(|(first, last)| (*first..=*last).contains(&port)),
         }
     }
+
+    /// The one port of the set, given what `Default` stands for.
+    pub(crate) fn only(&self, default: u16) -> Option<u16> {
+        match self {
+            Self::Default => Some(default),
+            Self::Any => None,
+            Self::List(ranges) => match ranges.as_slice() {
+                [(first, last)] if first == last => Some(*first),
+                _ => None,
+            },
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::grant::{Environment, Filesystem, Limits, ListenGrant};
 use crate::host::{Host, HostName};
 use crate::net::Ports;
 use crate::rule::{NetworkTarget, Protocol, Rule, Target};
+use crate::secret::Secret;
 use crate::settings::{Intercept, Settings};
 use crate::verdict::{Effect, RuleRef};
 
@@ -26,6 +27,7 @@ pub struct Policy {
     pub(crate) audit_file: Option<String>,
     pub(crate) pins: Pins,
     pub(crate) rules: Vec<Rule>,
+    pub(crate) secrets: Vec<Secret>,
     pub(crate) warnings: Vec<PolicyError>,
     /// Where single values and pins come from, by the name of their key.
     pub(crate) places: BTreeMap<String, Arc<str>>,
@@ -175,6 +177,11 @@ impl Policy {
         rules.map(|rule| rule.reference.clone())
     }
 
+    /// The secrets that stay outside, in the order of the sources.
+    pub fn secrets(&self) -> &[Secret] {
+        &self.secrets
+    }
+
     /// What is legal in the policy and yet deserves a second look.
     pub fn warnings(&self) -> &[PolicyError] {
         &self.warnings
@@ -226,8 +233,9 @@ impl Policy {
             })
     }
 
-    /// Whether TLS may be opened: some rule allows requests inside it, and the
-    /// policy does not forbid it. Launcher and gateway both ask this: where it
+    /// Whether TLS may be opened: some rule allows requests inside it, or a
+    /// secret is inserted there, and the policy does not forbid it. Launcher and
+    /// gateway both ask this: where it
     /// is never opened, a command need not wait for an authority.
     pub fn opens_tls(&self) -> bool {
         let inside = |target: &Target| match target {
@@ -238,7 +246,8 @@ impl Policy {
         };
         let mut rules = self.rules.iter();
         self.settings.intercept != Intercept::Never
-            && rules.any(|rule| rule.reference.effect != Effect::Deny && inside(&rule.target))
+            && (!self.secrets.is_empty()
+                || rules.any(|rule| rule.reference.effect != Effect::Deny && inside(&rule.target)))
     }
 
     /// Whether any rule lets anything out over the network.

@@ -22,6 +22,8 @@ pub enum SourceKind {
     Listen,
     /// A document of a project's own: it narrows what the others grant.
     Project,
+    /// One secret, `NAME=SOURCE@HOST[:PORT][/PATH][;in=PLACES]`.
+    Secret,
 }
 
 /// One text that takes part in a policy.

@@ -393,10 +393,11 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_compiled_or_refused(text in "\\PC{0,60}", kind in 0..7) {
+    fn any_text_is_compiled_or_refused(text in "\\PC{0,60}", kind in 0..8) {
         let kinds = [
             SourceKind::Document, SourceKind::Allow, SourceKind::Deny, SourceKind::Pin,
             SourceKind::Read, SourceKind::Write, SourceKind::Listen,
+            SourceKind::Secret,
         ];
         let kind = kinds[usize::try_from(kind).expect("an index")];
         if let Err(errors) = compile(&[source(kind, &text)], &context()) {

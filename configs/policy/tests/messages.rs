@@ -39,6 +39,7 @@ fn source(input: &str) -> Source {
         "read" => (SourceKind::Read, "-r"),
         "write" => (SourceKind::Write, "-w"),
         "listen" => (SourceKind::Listen, "--listen"),
+        "secret" => (SourceKind::Secret, "--secret"),
         "document" => (SourceKind::Document, "agent.toml"),
         other => panic!("unknown kind `{other}`"),
     };

@@ -272,6 +272,10 @@ impl ToLauncher {
                 w = Writer::new(107, 0);
                 w.bytes("message", message.as_bytes(), LINE_BYTES_MAX);
             }
+            Self::Variables { lines } => {
+                w = Writer::new(108, 0);
+                w.bytes("lines", lines.as_bytes(), SOURCE_CHUNK_BYTES_MAX);
+            }
         }
         w.finish()
     }
@@ -305,6 +309,9 @@ impl ToLauncher {
             },
             107 => Self::Kept {
                 message: r.text("message", LINE_BYTES_MAX)?,
+            },
+            108 => Self::Variables {
+                lines: r.text("lines", SOURCE_CHUNK_BYTES_MAX)?,
             },
             kind => return Err(FrameError::Kind { kind }),
         };

@@ -24,10 +24,12 @@ pub enum SourceKind {
     Listen,
     /// A TOML document that only narrows.
     Project,
+    /// Where one secret comes from and goes to, without its value.
+    Secret,
 }
 
 impl SourceKind {
-    const ALL: [(u8, Self); 8] = [
+    const ALL: [(u8, Self); 9] = [
         (1, Self::Document),
         (2, Self::Allow),
         (3, Self::Deny),
@@ -36,6 +38,7 @@ impl SourceKind {
         (6, Self::Write),
         (7, Self::Listen),
         (8, Self::Project),
+        (9, Self::Secret),
     ];
 
     pub(crate) fn number(self) -> u8 {
@@ -242,6 +245,12 @@ pub enum ToLauncher {
     Kept {
         /// What is wrong with the text.
         message: String,
+    },
+    /// Where the policy has secrets, comes before `Ready`: what the command's
+    /// environment holds in their place.
+    Variables {
+        /// Lines, ended by `\n`: `NAME=VALUE` is set, `NAME` alone is taken out.
+        lines: String,
     },
     /// Answers `Finish`: lines for the user, or none.
     Summary {

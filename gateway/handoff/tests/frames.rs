@@ -45,6 +45,7 @@ fn source_kind() -> impl Strategy<Value = SourceKind> {
         SourceKind::Read,
         SourceKind::Write,
         SourceKind::Listen,
+        SourceKind::Secret,
     ])
 }
 
@@ -125,6 +126,7 @@ fn to_launcher() -> impl Strategy<Value = ToLauncher> {
         any::<u64>().prop_map(|generation| ToLauncher::Generation { generation }),
         text().prop_map(|lines| ToLauncher::Summary { lines }),
         text().prop_map(|message| ToLauncher::Kept { message }),
+        text().prop_map(|lines| ToLauncher::Variables { lines }),
     ]
 }
 

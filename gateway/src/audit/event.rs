@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Flow,
     /// Other rules are in force.
     Policy,
+    /// A placeholder of a secret where none may be.
+    Finding,
 }
 
 /// What was decided.

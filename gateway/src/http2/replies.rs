@@ -9,6 +9,7 @@ use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::{HeaderMap, Response, StatusCode};
 
+use crate::broker::Mask;
 use crate::interim;
 use crate::limits;
 
@@ -22,6 +23,8 @@ struct Way {
     /// Interim responses that were passed on.
     interim: usize,
     is_open: bool,
+    /// What masks values in interim responses.
+    mask: Option<Arc<Mask>>,
 }
 
 impl Replies {
@@ -30,13 +33,26 @@ impl Replies {
             respond,
             interim: 0,
             is_open: true,
+            mask: None,
         })))
+    }
+
+    /// Masks values in what is passed on.
+    pub(crate) fn mask(&self, mask: Option<Arc<Mask>>) {
+        if let Ok(mut way) = self.0.lock() {
+            way.mask = mask;
+        }
     }
 
     /// Passes an interim response of the origin on, if it is one for clients.
     pub(crate) fn interim(&self, status: StatusCode, fields: &HeaderMap) {
         if interim::is_for_clients(status) {
-            self.inform(status, interim::passed_on(fields, http::Version::HTTP_2));
+            let mut fields = interim::passed_on(fields, http::Version::HTTP_2);
+            let mask = self.0.lock().ok().and_then(|way| way.mask.clone());
+            if let Some(mask) = mask {
+                mask.fields(&mut fields);
+            }
+            self.inform(status, fields);
         }
     }
 

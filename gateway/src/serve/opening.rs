@@ -121,6 +121,7 @@ fn source_kind(kind: PieceKind) -> SourceKind {
         PieceKind::Write => SourceKind::Write,
         PieceKind::Listen => SourceKind::Listen,
         PieceKind::Project => SourceKind::Project,
+        PieceKind::Secret => SourceKind::Secret,
     }
 }
 

@@ -11,6 +11,7 @@ use outgate_policy::HostName;
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::limits;
+use crate::refusal::Refusal;
 use crate::session::{Seen, Session};
 
 /// Bytes of a DNS header.
@@ -108,6 +109,17 @@ fn lookup(
         .iter()
         .any(|suffix| name.as_str().ends_with(suffix))
     {
+        return (ResponseCode::NXDomain, None);
+    }
+    if let Some(misuse) = session.secrets().and_then(|own| own.in_name(name.as_str())) {
+        let event = Event::new(Kind::Finding, Outcome::Deny, name.as_str());
+        let event = event.reason("secret", &misuse.because);
+        let event = match process {
+            Some(process) => event.process(process),
+            None => event,
+        };
+        session.record(&event).ok();
+        session.tell(&Refusal::own("secret", name.as_str(), &misuse.because));
         return (ResponseCode::NXDomain, None);
     }
     let (address, seen) = session.asked(&name);

@@ -40,6 +40,8 @@ impl Supervisor<'_> {
                     self.verdicts.clear();
                 }
                 ToLauncher::Summary { lines } => self.summary = Some(lines),
+                // The command has its environment by now.
+                ToLauncher::Variables { .. } => {}
             }
         }
         self.notice_gateway();

@@ -1,0 +1,294 @@
+//! A request's head: finds placeholders, and prepares what stands in their
+//! place. Judging and recording see the head as the command wrote it; what is
+//! prepared here is put in at the moment of sending and nowhere else.
+
+use std::borrow::Cow;
+
+use http::header::{self, HeaderValue};
+use http::request;
+use outgate_policy::{Misplaced, Position};
+
+use super::forms::{self, Escape, Unescaped};
+use super::search::Search;
+use super::signing::{Presigned, Signing};
+use super::{Current, Misuse, Role, Secrets, Token, Why, value_of};
+use crate::target::Target;
+use crate::tls::Carrier;
+
+/// What goes into a request in the place of placeholders.
+#[derive(Debug, Default)]
+pub(crate) struct Insertion {
+    /// By position among the fields.
+    fields: Vec<(usize, HeaderValue)>,
+    resource: Option<String>,
+    signing: Option<Signing>,
+}
+
+impl Insertion {
+    /// Puts it in: the fields in their place. The result is the request target,
+    /// if it changes, and what has to be signed once the request is complete.
+    ///
+    /// INVARIANT: the fields of `head` are those that were examined.
+    pub(crate) fn apply(self, head: &mut request::Parts) -> (Option<String>, Option<Signing>) {
+        let mut fields = self.fields.into_iter().peekable();
+        for (at, value) in head.headers.values_mut().enumerate() {
+            if let Some((_, inserted)) = fields.next_if(|(own, _)| *own == at) {
+                *value = inserted;
+            }
+        }
+        (self.resource, self.signing)
+    }
+}
+
+impl Secrets {
+    /// Finds every placeholder of a request's head, and what goes in its place.
+    ///
+    /// # Errors
+    /// One stands where its secret may not go.
+    pub(crate) fn examine(
+        &self,
+        head: &request::Parts,
+        target: &Target,
+        carrier: Carrier,
+    ) -> Result<Insertion, Misuse> {
+        let Some(current) = self.current() else {
+            let because = "the secrets of this run are not to be had".to_owned();
+            return Err(Misuse { because });
+        };
+        let place = Place {
+            secrets: self,
+            current: &current,
+            target,
+            carrier,
+        };
+        let mut insertion = Insertion {
+            signing: place.signing(head, target)?,
+            ..Insertion::default()
+        };
+        for (at, (name, value)) in head.headers.iter().enumerate() {
+            if *name == header::AUTHORIZATION && insertion.signing.is_some() {
+                continue;
+            }
+            if let Some(bytes) = place.field(name.as_str(), value.as_bytes())? {
+                let value = HeaderValue::from_bytes(&bytes);
+                let mut value = value.map_err(|_| Misuse {
+                    because: format!("a secret cannot stand in field `{name}`"),
+                })?;
+                value.set_sensitive(true);
+                insertion.fields.push((at, value));
+            }
+        }
+        let resource = &target.resource;
+        let path = place.escaped(Position::Path, resource.path())?;
+        let query = resource.query();
+        let query = query
+            .map(|query| place.escaped(Position::Query, query))
+            .transpose()?;
+        let changed = |part: &Cow<'_, str>| matches!(part, Cow::Owned(_));
+        let presigned = Presigned {
+            secrets: self,
+            materials: &current.materials,
+            head,
+            target,
+        };
+        let query = match query {
+            Some(query) if changed(&query) => {
+                let signed = presigned.sign(&path, &query)?;
+                let written = resource.query().unwrap_or_default();
+                if signed.is_none()
+                    && let Some(key) = self.token_in(written.as_bytes())
+                    && key.role != Role::Text
+                {
+                    return Err(self.misplaced(key, "the query", Why::Encoded));
+                }
+                Some(signed.map_or(query, Cow::Owned))
+            }
+            query => query,
+        };
+        if changed(&path) || query.as_ref().is_some_and(changed) {
+            insertion.resource = Some(match query {
+                Some(query) => format!("{path}?{query}"),
+                None => path.into_owned(),
+            });
+        }
+        Ok(insertion)
+    }
+
+    /// The sentence for a placeholder in a head that has no target at all.
+    pub(crate) fn seen(&self, head: &request::Parts) -> Option<Misuse> {
+        let uri = head.uri.to_string();
+        let fields = head.headers.values().map(HeaderValue::as_bytes);
+        let mut texts = std::iter::once(uri.as_bytes()).chain(fields);
+        let token = texts.find_map(|text| self.token_in(text))?;
+        Some(self.misplaced(
+            token,
+            "a malformed request",
+            Why::Misplaced(Misplaced::Host),
+        ))
+    }
+
+    /// The first placeholder in a text, in any form.
+    pub(super) fn token_in(&self, text: &[u8]) -> Option<&Token> {
+        let direct = self.forms.find(text, 0).map(|hit| hit.index);
+        let found = direct.or_else(|| {
+            if !text.contains(&b'%') {
+                return None;
+            }
+            let bytes: Vec<u8> = forms::unescaped(text).iter().map(|one| one.byte).collect();
+            self.forms.find(&bytes, 0).map(|hit| hit.index)
+        });
+        let owner = self.owners.get(found?)?;
+        self.tokens.get(*owner)
+    }
+}
+
+/// A request that placeholders stand in.
+pub(super) struct Place<'a> {
+    pub(super) secrets: &'a Secrets,
+    pub(super) current: &'a Current,
+    target: &'a Target,
+    carrier: Carrier,
+}
+
+impl Place<'_> {
+    /// A field's value with what is inserted; `None` where nothing is.
+    fn field(&self, name: &str, value: &[u8]) -> Result<Option<Vec<u8>>, Misuse> {
+        let Some(token) = self.secrets.token_in(value) else {
+            return Ok(None);
+        };
+        let position = Position::Field(name);
+        let stands = format!("field `{name}`");
+        self.check(token, position, &stands)?;
+        let replaced = match basic(value) {
+            Some((scheme, inside)) => {
+                let inside = self.replace(&inside, position, &stands)?;
+                [scheme, &forms::base64(&inside)].concat()
+            }
+            None => self.replace(value, position, &stands)?,
+        };
+        match self.secrets.token_in(&replaced) {
+            None => Ok(Some(replaced)),
+            Some(left) => Err(self.secrets.misplaced(left, &stands, Why::Encoded)),
+        }
+    }
+
+    /// A path or a query with what is inserted.
+    fn escaped<'t>(&self, position: Position<'_>, text: &'t str) -> Result<Cow<'t, str>, Misuse> {
+        let Some(token) = self.secrets.token_in(text.as_bytes()) else {
+            return Ok(Cow::Borrowed(text));
+        };
+        let stands = match position {
+            Position::Path => "the path",
+            Position::Query | Position::Field(_) | Position::Content => "the query",
+        };
+        self.check(token, position, stands)?;
+        let written = forms::unescaped(text.as_bytes());
+        let bytes: Vec<u8> = written.iter().map(|one| one.byte).collect();
+        let (mut out, mut from) = (Vec::new(), 0);
+        for (token, range) in hits(&self.secrets.plain, self.secrets, &bytes) {
+            self.check(token, position, stands)?;
+            let start = written.get(range.start).map_or(text.len(), |one| one.start);
+            let end = written.get(range.end.saturating_sub(1));
+            let end = end.map_or(text.len(), |one: &Unescaped| one.end);
+            out.extend_from_slice(text.as_bytes().get(from..start).unwrap_or_default());
+            out.extend_from_slice(&Escape::Percent.of(&self.value(token)?));
+            from = end;
+        }
+        out.extend_from_slice(text.as_bytes().get(from..).unwrap_or_default());
+        match (self.secrets.token_in(&out), String::from_utf8(out)) {
+            (None, Ok(text)) => Ok(Cow::Owned(text)),
+            _ => Err(self.secrets.misplaced(token, stands, Why::Encoded)),
+        }
+    }
+
+    /// Replaces the placeholders in a text that is not escaped.
+    fn replace(
+        &self,
+        text: &[u8],
+        position: Position<'_>,
+        stands: &str,
+    ) -> Result<Vec<u8>, Misuse> {
+        let (mut out, mut from) = (Vec::new(), 0);
+        for (token, range) in hits(&self.secrets.plain, self.secrets, text) {
+            self.check(token, position, stands)?;
+            out.extend_from_slice(text.get(from..range.start).unwrap_or_default());
+            out.extend_from_slice(&self.value(token)?);
+            from = range.end;
+        }
+        out.extend_from_slice(text.get(from..).unwrap_or_default());
+        Ok(out)
+    }
+
+    pub(super) fn check(
+        &self,
+        token: &Token,
+        position: Position<'_>,
+        stands: &str,
+    ) -> Result<(), Misuse> {
+        let wrong = |why| Err(self.secrets.misplaced(token, stands, why));
+        if token.role == Role::KeySecret {
+            return wrong(Why::Never);
+        }
+        let Some(secret) = self.secrets.bound.get(token.secret) else {
+            return wrong(Why::Never);
+        };
+        let (host, port) = (&self.target.host, self.target.port);
+        if self.carrier == Carrier::Plain {
+            return wrong(Why::Plain);
+        }
+        // Keys go where their algorithm has them, and nowhere else.
+        let position = match (token.role, position) {
+            (Role::Text | Role::KeySecret, position) => position,
+            (Role::KeyId, Position::Field("authorization") | Position::Query)
+            | (Role::KeySession, Position::Field("x-amz-security-token") | Position::Query) => {
+                Position::Field("authorization")
+            }
+            (Role::KeyId | Role::KeySession, _) => return wrong(Why::Encoded),
+        };
+        match secret.may_enter((host, port), &self.target.resource, position) {
+            Ok(()) => Ok(()),
+            Err(misplaced) => wrong(Why::Misplaced(misplaced)),
+        }
+    }
+
+    fn value(&self, token: &Token) -> Result<Vec<u8>, Misuse> {
+        let material = self.current.materials.get(token.secret);
+        let value = material.and_then(|material| value_of(token.role, material));
+        match value {
+            Some(value) => Ok(value.reveal().to_vec()),
+            None => Err(Misuse {
+                because: "the value of a secret is not to be had".to_owned(),
+            }),
+        }
+    }
+}
+
+/// Each placeholder in a text, and where it stands.
+fn hits<'s>(
+    search: &Search,
+    secrets: &'s Secrets,
+    text: &[u8],
+) -> Vec<(&'s Token, std::ops::Range<usize>)> {
+    let (mut at, mut found) = (0, Vec::new());
+    while let Some(hit) = search.find(text, at) {
+        at = hit.range.end;
+        found.extend(
+            secrets
+                .tokens
+                .get(hit.index)
+                .map(|token| (token, hit.range)),
+        );
+    }
+    found
+}
+
+/// The scheme of Basic credentials with the space behind it, and what they say
+/// (RFC 7617).
+fn basic(value: &[u8]) -> Option<(&[u8], Vec<u8>)> {
+    let space = value.iter().position(|byte| *byte == b' ')?;
+    let (scheme, rest) = value.split_at_checked(space + 1)?;
+    if !scheme.trim_ascii_end().eq_ignore_ascii_case(b"basic") {
+        return None;
+    }
+    Some((scheme, forms::from_base64(rest.trim_ascii())?))
+}
