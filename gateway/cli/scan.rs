@@ -92,13 +92,14 @@ fn run(options: &Scan) -> Result<ExitCode, String> {
         None => Baseline::fresh()?,
     };
     let rules = setup::ruleset(&detectors, options, baseline.key())?;
+    let host = setup::host(options)?;
     let inputs = inputs(options)?;
     let mut outcome = Outcome::default();
     let mut progress = Progress::new(&inputs);
     for input in &inputs {
         let source = Source {
             rules: &rules,
-            host: options.to.as_deref().unwrap_or_default(),
+            host: &host,
         };
         source.scan(input, &mut outcome, &mut progress);
     }

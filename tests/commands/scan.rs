@@ -123,6 +123,15 @@ fn what_may_go_to_a_host_is_no_finding_towards_it() {
     check("github.com", 0);
     check("api.github.com.evil.test", 1);
     check("evil.test", 1);
+    check("API.GitHub.com.", 0);
+    desk.expect_refusal(
+        &["scan", "--to", "*.github.com", "a.py"],
+        "outgate: `--to *.github.com` is not a host; write `api.example.org`\n",
+    );
+    desk.expect_refusal(
+        &["scan", "--to", "https://github.com", "a.py"],
+        "outgate: `--to https://github.com` is not a host; write `api.example.org`\n",
+    );
 }
 
 #[test]

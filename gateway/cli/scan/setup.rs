@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Anchor, Detectors, Mode, Policy, Ruleset, Settings, Unscannable, parse_detectors,
+    Anchor, Detectors, HostPattern, Mode, Policy, Ruleset, Settings, Unscannable, parse_detectors,
 };
 
 use super::arguments::Scan;
@@ -60,6 +61,22 @@ pub(crate) fn ruleset(
     };
     let rules = Ruleset::new(detectors, &settings).map_err(|error| error.to_string())?;
     Ok(Arc::new(rules))
+}
+
+/// The host of `--to` in its canonical form; nothing where there is none.
+pub(crate) fn host(options: &Scan) -> Result<String, String> {
+    let Some(host) = &options.to else {
+        return Ok(String::new());
+    };
+    let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let is_address = name.parse::<IpAddr>().is_ok();
+    if is_address || (HostPattern::parse(&name).is_ok() && !name.contains(['*', ':'])) {
+        return Ok(name);
+    }
+    let shown: String = host.escape_debug().take(80).collect();
+    Err(format!(
+        "`--to {shown}` is not a host; write `api.example.org`"
+    ))
 }
 
 /// Whether a detector runs without being asked for.
