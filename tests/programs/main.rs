@@ -19,6 +19,7 @@ mod crowds;
 mod http;
 mod raw;
 mod servers;
+mod streams;
 mod terminal;
 mod tls;
 mod upstream;
