@@ -262,3 +262,35 @@ fn wrong_questions_are_usage_errors_with_the_repair() {
         2
     );
 }
+
+#[test]
+fn a_query_that_decides_is_in_the_hint_without_its_values() {
+    let desk = Desk::new();
+    let rule = "GET http://a.example/x?page=1";
+    let question = "http://a.example/x?page=2&token=secret";
+    let said = desk.call(&["why", "-a", rule, question]);
+    assert_eq!(said.status, 1, "{}", said.stdout);
+    assert!(
+        said.stdout.contains("needs another query"),
+        "{}",
+        said.stdout
+    );
+    let hint = "GET http://a.example/x?page=*";
+    assert!(
+        said.stdout.contains(&format!("-a '{hint}'")),
+        "{}",
+        said.stdout
+    );
+    assert!(!said.stdout.contains("secret"), "{}", said.stdout);
+    assert_eq!(
+        desk.call(&["why", "-a", rule, "-a", hint, question]).status,
+        0
+    );
+    // A key that the request does not have cannot be demanded of it.
+    let said = desk.call(&["why", "-a", rule, "http://a.example/x"]);
+    assert!(
+        said.stdout.contains("-a 'GET http://a.example/x'\n"),
+        "{}",
+        said.stdout
+    );
+}
