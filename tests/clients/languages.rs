@@ -175,7 +175,22 @@ class Fetch {
 E
 java Fetch.java"#;
 
-const OTHERS: [Scenario<'_>; 5] = [
+/// The same with its newer client.
+pub(crate) const JAVA_CLIENT: &str = r#"cat > Client.java <<'E'
+import java.net.URI;
+import java.net.http.*;
+class Client {
+    public static void main(String[] arguments) throws Exception {
+        var request = HttpRequest.newBuilder(URI.create("http://site.example/hello")).build();
+        var response = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
+        System.out.println(response.statusCode() + " " + response.body());
+        System.exit(response.statusCode() == 200 ? 0 : 1);
+    }
+}
+E
+java Client.java"#;
+
+const OTHERS: [Scenario<'_>; 6] = [
     Scenario {
         name: "net/http of Ruby",
         script: r"ruby -r net/http - <<'E'
@@ -217,6 +232,11 @@ E",
     Scenario {
         name: "URL of Java",
         script: JAVA,
+        ..Scenario::PLAIN
+    },
+    Scenario {
+        name: "HttpClient of Java",
+        script: JAVA_CLIENT,
         ..Scenario::PLAIN
     },
 ];

@@ -21,8 +21,8 @@ const DENIED_SECONDS_MAX: u64 = 25;
 pub(crate) const RUN_SECONDS_MAX: u64 = 60;
 
 /// Scenarios of clients that no variable and no file of settings makes trust the
-/// authority of a run.
-const UNTRUSTING: [&str; 2] = ["URL of Java", "aria2 in pieces"];
+/// authority of a run, but only what they find in the place of their bundle.
+const UNTRUSTING: [&str; 1] = ["aria2 in pieces"];
 
 /// One use of one client.
 #[derive(Debug, Clone, Copy)]
@@ -103,6 +103,12 @@ impl Scenario<'_> {
             "the way out: {place}"
         );
         assert_eq!(stage.seen().requests, [""; 0], "{place}");
+        let spliced = stage.allowing(self.allow).option("--trust", "splice");
+        let run = Run::make(stage, spliced, self.script);
+        let place = format!("{}, spliced: {run}", self.name);
+        assert_eq!(run.outcome.code, Some(0), "{place}");
+        assert!(run.outcome.stdout.contains(self.shows), "{place}");
+        assert_requests(&stage.seen(), self.requests, &place);
     }
 
     fn run(&self, stage: &Stage<'_>, rules: &[&str]) -> Run {
