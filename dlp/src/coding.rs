@@ -47,6 +47,8 @@ pub enum Coding {
     Reversed,
     /// Letters moved by thirteen.
     Rot13,
+    /// Values one after the other, without their names.
+    Joined,
 }
 
 impl fmt::Display for Coding {
@@ -72,6 +74,7 @@ impl fmt::Display for Coding {
             Self::GitPack => "git-pack",
             Self::Reversed => "reversed",
             Self::Rot13 => "rot13",
+            Self::Joined => "joined",
         })
     }
 }

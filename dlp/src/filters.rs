@@ -13,6 +13,7 @@ use crate::finding::UnscannedReason;
 use crate::layer::{FREE, Layer, Until, View};
 use crate::limits;
 use crate::scan::Scan;
+use crate::trail::Trail;
 
 use decode::Decoder;
 
@@ -31,6 +32,8 @@ pub(crate) enum Kind {
     Wide,
     /// Look-alikes and what cannot be seen.
     Fold,
+    /// The values of a form, without their names.
+    Form,
 }
 
 impl Kind {
@@ -42,6 +45,7 @@ impl Kind {
             Self::Quoted => Coding::QuotedPrintable,
             Self::Wide => Coding::Utf16,
             Self::Fold => Coding::Folded,
+            Self::Form => Coding::Joined,
         }
     }
 }
@@ -86,6 +90,17 @@ impl Filters {
         }
     }
 
+    /// All of the layer is a form: its values are read together as well.
+    pub(crate) fn join_form(&mut self, scan: &mut Scan<'_>, trail: &Trail) {
+        if scan.state.budget.open() {
+            self.list.push(Filter {
+                is_active: true,
+                until: u64::MAX,
+                ..Filter::new(Kind::Form, trail)
+            });
+        }
+    }
+
     /// Looks for escapes in what is new, and goes on with those that are open.
     pub(crate) fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         let end = view.end();
@@ -120,14 +135,7 @@ impl Filters {
         } else if view.trail.depth() >= limits::DEPTH_MAX {
             scan.miss(UnscannedReason::Depth, 1);
         } else {
-            let mut filter = Filter {
-                kind,
-                layer: Box::new(Layer::new(view.trail.with(kind.coding(), None))),
-                decoder: Decoder::new(kind),
-                is_active: false,
-                fed: 0,
-                until: 0,
-            };
+            let mut filter = Filter::new(kind, view.trail);
             filter.wake(scan, view, at);
             self.list.push(filter);
         }
@@ -135,6 +143,17 @@ impl Filters {
 }
 
 impl Filter {
+    fn new(kind: Kind, trail: &Trail) -> Self {
+        Self {
+            kind,
+            layer: Box::new(Layer::new(trail.with(kind.coding(), None))),
+            decoder: Decoder::new(kind),
+            is_active: false,
+            fed: 0,
+            until: 0,
+        }
+    }
+
     fn wake(&mut self, scan: &mut Scan<'_>, view: &View<'_>, at: u64) {
         if self.is_active && at >= self.until {
             self.advance(scan, view, at);

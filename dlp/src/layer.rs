@@ -49,6 +49,8 @@ pub(crate) struct Layer {
     containers: Containers,
     /// For rules without literals: matches that begin before were looked for.
     searched: u64,
+    /// Known values that end before were found.
+    recalled: u64,
     /// What must stay, in offsets of the outermost stream.
     held: u64,
     /// The end, as of the last step.
@@ -142,9 +144,15 @@ impl Layer {
             runs: Runs::default(),
             containers: Containers::default(),
             searched: 0,
+            recalled: 0,
             held: FREE,
             worked: 0,
         }
+    }
+
+    /// Reads the values of a form together as well.
+    pub(crate) fn join_form(&mut self, scan: &mut Scan<'_>) {
+        self.filters.join_form(scan, &self.trail);
     }
 
     /// What is decoded here, beside what the bytes say themselves.
@@ -200,6 +208,7 @@ impl Layer {
         self.seen = 0;
         self.fresh = 0;
         self.searched = 0;
+        self.recalled = 0;
         self.pending.clear();
         self.filters.clear(scan);
         self.runs.clear(scan);
@@ -218,6 +227,7 @@ impl Layer {
         self.match_literals(scan, until);
         self.confirm(scan, until);
         self.search(scan, until);
+        self.find_known(scan);
         let view = View {
             bytes: &self.buffer,
             base: self.base,
@@ -343,6 +353,30 @@ impl Layer {
         self.searched = next.max(self.searched);
     }
 
+    /// Known values: each is found as soon as all of it is there.
+    fn find_known(&mut self, scan: &mut Scan<'_>) {
+        let rules = scan.rules;
+        let Some(known) = rules.known() else {
+            return;
+        };
+        let mut from = narrow(self.recalled.saturating_sub(self.base));
+        while let Some(found) = known.find(&self.buffer, from) {
+            let starts = self.base.saturating_add(wide(found.range.start));
+            let spot = Spot {
+                offset: self.origins.of(starts),
+                trail: &self.trail,
+                twist: Twist::None,
+            };
+            let text = self.buffer.get(found.range.clone()).unwrap_or_default();
+            scan.known(found.value, text, found.form, &spot);
+            if !scan.state.budget.work(limits::CONFIRM_BYTES_MIN) {
+                return;
+            }
+            from = found.range.end.max(from.saturating_add(1));
+        }
+        self.recalled = self.end();
+    }
+
     /// What must stay, in offsets of the outermost stream.
     fn hold(&self, scan: &Scan<'_>, until: Until) -> u64 {
         let mut own = FREE;
@@ -362,6 +396,9 @@ impl Layer {
             let back = scan.rules.before().max(OVERLAP);
             own = own.min(self.seen.saturating_sub(wide(back)));
             own = own.min(self.runs.uncertain());
+            if let Some(known) = scan.rules.known() {
+                own = own.min(self.end().saturating_sub(wide(known.longest())));
+            }
         }
         let own = if own == FREE {
             FREE

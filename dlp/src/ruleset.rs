@@ -13,6 +13,7 @@ use crate::detector_set::Detectors;
 use crate::finding::Report;
 use crate::head;
 use crate::index::{Hit, Index};
+use crate::known::Known;
 use crate::limits;
 use crate::place::{Description, Part};
 use crate::prefilter::Prefilter;
@@ -23,6 +24,8 @@ use crate::stream::Stream;
 pub struct Ruleset {
     rules: Vec<Rule>,
     index: Index,
+    known: Option<Arc<Known>>,
+    watching: Option<Arc<Ruleset>>,
     policy: Policy,
     unscannable: Unscannable,
     key: [u8; 32],
@@ -149,11 +152,50 @@ impl Ruleset {
         }
         Ok(Self {
             index: Index::new(&rules, settings.policy),
+            known: None,
+            watching: None,
             rules,
             policy: settings.policy,
             unscannable: settings.unscannable,
             key: settings.key,
         })
+    }
+
+    /// Looks for known values as well.
+    #[must_use]
+    pub fn with_known(mut self, known: Known) -> Self {
+        self.known = Some(Arc::new(known)).filter(|known| !known.is_empty());
+        self
+    }
+
+    /// Watches the other direction for values that must not come back.
+    #[must_use]
+    pub fn with_watched(mut self, watched: Known) -> Self {
+        let rules = Vec::new();
+        let watching = Self {
+            index: Index::new(&rules, self.policy),
+            rules,
+            known: Some(Arc::new(watched)),
+            watching: None,
+            policy: self.policy,
+            // Responses are the origin's: what cannot be read there is no leak.
+            unscannable: Unscannable::Record,
+            key: self.key,
+        };
+        self.watching = Some(Arc::new(watching));
+        self
+    }
+
+    /// Begins to watch a response from `origin`: for the values of
+    /// [`Ruleset::with_watched`] alone, in all codings; none where there are none.
+    pub fn watch(&self, origin: &Destination<'_>, description: &Description<'_>) -> Option<Stream> {
+        let watching = self.watching.as_ref()?;
+        Some(watching.stream(origin, description))
+    }
+
+    /// The known values.
+    pub(crate) fn known(&self) -> Option<&Known> {
+        self.known.as_deref()
     }
 
     /// What happens to bytes that cannot be scanned.

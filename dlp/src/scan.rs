@@ -4,15 +4,24 @@
 use std::collections::HashSet;
 
 use crate::budget::Budget;
+use crate::coding::Coding;
 use crate::confirm::{Confirmed, Match};
-use crate::finding::{Action, Finding, Unscanned, UnscannedReason};
+use crate::detector::{Text, Tier};
+use crate::finding::{Action, Checked, Finding, Unscanned, UnscannedReason};
 use crate::index::Twist;
+use crate::known_forms::Form;
 use crate::limits;
 use crate::mark::mark;
 use crate::place::Place;
 use crate::ruleset::Ruleset;
-use crate::settings::Unscannable;
+use crate::settings::{Policy, Unscannable};
 use crate::trail::Trail;
+
+/// The id of findings of known values.
+const KNOWN_ID: &str = "known-value";
+
+/// Where the numbers of known values begin among those of rules.
+const KNOWN: usize = 1 << 16;
 
 /// What a scan has cost and found so far.
 #[derive(Default)]
@@ -113,6 +122,10 @@ impl Scan<'_> {
             return;
         };
         let detector = &known.detector;
+        // Of what was apart chance makes weaker forms.
+        if spot.trail.is_joined() && detector.tier != Tier::Strong {
+            return;
+        }
         let mut chain = spot.trail.chain();
         chain.extend(spot.twist.coding());
         let action = match spot.twist {
@@ -134,6 +147,47 @@ impl Scan<'_> {
                 action,
                 issuers: judged.issuers,
                 mark: mark(self.rules.key(), secret),
+            },
+        );
+    }
+
+    /// Takes a known value, unless it may go where it is going.
+    pub(crate) fn known(&mut self, number: usize, text: &[u8], form: Form, spot: &Spot<'_>) {
+        let Some(value) = self.rules.known().and_then(|known| known.value(number)) else {
+            return;
+        };
+        if value.may_go_to(self.host) {
+            return;
+        }
+        let mut chain = spot.trail.chain();
+        chain.extend(match form {
+            Form::Raw => None,
+            Form::Reversed => Some(Coding::Reversed),
+            Form::Base64 => Some(Coding::Base64),
+            Form::Hex => Some(Coding::Hex),
+        });
+        let action = match (self.rules.policy(), value.tier) {
+            (Policy::Monitor, _) | (Policy::Tiered, Tier::Context) => Action::Warn,
+            (Policy::Strict, _) | (Policy::Tiered, Tier::Structured | Tier::Strong) => {
+                Action::Block
+            }
+        };
+        let place = KNOWN.saturating_add(number);
+        self.report(
+            place,
+            text,
+            Finding {
+                detector: Text::Borrowed(KNOWN_ID),
+                name: Text::Owned(value.label.clone()),
+                place: Place::Content,
+                offset: spot.offset,
+                chain,
+                inside: spot.trail.inside(),
+                tier: value.tier,
+                checked: Checked::Passed,
+                action,
+                issuers: value.issuers.iter().map(ToString::to_string).collect(),
+                mark: mark(self.rules.key(), text),
             },
         );
     }

@@ -51,13 +51,24 @@ impl Stream {
         if declared.codings.is_empty() {
             layer.containers().expect_zlib(0);
         }
+        let is_coded = !declared.codings.is_empty() || declared.has_more;
         layer.containers().declare(declared);
+        let mut state = State::default();
+        let media_type = description.media_type.unwrap_or_default();
+        if !is_coded && is_form(media_type) {
+            let mut scan = Scan {
+                rules,
+                host: destination.host,
+                state: &mut state,
+            };
+            layer.join_form(&mut scan);
+        }
         Self {
             rules: Arc::clone(rules),
             host: destination.host.to_owned(),
             place: description.place.clone(),
             layer,
-            state: State::default(),
+            state,
             taken: 0,
             released: 0,
             stop: None,
@@ -141,6 +152,17 @@ impl Stream {
     pub fn unscanned(&self) -> Option<Unscanned> {
         self.state.unscanned()
     }
+}
+
+/// Whether content is a form with names and values.
+fn is_form(media_type: &[u8]) -> bool {
+    let essence = media_type
+        .split(|byte| *byte == b';')
+        .next()
+        .unwrap_or_default();
+    essence
+        .trim_ascii()
+        .eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
 }
 
 /// The codings a `Content-Encoding` names, the one that was applied last first,

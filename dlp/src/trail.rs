@@ -43,7 +43,8 @@ impl Trail {
             | Coding::Html
             | Coding::QuotedPrintable
             | Coding::Utf16
-            | Coding::Folded => true,
+            | Coding::Folded
+            | Coding::Joined => true,
             Coding::Gzip
             | Coding::Zlib
             | Coding::Deflate
@@ -59,6 +60,14 @@ impl Trail {
             | Coding::Reversed
             | Coding::Rot13 => false,
         })
+    }
+
+    /// Whether what stands here one after the other was apart before.
+    pub(crate) fn is_joined(&self) -> bool {
+        let Some(step) = &self.steps else {
+            return false;
+        };
+        step.coding == Coding::Joined || step.before.is_joined()
     }
 
     /// How many codings deep.

@@ -13,6 +13,8 @@ pub(crate) struct Decoder {
     kind: Kind,
     /// The beginning of an escape whose end has not come.
     waiting: Vec<u8>,
+    /// Of a form: whether the name of a value is being read.
+    in_name: bool,
 }
 
 /// What stands at a place.
@@ -33,7 +35,11 @@ impl Decoder {
     /// A decoder at the start.
     pub(crate) fn new(kind: Kind) -> Self {
         let waiting = Vec::new();
-        Self { kind, waiting }
+        Self {
+            kind,
+            waiting,
+            in_name: true,
+        }
     }
 
     /// Whether an escape has begun.
@@ -48,7 +54,9 @@ impl Decoder {
 
     /// Decodes the next bytes.
     pub(crate) fn push(&mut self, input: &[u8], made: &mut Vec<u8>) {
-        if self.waiting.is_empty() {
+        if self.kind == Kind::Form {
+            self.values(input, made);
+        } else if self.waiting.is_empty() {
             self.run(input, made);
         } else {
             let mut joined = std::mem::take(&mut self.waiting);
@@ -91,6 +99,24 @@ impl Decoder {
         made.extend_from_slice(rest);
     }
 
+    /// The values of a form (application/x-www-form-urlencoded).
+    fn values(&mut self, mut input: &[u8], made: &mut Vec<u8>) {
+        while !input.is_empty() {
+            let end = if self.in_name { b'=' } else { b'&' };
+            let place = memchr::memchr(end, input);
+            let (now, rest) = input
+                .split_at_checked(place.unwrap_or(input.len()))
+                .unwrap_or((input, &[]));
+            if !self.in_name {
+                made.extend_from_slice(now);
+            }
+            if place.is_some() {
+                self.in_name = !self.in_name;
+            }
+            input = rest.get(1..).unwrap_or_default();
+        }
+    }
+
     /// Where the next escape may begin.
     fn next(&self, bytes: &[u8]) -> Option<usize> {
         match self.kind {
@@ -100,6 +126,7 @@ impl Decoder {
             Kind::Quoted => memchr::memchr(b'=', bytes),
             Kind::Wide => memchr::memchr(0, bytes),
             Kind::Fold => bytes.iter().position(|byte| *byte >= 0x80),
+            Kind::Form => None,
         }
     }
 
@@ -111,6 +138,7 @@ impl Decoder {
             Kind::Quoted => quoted(bytes),
             Kind::Wide => Token::Nothing(1),
             Kind::Fold => fold::token(bytes),
+            Kind::Form => Token::Plain,
         }
     }
 }

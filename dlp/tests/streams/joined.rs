@@ -1,6 +1,6 @@
 //! Credentials cut into values: of one head, and of several messages.
 
-use outgate_dlp::{Joined, Part, Place, Window};
+use outgate_dlp::{Description, Joined, Part, Place, Stop, Window};
 
 use crate::stage::{ELSEWHERE, sample_of, strict};
 
@@ -70,4 +70,30 @@ fn a_window_forgets() {
         assert_eq!(window.push(&[&[b' '; 100]]), []);
     }
     assert_eq!(window.push(&[two]), []);
+}
+
+#[test]
+fn values_of_a_form_are_read_together() {
+    let token = String::from_utf8(sample_of("github-token", 5)).expect("text");
+    let (one, two) = token.split_at(20);
+    let form = format!("first={one}&second={two}&third=something");
+    for (media_type, is_found) in [
+        ("application/x-www-form-urlencoded; charset=utf-8", true),
+        ("text/plain", false),
+    ] {
+        let mut stream = strict().stream(
+            &ELSEWHERE,
+            &Description {
+                place: Place::Content,
+                media_type: Some(media_type.as_bytes()),
+                content_codings: None,
+                length: None,
+            },
+        );
+        stream.push(form.as_bytes()).expect("no step yet");
+        match stream.finish() {
+            Err(Stop::Found(finding)) => assert_eq!(finding.to_string(), "joined>github-token"),
+            other => assert!(!is_found, "{other:?}"),
+        }
+    }
 }

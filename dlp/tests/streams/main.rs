@@ -18,5 +18,6 @@ mod codings;
 mod encode;
 mod evasions;
 mod joined;
+mod known;
 mod splits;
 mod stage;
