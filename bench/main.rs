@@ -13,6 +13,7 @@ mod machine;
 mod opened;
 mod peers;
 mod report;
+mod scan;
 mod secure;
 mod startup;
 mod statistics;
@@ -35,11 +36,12 @@ type Part = (
     fn(&Lab, &mut Report) -> Outcome<()>,
 );
 
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     ("startup", "Starting a command", startup::measure),
     ("counters", "Held calls, counted", counters::measure),
     ("latency", "Connections on loopback", latency::measure),
     ("local", "Local work", local::measure),
+    ("scan", "The scan of content", scan::measure),
     ("load", "Side by side under load", load::measure),
     ("opened", "Side by side inside TLS", opened::measure),
 ];
@@ -48,7 +50,7 @@ const HELP: &str = "\
 cargo bench -- [--quick] [--only PART] [--json FILE] [--gate]
 
   --quick      few samples, under 20 s: does it still work, not how fast it is
-  --only PART  startup, counters, latency, local, load or opened
+  --only PART  startup, counters, latency, local, scan, load or opened
   --polite     ordinary priority, also as root: other work goes on, and shows
   --json FILE  write every figure to FILE
   --gate       end with status 1 when a target is missed beyond doubt

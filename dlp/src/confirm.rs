@@ -51,10 +51,6 @@ pub(crate) struct Judged {
     pub(crate) issuers: Vec<String>,
 }
 
-/// Starts tried for one literal inside a match: a match that fails its tests
-/// must not hide another that begins within it.
-const STARTS_MAX: usize = 64;
-
 impl Rule {
     pub(crate) fn new(detector: Detector) -> Self {
         Self {
@@ -96,7 +92,8 @@ impl Rule {
             Anchored::No
         };
         let mut start = first;
-        for _ in 0..STARTS_MAX {
+        // A match that fails its tests must not hide another that begins within it.
+        for _ in 0..limits::INSIDE_STARTS_MAX {
             let input = Input::new(window).range(start..end).anchored(anchored);
             let Some(found) = regex.search(&input) else {
                 return Confirmed::Nothing;

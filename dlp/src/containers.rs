@@ -19,7 +19,7 @@ use crate::scan::Scan;
 use crate::trail::Trail;
 
 use recognise::{Begin, Recognised};
-pub(crate) use recognise::{MAGICS, Magic};
+pub(crate) use recognise::{MAGICS, Magic, is_zlib};
 use unpack::{Fault, Made, Unpack};
 
 /// What is decoded in one layer.

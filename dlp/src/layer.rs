@@ -299,7 +299,14 @@ impl Layer {
                 self.pending.push_back(pending);
                 continue;
             }
-            if !scan.charge(pending.rule, pending.at, max) {
+            let starts = if rule.before() > 0 {
+                limits::INSIDE_STARTS_MAX
+            } else {
+                1
+            };
+            let extent = self.extent(pending.at, rule.detector.max);
+            let extent = wide(extent.saturating_mul(starts));
+            if !scan.charge(pending.rule, pending.at, extent) {
                 return;
             }
             let spot = Spot {
@@ -416,6 +423,16 @@ impl Layer {
         let rest = self.buffer.get(at..).unwrap_or_default();
         rest.iter()
             .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'<' | b'>'))
+    }
+
+    /// How many bytes from `at` on a pattern is likely to read: hardly any reads
+    /// beyond a space or a quote.
+    fn extent(&self, at: u64, max: usize) -> usize {
+        let at = narrow(at.saturating_sub(self.base));
+        let rest = self.buffer.get(at..).unwrap_or_default();
+        let rest = rest.get(..max).unwrap_or(rest);
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
+        rest.iter().position(ends).unwrap_or(rest.len())
     }
 
     /// Lets go of bytes that nothing will look at again.

@@ -72,16 +72,16 @@ pub(crate) const INFLATED_RATIO_MAX: u64 = 200;
 
 /// Work that confirming may take without regard to the length of the input, in
 /// bytes that patterns read.
-pub(crate) const WORK_BYTES_FREE: u64 = 64 << 20;
+pub(crate) const WORK_BYTES_FREE: u64 = 32 << 20;
 
 /// Work that confirming may take for each byte of input.
-pub(crate) const WORK_RATIO_MAX: u64 = 32;
+pub(crate) const WORK_RATIO_MAX: u64 = 16;
 
 /// What one confirmation counts at least, in bytes read.
 pub(crate) const CONFIRM_BYTES_MIN: u64 = 64;
 
-/// What one confirmation counts at most, in bytes read.
-pub(crate) const CONFIRM_BYTES_MAX: u64 = 2048;
+/// How many times a pattern with its literal inside may read the same bytes.
+pub(crate) const INSIDE_STARTS_MAX: usize = 8;
 
 /// Window a decoder may ask for, in bytes.
 pub(crate) const DECODER_WINDOW_BYTES_MAX: u64 = 8 << 20;

@@ -13,8 +13,11 @@ use crate::limits;
 /// The separators that literals are found by.
 const SEPARATORS: [u8; 3] = *b"_-.";
 
-/// Patterns the vector search takes before it turns into a table walk.
+/// Patterns a vector search takes before it turns into a table walk.
 const PACKED_MAX: usize = 60;
+
+/// Vector searches, one after the other, before a table walk is faster.
+const GROUPS_MAX: usize = 4;
 
 /// Bytes of the filter of each separator: one bit for two bytes of seven bits.
 const FILTER_WORDS: usize = 1 << 8;
@@ -24,13 +27,18 @@ pub(crate) struct Prefilter {
     literals: Vec<Box<[u8]>>,
     before: Anchored,
     after: Anchored,
-    packed: Option<Searcher>,
-    packed_ids: Vec<usize>,
-    /// For each packed literal, all that may stand at the same place.
-    kin: Vec<Vec<usize>>,
+    packed: Vec<Group>,
     rest: Option<AhoCorasick>,
     rest_ids: Vec<usize>,
     longest: usize,
+}
+
+/// Literals that one vector search takes.
+struct Group {
+    searcher: Searcher,
+    ids: Vec<usize>,
+    /// For each literal, all that may stand at the same place.
+    kin: Vec<Vec<usize>>,
 }
 
 /// Literals that are found by a separator and the two bytes on one side of it.
@@ -92,28 +100,35 @@ impl Prefilter {
                 others.push(id);
             }
         }
-        // The longest stay with the vector search: the shortest suffer least.
+        // Literals of one length share a search: the shortest sets its speed.
         others.sort_by_key(|id| std::cmp::Reverse(literals.get(*id).map_or(0, |one| one.len())));
         let bytes = |ids: &[usize]| -> Vec<Box<[u8]>> {
             let of = |id: &usize| literals.get(*id).cloned();
             ids.iter().filter_map(of).collect()
         };
-        let split = others.len().min(PACKED_MAX);
-        let mut rest_ids = others.split_off(split);
-        let packed = searcher(&bytes(&others));
-        let mut packed_ids = others;
-        if packed.is_none() {
-            rest_ids.append(&mut packed_ids);
+        let mut packed = Vec::new();
+        let mut rest_ids = Vec::new();
+        let size = others
+            .len()
+            .div_ceil(others.len().div_ceil(PACKED_MAX).max(1))
+            .max(1);
+        for ids in others.chunks(size) {
+            let members = bytes(ids);
+            match searcher(&members).filter(|_| packed.len() < GROUPS_MAX) {
+                Some(searcher) => packed.push(Group {
+                    searcher,
+                    ids: ids.to_vec(),
+                    kin: kin(&members),
+                }),
+                None => rest_ids.extend_from_slice(ids),
+            }
         }
-        let kin = kin(&bytes(&packed_ids));
         let rest = walker(&bytes(&rest_ids));
         let longest = literals.iter().map(|literal| literal.len()).max();
         Self {
             before,
             after,
             packed,
-            packed_ids,
-            kin,
             rest,
             rest_ids,
             longest: longest.unwrap_or(1),
@@ -187,32 +202,29 @@ impl Prefilter {
     }
 
     fn scan_packed(&self, view: &[u8], from: usize, to: usize, hit: &mut impl FnMut(usize, usize)) {
-        let Some(packed) = &self.packed else {
-            return;
-        };
-        let mut start = from;
-        // One step on after each hit, not behind it: literals may overlap.
-        while let Some(found) = packed.find_in(
-            view,
-            Span {
-                start,
-                end: view.len(),
-            },
-        ) {
-            if found.start() >= to {
-                return;
-            }
-            let here = view.get(found.start()..).unwrap_or_default();
-            let kin = self.kin.get(found.pattern().as_usize());
-            for other in kin.into_iter().flatten() {
-                let id = self.packed_ids.get(*other).copied().unwrap_or(usize::MAX);
-                let literal = self.literals.get(id);
-                if literal.is_some_and(|literal| here.starts_with(literal)) {
-                    hit(id, found.start());
+        for group in &self.packed {
+            let mut start = from;
+            // One step on after each hit, not behind it: literals may overlap.
+            while let Some(found) = group.find(view, start).filter(|found| found.start() < to) {
+                let here = view.get(found.start()..).unwrap_or_default();
+                let kin = group.kin.get(found.pattern().as_usize());
+                for other in kin.into_iter().flatten() {
+                    let id = group.ids.get(*other).copied().unwrap_or(usize::MAX);
+                    let literal = self.literals.get(id);
+                    if literal.is_some_and(|literal| here.starts_with(literal)) {
+                        hit(id, found.start());
+                    }
                 }
+                start = found.start().saturating_add(1);
             }
-            start = found.start().saturating_add(1);
         }
+    }
+}
+
+impl Group {
+    fn find(&self, view: &[u8], start: usize) -> Option<aho_corasick::Match> {
+        let end = view.len();
+        self.searcher.find_in(view, Span { start, end })
     }
 }
 

@@ -7,6 +7,7 @@ mod alphabet;
 mod radix;
 
 use crate::budget::wide;
+use crate::containers::is_zlib;
 use crate::finding::UnscannedReason;
 use crate::layer::{FREE, Layer, Until, View};
 use crate::limits;
@@ -269,8 +270,10 @@ impl Finder {
             if !scan.state.budget.derive(self.made.len()) {
                 return;
             }
-            let end = batch.end();
-            batch.containers().expect_zlib(end);
+            if is_zlib(&self.made) {
+                let end = batch.end();
+                batch.containers().expect_zlib(end);
+            }
             batch.push(scan, &self.made, Some(outer));
             batch.push(scan, &BORDER, Some(outer));
         }

@@ -74,17 +74,17 @@ impl Scan<'_> {
     }
 
     /// Counts the work of asking a rule about `at`: little, unless it was asked
-    /// about a place so near that patterns may read the same bytes again and again.
-    pub(crate) fn charge(&mut self, rule: usize, at: u64, max: u64) -> bool {
+    /// about a place so near that patterns may read the same `extent` of bytes
+    /// again and again.
+    pub(crate) fn charge(&mut self, rule: usize, at: u64, extent: u64) -> bool {
         let asked = &mut self.state.asked;
         if asked.len() <= rule {
             asked.resize(rule.saturating_add(1), u64::MAX);
         }
         let last = asked.get_mut(rule).map(|last| std::mem::replace(last, at));
-        let is_dense = last.is_some_and(|last| last.abs_diff(at) < max);
-        let cost = if is_dense { max } else { 0 };
-        let cost = cost.clamp(limits::CONFIRM_BYTES_MIN, limits::CONFIRM_BYTES_MAX);
-        self.state.budget.work(cost)
+        let is_dense = last.is_some_and(|last| last.abs_diff(at) < extent);
+        let cost = if is_dense { extent } else { 0 };
+        self.state.budget.work(cost.max(limits::CONFIRM_BYTES_MIN))
     }
 
     /// Asks a rule about the literal at `at`, and takes what it says.

@@ -128,7 +128,7 @@ pub(super) fn recognise(magic: Magic, here: &[u8], trail: &Trail) -> Recognised 
 }
 
 /// Whether zlib may begin so (RFC 1950 2.2), without a dictionary.
-fn is_zlib(bytes: &[u8]) -> bool {
+pub(crate) fn is_zlib(bytes: &[u8]) -> bool {
     let [method, flags, ..] = bytes else {
         return false;
     };

@@ -3,6 +3,7 @@
 //! since what was folded is only looked at, never sent.
 
 use super::decode::Token;
+use super::triggers::is_lead;
 
 /// What stands at a byte above 0x7f.
 pub(super) fn token(bytes: &[u8]) -> Token {
@@ -40,6 +41,13 @@ fn first(bytes: &[u8]) -> Result<(char, usize), Token> {
 /// Whether a character that folds to something else begins here, in the middle
 /// of text.
 pub(super) fn begins(bytes: &[u8]) -> bool {
+    // Most of what is no text ends here.
+    let [lead, second, ..] = bytes else {
+        return false;
+    };
+    if !is_lead(*lead) || second & 0xc0 != 0x80 {
+        return false;
+    }
     let Ok((letter, _)) = first(bytes) else {
         return false;
     };
@@ -225,6 +233,16 @@ mod tests {
     #[test]
     fn the_table_is_in_order() {
         assert!(ALIKE.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    #[test]
+    fn every_character_that_folds_has_a_lead_that_is_known() {
+        for letter in '\u{80}'..='\u{10ffff}' {
+            let mut space = [0; 4];
+            let bytes = letter.encode_utf8(&mut space).as_bytes();
+            let folds = !matches!(fold(letter), Folded::Same);
+            assert!(!folds || begins(bytes), "{letter:?}");
+        }
     }
 
     #[test]

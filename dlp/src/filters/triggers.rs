@@ -85,19 +85,54 @@ fn is_wide(rest: &[u8], place: usize) -> bool {
     two || four
 }
 
-/// Every zero and every byte that begins a character beyond ASCII.
+/// Every zero, and every byte that begins a character that may fold.
+///
+/// Written without branches for each byte, so that the compiler takes many at
+/// once: compressed bytes have something of this kind in every line.
 fn uncommon(region: &[u8], found: &mut impl FnMut(usize)) {
-    for (count, block) in region.chunks(BLOCK_BYTES).enumerate() {
-        // One less makes zero large; bytes inside a character matter not.
-        let any = block.iter().fold(0, |all, byte| all | byte.wrapping_sub(1));
-        if any < 0x80 {
-            continue;
+    let mut start = 0_usize;
+    while let Some(rest) = region.get(start..).filter(|rest| !rest.is_empty()) {
+        let mut block = [b' '; BLOCK_BYTES];
+        let mut next = [0x80_u8; BLOCK_BYTES];
+        // Behind the region anything may stand: it is looked at closely later.
+        let length = rest.len().min(BLOCK_BYTES);
+        copy(&mut block, rest);
+        copy(&mut next, rest.get(1..).unwrap_or_default());
+        let mut marks = [0_u8; BLOCK_BYTES];
+        for ((mark, byte), next) in marks.iter_mut().zip(block).zip(next) {
+            let goes_on = u8::from(next & 0xc0 == 0x80);
+            *mark = u8::from(byte == 0) | (u8::from(is_lead(byte)) & goes_on);
         }
-        let start = count.saturating_mul(BLOCK_BYTES);
-        for (place, byte) in block.iter().enumerate() {
-            if *byte == 0 || *byte >= 0xc2 {
-                found(start.saturating_add(place));
+        for (count, eight) in marks.as_chunks::<8>().0.iter().enumerate() {
+            if u64::from_le_bytes(*eight) == 0 {
+                continue;
+            }
+            for (place, _) in eight.iter().enumerate().filter(|(_, mark)| **mark != 0) {
+                found(start.saturating_add(count * 8).saturating_add(place));
             }
         }
+        start = start.saturating_add(length);
     }
+}
+
+/// As many bytes as there are.
+fn copy(block: &mut [u8; BLOCK_BYTES], bytes: &[u8]) {
+    if let Some(all) = bytes.first_chunk::<BLOCK_BYTES>() {
+        *block = *all;
+    } else {
+        for (to, from) in block.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+    }
+}
+
+/// Whether a character that folds can begin with this byte. Ranges only, and
+/// without those of Latin letters and of most of East Asia.
+pub(super) fn is_lead(byte: u8) -> bool {
+    (byte == 0xc2)
+        | ((byte >= 0xc4) & (byte <= 0xd7))
+        | ((byte >= 0xe1) & (byte <= 0xe3))
+        | (byte == 0xef)
+        | (byte == 0xf0)
+        | (byte == 0xf3)
 }

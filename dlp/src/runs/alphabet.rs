@@ -23,9 +23,6 @@ const BETWEEN: u8 = 0xfe;
 /// Ends a run.
 const OUTSIDE: u8 = 0xff;
 
-/// How far apart bytes are tried: every run is longer.
-const STRIDE: usize = 16;
-
 static BASE64: [u8; 256] = base64();
 static HEX: [u8; 256] = hex();
 static BASE32: [u8; 256] = base32(b'A');
@@ -157,6 +154,15 @@ impl Alphabet {
         }
     }
 
+    /// How far apart bytes are tried: so that many behind each must belong to the
+    /// alphabet as well, since a run is longer.
+    fn stride(self) -> usize {
+        match self {
+            Self::Base64 => 8,
+            Self::Hex | Self::Base32 | Self::Base32Small => 16,
+        }
+    }
+
     fn table(self) -> &'static [u8; 256] {
         match self {
             Self::Base64 => &BASE64,
@@ -196,18 +202,19 @@ impl Alphabet {
     /// is longer than the way between them.
     pub(super) fn next(self, bytes: &[u8], from: usize) -> Option<(usize, usize)> {
         let least = self.symbols_min();
+        let stride = self.stride();
         // A stretch that was not met before begins after the last try.
-        let sure = least.saturating_sub(STRIDE);
+        let sure = least.saturating_sub(stride);
         let table = self.table();
         let has = |place: usize| {
             bytes
                 .get(place)
                 .is_some_and(|byte| value(table, *byte) != OUTSIDE)
         };
-        let mut place = from.saturating_add(STRIDE).saturating_sub(1);
+        let mut place = from.saturating_add(stride).saturating_sub(1);
         while place < bytes.len() {
             if !has(place) || !(1..=sure).rev().all(|step| has(place.saturating_add(step))) {
-                place = place.saturating_add(STRIDE);
+                place = place.saturating_add(stride);
                 continue;
             }
             let before = bytes.get(from..place).unwrap_or_default();
@@ -218,7 +225,7 @@ impl Alphabet {
                 return Some((start, stop));
             }
             place = stop
-                .saturating_add(STRIDE)
+                .saturating_add(stride)
                 .saturating_sub(1)
                 .max(place.saturating_add(1));
         }
@@ -256,7 +263,11 @@ impl Reader {
         let is_plain = !is_hex && self.last != b'\\' && memchr::memchr(b'\\', bytes).is_none();
         if is_plain {
             let values = bytes.iter().map(|byte| value(table, *byte));
-            symbols.extend(values.filter(|value| *value < BETWEEN));
+            if memchr::memchr2(b'\r', b'\n', bytes).is_none() {
+                symbols.extend(values);
+            } else {
+                symbols.extend(values.filter(|value| *value < BETWEEN));
+            }
             self.last = bytes.last().copied().unwrap_or(self.last);
             return;
         }
