@@ -104,7 +104,12 @@ fn uncommon(region: &[u8], found: &mut impl FnMut(usize)) {
             *mark = u8::from(byte == 0) | (u8::from(is_lead(byte)) & goes_on);
         }
         for (count, eight) in marks.as_chunks::<8>().0.iter().enumerate() {
-            if u64::from_le_bytes(*eight) == 0 {
+            // Nor is there text among zeros alone.
+            let zeros = u64::from_le_bytes([1; 8]);
+            let bytes = block.as_chunks::<8>().0.get(count);
+            if u64::from_le_bytes(*eight) == 0
+                || (u64::from_le_bytes(*eight) == zeros && bytes == Some(&[0; 8]))
+            {
                 continue;
             }
             for (place, _) in eight.iter().enumerate().filter(|(_, mark)| **mark != 0) {
@@ -128,10 +133,14 @@ fn copy(block: &mut [u8; BLOCK_BYTES], bytes: &[u8]) {
 
 /// Whether a character that folds can begin with this byte. Ranges only, and
 /// without those of Latin letters and of most of East Asia.
+#[expect(
+    clippy::needless_bitwise_bool,
+    reason = "branches would keep the compiler from taking many bytes at once"
+)]
 pub(super) fn is_lead(byte: u8) -> bool {
     (byte == 0xc2)
-        | ((byte >= 0xc4) & (byte <= 0xd7))
-        | ((byte >= 0xe1) & (byte <= 0xe3))
+        | (0xc4..=0xd8).contains(&byte)
+        | (0xe1..=0xe3).contains(&byte)
         | (byte == 0xef)
         | (byte == 0xf0)
         | (byte == 0xf3)
