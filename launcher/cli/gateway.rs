@@ -60,12 +60,25 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
         working_directory: directory.to_string_lossy().into_owned(),
     };
     let mut read = || {
+        readable_again(&arguments.policies)?;
         let read = self::sources(arguments);
         read.map_err(|error| report::chain(&error))
     };
     match share(options, &mut read, &mut report::Terminal) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
+    }
+}
+
+/// A pipe was read to its end: what it gives now is no policy.
+fn readable_again(policies: &[PathBuf]) -> Result<(), String> {
+    let other = |path: &&PathBuf| path.metadata().is_ok_and(|found| !found.is_file());
+    match policies.iter().find(other) {
+        None => Ok(()),
+        Some(path) => Err(format!(
+            "`{}` is no regular file, and cannot be read again",
+            path.display()
+        )),
     }
 }
 

@@ -48,6 +48,40 @@ lab_tests! {
         assert_eq!(outcome.code, Some(0), "{outcome}");
     }
 
+    fn a_projects_file_narrows_what_a_gateway_allows(lab) {
+        let origin = Origin::start(8080);
+        let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
+            "-a", "http://a.example:8080", "--resolve", "a.example=192.0.2.1",
+            "--resolve", "c.example=192.0.2.3",
+        ]));
+        let project = |text: &str| {
+            let work = gate.sandbox(lab, Identity::Own).work();
+            std::fs::write(work.join(".outgate.toml"), text).expect("a file");
+        };
+        project("deny = [\"* */x\"]\nonly = [\"http://c.example:8080\"]\n");
+        // With rules of its own, and with the gateway's alone.
+        for rules in [&["-a", "http://a.example:8080"][..], &[]] {
+            for (url, code) in [
+                ("http://a.example:8080/", "200"),
+                ("http://a.example:8080/x", "403"),
+                ("http://c.example:8080/", "403"),
+            ] {
+                let mut run = gate.sandbox(lab, Identity::Own);
+                for pair in rules.chunks(2) {
+                    run = run.option(pair[0], pair[1]);
+                }
+                let outcome = run.run(&curl(url, 20));
+                assert!(outcome.stdout.starts_with(code), "{url} {rules:?}: {outcome}");
+                assert_eq!(url.ends_with("/x"), outcome.stderr.contains(".outgate.toml:1:10"), "{outcome}");
+            }
+        }
+        project("allow = [\"http://c.example:8080\"]\n");
+        let outcome = gate.sandbox(lab, Identity::Own).run(&curl("http://c.example:8080/", 20));
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        assert!(outcome.stderr.contains("-p FILE"), "{outcome}");
+        assert!(origin.arrivals().iter().all(|arrival| arrival.line() == "GET / HTTP/1.1"));
+    }
+
     fn a_run_does_not_say_where_the_gateways_names_lead(lab) {
         let origin = Origin::start(8080);
         let gate = Gate::start(lab, Identity::Own, &Plan::new(&[

@@ -250,6 +250,11 @@ lab_tests! {
         std::fs::remove_file(&file).expect("a file");
         reread(&gate, "stays as it is");
         assert_eq!(codes(), ["200\n", "403\n"]);
+        // A pipe gives nothing a second time.
+        nix::unistd::mkfifo(&file, nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("a pipe");
+        reread(&gate, "is no regular file");
+        assert_eq!(codes(), ["200\n", "403\n"]);
+        std::fs::remove_file(&file).expect("a pipe");
         // A rule that narrowed and is gone is named.
         write(&file, "allow = [\"http://a.example:8080\"]\n");
         reread(&gate, "no longer in force: deny `* */x`");
