@@ -407,6 +407,13 @@ impl Layer {
                 own = own.min(self.end().saturating_sub(wide(known.longest())));
             }
         }
+        if until == Until::Flush && scan.rules.before() > 0 {
+            // The literal of some forms comes last: what could stand before it stays.
+            let tail = self.unbroken(scan.rules.before());
+            if tail >= limits::UNBROKEN_BYTES_MIN {
+                own = own.min(self.end().saturating_sub(wide(tail)));
+            }
+        }
         let own = if own == FREE {
             FREE
         } else {
@@ -415,6 +422,13 @@ impl Layer {
         own.min(self.filters.held())
             .min(self.runs.held())
             .min(self.containers.held())
+    }
+
+    /// How many bytes at the end, of so many, stand as those of a credential do.
+    fn unbroken(&self, most: usize) -> usize {
+        let bytes = self.buffer.iter().rev().take(most);
+        let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-~.+/".contains(byte);
+        bytes.take_while(is_part).count()
     }
 
     /// Whether nothing has ended what a literal began.

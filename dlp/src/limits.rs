@@ -100,3 +100,7 @@ pub(crate) const INSIDE_BYTES_SHOWN: usize = 128;
 
 /// Bytes of values kept of what went to one host.
 pub(crate) const WINDOW_BYTES_MAX: usize = 4096;
+
+/// Unbroken bytes at the end of a message that may be a credential whose literal
+/// has not come: fewer give too little away.
+pub(crate) const UNBROKEN_BYTES_MIN: usize = 32;

@@ -3,7 +3,8 @@
 use miniz_oxide::deflate::{compress_to_vec, compress_to_vec_zlib};
 
 use outgate_dlp::{
-    Action, Coding, Destination, Part, Place, Policy, Report, Stop, Unscannable, UnscannedReason,
+    Action, Anchor, Coding, Destination, Detectors, Part, Place, Policy, Report, Stop, Tier,
+    Unscannable, UnscannedReason, sample,
 };
 
 use crate::encode::{decoys, gzip, plain_base64, zip, zstd};
@@ -359,4 +360,37 @@ fn a_beginning_that_came_to_nothing_leaves() {
     open.push(b"ghp_short and then words")
         .expect("nothing found");
     assert_eq!(open.end_of_message(), Ok(24));
+}
+
+#[test]
+fn a_sender_that_pauses_after_every_byte_gets_little_out() {
+    let rules = strict();
+    for detector in Detectors::shipped().iter() {
+        if detector.anchor == Anchor::Scan || detector.tier != Tier::Strong {
+            continue;
+        }
+        let secret = sample(&detector.samples[0], 5);
+        let mut stream = stream(&rules, None);
+        stream.push(b"words ").expect("nothing yet");
+        let mut released = 0;
+        let mut is_stopped = false;
+        for byte in [secret.as_slice(), b" "].concat() {
+            let outcome = stream.push(&[byte]).and_then(|_| stream.end_of_message());
+            match outcome {
+                Ok(upto) => released = upto,
+                Err(_) => {
+                    is_stopped = true;
+                    break;
+                }
+            }
+        }
+        is_stopped |= stream.finish().is_err();
+        let leaked = usize::try_from(released)
+            .expect("a length")
+            .saturating_sub(6);
+        assert!(is_stopped, "{}", detector.id);
+        // Labels in quotes and headings are not what is to be kept.
+        let is_little = leaked <= 56 && leaked < secret.len();
+        assert!(is_little, "{}: {leaked} of {}", detector.id, secret.len());
+    }
 }
