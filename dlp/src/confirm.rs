@@ -104,7 +104,7 @@ impl Rule {
             if found.end() > at && self.stands_alone(window, &found.range()) {
                 let secret = group(regex, window, &found.range());
                 let text = window.get(secret.clone()).unwrap_or_default();
-                if validate::entropy::bits(text) >= f64::from(self.detector.min_entropy) {
+                if validate::entropy::densest(text) >= f64::from(self.detector.min_entropy) {
                     let whole = found.range();
                     return Confirmed::Match(Match { whole, secret });
                 }

@@ -57,9 +57,6 @@ fn every_sample_is_found_alone_and_within_a_text() {
     let rules = ruleset();
     let mut missed = Vec::new();
     for detector in Detectors::shipped().iter() {
-        if detector.anchor == Anchor::Scan {
-            continue;
-        }
         for template in detector.samples.iter() {
             for seed in 0..SEEDS {
                 let text = sample(template, seed);
@@ -270,6 +267,27 @@ fn a_label_adds_nothing_to_a_form_of_its_own() {
     };
     assert_eq!(ids("elsewhere.test"), ["github-token"]);
     assert!(ids("api.github.com").is_empty());
+}
+
+#[test]
+fn filling_behind_a_strong_credential_does_not_hide_it() {
+    let rules = ruleset();
+    let mut missed = Vec::new();
+    for detector in Detectors::shipped().iter() {
+        let open = detector.boundary == Boundary::None && detector.anchor == Anchor::Start;
+        if detector.tier != Tier::Strong || !open {
+            continue;
+        }
+        for template in detector.samples.iter() {
+            for fill in ["a", "0", "A", "x-"] {
+                let filled = [sample(template, 1), fill.repeat(400).into_bytes()].concat();
+                if finds(&rules, detector, &filled).is_none() {
+                    missed.push(format!("{}: {template} before many {fill}", detector.id));
+                }
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
 #[test]

@@ -13,11 +13,16 @@ pub(crate) fn is(key: &[u8]) -> bool {
     let Some((_, body)) = key.split_first_chunk::<4>() else {
         return false;
     };
-    if body.len() != 16 || key.windows(7).any(|part| part == b"EXAMPLE") {
+    if body.len() != 16 || is_published(key) {
         return false;
     }
     matches!(body.first(), Some(b'I' | b'J'))
         || account(body).is_some_and(|number| number < ACCOUNTS)
+}
+
+/// Whether a key is one of documentation.
+pub(crate) fn is_published(key: &[u8]) -> bool {
+    key.windows(7).any(|part| part == b"EXAMPLE")
 }
 
 /// The number in the first nine characters: forty bits behind the first.

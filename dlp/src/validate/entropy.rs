@@ -18,9 +18,30 @@ pub(crate) fn bits(text: &[u8]) -> f64 {
     bits
 }
 
+/// Length of a window, in bytes.
+const WINDOW_BYTES: usize = 32;
+/// Distance of windows, in bytes.
+const STEP_BYTES: usize = 8;
+
+/// Bits per byte of the densest part of a text: what is dull behind or before a
+/// credential does not make it a placeholder.
+pub(crate) fn densest(text: &[u8]) -> f64 {
+    let windows = text.windows(WINDOW_BYTES).step_by(STEP_BYTES);
+    windows.map(bits).fold(bits(text), f64::max)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::bits;
+    use super::{bits, densest};
+
+    #[test]
+    fn filling_does_not_hide_what_is_dense() {
+        let dense = "kV8pq2LmzzR41xQw7tYb3NfHs6";
+        let filled = [dense, &"a".repeat(300)].concat();
+        assert!(bits(filled.as_bytes()) < 1.0);
+        assert!(densest(filled.as_bytes()) > 3.5);
+        assert!(densest(&[b'a'; 300]) < 0.1);
+    }
 
     #[test]
     fn entropy_is_that_of_the_textbook() {

@@ -119,7 +119,26 @@ pub(crate) fn is_words(value: &[u8]) -> bool {
     let plain = value
         .iter()
         .all(|byte| byte.is_ascii_alphabetic() || joins(byte));
-    plain && (capitals.saturating_mul(4) <= letters || capitals == letters)
+    plain && (capitals.saturating_mul(4) <= letters || capitals == letters) || is_identifier(value)
+}
+
+/// Three capitalised words or more, run together, and next to nothing else.
+fn is_identifier(value: &[u8]) -> bool {
+    let mut words: usize = 0;
+    let mut covered: usize = 0;
+    let mut run: usize = 0;
+    for byte in value.iter().chain(b"A") {
+        if byte.is_ascii_lowercase() && run > 0 {
+            run = run.saturating_add(1);
+            continue;
+        }
+        if run >= 4 {
+            words = words.saturating_add(1);
+            covered = covered.saturating_add(run);
+        }
+        run = usize::from(byte.is_ascii_uppercase());
+    }
+    words >= 3 && covered.saturating_mul(4) >= value.len().saturating_mul(3)
 }
 
 /// At most two different characters, or an alphabet in its order.
@@ -177,6 +196,7 @@ mod tests {
             "challengePassword",
             "DB_PASSWORD",
             "access.token",
+            "V1LocalObjectReference",
         ] {
             assert!(is_words(word.as_bytes()), "{word}");
         }
