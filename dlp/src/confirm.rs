@@ -154,7 +154,8 @@ impl Rule {
         // `\n` before a credential in a document is the end of a line, not a letter.
         let is_escaped = escape == Some(&b'\\')
             && before.is_some_and(|byte| matches!(byte, b'n' | b'r' | b't' | b'f' | b'b'));
-        (!is_word(before) || is_escaped) && !is_word(window.get(found.end))
+        let behind = self.detector.boundary == Boundary::Word && is_word(window.get(found.end));
+        (!is_word(before) || is_escaped) && !behind
     }
 
     /// What a match means on its way to `host`; nothing where it may go there,

@@ -40,6 +40,8 @@ pub enum Anchor {
 pub enum Boundary {
     /// Anything.
     None,
+    /// No letter, digit or underscore before it; anything behind it.
+    Before,
     /// No letter, digit or underscore.
     Word,
 }

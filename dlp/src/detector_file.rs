@@ -347,7 +347,11 @@ const ANCHORS: [(&str, Anchor); 3] = [
     ("scan", Anchor::Scan),
 ];
 
-const BOUNDARIES: [(&str, Boundary); 2] = [("word", Boundary::Word), ("none", Boundary::None)];
+const BOUNDARIES: [(&str, Boundary); 3] = [
+    ("before", Boundary::Before),
+    ("word", Boundary::Word),
+    ("none", Boundary::None),
+];
 
 const FAILURES: [(&str, Failure); 2] = [("lower", Failure::Lower), ("clear", Failure::Clear)];
 
