@@ -189,6 +189,19 @@ pub(crate) fn opening(
     session.record(&event.process(process).detail("opened"))
 }
 
+/// Notes that an origin is presented a certificate of the operator's, if it asks
+/// for one: nobody knows beforehand.
+pub(crate) fn presenting(
+    session: &Session,
+    process: &Process,
+    host: &Host,
+    port: u16,
+) -> Result<(), AuditError> {
+    let target = format!("{host}:{port}");
+    let event = Event::new(Kind::Tunnel, Outcome::Note, &target);
+    session.record(&event.process(process).detail("certificate presented"))
+}
+
 /// The addresses of a host that may be dialled. Denied ones are dropped; if
 /// none is left, the first denial is the answer.
 pub(crate) fn dial(

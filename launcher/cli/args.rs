@@ -29,7 +29,8 @@ Examples:
   outgate why -P github https://example.org/     the same before anything runs
   outgate policy check agent.toml                is the policy right?
   outgate scan .                                 credentials in files, offline
-  outgate check                                  can this machine confine commands?
+  outgate check --clients                        can commands be confined here, and who trusts that?
+  outgate ca create --permit example.org         an authority of your own
 
 `outgate COMMAND --help` shows more.";
 
@@ -284,6 +285,7 @@ Examples:
   outgate gateway --listen /run/user/1000/gate -a https://files.example.org
   outgate run --gateway /run/user/1000/gate -- ./fetch
   outgate gateway --listen /run/outgate/gate --group agents -p site.toml   several users
+  outgate gateway --listen /run/outgate/gate --ca /etc/outgate/ca -p site.toml
 
 What a run may do is what both its own policy and the gateway's allow; a run without
 network rules of its own gets the gateway's. Paths, environment and limits are the run's.

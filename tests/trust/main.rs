@@ -8,6 +8,7 @@
 )]
 
 mod authority;
+mod local;
 mod origin;
 mod presented;
 mod stores;

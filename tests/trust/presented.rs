@@ -11,14 +11,14 @@ use crate::origin::{Demand, MARK, Origin};
 use crate::{OPEN_FILES, confined, curl, shell, text, words, write};
 
 /// A certificate, its key, and both in one file.
-struct Identities {
+pub(crate) struct Identities {
     certificate: PathBuf,
     key: PathBuf,
-    both: PathBuf,
-    der: Vec<u8>,
+    pub(crate) both: PathBuf,
+    pub(crate) der: Vec<u8>,
 }
 
-fn identity(lab: &Lab, name: &str) -> Identities {
+pub(crate) fn identity(lab: &Lab, name: &str) -> Identities {
     let folder = lab.folder("identity", Identity::Own);
     let made = outgate_ca::create(&Request {
         name: name.to_owned(),
@@ -61,6 +61,9 @@ lab_tests! {
             let origin = Origin::start(lab, &["one.test", "two.test"], Demand::Wish);
             let sandbox = towards(lab, &origin, &rules)
                 .option("--client-cert", &format!("one.test={files}"));
+            let record = lab.directory.join("record.jsonl");
+            fs::remove_file(&record).ok();
+            let sandbox = sandbox.option("--audit", &text(&record));
             let authority = text(&origin.authority);
             // The second host stays closed, so its own authority is trusted.
             let fetch = format!(
@@ -78,6 +81,11 @@ lab_tests! {
             assert!(!one.is_empty() && !two.is_empty(), "{visits:?}");
             assert!(one.iter().all(|visit| visit.certificate.as_ref() == Some(&own.der)), "{one:?}");
             assert!(two.iter().all(|visit| visit.certificate.is_none()), "{two:?}");
+            let record = fs::read_to_string(&record).expect("a record");
+            let presented = record.lines().filter(|line| line.contains("certificate presented"));
+            let hosts: Vec<bool> = presented.map(|line| line.contains("one.test:443")).collect();
+            assert_eq!(hosts, vec![true; one.len()], "{record}");
+            assert!(!record.contains("PRIVATE"));
         }
     }
 

@@ -6,6 +6,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 use super::{OriginError, Reached, connect};
+use crate::admit;
 use crate::either::Either;
 use crate::resolve::Pin;
 use crate::session::Session;
@@ -53,6 +54,13 @@ impl Link {
                 generation,
             }),
             (Carrier::Tls(called), Some(tls)) => {
+                if tls.upstream().presents(host, called)
+                    && admit::presenting(session, process, host, port).is_err()
+                {
+                    return Err(failed(
+                        "that it is presented a certificate cannot be recorded".to_owned(),
+                    ));
+                }
                 let opened = tls.upstream().connect(stream, (host, called), offer).await;
                 let link = Self {
                     stream: Either::Other(Box::new(opened.map_err(failed)?)),

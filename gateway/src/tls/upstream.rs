@@ -55,6 +55,11 @@ impl Upstream {
         }
     }
 
+    /// Whether a certificate is presented to a host, should it ask for one.
+    pub(crate) fn presents(&self, host: &Host, called: Called) -> bool {
+        self.presenting.contains_key(&called.spell(host))
+    }
+
     /// Makes a TLS connection of a TCP connection; what is wrong, if it does
     /// not come to one, in words for people.
     pub(crate) async fn connect(
