@@ -185,10 +185,8 @@ pub(crate) mod tests {
             .collect();
         assert_eq!(listen, ["127.0.0.1 3000", "::1 3000", "0.0.0.0 8080"]);
         let settings = policy.settings();
-        assert_eq!(
-            (settings.strict, settings.monitor),
-            (Switch::On, Switch::On)
-        );
+        assert_eq!(settings.strict, Switch::On);
+        assert_eq!(settings.monitor, Switch::On);
         assert_eq!(settings.intercept, Intercept::Always);
         assert_eq!(
             (settings.inspect, settings.unscannable),
