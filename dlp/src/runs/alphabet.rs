@@ -213,6 +213,14 @@ impl Alphabet {
         };
         let mut place = from.saturating_add(stride).saturating_sub(1);
         while place < bytes.len() {
+            let here = bytes.get(place..).unwrap_or_default();
+            if here
+                .first_chunk()
+                .is_some_and(|window| is_outside(table, window))
+            {
+                place = place.saturating_add(stride);
+                continue;
+            }
             if !has(place) || !(1..=sure).rev().all(|step| has(place.saturating_add(step))) {
                 place = place.saturating_add(stride);
                 continue;
@@ -240,6 +248,14 @@ impl Alphabet {
             has_zero: false,
         }
     }
+}
+
+/// Whether some of these bytes, which a run here would have, are in none: all are
+/// looked up before anything is decided, which is faster than deciding for each.
+fn is_outside(table: &[u8; 256], window: &[u8; 13]) -> bool {
+    let [a, _, b, _, c, _, d, e, _, f, _, g, h] = *window;
+    let values = [a, b, c, d, e, f, g, h].map(|byte| value(table, byte));
+    values.into_iter().fold(0, u8::max) == OUTSIDE
 }
 
 fn value(table: &[u8; 256], byte: u8) -> u8 {

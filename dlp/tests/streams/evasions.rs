@@ -376,13 +376,11 @@ fn a_sender_that_pauses_after_every_byte_gets_little_out() {
         let mut is_stopped = false;
         for byte in [secret.as_slice(), b" "].concat() {
             let outcome = stream.push(&[byte]).and_then(|_| stream.end_of_message());
-            match outcome {
-                Ok(upto) => released = upto,
-                Err(_) => {
-                    is_stopped = true;
-                    break;
-                }
-            }
+            let Ok(upto) = outcome else {
+                is_stopped = true;
+                break;
+            };
+            released = upto;
         }
         is_stopped |= stream.finish().is_err();
         let leaked = usize::try_from(released)
