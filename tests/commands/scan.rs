@@ -264,6 +264,65 @@ fn recorded_requests_are_judged_by_their_hosts() {
 }
 
 #[test]
+fn values_without_a_form_are_found_where_the_user_names_them() {
+    let value = "kV8pq2Lmz-R41x_Qw7";
+    let coded = "a1Y4cHEyTG16LVI0MXhfUXc3";
+    let text = format!("a: {value}\nb: {coded}\n");
+    let desk = Desk::new().also("a.txt", &text);
+    let said = desk.call(&["scan", "a.txt"]);
+    assert_eq!(said.status, 0, "{}", said.stdout);
+    desk.write("mine.txt", &format!("# mine\n{value} -> *.example.org\n"));
+    let said = desk.call(&["scan", "--json", "--secrets-file", "mine.txt", "a.txt"]);
+    assert_eq!(said.status, 1, "{}", said.stderr);
+    let json = document(&said);
+    let findings = json["findings"].as_array().expect("a list");
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding["detector"] == "known-value"),
+        "{json:#}"
+    );
+    let lines: Vec<u64> = findings
+        .iter()
+        .filter_map(|finding| finding["line"].as_u64())
+        .collect();
+    assert!(lines.contains(&1), "{json:#}");
+    assert!(
+        !said.stdout.contains(value) && !said.stdout.contains(coded),
+        "{}",
+        said.stdout
+    );
+    let words = [
+        "scan",
+        "--secrets-file",
+        "mine.txt",
+        "--to",
+        "api.example.org",
+        "a.txt",
+    ];
+    assert_eq!(desk.call(&words).status, 0);
+    desk.expect_refusal(
+        &["scan", "--secrets-file", "none.txt", "a.txt"],
+        "outgate: none.txt: there is no such file\n",
+    );
+}
+
+#[test]
+fn own_secrets_are_read_from_the_project_and_go_nowhere_it_says() {
+    let desk = Desk::new().also(".env", "API_TOKEN=kV8pq2Lmz-R41x_Qw7\n");
+    desk.write("a.txt", "x=kV8pq2Lmz-R41x_Qw7\n");
+    let said = desk.call(&["scan", "--own", "--json", "a.txt"]);
+    assert_eq!(said.status, 1, "{}", said.stderr);
+    let json = document(&said);
+    assert_eq!(json["findings"][0]["detector"], "known-value", "{json:#}");
+    assert_eq!(
+        json["findings"][0]["action"], "report",
+        "nobody knows where it is for"
+    );
+    assert!(!said.stdout.contains("kV8pq2"), "{}", said.stdout);
+}
+
+#[test]
 fn wrong_options_are_refused_with_the_repair() {
     let desk = desk(8);
     desk.expect_refusal(

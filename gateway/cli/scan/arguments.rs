@@ -11,6 +11,7 @@ Examples:
   git diff | outgate scan                        standard input
   outgate scan --har session.har                 recorded requests, each towards its host
   outgate scan --to api.example.org body.json    what may go to that host is no finding
+  outgate scan --own --to example.org body.json  your own secrets too, whatever they look like
   outgate scan --write-baseline known.json .     accept what is there today
   outgate scan --baseline known.json .           report only what is new
   outgate scan --list                            every detector and what its leak costs
@@ -41,6 +42,14 @@ pub(crate) struct Scan {
     /// Add detectors from a file (TOML)
     #[arg(long, value_name = "FILE")]
     pub(crate) detectors: Vec<PathBuf>,
+    /// Look for the values of your own secrets too: those of your variables and of
+    /// files such as ~/.netrc, ~/.npmrc, ~/.aws/credentials, ~/.ssh and .env
+    #[arg(long)]
+    pub(crate) own: bool,
+    /// Look for the values that the file lists: one a line, `VALUE -> HOST` where it
+    /// may go
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secrets_file: Option<PathBuf>,
     /// Run a detector that is off by default, such as payment-card
     #[arg(long, value_name = "ID")]
     pub(crate) enable: Vec<String>,
@@ -63,7 +72,7 @@ pub(crate) struct Scan {
     #[arg(long)]
     pub(crate) sarif: bool,
     /// List the detectors instead: tier, where credentials may go, what a leak costs
-    #[arg(long, conflicts_with_all = ["paths", "har", "to", "baseline", "write_baseline", "sarif"])]
+    #[arg(long, conflicts_with_all = ["paths", "har", "to", "own", "secrets_file", "baseline", "write_baseline", "sarif"])]
     pub(crate) list: bool,
     /// Which build starts this one
     #[arg(long, value_name = "VERSION", hide = true)]

@@ -7,8 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Anchor, Detectors, HostPattern, Mode, Policy, Ruleset, Settings, Unscannable, parse_detectors,
+    Anchor, Detector, Detectors, HostPattern, Issuer, KnownBuilder, Mode, Policy, Ruleset, Scope,
+    Settings, Unscannable, parse_detectors,
 };
+use outgate_gateway::secrets::{Gathered, Places, gather};
 
 use super::arguments::Scan;
 
@@ -52,15 +54,70 @@ pub(crate) fn ruleset(
             modes.push((id.clone(), mode));
         }
     }
+    let gathered = own(options)?;
     let settings = Settings {
         modes,
+        registries: registries(detectors, &gathered),
         policy: Policy::Monitor,
         unscannable: Unscannable::Record,
         key,
         ..Settings::default()
     };
     let rules = Ruleset::new(detectors, &settings).map_err(|error| error.to_string())?;
-    Ok(Arc::new(rules))
+    let mut known = KnownBuilder::new(key);
+    for held in &gathered.holdings {
+        known.hold(held, detectors);
+    }
+    Ok(Arc::new(rules.with_known(known.build())))
+}
+
+/// The user's own secrets, where they are asked for.
+fn own(options: &Scan) -> Result<Gathered, String> {
+    let list = options.secrets_file.clone();
+    if !options.own {
+        let places = Places {
+            list,
+            ..Places::default()
+        };
+        return told(gather(&places, std::iter::empty()), options);
+    }
+    let places = Places {
+        home: std::env::home_dir().filter(|home| home.is_absolute()),
+        directory: std::env::current_dir().ok(),
+        list,
+    };
+    told(gather(&places, std::env::vars_os()), options)
+}
+
+/// What was gathered; a list that cannot be read is an error, any other file is not.
+fn told(gathered: Gathered, options: &Scan) -> Result<Gathered, String> {
+    let list = options
+        .secrets_file
+        .as_ref()
+        .map(|path| path.display().to_string());
+    let is_list = |text: &&String| {
+        list.as_ref()
+            .is_some_and(|list| text.starts_with(list.as_str()))
+    };
+    match gathered.left_out.iter().find(is_list) {
+        Some(message) => Err(message.clone()),
+        None => Ok(gathered),
+    }
+}
+
+/// Where tokens of registries may go: to the hosts that the user's files name.
+fn registries(detectors: &Detectors, gathered: &Gathered) -> Vec<Issuer> {
+    let mut issuers = Vec::new();
+    for (registry, host) in gathered.registries() {
+        let of_it = |detector: &&Detector| detector.scope == Scope::Registry(registry);
+        for detector in detectors.iter().filter(of_it) {
+            issuers.push(Issuer {
+                detector: detector.id.to_string(),
+                host: host.clone(),
+            });
+        }
+    }
+    issuers
 }
 
 /// The host of `--to` in its canonical form; nothing where there is none.
@@ -80,7 +137,7 @@ pub(crate) fn host(options: &Scan) -> Result<String, String> {
 }
 
 /// Whether a detector runs without being asked for.
-pub(crate) fn is_on(detector: &outgate_dlp::Detector) -> bool {
+pub(crate) fn is_on(detector: &Detector) -> bool {
     detector.anchor != Anchor::Scan
 }
 
