@@ -52,9 +52,10 @@ pub(crate) struct Asked {
 }
 
 /// What a request may become on the client's side, if the origin agrees.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) enum Upgradable {
     /// Nothing.
+    #[default]
     Never,
     /// Its connection becomes something else.
     Http1(OnUpgrade),

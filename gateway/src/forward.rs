@@ -68,20 +68,13 @@ impl Admitted {
 pub(crate) async fn forward(
     flow: &Arc<Flow>,
     (wire, carrier): (&Wire, Carrier),
-    admitted: Admitted,
+    mut admitted: Admitted,
 ) -> Result<Response<Content>, OriginError> {
-    let (upgrade, admitted) = match (wire, admitted) {
-        (Wire::Http2(streams), mut admitted) if admitted.is_websocket() => {
-            let upgrade = std::mem::replace(&mut admitted.upgrade, Upgradable::Never);
-            if let Upgradable::Http2(client) = upgrade {
-                return websocket::join(flow, (streams, carrier), admitted, client).await;
-            }
-            (Upgradable::Never, admitted)
+    let upgrade = match (wire, std::mem::take(&mut admitted.upgrade)) {
+        (Wire::Http2(streams), Upgradable::Http2(client)) if admitted.is_websocket() => {
+            return websocket::join(flow, (streams, carrier), admitted, client).await;
         }
-        (_, mut admitted) => {
-            let upgrade = std::mem::replace(&mut admitted.upgrade, Upgradable::Never);
-            (upgrade, admitted)
-        }
+        (_, upgrade) => upgrade,
     };
     let Admitted {
         permit,
@@ -106,14 +99,9 @@ pub(crate) async fn forward(
     content.watch = watch.map(Box::new);
     let said = |error| misused(misuse.as_ref(), error);
     let resource = resource.as_deref().unwrap_or(target.resource.as_str());
-    let (mut request, request_complete) = request(
-        (&target, resource),
-        carrier,
-        head,
-        (content, signing.as_ref()),
-    )
-    .await
-    .map_err(said)?;
+    let content = (content, signing.as_ref());
+    let made = request((&target, resource), carrier, head, content);
+    let (mut request, request_complete) = made.await.map_err(said)?;
     if let Some(signing) = signing {
         sign(flow, (&target, resource), signing, &mut request)?;
     }

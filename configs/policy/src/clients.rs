@@ -400,12 +400,11 @@ pub(crate) mod tests {
             assert!(error.hint().contains("name your registry: "), "{error}");
             assert_eq!(Client::named(client.name()), Some(client));
         }
-        let many: String = (0..=REGISTRIES_MAX)
-            .map(|n| format!("@s{n}:registry=https://r{n}.test\n"))
-            .collect();
+        let line = |n| format!("@s{n}:registry=https://r{n}.test");
+        let many: Vec<String> = (0..=REGISTRIES_MAX).map(line).collect();
         let files = [Configuration {
             place: "~/.npmrc".to_owned(),
-            text: many,
+            text: many.join("\n"),
         }];
         assert_eq!(
             Client::Npm.registries(&files, &[]),
