@@ -253,8 +253,22 @@ impl Alphabet {
 /// Whether some of these bytes, which a run here would have, are in none: all are
 /// looked up before anything is decided, which is faster than deciding for each.
 fn is_outside(table: &[u8; 256], window: &[u8; 13]) -> bool {
-    let [a, _, b, _, c, _, d, e, _, f, _, g, h] = *window;
-    let values = [a, b, c, d, e, f, g, h].map(|byte| value(table, byte));
+    let [first, _, rest @ ..] = *window;
+    let [
+        third,
+        _,
+        fifth,
+        _,
+        seventh,
+        eighth,
+        _,
+        tenth,
+        _,
+        twelfth,
+        last,
+    ] = rest;
+    let tried = [first, third, fifth, seventh, eighth, tenth, twelfth, last];
+    let values = tried.map(|byte| value(table, byte));
     values.into_iter().fold(0, u8::max) == OUTSIDE
 }
 
