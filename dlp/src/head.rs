@@ -3,7 +3,7 @@
 
 use crate::destination::Destination;
 use crate::detector::Tier;
-use crate::finding::{Finding, Report};
+use crate::finding::{Checked, Finding, Report};
 use crate::layer::{Layer, Until};
 use crate::place::{Joined, Part, Place};
 use crate::ruleset::Ruleset;
@@ -73,7 +73,9 @@ pub(crate) fn join(
     let mut findings: Vec<Finding> = Vec::new();
     for mut finding in report.findings {
         let is_known = findings.iter().any(|known| known.mark == finding.mark);
-        if finding.tier == Tier::Strong && !is_known {
+        // Pieces that are put together by chance have no right checksum.
+        let may_be = finding.checked != Checked::Failed;
+        if finding.tier == Tier::Strong && may_be && !is_known {
             finding.place = Place::Joined(joined);
             findings.push(finding);
         }

@@ -18,6 +18,7 @@ use crate::broker::{Last, Masked, Watch};
 use crate::fields;
 use crate::http2::Received;
 use crate::origin::{Counted, Lease};
+use crate::scan::{Screened, Stopped};
 
 /// Bytes of content, by direction as the command sees it.
 #[derive(Debug, Default)]
@@ -52,6 +53,8 @@ pub(crate) enum ContentError {
     Http2(#[from] h2::Error),
     #[error("the content holds the placeholder of a secret")]
     Misused,
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 impl Body for Inner {
@@ -99,7 +102,7 @@ pub(crate) enum Content {
 /// Content of a request.
 #[derive(Debug)]
 pub(crate) struct RequestContent {
-    pub(crate) inner: Inner,
+    pub(crate) inner: Screened,
     pub(crate) traffic: Arc<Traffic>,
     /// Set once all of it was read: only then may the connection be reused.
     pub(crate) complete: Arc<AtomicBool>,
@@ -167,7 +170,7 @@ impl Content {
 }
 
 impl RequestContent {
-    pub(crate) fn new(inner: Inner, traffic: Arc<Traffic>) -> Self {
+    pub(crate) fn new(inner: Screened, traffic: Arc<Traffic>) -> Self {
         let complete = Arc::new(AtomicBool::new(inner.is_end_stream()));
         Self {
             inner,

@@ -78,7 +78,7 @@ impl Exchange {
             replies,
         }: Asked,
     ) -> Result<Response<Content>, h2::Error> {
-        let (head, content) = request.into_parts();
+        let (mut head, content) = request.into_parts();
         let form = respond::form(&head.headers);
         let turn = self.flow.session().turn().await;
         let judged = match self.target(fault, &head) {
@@ -105,6 +105,10 @@ impl Exchange {
         if head.method == Method::OPTIONS && fields::forwards_left(&head.headers) == Some(0) {
             // The last hop that may answer is this one (RFC 9110 7.6.2).
             return Ok(Response::new(Content::empty()));
+        }
+        if target.upgrade() == Upgrade::WebSocket && self.flow.session().scan().is_some() {
+            // Messages that are compressed could not be looked into.
+            head.headers.remove(http::header::SEC_WEBSOCKET_EXTENSIONS);
         }
         let admitted = Admitted {
             permit,
@@ -149,6 +153,9 @@ impl Exchange {
         head: &request::Parts,
     ) -> Result<(Permit, Insertion), Refusal> {
         let (session, process) = (self.flow.session(), self.flow.process());
+        if let Some(scan) = session.scan() {
+            scan.head((&self.flow, target), head)?;
+        }
         let insertion = match session.secrets() {
             None => Insertion::default(),
             Some(secrets) => secrets

@@ -11,13 +11,9 @@ use http::{Method, Request, Response, StatusCode, Uri, Version, request, respons
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use outgate_policy::Permit;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::admit;
-use crate::audit::Kind;
 use crate::broker::{self, Insertion, Mask, Masked, Misuse, Signing, Slot, Watch};
 use crate::content::{Content, Held, Inner, RequestContent, ResponseContent};
 use crate::exchange::Upgradable;
@@ -26,13 +22,17 @@ use crate::flow::Flow;
 use crate::followed::Leg;
 use crate::http2::Replies;
 use crate::limits;
-use crate::origin::{self, Lease, Link, OriginError, Outgoing, Streams};
+use crate::origin::{self, Lease, OriginError, Outgoing, Streams};
 use crate::refusal::Refusal;
-use crate::replay::Replay;
-use crate::resolve::Pin;
+use crate::scan::{Guard, Screened};
 use crate::target::{Target, Upgrade};
 use crate::tls::Carrier;
-use crate::{tunnel, websocket};
+use crate::websocket;
+
+mod switch;
+
+use switch::switch;
+pub(crate) use switch::{converse, origin_of};
 
 /// How a request goes on to its origin: in the version it came with.
 #[derive(Debug)]
@@ -93,11 +93,8 @@ pub(crate) async fn forward(
     if guarded {
         broker::restrict(&mut head.headers);
     }
-    let mut content = RequestContent::new(content, Arc::clone(flow.traffic()));
-    let watch = secrets.map(|own| own.watch(&head.headers, (flow, &target), carrier));
-    let misuse = watch.as_ref().map(Watch::misuse);
-    content.watch = watch.map(Box::new);
-    let said = |error| misused(misuse.as_ref(), error);
+    let (content, slots) = examined(flow, (&target, carrier), &head, content).await?;
+    let said = |error| slots.said(error);
     let resource = resource.as_deref().unwrap_or(target.resource.as_str());
     let content = (content, signing.as_ref());
     let made = request((&target, resource), carrier, head, content);
@@ -257,10 +254,44 @@ fn masked(
     }
 }
 
-/// The error of a request, or the misuse of a secret that was its cause.
-fn misused(slot: Option<&Slot>, error: OriginError) -> OriginError {
-    let said = slot.and_then(|slot| slot.lock().ok()?.take());
-    said.map_or(error, OriginError::Misused)
+/// Where it will be said why content may not go on.
+#[derive(Debug, Default)]
+struct Slots {
+    scan: Option<Slot>,
+    secrets: Option<Slot>,
+}
+
+impl Slots {
+    /// The error of a request, or what its content holds that was its cause.
+    fn said(&self, error: OriginError) -> OriginError {
+        let slots = [&self.scan, &self.secrets].into_iter().flatten();
+        let mut said = slots.filter_map(|slot| slot.lock().ok()?.take());
+        said.next().map_or(error, OriginError::Misused)
+    }
+}
+
+/// The content as the scan and the secrets let it go on, its beginning read and
+/// cleared.
+async fn examined(
+    flow: &Arc<Flow>,
+    (target, carrier): (&Target, Carrier),
+    head: &request::Parts,
+    content: Inner,
+) -> Result<(RequestContent, Slots), OriginError> {
+    let mut slots = Slots::default();
+    let scan = flow.session().scan().filter(|_| !content.is_end_stream());
+    let guard = scan.map(|scan| scan.guard((flow, target), head));
+    slots.scan = guard.as_ref().map(Guard::slot);
+    let mut content = Screened::new(content, guard);
+    if let Err(error) = content.read_ahead().await {
+        return Err(slots.said(OriginError::Content(error.to_string())));
+    }
+    let mut content = RequestContent::new(content, Arc::clone(flow.traffic()));
+    let secrets = flow.session().secrets();
+    let watch = secrets.map(|own| own.watch(&head.headers, (flow, target), carrier));
+    slots.secrets = watch.as_ref().map(Watch::misuse);
+    content.watch = watch.map(Box::new);
+    Ok((content, slots))
 }
 
 /// Reads content whole that is short and may hold a placeholder, so that a
@@ -403,69 +434,4 @@ fn check_framing(target: &Target, fields: &HeaderMap) -> Result<(), OriginError>
         return Err(OriginError::Protocol(target.origin(), what));
     }
     Ok(())
-}
-
-/// Both sides agreed to become a WebSocket: relays what follows.
-fn switch(
-    flow: &Arc<Flow>,
-    target: Target,
-    mut response: Response<Incoming>,
-    client: Upgradable,
-) -> Result<Response<Content>, OriginError> {
-    let agreed = response
-        .headers()
-        .get(header::UPGRADE)
-        .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
-    if target.upgrade() != Upgrade::WebSocket || !agreed {
-        let what = "switched to a protocol nobody asked for".to_owned();
-        return Err(OriginError::Protocol(target.origin(), what));
-    }
-    let origin = hyper::upgrade::on(&mut response);
-    let (mut head, _) = response.into_parts();
-    fields::strip_hop_by_hop(&mut head.headers);
-    if let Some(mask) = flow.session().secrets().and_then(|own| own.mask()) {
-        mask.fields(&mut head.headers);
-        head.extensions.remove::<ReasonPhrase>();
-    }
-    let fields = &mut head.headers;
-    fields.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-    fields.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    let task = Arc::clone(flow);
-    flow.session().spawn(async move {
-        let Upgradable::Http1(client) = client else {
-            return;
-        };
-        let (Ok(client), Ok(origin)) = (client.await, origin.await) else {
-            return;
-        };
-        let Some((origin, pin)) = origin_of(origin) else {
-            return;
-        };
-        converse(&task, &target, pin, (TokioIo::new(client), origin)).await;
-    });
-    Ok(Response::from_parts(head, Content::empty()))
-}
-
-/// The connection to an origin that is no longer HTTP's, and where it leads.
-pub(crate) fn origin_of(upgraded: Upgraded) -> Option<(Replay<Link>, Pin)> {
-    // Every connection that a request is sent over is a link.
-    let parts = upgraded.downcast::<TokioIo<Link>>().ok()?;
-    let origin = Replay::new(parts.read_buf, parts.io.into_inner());
-    let pin = origin.stream().pin();
-    Some((origin, pin))
-}
-
-/// Relays between two ends that agreed to become a WebSocket, as long as the
-/// rules in force allow it.
-pub(crate) async fn converse<C, O>(flow: &Flow, target: &Target, pin: Pin, (client, origin): (C, O))
-where
-    C: AsyncRead + AsyncWrite,
-    O: AsyncRead + AsyncWrite,
-{
-    let (session, process) = (flow.session(), flow.process());
-    let still = || admit::still_requested(session, process, target, pin);
-    tokio::select! {
-        () = tunnel::relay(client, origin, flow.traffic(), session.ended()) => {}
-        refusal = session.revoked(still) => flow.refuse(Kind::Request, &refusal),
-    }
 }

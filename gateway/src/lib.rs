@@ -40,6 +40,7 @@ mod replay;
 mod resolve;
 mod respond;
 mod rules;
+mod scan;
 pub mod secrets;
 mod serve;
 mod session;

@@ -289,3 +289,18 @@ pub(crate) const SECRET_LOOK_MS: u16 = 1000;
 /// Time between two times that a secret is read again because an origin minds
 /// it: a command that runs a program of the user's must not run it all the time.
 pub(crate) const SECRET_AGAIN_TIME: Duration = Duration::from_secs(20);
+
+/// Hosts for which a sandbox's last values are kept, against credentials that
+/// are sent in pieces: enough for what a command talks to at once, at 4 KiB each.
+pub(crate) const SCAN_WINDOWS_MAX: usize = 64;
+/// Bytes of content that are read before anything is sent, so that a refusal is
+/// a clean one. Most requests of programs are smaller.
+pub(crate) const SCAN_AHEAD_BYTES_MAX: u64 = 256 * 1024;
+/// How long content of a known and small length may take to come before the
+/// request begins without it.
+pub(crate) const SCAN_AHEAD_TIME: Duration = Duration::from_secs(2);
+/// How long content of an unknown length may pause before the request begins:
+/// some clients send the rest only after they were answered.
+pub(crate) const SCAN_PAUSE_TIME: Duration = Duration::from_millis(20);
+/// After which what still waits is looked at again.
+pub(crate) const SCAN_HELD_TIME: Duration = Duration::from_secs(2);

@@ -121,6 +121,11 @@ impl Rules {
         &self.own
     }
 
+    /// The policy of the gateway, where it serves many.
+    pub(crate) fn above(&self) -> Option<&Policy> {
+        self.ceiling.as_ref().map(|(ceiling, _)| &ceiling.policy)
+    }
+
     /// The policy that says how names are resolved and where they lead.
     pub(crate) fn naming(&self) -> &Policy {
         match &self.ceiling {

@@ -18,6 +18,7 @@ use crate::config::TlsFiles;
 use crate::control::{Control, ControlError};
 use crate::resolve::System;
 use crate::rules::Rules;
+use crate::scan::Scan;
 use crate::session::{Parts, Session, shortened};
 use crate::tls::{Keys, Tls};
 use crate::{ServeError, ask, flow, limits, stub};
@@ -139,6 +140,7 @@ impl Gateway {
         let rules = Rules::private(policy);
         let tls = opener(&rules, &hello.sandbox, &self.keys)?;
         let secrets = Secrets::new(rules.own(), &self.vault)?.map(Arc::new);
+        let scan = Scan::of(&rules)?.map(Arc::new);
         let session = Session::new(Parts {
             sandbox: hello.sandbox.clone(),
             rules,
@@ -148,6 +150,7 @@ impl Gateway {
             proxies: Arc::clone(&self.proxies),
             tls,
             secrets,
+            scan,
             tenant: None,
         });
         let event = Event::new(Kind::Start, Outcome::Note, "").detail(&opening.begin.command);

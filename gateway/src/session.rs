@@ -2,7 +2,7 @@
 //! Nothing is shared between sessions except the machine's own name files.
 //! Knows no protocol of the network.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -25,12 +25,15 @@ use crate::origin::Pool;
 use crate::refusal::Refusal;
 use crate::resolve::{Pin, ResolveError, System};
 use crate::rules::Rules;
+use crate::scan::Scan;
 use crate::tenant::{SharedSlot, Standing, Tenant, Turn};
 use crate::tls::Tls;
 
 mod in_force;
+mod unopened;
 
 use in_force::InForce;
+use unopened::Unopened;
 
 /// What a session is made of.
 #[derive(Debug)]
@@ -45,6 +48,8 @@ pub(crate) struct Parts {
     pub(crate) tls: Option<Arc<Tls>>,
     /// What stays outside; nothing where the policy has no secrets.
     pub(crate) secrets: Option<Arc<Secrets>>,
+    /// What looks for credentials; nothing where the policy turns it off.
+    pub(crate) scan: Option<Arc<Scan>>,
     pub(crate) tenant: Option<Tenant>,
 }
 
@@ -92,37 +97,6 @@ struct Denials {
     hints: Vec<String>,
 }
 
-/// TLS that passed and that nobody looked into.
-#[derive(Debug, Default)]
-struct Unopened {
-    count: u64,
-    /// Of each host, within a bound.
-    hosts: BTreeMap<String, u64>,
-}
-
-impl Unopened {
-    /// In words, or nothing: how many, and where most of them went.
-    fn words(&self) -> Option<String> {
-        let connections = match self.count {
-            0 => return None,
-            1 => "1 connection".to_owned(),
-            count => format!("{count} connections"),
-        };
-        let mut hosts: Vec<_> = self.hosts.iter().collect();
-        // A stable order: by number, then by name.
-        hosts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        let named = hosts.iter().take(limits::SUMMARY_HOSTS_MAX);
-        let mut named: Vec<&str> = named.map(|(host, _)| host.as_str()).collect();
-        if hosts.len() > named.len() {
-            named.push("…");
-        }
-        Some(format!(
-            "{connections} passed unopened ({})",
-            named.join(", ")
-        ))
-    }
-}
-
 impl Session {
     pub(crate) fn new(parts: Parts) -> Self {
         let flows_max = match &parts.tenant {
@@ -134,7 +108,7 @@ impl Session {
             Some(_) => limits::SHARED_NAMES_MAX,
         };
         let generation = parts.tenant.as_ref().map_or(1, Tenant::generation);
-        let in_force = InForce::new(&parts.system, parts.rules, generation);
+        let in_force = InForce::new(&parts.system, (parts.rules, parts.scan), generation);
         Self {
             in_force: watch::Sender::new(Arc::new(in_force)),
             audit: parts.audit,
@@ -165,7 +139,10 @@ impl Session {
     /// launcher. What runs goes on; what is kept for later use is dropped.
     pub(crate) async fn revise(&self, rules: Rules) -> Result<u64, ControlError> {
         let generation = self.generation().saturating_add(1);
-        let in_force = InForce::new(&self.system, rules, generation);
+        // Rules about the scan that make no sense change nothing about it.
+        let scan = Scan::of(&rules).map(|scan| scan.map(Arc::new));
+        let scan = scan.unwrap_or_else(|_| self.scan());
+        let in_force = InForce::new(&self.system, (rules, scan), generation);
         self.in_force.send_replace(Arc::new(in_force));
         self.origins.clear();
         let event = Event::new(Kind::Policy, Outcome::Note, "").detail("other rules are in force");
@@ -212,6 +189,11 @@ impl Session {
 
     pub(crate) fn secrets(&self) -> Option<&Arc<Secrets>> {
         self.secrets.as_ref()
+    }
+
+    /// What looks for credentials, as the rules in force have it.
+    pub(crate) fn scan(&self) -> Option<Arc<Scan>> {
+        self.in_force.borrow().scan.clone()
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -350,17 +332,19 @@ impl Session {
         let Ok(mut unopened) = self.unopened.lock() else {
             return;
         };
-        unopened.count = unopened.count.saturating_add(1);
-        let host = host.to_string();
-        if unopened.hosts.len() < limits::RESOLVED_MAX || unopened.hosts.contains_key(&host) {
-            let count = unopened.hosts.entry(host).or_default();
-            *count = count.saturating_add(1);
-        }
+        unopened.add(host);
     }
 
     /// What nobody looked into, in words; nothing if there was none.
     pub(crate) fn unopened(&self) -> Option<String> {
-        self.unopened.lock().ok()?.words()
+        let unopened = self.unopened.lock().ok()?.words();
+        let unscanned = self.scan().map_or(0, |scan| scan.unscanned_bytes());
+        let unscanned = (unscanned > 0)
+            .then(|| format!("{unscanned} bytes left that could not be scanned for credentials"));
+        match (unopened, unscanned) {
+            (Some(unopened), Some(unscanned)) => Some(format!("{unopened}; {unscanned}")),
+            (unopened, unscanned) => unopened.or(unscanned),
+        }
     }
 
     /// At most five lines about what was refused, or none.

@@ -21,6 +21,7 @@ use crate::control::{self, Control, ControlError, Received};
 use crate::limits;
 use crate::resolve::System;
 use crate::rules::{Ceiling, Rules};
+use crate::scan::Scan;
 use crate::serve::{self, Gateway, Opening, Texts, context, greet};
 use crate::session::{Parts, Session, shortened};
 use crate::tenant::{Capacity, Tenant, Tenants};
@@ -351,6 +352,7 @@ impl Shared {
             ));
         }
         let tls = serve::opener(&rules, &opening.hello.sandbox, &self.keys)?;
+        let scan = Scan::of(&rules)?.map(Arc::new);
         let owner = Owner {
             session: tenant.session(),
             uid: tenant.uid(),
@@ -364,6 +366,7 @@ impl Shared {
             proxies: Arc::clone(&self.proxies),
             tls,
             secrets: None,
+            scan,
             tenant: Some(tenant),
         }))
     }

@@ -48,6 +48,8 @@ pub(crate) struct PolicyOptions {
     #[arg(long, value_name = "WHEN")]
     pub(crate) intercept: Option<Intercept>,
     #[command(flatten)]
+    pub(crate) scan: ScanOptions,
+    #[command(flatten)]
     pub(crate) keys: KeyOptions,
 }
 
@@ -86,6 +88,44 @@ impl KeyOptions {
                 "[[tls.client]]\nhost = {host}\ncertificate = {certificate}\nkey = {key}\n"
             );
             collector.text(SourceKind::Document, "--client-cert", &text);
+        }
+    }
+}
+
+/// What the scan for credentials does.
+#[derive(Debug, Args)]
+pub(crate) struct ScanOptions {
+    /// What happens to credentials on their way to strangers [default: block]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) inspect: Option<Inspect>,
+    /// Refuse what cannot be looked into, and what only may be a credential
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Inspect {
+    /// The request is refused before a byte of them leaves
+    Block,
+    /// The request passes and the finding is recorded
+    Warn,
+    /// Nothing is scanned; TLS is opened only where a rule needs it
+    Off,
+}
+
+impl ScanOptions {
+    /// Adds them as documents, which say the same.
+    pub(crate) fn collect(&self, collector: &mut Collector) {
+        if let Some(inspect) = self.inspect {
+            let text = match inspect {
+                Inspect::Block => "[inspect]\nmode = \"block\"\n",
+                Inspect::Warn => "[inspect]\nmode = \"warn\"\n",
+                Inspect::Off => "[inspect]\nmode = \"off\"\n",
+            };
+            collector.text(SourceKind::Document, "--inspect", text);
+        }
+        if self.strict {
+            collector.text(SourceKind::Document, "--strict", "strict = true\n");
         }
     }
 }
@@ -160,6 +200,7 @@ impl PolicyOptions {
             collector.text(SourceKind::Document, "--intercept", text);
         }
         self.keys.collect(&mut collector);
+        self.scan.collect(&mut collector);
         if !self.no_project {
             let context = context()?;
             let directory = Path::new(&context.working_directory);

@@ -8,7 +8,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use outgate_handoff::status::PLACES_MAX;
 use outgate_handoff::{Begin, Status};
-use outgate_policy::{Context, Inspect, Policy, Source, SourceKind, Switch, Unscannable, compile};
+use outgate_policy::{Context, Policy, Source, SourceKind, Switch, compile};
 use outgate_sys::spawn::Started;
 
 use crate::door::Door;
@@ -279,19 +279,9 @@ fn link(grants: Grants<'_>, mut opening: Opening, voice: &mut dyn Voice) -> Resu
 /// The key that does.
 pub fn refuse_unenforced(policy: &Policy) -> Result<(), &'static str> {
     let settings = policy.settings();
-    let unenforced = [
-        ("strict", settings.strict == Switch::On),
-        ("monitor", settings.monitor == Switch::On),
-        ("inspect.mode", settings.inspect != Inspect::default()),
-        (
-            "inspect.unscannable",
-            settings.unscannable != Unscannable::default(),
-        ),
-        ("inspect.scope", !settings.inspect_scopes.is_empty()),
-    ];
-    match unenforced.iter().find(|(_, set)| *set) {
-        Some((key, _)) => Err(key),
-        None => Ok(()),
+    match settings.monitor {
+        Switch::On => Err("monitor"),
+        Switch::Off => Ok(()),
     }
 }
 

@@ -39,7 +39,7 @@ fn what_is_allowed_names_the_rule_and_how_it_passes() {
         (
             "PUT https://files.example.org/x",
             "allow `https://files.example.org` (agent.toml:6:9)",
-            "as TLS that stays closed; what is inside is not judged",
+            "as this request, in TLS that is opened; every further one is judged anew",
         ),
         (
             "POST https://inside.example.org/v1/messages",

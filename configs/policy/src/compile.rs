@@ -484,17 +484,11 @@ pub(crate) mod tests {
             source(SourceKind::Allow, "-a", "tcp://a.test:5432"),
             source(SourceKind::Allow, "-a", "https://b.test:*"),
         ]);
-        for (port, speaks) in [
-            (80, true),
-            (443, true),
-            (8080, true),
-            (8443, true),
-            (3000, true),
-            (3002, false),
-            (5432, false),
-            (22, false),
-        ] {
-            assert_eq!(policy.speaks_http(port), speaks, "{port}");
+        for port in [80, 443, 8080, 8443, 3000] {
+            assert!(policy.speaks_http(port), "{port}");
+        }
+        for port in [3002, 5432, 22] {
+            assert!(!policy.speaks_http(port), "{port}");
         }
     }
 }

@@ -225,7 +225,7 @@ fn unseen(cause: &Cause, event: &Event<'_>, intercept: Intercept) -> String {
         None if intercept == Intercept::Always => {
             "`[tls] intercept = \"always\"` opens all TLS".to_owned()
         }
-        None => format!("a certificate is to be presented to it, {closed}"),
+        None => format!("the scan or a certificate needs a look inside, {closed}"),
     }
 }
 

@@ -11,7 +11,6 @@ use crate::facts::{AddressSource, Facts, Peer, Process};
 use crate::host::{HostName, HostPattern};
 use crate::policy::Policy;
 use crate::rule::{Protocol, RequestFacts, Rule, Target};
-use crate::settings::Intercept;
 use crate::special::{never_a_destination, special_use};
 use crate::survey::{Cause, Destination, Survey, check_destination, column};
 use crate::verdict::{Effect, Permit, Reason, Route, RuleRef, Verdict};
@@ -132,7 +131,7 @@ impl Policy {
             (None, Some(rule)) if !self.looks_inside() && !self.presents(to.peer) => {
                 Ok((Route::Tunnel, rule.reference.clone()))
             }
-            // `tls.intercept` or a secret asks to open what the rule would let
+            // The scan, `tls.intercept` or a secret asks to open what the rule would let
             // pass, or a certificate is presented inside.
             (None, Some(_)) => Err(Cause::plain(Reason::NeedsInspection)),
             (None, None) => Err(Cause::inspection(nearest)),
@@ -380,7 +379,7 @@ impl Policy {
     /// Whether TLS is opened also where no rule needs it: a placeholder must be
     /// found wherever it goes.
     fn looks_inside(&self) -> bool {
-        self.settings().intercept == Intercept::Always || !self.secrets().is_empty()
+        self.settings().opens_whole() || !self.secrets().is_empty()
     }
 
     fn grants_any_host(&self) -> bool {

@@ -191,6 +191,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of cases")]
     fn a_project_takes_away_and_gives_nothing() {
         const OWN: &str = "allow = [\"a.test\", \"GET b.test\", \"tcp://c.test:22\", \"10.0.0.1\", \"unix:///run/x.sock\"]";
         for (project, question, denied_by) in [
@@ -253,7 +254,7 @@ mod tests {
             let verdict = policy.answer(&question, Process { executable: "" });
             match (verdict, denied_by) {
                 (Verdict::Allow(permit), None) => assert_eq!(
-                    &*permit.rule().place.split(':').next().expect("a place"),
+                    permit.rule().place.split(':').next().expect("a place"),
                     "agent.toml"
                 ),
                 (Verdict::Deny(denial), Some(by)) => {

@@ -464,7 +464,7 @@ mod tests {
             &[
                 (
                     "PUT https://files.example.org/x",
-                    "Tunnel by https://files.example.org",
+                    "Forward by https://files.example.org",
                 ),
                 (
                     "https://inside.example.org/a",
@@ -503,6 +503,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of cases")]
     fn requests_inside_tls_are_judged_unless_looking_is_forbidden() {
         let mut rules = vec![
             (SourceKind::Allow, "GET https://inside.example.org/a"),
@@ -522,7 +523,23 @@ mod tests {
             ),
         ];
         let when_needed = policy(&rules);
-        check(&when_needed, &same);
+        check(
+            &when_needed,
+            &[
+                (
+                    "tls://files.example.org",
+                    "needs-inspection; TLS to files.example.org:443; -a 'tls://files.example.org'",
+                ),
+                (
+                    "https://files.example.org/x",
+                    "Forward by https://files.example.org",
+                ),
+            ],
+        );
+        rules.push((SourceKind::Document, "inspect = { mode = \"off\" }"));
+        let unscanned = policy(&rules);
+        rules.pop();
+        check(&unscanned, &same);
         check(
             &when_needed,
             &[

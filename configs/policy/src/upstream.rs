@@ -420,6 +420,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of cases")]
     fn the_customary_variables_say_which_proxy_is_used_for_what() {
         use Carries::{Plain, Raw, Tls};
         let a = ("a.test", 443);

@@ -34,7 +34,7 @@ pub(super) enum Fault {
 }
 
 /// A decompressor.
-pub(super) trait Unpack: Send {
+pub(super) trait Unpack: Send + Sync {
     /// Begins anew.
     fn reset(&mut self);
 

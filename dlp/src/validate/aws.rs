@@ -21,7 +21,7 @@ pub(crate) fn is(key: &[u8]) -> bool {
 }
 
 /// Whether a key is one of documentation.
-pub(crate) fn is_published(key: &[u8]) -> bool {
+fn is_published(key: &[u8]) -> bool {
     key.windows(7).any(|part| part == b"EXAMPLE")
 }
 

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
+use outgate_dlp::{Action, Checked, Finding, Tier, Unscanned};
 use outgate_handoff::{Parent, Process};
 use outgate_policy::{Denial, RuleRef};
 use serde::{Serialize, Serializer};
@@ -95,6 +96,34 @@ pub(crate) struct Event<'a> {
     bytes_down: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finding: Option<Found<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unscanned: Option<Unseen>,
+}
+
+/// What the scan found: where and of what kind, never what.
+#[derive(Debug, Serialize)]
+struct Found<'a> {
+    detector: &'a str,
+    name: &'a str,
+    place: String,
+    offset: u64,
+    chain: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inside: Option<&'a str>,
+    tier: &'static str,
+    checked: &'static str,
+    action: &'static str,
+    issuers: &'a [String],
+    mark: &'a str,
+}
+
+/// What nobody could look into.
+#[derive(Debug, Serialize)]
+struct Unseen {
+    bytes: u64,
+    reason: String,
 }
 
 impl<'a> Event<'a> {
@@ -116,6 +145,8 @@ impl<'a> Event<'a> {
             bytes_up: None,
             bytes_down: None,
             duration_ms: None,
+            finding: None,
+            unscanned: None,
         }
     }
 
@@ -129,6 +160,12 @@ impl<'a> Event<'a> {
     pub(crate) fn request(mut self, method: &'a str, target: &'a str) -> Self {
         self.method = Some(method);
         self.path = Some(redacted(target));
+        self
+    }
+
+    /// A request whose target is better not written down.
+    pub(crate) fn method(mut self, method: &'a str) -> Self {
+        self.method = Some(method);
         self
     }
 
@@ -165,6 +202,42 @@ impl<'a> Event<'a> {
     pub(crate) fn pins(mut self, pins: &[SocketAddr]) -> Self {
         let list: Vec<String> = pins.iter().map(ToString::to_string).collect();
         self.pin = Some(list.join(" "));
+        self
+    }
+
+    pub(crate) fn finding(mut self, finding: &'a Finding) -> Self {
+        self.finding = Some(Found {
+            detector: &finding.detector,
+            name: &finding.name,
+            place: finding.place.to_string(),
+            offset: finding.offset,
+            chain: finding.chain.iter().map(ToString::to_string).collect(),
+            inside: finding.inside.as_deref(),
+            tier: match finding.tier {
+                Tier::Strong => "strong",
+                Tier::Structured => "structured",
+                Tier::Context => "context",
+            },
+            checked: match finding.checked {
+                Checked::Passed => "passed",
+                Checked::Failed => "failed",
+                Checked::None => "none",
+            },
+            action: match finding.action {
+                Action::Block => "block",
+                Action::Warn => "warn",
+            },
+            issuers: &finding.issuers,
+            mark: &finding.mark,
+        });
+        self
+    }
+
+    pub(crate) fn unscanned(mut self, unscanned: &Unscanned) -> Self {
+        self.unscanned = Some(Unseen {
+            bytes: unscanned.bytes,
+            reason: unscanned.reason.to_string(),
+        });
         self
     }
 

@@ -5,22 +5,30 @@ use std::sync::Arc;
 
 use crate::resolve::{Resolver, System};
 use crate::rules::Rules;
+use crate::scan::Scan;
 
 /// See the head of this file.
 #[derive(Debug)]
 pub(super) struct InForce {
     pub(super) rules: Arc<Rules>,
     pub(super) generation: u64,
+    /// What looks for credentials; nothing where the rules turn it off.
+    pub(super) scan: Option<Arc<Scan>>,
     /// Names lead where these rules say, and are resolved anew under others.
     pub(super) resolver: Resolver,
 }
 
 impl InForce {
-    pub(super) fn new(system: &Arc<System>, rules: Rules, generation: u64) -> Self {
+    pub(super) fn new(
+        system: &Arc<System>,
+        (rules, scan): (Rules, Option<Arc<Scan>>),
+        generation: u64,
+    ) -> Self {
         Self {
             resolver: Resolver::new(Arc::clone(system), rules.naming()),
             rules: Arc::new(rules),
             generation,
+            scan,
         }
     }
 }

@@ -6,12 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::rdata::{A, AAAA, PTR};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
+use outgate_dlp::Finding;
 use outgate_handoff::Process;
 use outgate_policy::HostName;
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::limits;
 use crate::refusal::Refusal;
+use crate::scan;
 use crate::session::{Seen, Session};
 
 /// Bytes of a DNS header.
@@ -122,6 +124,10 @@ fn lookup(
         session.tell(&Refusal::own("secret", name.as_str(), &misuse.because));
         return (ResponseCode::NXDomain, None);
     }
+    if let Some(finding) = session.scan().and_then(|scan| scan.name(&text)) {
+        withhold(session, process, &finding);
+        return (ResponseCode::NXDomain, None);
+    }
     let (address, seen) = session.asked(&name);
     if seen == Seen::First {
         let event = Event::new(Kind::Dns, Outcome::Note, name.as_str());
@@ -138,6 +144,21 @@ fn lookup(
         (RecordType::A | RecordType::ANY, Some(address)) => found(RData::A(A(address))),
         (_, Some(_)) => EMPTY,
     }
+}
+
+/// Records a name that holds a credential, and never the name.
+fn withhold(session: &Session, process: Option<&Process>, finding: &Finding) {
+    const TARGET: &str = "a name";
+    let because = scan::because(finding, "a name server");
+    let event = Event::new(Kind::Finding, Outcome::Deny, TARGET)
+        .reason("credential", &because)
+        .finding(finding);
+    let event = match process {
+        Some(process) => event.process(process),
+        None => event,
+    };
+    session.record(&event).ok();
+    session.tell(&Refusal::own("credential", TARGET, &because));
 }
 
 fn found(data: RData) -> (ResponseCode, Option<RData>) {

@@ -175,7 +175,7 @@ fn a_call_streams_both_ways_at_once_with_trailers() {
         let mut content = response.into_body();
         // Each message comes back before the next is sent: nothing is gathered.
         for number in 0..5 {
-            let message = format!("message {number}");
+            let message = format!("\0\0\0\0\x09message {number}");
             sender.send_data(message.clone().into(), false).unwrap();
             let back = content.data().await.unwrap().unwrap();
             assert_eq!(back, message);

@@ -389,6 +389,8 @@ fn a_websocket_needs_its_own_rule_and_is_relayed_under_it() {
     let launcher = start(&[
         (SourceKind::Allow, "http://a.test"),
         (SourceKind::Allow, "ws://a.test/socket"),
+        // What is sent here is text, and no frames.
+        (SourceKind::Document, "inspect = { mode = \"off\" }"),
         (SourceKind::Pin, &origin.pin("a.test", 80)),
     ]);
     let address = launcher.address("a.test", 80);

@@ -152,7 +152,10 @@ fn a_bare_address_needs_no_name_and_takes_none() {
     let origin = echo();
     let address = origin.address;
     let rule = format!("https://{address}");
-    let launcher = start(&[(SourceKind::Allow, &rule)]);
+    let launcher = start(&[
+        (SourceKind::Allow, &rule),
+        (SourceKind::Document, "inspect = { mode = \"off\" }"),
+    ]);
     let mut client = launcher.flow(address);
     client
         .write_all(&hello(Some("a.test"), &[], 16384))

@@ -76,6 +76,8 @@ fn rules(pin: &str) -> Launcher {
     start(&[
         (SourceKind::Allow, "ws://a.test/chat"),
         (SourceKind::Allow, "ws://a.test/no"),
+        // What is sent here is text, and no frames.
+        (SourceKind::Document, "inspect = { mode = \"off\" }"),
         (SourceKind::Allow, "http://a.test"),
         (SourceKind::Pin, pin),
     ])

@@ -1,0 +1,110 @@
+//! Connections that stop being HTTP: both sides agreed to become a WebSocket, and
+//! what follows is relayed, through the scan where there is one, for as long as
+//! the rules in force allow it.
+
+use std::sync::Arc;
+
+use http::Response;
+use http::header::{self, HeaderValue};
+use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::admit;
+use crate::audit::Kind;
+use crate::content::Content;
+use crate::exchange::Upgradable;
+use crate::fields;
+use crate::flow::Flow;
+use crate::origin::{Link, OriginError};
+use crate::replay::Replay;
+use crate::resolve::Pin;
+use crate::target::{Target, Upgrade};
+use crate::tunnel;
+
+/// Both sides agreed to become a WebSocket: relays what follows.
+pub(super) fn switch(
+    flow: &Arc<Flow>,
+    target: Target,
+    mut response: Response<Incoming>,
+    client: Upgradable,
+) -> Result<Response<Content>, OriginError> {
+    let agreed = response
+        .headers()
+        .get(header::UPGRADE)
+        .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    if target.upgrade() != Upgrade::WebSocket || !agreed {
+        let what = "switched to a protocol nobody asked for".to_owned();
+        return Err(OriginError::Protocol(target.origin(), what));
+    }
+    let extension = response
+        .headers()
+        .contains_key(header::SEC_WEBSOCKET_EXTENSIONS);
+    if extension && flow.session().scan().is_some() {
+        let what = "agreed to an extension of WebSocket nobody asked for".to_owned();
+        return Err(OriginError::Protocol(target.origin(), what));
+    }
+    let origin = hyper::upgrade::on(&mut response);
+    let (mut head, _) = response.into_parts();
+    fields::strip_hop_by_hop(&mut head.headers);
+    if let Some(mask) = flow.session().secrets().and_then(|own| own.mask()) {
+        mask.fields(&mut head.headers);
+        head.extensions.remove::<ReasonPhrase>();
+    }
+    let fields = &mut head.headers;
+    fields.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    fields.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    let task = Arc::clone(flow);
+    flow.session().spawn(async move {
+        let Upgradable::Http1(client) = client else {
+            return;
+        };
+        let (Ok(client), Ok(origin)) = (client.await, origin.await) else {
+            return;
+        };
+        let Some((origin, pin)) = origin_of(origin) else {
+            return;
+        };
+        converse(&task, &target, pin, (TokioIo::new(client), origin)).await;
+    });
+    Ok(Response::from_parts(head, Content::empty()))
+}
+
+/// The connection to an origin that is no longer HTTP's, and where it leads.
+pub(crate) fn origin_of(upgraded: Upgraded) -> Option<(Replay<Link>, Pin)> {
+    // Every connection that a request is sent over is a link.
+    let parts = upgraded.downcast::<TokioIo<Link>>().ok()?;
+    let origin = Replay::new(parts.read_buf, parts.io.into_inner());
+    let pin = origin.stream().pin();
+    Some((origin, pin))
+}
+
+/// Relays between two ends that agreed to become a WebSocket, as long as the
+/// rules in force allow it.
+pub(crate) async fn converse<C, O>(
+    flow: &Arc<Flow>,
+    target: &Target,
+    pin: Pin,
+    (client, origin): (C, O),
+) where
+    C: AsyncRead + AsyncWrite + Unpin,
+    O: AsyncRead + AsyncWrite,
+{
+    let (session, process) = (flow.session(), flow.process());
+    let still = || admit::still_requested(session, process, target, pin);
+    let relayed = async {
+        match session.scan() {
+            None => tunnel::relay(client, origin, flow.traffic(), session.ended()).await,
+            Some(scan) => {
+                let client = scan.watched(client, (flow, target));
+                tunnel::relay(client, origin, flow.traffic(), session.ended()).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = relayed => {}
+        refusal = session.revoked(still) => flow.refuse(Kind::Request, &refusal),
+    }
+}

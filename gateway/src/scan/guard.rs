@@ -1,0 +1,267 @@
+//! Content on its way through the scan: what was not cleared is held back, in
+//! the order it came, and nothing of it is changed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::header::{self, HeaderMap};
+use http::request;
+use outgate_dlp::{Description, Place, Stop, Stream};
+
+use super::grpc::Prefixed;
+use super::messages::{Messages, Slot, Stopped};
+use super::said::Asked;
+use super::{Scan, destination, host};
+use crate::audit::Outcome;
+use crate::flow::Flow;
+use crate::refusal::Refusal;
+use crate::target::Target;
+
+/// Holds the content of one request back until the scan has cleared it.
+#[derive(Debug)]
+pub(crate) enum Guard {
+    /// As one stream of bytes.
+    Whole(Box<Whole>),
+    /// As messages of gRPC.
+    Messages(Box<Messages>, Prefixed),
+}
+
+impl Guard {
+    pub(super) fn new(
+        scan: &Arc<Scan>,
+        asked: (&Arc<Flow>, &Target),
+        head: &request::Parts,
+    ) -> Self {
+        let value = |name: &str| head.headers.get(name).map(http::HeaderValue::as_bytes);
+        let media_type = value("content-type").unwrap_or_default();
+        if media_type.starts_with(b"application/grpc")
+            && !media_type.starts_with(b"application/grpc-web")
+        {
+            let coding = value("grpc-encoding").map(<[u8]>::to_vec);
+            let messages = Messages::new(scan, asked, coding);
+            return Self::Messages(Box::new(messages), Prefixed::new());
+        }
+        Self::Whole(Box::new(Whole::new(scan, asked, head)))
+    }
+
+    /// Where it will be said why the content ended.
+    pub(crate) fn slot(&self) -> Slot {
+        match self {
+            Self::Whole(whole) => Arc::clone(&whole.slot),
+            Self::Messages(messages, _) => messages.slot(),
+        }
+    }
+
+    /// How many bytes are held back.
+    pub(crate) fn waiting(&self) -> usize {
+        match self {
+            Self::Whole(whole) => whole.waiting(),
+            Self::Messages(messages, _) => messages.waiting(),
+        }
+    }
+
+    /// Takes the next bytes, and gives those that may go on.
+    ///
+    /// # Errors
+    /// Nothing more may go on.
+    pub(crate) fn pass(&mut self, bytes: Bytes) -> Result<Bytes, Stopped> {
+        match self {
+            Self::Whole(whole) => whole.pass(bytes),
+            Self::Messages(messages, framing) => messages.pass(framing, &bytes),
+        }
+    }
+
+    /// Nothing comes for a while: what cannot become a credential may go on.
+    ///
+    /// # Errors
+    /// Nothing more may go on.
+    pub(crate) fn pause(&mut self) -> Result<Bytes, Stopped> {
+        match self {
+            Self::Whole(whole) => whole.pause(),
+            Self::Messages(..) => Ok(Bytes::new()),
+        }
+    }
+
+    /// The end: gives what is left. Half a message is left out.
+    ///
+    /// # Errors
+    /// Nothing more may go on.
+    pub(crate) fn finish(&mut self) -> Result<Bytes, Stopped> {
+        match self {
+            Self::Whole(whole) => whole.finish(),
+            Self::Messages(messages, _) => messages.finish(),
+        }
+    }
+
+    /// Trailers, before they go on.
+    ///
+    /// # Errors
+    /// They hold what may not leave.
+    pub(crate) fn trailers(&mut self, trailers: &HeaderMap) -> Result<(), Stopped> {
+        match self {
+            Self::Whole(whole) => whole.trailers(trailers),
+            // Clients of gRPC send none.
+            Self::Messages(messages, _) => messages.trailers(trailers),
+        }
+    }
+}
+
+/// Content as one stream of bytes.
+pub(crate) struct Whole {
+    scan: Arc<Scan>,
+    flow: Arc<Flow>,
+    target: Target,
+    stream: Stream,
+    held: VecDeque<Bytes>,
+    /// Bytes that were let go.
+    passed: u64,
+    reported: bool,
+    slot: Slot,
+}
+
+impl std::fmt::Debug for Whole {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // What it holds may be a credential.
+        formatter.debug_struct("Whole").finish_non_exhaustive()
+    }
+}
+
+impl Whole {
+    fn new(scan: &Arc<Scan>, (flow, target): (&Arc<Flow>, &Target), head: &request::Parts) -> Self {
+        let name = host(&target.host);
+        let value = |name| head.headers.get(name).map(http::HeaderValue::as_bytes);
+        let codings = codings(&head.headers);
+        let length = value(header::CONTENT_LENGTH);
+        let description = Description {
+            place: Place::Content,
+            media_type: value(header::CONTENT_TYPE),
+            content_codings: codings.as_deref(),
+            length: length.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()),
+        };
+        Self {
+            scan: Arc::clone(scan),
+            flow: Arc::clone(flow),
+            target: target.clone(),
+            stream: scan
+                .rules
+                .stream(&destination(&name, target.port), &description),
+            held: VecDeque::new(),
+            passed: 0,
+            reported: false,
+            slot: Slot::default(),
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.held.iter().map(Bytes::len).sum()
+    }
+
+    fn pass(&mut self, bytes: Bytes) -> Result<Bytes, Stopped> {
+        let cleared = self.stream.push(&bytes);
+        if !bytes.is_empty() {
+            self.held.push_back(bytes);
+        }
+        self.release(cleared)
+    }
+
+    fn pause(&mut self) -> Result<Bytes, Stopped> {
+        let cleared = self.stream.end_of_message();
+        self.release(cleared)
+    }
+
+    fn finish(&mut self) -> Result<Bytes, Stopped> {
+        let cleared = self.stream.finish();
+        let bytes = self.release(cleared)?;
+        if let Some(unscanned) = self.stream.unscanned()
+            && !std::mem::replace(&mut self.reported, true)
+        {
+            let judged = self.scan.pass_unscanned(&self.asked(), &unscanned);
+            judged.map_err(|refusal| self.stop(refusal))?;
+        }
+        Ok(bytes)
+    }
+
+    fn trailers(&mut self, trailers: &HeaderMap) -> Result<(), Stopped> {
+        let said = self.scan.trailers(&self.asked(), trailers);
+        said.map_err(|refusal| self.stop(refusal))
+    }
+
+    fn release(&mut self, cleared: Result<u64, Stop>) -> Result<Bytes, Stopped> {
+        for finding in self.stream.warnings() {
+            self.asked().found(&finding);
+        }
+        match cleared {
+            Ok(cleared) => Ok(self.take(cleared)),
+            Err(stop) => {
+                self.held.clear();
+                let refusal = match &stop {
+                    Stop::Found(finding) => self.asked().found(finding),
+                    Stop::Unscannable(unscanned) => {
+                        self.asked().unscanned(unscanned, Outcome::Deny)
+                    }
+                };
+                Err(self.stop(refusal))
+            }
+        }
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked::clean(&self.flow, &self.target)
+    }
+
+    fn stop(&self, refusal: Refusal) -> Stopped {
+        self.flow.session().tell(&refusal);
+        if let Ok(mut slot) = self.slot.lock() {
+            slot.get_or_insert(refusal);
+        }
+        Stopped
+    }
+
+    /// What of the held bytes lies before this offset.
+    fn take(&mut self, cleared: u64) -> Bytes {
+        let mut left = usize::try_from(cleared.saturating_sub(self.passed)).unwrap_or(usize::MAX);
+        let mut pieces: Vec<Bytes> = Vec::new();
+        while left > 0
+            && let Some(first) = self.held.front_mut()
+        {
+            let piece = first.split_to(left.min(first.len()));
+            if first.is_empty() {
+                self.held.pop_front();
+            }
+            left = left.saturating_sub(piece.len());
+            self.passed = self
+                .passed
+                .saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+            pieces.push(piece);
+        }
+        join(pieces)
+    }
+}
+
+/// Several pieces as one, without copying where there is one.
+fn join(mut pieces: Vec<Bytes>) -> Bytes {
+    match pieces.len() {
+        0 => Bytes::new(),
+        1 => pieces.remove(0),
+        _ => {
+            let length = pieces.iter().map(Bytes::len).sum();
+            let mut whole = BytesMut::with_capacity(length);
+            for mut piece in pieces {
+                let all = piece.copy_to_bytes(piece.len());
+                whole.extend_from_slice(&all);
+            }
+            whole.freeze()
+        }
+    }
+}
+
+/// All content codings as one list (RFC 9110 8.4).
+fn codings(fields: &HeaderMap) -> Option<Vec<u8>> {
+    let values: Vec<&[u8]> = fields
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .map(http::HeaderValue::as_bytes)
+        .collect();
+    (!values.is_empty()).then(|| values.join(&b","[..]))
+}

