@@ -93,6 +93,9 @@ pub(crate) async fn forward(
     if guarded {
         broker::restrict(&mut head.headers);
     }
+    if secrets.is_some() {
+        broker::plain(&mut head.headers);
+    }
     let (content, slots) = examined(flow, (&target, carrier), &head, content).await?;
     let said = |error| slots.said(error);
     let resource = resource.as_deref().unwrap_or(target.resource.as_str());
@@ -216,6 +219,9 @@ pub(crate) fn insert(
     let secrets = flow.session().secrets();
     if secrets.is_some_and(|own| own.guards(&target.host, target.port)) {
         broker::restrict(&mut head.headers);
+    }
+    if secrets.is_some() {
+        broker::plain(&mut head.headers);
     }
     Ok(resource.unwrap_or_else(|| target.resource.as_str().to_owned()))
 }

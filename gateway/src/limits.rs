@@ -286,6 +286,10 @@ pub(crate) const SECRET_SIGNED_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// one stat(2) each.
 pub(crate) const SECRET_LOOK_MS: u16 = 1000;
 
+/// Time that the end of a message waits, where it may be the beginning of a
+/// value: longer than the pauses inside what was sent at once.
+pub(crate) const SECRET_PATIENCE: Duration = Duration::from_millis(100);
+
 /// Time between two times that a secret is read again because an origin minds
 /// it: a command that runs a program of the user's must not run it all the time.
 pub(crate) const SECRET_AGAIN_TIME: Duration = Duration::from_secs(20);

@@ -190,7 +190,7 @@ impl Joint<'_> {
     fn spawn(
         self,
         pin: Pin,
-        origin: impl AsyncRead + AsyncWrite + Send + 'static,
+        origin: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         counted: Counted,
     ) {
         let (flow, target, client) = (Arc::clone(self.flow), self.target.clone(), self.client);

@@ -105,6 +105,15 @@ lab_tests! {
         }
     }
 
+    fn a_host_is_the_same_in_any_spelling(lab) {
+        let stage = Stage::new(lab);
+        for url in ["https://API.Test/x", "https://api.test./x", "https://api.test:443/x"] {
+            let script = format!(r#"curl -sSf -H "Authorization: $KEY" {url}"#);
+            let request = one(&stage, &["KEY=env:REAL@api.test"], &script);
+            assert_eq!(field(&request, "authorization"), Some(VALUE), "{url}");
+        }
+    }
+
     fn the_second_request_of_a_connection_is_like_the_first(lab) {
         let stage = Stage::new(lab);
         let script = r#"curl -sSf -H "Authorization: $KEY" https://api.test/1 https://api.test/2 https://api.test/3"#;

@@ -15,6 +15,7 @@ mod elsewhere;
 mod exposure;
 mod insertion;
 mod keys;
+mod messages;
 mod origin;
 mod reflection;
 mod rotation;

@@ -79,6 +79,9 @@ impl Origins {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             requests.push(request.clone());
             drop(requests);
+            if path.starts_with("/ws") {
+                return converse(&mut stream, &request);
+            }
             for piece in answer(&path, &request) {
                 let sent = stream.write_all(&piece).and_then(|()| stream.flush());
                 if sent.is_err() {
@@ -87,6 +90,32 @@ impl Origins {
             }
         }
     }
+}
+
+/// A WebSocket that says the credentials of its request, a byte at a time, and
+/// then reads what comes.
+fn converse(stream: &mut (impl Read + Write), request: &str) {
+    let said = field(request, "authorization").unwrap_or("none");
+    let head = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\
+         X-Echo: {said}\r\n\r\n"
+    );
+    let length = u8::try_from(said.len()).unwrap_or(125).min(125);
+    let frame = [&[0x81, length], said.as_bytes()].concat();
+    if stream.write_all(head.as_bytes()).is_err() {
+        return;
+    }
+    for byte in frame {
+        if stream
+            .write_all(&[byte])
+            .and_then(|()| stream.flush())
+            .is_err()
+        {
+            return;
+        }
+    }
+    let mut sip = [0; 1024];
+    while let Ok(1..) = stream.read(&mut sip) {}
 }
 
 fn listen(port: u16, serve: impl Fn(TcpStream) + Send + Sync + 'static) {

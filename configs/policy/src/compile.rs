@@ -11,7 +11,6 @@ use crate::location::Location;
 use crate::narrowing::narrow;
 use crate::policy::Policy;
 use crate::preset;
-use crate::secret_text;
 use crate::source::{Context, Source, SourceKind};
 use crate::verdict::Effect;
 
@@ -38,7 +37,6 @@ pub fn compile(sources: &[Source], context: &Context) -> Result<Policy, PolicyEr
         add(&mut draft, source, &location);
         draft.order_faults(first);
     }
-    secret_text::check(&mut draft);
     if projects.is_empty() {
         return draft.finish();
     }
@@ -92,7 +90,7 @@ fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>
         SourceKind::Read => draft.path(at, Access::Read, text, Author::User),
         SourceKind::Write => draft.path(at, Access::Write, text, Author::User),
         SourceKind::Listen => draft.listen(at, text),
-        SourceKind::Secret => secret_text::argument(draft, at, text),
+        SourceKind::Secret => draft.secret(at, text),
     }
 }
 

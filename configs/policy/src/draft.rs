@@ -18,6 +18,7 @@ use crate::policy::{Pin, Policy, pinned};
 use crate::preset_paths::ShippedPath;
 use crate::rule::{self, Rule, Target};
 use crate::rule_host::{parse_address, parse_port};
+use crate::secret_text;
 use crate::settings::{ClientCertificate, Intercept};
 use crate::source::Context;
 use crate::special::{never_a_destination, special_use};
@@ -71,6 +72,7 @@ impl<'c> Draft<'c> {
 
     /// The policy, if there was no fault.
     pub(crate) fn finish(mut self) -> Result<Policy, PolicyErrors> {
+        secret_text::check(&mut self);
         if self.policy.settings.intercept == Intercept::Never {
             self.errors.extend(self.unpresented.take());
         }
@@ -279,6 +281,11 @@ impl<'c> Draft<'c> {
         let message = format!("the policy has certificates for more than {CLIENTS_MAX} hosts");
         let hint = "take some out of the policy".to_owned();
         self.fault(at.error(0, message, Some(hint)));
+    }
+
+    /// Adds a secret written as one text.
+    pub(crate) fn secret(&mut self, at: At<'_>, text: &str) {
+        secret_text::argument(self, at, text);
     }
 
     /// Adds a pin.

@@ -9,13 +9,11 @@ use super::Secrets;
 
 /// Fields by which a client asks for parts or differences: of a value that comes
 /// in parts nobody sees the whole.
-const PARTIAL: [HeaderName; 5] = [
+const PARTIAL: [HeaderName; 4] = [
     header::RANGE,
     header::IF_RANGE,
     HeaderName::from_static("a-im"),
     HeaderName::from_static("want-digest"),
-    // Compressed messages cannot be looked into.
-    header::SEC_WEBSOCKET_EXTENSIONS,
 ];
 
 /// Makes a request to a bound host one whose response can be looked into.
@@ -25,6 +23,12 @@ pub(crate) fn restrict(fields: &mut HeaderMap) {
     }
     let identity = HeaderValue::from_static("identity");
     fields.insert(header::ACCEPT_ENCODING, identity);
+}
+
+/// Makes a WebSocket one whose messages can be looked into, wherever it leads:
+/// compressed ones cannot.
+pub(crate) fn plain(fields: &mut HeaderMap) {
+    fields.remove(header::SEC_WEBSOCKET_EXTENSIONS);
 }
 
 impl Secrets {

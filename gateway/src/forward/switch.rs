@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::admit;
 use crate::audit::Kind;
+use crate::broker::{Veiled, Watched};
 use crate::content::Content;
 use crate::exchange::Upgradable;
 use crate::fields;
@@ -90,16 +91,28 @@ pub(crate) async fn converse<C, O>(
     (client, origin): (C, O),
 ) where
     C: AsyncRead + AsyncWrite + Unpin,
-    O: AsyncRead + AsyncWrite,
+    O: AsyncRead + AsyncWrite + Unpin,
 {
     let (session, process) = (flow.session(), flow.process());
     let still = || admit::still_requested(session, process, target, pin);
     let relayed = async {
-        match session.scan() {
-            None => tunnel::relay(client, origin, flow.traffic(), session.ended()).await,
-            Some(scan) => {
+        let secrets = session.secrets();
+        let secrets = secrets.and_then(|own| Some((own, own.mask()?)));
+        let (traffic, ended) = (flow.traffic(), session.ended());
+        match (secrets, session.scan()) {
+            (None, None) => tunnel::relay(client, origin, traffic, ended).await,
+            (None, Some(scan)) => {
                 let client = scan.watched(client, (flow, target));
-                tunnel::relay(client, origin, flow.traffic(), session.ended()).await;
+                tunnel::relay(client, origin, traffic, ended).await;
+            }
+            (Some((own, mask)), None) => {
+                let client = Watched::new(client, own, flow, target);
+                tunnel::relay(client, Veiled::new(origin, mask), traffic, ended).await;
+            }
+            (Some((own, mask)), Some(scan)) => {
+                let client = Watched::new(client, own, flow, target);
+                let client = scan.watched(client, (flow, target));
+                tunnel::relay(client, Veiled::new(origin, mask), traffic, ended).await;
             }
         }
     };
