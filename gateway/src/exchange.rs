@@ -153,15 +153,17 @@ impl Exchange {
         head: &request::Parts,
     ) -> Result<(Permit, Insertion), Refusal> {
         let (session, process) = (self.flow.session(), self.flow.process());
-        if let Some(scan) = session.scan() {
-            scan.head((&self.flow, target), head)?;
-        }
         let insertion = match session.secrets() {
             None => Insertion::default(),
             Some(secrets) => secrets
                 .examine(head, target, self.carrier)
                 .map_err(|misuse| admit::misused(session, process, target, &misuse))?,
         };
+        if let Some(scan) = session.scan() {
+            // A placeholder looks like what it stands for, and is nothing.
+            let others = insertion.others(head);
+            scan.head((&self.flow, target), others.as_ref().unwrap_or(head))?;
+        }
         let permit = admit::request(session, process, target).await?;
         Ok((permit, insertion))
     }

@@ -25,6 +25,24 @@ pub(crate) struct Insertion {
 }
 
 impl Insertion {
+    /// The head without the fields that something is put into; `None` where that
+    /// is all of it.
+    pub(crate) fn others(&self, head: &request::Parts) -> Option<request::Parts> {
+        if self.fields.is_empty() && self.signing.is_none() {
+            return None;
+        }
+        let mut others = head.clone();
+        others.headers.clear();
+        for (at, (name, value)) in head.headers.iter().enumerate() {
+            let inserted = self.fields.iter().any(|(own, _)| *own == at);
+            let signed = self.signing.is_some() && *name == header::AUTHORIZATION;
+            if !inserted && !signed {
+                others.headers.append(name.clone(), value.clone());
+            }
+        }
+        Some(others)
+    }
+
     /// Puts it in: the fields in their place. The result is the request target,
     /// if it changes, and what has to be signed once the request is complete.
     ///
