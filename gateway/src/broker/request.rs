@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use http::header::{self, HeaderValue};
+use http::header::{self, HeaderName, HeaderValue};
 use http::request;
 use outgate_policy::{Misplaced, Position};
 
@@ -18,8 +18,8 @@ use crate::tls::Carrier;
 /// What goes into a request in the place of placeholders.
 #[derive(Debug, Default)]
 pub(crate) struct Insertion {
-    /// By position among the fields.
-    fields: Vec<(usize, HeaderValue)>,
+    /// Each with its name and what it holds before.
+    fields: Vec<(HeaderName, HeaderValue, HeaderValue)>,
     resource: Option<String>,
     signing: Option<Signing>,
 }
@@ -33,8 +33,9 @@ impl Insertion {
         }
         let mut others = head.clone();
         others.headers.clear();
-        for (at, (name, value)) in head.headers.iter().enumerate() {
-            let inserted = self.fields.iter().any(|(own, _)| *own == at);
+        for (name, value) in &head.headers {
+            let mut fields = self.fields.iter();
+            let inserted = fields.any(|(own, before, _)| own == name && before == value);
             let signed = self.signing.is_some() && *name == header::AUTHORIZATION;
             if !inserted && !signed {
                 others.headers.append(name.clone(), value.clone());
@@ -48,10 +49,11 @@ impl Insertion {
     ///
     /// INVARIANT: the fields of `head` are those that were examined.
     pub(crate) fn apply(self, head: &mut request::Parts) -> (Option<String>, Option<Signing>) {
-        let mut fields = self.fields.into_iter().peekable();
-        for (at, value) in head.headers.values_mut().enumerate() {
-            if let Some((_, inserted)) = fields.next_if(|(own, _)| *own == at) {
-                *value = inserted;
+        for (name, before, inserted) in self.fields {
+            for (own, value) in &mut head.headers {
+                if *own == name && *value == before {
+                    value.clone_from(&inserted);
+                }
             }
         }
         (self.resource, self.signing)
@@ -93,7 +95,11 @@ impl Secrets {
                     because: format!("a secret cannot stand in field `{name}`"),
                 })?;
                 value.set_sensitive(true);
-                insertion.fields.push((at, value));
+                let before = head.headers.iter().nth(at).map(|(_, own)| own.clone());
+                let name = name.clone();
+                insertion
+                    .fields
+                    .extend(before.map(|before| (name, before, value)));
             }
         }
         let resource = &target.resource;
