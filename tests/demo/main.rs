@@ -1,8 +1,9 @@
-//! A run one can watch: a small origin on loopback, one request that a rule
-//! allows and one that none does, the sentence that says so, and the record.
+//! A run one can watch: a small HTTPS origin on loopback, one request that a rule
+//! allows, one that none does, one that would carry a credential to a stranger,
+//! the sentences that say so, and the record.
 //!
-//! Uses the standard library, the two programs and, where it is installed,
-//! curl; otherwise it is the confined client itself (`demo --fetch URL`).
+//! Uses the two programs and, where it is installed, curl; otherwise it is the
+//! confined client itself (`demo --fetch URL [CONTENT]`).
 
 #![expect(
     clippy::print_stdout,
@@ -26,6 +27,8 @@ use origin::Origin;
 const HOST: &str = "api.example.test";
 /// What the origin answers, so that it is recognised.
 const GREETING: &str = "hello from the origin";
+/// What a token looks like; nobody issued this one.
+const TOKEN: [&str; 2] = ["ghp_", "dGlMoiyrlfxX1rTnyFf3vA7NUtFOY64WuYlz"];
 /// Columns of a line, at most.
 const COLUMNS: usize = 110;
 
@@ -33,8 +36,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let result = match arguments.as_slice() {
         [] => show(),
-        [option, url] if option == "--fetch" => client::fetch(url),
-        _ => Err(io::Error::other("usage: demo [--fetch URL]")),
+        [option, url] if option == "--fetch" => client::fetch(url, None),
+        [option, url, content] if option == "--fetch" => client::fetch(url, Some(content)),
+        _ => Err(io::Error::other("usage: demo [--fetch URL [CONTENT]]")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -49,12 +53,15 @@ fn main() -> ExitCode {
 fn show() -> io::Result<()> {
     let outgate = outgate()?;
     let place = Place::new()?;
-    let origin = Origin::start(GREETING)?;
-    println!("# A small HTTP server listens on {}.", origin.address());
-    println!("# The command may fetch one path from it, under the name {HOST}, and nothing else.");
+    let origin = Origin::start(HOST, GREETING)?;
+    fs::write(place.authority(), origin.authority())?;
+    println!("# A small HTTPS server listens on {}.", origin.address());
+    println!("# The command may use one path of it, under the name {HOST}, and nothing else.");
 
-    let allowed = run(&outgate, &place, &origin, "/hello")?;
-    let denied = run(&outgate, &place, &origin, "/admin")?;
+    let allowed = run(&outgate, &place, &origin, ("/hello", None))?;
+    let denied = run(&outgate, &place, &origin, ("/admin", None))?;
+    let token = TOKEN.concat();
+    let leak = run(&outgate, &place, &origin, ("/hello", Some(&token)))?;
     println!("\n$ cat {}    # shortened", place.record().display());
     let records = fs::read_to_string(place.record())?;
     for line in records.lines().filter(|line| record::is_request(line)) {
@@ -77,8 +84,12 @@ fn show() -> io::Result<()> {
             "the denied request was not denied",
         ),
         (
-            count("allow") == 1 && count("deny") == 1,
-            "the record does not hold one of each",
+            !leak.contains(GREETING) && leak.contains("github-token"),
+            "the credential was not refused",
+        ),
+        (
+            count("allow") == 2 && count("deny") == 2 && !records.contains(&token),
+            "the record does not hold what it should, and nothing else",
         ),
         (
             seen == ["GET /hello"],
@@ -92,23 +103,35 @@ fn show() -> io::Result<()> {
 }
 
 /// Fetches `path` in a sandbox, shows it, and returns what came back.
-fn run(outgate: &Path, place: &Place, origin: &Origin, path: &str) -> io::Result<String> {
-    let url = format!("http://{HOST}{path}");
+fn run(
+    outgate: &Path,
+    place: &Place,
+    origin: &Origin,
+    (path, content): (&str, Option<&str>),
+) -> io::Result<String> {
+    let url = format!("https://{HOST}{path}");
     let mut options = vec![
         "-a".to_owned(),
-        format!("GET http://{HOST}/hello"),
+        format!("GET,POST {HOST}/hello"),
         "--resolve".to_owned(),
-        format!("{HOST}:80={}", origin.address()),
+        format!("{HOST}:443={}", origin.address()),
+        "--upstream-ca".to_owned(),
+        place.authority().display().to_string(),
         "--audit".to_owned(),
         place.record().display().to_string(),
     ];
-    let client = if has_curl() {
-        vec!["curl".to_owned(), "-sS".to_owned(), url]
+    let client: Vec<String> = if has_curl() {
+        let sent = content.map(|content| ["-d", content]);
+        let words = ["curl", "-sS"]
+            .into_iter()
+            .chain(sent.into_iter().flatten());
+        words.chain([url.as_str()]).map(str::to_owned).collect()
     } else {
         let own = env::current_exe()?.display().to_string();
         let extra = ["-P", "base", "-r"].map(str::to_owned);
         options.splice(0..0, extra.into_iter().chain([own.clone()]));
-        vec![own, "--fetch".to_owned(), url]
+        let words = [own.as_str(), "--fetch", &url].into_iter().chain(content);
+        words.map(str::to_owned).collect()
     };
     println!();
     print_command(&options, &client);
@@ -209,6 +232,11 @@ impl Place {
         let place = Self { directory, work };
         fs::create_dir(&place.work)?;
         Ok(place)
+    }
+
+    /// Who vouches for the origin.
+    fn authority(&self) -> PathBuf {
+        self.directory.join("origin-ca.pem")
     }
 
     /// Where decisions are recorded: outside what the command may write.

@@ -11,9 +11,9 @@ const SHOWN: [&str; 6] = [
     "executable",
 ];
 
-/// Whether the line is about a request.
+/// Whether the line is about a request, or what one held.
 pub(crate) fn is_request(line: &str) -> bool {
-    member(line, "kind") == Some("request")
+    matches!(member(line, "kind"), Some("request" | "finding"))
 }
 
 /// What was decided.

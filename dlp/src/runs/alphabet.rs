@@ -252,10 +252,6 @@ impl Alphabet {
 
 /// Whether some of these bytes, which a run here would have, are in none: all are
 /// looked up before anything is decided, which is faster than deciding for each.
-#[expect(
-    clippy::many_single_char_names,
-    reason = "places of a window, not things"
-)]
 fn is_outside(table: &[u8; 256], window: &[u8; 13]) -> bool {
     let [first, _, rest @ ..] = *window;
     let [
