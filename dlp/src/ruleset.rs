@@ -15,6 +15,7 @@ use crate::head;
 use crate::index::{Hit, Index};
 use crate::known::Known;
 use crate::limits;
+use crate::mark::mark;
 use crate::place::{Description, Part};
 use crate::prefilter::Prefilter;
 use crate::settings::{Policy, Settings, Unscannable};
@@ -25,6 +26,8 @@ pub struct Ruleset {
     rules: Vec<Rule>,
     index: Index,
     known: Option<Arc<Known>>,
+    /// Marks of texts that look like credentials and are none.
+    placeholders: Vec<String>,
     watching: Option<Arc<Ruleset>>,
     policy: Policy,
     unscannable: Unscannable,
@@ -153,12 +156,26 @@ impl Ruleset {
         Ok(Self {
             index: Index::new(&rules, settings.policy),
             known: None,
+            placeholders: Vec::new(),
             watching: None,
             rules,
             policy: settings.policy,
             unscannable: settings.unscannable,
             key: settings.key,
         })
+    }
+
+    /// Takes none of these texts for what they look like: they stand for values
+    /// that are elsewhere. Only a whole match counts, so nothing hides in one.
+    #[must_use]
+    pub fn with_placeholders<'a>(mut self, texts: impl Iterator<Item = &'a [u8]>) -> Self {
+        self.placeholders = texts.map(|text| mark(&self.key, text)).collect();
+        self
+    }
+
+    /// Whether a value with this mark is a placeholder.
+    pub(crate) fn is_placeholder(&self, mark: &str) -> bool {
+        self.placeholders.iter().any(|own| own == mark)
     }
 
     /// Looks for known values as well.
@@ -176,6 +193,7 @@ impl Ruleset {
             index: Index::new(&rules, self.policy),
             rules,
             known: Some(Arc::new(watched)),
+            placeholders: Vec::new(),
             watching: None,
             policy: self.policy,
             // Responses are the origin's: what cannot be read there is no leak.

@@ -126,6 +126,10 @@ impl Scan<'_> {
         if spot.trail.is_joined() && detector.tier != Tier::Strong {
             return;
         }
+        let mark = mark(self.rules.key(), secret);
+        if self.rules.is_placeholder(&mark) {
+            return;
+        }
         let mut chain = spot.trail.chain();
         chain.extend(spot.twist.coding());
         let action = match spot.twist {
@@ -146,7 +150,7 @@ impl Scan<'_> {
                 checked: judged.checked,
                 action,
                 issuers: judged.issuers,
-                mark: mark(self.rules.key(), secret),
+                mark,
             },
         );
     }

@@ -418,3 +418,19 @@ fn a_file_that_is_no_detector_file_is_refused() {
     let faults = parse_detectors(&twice).expect_err("the same id twice");
     assert_eq!(faults[0].message, "`acme-key` is described twice");
 }
+
+#[test]
+fn a_placeholder_is_no_credential_and_hides_none() {
+    let detectors = Detectors::shipped();
+    let detector = detectors.find("github-token").expect("a detector");
+    let [placeholder, real] = [1, 2].map(|seed| sample(&detector.samples[0], seed));
+    let rules = Ruleset::new(&detectors, &Settings::default()).expect("the shipped detectors");
+    let rules = rules.with_placeholders([placeholder.as_slice()].into_iter());
+    let found = |bytes: &[u8]| found(&rules, &ELSEWHERE, bytes).len();
+    assert_eq!(found(&placeholder), 0);
+    assert_eq!(found(&real), 1);
+    let both = [placeholder.as_slice(), b" ", &real].concat();
+    assert_eq!(found(&both), 1);
+    let longer = [placeholder.as_slice(), b"x"].concat();
+    assert_eq!(found(&longer), 0, "the placeholder and a letter");
+}

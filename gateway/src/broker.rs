@@ -156,6 +156,11 @@ pub(crate) struct Misuse {
 }
 
 impl Secrets {
+    /// What stands for the values in this session.
+    pub(crate) fn placeholders(&self) -> impl Iterator<Item = &[u8]> {
+        self.tokens.iter().map(|token| token.text.as_bytes())
+    }
+
     /// The secrets of a policy with placeholders of their own; `None` without
     /// any.
     ///

@@ -15,6 +15,7 @@ use outgate_policy as policy;
 use outgate_policy::Host;
 
 use crate::audit::Outcome;
+use crate::broker::Secrets;
 use crate::flow::Flow;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
@@ -55,12 +56,14 @@ impl Scan {
     /// # Errors
     /// A sentence for the user: the policy names detectors that do not exist,
     /// or allows what nobody can allow.
-    pub(crate) fn of(rules: &Rules) -> Result<Option<Self>, String> {
+    pub(crate) fn of(rules: &Rules, secrets: Option<&Secrets>) -> Result<Option<Self>, String> {
         let Some(settings) = settings(rules)? else {
             return Ok(None);
         };
         let detectors = Detectors::shipped();
         let rules = Ruleset::new(&detectors, &settings).map_err(|error| error.to_string())?;
+        let placeholders = secrets.into_iter().flat_map(Secrets::placeholders);
+        let rules = rules.with_placeholders(placeholders);
         Ok(Some(Self {
             rules: Arc::new(rules),
             windows: Mutex::default(),

@@ -140,7 +140,7 @@ impl Gateway {
         let rules = Rules::private(policy);
         let tls = opener(&rules, &hello.sandbox, &self.keys)?;
         let secrets = Secrets::new(rules.own(), &self.vault)?.map(Arc::new);
-        let scan = Scan::of(&rules)?.map(Arc::new);
+        let scan = Scan::of(&rules, secrets.as_deref())?.map(Arc::new);
         let session = Session::new(Parts {
             sandbox: hello.sandbox.clone(),
             rules,

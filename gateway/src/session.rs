@@ -140,7 +140,7 @@ impl Session {
     pub(crate) async fn revise(&self, rules: Rules) -> Result<u64, ControlError> {
         let generation = self.generation().saturating_add(1);
         // Rules about the scan that make no sense change nothing about it.
-        let scan = Scan::of(&rules).map(|scan| scan.map(Arc::new));
+        let scan = Scan::of(&rules, self.secrets().map(Arc::as_ref)).map(|scan| scan.map(Arc::new));
         let scan = scan.unwrap_or_else(|_| self.scan());
         let in_force = InForce::new(&self.system, (rules, scan), generation);
         self.in_force.send_replace(Arc::new(in_force));

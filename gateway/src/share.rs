@@ -352,7 +352,7 @@ impl Shared {
             ));
         }
         let tls = serve::opener(&rules, &opening.hello.sandbox, &self.keys)?;
-        let scan = Scan::of(&rules)?.map(Arc::new);
+        let scan = Scan::of(&rules, None)?.map(Arc::new);
         let owner = Owner {
             session: tenant.session(),
             uid: tenant.uid(),

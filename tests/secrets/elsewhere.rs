@@ -79,7 +79,7 @@ lab_tests! {
             (";in=query", r#"-H "Authorization: $KEY" https://api.test/"#, "field `authorization`"),
             (";in=query", r#""https://api.test/?k=$(printf %s "$KEY" | base64 -w0 | tr -d =)""#, "cannot be replaced"),
             (";in=content", r#"-d "$(printf %s "$KEY" | base64 -w0)" https://api.test/"#, "cannot be replaced"),
-            (";in=content", r#"-i -d "$KEY" -H "Content-Type: application/grpc" https://api.test/"#, "cannot be replaced"),
+            (";in=content", r#"-i --data-binary @<(printf '\0\0\0\0%b%s' "\x$(printf %x ${#KEY})" "$KEY") -H "Content-Type: application/grpc" https://api.test/"#, "cannot be replaced"),
             (";in=fields", r#"-H "X-Note: $(printf %s "$KEY" | base64 -w0)" https://api.test/"#, "cannot be replaced"),
         ] {
             let secret = format!("{PLAIN}{places}");
