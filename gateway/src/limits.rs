@@ -297,6 +297,9 @@ pub(crate) const SECRET_AGAIN_TIME: Duration = Duration::from_secs(20);
 /// Hosts for which a sandbox's last values are kept, against credentials that
 /// are sent in pieces: enough for what a command talks to at once, at 4 KiB each.
 pub(crate) const SCAN_WINDOWS_MAX: usize = 64;
+/// Parts of requests that are remembered as clean, at 8 bytes each: the fields of
+/// some clients, and targets that are asked for again.
+pub(crate) const SCAN_CLEAN_MAX: usize = 8192;
 /// Bytes of content that are read before anything is sent, so that a refusal is
 /// a clean one. Most requests of programs are smaller.
 pub(crate) const SCAN_AHEAD_BYTES_MAX: u64 = 256 * 1024;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, request};
 use outgate_dlp::{
-    Action, Allowance, Destination, Detectors, Finding, HostPattern, Place, Policy, Ruleset,
+    Action, Allowance, Destination, Detectors, Finding, HostPattern, Part, Place, Policy, Ruleset,
     Settings, Unscannable, Unscanned,
 };
 use outgate_policy as policy;
@@ -22,6 +22,7 @@ use crate::rules::Rules;
 use crate::target::Target;
 
 mod body;
+mod clean;
 mod grpc;
 mod guard;
 mod messages;
@@ -37,6 +38,7 @@ pub(crate) use messages::Stopped;
 pub(crate) use said::because;
 pub(crate) use watched::Watched;
 
+use clean::Clean;
 use messages::Messages;
 use said::Asked;
 use windows::Windows;
@@ -46,6 +48,7 @@ use windows::Windows;
 pub(crate) struct Scan {
     rules: Arc<Ruleset>,
     windows: Mutex<Windows>,
+    clean: Mutex<Clean>,
     /// Bytes that left without a look inside, by estimate of the scan.
     unscanned: AtomicU64,
 }
@@ -67,6 +70,7 @@ impl Scan {
         Ok(Some(Self {
             rules: Arc::new(rules),
             windows: Mutex::default(),
+            clean: Mutex::default(),
             unscanned: AtomicU64::new(0),
         }))
     }
@@ -83,13 +87,25 @@ impl Scan {
     ) -> Result<(), Refusal> {
         let host = host(&target.host);
         let to = destination(&host, target.port);
-        let values = parts::values(head, target);
-        let report = self.rules.head(&to, &parts::parts(head, target));
+        let parts = self.unseen(&to, parts::parts(head, target));
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let values = parts::values(&parts);
+        let report = self.rules.head(&to, &parts);
         let split = match self.windows.lock() {
             // What does not leave is no part of anything that comes later.
             Ok(mut windows) if report.block().is_none() => windows.push(&self.rules, &to, &values),
             _ => Vec::new(),
         };
+        if report.findings.is_empty()
+            && report.unscanned.is_none()
+            && split.is_empty()
+            && let Ok(mut clean) = self.clean.lock()
+        {
+            clean.add(&to, &parts);
+            return Ok(());
+        }
         let is_new =
             |found: &Finding| !report.findings.iter().any(|other| other.mark == found.mark);
         let split: Vec<Finding> = split.into_iter().filter(is_new).collect();
@@ -113,6 +129,14 @@ impl Scan {
         let unscanned = report.unscanned.as_ref();
         let passed = unscanned.map_or(Ok(()), |unscanned| self.pass_unscanned(&asked, unscanned));
         refusal.map_or(passed, Err)
+    }
+
+    /// The parts in which something may still be found.
+    fn unseen<'a>(&self, to: &Destination<'_>, parts: Vec<Part<'a>>) -> Vec<Part<'a>> {
+        match self.clean.lock() {
+            Ok(clean) => clean.unseen(to, parts),
+            Err(_) => parts,
+        }
     }
 
     /// Trailers, before they go on.

@@ -47,25 +47,34 @@ pub(super) fn trailers(trailers: &HeaderMap) -> Vec<Part<'_>> {
     parts
 }
 
-/// The values that a sender chooses freely: what a credential could be split
-/// over, from one request to the next.
-pub(super) fn values<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<&'a [u8]> {
-    let resource = target.resource.as_str();
-    let (path, query) = resource.split_once('?').unwrap_or((resource, ""));
-    let segment = path.rsplit('/').next().unwrap_or_default();
-    let mut values: Vec<&[u8]> = query
-        .split('&')
-        .filter_map(|pair| pair.split_once('=').map(|(_, value)| value))
-        .chain([segment])
-        .filter(|value| !value.is_empty())
-        .map(str::as_bytes)
-        .collect();
-    let own = head
-        .headers
-        .iter()
-        .filter(|(name, _)| is_free(name.as_str()));
-    values.extend(own.map(|(_, value)| value.as_bytes()));
+/// The values among the parts that a sender chooses freely: what a credential
+/// could be split over, from one request to the next.
+pub(super) fn values<'a>(parts: &[Part<'a>]) -> Vec<&'a [u8]> {
+    let mut values = Vec::new();
+    for part in parts {
+        match &part.place {
+            Place::Target => {
+                let (path, query) = split(part.bytes, b'?');
+                let pairs = query.split(|byte| *byte == b'&');
+                values.extend(pairs.map(|pair| match split(pair, b'=') {
+                    (alone, []) => alone,
+                    (_, value) => value,
+                }));
+                values.extend(path.rsplit(|byte| *byte == b'/').next());
+            }
+            Place::Field(name) if is_free(name) => values.push(part.bytes),
+            _ => {}
+        }
+    }
+    values.retain(|value| !value.is_empty());
     values
+}
+
+/// What is before and behind the first of these bytes.
+fn split(bytes: &[u8], at: u8) -> (&[u8], &[u8]) {
+    let place = bytes.iter().position(|byte| *byte == at);
+    let (before, rest) = bytes.split_at(place.unwrap_or(bytes.len()));
+    (before, rest.get(1..).unwrap_or_default())
 }
 
 /// Fields that are not the same in every request of a client.

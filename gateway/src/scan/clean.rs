@@ -1,0 +1,81 @@
+//! Parts of requests in which nothing was found on their way to a host: most
+//! fields of a client are the same in every request, and the same rules find
+//! the same in them. Keeps keyed hashes, and no part.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
+use outgate_dlp::{Destination, Part};
+
+use crate::limits;
+
+/// The parts of one sandbox; forgotten all at once when there are too many.
+#[derive(Debug, Default)]
+pub(super) struct Clean {
+    /// Random for each sandbox: nobody can make a part that hashes like another.
+    state: RandomState,
+    parts: HashSet<u64>,
+}
+
+impl Clean {
+    /// The parts that were not seen on the way to this host.
+    pub(super) fn unseen<'a>(&self, to: &Destination<'_>, parts: Vec<Part<'a>>) -> Vec<Part<'a>> {
+        let is_new = |part: &Part<'_>| !self.parts.contains(&self.key(to, part));
+        parts.into_iter().filter(is_new).collect()
+    }
+
+    /// Nothing was found in these.
+    pub(super) fn add(&mut self, to: &Destination<'_>, parts: &[Part<'_>]) {
+        if self.parts.len() > limits::SCAN_CLEAN_MAX {
+            self.parts.clear();
+        }
+        let keys: Vec<u64> = parts.iter().map(|part| self.key(to, part)).collect();
+        self.parts.extend(keys);
+    }
+
+    fn key(&self, to: &Destination<'_>, part: &Part<'_>) -> u64 {
+        self.state
+            .hash_one((to.host, to.port, &part.place, part.bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outgate_dlp::Place;
+
+    #[test]
+    fn the_same_part_counts_for_its_host_and_place_alone() {
+        let part = |place: Place, bytes: &'static str| Part {
+            place,
+            bytes: bytes.as_bytes(),
+        };
+        let to = |host| Destination { host, port: 443 };
+        let field = Place::Field("a".to_owned());
+        let mut clean = Clean::default();
+        clean.add(&to("a.test"), &[part(field.clone(), "x")]);
+        let unseen = |host, place, bytes| clean.unseen(&to(host), vec![part(place, bytes)]).len();
+        assert_eq!(unseen("a.test", field.clone(), "x"), 0);
+        assert_eq!(unseen("a.test", field.clone(), "y"), 1);
+        assert_eq!(unseen("b.test", field, "x"), 1);
+        assert_eq!(unseen("a.test", Place::Target, "x"), 1);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut clean = Clean::default();
+        let to = Destination {
+            host: "a.test",
+            port: 443,
+        };
+        for number in 0..3 * limits::SCAN_CLEAN_MAX {
+            let bytes = number.to_string();
+            let part = Part {
+                place: Place::Target,
+                bytes: bytes.as_bytes(),
+            };
+            clean.add(&to, &[part]);
+        }
+        assert!(clean.parts.len() <= limits::SCAN_CLEAN_MAX + 1);
+    }
+}
