@@ -206,9 +206,13 @@ lab_tests! {
         }
     }
 
-    fn a_users_proxy_variables_lead_nowhere(lab) {
+    fn a_users_proxy_variables_are_not_the_commands(lab) {
         let Some(mut stage) = Stage::start(lab, &[]) else { return };
-        let mut sandbox = stage.sandbox().allow("GET http://site.example/hello");
+        let mut sandbox = stage
+            .sandbox()
+            // They are the gateway's, unless it is told to go without.
+            .option("--upstream-proxy", "none")
+            .allow("GET http://site.example/hello");
         for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
             sandbox = sandbox.environment(name, "http://93.184.216.35:80");
         }

@@ -100,7 +100,7 @@ carried_tests! {
         let run = Run::make(&stage, stage.allowing(&READ), PUSH);
         assert!(!run.outcome.stdout.contains("pushed"), "{run}");
         assert_eq!(newest(&repository), "second commit", "{run}");
-        let told = spelt("outgate denied GET http://live.example/git/project.git/info/refs: no rule allows it");
+        let told = spelt("outgate denied GET http://live.example/git/project.git/info/refs: the allow rule ");
         assert!(run.errors.contains(&told), "{run}");
         assert_requests(&stage.seen(), &[ADVERTISED, SENT], &run.to_string());
 
