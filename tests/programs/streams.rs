@@ -100,7 +100,10 @@ lab_tests! {
                 let base = format!("http://a.example:{port}");
                 let program = lab.folder("given", Identity::Own).join("client.js");
                 let program = program.to_string_lossy().into_owned();
-                let mut sandbox = confined(lab, identity).pin(&format!("a.example={ADDRESS}"));
+                // What is sent here is text, and no frames.
+                let mut sandbox = confined(lab, identity)
+                    .option("--inspect", "off")
+                    .pin(&format!("a.example={ADDRESS}"));
                 for rule in rules {
                     sandbox = sandbox.allow(rule);
                 }
@@ -141,6 +144,7 @@ lab_tests! {
         let program = given.to_string_lossy().into_owned();
         let run = |rules: &[&str]| {
             let mut sandbox = confined(lab, Identity::Own)
+                .option("--inspect", "off")
                 .option("--upstream-ca", &ca)
                 .pin(&format!("secure.example={ADDRESS}"));
             for rule in rules {

@@ -252,7 +252,7 @@ lab_tests! {
                 };
                 for (rule, more, url) in [
                     ("http://site.example", &[][..], "http://site.example/plain"),
-                    ("https://secure.example", &["--cacert", &ca], "https://secure.example/unopened"),
+                    ("tls://secure.example", &["--cacert", &ca], "https://secure.example/unopened"),
                     ("GET https://secure.example/opened", &[], "https://secure.example/opened"),
                 ] {
                     let outcome = run(rule, more, url);

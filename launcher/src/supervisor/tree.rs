@@ -18,6 +18,9 @@ use crate::process::signal_tree;
 
 /// Between SIGTERM and SIGKILL when the wall time is over.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long the guardian's last report may be on its way, in milliseconds: it is
+/// a process as any other, and on a crowded machine it waits for its turn.
+const REPORT_MS: u16 = 10_000;
 /// How long a guardian that closed its pipe may take to be gone, in milliseconds.
 const LAST_MOMENT_MS: u16 = 100;
 /// `si_code` of signals the kernel sends, a terminal's among them.
@@ -138,7 +141,7 @@ impl Tree {
         if self.ending.is_none() {
             // The last report may still be on its way through the guardian.
             let mut polled = [PollFd::new(self.reports.as_fd(), PollFlags::POLLIN)];
-            let _ = poll(&mut polled, 1000_u16);
+            let _ = poll(&mut polled, REPORT_MS);
             self.read_reports();
             self.ending.get_or_insert(Ending::Lost);
         }
