@@ -55,8 +55,8 @@ fn towards<'lab>(lab: &'lab Lab, origin: &Origin, rules: &[&str]) -> Sandbox<'la
 lab_tests! {
     fn a_certificate_is_presented_to_its_host_alone(lab) {
         let own = identity(lab, "own");
-        // Whole hosts: without a certificate for it, TLS would stay closed.
-        let rules = ["https://one.test", "https://two.test"];
+        // The second host stays closed, whatever looks inside.
+        let rules = ["https://one.test", "tls://two.test"];
         for files in [format!("{}:{}", text(&own.certificate), text(&own.key)), text(&own.both)] {
             let origin = Origin::start(lab, &["one.test", "two.test"], Demand::Wish);
             let sandbox = towards(lab, &origin, &rules)
@@ -65,7 +65,7 @@ lab_tests! {
             fs::remove_file(&record).ok();
             let sandbox = sandbox.option("--audit", &text(&record));
             let authority = text(&origin.authority);
-            // The second host stays closed, so its own authority is trusted.
+            // So its own authority is trusted there.
             let fetch = format!(
                 "curl -sS https://one.test/a && curl -sS --cacert {authority} https://two.test/b"
             );
