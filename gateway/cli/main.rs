@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod audit;
 mod scan;
 
 use std::process::ExitCode;
@@ -23,11 +24,10 @@ const FAILED: u8 = 125;
     reason = "this is the program's voice"
 )]
 fn main() -> ExitCode {
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|word| word == "scan")
-    {
-        return offline();
+    match std::env::args_os().nth(1) {
+        Some(word) if word == "scan" => return offline(|Offline { scan }| scan::scan(&scan)),
+        Some(word) if word == "audit" => return offline(|Records { audit }| audit::audit(&audit)),
+        _ => {}
     }
     match config::parse(std::env::args_os().skip(1)) {
         Ok(Request::Version) => {
@@ -64,9 +64,18 @@ struct Offline {
     scan: scan::arguments::Scan,
 }
 
-fn offline() -> ExitCode {
-    match Offline::try_parse_from(std::env::args_os().skip(1)) {
-        Ok(options) => scan::scan(&options.scan),
+/// The options of `outgate audit`.
+#[derive(Debug, Parser)]
+#[command(name = "outgate audit")]
+struct Records {
+    #[command(flatten)]
+    audit: audit::arguments::Audit,
+}
+
+/// Reads options under the name that people type, and obeys them.
+fn offline<P: Parser>(obey: impl FnOnce(P) -> ExitCode) -> ExitCode {
+    match P::try_parse_from(std::env::args_os().skip(1)) {
+        Ok(options) => obey(options),
         Err(error) => {
             // A closed stream leaves nobody to tell.
             drop(error.print());

@@ -3,22 +3,25 @@
 //! missing or reordered line shows. The only serialisation in this crate.
 //! Never written: field values, content, query values.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use outgate_policy::{AuditFull, Settings};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use crate::limits;
 
-mod clock;
+pub(crate) mod chain;
+pub(crate) mod clock;
 mod event;
+mod writer;
 
 pub(crate) use event::{Event, Kind, Outcome};
+use writer::Writer;
 
 /// Version of the record's fields.
 const SCHEMA: u32 = 1;
@@ -42,11 +45,19 @@ impl AuditTarget {
     /// # Errors
     /// The file cannot be opened or made.
     pub fn file(path: PathBuf) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&path)?;
+        let open = |options: &mut OpenOptions| {
+            let options = options.append(true).create(true).mode(0o600);
+            options.open(&path)
+        };
+        let file = match open(OpenOptions::new().read(true)) {
+            // Some may add to what they may not read.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                open(&mut OpenOptions::new())?
+            }
+            result => result?,
+        };
+        // Says that somebody writes; many may.
+        file.try_lock_shared().ok();
         Ok(Self::File(file, path))
     }
 
@@ -76,6 +87,9 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     uid: Option<u32>,
     generation: u64,
+    /// Records right before this one that could not be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<u64>,
     #[serde(flatten)]
     event: &'a Event<'a>,
 }
@@ -114,36 +128,18 @@ enum Kept {
     Elsewhere,
 }
 
-#[derive(Debug)]
-struct Writer {
-    sink: Sink,
-    seq: u64,
-    prev: [u8; 64],
-    /// Records that were made and are not in the file yet; those of the start
-    /// wait for a decision that makes them worth a file.
-    ahead: Vec<u8>,
-    /// The last record that is in the file.
-    written: u64,
-}
-
-#[derive(Debug)]
-enum Sink {
-    None,
-    Open(File),
-    Lazy(PathBuf),
-    Failed,
-}
-
 impl Audit {
     /// Prepares the records of one sandbox; `pid` is the launcher's.
     pub(crate) fn new(target: &AuditTarget, sandbox: &str, pid: u32) -> io::Result<Self> {
         let run = format!("{}-{pid}", clock::file_stamp(SystemTime::now()));
-        let (sink, path) = match target {
-            AuditTarget::None => (Sink::None, None),
-            AuditTarget::File(file, path) => (Sink::Open(file.try_clone()?), Some(path.clone())),
+        let (writer, path) = match target {
+            AuditTarget::None => (Writer::nowhere(), None),
+            AuditTarget::File(file, path) => {
+                (Writer::into_file(file.try_clone()?), Some(path.clone()))
+            }
             AuditTarget::Directory(directory) => {
                 let path = directory.join(format!("{run}.jsonl"));
-                (Sink::Lazy(path.clone()), Some(path))
+                (Writer::into_parts(path.clone()), Some(path))
             }
         };
         let kept = match target {
@@ -156,14 +152,29 @@ impl Audit {
             run,
             sandbox: sandbox.to_owned(),
             owner: None,
-            writer: Arc::new(Mutex::new(Writer {
-                sink,
-                seq: 0,
-                prev: NO_HASH,
-                ahead: Vec::with_capacity(1024),
-                written: 0,
-            })),
+            writer: Arc::new(Mutex::new(writer)),
         })
+    }
+
+    /// Keeps the record as a policy asks: what a full disk means, and how long
+    /// files get.
+    #[must_use]
+    pub(crate) fn kept_by(self, settings: &Settings) -> Self {
+        self.keep(settings.audit_full, settings.audit_file_bytes);
+        self
+    }
+
+    /// The same, while others write too.
+    pub(crate) fn keep(&self, full: AuditFull, file_bytes_max: Option<u64>) {
+        if let Ok(mut writer) = self.writer.lock() {
+            writer.full = full;
+            writer.file_bytes_max = file_bytes_max.unwrap_or(limits::AUDIT_FILE_BYTES_MAX);
+        }
+    }
+
+    /// How many records could not be written.
+    pub(crate) fn lost(&self) -> u64 {
+        self.writer.lock().map_or(0, |writer| writer.dropped())
     }
 
     /// Prepares the one record of a shared gateway: made now, not with the
@@ -171,10 +182,8 @@ impl Audit {
     pub(crate) fn shared(target: &AuditTarget, uid: u32) -> io::Result<Self> {
         let mut audit = Self::new(target, "", std::process::id())?;
         audit.owner = Some(Owner { session: 0, uid });
-        if let Ok(mut writer) = audit.writer.lock()
-            && let Sink::Lazy(path) = &writer.sink
-        {
-            writer.sink = Sink::Open(create(path)?);
+        if let Ok(mut writer) = audit.writer.lock() {
+            writer.make()?;
         }
         Ok(audit)
     }
@@ -231,7 +240,7 @@ impl Audit {
     /// The record is not there: whatever it announces must not happen.
     pub(crate) fn settle(&self, noted: Noted) -> Result<(), AuditError> {
         let mut writer = self.writer.lock().map_err(|_| AuditError)?;
-        if writer.written >= noted.0 {
+        if writer.is_written(noted.0) {
             return Ok(());
         }
         writer.append(Kind::Request)
@@ -243,17 +252,14 @@ impl Audit {
         generation: u64,
         event: &Event<'_>,
     ) -> Result<(), AuditError> {
-        match writer.sink {
-            Sink::None => return Ok(()),
-            Sink::Failed => return Err(AuditError),
-            Sink::Open(_) | Sink::Lazy(_) => {}
+        if !writer.is_kept()? {
+            return Ok(());
         }
-        let seq = writer.seq + 1;
         let prev = writer.prev;
         let time = clock::timestamp(SystemTime::now());
         let record = Line {
             v: SCHEMA,
-            seq,
+            seq: writer.seq.saturating_add(1),
             prev: std::str::from_utf8(&prev).unwrap_or_default(),
             time: &time,
             run: &self.run,
@@ -261,6 +267,7 @@ impl Audit {
             session: self.owner.map(|owner| owner.session),
             uid: self.owner.map(|owner| owner.uid),
             generation,
+            lost: writer.lost_before(),
             event,
         };
         let start = writer.ahead.len();
@@ -268,11 +275,7 @@ impl Audit {
             writer.ahead.truncate(start);
             return Err(AuditError);
         }
-        let line = writer.ahead.get(start..).unwrap_or_default();
-        let digest = Sha256::digest(line);
-        writer.seq = seq;
-        writer.prev = hex(&digest);
-        writer.ahead.push(b'\n');
+        writer.take(start);
         Ok(())
     }
 }
@@ -281,91 +284,6 @@ impl Audit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "what it announces may only happen once it is settled"]
 pub(crate) struct Noted(u64);
-
-impl Writer {
-    /// Writes what is ahead. Records of the start wait for a decision.
-    fn append(&mut self, kind: Kind) -> Result<(), AuditError> {
-        if let Sink::Lazy(path) = &self.sink {
-            if matches!(kind, Kind::Start | Kind::Finish) {
-                return Ok(());
-            }
-            self.sink = match create(path) {
-                Ok(file) => Sink::Open(file),
-                Err(_) => Sink::Failed,
-            };
-        }
-        let file = match &mut self.sink {
-            Sink::None => return Ok(()),
-            Sink::Open(file) => file,
-            Sink::Lazy(_) | Sink::Failed => return Err(AuditError),
-        };
-        let written = append_whole(file, &self.ahead);
-        self.ahead.clear();
-        if written.is_err() {
-            self.sink = Sink::Failed;
-            return Err(AuditError);
-        }
-        self.written = self.seq;
-        Ok(())
-    }
-}
-
-/// One write(2): a record that does not fit at once is a failure, not a
-/// fragment to be completed later.
-fn append_whole(file: &mut File, bytes: &[u8]) -> io::Result<()> {
-    loop {
-        match file.write(bytes) {
-            Ok(count) if count == bytes.len() => return Ok(()),
-            Ok(_) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-fn create(path: &Path) -> io::Result<File> {
-    if let Some(directory) = path.parent() {
-        prune(directory);
-    }
-    let file = OpenOptions::new()
-        .append(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    // Says that this run lives; where locks do not work it is as old as it is.
-    file.try_lock().ok();
-    Ok(file)
-}
-
-/// Removes the oldest files so that with the new one the limit is kept, but
-/// none of a run that still writes. Names begin with the time, so their order
-/// is the order of age.
-fn prune(directory: &Path) {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return;
-    };
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .collect();
-    files.sort_unstable();
-    let surplus = (files.len() + 1).saturating_sub(limits::AUDIT_FILES_MAX);
-    let ended = files.into_iter().filter(|path| !is_written(path));
-    for path in ended.take(surplus) {
-        std::fs::remove_file(path).ok();
-    }
-}
-
-/// Whether a run holds the file (flock(2)).
-fn is_written(path: &Path) -> bool {
-    // Whatever bears the name is not waited for.
-    let mut options = OpenOptions::new();
-    let file = options
-        .append(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path);
-    file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
-}
 
 fn hex(digest: &[u8]) -> [u8; 64] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -380,6 +298,8 @@ fn hex(digest: &[u8]) -> [u8; 64] {
 
 #[cfg(test)]
 mod tests {
+    use sha2::{Digest, Sha256};
+
     use super::*;
 
     fn directory(name: &str) -> PathBuf {
@@ -440,7 +360,8 @@ mod tests {
         let old = path.join("20000101T000000.000Z-1.jsonl");
         let older = path.join("19990101T000000.000Z-1.jsonl");
         std::fs::write(&older, "").unwrap();
-        let alive = create(&old).unwrap();
+        let alive = File::create(&old).unwrap();
+        alive.try_lock().unwrap();
         for number in 0..limits::AUDIT_FILES_MAX {
             std::fs::write(path.join(format!("2001010{number:03}.jsonl")), "").unwrap();
         }

@@ -55,6 +55,8 @@ mod unix;
 mod websocket;
 
 pub use audit::AuditTarget;
+pub use audit::chain::{ChainFault, Chains, End, Followed, Link, line_hash};
+pub use audit::clock::{milliseconds, timestamp};
 pub use broker::{Named, SourceError, Vault, VaultError};
 pub use confine::{ConfineError, Serves, confine, end_with_parent};
 pub use control::ControlError;

@@ -216,6 +216,13 @@ pub(crate) const RECORD_TOGETHER: usize = 4;
 /// Bytes of a text inside an audit record.
 pub(crate) const AUDIT_TEXT_BYTES_MAX: usize = 2048;
 
+/// Bytes after which a record goes on in another file, in the audit directory:
+/// some hundred thousand decisions.
+pub(crate) const AUDIT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Runs whose chains are followed at once when a record is verified.
+pub(crate) const AUDIT_CHAINS_MAX: usize = 100_000;
+
 /// Files of earlier runs that are kept in the audit directory.
 pub(crate) const AUDIT_FILES_MAX: usize = 64;
 

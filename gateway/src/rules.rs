@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use outgate_policy::{
-    Context, Facts, Intercept, Permit, Policy, Process, Route, Source, SourceKind, Verdict, compile,
+    Context, Facts, Intercept, Permit, Policy, Process, Route, Settings, Source, SourceKind,
+    Verdict, compile,
 };
 
 /// The policy of a shared gateway, and the texts it was made from.
@@ -29,6 +30,11 @@ impl Ceiling {
             sources,
             user,
         })
+    }
+
+    /// Its switches.
+    pub(crate) fn settings(&self) -> &Settings {
+        self.policy.settings()
     }
 }
 

@@ -136,7 +136,8 @@ impl Gateway {
         let context = context(&opening.begin);
         let policy = compile(&opening.sources, &context).map_err(|errors| errors.to_string())?;
         let audit = Audit::new(&self.audit, &hello.sandbox, hello.pid)
-            .map_err(|error| format!("audit file: {error}"))?;
+            .map_err(|error| format!("audit file: {error}"))?
+            .kept_by(policy.settings());
         let rules = Rules::private(policy);
         let tls = opener(&rules, &hello.sandbox, &self.keys)?;
         let secrets = Secrets::new(rules.own(), &self.vault)?.map(Arc::new);

@@ -352,11 +352,16 @@ impl Session {
         let Ok(denials) = self.denials.lock() else {
             return String::new();
         };
+        let lost = self.lost();
         if denials.count == 0 {
-            return String::new();
+            return lost.map_or(String::new(), |lost| format!("outgate: {lost}"));
         }
         let plural = if denials.count == 1 { "" } else { "s" };
         let mut lines = format!("outgate: {} denial{plural}", denials.count);
+        if let Some(lost) = lost {
+            lines.push_str("; ");
+            lines.push_str(&lost);
+        }
         if !denials.hints.is_empty() {
             lines.push_str("; to allow:");
         }
@@ -385,6 +390,14 @@ impl Session {
             lines.push_str(&line);
         }
         shortened(&lines, 5 * outgate_handoff::LINE_BYTES_MAX)
+    }
+
+    /// Records that could not be written, in words; those of a shared gateway
+    /// are its operator's to hear of.
+    fn lost(&self) -> Option<String> {
+        let lost = self.audit.lost();
+        let own = lost > 0 && self.tenant.is_none();
+        own.then(|| format!("{lost} records could not be written"))
     }
 
     /// A place among the connections served at once: of this sandbox, and in

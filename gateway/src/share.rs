@@ -154,7 +154,9 @@ impl Shared {
         let (sources, context) = (opening.sources.clone(), context(&opening.begin));
         let ceiling = Ceiling::new(sources, &context, uid).map_err(|errors| errors.to_string())?;
         let unrecorded = |error: &dyn std::fmt::Display| format!("audit file: {error}");
-        let audit = Audit::shared(&gateway.audit, uid).map_err(|error| unrecorded(&error))?;
+        let audit = Audit::shared(&gateway.audit, uid)
+            .map_err(|error| unrecorded(&error))?
+            .kept_by(ceiling.settings());
         let event = Event::new(Kind::Start, Outcome::Note, "").detail("shared gateway");
         audit.write(1, &event).map_err(|error| unrecorded(&error))?;
         Ok(Self {
@@ -190,6 +192,9 @@ impl Shared {
         let detail = format!("shared gateway: {} rules", ceiling.rules());
         let event = Event::new(Kind::Policy, Outcome::Note, "").detail(&detail);
         self.record(&event).ok();
+        let settings = ceiling.settings();
+        self.audit
+            .keep(settings.audit_full, settings.audit_file_bytes);
         self.ceiling.send_replace(Arc::new(ceiling));
         ToLauncher::Generation { generation }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::audit::arguments::Audit;
 use crate::ca::AuthorityArguments;
 use crate::manual::{Completions, Manual};
 use crate::policy::PolicyArguments;
@@ -29,6 +30,7 @@ Examples:
   outgate why -P github https://example.org/     the same before anything runs
   outgate policy check agent.toml                is the policy right?
   outgate scan .                                 credentials in files, offline
+  outgate audit query --verdict deny             what was decided in the last run
   outgate check --clients                        can commands be confined here, and who trusts that?
   outgate ca create --permit example.org         an authority of your own
 
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Policy(Box<PolicyArguments>),
     /// Find credentials in files, directories, standard input or recorded requests
     Scan(Box<Scan>),
+    /// Read, search and verify records of what was decided
+    Audit(Box<Audit>),
     /// Show what this kernel supports, what will be enforced, and what is missing
     Check(Check),
     /// Print completions for a shell

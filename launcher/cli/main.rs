@@ -5,6 +5,7 @@
 
 mod accounts;
 mod args;
+mod audit;
 mod ca;
 mod check;
 mod clients;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         args::Command::Ca(options) => ca::ca(&options.command),
         args::Command::Policy(options) => policy::policy(&options),
         args::Command::Scan(_) => scan::scan(),
+        args::Command::Audit(_) => audit::audit(),
         args::Command::Check(options) => check::check(&options),
         args::Command::Completions(options) => manual::completions(&options),
         args::Command::Man(options) => manual::manual(&options),

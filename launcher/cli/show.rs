@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use outgate_policy::{
-    ClientCertificate, DnsPin, DnsServer, Inspect, Intercept, PathGrant, Policy, Secret,
+    AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, Intercept, PathGrant, Policy, Secret,
     SecretKind, Switch, Unscannable,
 };
 use serde_json::{Value, json};
@@ -266,6 +266,11 @@ fn setting_values(policy: &Policy) -> Vec<(&'static str, String)> {
     values.extend(authority.map(|directory| ("tls.authority", directory)));
     let file = policy.audit_file().map(str::to_owned);
     values.extend(file.map(|file| ("audit.file", file)));
+    if settings.audit_full == AuditFull::Drop {
+        values.push(("audit.full", "drop".to_owned()));
+    }
+    let bytes = settings.audit_file_bytes;
+    values.extend(bytes.map(|bytes| ("audit.rotate", format!("{bytes} bytes"))));
     values
 }
 

@@ -6,6 +6,7 @@
     reason = "a test ends where something is not as it must be"
 )]
 
+mod audit;
 mod last;
 mod manual;
 mod policy;

@@ -7,6 +7,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::document_audit::audit;
 use crate::document_rules::{pins, rule, rule_items, secrets};
 use crate::document_tls::tls;
 use crate::draft::{Access, Author, Draft};
@@ -420,28 +421,6 @@ fn limits(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
         _ => {
             if let Some(time) = reader.quantity(key, value, "30m", quantity::parse_duration) {
                 reader.draft.policy.limits.wall_time = Some(time);
-            }
-        }
-    });
-}
-
-fn audit(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
-    reader.table("audit", value, &["file"], |reader, key, value| {
-        let Some((at, text)) = reader.string(key, value) else {
-            return;
-        };
-        match crate::expand::expand(text, reader.draft.context) {
-            Ok(path) => reader.draft.policy.audit_file = Some(path),
-            Err(crate::expand::PathFault::Unknown(name)) => {
-                let message = format!("the {name} directory is unknown here");
-                reader
-                    .draft
-                    .fault(at.error(0, message, Some("write the path itself".to_owned())));
-            }
-            Err(crate::expand::PathFault::Wrong(message, hint)) => {
-                reader
-                    .draft
-                    .fault(at.error(0, message, Some(hint.to_owned())));
             }
         }
     });

@@ -47,3 +47,7 @@ pub(crate) const SHOWN_PATH_BYTES_MAX: usize = 256;
 /// Most hosts that a certificate is presented to: each is a pair of files that
 /// the gateway keeps.
 pub(crate) const CLIENTS_MAX: usize = 64;
+
+/// Bytes of one file of a record at least: below, there would be more files than
+/// are kept of one run.
+pub(crate) const AUDIT_FILE_BYTES_MIN: u64 = 64 * 1024;

@@ -52,6 +52,16 @@ pub enum Unscannable {
     Refuse,
 }
 
+/// What happens when a record cannot be written, as on a full disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AuditFull {
+    /// What it announces is denied, and everything after it.
+    #[default]
+    Deny,
+    /// It is counted as lost, and the next one that is written says how many were.
+    Drop,
+}
+
 /// How long a resolved address stays the address of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DnsPin {
@@ -119,6 +129,10 @@ pub struct Settings {
     pub dns_servers: Vec<DnsServer>,
     /// `[dns] pin`.
     pub dns_pin: DnsPin,
+    /// `[audit] full`.
+    pub audit_full: AuditFull,
+    /// `[audit] rotate`: bytes of one file of a record, where it may have many.
+    pub audit_file_bytes: Option<u64>,
 }
 
 impl Settings {

@@ -1,4 +1,4 @@
-//! Points in time as texts (RFC 3339), in UTC. Knows no clock of its own.
+//! Points in time as texts (RFC 3339), in UTC, and back. Knows no clock of its own.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -33,8 +33,8 @@ fn civil(time: SystemTime) -> [u64; 7] {
     ]
 }
 
-/// RFC 3339 in UTC with milliseconds.
-pub(super) fn timestamp(time: SystemTime) -> String {
+/// A point in time as the record writes it: RFC 3339 in UTC with milliseconds.
+pub fn timestamp(time: SystemTime) -> String {
     let [year, month, day, hour, minute, second, millis] = civil(time);
     let mut text = String::with_capacity(24);
     // Once per record: digit by digit costs a tenth of what formatting does.
@@ -61,6 +61,41 @@ pub(super) fn file_stamp(time: SystemTime) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}.{millis:03}Z")
 }
 
+/// Milliseconds from 1970 on to a time as the record writes it; `None` where it is
+/// written in another way.
+pub fn milliseconds(text: &str) -> Option<u64> {
+    const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
+    let bytes: &[u8; 24] = text.as_bytes().try_into().ok()?;
+    let mut parts = [0_u64; 7];
+    let mut part = 0;
+    for (byte, form) in bytes.iter().zip(FORM) {
+        if *form != b'0' {
+            part += 1;
+            (byte == form).then_some(())?;
+            continue;
+        }
+        let digit = char::from(*byte).to_digit(10)?;
+        let slot = parts.get_mut(part)?;
+        *slot = *slot * 10 + u64::from(digit);
+    }
+    let [year, month, day, hour, minute, second, millis] = parts;
+    let sound = (1970..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 61;
+    sound.then_some(())?;
+    // The same way as above, back.
+    let year = if month <= 2 { year - 1 } else { year };
+    let shifted = (month + 9) % 12;
+    let day_of_year = (153 * shifted + 2) / 5 + day - 1;
+    let (era, year_of_era) = (year / 400, year % 400);
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + millis)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -77,6 +112,24 @@ mod tests {
         ] {
             let time = UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_millis(7);
             assert_eq!(timestamp(time), text);
+            assert_eq!(milliseconds(text), Some(seconds * 1000 + 7));
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_none() {
+        for text in [
+            "",
+            "2026",
+            "2026-11-21T12:00:00Z",
+            "2026-11-21 12:00:00.000Z",
+            "2026-13-21T12:00:00.000Z",
+            "2026-11-21T24:00:00.000Z",
+            "1969-12-31T23:59:59.999Z",
+            "2026-11-21T12:00:00.00xZ",
+            "20261-1-21T12:00:00.000Z",
+        ] {
+            assert_eq!(milliseconds(text), None, "{text}");
         }
     }
 }

@@ -26,8 +26,11 @@ pub(crate) enum Kind {
     Flow,
     /// Other rules are in force.
     Policy,
-    /// A placeholder of a secret where none may be.
+    /// A credential where it may not go, a placeholder of a secret where none may
+    /// be, or content that nobody could look into.
     Finding,
+    /// A planted credential on its way out: an alarm.
+    Canary,
 }
 
 /// What was decided.
@@ -67,6 +70,9 @@ pub(crate) struct Event<'a> {
     pub(super) kind: Kind,
     verdict: Outcome,
     target: &'a str,
+    /// Somebody should look at this now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alarm: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,6 +138,7 @@ impl<'a> Event<'a> {
             kind,
             verdict,
             target,
+            alarm: (kind == Kind::Canary).then_some(true),
             method: None,
             path: None,
             reason: None,

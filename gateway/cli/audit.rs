@@ -1,0 +1,48 @@
+//! `outgate audit`: records of what was decided, read, searched, verified, shown
+//! on a page and written in other forms. Reads records and writes what was asked
+//! for; has no part in making them, and never alters one.
+
+pub(crate) mod arguments;
+mod filter;
+mod input;
+mod lines;
+mod query;
+mod record;
+mod tail;
+mod verify;
+mod voice;
+
+use std::process::ExitCode;
+
+use arguments::{Audit, AuditCommand};
+
+/// Bad usage, or something could not be read.
+const WRONG: u8 = 2;
+
+/// Obeys the options.
+pub(crate) fn audit(options: &Audit) -> ExitCode {
+    match run(options) {
+        Ok(status) => status,
+        Err(message) => {
+            voice::error(&message);
+            ExitCode::from(WRONG)
+        }
+    }
+}
+
+fn run(options: &Audit) -> Result<ExitCode, String> {
+    if let Some(build) = &options.build
+        && build != env!("CARGO_PKG_VERSION")
+    {
+        let own = env!("CARGO_PKG_VERSION");
+        return Err(format!(
+            "outgate {build} started outgate-gateway {own}; install both together"
+        ));
+    }
+    let records = options.records.as_deref();
+    match &options.command {
+        AuditCommand::Tail(options) => tail::tail(options, records),
+        AuditCommand::Query(options) => query::query(options, records),
+        AuditCommand::Verify(options) => verify::verify(options, records),
+    }
+}

@@ -1,0 +1,168 @@
+//! The options of `outgate audit`, as clap reads them. Both programs compile this
+//! file: the launcher for its help and completions, the gateway to obey them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+const EXAMPLES: &str = "\
+Examples:
+  outgate audit tail -f                          decisions of the latest run, as they are made
+  outgate audit query --verdict deny             what was denied in it
+  outgate audit verify last                      was the record altered?
+
+A FILE is a record, a directory of them, or `last`: the record of the latest run.";
+
+/// Read, search and verify records of what was decided
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Audit {
+    /// Which build starts this one
+    #[arg(long, value_name = "VERSION", hide = true)]
+    pub(crate) build: Option<String>,
+    /// Where runs leave their records
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) records: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: AuditCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Show the last decisions, and those that follow
+    Tail(Tail),
+    /// Find decisions by verdict, host, program, kind, time or rule
+    Query(Query),
+    /// Say whether a record is as it was written
+    Verify(Verify),
+}
+
+const TAIL_EXAMPLES: &str = "\
+Examples:
+  outgate audit tail                             the last ten decisions of the latest run
+  outgate audit tail -f                          and those that follow
+  outgate audit tail -f --verdict deny ~/outgate.jsonl
+
+Begun with `last`, it goes on in the next file where a record has several.";
+
+/// Show the last decisions, and those that follow
+#[derive(Debug, Args)]
+#[command(after_help = TAIL_EXAMPLES)]
+pub(crate) struct Tail {
+    /// The record; without it, that of the latest run
+    #[arg(value_name = "FILE|last", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Go on with decisions as they are made
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// How many of the last ones
+    #[arg(
+        short = 'n',
+        long = "count",
+        value_name = "COUNT",
+        default_value_t = 10
+    )]
+    pub(crate) count: usize,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+}
+
+const QUERY_EXAMPLES: &str = "\
+Examples:
+  outgate audit query --verdict deny             what the latest run was denied
+  outgate audit query --host '*.example.org' --kind request ~/outgate.jsonl
+  outgate audit query --program curl --since 1h --json all.jsonl | jq .path
+  outgate audit query --kind finding --kind canary ~/.local/state/outgate/runs
+
+Exit status: 0 something was found, 1 nothing was, 2 bad usage or something could not be read.";
+
+/// Find decisions by verdict, host, program, kind, time or rule
+#[derive(Debug, Args)]
+#[command(after_help = QUERY_EXAMPLES)]
+pub(crate) struct Query {
+    #[command(flatten)]
+    pub(crate) files: Files,
+    /// At most that many, the last ones
+    #[arg(short = 'n', long = "count", value_name = "COUNT")]
+    pub(crate) count: Option<usize>,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+}
+
+/// Which decisions, and how they are written.
+#[derive(Debug, Args)]
+pub(crate) struct Filter {
+    /// Only those with this verdict
+    #[arg(long, value_name = "VERDICT")]
+    pub(crate) verdict: Option<Verdict>,
+    /// Only those about this host: a name, an address, or `*.` and a name
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Vec<String>,
+    /// Only those of this program: its path, or the last part of it
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) program: Vec<String>,
+    /// Only those of this kind: request, connect, tunnel, dns, finding, canary, flow
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Vec<String>,
+    /// Only those made by a rule with this text in it, or from this place
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) rule: Option<String>,
+    /// Only those of the run with this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Only those from this time on: 2026-11-21T12:00 (UTC), or 30s, 10m, 2h, 7d ago
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only those up to this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Print records as they are: one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verdict {
+    /// It was allowed
+    Allow,
+    /// It was denied
+    Deny,
+    /// Nothing was decided: what was, is stated
+    Note,
+}
+
+/// Records to read.
+#[derive(Debug, Args)]
+pub(crate) struct Files {
+    /// Records, or directories of them; without any, the record of the latest run
+    ///
+    /// Files of one record come in the order in which they were written.
+    #[arg(value_name = "FILE|DIR|last", value_hint = ValueHint::AnyPath)]
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  outgate audit verify last
+  outgate audit verify outgate.jsonl.1 outgate.jsonl   files of one record, the oldest first
+  outgate audit verify --head 5b1c0d... outgate.jsonl      is what I saw earlier still in it?
+
+Each line holds the hash of the one before it. Whoever can write the whole file can make a new
+chain; keep the head that is printed somewhere else, and --head finds out.
+
+Exit status: 0 it is as it was written, 1 it is not, 2 bad usage or it could not be read.";
+
+/// Say whether a record is as it was written
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_EXAMPLES)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    pub(crate) files: Files,
+    /// The hash of a line that must be in it, as an earlier verification printed it
+    #[arg(long, value_name = "HASH")]
+    pub(crate) head: Vec<String>,
+    /// A run whose end is not in the record is no fault: it was killed, or goes on
+    #[arg(long)]
+    pub(crate) open_end: bool,
+}

@@ -1,0 +1,116 @@
+//! `outgate audit query`: the records that somebody asks for, as lines or as
+//! they are.
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use super::arguments::{Filter, Query};
+use super::filter::Wanted;
+use super::input::{self, Go, Line};
+use super::lines::{self, Paint};
+use super::record::Record;
+use super::voice;
+
+/// Nothing was found.
+const NOTHING: u8 = 1;
+
+/// What becomes of a line that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// A line for people.
+    Line(Paint),
+    /// The record as it is.
+    Json,
+    /// The same in ASCII, for a terminal.
+    Ascii,
+}
+
+impl Shown {
+    pub(super) fn of(filter: &Filter) -> Self {
+        match (filter.json, io::stdout().is_terminal()) {
+            (true, true) => Self::Ascii,
+            (true, false) => Self::Json,
+            (false, _) if voice::is_coloured() => Self::Line(Paint::Colours),
+            (false, _) => Self::Line(Paint::Plain),
+        }
+    }
+
+    /// The line as it is printed.
+    pub(super) fn text(self, line: &[u8], record: &Record) -> String {
+        match self {
+            Self::Line(paint) => lines::line(record, paint),
+            Self::Json => String::from_utf8_lossy(line).into_owned(),
+            Self::Ascii => lines::json(&String::from_utf8_lossy(line)),
+        }
+    }
+}
+
+/// Prints what was asked for.
+pub(crate) fn query(options: &Query, records: Option<&Path>) -> Result<ExitCode, String> {
+    let wanted = Wanted::of(&options.filter, SystemTime::now())?;
+    let files = input::files(&options.files.paths, records)?;
+    let shown = Shown::of(&options.filter);
+    let mut kept: VecDeque<String> = VecDeque::new();
+    let mut found: u64 = 0;
+    let mut day = String::new();
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut unread: u64 = 0;
+    input::each(&files, |line: Line<'_>| {
+        let Some(record) = Record::parse(line.bytes) else {
+            unread = unread.saturating_add(1);
+            return Ok(Go::On);
+        };
+        if !wanted.takes(&record) {
+            return Ok(Go::On);
+        }
+        found = found.saturating_add(1);
+        let mut text = shown.text(line.bytes, &record);
+        if let Some(heading) = heading(&mut day, &record).filter(|_| !options.filter.json) {
+            text = format!("{heading}\n{text}");
+        }
+        match options.count {
+            Some(count) => {
+                kept.push_back(text);
+                if kept.len() > count {
+                    kept.pop_front();
+                }
+                Ok(Go::On)
+            }
+            None => Ok(wrote(&writeln!(out, "{text}"))),
+        }
+    })?;
+    for text in kept {
+        if wrote(&writeln!(out, "{text}")) == Go::Stop {
+            break;
+        }
+    }
+    // Whoever read may have had enough.
+    out.flush().ok();
+    if unread > 0 {
+        voice::note(&format!(
+            "{unread} lines are no records; `outgate audit verify` says more"
+        ));
+    }
+    Ok(if found > 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOTHING)
+    })
+}
+
+/// The day of a record, where it is another one.
+fn heading(day: &mut String, record: &Record) -> Option<String> {
+    let own = record.time.split('T').next().unwrap_or_default();
+    if own == day {
+        return None;
+    }
+    own.clone_into(day);
+    Some(format!("-- {} --", outgate_policy::printable(own)))
+}
+
+fn wrote(result: &io::Result<()>) -> Go {
+    if result.is_ok() { Go::On } else { Go::Stop }
+}

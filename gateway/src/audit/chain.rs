@@ -1,0 +1,291 @@
+//! The chain of a record, followed from outside: whether each line is the one
+//! that came next. Lines in, faults out; reads no file, knows no clock, and
+//! believes nothing of a line but what the line after it vouches for.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{NO_HASH, hex};
+use crate::limits;
+
+/// Follows the chains of a record, line by line: every run has its own, and many
+/// runs may write into one file, one among the other.
+#[derive(Debug, Default)]
+pub struct Chains {
+    runs: BTreeMap<String, Link>,
+}
+
+/// How far one chain was followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// The number of its last record.
+    pub seq: u64,
+    /// The hash of its last line, in hexadecimal.
+    pub hash: String,
+    /// How many of its records were seen.
+    pub records: u64,
+    /// How many records it says could not be written.
+    pub lost: u64,
+    /// Whether the run said that it ended.
+    pub end: End,
+}
+
+/// Whether the record of a run is complete at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It goes on, was killed, or is cut off.
+    Open,
+    /// It said that it ended.
+    Said,
+}
+
+/// What one good line said about the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Followed {
+    /// The run it belongs to.
+    pub run: String,
+    /// The hash of this line, in hexadecimal.
+    pub hash: String,
+    /// Records before it that could not be written, by its own word.
+    pub lost: u64,
+}
+
+/// Why a line is not the one that came next.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChainFault {
+    /// It is not a record.
+    #[error("not a record")]
+    NoRecord,
+    /// The line before it, of the same run, does not have the hash that this
+    /// one names.
+    #[error("record {seq} of {run} was changed, or the hash that record {} names", seq.saturating_add(1))]
+    Changed {
+        /// The run.
+        run: String,
+        /// The record before.
+        seq: u64,
+    },
+    /// Records are not where they should be.
+    #[error("{}", missing(run, *from, *to))]
+    Missing {
+        /// The run.
+        run: String,
+        /// The first that is missing.
+        from: u64,
+        /// The last that is missing.
+        to: u64,
+    },
+    /// It stands after one that came later, or twice.
+    #[error("record {seq} of {run} stands after record {after}: repeated, or moved")]
+    Misplaced {
+        /// The run.
+        run: String,
+        /// Its number.
+        seq: u64,
+        /// The number of the record before it.
+        after: u64,
+    },
+    /// More runs than anybody can follow.
+    #[error("more than {} runs in one record", limits::AUDIT_CHAINS_MAX)]
+    TooMany,
+}
+
+fn missing(run: &str, from: u64, to: u64) -> String {
+    if from == to {
+        format!("record {from} of {run} is missing")
+    } else {
+        format!("records {from} to {to} of {run} are missing")
+    }
+}
+
+/// The hash by which the next line names this one, in hexadecimal. `line` comes
+/// without its line break.
+pub fn line_hash(line: &[u8]) -> String {
+    String::from_utf8_lossy(&hex(&Sha256::digest(line))).into_owned()
+}
+
+impl Chains {
+    /// Follows one line, without its line break. After a fault the chain goes on
+    /// from this line, so that one fault is told once.
+    ///
+    /// # Errors
+    /// The line is not the one that came next; see [`ChainFault`].
+    pub fn follow(&mut self, line: &[u8]) -> Result<Followed, ChainFault> {
+        let record: Value = serde_json::from_slice(line).map_err(|_| ChainFault::NoRecord)?;
+        let text = |member: &str| record.get(member).and_then(Value::as_str);
+        let number = |member: &str| record.get(member).and_then(Value::as_u64);
+        let (Some(run), Some(prev), Some(seq)) = (text("run"), text("prev"), number("seq")) else {
+            return Err(ChainFault::NoRecord);
+        };
+        let lost = number("lost").unwrap_or(0);
+        let hash = line_hash(line);
+        let before = self.runs.get(run);
+        if before.is_none() && self.runs.len() >= limits::AUDIT_CHAINS_MAX {
+            return Err(ChainFault::TooMany);
+        }
+        let fault = fault(run, before, prev, (seq, lost));
+        // A session of a shared gateway ends before the gateway does.
+        let ends = text("kind") == Some("finish") && number("session").unwrap_or(0) == 0;
+        let link = Link {
+            seq,
+            hash: hash.clone(),
+            records: before.map_or(0, |link| link.records).saturating_add(1),
+            lost: before.map_or(0, |link| link.lost).saturating_add(lost),
+            end: match before {
+                _ if ends => End::Said,
+                Some(link) => link.end,
+                None => End::Open,
+            },
+        };
+        let run = run.to_owned();
+        self.runs.insert(run.clone(), link);
+        match fault {
+            Some(fault) => Err(fault),
+            None => Ok(Followed { run, hash, lost }),
+        }
+    }
+
+    /// Every run and how far its chain was followed.
+    pub fn links(&self) -> impl Iterator<Item = (&str, &Link)> {
+        self.runs.iter().map(|(run, link)| (run.as_str(), link))
+    }
+}
+
+/// What is wrong between a line and the one before it.
+fn fault(
+    run: &str,
+    before: Option<&Link>,
+    prev: &str,
+    (seq, lost): (u64, u64),
+) -> Option<ChainFault> {
+    let run = run.to_owned();
+    let (after, named) = match before {
+        Some(link) => (link.seq, link.hash.as_bytes()),
+        None => (0, NO_HASH.as_slice()),
+    };
+    let expected = after.saturating_add(lost).saturating_add(1);
+    if seq <= after {
+        return Some(ChainFault::Misplaced { run, seq, after });
+    }
+    if seq != expected {
+        return Some(ChainFault::Missing {
+            run,
+            from: after.saturating_add(1),
+            to: seq.saturating_sub(1),
+        });
+    }
+    (prev.as_bytes() != named).then_some(ChainFault::Changed { run, seq: after })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of one run, chained.
+    fn lines(run: &str, count: u64) -> Vec<String> {
+        let mut prev = "0".repeat(64);
+        let mut lines = Vec::new();
+        for seq in 1..=count {
+            let kind = if seq == count { "finish" } else { "connect" };
+            let line =
+                format!(r#"{{"v":1,"seq":{seq},"prev":"{prev}","run":"{run}","kind":"{kind}"}}"#);
+            prev = line_hash(line.as_bytes());
+            lines.push(line);
+        }
+        lines
+    }
+
+    fn faults(lines: &[String]) -> Vec<ChainFault> {
+        let mut chains = Chains::default();
+        let followed = lines.iter().map(|line| chains.follow(line.as_bytes()));
+        followed.filter_map(Result::err).collect()
+    }
+
+    #[test]
+    fn runs_that_share_a_file_are_followed_apart() {
+        let mut chains = Chains::default();
+        for (one, other) in lines("a", 3).iter().zip(&lines("b", 3)) {
+            assert!(chains.follow(one.as_bytes()).is_ok());
+            assert!(chains.follow(other.as_bytes()).is_ok());
+        }
+        let ended = |(_, link): &(&str, &Link)| link.end == End::Said && link.records == 3;
+        assert_eq!(chains.links().filter(ended).count(), 2);
+    }
+
+    #[test]
+    fn every_change_is_told_once_and_where() {
+        let run = || "a".to_owned();
+        let good = lines("a", 5);
+        assert_eq!(faults(&good), []);
+        let mut changed = good.clone();
+        changed[2] = changed[2].replace("connect", "request");
+        assert_eq!(
+            faults(&changed),
+            [ChainFault::Changed { run: run(), seq: 3 }]
+        );
+        let mut removed = good.clone();
+        removed.remove(1);
+        assert_eq!(
+            faults(&removed),
+            [ChainFault::Missing {
+                run: run(),
+                from: 2,
+                to: 2
+            }]
+        );
+        let first = &good[2..];
+        assert_eq!(
+            faults(first),
+            [ChainFault::Missing {
+                run: run(),
+                from: 1,
+                to: 2
+            }]
+        );
+        let mut twice = good.clone();
+        twice.insert(3, good[2].clone());
+        assert_eq!(
+            faults(&twice),
+            [ChainFault::Misplaced {
+                run: run(),
+                seq: 3,
+                after: 3
+            }]
+        );
+        let mut swapped = good.clone();
+        swapped.swap(1, 2);
+        assert!(matches!(
+            faults(&swapped).first(),
+            Some(ChainFault::Missing { from: 2, to: 2, .. })
+        ));
+        let mut broken = good.clone();
+        broken[4].truncate(20);
+        assert_eq!(faults(&broken), [ChainFault::NoRecord]);
+    }
+
+    #[test]
+    fn a_run_in_the_name_of_another_is_found() {
+        let mut lines = lines("a", 3);
+        lines[1] = lines[1].replace(r#""run":"a""#, r#""run":"b""#);
+        let found = faults(&lines);
+        let of = |name: &str| {
+            let is = |fault: &&ChainFault| matches!(fault, ChainFault::Missing { run, .. } if run == name);
+            found.iter().filter(is).count()
+        };
+        assert_eq!((of("a"), of("b"), found.len()), (1, 1, 2));
+    }
+
+    #[test]
+    fn lost_records_are_no_fault_where_the_next_one_says_so() {
+        let mut prev = "0".repeat(64);
+        let mut chains = Chains::default();
+        for (seq, lost) in [(1, ""), (5, r#","lost":3"#), (6, "")] {
+            let line = format!(r#"{{"v":1,"seq":{seq},"prev":"{prev}","run":"a"{lost}}}"#);
+            prev = line_hash(line.as_bytes());
+            assert!(chains.follow(line.as_bytes()).is_ok(), "{line}");
+        }
+        assert_eq!(chains.links().next().unwrap().1.lost, 3);
+    }
+}
