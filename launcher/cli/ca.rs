@@ -10,6 +10,7 @@ use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand, ValueHint};
 use outgate_launcher::run::gateway_program;
+use outgate_launcher::secrets;
 use outgate_launcher::trust::{self, Trust};
 use serde_json::Value;
 
@@ -130,18 +131,21 @@ struct Place {
 impl Place {
     /// The directory, absolute.
     fn find(&self) -> Result<PathBuf, String> {
-        let variable = |name| std::env::var_os(name).map(PathBuf::from);
-        let absolute = |path: &PathBuf| path.is_absolute();
         let found = match &self.directory {
             Some(directory) => directory.clone(),
-            None => variable("XDG_CONFIG_HOME")
-                .filter(absolute)
-                .or_else(|| Some(variable("HOME").filter(absolute)?.join(".config")))
-                .ok_or("neither HOME nor XDG_CONFIG_HOME is set; name the directory")?
-                .join("outgate/ca"),
+            None => own_authority()
+                .ok_or("neither HOME nor XDG_CONFIG_HOME is set; name the directory")?,
         };
         std::path::absolute(&found).map_err(|error| format!("{}: {error}", found.display()))
     }
+}
+
+/// Where the user's own authority is, unless another directory is named.
+pub(crate) fn own_authority() -> Option<PathBuf> {
+    secrets::own_authority(
+        std::env::var_os("XDG_CONFIG_HOME"),
+        std::env::var_os("HOME"),
+    )
 }
 
 /// A name that every list can show.

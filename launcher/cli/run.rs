@@ -12,6 +12,7 @@ use outgate_launcher::trust::Way;
 
 use crate::accounts;
 use crate::args::{Run, TrustWay};
+use crate::ca;
 use crate::report;
 use crate::upstream;
 
@@ -65,6 +66,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
             TrustWay::Variables => Way::Variables,
             TrustWay::Splice => Way::Splice,
         },
+        authority: ca::own_authority(),
     };
     match start(&options, &mut report::Terminal) {
         Ok(outcome) => {

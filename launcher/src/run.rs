@@ -65,6 +65,8 @@ pub struct Options {
     pub summary: Summary,
     /// How the command is made to trust what the gateway opens.
     pub trust: Way,
+    /// Where the user's own authority is, if there is one: no command has its key.
+    pub authority: Option<PathBuf>,
 }
 
 /// Whether the summary is said at the end of a run.
@@ -130,7 +132,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     let mut link = link(grants, opening, voice)?;
     placeholders::settle(&policy, &mut link, &mut plan, voice)
         .map_err(|reason| RunError::Unready { reason })?;
-    if !secrets.is_empty() {
+    if secrets.are_read() {
         // What is wrong with them is said before anything runs.
         link.start();
         let agreed = link.agreed(AGREE_MS);
@@ -167,7 +169,7 @@ fn policy(
 ) -> Result<(Policy, Secrets), RunError> {
     let policy = compile(&options.sources, context)?;
     refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
-    let secrets = Secrets::of(&policy)?;
+    let secrets = Secrets::of(&policy)?.hiding(options.authority.as_deref());
     let policy = secrets.hide(policy, &options.sources, context)?;
     for warning in policy.warnings() {
         voice.say(&format!("outgate: warning: {warning}"));
@@ -344,7 +346,7 @@ fn opening(
             arguments: gateway_arguments(options, (policy, secrets), &context),
             variables: upstream_variables(options.upstream_proxy.clone()),
         },
-        Some(_) if !secrets.is_empty() => return Err(RunError::NotOurs),
+        Some(_) if secrets.are_read() => return Err(RunError::NotOurs),
         Some(door) => {
             let record = options.audit.as_deref().map(Path::to_string_lossy);
             let record = record.or(policy.audit_file().map(Into::into));

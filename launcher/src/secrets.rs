@@ -1,8 +1,10 @@
-//! Files with keys that the gateway reads for a run: the user's own authority
-//! and certificates for hosts. The command must reach none of them, so they
-//! are denied whatever is granted around them, and a grant that cannot be kept
-//! apart from them is refused. Looks at paths; opens and reads no key.
+//! Files with keys: those that the gateway reads for a run (an authority,
+//! certificates for hosts), and that of the user's own authority, whether or not
+//! a run names it. The command must reach none of them, so they are denied
+//! whatever is granted around them, and a grant that cannot be kept apart from
+//! them is refused. Looks at paths; opens and reads no key.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +13,19 @@ use outgate_policy::{Context, PathGrant, Policy, Source, SourceKind, compile};
 
 use crate::run::RunError;
 use crate::writable::Granted;
+
+/// The key in an authority's directory.
+const KEY: &str = "authority.key";
+
+/// Where `outgate ca` keeps the user's own authority unless told otherwise, by
+/// the variables `XDG_CONFIG_HOME` and `HOME`.
+pub fn own_authority(config: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |text: OsString| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
+    config
+        .and_then(absolute)
+        .or_else(|| Some(home.and_then(absolute)?.join(".config")))
+        .map(|config| config.join("outgate/ca"))
+}
 
 /// One file or directory that the command must not reach.
 #[derive(Debug)]
@@ -99,9 +114,26 @@ impl Secrets {
         Ok(secrets)
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+    /// Hides the key of an authority as well, if there is one. Who has it can
+    /// pass as every host towards all that trust it, in this run and in others.
+    #[must_use]
+    pub fn hiding(mut self, authority: Option<&Path>) -> Self {
+        let key = authority.and_then(|directory| directory.join(KEY).canonicalize().ok());
+        if let Some(path) = key
+            && !self.all.iter().any(|known| path.starts_with(&known.path))
+        {
+            self.all.push(Secret {
+                path,
+                what: "your authority's key".to_owned(),
+                place: "outgate ca".into(),
+            });
+        }
+        self
+    }
+
+    /// Whether the gateway has to read any.
+    pub fn are_read(&self) -> bool {
+        !self.arguments.is_empty()
     }
 
     /// Arguments of the gateway's program.
@@ -137,7 +169,7 @@ impl Secrets {
         sources: &[Source],
         context: &Context,
     ) -> Result<Policy, RunError> {
-        if self.is_empty() {
+        if self.all.is_empty() {
             return Ok(policy);
         }
         let files = policy.filesystem();

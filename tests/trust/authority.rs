@@ -171,6 +171,75 @@ lab_tests! {
         assert!(refused.stderr.contains("lies where the command may read"), "{refused}");
     }
 
+    /// A run that does not name it would hand it to the next one.
+    fn no_command_gets_the_key_of_the_users_own_authority(lab) {
+        let home = lab.folder("home", Identity::Own);
+        let elsewhere = lab.folder("given", Identity::Own).join("settings");
+        for (config, variables) in [
+            (home.join(".config"), &[][..]),
+            (elsewhere.clone(), &[("XDG_CONFIG_HOME", elsewhere.to_str().expect("UTF-8"))]),
+        ] {
+            let made = outgate_with(lab, &["ca", "create", "--name", "own"], variables);
+            assert_eq!(made.code, Some(0), "{made}");
+            let directory = config.join("outgate/ca");
+            let (place, around) = (text(&directory), text(config.parent().expect("a folder")));
+            fs::write(config.join("beside"), "beside\n").expect("a file");
+            let alias = lab.folder("work", Identity::Own).join("alias");
+            fs::remove_file(&alias).ok();
+            std::os::unix::fs::symlink(&directory, &alias).expect("a link");
+            let run = || {
+                let variables = variables.iter();
+                variables.fold(confined(lab), |run, (name, value)| run.environment(name, value))
+            };
+            let script = format!(
+                "grep -c CERTIFICATE {place}/authority.pem; cat {place}/authority.key; \
+                 cat alias/authority.key; cat /proc/self/root{place}/authority.key; \
+                 (cd {place} && cat authority.key); ln {place}/authority.key k; \
+                 mv {place}/authority.key k; cp {place}/authority.key k; cat k; {OPEN_FILES}; true"
+            );
+            for (option, path) in [("-r", around.as_str()), ("-r", "/"), ("-r", &place), ("-r", &text(&alias))] {
+                for flags in [&[][..], &["--clean-env"]] {
+                    let run = flags.iter().fold(run(), |run, flag| run.flag(flag));
+                    let tried = run.option(option, path).run(&shell(&script));
+                    assert_eq!(tried.code, Some(0), "{path}: {tried}");
+                    assert_eq!(tried.stdout, "2\n", "{path}: {tried}");
+                    let denied = tried.stderr.matches("denied").count();
+                    assert!(denied >= 5, "{path}: {tried}");
+                }
+            }
+            let near = run().option("-r", &around).run(&words(&["cat", &text(&config.join("beside"))]));
+            assert_eq!(near.stdout, "beside\n", "{near}");
+            // What cannot be kept apart from it starts nothing.
+            let key = text(&directory.join("authority.key"));
+            for (option, path) in [("-r", &key), ("-w", &key), ("-w", &place), ("-w", &around)] {
+                let refused = run().option(option, path).run(&shell("echo started"));
+                assert_eq!(refused.code, Some(2), "{option} {path}: {refused}");
+                assert_eq!(refused.stdout, "", "{refused}");
+                let part = "outgate ca: your authority's key";
+                assert!(refused.stderr.contains(part), "{refused}");
+                assert!(refused.stderr.contains("lies where the command may"), "{refused}");
+            }
+            let second = lab.folder("second", Identity::Own);
+            let bound = std::process::Command::new("mount")
+                .args(["--bind", &around, &text(&second)])
+                .status();
+            assert!(bound.is_ok_and(|status| status.success()));
+            let refused = run().option("-r", &text(&second)).run(&shell("echo started"));
+            assert_eq!(refused.code, Some(2), "{refused}");
+            assert!(refused.stderr.contains("lies where the command may read"), "{refused}");
+            // Who denies it may write around it, and the files of settings as well.
+            let policy = lab.directory.join("deny.toml");
+            let document = format!(
+                "[filesystem]\nread = [\"/usr\", \"/bin\", \"/lib\", \"/lib64\", \"/etc\"]\nwrite = [\"{around}\"]\ndeny = [\"{place}\"]\n"
+            );
+            fs::write(&policy, document).expect("a policy");
+            let near = run()
+                .option("-p", &text(&policy))
+                .run(&shell(&format!("cat {}/beside; cat {key}", text(&config))));
+            assert_eq!(near.stdout, "beside\n", "{near}");
+        }
+    }
+
     fn a_key_that_others_can_have_starts_nothing(lab) {
         let directory = authority(lab, "own", &[]);
         let key = directory.join("authority.key");
