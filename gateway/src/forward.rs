@@ -32,7 +32,7 @@ use crate::websocket;
 mod switch;
 
 use switch::switch;
-pub(crate) use switch::{converse, origin_of};
+pub(crate) use switch::{converse, origin_of, plain};
 
 /// How a request goes on to its origin: in the version it came with.
 #[derive(Debug)]

@@ -108,7 +108,7 @@ impl Joint<'_> {
         let (answer, mut sent) = sender.send_request(request, false).map_err(failed)?;
         let (head, received) = answer.await.map_err(failed)?.into_parts();
         if head.status.is_success() {
-            let joined = agreed(self.flow, head.headers);
+            let joined = self.agreed(head.headers)?;
             self.spawn(pin, Duplex::new(sent, received), counted);
             return Ok(joined);
         }
@@ -181,9 +181,24 @@ impl Joint<'_> {
             .map_err(|_| lost())?;
         let (origin, pin) = origin_of(upgraded).ok_or_else(lost)?;
         let fields = std::mem::take(response.headers_mut());
-        let joined = agreed(self.flow, fields);
+        let joined = self.agreed(fields)?;
         self.spawn(pin, origin, counted);
         Ok(joined)
+    }
+
+    /// The answer to the client: a stream needs no more than a status.
+    fn agreed(&self, mut fields: HeaderMap) -> Result<Response<Content>, OriginError> {
+        forward::plain(self.flow, self.target, &fields)?;
+        fields::strip_hop_by_hop(&mut fields);
+        if let Some(mask) = self.flow.session().secrets().and_then(|own| own.mask()) {
+            mask.fields(&mut fields);
+        }
+        for name in [ACCEPT, header::CONTENT_LENGTH] {
+            fields.remove(name);
+        }
+        let mut response = Response::new(Content::empty());
+        *response.headers_mut() = fields;
+        Ok(response)
     }
 
     /// Relays once the client has its answer.
@@ -201,20 +216,6 @@ impl Joint<'_> {
             drop(counted);
         });
     }
-}
-
-/// The answer to the client: a stream needs no more than a status.
-fn agreed(flow: &Flow, mut fields: HeaderMap) -> Response<Content> {
-    fields::strip_hop_by_hop(&mut fields);
-    if let Some(mask) = flow.session().secrets().and_then(|own| own.mask()) {
-        mask.fields(&mut fields);
-    }
-    for name in [ACCEPT, header::CONTENT_LENGTH] {
-        fields.remove(name);
-    }
-    let mut response = Response::new(Content::empty());
-    *response.headers_mut() = fields;
-    response
 }
 
 /// The request on a stream (RFC 8441 4).

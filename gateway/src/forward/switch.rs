@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use http::Response;
-use http::header::{self, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use hyper::upgrade::Upgraded;
@@ -40,13 +40,7 @@ pub(super) fn switch(
         let what = "switched to a protocol nobody asked for".to_owned();
         return Err(OriginError::Protocol(target.origin(), what));
     }
-    let extension = response
-        .headers()
-        .contains_key(header::SEC_WEBSOCKET_EXTENSIONS);
-    if extension && flow.session().scan().is_some() {
-        let what = "agreed to an extension of WebSocket nobody asked for".to_owned();
-        return Err(OriginError::Protocol(target.origin(), what));
-    }
+    plain(flow, &target, response.headers())?;
     let origin = hyper::upgrade::on(&mut response);
     let (mut head, _) = response.into_parts();
     fields::strip_hop_by_hop(&mut head.headers);
@@ -71,6 +65,21 @@ pub(super) fn switch(
         converse(&task, &target, pin, (TokioIo::new(client), origin)).await;
     });
     Ok(Response::from_parts(head, Content::empty()))
+}
+
+/// Whether the messages of a WebSocket come as they are, where they have to be
+/// looked into.
+///
+/// # Errors
+/// The origin agreed to an extension, which could change them.
+pub(crate) fn plain(flow: &Flow, target: &Target, fields: &HeaderMap) -> Result<(), OriginError> {
+    let session = flow.session();
+    let looked_into = session.scan().is_some() || session.secrets().is_some();
+    if looked_into && fields.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
+        let what = "agreed to an extension of WebSocket nobody asked for".to_owned();
+        return Err(OriginError::Protocol(target.origin(), what));
+    }
+    Ok(())
 }
 
 /// The connection to an origin that is no longer HTTP's, and where it leads.
