@@ -160,9 +160,10 @@ impl Exchange {
                 .map_err(|misuse| admit::misused(session, process, target, &misuse))?,
         };
         if let Some(scan) = session.scan() {
-            // A placeholder looks like what it stands for, and is nothing.
-            let others = insertion.others(head);
-            scan.head((&self.flow, target), others.as_ref().unwrap_or(head))?;
+            // A placeholder looks like what it stands for, and is nothing. What
+            // stands beside it is looked through like everything else.
+            let own = insertion.without_placeholders(head);
+            scan.head((&self.flow, target), own.as_ref().unwrap_or(head))?;
         }
         let permit = admit::request(session, process, target).await?;
         Ok((permit, insertion))

@@ -15,33 +15,48 @@ use super::{Current, Misuse, Role, Secrets, Token, Why, value_of};
 use crate::target::Target;
 use crate::tls::Carrier;
 
+/// What stands for a placeholder where its surroundings are looked through: part
+/// of no credential.
+const GAP: &[u8] = b" ";
+
 /// What goes into a request in the place of placeholders.
 #[derive(Debug, Default)]
 pub(crate) struct Insertion {
-    /// Each with its name and what it holds before.
-    fields: Vec<(HeaderName, HeaderValue, HeaderValue)>,
+    fields: Vec<Field>,
     resource: Option<String>,
     signing: Option<Signing>,
 }
 
+/// A field that something is put into.
+#[derive(Debug)]
+struct Field {
+    name: HeaderName,
+    before: HeaderValue,
+    after: HeaderValue,
+    /// What is the command's own in it.
+    own: HeaderValue,
+}
+
+impl Field {
+    fn is(&self, name: &HeaderName, value: &HeaderValue) -> bool {
+        self.name == *name && self.before == *value
+    }
+}
+
 impl Insertion {
-    /// The head without the fields that something is put into; `None` where that
-    /// is all of it.
-    pub(crate) fn others(&self, head: &request::Parts) -> Option<request::Parts> {
-        if self.fields.is_empty() && self.signing.is_none() {
+    /// The head without the placeholders in its fields; `None` where there are
+    /// none.
+    pub(crate) fn without_placeholders(&self, head: &request::Parts) -> Option<request::Parts> {
+        if self.fields.is_empty() {
             return None;
         }
-        let mut others = head.clone();
-        others.headers.clear();
-        for (name, value) in &head.headers {
-            let mut fields = self.fields.iter();
-            let inserted = fields.any(|(own, before, _)| own == name && before == value);
-            let signed = self.signing.is_some() && *name == header::AUTHORIZATION;
-            if !inserted && !signed {
-                others.headers.append(name.clone(), value.clone());
+        let mut head = head.clone();
+        for (name, value) in &mut head.headers {
+            if let Some(field) = self.fields.iter().find(|field| field.is(name, value)) {
+                value.clone_from(&field.own);
             }
         }
-        Some(others)
+        Some(head)
     }
 
     /// Puts it in: the fields in their place. The result is the request target,
@@ -49,10 +64,10 @@ impl Insertion {
     ///
     /// INVARIANT: the fields of `head` are those that were examined.
     pub(crate) fn apply(self, head: &mut request::Parts) -> (Option<String>, Option<Signing>) {
-        for (name, before, inserted) in self.fields {
-            for (own, value) in &mut head.headers {
-                if *own == name && *value == before {
-                    value.clone_from(&inserted);
+        for field in self.fields {
+            for (name, value) in &mut head.headers {
+                if field.is(name, value) {
+                    value.clone_from(&field.after);
                 }
             }
         }
@@ -85,22 +100,11 @@ impl Secrets {
             signing: place.signing(head, target)?,
             ..Insertion::default()
         };
-        for (at, (name, value)) in head.headers.iter().enumerate() {
+        for (name, before) in &head.headers {
             if *name == header::AUTHORIZATION && insertion.signing.is_some() {
                 continue;
             }
-            if let Some(bytes) = place.field(name.as_str(), value.as_bytes())? {
-                let value = HeaderValue::from_bytes(&bytes);
-                let mut value = value.map_err(|_| Misuse {
-                    because: format!("a secret cannot stand in field `{name}`"),
-                })?;
-                value.set_sensitive(true);
-                let before = head.headers.iter().nth(at).map(|(_, own)| own.clone());
-                let name = name.clone();
-                insertion
-                    .fields
-                    .extend(before.map(|before| (name, before, value)));
-            }
+            insertion.fields.extend(place.field(name, before)?);
         }
         let resource = &target.resource;
         let path = place.escaped(Position::Path, resource.path())?;
@@ -175,25 +179,39 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// A field's value with what is inserted; `None` where nothing is.
-    fn field(&self, name: &str, value: &[u8]) -> Result<Option<Vec<u8>>, Misuse> {
+    /// A field with what is inserted; `None` where nothing is.
+    fn field(&self, name: &HeaderName, before: &HeaderValue) -> Result<Option<Field>, Misuse> {
+        let value = before.as_bytes();
         let Some(token) = self.secrets.token_in(value) else {
             return Ok(None);
         };
-        let position = Position::Field(name);
+        let position = Position::Field(name.as_str());
         let stands = format!("field `{name}`");
         self.check(token, position, &stands)?;
-        let replaced = match basic(value) {
+        let (inserted, own) = match basic(value) {
             Some((scheme, inside)) => {
-                let inside = self.replace(&inside, position, &stands)?;
-                [scheme, &forms::base64(&inside)].concat()
+                let coded = |text: &[u8]| [scheme, &forms::base64(text)].concat();
+                let (inserted, own) = self.replace(&inside, position, &stands)?;
+                (coded(&inserted), coded(&own))
             }
             None => self.replace(value, position, &stands)?,
         };
-        match self.secrets.token_in(&replaced) {
-            None => Ok(Some(replaced)),
-            Some(left) => Err(self.secrets.misplaced(left, &stands, Why::Encoded)),
+        if let Some(left) = self.secrets.token_in(&inserted) {
+            return Err(self.secrets.misplaced(left, &stands, Why::Encoded));
         }
+        let made = |bytes: &[u8]| {
+            HeaderValue::from_bytes(bytes).map_err(|_| Misuse {
+                because: format!("a secret cannot stand in {stands}"),
+            })
+        };
+        let mut after = made(&inserted)?;
+        after.set_sensitive(true);
+        Ok(Some(Field {
+            name: name.clone(),
+            before: before.clone(),
+            after,
+            own: made(&own)?,
+        }))
     }
 
     /// A path or a query with what is inserted.
@@ -225,22 +243,28 @@ impl Place<'_> {
         }
     }
 
-    /// Replaces the placeholders in a text that is not escaped.
+    /// A text that is not escaped, with values in the place of its placeholders,
+    /// and with gaps.
     fn replace(
         &self,
         text: &[u8],
         position: Position<'_>,
         stands: &str,
-    ) -> Result<Vec<u8>, Misuse> {
-        let (mut out, mut from) = (Vec::new(), 0);
+    ) -> Result<(Vec<u8>, Vec<u8>), Misuse> {
+        let (mut inserted, mut own, mut from) = (Vec::new(), Vec::new(), 0);
         for (token, range) in hits(&self.secrets.plain, self.secrets, text) {
             self.check(token, position, stands)?;
-            out.extend_from_slice(text.get(from..range.start).unwrap_or_default());
-            out.extend_from_slice(&self.value(token)?);
+            let between = text.get(from..range.start).unwrap_or_default();
+            inserted.extend_from_slice(between);
+            inserted.extend_from_slice(&self.value(token)?);
+            own.extend_from_slice(between);
+            own.extend_from_slice(GAP);
             from = range.end;
         }
-        out.extend_from_slice(text.get(from..).unwrap_or_default());
-        Ok(out)
+        let rest = text.get(from..).unwrap_or_default();
+        inserted.extend_from_slice(rest);
+        own.extend_from_slice(rest);
+        Ok((inserted, own))
     }
 
     pub(super) fn check(
