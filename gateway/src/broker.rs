@@ -15,6 +15,7 @@ use http::StatusCode;
 use outgate_policy::{Host, Misplaced, Policy, Secret, SecretKind};
 use rustls::crypto::SecureRandom;
 
+mod coded;
 mod content;
 mod exchange;
 mod forms;

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use outgate_harness::servers::{dial, is_there, serve};
+use outgate_harness::servers::{client_tools, dial, is_there, serve};
 use outgate_harness::{Identity, Lab, Sandbox};
 
 /// Where every name leads that nothing else is said of: nginx.
@@ -55,7 +55,7 @@ const SECURE: &str = "DNS:site.example,DNS:live.example,DNS:pypi.example,DNS:npm
 
 /// How scenarios are written, and how they are said over TLS. The index that
 /// pip is told to trust without TLS is trusted like every other then.
-const SPELLINGS: [(&str, &str); 8] = [
+const SPELLINGS: [(&str, &str); 9] = [
     ("http://", "https://"),
     ("ws://", "wss://"),
     ("site.example:8080", "site.example:8443"),
@@ -66,6 +66,7 @@ const SPELLINGS: [(&str, &str); 8] = [
         "grpc.credentials.createSsl()",
     ),
     ("require('http')", "require('https')"),
+    ("go-client call ", "go-client call-tls "),
     (
         "grpc.insecure_channel(ADDRESS)",
         "grpc.secure_channel(ADDRESS, grpc.ssl_channel_credentials())",
@@ -164,7 +165,7 @@ impl<'lab> Stage<'lab> {
 
     /// The same, with the clients that `tools/install` installed.
     pub(crate) fn with_tools(lab: &'lab Lab, programs: &[&str]) -> Option<Self> {
-        let Some(tools) = tools() else {
+        let Some(tools) = client_tools(env!("CARGO_TARGET_TMPDIR")) else {
             outgate_harness::skip("the clients are not there: run tests/clients/tools/install");
             return None;
         };
@@ -217,7 +218,7 @@ impl<'lab> Stage<'lab> {
         let work = self.work().to_string_lossy().into_owned();
         let policy = self.lab.directory.join("dns.toml");
         let path = format!(
-            "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:{TOOLS}/rust/bin:{TOOLS}/tools/node/node_modules/.bin:{TOOLS}/tools/python/bin"
+            "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:{TOOLS}/rust/bin:{TOOLS}/tools/node/node_modules/.bin:{TOOLS}/tools/python/bin:{TOOLS}/tools/go"
         );
         let mut sandbox = Sandbox::plain(self.lab, self.identity)
             .option("-p", &policy.to_string_lossy())
@@ -383,16 +384,6 @@ $make -keyout {key} -out {certificate} -CA {authority} -CAkey ca.key -subj /CN=s
             mount(Path::new(sysroot.trim()), "rust");
         }
     }
-}
-
-/// The folder of `tools/install`: beside what cargo builds, unless said.
-fn tools() -> Option<PathBuf> {
-    let said = std::env::var_os("OUTGATE_CLIENT_TOOLS").map(PathBuf::from);
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let mut all = said
-        .into_iter()
-        .chain(built.ancestors().map(|folder| folder.join("client-tools")));
-    all.find(|folder| folder.join(".installed").exists())
 }
 
 /// Makes a folder appear below [`TOOLS`], in the laboratory's own mounts: where

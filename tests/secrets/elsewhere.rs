@@ -144,4 +144,40 @@ lab_tests! {
         assert_eq!(stage.findings().len(), 1);
         assert_eq!(stage.seen(), Vec::<String>::new());
     }
+
+    fn what_stands_beside_a_placeholder_is_looked_through(lab) {
+        let stage = Stage::new(lab);
+        let other = "OTHER=ghp_Zk3xQ8vN1mT5rW7yB2cD4fG6hJ9kLpSaUeXo";
+        for value in ["REAL", "REAL_TOKEN"] {
+            let secret = format!("KEY=env:{value}@api.test;in=credentials,fields");
+            for form in [
+                r#"-H "Authorization: Bearer $KEY $OTHER""#,
+                r#"-H "Authorization: $OTHER,$KEY""#,
+                r#"-u "$OTHER:$KEY""#,
+                r#"-u "$KEY:$OTHER""#,
+                r#"-H "X-Note: $KEY$OTHER$KEY""#,
+                r#"-H "X-Note: $KEY $(printf %s $OTHER | base64 -w0)""#,
+                r#"-H "X-Note: $KEY" -H "X-Note: $OTHER""#,
+            ] {
+                let script = format!("{other}; curl -sS {form} https://api.test/");
+                let outcome = stage.run(&[&secret], &script);
+                let place = format!("{script}: {outcome}");
+                assert!(outcome.stdout.contains("outgate"), "told: {place}");
+                assert!(outcome.stdout.contains("GitHub"), "{place}");
+                assert_hidden(&outcome.stdout, &script);
+                assert_eq!(stage.seen(), Vec::<String>::new(), "{place}");
+                let record = std::fs::read_to_string(stage.audit()).expect("a record");
+                std::fs::remove_file(stage.audit()).expect("a record");
+                let mut lines = record.lines().filter(|line| line.contains("\"verdict\":\"deny\""));
+                assert!(lines.any(|line| line.contains("\"detector\":\"github-")), "{place} {record}");
+                assert_hidden(&record, &script);
+            }
+            // Its neighbour: the same without the other one.
+            let script = r#"curl -sSf -u "user:$KEY" -H "X-Note: a $KEY b $KEY" https://api.test/"#;
+            let outcome = stage.run(&[&secret], script);
+            assert_eq!(outcome.code, Some(0), "{outcome}");
+            assert_eq!(stage.findings(), []);
+            assert_eq!(stage.seen().len(), 1);
+        }
+    }
 }

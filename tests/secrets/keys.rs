@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use outgate_harness::servers::{is_there, serve};
+use outgate_harness::servers::{client_tools, is_there, serve};
 use outgate_harness::{Identity, Lab, Sandbox, lab_tests};
 
 use crate::origin::ADDRESS;
@@ -25,17 +25,24 @@ struct Store<'lab> {
     library: String,
 }
 
+/// Where the vendor's library is: the machine's own, or that of the tools.
+fn library() -> Option<String> {
+    let where_it_is = "import boto3, os; print(os.path.dirname(os.path.dirname(boto3.__file__)))";
+    let found = Command::new("python3").args(["-c", where_it_is]).output();
+    if let Some(found) = found.ok().filter(|found| found.status.success()) {
+        return Some(String::from_utf8_lossy(&found.stdout).trim().to_owned());
+    }
+    let tools = client_tools(env!("CARGO_TARGET_TMPDIR"))?.join("python");
+    let there = tools.join("boto3").exists();
+    there.then(|| tools.to_string_lossy().into_owned())
+}
+
 impl<'lab> Store<'lab> {
     fn start(lab: &'lab Lab, session: &str) -> Option<Self> {
-        let where_it_is =
-            "import boto3, os; print(os.path.dirname(os.path.dirname(boto3.__file__)))";
-        let library = Command::new("python3").args(["-c", where_it_is]).output();
-        let library = library.ok().filter(|output| output.status.success());
-        let Some(library) = library.filter(|_| is_there("openssl")) else {
+        let Some(library) = library().filter(|_| is_there("openssl")) else {
             outgate_harness::skip("boto3 is not installed");
             return None;
         };
-        let library = String::from_utf8_lossy(&library.stdout).trim().to_owned();
         let folder = lab.folder("store", Identity::Own);
         fs::write(folder.join("store.py"), STORE).expect("a program");
         fs::write(
@@ -61,7 +68,10 @@ impl<'lab> Store<'lab> {
         assert!(made.status.success(), "{made:?}");
         let address = format!("{ADDRESS}:443");
         let log = folder.join("log");
+        let modules = format!("PYTHONPATH={library}");
         let line = [
+            "env",
+            &modules,
             "python3",
             "store.py",
             ADDRESS,
@@ -148,8 +158,9 @@ lab_tests! {
 import boto3, botocore.auth, botocore.awsrequest, os, ssl, http.client
 keys = boto3.Session().get_credentials().get_frozen_credentials()
 def ask(host, change):
+    region = 'glpat-Zk3xQ8vN1mT5rW7yB2cD' if change == 'region' else 'eu-west-1'
     request = botocore.awsrequest.AWSRequest(method='GET', url=f'https://{host}/bucket/key', headers={'x-amz-content-sha256': 'UNSIGNED-PAYLOAD'})
-    botocore.auth.S3SigV4Auth(keys, 's3', 'eu-west-1').add_auth(request)
+    botocore.auth.S3SigV4Auth(keys, 's3', region).add_auth(request)
     headers = dict(request.headers.items())
     path = '/bucket/key'
     if change == 'path':
@@ -164,12 +175,12 @@ def ask(host, change):
     connection.request('GET', path, headers=headers)
     answer = connection.getresponse()
     print(change, answer.status, answer.reason)
-for host, change in [('objects.test', 'nothing'), ('objects.test', 'path'), ('objects.test', 'date'), ('objects.test', 'secret'), ('objects.test', 'chunks'), ('other.test', 'nothing')]:
+for host, change in [('objects.test', 'nothing'), ('objects.test', 'path'), ('objects.test', 'date'), ('objects.test', 'secret'), ('objects.test', 'chunks'), ('objects.test', 'region'), ('other.test', 'nothing')]:
     ask(host, change)
 E";
         let outcome = store.sandbox("objects.test", "").run(&bash(altered));
         let lines: Vec<&str> = outcome.stdout.lines().collect();
-        let starts = ["nothing 200", "path 403", "date 403", "secret 403", "chunks 403", "nothing 403"];
+        let starts = ["nothing 200", "path 403", "date 403", "secret 403", "chunks 403", "region 403", "nothing 403"];
         assert_eq!(lines.len(), starts.len(), "{outcome}");
         for (line, start) in lines.iter().zip(starts) {
             assert!(line.starts_with(start), "{start}: {outcome}");

@@ -20,3 +20,5 @@ mod origin;
 mod reflection;
 mod rotation;
 mod stage;
+mod streamed;
+mod versions;

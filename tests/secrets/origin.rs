@@ -11,6 +11,8 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
+use crate::stage::base64;
+
 /// Where all names lead.
 pub(crate) const ADDRESS: &str = "93.184.216.34";
 
@@ -21,7 +23,7 @@ const BYTES_MAX: usize = 4 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct Origins {
     requests: Arc<Mutex<Vec<String>>>,
-    pem: String,
+    leaves: Arc<Leaves>,
 }
 
 #[derive(Debug)]
@@ -40,16 +42,9 @@ impl Origins {
         let authority = Authority::for_run("origins").expect("an authority");
         let origins = Self {
             requests: Arc::default(),
-            pem: authority.pem().to_owned(),
+            leaves: Arc::new(Leaves(authority)),
         };
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions of TLS")
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(Leaves(authority)));
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let config = Arc::new(config);
+        let config = origins.config(b"http/1.1");
         for port in [443, 8443] {
             let (own, config) = (origins.clone(), Arc::clone(&config));
             listen(port, move |stream| {
@@ -62,9 +57,21 @@ impl Origins {
         origins
     }
 
+    /// TLS with one protocol inside.
+    pub(crate) fn config(&self, protocol: &[u8]) -> Arc<ServerConfig> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions of TLS")
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&self.leaves) as Arc<dyn ResolvesServerCert>);
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Arc::new(config)
+    }
+
     /// What its certificates are verified with, in PEM.
     pub(crate) fn pem(&self) -> &str {
-        &self.pem
+        self.leaves.0.pem()
     }
 
     /// The requests that arrived since this was asked last.
@@ -73,12 +80,16 @@ impl Origins {
         std::mem::take(&mut *requests)
     }
 
+    /// A request arrived.
+    pub(crate) fn note(&self, request: String) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.push(request);
+    }
+
     fn serve(&self, mut stream: impl Read + Write) {
         while let Some(request) = read(&mut stream) {
             let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
-            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-            requests.push(request.clone());
-            drop(requests);
+            self.note(request.clone());
             if path.starts_with("/ws") {
                 return converse(&mut stream, &request);
             }
@@ -96,12 +107,16 @@ impl Origins {
 /// then reads what comes.
 fn converse(stream: &mut (impl Read + Write), request: &str) {
     let said = field(request, "authorization").unwrap_or("none");
+    let accept = accept(field(request, "sec-websocket-key").unwrap_or_default());
+    let extended = extended(request.split(' ').nth(1).unwrap_or_default());
+    let extended = extended.map_or(String::new(), |name| {
+        format!("Sec-WebSocket-Extensions: {name}\r\n")
+    });
     let head = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\
-         X-Echo: {said}\r\n\r\n"
+         Sec-WebSocket-Accept: {accept}\r\n{extended}X-Echo: {said}\r\n\r\n"
     );
-    let length = u8::try_from(said.len()).unwrap_or(125).min(125);
-    let frame = [&[0x81, length], said.as_bytes()].concat();
+    let frame = message(said);
     if stream.write_all(head.as_bytes()).is_err() {
         return;
     }
@@ -116,6 +131,24 @@ fn converse(stream: &mut (impl Read + Write), request: &str) {
     }
     let mut sip = [0; 1024];
     while let Ok(1..) = stream.read(&mut sip) {}
+}
+
+/// The answer to the key of a WebSocket (RFC 6455 1.3).
+fn accept(key: &str) -> String {
+    let text = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
+    let hash = ring::digest::digest(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes());
+    base64(hash.as_ref())
+}
+
+/// The extension that the origin agrees to at this path, though nobody asked.
+pub(crate) fn extended(path: &str) -> Option<&'static str> {
+    (path == "/ws-extended").then_some("permessage-deflate")
+}
+
+/// One message of a WebSocket.
+pub(crate) fn message(text: &str) -> Vec<u8> {
+    let length = u8::try_from(text.len()).unwrap_or(125).min(125);
+    [&[0x81, length], text.as_bytes()].concat()
 }
 
 fn listen(port: u16, serve: impl Fn(TcpStream) + Send + Sync + 'static) {

@@ -8,6 +8,7 @@ use std::path::Path;
 use outgate_harness::{Identity, Lab, Outcome, Sandbox};
 
 use crate::origin::{ADDRESS, Origins};
+use crate::streamed;
 
 /// The value of the secret, of no vendor's shape and with what has to be
 /// escaped.
@@ -30,6 +31,7 @@ pub(crate) struct Stage<'lab> {
 impl<'lab> Stage<'lab> {
     pub(crate) fn new(lab: &'lab Lab) -> Self {
         let origins = Origins::start();
+        streamed::start(&origins);
         let file = lab.folder("given", Identity::Own).join("origins.pem");
         fs::write(&file, origins.pem()).expect("a file");
         Self {
@@ -43,12 +45,13 @@ impl<'lab> Stage<'lab> {
     pub(crate) fn sandbox(&self, secrets: &[&str]) -> Sandbox<'lab> {
         let mut sandbox = self.bare(secrets);
         for name in NAMES {
-            for port in ["", ":8443"] {
+            for port in ["", ":8443", ":9443"] {
                 sandbox = sandbox.allow(&format!("https://{name}{port}"));
             }
             sandbox = sandbox
                 .allow(&format!("http://{name}"))
-                .allow(&format!("wss://{name}"));
+                .allow(&format!("wss://{name}"))
+                .allow(&format!("wss://{name}:9443"));
         }
         sandbox
     }

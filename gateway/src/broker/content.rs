@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderValue};
 use outgate_policy::Position;
 
+use super::coded::Coded;
 use super::forms::Escape;
 use super::mask::Last;
 use super::{Misuse, Role, Secrets, Why, value_of};
@@ -32,6 +33,8 @@ pub(crate) struct Watch {
     secrets: Arc<Secrets>,
     /// By token.
     fates: Vec<Fate>,
+    /// What looks through content that is coded.
+    coded: Option<Coded>,
     carry: BytesMut,
     finding: Finding,
     misuse: Slot,
@@ -81,6 +84,7 @@ impl Secrets {
         Watch {
             secrets: Arc::clone(self),
             fates: self.tokens.iter().map(fate).collect(),
+            coded: Coded::new(&self.tokens, fields),
             carry: BytesMut::new(),
             finding: Finding {
                 flow: Arc::clone(flow),
@@ -129,6 +133,7 @@ impl Watch {
 
     /// The next piece, as far as it is certain.
     pub(crate) fn pass(&mut self, data: &Bytes, last: Last) -> Result<Bytes, ContentError> {
+        self.undo(data, last)?;
         self.carry.extend_from_slice(data);
         let secrets = Arc::clone(&self.secrets);
         let (mut out, mut at) = (BytesMut::new(), 0);
@@ -168,6 +173,21 @@ impl Watch {
         }
         out.extend_from_slice(rest.get(at..).unwrap_or_default());
         Ok(out.freeze())
+    }
+
+    /// Looks through the next piece of coded content.
+    fn undo(&mut self, data: &Bytes, last: Last) -> Result<(), ContentError> {
+        let Some(coded) = &mut self.coded else {
+            return Ok(());
+        };
+        let seen = coded.pass(data).or_else(|| match last {
+            Last::Yes => coded.finish(),
+            Last::No => None,
+        });
+        match seen.and_then(|token| self.fates.get(token)) {
+            Some(Fate::Refused(misuse)) => Err(self.refuse(misuse)),
+            Some(Fate::Replaced(_)) | None => Ok(()),
+        }
     }
 
     /// Trailers of the same request: no secret goes there.

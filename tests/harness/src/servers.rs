@@ -5,7 +5,7 @@
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -24,6 +24,17 @@ pub fn is_there(program: &str) -> bool {
         super::skip(&format!("{program} is not installed"));
     }
     found
+}
+
+/// The folder of what `tests/clients/tools/install` installs: said by a variable,
+/// or beside what cargo builds, of which `built` is a part.
+pub fn client_tools(built: &str) -> Option<PathBuf> {
+    let said = std::env::var_os("OUTGATE_CLIENT_TOOLS").map(PathBuf::from);
+    let above = Path::new(built).ancestors();
+    let mut all = said
+        .into_iter()
+        .chain(above.map(|folder| folder.join("client-tools")));
+    all.find(|folder| folder.join(".installed").exists())
 }
 
 /// Starts a server that ends with this process, and waits until it listens.
