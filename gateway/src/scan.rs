@@ -87,8 +87,14 @@ impl Scan {
     ) -> Result<(), Refusal> {
         let host = host(&target.host);
         let to = destination(&host, target.port);
+        let Some(whole) = self.unknown(&to, head, target) else {
+            return Ok(());
+        };
         let parts = self.unseen(&to, parts::parts(head, target));
         if parts.is_empty() {
+            if let Ok(mut clean) = self.clean.lock() {
+                clean.add_whole(whole);
+            }
             return Ok(());
         }
         let values = parts::values(&parts);
@@ -104,6 +110,7 @@ impl Scan {
             && let Ok(mut clean) = self.clean.lock()
         {
             clean.add(&to, &parts);
+            clean.add_whole(whole);
             return Ok(());
         }
         let is_new =
@@ -129,6 +136,16 @@ impl Scan {
         let unscanned = report.unscanned.as_ref();
         let passed = unscanned.map_or(Ok(()), |unscanned| self.pass_unscanned(&asked, unscanned));
         refusal.map_or(passed, Err)
+    }
+
+    /// What stands for a head in which something may still be found; nothing
+    /// where all of it was clean before.
+    fn unknown(&self, to: &Destination<'_>, head: &request::Parts, target: &Target) -> Option<u64> {
+        let Ok(clean) = self.clean.lock() else {
+            return Some(0);
+        };
+        let whole = clean.whole(to, head, target);
+        (!clean.knows(whole)).then_some(whole)
     }
 
     /// The parts in which something may still be found.

@@ -3,11 +3,13 @@
 //! the same in them. Keeps keyed hashes, and no part.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
+use http::request;
 use outgate_dlp::{Destination, Part};
 
 use crate::limits;
+use crate::target::Target;
 
 /// The parts of one sandbox; forgotten all at once when there are too many.
 #[derive(Debug, Default)]
@@ -24,13 +26,49 @@ impl Clean {
         parts.into_iter().filter(is_new).collect()
     }
 
+    /// Was all of this head seen on the way to this host? The head of a client
+    /// that asks again is found at once.
+    pub(super) fn knows(&self, head: u64) -> bool {
+        self.parts.contains(&head)
+    }
+
+    /// What stands for a whole head.
+    pub(super) fn whole(
+        &self,
+        to: &Destination<'_>,
+        head: &request::Parts,
+        target: &Target,
+    ) -> u64 {
+        let mut state = self.state.build_hasher();
+        // No part begins like this.
+        (to.host, to.port, "whole").hash(&mut state);
+        head.method.as_str().hash(&mut state);
+        target.resource.as_str().hash(&mut state);
+        state.write_usize(head.headers.len());
+        for (name, value) in &head.headers {
+            name.as_str().hash(&mut state);
+            value.as_bytes().hash(&mut state);
+        }
+        state.finish()
+    }
+
+    /// Nothing was found in this head.
+    pub(super) fn add_whole(&mut self, head: u64) {
+        self.make_room();
+        self.parts.insert(head);
+    }
+
     /// Nothing was found in these.
     pub(super) fn add(&mut self, to: &Destination<'_>, parts: &[Part<'_>]) {
+        self.make_room();
+        let keys: Vec<u64> = parts.iter().map(|part| self.key(to, part)).collect();
+        self.parts.extend(keys);
+    }
+
+    fn make_room(&mut self) {
         if self.parts.len() > limits::SCAN_CLEAN_MAX {
             self.parts.clear();
         }
-        let keys: Vec<u64> = parts.iter().map(|part| self.key(to, part)).collect();
-        self.parts.extend(keys);
     }
 
     fn key(&self, to: &Destination<'_>, part: &Part<'_>) -> u64 {
