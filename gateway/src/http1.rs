@@ -23,6 +23,7 @@ use crate::flow::{self, Flow};
 use crate::followed::{Followed, Leg, Outlives};
 use crate::forward::Wire;
 use crate::limits;
+use crate::memory;
 use crate::refusal::Refusal;
 use crate::target::Malformed;
 use crate::tls::Client;
@@ -67,9 +68,9 @@ impl Connection {
         }
     }
 
-    /// Returns once an answered request was followed by none for a while.
-    async fn quiet(&self) {
-        let begun = self.requests.load(Ordering::Relaxed);
+    /// Returns once a request beyond so many was answered, and followed by none
+    /// for a while.
+    async fn quiet(&self, begun: u64) {
         let mut before = begun;
         loop {
             sleep(limits::PARK_TIME).await;
@@ -123,6 +124,7 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Client, denied: Option<Refus
             () = flow.stands_still() => return,
         };
         let Served::Idle(idle) = served else { break };
+        memory::done(flow.session());
         if !matches!(timeout(limits::HEAD_TIME, idle.wait()).await, Ok(Ok(()))) {
             break;
         }
@@ -162,9 +164,11 @@ async fn run(connection: &Arc<Connection>, stream: Followed) -> Served {
         .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
+    // Counted before the engine reads: its first request may be there already.
+    let begun = connection.requests.load(Ordering::Relaxed);
     let served = tokio::select! {
         served = &mut serving => Some(served),
-        () = connection.quiet() => None,
+        () = connection.quiet(begun) => None,
     };
     let served = if let Some(served) = served {
         served
