@@ -17,7 +17,7 @@ use crate::report::{Report, Verdict};
 use crate::statistics::spread;
 
 /// How long a gateway gets to notice that connections closed.
-const SETTLE: Duration = Duration::from_millis(500);
+const SETTLE: Duration = Duration::from_millis(3000);
 
 /// What a row asks of outgate's figures.
 #[derive(Debug, Clone, Copy)]
@@ -281,6 +281,9 @@ fn watch(
         let before = contender.usage(pid);
         input.write_all(b"\n")?;
         let line = heard()?;
+        if kind == "idle" {
+            settle();
+        }
         let with = contender.usage(pid);
         input.write_all(b"\n")?;
         heard()?;

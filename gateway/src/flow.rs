@@ -24,6 +24,7 @@ use crate::detect::{Detected, detect};
 use crate::http1;
 use crate::http2;
 use crate::limits;
+use crate::memory;
 use crate::origin::{self, Reached};
 use crate::refusal::Refusal;
 use crate::replay::Replay;
@@ -142,6 +143,7 @@ pub(crate) fn accept(
             });
             session.spawn(async move {
                 Box::pin(serve(&flow, stream)).await;
+                memory::done(flow.session());
                 drop((flow, slot));
             });
         }

@@ -32,6 +32,7 @@ mod http1;
 mod http2;
 mod interim;
 mod limits;
+mod memory;
 mod names;
 mod origin;
 mod overrides;

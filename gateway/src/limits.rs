@@ -111,6 +111,13 @@ pub(crate) const IDENTITY_CHAIN_MAX: usize = 8;
 /// Bytes of a file with root certificates. Systems' bundles have 250 KiB.
 pub(crate) const ROOTS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
+/// Connections that must be done before memory is given back to the system.
+pub(crate) const TRIM_CONNECTIONS: u32 = 128;
+
+/// Time from then until it is: most of a crowd goes at once. It takes about a
+/// millisecond for each 25 MiB, and everybody waits meanwhile.
+pub(crate) const TRIM_TIME: Duration = Duration::from_millis(1500);
+
 /// Time an unused connection to an origin is kept. Below the idle time of
 /// most servers, so that few are found closed.
 pub(crate) const ORIGIN_IDLE: Duration = Duration::from_secs(30);

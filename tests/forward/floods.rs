@@ -44,6 +44,20 @@ const PATIENCE: Duration = Duration::from_secs(25);
 /// What the gateway may grow by, in KiB, for a greeting that stands still.
 const STANDING_KIB_MAX: usize = 24;
 
+/// Kept connections at once that wait for their next request.
+const WAITING: usize = 600;
+
+/// The time after which such a connection holds no buffers, and memory that is
+/// free went back to the system.
+const TIDY: Duration = Duration::from_secs(4);
+
+/// What the gateway may hold, in KiB, for an opened connection that waits: TLS
+/// on one side and no engine, whose buffers alone would take 16 more.
+const WAITING_KIB_MAX: usize = 28;
+
+/// What may be left of it, in KiB, when the connection is gone.
+const LEFT_KIB_MAX: usize = 10;
+
 /// What the second half of a flood may add to what the first half took, in KiB.
 const MORE_KIB_MAX: usize = 3 * 1024;
 
@@ -314,6 +328,33 @@ fn flood_of_frames() {
     phase(3);
 }
 
+/// Connections that are answered once and kept, then closed all together.
+fn flood_of_waiting() {
+    somebody_else_is_served();
+    phase(1);
+    let mut all = Vec::new();
+    for _ in 0..WAITING {
+        let mut wire = connect("c0.case.example", 8080, "c0.case.example", &["http/1.1"]);
+        wire.write_all(GOOD.as_bytes()).expect("it is taken");
+        let mut heard = [0; 4096];
+        let count = wire.read(&mut heard).expect("an answer");
+        assert!(heard[..count].starts_with(b"HTTP/1.1 200"));
+        all.push(wire);
+    }
+    thread::park_timeout(TIDY);
+    phase(2);
+    // Every one of them is served on.
+    for wire in &mut all {
+        wire.write_all(GOOD.as_bytes()).expect("it is taken");
+        let mut heard = [0; 4096];
+        let count = wire.read(&mut heard).expect("an answer");
+        assert!(heard[..count].starts_with(b"HTTP/1.1 200"));
+    }
+    drop(all);
+    thread::park_timeout(TIDY);
+    phase(3);
+}
+
 #[test]
 #[ignore = "the client inside the sandbox: the other tests run it there"]
 fn flooder() {
@@ -322,6 +363,7 @@ fn flooder() {
         "server names" => flood_of_server_names(),
         "half greetings" => flood_of_half_greetings(),
         "frames" => flood_of_frames(),
+        "waiting" => flood_of_waiting(),
         other => panic!("no flood: {other}"),
     }
 }
@@ -414,6 +456,14 @@ lab_tests! {
         let held = flood(lab, "half greetings", 3);
         let grown = held[1].saturating_sub(held[0]);
         assert!(grown < STANDING * STANDING_KIB_MAX, "{held:?} KiB");
+    }
+
+    fn connections_that_wait_hold_no_buffers_and_leave_no_memory_behind(lab) {
+        let held = flood(lab, "waiting", 3);
+        let grown = held[1].saturating_sub(held[0]);
+        assert!(grown < WAITING * WAITING_KIB_MAX, "{held:?} KiB");
+        let left = held[2].saturating_sub(held[0]);
+        assert!(left < WAITING * LEFT_KIB_MAX, "{held:?} KiB");
     }
 
     fn frames_that_cost_nothing_are_bounded(lab) {

@@ -27,6 +27,7 @@ const EDGES: [(&str, &[&str]); 8] = [
             "outgate-dlp",
             "outgate-handoff",
             "outgate-policy",
+            "outgate-sys",
         ],
     ),
     ("outgate-handoff", &[]),

@@ -1,4 +1,5 @@
-//! A bounded copy from another thread's memory (process_vm_readv(2)).
+//! Memory: a bounded copy from another thread's (process_vm_readv(2)), and our own
+//! given back to the system.
 
 use crate::SysError;
 
@@ -28,4 +29,15 @@ pub fn copy(thread: u32, address: u64, buffer: &mut [u8]) -> Result<usize, SysEr
     let copied =
         unsafe { libc::process_vm_readv(thread, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(copied).map_err(|_| crate::last_error())
+}
+
+/// Gives memory that is free back to the system, wherever in the heap it lies
+/// (malloc_trim(3)). Nothing where the C library is not GNU's: others do so
+/// themselves, or have no means to.
+pub fn give_back() {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: takes no pointer, and may be called at any time by any thread.
+        unsafe { libc::malloc_trim(0) };
+    }
 }

@@ -1,0 +1,41 @@
+//! Memory goes back to the system when many connections are done with theirs:
+//! an allocator keeps what is freed below something that lives, and a gateway
+//! that once served a crowd would hold that crowd's memory for good. Knows
+//! counts alone.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use tokio::time::sleep;
+
+use crate::limits;
+use crate::session::Session;
+
+/// Connections that are done since memory was given back.
+static DONE: AtomicU32 = AtomicU32::new(0);
+/// Whether it will be given back soon.
+static SOON: AtomicBool = AtomicBool::new(false);
+
+/// One turn of giving back; whoever drops it lets the next begin.
+struct Turn;
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        SOON.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A connection ended, or waits for a request and holds no buffers meanwhile.
+/// After many of those the memory goes back, a little later and all at once.
+pub(crate) fn done(session: &Session) {
+    let done = DONE.fetch_add(1, Ordering::Relaxed);
+    if done < limits::TRIM_CONNECTIONS || SOON.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let turn = Turn;
+    session.spawn(async move {
+        sleep(limits::TRIM_TIME).await;
+        DONE.store(0, Ordering::Relaxed);
+        outgate_sys::memory::give_back();
+        drop(turn);
+    });
+}
