@@ -17,7 +17,7 @@ use crate::report::{Report, Verdict};
 use crate::statistics::spread;
 
 /// How long a gateway gets to notice that connections closed.
-const SETTLE: Duration = Duration::from_millis(3000);
+const SETTLE: Duration = Duration::from_secs(3);
 
 /// What a row asks of outgate's figures.
 #[derive(Debug, Clone, Copy)]

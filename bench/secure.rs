@@ -41,6 +41,18 @@ const BLOCK_BYTES: usize = 256 * 1024;
 /// Requests before time is taken, where one is small.
 const WARM: usize = 25;
 
+/// Bytes in no order (xorshift64), as those of an archive, an image or a pack.
+fn disorder() -> Vec<u8> {
+    let mut state: u64 = 88_172_645_463_325_252;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[4]
+    };
+    (0..BLOCK_BYTES).map(|_| next()).collect()
+}
+
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
@@ -109,7 +121,7 @@ fn client(words: &[String]) -> Outcome<()> {
         config: trusting(rest.first().map(String::as_str))?,
         request: request(port, kind, bytes),
         content,
-        block: vec![b'x'; BLOCK_BYTES],
+        block: disorder(),
     };
     let here = Ipv4Addr::LOCALHOST;
     let mut streams = Vec::new();
