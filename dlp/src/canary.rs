@@ -8,42 +8,44 @@
 use crate::detector_sample::{Dice, roll_out};
 use crate::secret::Secret;
 
-/// Names of variables that hold a token of the code host.
+/// Names of variables that could hold a token of the code host. No program that
+/// we know reads one of them: what only a thief takes breaks nobody's work.
 const CODE_NAMES: [&str; 10] = [
-    "GITHUB_TOKEN",
-    "GH_TOKEN",
-    "GITHUB_PAT",
-    "GH_PAT",
-    "GITHUB_API_TOKEN",
-    "GITHUB_ACCESS_TOKEN",
-    "CI_GITHUB_TOKEN",
-    "RELEASE_GITHUB_TOKEN",
-    "BOT_GITHUB_TOKEN",
-    "DEPLOY_TOKEN",
+    "GITHUB_BACKUP_TOKEN",
+    "GITHUB_DEPLOY_TOKEN",
+    "GITHUB_RELEASE_TOKEN",
+    "GITHUB_BOT_TOKEN",
+    "GITHUB_MIRROR_PAT",
+    "GH_BACKUP_PAT",
+    "GH_BOT_TOKEN",
+    "OLD_GITHUB_TOKEN",
+    "CI_GITHUB_PAT",
+    "SYNC_GITHUB_TOKEN",
 ];
-/// Names of variables that hold a token nobody can tell the issuer of.
+/// Names of variables that could hold a token nobody can tell the issuer of.
 const PLAIN_NAMES: [&str; 10] = [
-    "API_TOKEN",
-    "SERVICE_TOKEN",
-    "INTERNAL_API_KEY",
-    "ADMIN_API_KEY",
-    "BACKEND_SECRET",
-    "WEBHOOK_SECRET",
-    "SESSION_SECRET",
-    "SIGNING_KEY",
-    "APP_SECRET_KEY",
-    "DEPLOY_KEY",
+    "BACKUP_API_TOKEN",
+    "LEGACY_API_KEY",
+    "STAGING_ADMIN_TOKEN",
+    "OPS_API_KEY",
+    "BILLING_SERVICE_TOKEN",
+    "INTERNAL_SYNC_SECRET",
+    "REPORTS_WEBHOOK_SECRET",
+    "PARTNER_API_SECRET",
+    "OLD_SESSION_SIGNING_KEY",
+    "MIRROR_DEPLOY_KEY",
 ];
-/// Files of a cloud's key pairs, below the home directory.
+/// Files of a cloud's key pairs, below the run's private directory: copies that
+/// no program reads.
 const CLOUD_FILES: [&str; 5] = [
-    ".aws/credentials",
     ".aws/credentials.bak",
-    ".config/aws/credentials",
-    ".boto",
+    ".aws/credentials.old",
+    ".config/aws/credentials.save",
     ".config/deploy/aws.ini",
+    "backup/aws-credentials.ini",
 ];
-/// Files of registry tokens, below the home directory.
-const PACKAGE_FILES: [&str; 3] = [".npmrc", ".config/npm/npmrc", ".npmrc.old"];
+/// Files of registry tokens, below the run's private directory.
+const PACKAGE_FILES: [&str; 3] = [".npmrc.old", ".npmrc.bak", ".config/npm/npmrc.save"];
 /// Profiles of a file of key pairs.
 const PROFILES: [&str; 6] = ["default", "prod", "production", "deploy", "ci", "backup"];
 
@@ -52,7 +54,7 @@ const PROFILES: [&str; 6] = ["default", "prod", "production", "deploy", "ci", "b
 pub enum Plant {
     /// A variable of the command's environment, with this name.
     Variable(String),
-    /// A file of the run's private view, below the home directory.
+    /// A file of the run's private view, below its private directory.
     File(String),
 }
 
@@ -172,7 +174,7 @@ mod tests {
     use super::{Canary, Plant, canaries};
     use crate::detector::Tier;
     use crate::validate::{aws, crc};
-    use crate::{KnownBuilder, KnownValue};
+    use crate::{KnownBuilder, KnownValue, Nature};
 
     fn free(_: &Plant) -> bool {
         false
@@ -224,12 +226,12 @@ mod tests {
     fn what_the_user_has_is_left_alone() {
         for seed in 0..50 {
             let is_taken = |plant: &Plant| match plant {
-                Plant::Variable(name) => name != "DEPLOY_TOKEN",
+                Plant::Variable(name) => name != "GH_BOT_TOKEN",
                 Plant::File(_) => true,
             };
             let made = canaries([seed; 32], &is_taken);
             assert_eq!(made.len(), 1);
-            assert_eq!(made[0].plant, Plant::Variable("DEPLOY_TOKEN".to_owned()));
+            assert_eq!(made[0].plant, Plant::Variable("GH_BOT_TOKEN".to_owned()));
         }
         assert!(canaries([0; 32], &|_| true).is_empty());
     }
@@ -241,8 +243,10 @@ mod tests {
             for value in &canary.values {
                 let about = KnownValue {
                     label: canary.kind.to_owned(),
+                    others: Vec::new(),
                     issuers: Vec::new(),
                     tier: Tier::Strong,
+                    nature: Nature::Canary,
                 };
                 assert_eq!(builder.add(value, about), Ok(()), "{}", canary.kind);
             }

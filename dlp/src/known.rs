@@ -10,15 +10,17 @@
 use std::fmt;
 use std::ops::Range;
 
-use sha2::{Digest, Sha256};
-
-use crate::destination::{HostPattern, covers};
+use crate::destination::HostPattern;
 use crate::detector::Tier;
 use crate::detector_set::Detectors;
 use crate::holdings::{Holdings, Usage};
 use crate::known_forms::{Form, forms};
 use crate::secret::Secret;
 use crate::validate::{entropy, placeholder};
+
+mod hash;
+
+use hash::{Filter, print, quick, quick_long};
 
 /// Most values.
 const VALUES_MAX: usize = 512;
@@ -36,11 +38,10 @@ const WINDOW_BYTES: usize = 40;
 const WINDOWS_OF_VALUE: usize = 12;
 /// Least entropy of a value, in bits a byte: below it are words.
 const VALUE_BITS_MIN: f64 = 2.75;
+/// Least entropy of a value that nobody made up, in bits for all of it.
+const STRONG_BITS_MIN: f64 = 40.0;
 /// Every so many bytes a candidate is looked for.
 const STRIDE: usize = 4;
-/// Bits of the filter for each anchor in it.
-const FILTER_SHARE: usize = 64;
-
 /// Why a value is not looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -71,19 +72,63 @@ impl std::error::Error for Unfit {}
 /// What is known of a value beside its fingerprints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownValue {
-    /// Where it was read, such as `GITHUB_TOKEN` or `~/.netrc`.
+    /// Where it was read, such as `$GITHUB_TOKEN` or `~/.netrc`.
     pub label: String,
+    /// Where else.
+    pub others: Vec<String>,
     /// Where it may go.
     pub issuers: Vec<HostPattern>,
     /// How certain it is that it is a secret, and so what happens to it elsewhere.
     pub tier: Tier,
+    /// What it is for.
+    pub nature: Nature,
+}
+
+/// What a known value is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nature {
+    /// It is sent to its issuers.
+    Sent,
+    /// It signs or decrypts: nobody can allow that it is sent.
+    Kept,
+    /// Nobody has a use for it: who sends it has stolen it.
+    Canary,
 }
 
 impl KnownValue {
     /// Whether it may go to a host.
     pub fn may_go_to(&self, host: &str) -> bool {
-        let mut issuers = self.issuers.iter();
-        issuers.any(|pattern| covers(&pattern.to_string(), host))
+        self.issuers.iter().any(|pattern| pattern.covers(host))
+    }
+
+    /// Whether it was read there: a variable by its name, or a file.
+    pub fn is_named(&self, name: &str) -> bool {
+        let labels = std::iter::once(&self.label).chain(&self.others);
+        labels.into_iter().any(|label| {
+            label.strip_prefix('$').unwrap_or(label) == name.strip_prefix('$').unwrap_or(name)
+        })
+    }
+
+    /// Takes what another source says of the same value.
+    fn merge(&mut self, other: Self) {
+        for pattern in other.issuers {
+            if !self.issuers.contains(&pattern) {
+                self.issuers.push(pattern);
+            }
+        }
+        if other.label != self.label && !self.others.contains(&other.label) {
+            self.others.push(other.label);
+        }
+        self.nature = match (self.nature, other.nature) {
+            (Nature::Canary, _) | (_, Nature::Canary) => Nature::Canary,
+            (Nature::Sent, Nature::Sent) => Nature::Sent,
+            // A host that a file names is for sending.
+            _ if self.issuers.is_empty() => Nature::Kept,
+            _ => Nature::Sent,
+        };
+        if other.tier == Tier::Strong {
+            self.tier = Tier::Strong;
+        }
     }
 }
 
@@ -91,14 +136,23 @@ impl KnownValue {
 pub struct KnownBuilder {
     key: [u8; 32],
     values: Vec<KnownValue>,
+    wholes: Vec<Whole>,
     windows: Vec<Window>,
     anchors: Vec<Anchor>,
+}
+
+/// The fingerprint of a value as it is, all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Whole {
+    length: usize,
+    print: [u8; 16],
 }
 
 /// Known values, ready to be looked for. Immutable.
 pub struct Known {
     key: [u8; 32],
     values: Vec<KnownValue>,
+    wholes: Vec<Whole>,
     windows: Vec<Window>,
     /// Sorted by hash.
     anchors: Vec<Anchor>,
@@ -152,18 +206,37 @@ impl KnownBuilder {
         Self {
             key,
             values: Vec::new(),
+            wholes: Vec::new(),
             windows: Vec::new(),
             anchors: Vec::new(),
         }
     }
 
-    /// Adds a value, without white space around it.
+    /// Whether a value can be looked for.
+    ///
+    /// # Errors
+    /// When it cannot be told from other text.
+    pub fn check(secret: &Secret) -> Result<(), Unfit> {
+        fits(secret.expose().trim_ascii())
+    }
+
+    /// Adds a value, without white space around it. One that two sources hold is
+    /// one value, and may go where either says.
     ///
     /// # Errors
     /// When it cannot be told from other text, or there are too many.
     pub fn add(&mut self, secret: &Secret, about: KnownValue) -> Result<(), Unfit> {
         let value = secret.expose().trim_ascii();
         fits(value)?;
+        let whole = Whole {
+            length: value.len(),
+            print: print(&self.key, value),
+        };
+        let same = self.wholes.iter().position(|known| *known == whole);
+        if let Some(known) = same.and_then(|place| self.values.get_mut(place)) {
+            known.merge(about);
+            return Ok(());
+        }
         if self.values.len() >= VALUES_MAX || self.windows.len() >= WINDOWS_MAX {
             return Err(Unfit::Many);
         }
@@ -174,6 +247,7 @@ impl KnownBuilder {
             }
         }
         self.values.push(about);
+        self.wholes.push(whole);
         Ok(())
     }
 
@@ -181,7 +255,7 @@ impl KnownBuilder {
     /// it can be looked for.
     ///
     /// A value may go to the hosts its file names, and to those that issue its
-    /// form. Where neither is known it is only reported.
+    /// form. Where neither is known and it is weak, it is only reported.
     pub fn hold(&mut self, holdings: &Holdings, detectors: &Detectors) -> usize {
         let mut count: usize = 0;
         for holding in &holdings.values {
@@ -195,11 +269,18 @@ impl KnownBuilder {
                 .iter()
                 .filter_map(|host| HostPattern::parse(host).ok());
             let issuers: Vec<HostPattern> = parsed.collect();
-            let unknown = issuers.is_empty() && holding.usage == Usage::Sent;
+            let nature = match holding.usage {
+                Usage::Sent => Nature::Sent,
+                Usage::Kept => Nature::Kept,
+            };
+            let unbound = issuers.is_empty() && nature == Nature::Sent;
+            let weak = unbound && is_weak(holding.value.expose());
             let about = KnownValue {
                 label: holding.label.clone(),
+                others: Vec::new(),
                 issuers,
-                tier: if unknown { Tier::Context } else { Tier::Strong },
+                tier: if weak { Tier::Context } else { Tier::Strong },
+                nature,
             };
             let added = self.add(&holding.value, about);
             count = count.saturating_add(usize::from(added.is_ok()));
@@ -235,7 +316,7 @@ impl KnownBuilder {
     /// Everything that was added, ready to be looked for.
     pub fn build(mut self) -> Known {
         self.anchors.sort_by_key(|anchor| anchor.hash);
-        let filter = Filter::of(&self.anchors);
+        let filter = Filter::of(self.anchors.iter().map(|anchor| anchor.hash));
         Known {
             longest: self
                 .windows
@@ -245,6 +326,7 @@ impl KnownBuilder {
                 .unwrap_or_default(),
             key: self.key,
             values: self.values,
+            wholes: self.wholes,
             windows: self.windows,
             anchors: self.anchors,
             filter,
@@ -266,6 +348,20 @@ impl Known {
     /// Length of the longest match in bytes: so much may have to be held.
     pub fn longest(&self) -> usize {
         self.longest
+    }
+
+    /// What is known of a text, if all of it is a value.
+    pub fn identify(&self, text: &[u8]) -> Option<&KnownValue> {
+        let is_long = |whole: &Whole| whole.length == text.len();
+        if !self.wholes.iter().any(is_long) {
+            return None;
+        }
+        let whole = Whole {
+            length: text.len(),
+            print: print(&self.key, text),
+        };
+        let place = self.wholes.iter().position(|known| *known == whole)?;
+        self.values.get(place)
     }
 
     /// What is known of a value that was found.
@@ -345,6 +441,13 @@ fn fits(value: &[u8]) -> Result<(), Unfit> {
     Ok(())
 }
 
+/// Whether a value may be one that people make up, and stand elsewhere too.
+fn is_weak(value: &[u8]) -> bool {
+    let value = value.trim_ascii();
+    let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
+    entropy::bits(value) * f64::from(length) < STRONG_BITS_MIN
+}
+
 /// The parts of a value that are looked for: all of it, or windows of its later
 /// part where a long one begins as others do.
 fn parts(value: &[u8]) -> Vec<&[u8]> {
@@ -369,74 +472,6 @@ fn parts(value: &[u8]) -> Vec<&[u8]> {
         .collect();
     parts.dedup();
     parts
-}
-
-/// The fingerprint of a window.
-fn print(key: &[u8; 32], text: &[u8]) -> [u8; 16] {
-    let digest = Sha256::new()
-        .chain_update(key)
-        .chain_update(text)
-        .finalize();
-    digest.first_chunk::<16>().copied().unwrap_or_default()
-}
-
-fn word(key: &[u8; 32], place: usize) -> u64 {
-    let bytes = key.get(place..).and_then(|rest| rest.first_chunk::<8>());
-    u64::from_le_bytes(bytes.copied().unwrap_or_default())
-}
-
-/// A quick hash of four bytes under the key.
-fn quick(key: &[u8; 32], bytes: u32) -> u32 {
-    let mixed = (u64::from(bytes) ^ word(key, 0)).wrapping_mul(word(key, 8) | 1);
-    let [.., a, b, c, d] = (mixed ^ (mixed >> 29))
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        .rotate_left(32)
-        .to_be_bytes();
-    u32::from_be_bytes([a, b, c, d])
-}
-
-/// A quick hash of eight bytes under the key.
-fn quick_long(key: &[u8; 32], bytes: [u8; 8]) -> u32 {
-    let mixed = (u64::from_le_bytes(bytes) ^ word(key, 16)).wrapping_mul(word(key, 24) | 1);
-    let [a, b, c, d, ..] = (mixed ^ (mixed >> 31))
-        .wrapping_mul(0x94d0_49bb_1331_11eb)
-        .to_be_bytes();
-    u32::from_be_bytes([a, b, c, d])
-}
-
-/// Which hashes any anchor has: a bit for each.
-struct Filter {
-    bits: Vec<u64>,
-    mask: u32,
-}
-
-impl Filter {
-    fn of(anchors: &[Anchor]) -> Self {
-        let wanted = anchors.len().saturating_mul(FILTER_SHARE);
-        let size = wanted.next_power_of_two().clamp(1 << 12, 1 << 21);
-        let mut filter = Self {
-            bits: vec![0; size / 64],
-            mask: u32::try_from(size.saturating_sub(1)).unwrap_or(u32::MAX),
-        };
-        for anchor in anchors {
-            let (place, bit) = filter.place(anchor.hash);
-            if let Some(word) = filter.bits.get_mut(place) {
-                *word |= bit;
-            }
-        }
-        filter
-    }
-
-    fn place(&self, hash: u32) -> (usize, u64) {
-        let position = hash & self.mask;
-        let place = usize::try_from(position >> 6).unwrap_or_default();
-        (place, 1u64 << (position & 63))
-    }
-
-    fn holds(&self, hash: u32) -> bool {
-        let (place, bit) = self.place(hash);
-        self.bits.get(place).is_some_and(|word| word & bit != 0)
-    }
 }
 
 #[cfg(test)]

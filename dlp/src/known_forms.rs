@@ -39,10 +39,12 @@ pub(crate) fn forms(value: &[u8]) -> Vec<(Form, Secret)> {
                 .copied()
                 .unwrap_or(b'0')
         };
-        let text = value
-            .iter()
-            .flat_map(|byte| [digit(byte >> 4), digit(*byte)]);
-        Secret::new(text.collect())
+        // Room from the start, here and below: what moves leaves a copy behind.
+        let mut text = Vec::with_capacity(value.len().saturating_mul(2));
+        for byte in value {
+            text.extend([digit(byte >> 4), digit(*byte)]);
+        }
+        Secret::new(text)
     };
     forms.push((Form::Hex, digits(b"0123456789abcdef")));
     forms.push((Form::Hex, digits(b"0123456789ABCDEF")));
@@ -52,7 +54,10 @@ pub(crate) fn forms(value: &[u8]) -> Vec<(Form, Secret)> {
 /// The characters that hold bits of the value alone when so many bytes stand
 /// before it in its group of three.
 fn phased(value: &[u8], phase: usize, alphabet: [u8; 2]) -> Secret {
-    let padded = Secret::new([vec![0; phase], value.to_vec()].concat());
+    let mut padded = Vec::with_capacity(value.len().saturating_add(phase));
+    padded.resize(phase, 0);
+    padded.extend_from_slice(value);
+    let padded = Secret::new(padded);
     let text = base64::encode(padded.expose(), alphabet);
     let first = phase.saturating_mul(8).div_ceil(6);
     let last = padded.expose().len().saturating_mul(8) / 6;

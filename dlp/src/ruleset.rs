@@ -7,13 +7,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::confirm::Rule;
-use crate::destination::Destination;
+use crate::destination::{Destination, HostPattern};
 use crate::detector::Scope;
 use crate::detector_set::Detectors;
 use crate::finding::Report;
 use crate::head;
 use crate::index::{Hit, Index};
-use crate::known::Known;
+use crate::known::{Known, KnownValue, Nature};
 use crate::limits;
 use crate::mark::mark;
 use crate::place::{Description, Part};
@@ -26,6 +26,8 @@ pub struct Ruleset {
     rules: Vec<Rule>,
     index: Index,
     known: Option<Arc<Known>>,
+    /// Where known values may go besides: by name, and host.
+    homes: Vec<(String, HostPattern)>,
     /// Marks of texts that look like credentials and are none.
     placeholders: Vec<String>,
     watching: Option<Arc<Ruleset>>,
@@ -156,6 +158,7 @@ impl Ruleset {
         Ok(Self {
             index: Index::new(&rules, settings.policy),
             known: None,
+            homes: Vec::new(),
             placeholders: Vec::new(),
             watching: None,
             rules,
@@ -178,21 +181,43 @@ impl Ruleset {
         self.placeholders.iter().any(|own| own == mark)
     }
 
-    /// Looks for known values as well.
+    /// Looks for known values as well, which may go to these hosts besides: each
+    /// is named as it is labelled.
     #[must_use]
-    pub fn with_known(mut self, known: Known) -> Self {
-        self.known = Some(Arc::new(known)).filter(|known| !known.is_empty());
+    pub fn with_known(mut self, known: Arc<Known>, homes: Vec<(String, HostPattern)>) -> Self {
+        self.known = Some(known).filter(|known| !known.is_empty());
+        self.homes = homes;
         self
+    }
+
+    /// Whether a known value may go to a host.
+    pub(crate) fn lets(&self, value: &KnownValue, host: &str) -> bool {
+        value.nature != Nature::Canary
+            && (value.may_go_to(host) || self.besides(value).any(|home| home.covers(host)))
+    }
+
+    /// Where a known value may go, as host patterns.
+    pub(crate) fn homes(&self, value: &KnownValue) -> Vec<String> {
+        let all = value.issuers.iter().chain(self.besides(value));
+        all.map(ToString::to_string).collect()
+    }
+
+    /// Where the operator lets a known value go.
+    fn besides<'a>(&'a self, value: &'a KnownValue) -> impl Iterator<Item = &'a HostPattern> {
+        let own = self.homes.iter();
+        let named = own.filter(|(name, _)| value.nature == Nature::Sent && value.is_named(name));
+        named.map(|(_, home)| home)
     }
 
     /// Watches the other direction for values that must not come back.
     #[must_use]
-    pub fn with_watched(mut self, watched: Known) -> Self {
+    pub fn with_watched(mut self, watched: Arc<Known>) -> Self {
         let rules = Vec::new();
         let watching = Self {
             index: Index::new(&rules, self.policy),
             rules,
-            known: Some(Arc::new(watched)),
+            known: Some(watched),
+            homes: Vec::new(),
             placeholders: Vec::new(),
             watching: None,
             policy: self.policy,

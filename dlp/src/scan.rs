@@ -6,9 +6,10 @@ use std::collections::HashSet;
 use crate::budget::Budget;
 use crate::coding::Coding;
 use crate::confirm::{Confirmed, Match};
-use crate::detector::{Text, Tier};
+use crate::detector::{Scope, Text, Tier};
 use crate::finding::{Action, Checked, Finding, Unscanned, UnscannedReason};
 use crate::index::Twist;
+use crate::known::Nature;
 use crate::known_forms::Form;
 use crate::limits;
 use crate::mark::mark;
@@ -17,8 +18,13 @@ use crate::ruleset::Ruleset;
 use crate::settings::{Policy, Unscannable};
 use crate::trail::Trail;
 
-/// The id of findings of known values.
-const KNOWN_ID: &str = "known-value";
+/// The ids of findings of known values, of those that are never sent, and of
+/// canaries.
+pub const KNOWN_VALUE: &str = "known-value";
+/// See [`KNOWN_VALUE`].
+pub const KNOWN_KEY: &str = "known-key";
+/// See [`KNOWN_VALUE`].
+pub const CANARY: &str = "canary";
 
 /// Where the numbers of known values begin among those of rules.
 const KNOWN: usize = 1 << 16;
@@ -118,6 +124,18 @@ impl Scan<'_> {
             return;
         };
         let secret = window.get(found.secret.clone()).unwrap_or_default();
+        // The user's own value goes where the user's configuration has it go, and
+        // about a canary is said that it is one.
+        let own = self.rules.known().and_then(|known| known.identify(secret));
+        let is_settled = own.is_some_and(|own| match own.nature {
+            Nature::Canary => spot.twist != Twist::Rot13,
+            Nature::Sent | Nature::Kept => {
+                known.detector.scope != Scope::Never && self.rules.lets(own, self.host)
+            }
+        });
+        if is_settled {
+            return;
+        }
         let Some(judged) = known.judge(secret, self.host, self.rules.policy()) else {
             return;
         };
@@ -160,7 +178,7 @@ impl Scan<'_> {
         let Some(value) = self.rules.known().and_then(|known| known.value(number)) else {
             return;
         };
-        if value.may_go_to(self.host) {
+        if self.rules.lets(value, self.host) {
             return;
         }
         let mut chain = spot.trail.chain();
@@ -170,7 +188,13 @@ impl Scan<'_> {
             Form::Base64 => Some(Coding::Base64),
             Form::Hex => Some(Coding::Hex),
         });
+        let detector = match value.nature {
+            Nature::Sent => KNOWN_VALUE,
+            Nature::Kept => KNOWN_KEY,
+            Nature::Canary => CANARY,
+        };
         let action = match (self.rules.policy(), value.tier) {
+            _ if value.nature == Nature::Canary => Action::Block,
             (Policy::Monitor, _) | (Policy::Tiered, Tier::Context) => Action::Warn,
             (Policy::Strict, _) | (Policy::Tiered, Tier::Structured | Tier::Strong) => {
                 Action::Block
@@ -181,7 +205,7 @@ impl Scan<'_> {
             place,
             text,
             Finding {
-                detector: Text::Borrowed(KNOWN_ID),
+                detector: Text::Borrowed(detector),
                 name: Text::Owned(value.label.clone()),
                 place: Place::Content,
                 offset: spot.offset,
@@ -190,7 +214,7 @@ impl Scan<'_> {
                 tier: value.tier,
                 checked: Checked::Passed,
                 action,
-                issuers: value.issuers.iter().map(ToString::to_string).collect(),
+                issuers: self.rules.homes(value),
                 mark: mark(self.rules.key(), text),
             },
         );

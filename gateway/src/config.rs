@@ -76,6 +76,39 @@ pub struct Private {
     pub tls: TlsFiles,
     /// Secrets to read, as `--secret NAME=SOURCE`.
     pub secrets: Vec<Named>,
+    /// The user's own secrets to look for.
+    pub known: Known,
+}
+
+/// Where the user's own secrets are looked up.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Known {
+    /// `--known on`: in the environment and in well-known files.
+    pub own: Own,
+    /// `--known-values FILE`: in a list.
+    pub list: Option<PathBuf>,
+    /// `--canaries on`: whether false ones are made as well.
+    pub canaries: Plants,
+}
+
+/// Whether canaries are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Plants {
+    /// They are.
+    Yes,
+    /// They are not.
+    #[default]
+    No,
+}
+
+/// Whether the user's own places are looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Own {
+    /// They are.
+    Read,
+    /// They are not.
+    #[default]
+    Left,
 }
 
 /// `share` with an inherited socket and listener.
@@ -89,6 +122,8 @@ pub struct Shared {
     pub records: Records,
     /// Files about TLS.
     pub tls: TlsFiles,
+    /// `--known-values FILE`: secrets to look for in all sessions.
+    pub list: Option<PathBuf>,
 }
 
 /// `authority BUILD create DIR NAME DAYS [DOMAIN]...` and `authority BUILD show
@@ -143,7 +178,8 @@ pub const USAGE: &str = "\
 usage: outgate-gateway serve --handoff-fd N [--audit FILE | --audit-dir DIR]
        outgate-gateway share --handoff-fd N --listen-fd N [--audit FILE | --audit-dir DIR]
        both: [--upstream-ca FILE]... [--authority DIR] [--client-cert HOST CERTIFICATE KEY]...
-       serve: [--secret NAME=SOURCE]...
+             [--known-values FILE]
+       serve: [--secret NAME=SOURCE]... [--known on] [--canaries on]
        outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
        outgate-gateway authority BUILD show DIR [json]
        outgate-gateway trial BUILD
@@ -171,10 +207,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
                 records: options.records,
                 tls: options.tls,
                 secrets: options.secrets,
+                known: options.known,
             }))
         }
         Some("share") => {
             let options = options(arguments)?;
+            if options.known.own == Own::Read || options.known.canaries == Plants::Yes {
+                return Err("`--known` and `--canaries` go with `serve`".to_owned());
+            }
             if !options.secrets.is_empty() {
                 return Err("`--secret` goes with `serve`".to_owned());
             }
@@ -183,6 +223,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
                 listener: options.listener.ok_or("`--listen-fd` is missing")?,
                 records: options.records,
                 tls: options.tls,
+                list: options.known.list,
             }))
         }
         Some("trial") => same_build(&mut arguments).map(|()| Request::Trial),
@@ -248,6 +289,7 @@ struct Options {
     records: Records,
     tls: TlsFiles,
     secrets: Vec<Named>,
+    known: Known,
 }
 
 fn options(mut arguments: impl Iterator<Item = OsString>) -> Result<Options, String> {
@@ -277,6 +319,9 @@ fn options(mut arguments: impl Iterator<Item = OsString>) -> Result<Options, Str
                     .secrets
                     .push(named.ok_or("`--secret` takes NAME=SOURCE")?);
             }
+            "--known" if value == "on" => options.known.own = Own::Read,
+            "--canaries" if value == "on" => options.known.canaries = Plants::Yes,
+            "--known-values" => options.known.list = Some(value.into()),
             "--audit" if *records == Records::None => *records = Records::File(value.into()),
             "--audit-dir" if *records == Records::None => {
                 *records = Records::Directory(value.into());
@@ -320,6 +365,7 @@ mod tests {
                 records,
                 tls: TlsFiles::default(),
                 secrets: Vec::new(),
+                known: Known::default(),
             }))
         };
         assert_eq!(parsed("serve --handoff-fd 3"), private(3, Records::None));
@@ -338,6 +384,7 @@ mod tests {
                 listener: 4,
                 records: Records::File("/a".into()),
                 tls: TlsFiles::default(),
+                list: None,
             }))
         );
         assert_eq!(parsed("--version"), Ok(Request::Version));
@@ -369,6 +416,10 @@ mod tests {
             "serve --handoff-fd 3 --secret KEY",
             "serve --handoff-fd 3 --secret KEY=env",
             "share --handoff-fd 3 --listen-fd 4 --secret KEY=env:X",
+            "share --handoff-fd 3 --listen-fd 4 --known on",
+            "share --handoff-fd 3 --listen-fd 4 --canaries on",
+            "serve --handoff-fd 3 --known maybe",
+            "serve --handoff-fd 3 --canaries maybe",
         ] {
             assert!(parsed(line).is_err(), "{line}");
         }

@@ -18,7 +18,7 @@ use crate::broker::{Last, Masked, Watch};
 use crate::fields;
 use crate::http2::Received;
 use crate::origin::{Counted, Lease};
-use crate::scan::{Screened, Stopped};
+use crate::scan::{Returns, Screened, Stopped};
 
 /// Bytes of content, by direction as the command sees it.
 #[derive(Debug, Default)]
@@ -129,6 +129,8 @@ pub(crate) struct ResponseContent {
     pub(crate) during: Option<Arc<()>>,
     /// What masks values, where the session has secrets.
     pub(crate) masked: Option<Box<Masked>>,
+    /// What looks for canaries, where there are any.
+    pub(crate) returns: Option<Box<Returns>>,
     /// Trailers that wait for data that was held back.
     pub(crate) trailers: Option<HeaderMap>,
 }
@@ -255,6 +257,11 @@ impl ResponseContent {
                 held.release();
             }
             let frame = polled.map(|frame| pass(frame, &self.traffic.down));
+            if let (Some(returns), Some(frame)) = (&mut self.returns, &frame)
+                && let Some(data) = frame.data_ref()
+            {
+                returns.content(data);
+            }
             let Some(masked) = &mut self.masked else {
                 return Poll::Ready(frame.map(Ok));
             };

@@ -24,7 +24,7 @@ use crate::http2::Replies;
 use crate::limits;
 use crate::origin::{self, Lease, OriginError, Outgoing, Streams};
 use crate::refusal::Refusal;
-use crate::scan::{Guard, Screened};
+use crate::scan::{Guard, Returns, Screened};
 use crate::target::{Target, Upgrade};
 use crate::tls::Carrier;
 use crate::websocket;
@@ -159,6 +159,10 @@ pub(crate) fn returned(
     } else {
         Coded::Passed
     };
+    let mut returns = Returns::of(flow.session(), flow.process(), target.origin());
+    if let Some(returns) = &mut returns {
+        returns.fields(&head.headers);
+    }
     let masked = masked(flow, target, &mut head, coded)?;
     let content = Content::Response(ResponseContent {
         inner: content,
@@ -166,6 +170,7 @@ pub(crate) fn returned(
         held: Some(held),
         during: None,
         masked,
+        returns: returns.map(Box::new),
         trailers: None,
     });
     Ok(Response::from_parts(head, content))

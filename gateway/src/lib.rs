@@ -31,6 +31,7 @@ mod hosts;
 mod http1;
 mod http2;
 mod interim;
+mod known;
 mod limits;
 mod memory;
 mod names;
@@ -66,6 +67,7 @@ pub use serve::Gateway;
 pub use trial::trial;
 
 use broker::Keeper;
+use known::Possessions;
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -113,6 +115,9 @@ pub enum ServeError {
     /// A secret cannot be read.
     #[error(transparent)]
     Secret(#[from] VaultError),
+    /// The user's own secrets cannot be looked up.
+    #[error("{0}")]
+    Known(String),
     /// What looks at secrets again does not run.
     #[error("the keeper of secrets")]
     Keeper(#[source] io::Error),
@@ -147,20 +152,23 @@ pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
     };
     end_with_parent()?;
     let socket = adopt(config.handoff).map_err(handoff)?;
-    let prepared = Vault::read(&config.secrets)
-        .map_err(ServeError::from)
-        .and_then(|vault| {
-            let keeper = Keeper::start(&config.secrets).map_err(ServeError::Keeper)?;
-            prepare(&config.records, &config.tls, Serves::One)
-                .map(|(runtime, gateway)| (runtime, gateway.with(vault, keeper)))
-        });
-    match prepared {
+    match private(config) {
         Ok((runtime, gateway)) => Ok(runtime.block_on(gateway.serve(socket))?),
         Err(error) => {
             control::refuse(&socket, &error);
             Err(error)
         }
     }
+}
+
+/// The same with everything that only a private gateway reads.
+fn private(config: &config::Private) -> Result<(tokio::runtime::Runtime, Gateway), ServeError> {
+    let vault = Vault::read(&config.secrets)?;
+    let possessions =
+        Possessions::gather(&config.known, &config.secrets).map_err(ServeError::Known)?;
+    let keeper = Keeper::start(&config.secrets).map_err(ServeError::Keeper)?;
+    let (runtime, gateway) = prepare(&config.records, &config.tls, Serves::One)?;
+    Ok((runtime, gateway.with(vault, keeper).knowing(possessions)))
 }
 
 /// Keeps secrets for the gateway that started this process: looks again at where
@@ -190,7 +198,17 @@ pub fn serve_shared(config: &config::Shared) -> Result<(), ServeError> {
     end_with_parent()?;
     let front = take(config.handoff)?;
     let listener = take(config.listener)?;
-    match prepare(&config.records, &config.tls, Serves::Many) {
+    let known = config::Known {
+        list: config.list.clone(),
+        ..config::Known::default()
+    };
+    let prepared = Possessions::gather(&known, &[])
+        .map_err(ServeError::Known)
+        .and_then(|possessions| {
+            let (runtime, gateway) = prepare(&config.records, &config.tls, Serves::Many)?;
+            Ok((runtime, gateway.knowing(possessions)))
+        });
+    match prepared {
         Ok((runtime, gateway)) => Ok(runtime.block_on(share::share(&gateway, front, listener))?),
         Err(error) => {
             control::refuse(&front, &error);

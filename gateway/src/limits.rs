@@ -325,3 +325,11 @@ pub(crate) const SCAN_AHEAD_TIME: Duration = Duration::from_secs(2);
 pub(crate) const SCAN_PAUSE_TIME: Duration = Duration::from_millis(20);
 /// After which what still waits is looked at again.
 pub(crate) const SCAN_HELD_TIME: Duration = Duration::from_secs(2);
+
+/// Lines about files of the user's that could not be read, at most: the rest of
+/// them say the same.
+pub(crate) const LEFT_OUT_MAX: usize = 3;
+
+/// How often canaries are made anew when chance made one that cannot be looked
+/// for: one in thousands.
+pub(crate) const CANARIES_TRIES: usize = 16;

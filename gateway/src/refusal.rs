@@ -13,7 +13,7 @@ pub(crate) enum Refusal {
     Own(Own),
 }
 
-/// A refusal that no rule can lift.
+/// A refusal that no rule can lift, though an option may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Own {
     /// The word for fields and records.
@@ -22,6 +22,10 @@ pub(crate) struct Own {
     pub(crate) subject: String,
     /// Why.
     pub(crate) because: String,
+    /// The option that would allow it.
+    hint: Option<String>,
+    /// What the person hears instead, where the command is not to be trusted.
+    alarm: Option<String>,
 }
 
 impl Refusal {
@@ -30,7 +34,39 @@ impl Refusal {
             token,
             subject: printable(subject),
             because: printable(because),
+            hint: None,
+            alarm: None,
         })
+    }
+
+    /// The same with the option that would allow it.
+    #[must_use]
+    pub(crate) fn advise(mut self, hint: Option<String>) -> Self {
+        if let Self::Own(own) = &mut self {
+            own.hint = hint;
+        }
+        self
+    }
+
+    /// The same, and something is wrong: what the person hears of it.
+    #[must_use]
+    pub(crate) fn alarm(mut self, what: &str) -> Self {
+        if let Self::Own(own) = &mut self {
+            own.alarm = Some(what.to_owned());
+        }
+        self
+    }
+
+    /// What tells it from others that the person heard.
+    pub(crate) fn key(&self) -> String {
+        match self {
+            Self::Own(Own {
+                alarm: Some(_),
+                subject,
+                ..
+            }) => format!("alarm {subject}"),
+            _ => self.subject().to_owned(),
+        }
     }
 
     /// Nothing is allowed that cannot be recorded.
@@ -74,7 +110,7 @@ impl Refusal {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Policy(denial) => denial.hint(),
-            Self::Own(_) => None,
+            Self::Own(own) => own.hint.clone(),
         }
     }
 
@@ -98,6 +134,14 @@ impl Refusal {
 
     /// The line for standard error.
     pub(crate) fn notice(&self) -> String {
+        if let Self::Own(Own {
+            alarm: Some(alarm),
+            subject,
+            ..
+        }) = self
+        {
+            return printable(&format!("outgate: ALARM: denied {subject}: {alarm}"));
+        }
         let mut line = format!("outgate: denied {} ({})", self.subject(), self.because());
         if let Some(hint) = self.hint() {
             line.push_str("; to allow: ");

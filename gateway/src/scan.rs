@@ -17,6 +17,7 @@ use outgate_policy::Host;
 use crate::audit::Outcome;
 use crate::broker::Secrets;
 use crate::flow::Flow;
+use crate::known::Possessions;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 use crate::target::Target;
@@ -27,6 +28,7 @@ mod grpc;
 mod guard;
 mod messages;
 mod parts;
+mod returns;
 mod said;
 mod watched;
 mod websocket;
@@ -35,7 +37,8 @@ mod windows;
 pub(crate) use body::Screened;
 pub(crate) use guard::Guard;
 pub(crate) use messages::Stopped;
-pub(crate) use said::because;
+pub(crate) use returns::{Returns, Sought};
+pub(crate) use said::Told;
 pub(crate) use watched::Watched;
 
 use clean::Clean;
@@ -59,14 +62,23 @@ impl Scan {
     /// # Errors
     /// A sentence for the user: the policy names detectors that do not exist,
     /// or allows what nobody can allow.
-    pub(crate) fn of(rules: &Rules, secrets: Option<&Secrets>) -> Result<Option<Self>, String> {
-        let Some(settings) = settings(rules)? else {
+    pub(crate) fn of(
+        rules: &Rules,
+        secrets: Option<&Secrets>,
+        possessions: &Possessions,
+    ) -> Result<Option<Self>, String> {
+        let Some(mut settings) = settings(rules)? else {
             return Ok(None);
         };
+        settings.registries.clone_from(&possessions.registries);
+        let homes = homes(rules)?;
         let detectors = Detectors::shipped();
         let rules = Ruleset::new(&detectors, &settings).map_err(|error| error.to_string())?;
         let placeholders = secrets.into_iter().flat_map(Secrets::placeholders);
-        let rules = rules.with_placeholders(placeholders);
+        let mut rules = rules.with_placeholders(placeholders);
+        if let Some(known) = &possessions.known {
+            rules = rules.with_known(Arc::clone(known), homes);
+        }
         Ok(Some(Self {
             rules: Arc::new(rules),
             windows: Mutex::default(),
@@ -126,13 +138,17 @@ impl Scan {
         let clean = Asked::clean(flow, target);
         let path = clean.path.filter(|_| !findings().any(shows));
         let asked = Asked { path, ..clean };
-        let mut refusal = None;
+        let mut refusal: Option<(u8, Refusal)> = None;
         for finding in findings() {
             let said = asked.found(finding);
-            if finding.action == Action::Block {
-                refusal.get_or_insert(said);
+            // Of two words about one value, those about the user's own help more.
+            let rank = said::rank(finding);
+            let helps = refusal.as_ref().is_none_or(|(other, _)| *other < rank);
+            if finding.action == Action::Block && helps {
+                refusal = Some((rank, said));
             }
         }
+        let refusal = refusal.map(|(_, said)| said);
         let unscanned = report.unscanned.as_ref();
         let passed = unscanned.map_or(Ok(()), |unscanned| self.pass_unscanned(&asked, unscanned));
         refusal.map_or(passed, Err)
@@ -180,7 +196,9 @@ impl Scan {
         let to = destination(name, crate::ask::DNS_PORT);
         let joined: String = name.split('.').collect();
         let report = self.rules.head(&to, &parts::labels(name, &joined));
-        report.block().cloned()
+        let blocks = report.findings.into_iter();
+        let blocks = blocks.filter(|finding| finding.action == Action::Block);
+        blocks.max_by_key(said::rank)
     }
 
     /// What holds content back until it is cleared.
@@ -267,6 +285,19 @@ fn settings(rules: &Rules) -> Result<Option<Settings>, String> {
     }))
 }
 
+/// Where known values may go besides, as the operator says.
+fn homes(rules: &Rules) -> Result<Vec<(String, HostPattern)>, String> {
+    let settings = rules.above().unwrap_or(rules.own()).settings();
+    let mut homes = Vec::new();
+    for known in &settings.known_hosts {
+        for home in &known.hosts {
+            let pattern = HostPattern::parse(&host(home)).map_err(|error| error.to_string())?;
+            homes.push((known.name.clone(), pattern));
+        }
+    }
+    Ok(homes)
+}
+
 /// The stricter, the less.
 fn weight(inspect: policy::Inspect) -> u8 {
     match inspect {
@@ -277,7 +308,7 @@ fn weight(inspect: policy::Inspect) -> u8 {
 }
 
 /// The key of marks: nobody who reads records can try values against them.
-fn key() -> Result<[u8; 32], String> {
+pub(crate) fn key() -> Result<[u8; 32], String> {
     let mut key = [0; 32];
     let provider = rustls::crypto::ring::default_provider();
     let filled = provider.secure_random.fill(&mut key);

@@ -42,6 +42,12 @@ pub struct Gathered {
 }
 
 impl Gathered {
+    /// Whether nothing was found, and nothing was left out.
+    pub fn is_empty(&self) -> bool {
+        let is_empty = |held: &Holdings| held.values.is_empty() && held.registries.is_empty();
+        self.left_out.is_empty() && self.holdings.iter().all(is_empty)
+    }
+
     /// Hosts of registries of packages that the user's files name.
     pub fn registries(&self) -> Vec<(Registry, String)> {
         let all = self.holdings.iter().flat_map(|held| held.registries.iter());
@@ -147,11 +153,14 @@ fn small(path: &Path) -> std::io::Result<Option<Secret>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
         Err(error) => return Err(error),
     };
-    if !file.metadata()?.is_file() {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Ok(None);
     }
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+    // Room from the start: a buffer that moves leaves a copy behind.
+    let size = metadata.len().saturating_add(1).min(FILE_BYTES_MAX);
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default().max(64));
+    file.take(size).read_to_end(&mut bytes)?;
     Ok(Some(Secret::new(bytes)))
 }
 
@@ -216,7 +225,7 @@ mod tests {
                 ("~/.netrc", 1),
                 ("~/.ssh/deploy", 0),
                 ("~/.ssh/deploy", 0),
-                (".env API_TOKEN", 0)
+                (".env:API_TOKEN", 0)
             ]
         );
         assert!(gathered.left_out.is_empty());

@@ -16,6 +16,7 @@ use crate::audit::{Audit, AuditTarget, Event, Kind, Outcome};
 use crate::broker::{Keeper, Renewal, Secrets, Vault};
 use crate::config::TlsFiles;
 use crate::control::{Control, ControlError};
+use crate::known::Possessions;
 use crate::resolve::System;
 use crate::rules::Rules;
 use crate::scan::Scan;
@@ -38,6 +39,7 @@ pub struct Gateway {
     pub(crate) system: Arc<System>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) proxies: Arc<Proxies>,
+    pub(crate) possessions: Arc<Possessions>,
     vault: Vault,
     keeper: Mutex<Option<Keeper>>,
 }
@@ -67,6 +69,7 @@ impl Gateway {
             system: Arc::new(System::read()),
             keys: Arc::new(Keys::read(tls)?),
             proxies: Arc::new(proxies),
+            possessions: Arc::default(),
             vault: Vault::default(),
             keeper: Mutex::default(),
         })
@@ -77,6 +80,13 @@ impl Gateway {
     pub(crate) fn with(mut self, vault: Vault, keeper: Option<Keeper>) -> Self {
         self.vault = vault;
         self.keeper = Mutex::new(keeper);
+        self
+    }
+
+    /// The same with what its user holds.
+    #[must_use]
+    pub(crate) fn knowing(mut self, possessions: Possessions) -> Self {
+        self.possessions = Arc::new(possessions);
         self
     }
 
@@ -141,7 +151,8 @@ impl Gateway {
         let rules = Rules::private(policy);
         let tls = opener(&rules, &hello.sandbox, &self.keys)?;
         let secrets = Secrets::new(rules.own(), &self.vault)?.map(Arc::new);
-        let scan = Scan::of(&rules, secrets.as_deref())?.map(Arc::new);
+        let possessions = Arc::clone(&self.possessions);
+        let scan = Scan::of(&rules, secrets.as_deref(), &possessions)?.map(Arc::new);
         let session = Session::new(Parts {
             sandbox: hello.sandbox.clone(),
             rules,
@@ -152,10 +163,14 @@ impl Gateway {
             tls,
             secrets,
             scan,
+            possessions,
             tenant: None,
         });
         let event = Event::new(Kind::Start, Outcome::Note, "").detail(&opening.begin.command);
         session.record(&event).map_err(|error| error.to_string())?;
+        self.possessions
+            .warnings()
+            .for_each(|line| session.say(&line));
         self.renew(&session).map_err(|error| error.to_string())?;
         Ok(session)
     }
@@ -196,9 +211,15 @@ pub(crate) async fn answer_opening(
             return Ok(None);
         }
     };
-    if let Some(secrets) = made.secrets() {
-        let lines = secrets.variables();
-        control.send(&ToLauncher::Variables { lines }).await?;
+    let secrets = made.secrets().map(|secrets| secrets.variables());
+    let canaries = made.canaries();
+    if secrets.is_some() || canaries.is_some() {
+        let variables = ToLauncher::Variables {
+            lines: secrets.unwrap_or_default(),
+            additions: canaries.map_or_else(String::new, |own| own.variables.clone()),
+            files: canaries.map_or_else(Vec::new, |own| own.files.clone()),
+        };
+        control.send(&variables).await?;
     }
     let ready = ToLauncher::Ready {
         generation: made.generation(),

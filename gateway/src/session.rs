@@ -19,6 +19,7 @@ use crate::broker::Secrets;
 use crate::confine;
 use crate::control::{Control, ControlError};
 use crate::destination::{Destination, Party};
+use crate::known::{Canaries, Possessions};
 use crate::limits;
 use crate::names::{self, NameTable};
 use crate::origin::Pool;
@@ -31,6 +32,7 @@ use crate::tls::Tls;
 
 mod in_force;
 mod unopened;
+mod words;
 
 use in_force::InForce;
 use unopened::Unopened;
@@ -50,6 +52,8 @@ pub(crate) struct Parts {
     pub(crate) secrets: Option<Arc<Secrets>>,
     /// What looks for credentials; nothing where the policy turns it off.
     pub(crate) scan: Option<Arc<Scan>>,
+    /// What is known of the user's secrets.
+    pub(crate) possessions: Arc<Possessions>,
     pub(crate) tenant: Option<Tenant>,
 }
 
@@ -63,6 +67,7 @@ pub(crate) struct Session {
     proxies: Arc<Proxies>,
     tls: Option<Arc<Tls>>,
     secrets: Option<Arc<Secrets>>,
+    possessions: Arc<Possessions>,
     names: Mutex<NameTable>,
     origins: Pool,
     denials: Mutex<Denials>,
@@ -117,6 +122,7 @@ impl Session {
             proxies: parts.proxies,
             tls: parts.tls,
             secrets: parts.secrets,
+            possessions: parts.possessions,
             names: Mutex::new(NameTable::new(&parts.sandbox, names_max)),
             origins: Pool::default(),
             denials: Mutex::default(),
@@ -140,7 +146,8 @@ impl Session {
     pub(crate) async fn revise(&self, rules: Rules) -> Result<u64, ControlError> {
         let generation = self.generation().saturating_add(1);
         // Rules about the scan that make no sense change nothing about it.
-        let scan = Scan::of(&rules, self.secrets().map(Arc::as_ref)).map(|scan| scan.map(Arc::new));
+        let scan = Scan::of(&rules, self.secrets().map(Arc::as_ref), &self.possessions);
+        let scan = scan.map(|scan| scan.map(Arc::new));
         let scan = scan.unwrap_or_else(|_| self.scan());
         let in_force = InForce::new(&self.system, (rules, scan), generation);
         self.in_force.send_replace(Arc::new(in_force));
@@ -308,7 +315,7 @@ impl Session {
         if denials.told.len() > limits::NOTICES_MAX {
             return;
         }
-        if !denials.told.insert(refusal.subject().to_owned()) {
+        if !denials.told.insert(refusal.key()) {
             return;
         }
         let line = if denials.told.len() > limits::NOTICES_MAX {
@@ -322,9 +329,12 @@ impl Session {
             refusal.notice()
         };
         drop(denials);
-        self.control.offer(&ToLauncher::Notice {
-            line: shortened(&line, outgate_handoff::LINE_BYTES_MAX),
-        });
+        self.say(&line);
+    }
+
+    /// The false credentials of this run.
+    pub(crate) fn canaries(&self) -> Option<&Canaries> {
+        self.possessions.canaries.as_ref()
     }
 
     /// Counts TLS that goes to a host with nobody looking into it.
@@ -345,59 +355,6 @@ impl Session {
             (Some(unopened), Some(unscanned)) => Some(format!("{unopened}; {unscanned}")),
             (unopened, unscanned) => unopened.or(unscanned),
         }
-    }
-
-    /// At most five lines about what was refused, or none.
-    pub(crate) fn summary(&self) -> String {
-        let Ok(denials) = self.denials.lock() else {
-            return String::new();
-        };
-        let lost = self.lost();
-        if denials.count == 0 {
-            return lost.map_or(String::new(), |lost| format!("outgate: {lost}"));
-        }
-        let plural = if denials.count == 1 { "" } else { "s" };
-        let mut lines = format!("outgate: {} denial{plural}", denials.count);
-        if let Some(lost) = lost {
-            lines.push_str("; ");
-            lines.push_str(&lost);
-        }
-        if !denials.hints.is_empty() {
-            lines.push_str("; to allow:");
-        }
-        let unopened = self.unopened();
-        let targets_max = limits::SUMMARY_TARGETS_MAX - usize::from(unopened.is_some());
-        for hint in denials.hints.iter().take(targets_max) {
-            lines.push_str("\n  ");
-            lines.push_str(&shortened(hint, outgate_handoff::LINE_BYTES_MAX - 16));
-        }
-        if let Some(unopened) = unopened {
-            lines.push_str("\noutgate: ");
-            lines.push_str(&shortened(&unopened, outgate_handoff::LINE_BYTES_MAX - 16));
-        }
-        let path = self.audit_path();
-        if self.tenant.is_some() {
-            lines.push_str("\noutgate: the gateway's record holds every decision");
-        } else if path.is_empty() {
-            lines.push_str("\noutgate: for a record of every decision: --audit FILE");
-        } else {
-            let path = crate::refusal::printable(&path);
-            let line = if self.audit.is_of_one_run() {
-                format!("\noutgate: `outgate why last` explains; every decision is in {path}")
-            } else {
-                format!("\noutgate: `outgate why last --audit {path}` explains every decision")
-            };
-            lines.push_str(&line);
-        }
-        shortened(&lines, 5 * outgate_handoff::LINE_BYTES_MAX)
-    }
-
-    /// Records that could not be written, in words; those of a shared gateway
-    /// are its operator's to hear of.
-    fn lost(&self) -> Option<String> {
-        let lost = self.audit.lost();
-        let own = lost > 0 && self.tenant.is_none();
-        own.then(|| format!("{lost} records could not be written"))
     }
 
     /// A place among the connections served at once: of this sandbox, and in

@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 use crate::audit::{Audit, AuditError, Event, Kind, Outcome, Owner};
 use crate::confine;
 use crate::control::{self, Control, ControlError, Received};
+use crate::known::Possessions;
 use crate::limits;
 use crate::resolve::System;
 use crate::rules::{Ceiling, Rules};
@@ -60,6 +61,7 @@ struct Shared {
     system: Arc<System>,
     keys: Arc<Keys>,
     proxies: Arc<Proxies>,
+    possessions: Arc<Possessions>,
     tenants: Tenants,
 }
 
@@ -168,6 +170,7 @@ impl Shared {
             system: Arc::clone(&gateway.system),
             keys: Arc::clone(&gateway.keys),
             proxies: Arc::clone(&gateway.proxies),
+            possessions: Arc::clone(&gateway.possessions),
             tenants: Tenants::new(uid, Capacity::of(confine::open_files())),
         })
     }
@@ -357,7 +360,7 @@ impl Shared {
             ));
         }
         let tls = serve::opener(&rules, &opening.hello.sandbox, &self.keys)?;
-        let scan = Scan::of(&rules, None)?.map(Arc::new);
+        let scan = Scan::of(&rules, None, &self.possessions)?.map(Arc::new);
         let owner = Owner {
             session: tenant.session(),
             uid: tenant.uid(),
@@ -372,6 +375,7 @@ impl Shared {
             tls,
             secrets: None,
             scan,
+            possessions: Arc::clone(&self.possessions),
             tenant: Some(tenant),
         }))
     }

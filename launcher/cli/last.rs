@@ -187,7 +187,7 @@ impl Run {
             connection.get("pid") == record.get("pid") && leads(connection, &record)
         });
         match kind.as_str() {
-            "tunnel" | "request" | "finding" if follows => {
+            "tunnel" | "request" | "finding" | "canary" if follows => {
                 let connection = self.connection.take();
                 self.tell(&record);
                 // An https:// rule is what one would write, not one for TLS alone.
@@ -261,8 +261,8 @@ fn leads(connection: &Value, record: &Value) -> bool {
 fn subject(record: &Value) -> String {
     let target = text(record, "target");
     match text(record, "kind").as_str() {
-        "finding" if record.get("method").is_none() => format!("the name {target}"),
-        "request" | "finding" => format!(
+        "finding" | "canary" if record.get("method").is_none() => format!("the name {target}"),
+        "request" | "finding" | "canary" => format!(
             "{} {target}{}",
             text(record, "method"),
             text(record, "path")

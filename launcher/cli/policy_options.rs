@@ -101,6 +101,33 @@ pub(crate) struct ScanOptions {
     /// Refuse what cannot be looked into, and what only may be a credential
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Let the secret that you keep in NAME (a variable or a file) go to HOST too; `off`: do
+    /// not look for your own secrets
+    #[arg(long, value_name = "NAME@HOST|off", value_parser = bound)]
+    pub(crate) known: Vec<String>,
+    /// Look for the secrets in FILE too: one on each line, perhaps with ` -> HOST`
+    #[arg(long = "known-values", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) known_values: Option<PathBuf>,
+    /// Plant false credentials, and raise an alarm when one leaves [default: on]
+    #[arg(long, value_name = "WHETHER")]
+    pub(crate) canaries: Option<Canaries>,
+}
+
+/// `NAME@HOST` or `off`.
+fn bound(text: &str) -> Result<String, String> {
+    match text.rsplit_once('@') {
+        Some((name, host)) if !name.is_empty() && !host.is_empty() => Ok(text.to_owned()),
+        _ if text == "off" || text == "on" => Ok(text.to_owned()),
+        _ => Err("write NAME@HOST, as MYCORP_TOKEN@api.example.org, or off".to_owned()),
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Canaries {
+    /// They are planted where the command may use the network
+    On,
+    /// They are not
+    Off,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -126,6 +153,29 @@ impl ScanOptions {
         }
         if self.strict {
             collector.text(SourceKind::Document, "--strict", "strict = true\n");
+        }
+        for known in &self.known {
+            let text = match known.rsplit_once('@') {
+                Some((name, host)) => format!(
+                    "[[inspect.value]]\nname = {}\nhosts = [{}]\n",
+                    quoted(name),
+                    quoted(host)
+                ),
+                None => format!("[inspect]\nknown = {}\n", quoted(known)),
+            };
+            collector.text(SourceKind::Document, "--known", &text);
+        }
+        if let Some(file) = &self.known_values {
+            let file = quoted(&file.to_string_lossy());
+            let text = format!("[inspect]\nknown_file = {file}\n");
+            collector.text(SourceKind::Document, "--known-values", &text);
+        }
+        if let Some(canaries) = self.canaries {
+            let text = match canaries {
+                Canaries::On => "[inspect]\ncanaries = \"on\"\n",
+                Canaries::Off => "[inspect]\ncanaries = \"off\"\n",
+            };
+            collector.text(SourceKind::Document, "--canaries", text);
         }
     }
 }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use outgate_policy::{
-    AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, Intercept, PathGrant, Policy, Secret,
-    SecretKind, Switch, Unscannable,
+    AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, Intercept, KnownHosts, PathGrant,
+    Policy, Precaution, Secret, SecretKind, Switch, Unscannable,
 };
 use serde_json::{Value, json};
 
@@ -245,6 +245,10 @@ fn setting_values(policy: &Policy) -> Vec<(&'static str, String)> {
         Unscannable::Refuse => "refuse",
         Unscannable::Record => "record",
     };
+    let precaution = |precaution| match precaution {
+        Precaution::On => "on".to_owned(),
+        Precaution::Off => "off".to_owned(),
+    };
     let pin = match settings.dns_pin {
         DnsPin::Run => "run",
         DnsPin::Ttl => "ttl",
@@ -257,6 +261,8 @@ fn setting_values(policy: &Policy) -> Vec<(&'static str, String)> {
         ("tls.intercept", intercept.to_owned()),
         ("inspect.mode", mode.to_owned()),
         ("inspect.unscannable", unscannable.to_owned()),
+        ("inspect.known", precaution(settings.known)),
+        ("inspect.canaries", precaution(settings.canaries)),
         ("dns.servers", servers.join(" ")),
         ("dns.pin", pin.to_owned()),
         ("strict", switch(settings.strict)),
@@ -264,6 +270,16 @@ fn setting_values(policy: &Policy) -> Vec<(&'static str, String)> {
     ];
     let authority = settings.authority.clone();
     values.extend(authority.map(|directory| ("tls.authority", directory)));
+    let list = settings.known_file.clone();
+    values.extend(list.map(|file| ("inspect.known_file", file)));
+    if !settings.known_hosts.is_empty() {
+        let one = |bound: &KnownHosts| {
+            let hosts: Vec<String> = bound.hosts.iter().map(ToString::to_string).collect();
+            format!("{}@{}", bound.name, hosts.join(","))
+        };
+        let all: Vec<String> = settings.known_hosts.iter().map(one).collect();
+        values.push(("inspect.value", all.join(" ")));
+    }
     let file = policy.audit_file().map(str::to_owned);
     values.extend(file.map(|file| ("audit.file", file)));
     if settings.audit_full == AuditFull::Drop {

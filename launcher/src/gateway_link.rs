@@ -218,18 +218,26 @@ impl Link {
     }
 
     /// Starts the gateway and waits until it said what the command's environment
-    /// holds in the place of secrets.
+    /// holds in the place of secrets, and what is planted there and beside it.
     ///
     /// # Errors
     /// It does not serve, with its reason.
-    pub fn variables(&mut self) -> Result<String, String> {
+    pub fn variables(&mut self) -> Result<Given, String> {
         self.start();
         let Self::Open(open) = self else {
             return Err(self.gone().unwrap_or("it does not run").to_owned());
         };
         let said = open.wait(SECRETS_TIME, MsgFlags::empty())?;
         match said {
-            ToLauncher::Variables { lines } => Ok(lines),
+            ToLauncher::Variables {
+                lines,
+                additions,
+                files,
+            } => Ok(Given {
+                lines,
+                additions,
+                files,
+            }),
             ToLauncher::Refused { message } => Err(message),
             _ => Err("the gateway does not know of the secrets".to_owned()),
         }
@@ -308,6 +316,17 @@ impl Gone {
             again: None,
         }
     }
+}
+
+/// What the gateway gives to the command.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// Variables to set and, without a value, to take out.
+    pub lines: String,
+    /// Variables to set where they are not there.
+    pub additions: String,
+    /// Files below the private directory, with their content.
+    pub files: Vec<(String, String)>,
 }
 
 /// Whether a session with a shared gateway was begun anew.

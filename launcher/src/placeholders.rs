@@ -1,11 +1,15 @@
 //! Secrets that stay outside, seen from the launcher: which of them the gateway
-//! is to read, and what the command's environment holds in their place. No
-//! value passes through here.
+//! is to read, and what the command's environment holds in their place; and the
+//! false ones that are planted. No value passes through here.
 
 use std::ffi::{CString, OsStr};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Component, Path};
 
-use outgate_policy::{Policy, SecretKind, SecretSource};
+use outgate_policy::{Inspect, Policy, Precaution, SecretKind, SecretSource};
 use outgate_sys::spawn::Plan;
 
 use crate::environment::Variables;
@@ -34,6 +38,11 @@ pub(crate) fn arguments(policy: &Policy) -> Vec<String> {
     secrets.flat_map(pair).collect()
 }
 
+/// Whether anything may leave, and is scanned then.
+pub(crate) fn scans(policy: &Policy) -> bool {
+    policy.has_network_rules() && policy.settings().inspect != Inspect::Off
+}
+
 /// Takes out of the environment what secrets are called and come from.
 pub(crate) fn withhold(policy: &Policy, variables: &mut Variables) {
     for secret in policy.secrets() {
@@ -49,25 +58,72 @@ pub(crate) fn withhold(policy: &Policy, variables: &mut Variables) {
     }
 }
 
-/// Puts into the environment what the gateway says, and tells what is missing
-/// there now.
+/// Whether false credentials are planted, by a gateway of the run's own.
+pub(crate) fn plants(policy: &Policy) -> bool {
+    scans(policy) && policy.settings().canaries == Precaution::On
+}
+
+/// Puts into the environment and the private directory what the gateway says,
+/// and tells what is missing there now.
 ///
 /// # Errors
-/// The gateway does not serve, with its reason.
+/// The gateway does not serve, with its reason; a file cannot be made.
 pub(crate) fn settle(
-    policy: &Policy,
+    (policy, private): (&Policy, &Path),
     link: &mut Link,
     plan: &mut Plan,
     voice: &mut dyn Voice,
 ) -> Result<(), String> {
-    if policy.secrets().is_empty() {
+    let planted = plants(policy) && !link.is_shared();
+    if policy.secrets().is_empty() && !planted {
         return Ok(());
     }
-    for name in apply(&link.variables()?, &mut plan.environment) {
+    let given = link.variables()?;
+    for name in apply(&given.lines, &mut plan.environment) {
         let line = format!("outgate: {name} is kept from the command: it holds a secret");
         voice.say(&line);
     }
+    add(&given.additions, &mut plan.environment);
+    for (path, content) in &given.files {
+        let made = plant(private, path, content);
+        made.map_err(|error| format!("planting the canary `{path}`: {error}"))?;
+    }
     Ok(())
+}
+
+/// Sets variables that are not there.
+fn add(lines: &str, environment: &mut Vec<CString>) {
+    for line in lines.lines() {
+        let name = |pair: &[u8]| pair.split(|byte| *byte == b'=').next().map(<[u8]>::to_vec);
+        let own = name(line.as_bytes());
+        if !environment.iter().any(|pair| name(pair.as_bytes()) == own) {
+            environment.extend(CString::new(line));
+        }
+    }
+}
+
+/// Makes a file below the private directory, and the directories to it.
+fn plant(private: &Path, path: &str, content: &str) -> io::Result<()> {
+    let path = Path::new(path);
+    let is_below = path
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    if !is_below {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    }
+    let file = private.join(path);
+    if let Some(directory) = file.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)?;
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)?;
+    file.write_all(content.as_bytes())
 }
 
 /// Puts what the gateway says into the environment; the names of variables that
@@ -93,6 +149,25 @@ fn apply(lines: &str, environment: &mut Vec<CString>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_planted_replaces_nothing_and_stays_below() {
+        let pair = |text: &str| CString::new(text).unwrap();
+        let mut environment = vec![pair("A=1"), pair("AB=2")];
+        add("A=x\nB=3\n", &mut environment);
+        assert_eq!(environment, [pair("A=1"), pair("AB=2"), pair("B=3")]);
+        let private = std::env::temp_dir().join(format!("outgate-plant-{}", std::process::id()));
+        std::fs::create_dir(&private).unwrap();
+        plant(&private, ".x/y", "content").unwrap();
+        let written = std::fs::read_to_string(private.join(".x/y"));
+        let again = plant(&private, ".x/y", "other");
+        let outside =
+            ["../x", "/x", "", "a/../../x"].map(|path| plant(&private, path, "x").is_ok());
+        std::fs::remove_dir_all(&private).unwrap();
+        assert_eq!(written.unwrap(), "content");
+        assert!(again.is_err());
+        assert_eq!(outside, [false; 4]);
+    }
 
     #[test]
     fn placeholders_take_the_place_of_values() {

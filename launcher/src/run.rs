@@ -8,7 +8,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use outgate_handoff::status::PLACES_MAX;
 use outgate_handoff::{Begin, Status};
-use outgate_policy::{Context, Policy, Source, SourceKind, Switch, compile};
+use outgate_policy::{Context, Policy, Precaution, Source, SourceKind, Switch, compile};
 use outgate_sys::spawn::Started;
 
 use crate::door::Door;
@@ -130,7 +130,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     };
     unwritable(grants, &options.consulted)?;
     let mut link = link(grants, opening, voice)?;
-    placeholders::settle(&policy, &mut link, &mut plan, voice)
+    placeholders::settle((&policy, private.path()), &mut link, &mut plan, voice)
         .map_err(|reason| RunError::Unready { reason })?;
     if secrets.are_read() {
         // What is wrong with them is said before anything runs.
@@ -399,6 +399,12 @@ fn gateway_arguments(
         arguments.push(file.to_string_lossy().into_owned());
     }
     arguments.extend(placeholders::arguments(policy));
+    if placeholders::scans(policy) && policy.settings().known == Precaution::On {
+        arguments.extend(["--known", "on"].map(str::to_owned));
+    }
+    if placeholders::plants(policy) {
+        arguments.extend(["--canaries", "on"].map(str::to_owned));
+    }
     // The record's path stays the last of them.
     arguments.extend(record::audit_arguments(options, policy, context));
     arguments

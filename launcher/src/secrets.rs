@@ -1,5 +1,5 @@
 //! Files with keys: those that the gateway reads for a run (an authority,
-//! certificates for hosts), and that of the user's own authority, whether or not
+//! certificates for hosts, a list of secrets to look for), and that of the user's own authority, whether or not
 //! a run names it. The command must reach none of them, so they are denied
 //! whatever is granted around them, and a grant that cannot be kept apart from
 //! them is refused. Looks at paths; opens and reads no key.
@@ -110,6 +110,12 @@ impl Secrets {
             let host = client.host.to_string();
             secrets.argue(["--client-cert", &host], &[&certificate, &key])?;
             secrets.all.push(key);
+        }
+        if let Some(file) = &settings.known_file {
+            let place = policy.place("inspect.known_file").unwrap_or_default();
+            let found = find(Path::new(file), "the list of secrets", place)?;
+            secrets.argue(["--known-values"], &[&found])?;
+            secrets.all.push(found);
         }
         Ok(secrets)
     }

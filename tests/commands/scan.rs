@@ -316,8 +316,8 @@ fn own_secrets_are_read_from_the_project_and_go_nowhere_it_says() {
     let json = document(&said);
     assert_eq!(json["findings"][0]["detector"], "known-value", "{json:#}");
     assert_eq!(
-        json["findings"][0]["action"], "report",
-        "nobody knows where it is for"
+        json["findings"][0]["action"], "refuse",
+        "nobody says where it is for"
     );
     assert!(!said.stdout.contains("kV8pq2"), "{}", said.stdout);
 }

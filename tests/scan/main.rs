@@ -12,8 +12,10 @@
     reason = "a step that cannot be made is a failed test"
 )]
 
+mod canary;
 mod cases;
 mod credential;
+mod known;
 mod modes;
 mod places;
 mod recorder;

@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::document_audit::audit;
+use crate::document_known;
 use crate::document_rules::{pins, rule, rule_items, secrets};
 use crate::document_tls::tls;
 use crate::draft::{Access, Author, Draft};
@@ -256,7 +257,15 @@ fn inspect(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
     reader.table(
         "inspect",
         value,
-        &["mode", "unscannable", "scope"],
+        &[
+            "mode",
+            "unscannable",
+            "scope",
+            "known",
+            "known_file",
+            "value",
+            "canaries",
+        ],
         |reader, key, value| match key {
             "mode" => {
                 if let Some(mode) = reader.word(key, value, &modes) {
@@ -268,11 +277,12 @@ fn inspect(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
                     reader.draft.policy.settings.unscannable = unscannable;
                 }
             }
-            _ => {
+            "scope" => {
                 for item in reader.array("inspect.scope", value) {
                     scope(reader, item);
                 }
             }
+            _ => document_known::key(reader, key, value),
         },
     );
 }

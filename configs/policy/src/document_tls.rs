@@ -85,7 +85,7 @@ fn client(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
 }
 
 /// A path of the document, absolute.
-fn absolute(reader: &mut Reader<'_, '_, '_>, at: At<'_>, text: &str) -> Option<String> {
+pub(crate) fn absolute(reader: &mut Reader<'_, '_, '_>, at: At<'_>, text: &str) -> Option<String> {
     match expand(text, reader.draft.context) {
         Ok(path) => return Some(path),
         Err(PathFault::Unknown(name)) => {

@@ -12,6 +12,7 @@ mod compile;
 mod denial;
 mod document;
 mod document_audit;
+mod document_known;
 mod document_rules;
 mod document_tls;
 mod draft;
@@ -64,8 +65,8 @@ pub use preset::{PresetKind, preset, preset_kind, preset_names, preset_title};
 pub use question::{Question, QuestionError};
 pub use secret::{Misplaced, Position, Secret, SecretKind, SecretSource};
 pub use settings::{
-    AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, InspectScope, Intercept, Settings,
-    Switch, Unscannable,
+    AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, InspectScope, Intercept, KnownHosts,
+    Precaution, Settings, Switch, Unscannable,
 };
 pub use source::{Context, Source, SourceKind};
 pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable, base64};

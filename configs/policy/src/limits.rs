@@ -51,3 +51,7 @@ pub(crate) const CLIENTS_MAX: usize = 64;
 /// Bytes of one file of a record at least: below, there would be more files than
 /// are kept of one run.
 pub(crate) const AUDIT_FILE_BYTES_MIN: u64 = 64 * 1024;
+
+/// Greatest number of known values that hosts are named for: each is looked at
+/// where one was found.
+pub(crate) const KNOWN_HOSTS_MAX: usize = 256;

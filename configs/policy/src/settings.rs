@@ -90,6 +90,25 @@ pub struct InspectScope {
     pub hosts: Vec<HostName>,
 }
 
+/// A precaution, in force unless somebody turns it off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precaution {
+    /// It is taken.
+    #[default]
+    On,
+    /// It is not.
+    Off,
+}
+
+/// Hosts to which one of the user's own secrets may be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownHosts {
+    /// Where the user keeps it: the name of a variable, or a file.
+    pub name: String,
+    /// Where it may go.
+    pub hosts: Vec<Host>,
+}
+
 /// A certificate that the gateway presents to one host, over TLS that was
 /// verified and to nobody else.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,6 +140,14 @@ pub struct Settings {
     pub unscannable: Unscannable,
     /// `[[inspect.scope]]`.
     pub inspect_scopes: Vec<InspectScope>,
+    /// `[inspect] known`: whether the user's own secrets are looked for.
+    pub known: Precaution,
+    /// `[inspect] known_file`: a file that lists more of them, absolute.
+    pub known_file: Option<String>,
+    /// `[[inspect.value]]`.
+    pub known_hosts: Vec<KnownHosts>,
+    /// `[inspect] canaries`: whether false credentials are planted.
+    pub canaries: Precaution,
     /// `strict`: what could not be looked at is refused.
     pub strict: Switch,
     /// `monitor`: denials are recorded; the caller decides what else they do.

@@ -145,7 +145,7 @@ pub(super) fn dotenv(text: &str, into: &mut Collector<'_>) {
             } else {
                 bare
             };
-            let label = format!("{} {}", into.label, name.trim());
+            let label = format!("{}:{}", into.label, name.trim());
             variable(name.trim(), value, &label, into);
         }
     }

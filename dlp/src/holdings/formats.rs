@@ -4,6 +4,7 @@
 use super::lines::settings;
 use super::{Collector, host_of, password_of};
 use crate::detector::Registry;
+use crate::secret::Secret;
 use crate::validate::base64;
 
 /// netrc(5): words `machine NAME`, `login NAME`, `password WORD`.
@@ -56,7 +57,8 @@ pub(super) fn npmrc(text: &str, into: &mut Collector<'_>) {
 /// Base 64 of `name:password`: the whole, and the password.
 pub(super) fn pair(text: &str, host: &str, into: &mut Collector<'_>) {
     into.add(text, &[host]);
-    let bytes = base64::decode(text.as_bytes()).unwrap_or_default();
+    let bytes = Secret::new(base64::decode(text.as_bytes()).unwrap_or_default());
+    let bytes = bytes.expose();
     let colon = bytes.iter().position(|byte| *byte == b':');
     let password = colon.and_then(|colon| bytes.get(colon.saturating_add(1)..));
     if let Some(password) = password {

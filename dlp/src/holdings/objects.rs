@@ -6,6 +6,7 @@ use toml::de::{DeTable, DeValue};
 use super::formats::pair;
 use super::{Collector, host_of, password_of};
 use crate::detector::Registry;
+use crate::secret::Secret;
 
 /// What issues and takes tokens of Google.
 const GOOGLE: [&str; 2] = ["oauth2.googleapis.com", "accounts.google.com"];
@@ -94,6 +95,7 @@ pub(super) fn docker(text: &str, into: &mut Collector<'_>) {
             }
         }
     }
+    wipe(value);
 }
 
 /// Credentials of a user, or the key of a service account.
@@ -109,6 +111,17 @@ pub(super) fn google(text: &str, into: &mut Collector<'_>) {
     if let Some(key) = value.get("private_key").and_then(Value::as_str) {
         super::private_key::read(key, into);
     }
+    wipe(value);
+}
+
+/// Overwrites every text of a document.
+fn wipe(value: Value) {
+    match value {
+        Value::String(text) => drop(Secret::new(text.into_bytes())),
+        Value::Array(items) => items.into_iter().for_each(wipe),
+        Value::Object(object) => object.into_iter().for_each(|(_, value)| wipe(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Every `secret`, `accessToken` and `refreshToken` of the cache. Access tokens
@@ -116,6 +129,7 @@ pub(super) fn google(text: &str, into: &mut Collector<'_>) {
 pub(super) fn azure(text: &str, into: &mut Collector<'_>) {
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         tokens(&value, into, 0);
+        wipe(value);
     }
 }
 

@@ -2,6 +2,7 @@
 //! public halves are in other people's files too.
 
 use super::Collector;
+use crate::secret::Secret;
 use crate::validate::base64;
 
 const OPENSSH: &[u8] = b"openssh-key-v1\0";
@@ -26,17 +27,22 @@ pub(super) fn read(text: &str, into: &mut Collector<'_>) {
 fn key(body: &str, into: &mut Collector<'_>) {
     // Fields of an old encrypted key have colons; its body follows an empty line.
     let lines = body.lines().filter(|line| !line.contains(':'));
-    let joined: String = lines
-        .flat_map(str::chars)
-        .filter(|letter| !letter.is_whitespace())
-        .collect();
-    let Some(bytes) = base64::decode(joined.as_bytes()) else {
+    // Room from the start: what moves leaves a copy behind.
+    let mut joined = Vec::with_capacity(body.len());
+    for line in lines {
+        joined.extend(line.bytes().filter(|byte| !byte.is_ascii_whitespace()));
+    }
+    let joined = Secret::new(joined);
+    let Some(bytes) = base64::decode(joined.expose()).map(Secret::new) else {
         return;
     };
-    let first = secret_part(&bytes).unwrap_or(bytes.len() / 3);
+    let bytes = bytes.expose();
+    let first = secret_part(bytes).unwrap_or(bytes.len() / 3);
     let character = first.saturating_mul(4).div_ceil(3);
-    if let Some(text) = joined.get(character..) {
-        into.kept(text.trim_end_matches('=').as_bytes());
+    if let Some(text) = joined.expose().get(character..) {
+        let end = text.iter().rposition(|byte| *byte != b'=');
+        let end = end.map_or(0, |last| last.saturating_add(1));
+        into.kept(text.get(..end).unwrap_or_default());
     }
     if let Some(secret) = bytes.get(first..) {
         into.kept(secret);

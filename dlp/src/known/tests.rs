@@ -1,6 +1,6 @@
 //! Known values in every form, at every place, and what must not be found.
 
-use super::{Known, KnownBuilder, KnownValue, Unfit};
+use super::{Known, KnownBuilder, KnownValue, Nature, Unfit};
 use crate::detector::Tier;
 use crate::detector_sample::Dice;
 use crate::known_forms::Form;
@@ -13,8 +13,10 @@ const KEY: [u8; 32] = [7; 32];
 fn about(label: &str) -> KnownValue {
     KnownValue {
         label: label.to_owned(),
+        others: Vec::new(),
         issuers: vec![HostPattern::parse("*.example.org").expect("a pattern")],
         tier: Tier::Strong,
+        nature: Nature::Sent,
     }
 }
 
@@ -169,11 +171,13 @@ fn without_the_key_nothing_is_found() {
 fn what_the_user_holds_is_bound_to_its_hosts() {
     use crate::holdings::{Format, read};
     let token = String::from_utf8(sample("ghp_{b62:30}{crc62}", 1)).expect("letters");
-    let text = format!("{token}\nkV8pq2Lmz-R41x -> api.example.org\nLw7-zz88-Rt41-Q9\ntrue\n");
+    let text = format!(
+        "{token}\nkV8pq2Lmz-R41x -> api.example.org\nLw7-zz88-Rt41-Q9\ntrue\nSunflower42\n"
+    );
     let mut builder = KnownBuilder::new(KEY);
     let detectors = crate::Detectors::shipped();
     let mine = read(Format::List, "mine", text.as_bytes());
-    assert_eq!(builder.hold(&mine, &detectors), 3, "`true` is no secret");
+    assert_eq!(builder.hold(&mine, &detectors), 4, "`true` is no secret");
     let keys = "[default]\naws_secret_access_key = kV8pq2LmzzR41xQw7kV8pq2LmzzR41xQw7zzzz88\n";
     assert_eq!(
         builder.hold(&read(Format::Aws, "aws", keys.as_bytes()), &detectors),
@@ -183,9 +187,48 @@ fn what_the_user_holds_is_bound_to_its_hosts() {
     let about = |number: usize| known.value(number).expect("a value");
     assert!(about(0).may_go_to("api.github.com") && !about(0).may_go_to("evil.test"));
     assert!(about(1).may_go_to("api.example.org") && about(1).tier == Tier::Strong);
-    assert!(about(2).issuers.is_empty() && about(2).tier == Tier::Context);
+    assert!(about(2).issuers.is_empty() && about(2).tier == Tier::Strong);
+    assert!(about(3).tier == Tier::Context, "somebody made it up");
     assert!(
-        about(3).issuers.is_empty() && about(3).tier == Tier::Strong,
+        about(4).issuers.is_empty() && about(4).nature == Nature::Kept,
         "never sent"
     );
+}
+
+#[test]
+fn a_value_of_two_sources_may_go_where_either_says() {
+    use crate::holdings::{Format, environment, read};
+    let detectors = crate::Detectors::shipped();
+    let mut builder = KnownBuilder::new(KEY);
+    let variables = [("MYCORP_TOKEN", "kV8pq2Lmz-R41x_Qw7")];
+    assert_eq!(
+        builder.hold(&environment(variables.into_iter()), &detectors),
+        1
+    );
+    let text = b"machine a.example.org login x password kV8pq2Lmz-R41x_Qw7\n";
+    assert_eq!(
+        builder.hold(&read(Format::Netrc, "~/.netrc", text), &detectors),
+        1
+    );
+    let known = builder.build();
+    assert_eq!(known.len(), 1);
+    let value = known.identify(b"kV8pq2Lmz-R41x_Qw7").expect("a value");
+    assert!(value.may_go_to("a.example.org") && !value.may_go_to("b.example.org"));
+    for (name, expected) in [
+        ("MYCORP_TOKEN", true),
+        ("$MYCORP_TOKEN", true),
+        ("~/.netrc", true),
+        ("MYCORP", false),
+        ("", false),
+    ] {
+        assert_eq!(value.is_named(name), expected, "{name}");
+    }
+    for other in [
+        &b"kV8pq2Lmz-R41x_Qw"[..],
+        b"kV8pq2Lmz-R41x_Qw77",
+        b"kV8pq2Lmz-R41x_Qw8",
+        b"",
+    ] {
+        assert_eq!(known.identify(other), None);
+    }
 }

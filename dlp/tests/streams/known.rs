@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Description, Destination, Detectors, HostPattern, Known, KnownBuilder, KnownValue, Part, Place,
-    Ruleset, Secret, Settings, Stop, Tier,
+    Description, Destination, Detectors, HostPattern, Known, KnownBuilder, KnownValue, Nature,
+    Part, Place, Ruleset, Secret, Settings, Stop, Tier,
 };
 
 use crate::encode::{CODINGS, gzip};
@@ -13,17 +13,23 @@ use crate::stage::{Dice, ELSEWHERE, send};
 
 const VALUE: &[u8] = b"correct-Horse7battery";
 
-fn known() -> Known {
+fn known() -> Arc<Known> {
+    holding(Nature::Sent)
+}
+
+fn holding(nature: Nature) -> Arc<Known> {
     let mut builder = KnownBuilder::new([7; 32]);
     let about = KnownValue {
         label: "~/.netrc".to_owned(),
+        others: Vec::new(),
         issuers: vec![HostPattern::parse("home.test").expect("a host")],
         tier: Tier::Strong,
+        nature,
     };
     builder
         .add(&Secret::new(VALUE.to_vec()), about)
         .expect("a value");
-    builder.build()
+    Arc::new(builder.build())
 }
 
 fn rules() -> Ruleset {
@@ -32,7 +38,7 @@ fn rules() -> Ruleset {
 
 #[test]
 fn known_values_leave_in_no_coding() {
-    let rules = Arc::new(rules().with_known(known()));
+    let rules = Arc::new(rules().with_known(known(), Vec::new()));
     let mut dice = Dice(9);
     for (name, encode) in CODINGS {
         let length = dice.roll(20_000);
@@ -60,7 +66,7 @@ fn known_values_leave_in_no_coding() {
 
 #[test]
 fn known_values_go_home() {
-    let rules = rules().with_known(known());
+    let rules = rules().with_known(known(), Vec::new());
     let goes = |host: &str| {
         let place = Place::Field("authorization".to_owned());
         let part = Part {
@@ -105,4 +111,81 @@ fn what_comes_back_is_watched() {
         .push(&crate::stage::sample_of("github-token", 1))
         .expect("nothing");
     stream.finish().expect("nothing");
+}
+
+#[test]
+fn values_go_where_they_are_let_and_canaries_nowhere() {
+    let homes = || {
+        let host = HostPattern::parse("other.test").expect("a host");
+        vec![("~/.netrc".to_owned(), host)]
+    };
+    for (nature, host, detector) in [
+        (Nature::Sent, "other.test", None),
+        (Nature::Sent, "away.test", Some("known-value")),
+        (Nature::Kept, "other.test", Some("known-key")),
+        (Nature::Canary, "other.test", Some("canary")),
+        (Nature::Canary, "home.test", Some("canary")),
+    ] {
+        let rules = rules().with_known(holding(nature), homes());
+        let part = Part {
+            place: Place::Target,
+            bytes: VALUE,
+        };
+        let report = rules.head(&Destination { host, port: 443 }, &[part]);
+        let found = report.block().map(|finding| finding.detector.to_string());
+        assert_eq!(found.as_deref(), detector, "{nature:?} to {host}");
+    }
+}
+
+#[test]
+fn a_canary_is_stopped_even_where_others_are_only_recorded() {
+    let settings = Settings {
+        policy: outgate_dlp::Policy::Monitor,
+        ..Settings::default()
+    };
+    let blocks = |nature| {
+        let rules = Ruleset::new(&Detectors::shipped(), &settings).expect("the detectors");
+        let part = Part {
+            place: Place::Target,
+            bytes: VALUE,
+        };
+        let report = rules
+            .with_known(holding(nature), Vec::new())
+            .head(&ELSEWHERE, &[part]);
+        assert_eq!(report.findings.len(), 1);
+        report.block().is_some()
+    };
+    assert!(blocks(Nature::Canary));
+    assert!(!blocks(Nature::Sent));
+}
+
+#[test]
+fn the_users_configuration_outweighs_the_form_of_a_value() {
+    // A token of GitHub's form for a server of one's own.
+    let token = crate::stage::sample_of("github-token", 3);
+    let mut builder = KnownBuilder::new([7; 32]);
+    let about = KnownValue {
+        label: "~/.netrc".to_owned(),
+        others: Vec::new(),
+        issuers: vec![HostPattern::parse("git.home.test").expect("a host")],
+        tier: Tier::Strong,
+        nature: Nature::Sent,
+    };
+    builder
+        .add(&Secret::new(token.clone()), about)
+        .expect("a value");
+    let rules = rules().with_known(Arc::new(builder.build()), Vec::new());
+    let blocks = |host: &str, token: &[u8]| {
+        let place = Place::Field("authorization".to_owned());
+        let part = Part {
+            place,
+            bytes: token,
+        };
+        let report = rules.head(&Destination { host, port: 443 }, &[part]);
+        report.block().is_some()
+    };
+    assert!(!blocks("git.home.test", &token));
+    assert!(blocks("away.test", &token));
+    let other = crate::stage::sample_of("github-token", 4);
+    assert!(blocks("git.home.test", &other));
 }

@@ -68,7 +68,9 @@ pub(crate) fn ruleset(
     for held in &gathered.holdings {
         known.hold(held, detectors);
     }
-    Ok(Arc::new(rules.with_known(known.build())))
+    Ok(Arc::new(
+        rules.with_known(Arc::new(known.build()), Vec::new()),
+    ))
 }
 
 /// The user's own secrets, where they are asked for.

@@ -25,7 +25,7 @@ pub use wire::FrameError;
 
 /// Version of the frames. Both sides must hold the same one, and the same
 /// build: nothing is negotiated.
-pub const PROTOCOL: u16 = 3;
+pub const PROTOCOL: u16 = 4;
 
 /// Bytes before a frame's body.
 pub const HEADER_BYTES: usize = 16;
@@ -60,6 +60,9 @@ pub const LINE_BYTES_MAX: usize = 2048;
 
 /// Addresses a direct answer lists at most.
 pub const ADDRESSES_MAX: usize = 8;
+
+/// Files that are made in a run's private directory at most.
+pub const PLANTED_FILES_MAX: usize = 8;
 
 /// Ancestors a question lists at most.
 pub const PARENTS_MAX: usize = 6;

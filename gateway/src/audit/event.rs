@@ -201,6 +201,12 @@ impl<'a> Event<'a> {
         self
     }
 
+    /// The option that would allow it.
+    pub(crate) fn flag(mut self, flag: &str) -> Self {
+        self.flag = Some(cut(flag));
+        self
+    }
+
     pub(crate) fn detail(mut self, detail: &str) -> Self {
         self.detail = Some(cut(detail));
         self

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderValue};
 use outgate_dlp::{
-    Description, Destination, Detectors, KnownBuilder, KnownValue, Place, Policy, Ruleset, Secret,
-    Settings, Stop, Stream, Tier, Unscannable,
+    Description, Destination, Detectors, KnownBuilder, KnownValue, Nature, Place, Policy, Ruleset,
+    Secret, Settings, Stop, Stream, Tier, Unscannable,
 };
 
 use super::Token;
@@ -26,6 +26,8 @@ impl Coded {
         for (index, token) in tokens.iter().enumerate() {
             let about = KnownValue {
                 label: index.to_string(),
+                others: Vec::new(),
+                nature: Nature::Sent,
                 issuers: Vec::new(),
                 tier: Tier::Strong,
             };
@@ -44,7 +46,7 @@ impl Coded {
         };
         let none = Detectors::new(Vec::new()).ok()?;
         let rules = Ruleset::new(&none, &settings).ok()?;
-        let rules = Arc::new(rules.with_known(known.build()));
+        let rules = Arc::new(rules.with_known(Arc::new(known.build()), Vec::new()));
         let kind = fields.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         let description = Description {
             place: Place::Content,

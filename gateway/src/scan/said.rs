@@ -2,14 +2,14 @@
 //! credential, where in the request, and where it may go. Never the value, nor
 //! a part of it, nor a path that holds one.
 
-use std::fmt::Write as _;
-
-use outgate_dlp::{Action, Finding, Unscanned};
+use outgate_dlp::{Action, CANARY, Finding, KNOWN_KEY, KNOWN_VALUE, Unscanned};
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::flow::Flow;
 use crate::refusal::Refusal;
 use crate::target::Target;
+
+use super::host;
 
 /// A request as it may be written down.
 #[derive(Debug, Clone, Copy)]
@@ -32,30 +32,30 @@ impl<'a> Asked<'a> {
 
     /// Records a finding, and makes the refusal of it.
     pub(super) fn found(&self, finding: &Finding) -> Refusal {
-        let because = because(finding, &self.target.host.to_string());
+        let origin = self.target.origin();
+        let subject = format!("{} {origin}", self.target.method);
+        let told = Told::of(finding, &subject, Some(&host(&self.target.host)));
         let outcome = match finding.action {
             Action::Block => Outcome::Deny,
             Action::Warn => Outcome::Note,
         };
-        let origin = self.target.origin();
-        let event = self.event(&origin, outcome);
-        let event = event.reason("credential", &because).finding(finding);
-        self.write(&event);
-        self.refusal("credential", &because)
+        let event = told.event(self.event(told.kind, &origin, outcome));
+        self.write(&event.finding(finding));
+        told.refusal
     }
 
     /// Records what could not be scanned, and makes the refusal of it.
     pub(super) fn unscanned(&self, unscanned: &Unscanned, outcome: Outcome) -> Refusal {
         let because = format!("it cannot be scanned for credentials: {}", unscanned.reason);
         let origin = self.target.origin();
-        let event = self.event(&origin, outcome);
+        let event = self.event(Kind::Finding, &origin, outcome);
         let event = event.reason("unscannable", &because).unscanned(unscanned);
         self.write(&event);
         self.refusal("unscannable", &because)
     }
 
-    fn event<'e>(&'e self, origin: &'e str, outcome: Outcome) -> Event<'e> {
-        let event = Event::new(Kind::Finding, outcome, origin).process(self.flow.process());
+    fn event<'e>(&'e self, kind: Kind, origin: &'e str, outcome: Outcome) -> Event<'e> {
+        let event = Event::new(kind, outcome, origin).process(self.flow.process());
         let method = self.target.method.as_str();
         match self.path {
             Some(path) => event.request(method, path),
@@ -75,24 +75,134 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Why a finding ends a request.
-pub(crate) fn because(finding: &Finding, host: &str) -> String {
-    let mut text = format!("{} ({finding}) in the {}", finding.name, finding.place);
-    let place = match &finding.inside {
-        Some(inside) => format!(" at {inside}"),
-        None => format!(" at byte {}", finding.offset),
-    };
-    text.push_str(&place);
-    let written = if finding.issuers.is_empty() {
-        write!(text, "; it may go nowhere")
-    } else {
-        write!(
-            text,
-            "; it may go to {}, not to {host}",
-            finding.issuers.join(", ")
-        )
-    };
-    // Writing into a text cannot fail.
-    written.ok();
-    text
+/// What is told about a finding.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// What its record is about.
+    pub(crate) kind: Kind,
+    reason: &'static str,
+    detail: String,
+    flag: Option<String>,
+    /// What the command and the person hear.
+    pub(crate) refusal: Refusal,
+}
+
+impl Told {
+    /// What is told where `subject` carries a finding to a host, or where that
+    /// would be nobody's to allow.
+    pub(crate) fn of(finding: &Finding, subject: &str, host: Option<&str>) -> Self {
+        let place = placed(finding);
+        let home = homes(finding, host.unwrap_or("a name server"));
+        if finding.detector == CANARY {
+            let source = source(&finding.name);
+            let detail = format!(
+                "it carries the canary in {source} ({finding}), {place}: a false credential that \
+                 only this run has, so something in it looks for credentials and sends them"
+            );
+            // Who sent it need not know what it took.
+            let because = format!("credential {place}; it may go nowhere");
+            return Self {
+                kind: Kind::Canary,
+                reason: "canary",
+                refusal: Refusal::own("credential", subject, &because).alarm(&detail),
+                detail,
+                flag: None,
+            };
+        }
+        let what = if rank(finding) > 0 {
+            source(&finding.name)
+        } else {
+            finding.name.to_string()
+        };
+        let detail = format!("{what} ({finding}) {place}; {home}");
+        let flag = host
+            .filter(|_| finding.detector == KNOWN_VALUE)
+            .map(|host| format!("--known {}", word(&allowed(&finding.name, host))));
+        let refusal = Refusal::own("credential", subject, &detail).advise(flag.clone());
+        Self {
+            kind: Kind::Finding,
+            reason: "credential",
+            detail,
+            flag,
+            refusal,
+        }
+    }
+
+    /// A record with what is told.
+    pub(crate) fn event<'e>(&'e self, event: Event<'e>) -> Event<'e> {
+        let event = event.reason(self.reason, &self.detail);
+        match &self.flag {
+            Some(flag) => event.flag(flag),
+            None => event,
+        }
+    }
+}
+
+/// How much a finding says: a canary most, a value that the user keeps more than
+/// a form.
+pub(super) fn rank(finding: &Finding) -> u8 {
+    match &*finding.detector {
+        CANARY => 2,
+        KNOWN_VALUE | KNOWN_KEY => 1,
+        _ => 0,
+    }
+}
+
+/// Where a value was read, in words.
+fn source(label: &str) -> String {
+    match label.strip_prefix('$').filter(|name| !name.contains('/')) {
+        Some(name) => format!("{name} of the environment"),
+        None => label.to_owned(),
+    }
+}
+
+fn placed(finding: &Finding) -> String {
+    match &finding.inside {
+        Some(inside) => format!("in the {} at {inside}", finding.place),
+        None => format!("in the {} at byte {}", finding.place, finding.offset),
+    }
+}
+
+/// Where a finding may go, in words.
+fn homes(finding: &Finding, host: &str) -> String {
+    match &*finding.detector {
+        KNOWN_KEY => "it is never sent".to_owned(),
+        KNOWN_VALUE if finding.issuers.is_empty() => {
+            format!("nothing says that it is for {host}")
+        }
+        _ if finding.issuers.is_empty() => "it may go nowhere".to_owned(),
+        _ => format!("it may go to {}, not to {host}", finding.issuers.join(", ")),
+    }
+}
+
+/// The option that lets a value go to a host.
+fn allowed(label: &str, host: &str) -> String {
+    format!("{}@{host}", label.strip_prefix('$').unwrap_or(label))
+}
+
+/// A word as a shell reads it.
+fn word(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@~".contains(&byte);
+    // A tilde at its beginning would be replaced.
+    if text.bytes().all(is_plain) && !text.starts_with('~') {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_can_be_pasted() {
+        for (label, option) in [
+            ("$MYCORP_TOKEN", "MYCORP_TOKEN@a.test"),
+            ("~/.netrc", "'~/.netrc@a.test'"),
+            (".env:API_TOKEN", ".env:API_TOKEN@a.test"),
+            ("/a b/it's:3", "'/a b/it'\\''s:3@a.test'"),
+        ] {
+            assert_eq!(word(&allowed(label, "a.test")), option);
+        }
+    }
 }

@@ -13,7 +13,7 @@ use outgate_policy::HostName;
 use crate::audit::{Event, Kind, Outcome};
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::scan;
+use crate::scan::Told;
 use crate::session::{Seen, Session};
 
 /// Bytes of a DNS header.
@@ -149,16 +149,15 @@ fn lookup(
 /// Records a name that holds a credential, and never the name.
 fn withhold(session: &Session, process: Option<&Process>, finding: &Finding) {
     const TARGET: &str = "a name";
-    let because = scan::because(finding, "a name server");
-    let event = Event::new(Kind::Finding, Outcome::Deny, TARGET)
-        .reason("credential", &because)
-        .finding(finding);
+    let told = Told::of(finding, TARGET, None);
+    let event = told.event(Event::new(told.kind, Outcome::Deny, TARGET));
+    let event = event.finding(finding);
     let event = match process {
         Some(process) => event.process(process),
         None => event,
     };
     session.record(&event).ok();
-    session.tell(&Refusal::own("credential", TARGET, &because));
+    session.tell(&told.refusal);
 }
 
 fn found(data: RData) -> (ResponseCode, Option<RData>) {

@@ -87,7 +87,9 @@ pub enum RunError {
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// Keys are read by the gateway, and this one is not ours.
-    #[error("with a shared gateway, its operator names the authority and certificates for hosts")]
+    #[error(
+        "with a shared gateway, its operator names the authority, certificates for hosts and secrets to look for"
+    )]
     NotOurs,
     /// The gateway does not serve this run, and said why.
     #[error("{reason}")]
@@ -243,8 +245,8 @@ impl RunError {
                 Some("keep it elsewhere, or grant less".to_owned())
             }
             Self::NotOurs => Some(
-                "leave out `--ca` and `--client-cert`, or leave out `--gateway`; `outgate \
-                 gateway` takes both"
+                "leave out `--ca`, `--client-cert` and `--known-values`, or leave out `--gateway`; \
+                 `outgate gateway` takes them"
                     .to_owned(),
             ),
             Self::RecordLost { .. } => Some("name a file without links".to_owned()),

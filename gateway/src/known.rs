@@ -1,0 +1,177 @@
+//! What a gateway knows of its user's secrets, so that the scan finds them
+//! whatever they look like: fingerprints under a key of this process, and where
+//! each may go; and the false ones that are planted beside them. Gathered before the process confines itself; the values are gone
+//! when this is done. Must not know how they are looked for.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use outgate_dlp::{
+    Canary, Detectors, Issuer, Known, KnownBuilder, KnownValue, Nature, Plant, Scope, Tier,
+};
+
+use crate::Named;
+use crate::config::{self, Own, Plants};
+use crate::limits;
+use crate::scan::Sought;
+use crate::secrets::{Places, gather};
+
+/// What is known, without a value.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Possessions {
+    /// Fingerprints.
+    pub(crate) known: Option<Arc<Known>>,
+    /// Where tokens of package registries may go, by detector.
+    pub(crate) registries: Vec<Issuer>,
+    /// What could not be read, as sentences.
+    left_out: Vec<String>,
+    /// False credentials; nothing where none are planted.
+    pub(crate) canaries: Option<Canaries>,
+}
+
+/// False credentials that nobody may send.
+#[derive(Debug, Clone)]
+pub(crate) struct Canaries {
+    /// Lines `NAME=VALUE`, each ended by `\n`.
+    pub(crate) variables: String,
+    /// Files, below the run's private directory.
+    pub(crate) files: Vec<(String, String)>,
+    /// They themselves, to look for in what comes back.
+    pub(crate) sought: Arc<Sought>,
+}
+
+impl Canaries {
+    /// Makes those of a run, and adds them to what is known.
+    fn make(builder: &mut KnownBuilder, taken: &[Named]) -> Result<Self, String> {
+        let is_taken = |plant: &Plant| match plant {
+            Plant::Variable(name) => {
+                std::env::var_os(name).is_some() || taken.iter().any(|own| own.name == *name)
+            }
+            // The private directory is new.
+            Plant::File(_) => false,
+        };
+        let mut values = Vec::new();
+        let (mut variables, mut files) = (String::new(), Vec::new());
+        for canary in sound(&is_taken)? {
+            let content = String::from_utf8_lossy(canary.content.expose()).into_owned();
+            let label = match canary.plant {
+                Plant::Variable(name) => {
+                    let label = format!("${name}");
+                    variables.extend([name.as_str(), "=", &content, "\n"]);
+                    label
+                }
+                Plant::File(path) => {
+                    let label = format!("$TMPDIR/{path}");
+                    files.push((path, content));
+                    label
+                }
+            };
+            for value in &canary.values {
+                let about = KnownValue {
+                    label: label.clone(),
+                    others: Vec::new(),
+                    issuers: Vec::new(),
+                    tier: Tier::Strong,
+                    nature: Nature::Canary,
+                };
+                let added = builder.add(value, about);
+                added.map_err(|unfit| format!("the canary of {label} is {unfit}"))?;
+                values.push(value.expose().to_vec());
+            }
+        }
+        Ok(Self {
+            variables,
+            files,
+            sought: Arc::new(Sought::new(values)),
+        })
+    }
+}
+
+/// Canaries that can be looked for: chance makes some that are too plain.
+fn sound(is_taken: &dyn Fn(&Plant) -> bool) -> Result<Vec<Canary>, String> {
+    let mut made = Vec::new();
+    for _ in 0..limits::CANARIES_TRIES {
+        made = outgate_dlp::canaries(crate::scan::key()?, is_taken);
+        let is_sound = |canary: &Canary| {
+            let mut values = canary.values.iter();
+            values.all(|value| KnownBuilder::check(value).is_ok())
+        };
+        if made.iter().all(is_sound) {
+            break;
+        }
+    }
+    Ok(made)
+}
+
+impl Possessions {
+    /// What could not be read, as lines for the user: some of them.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        self.left_out
+            .iter()
+            .take(limits::LEFT_OUT_MAX)
+            .map(|line| format!("outgate: warning: {line}: the scan does not know what is in it"))
+    }
+
+    /// Reads what there is, and drops it; makes canaries under names that are not
+    /// `taken` by secrets of the policy.
+    ///
+    /// # Errors
+    /// A sentence: the list that the user names cannot be read, or the system
+    /// has no random numbers.
+    pub(crate) fn gather(config: &config::Known, taken: &[Named]) -> Result<Self, String> {
+        let list = config.list.clone();
+        let listed = list.as_ref().map(|list| list.display().to_string());
+        let gathered = match config.own {
+            Own::Left => {
+                let places = Places {
+                    list,
+                    ..Places::default()
+                };
+                gather(&places, std::iter::empty())
+            }
+            Own::Read => {
+                let home = std::env::var_os("HOME").map(PathBuf::from);
+                let places = Places {
+                    home: home.filter(|home| home.is_absolute()),
+                    directory: std::env::current_dir().ok(),
+                    list,
+                };
+                gather(&places, std::env::vars_os())
+            }
+        };
+        let names_list = |line: &&String| {
+            let list = listed.as_ref();
+            list.is_some_and(|list| line.starts_with(list.as_str()))
+        };
+        if let Some(line) = gathered.left_out.iter().find(names_list) {
+            return Err(format!("the list of secrets {line}"));
+        }
+        if gathered.is_empty() && config.canaries == Plants::No {
+            return Ok(Self::default());
+        }
+        let detectors = Detectors::shipped();
+        let mut builder = KnownBuilder::new(crate::scan::key()?);
+        let canaries = match config.canaries {
+            Plants::Yes => Some(Canaries::make(&mut builder, taken)?),
+            Plants::No => None,
+        };
+        for held in &gathered.holdings {
+            builder.hold(held, &detectors);
+        }
+        let registries = gathered.registries();
+        let issuers = registries.iter().flat_map(|(registry, host)| {
+            let own = detectors.iter();
+            let own = own.filter(|detector| detector.scope == Scope::Registry(*registry));
+            own.map(|detector| Issuer {
+                detector: detector.id.to_string(),
+                host: host.clone(),
+            })
+        });
+        Ok(Self {
+            registries: issuers.collect(),
+            known: Some(Arc::new(builder.build())),
+            left_out: gathered.left_out,
+            canaries,
+        })
+    }
+}

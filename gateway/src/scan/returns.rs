@@ -1,0 +1,142 @@
+//! Canaries in what origins send back: who has one got it on a way that nobody
+//! saw. Looks at bytes as they pass and holds none of them back; keeps only the
+//! end of a piece, where one may begin. Decides nothing.
+
+use std::sync::{Arc, OnceLock};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use http::HeaderMap;
+use outgate_handoff::Process;
+
+use crate::audit::{Event, Kind, Outcome};
+use crate::session::Session;
+
+/// Canaries as they are, ready to be looked for.
+#[derive(Debug, Default)]
+pub(crate) struct Sought {
+    values: Vec<Vec<u8>>,
+    /// Made at the first response.
+    automaton: OnceLock<Option<AhoCorasick>>,
+}
+
+impl Sought {
+    pub(crate) fn new(values: Vec<Vec<u8>>) -> Self {
+        Self {
+            values,
+            automaton: OnceLock::new(),
+        }
+    }
+
+    /// Whether a text holds one.
+    fn stands_in(&self, text: &[u8]) -> bool {
+        let make = || {
+            let builder = AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostFirst)
+                .build(&self.values);
+            builder.ok()
+        };
+        let automaton = self.automaton.get_or_init(make);
+        automaton.as_ref().is_some_and(|own| own.is_match(text))
+    }
+
+    fn longest(&self) -> usize {
+        self.values.iter().map(Vec::len).max().unwrap_or(0)
+    }
+}
+
+/// Looks at one response.
+#[derive(Debug)]
+pub(crate) struct Returns {
+    sought: Arc<Sought>,
+    session: Arc<Session>,
+    process: Process,
+    origin: String,
+    /// The end of what passed.
+    tail: Vec<u8>,
+    told: Told,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Yes,
+    No,
+}
+
+impl Returns {
+    /// What looks at a response of this origin; nothing without canaries.
+    pub(crate) fn of(session: &Arc<Session>, process: &Process, origin: String) -> Option<Self> {
+        let canaries = session.canaries()?;
+        Some(Self {
+            sought: Arc::clone(&canaries.sought),
+            session: Arc::clone(session),
+            process: process.clone(),
+            origin,
+            tail: Vec::new(),
+            told: Told::No,
+        })
+    }
+
+    /// Looks at fields.
+    pub(crate) fn fields(&mut self, fields: &HeaderMap) {
+        if fields
+            .values()
+            .any(|value| self.sought.stands_in(value.as_bytes()))
+        {
+            self.tell("a field");
+        }
+    }
+
+    /// Looks at the next piece of content.
+    pub(crate) fn content(&mut self, piece: &[u8]) {
+        if self.told == Told::Yes {
+            return;
+        }
+        let reach = self.sought.longest().saturating_sub(1);
+        // Where two pieces meet, and the piece itself.
+        let head = piece.get(..piece.len().min(reach)).unwrap_or_default();
+        self.tail.extend_from_slice(head);
+        if self.sought.stands_in(&self.tail) || self.sought.stands_in(piece) {
+            return self.tell("the content");
+        }
+        if piece.len() >= reach {
+            self.tail.clear();
+            let rest = piece.len().saturating_sub(reach);
+            self.tail
+                .extend_from_slice(piece.get(rest..).unwrap_or_default());
+        } else {
+            let rest = self.tail.len().saturating_sub(reach);
+            self.tail.drain(..rest);
+        }
+    }
+
+    fn tell(&mut self, place: &str) {
+        if std::mem::replace(&mut self.told, Told::Yes) == Told::Yes {
+            return;
+        }
+        let detail = format!(
+            "{place} of a response holds a canary of this run: whoever sent it has got it on a way \
+             that nobody saw"
+        );
+        let event = Event::new(Kind::Canary, Outcome::Note, &self.origin)
+            .process(&self.process)
+            .reason("canary", &detail);
+        self.session.record(&event).ok();
+        self.session
+            .say(&format!("outgate: ALARM: {}: {detail}", self.origin));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_seen_wherever_pieces_meet() {
+        let value = b"ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+        let sought = Sought::new(vec![value.to_vec(), b"other".to_vec()]);
+        assert_eq!(sought.longest(), 40);
+        assert!(sought.stands_in(&[b"x", &value[..], b"y"].concat()));
+        assert!(!sought.stands_in(&value[..39]));
+        assert!(!Sought::default().stands_in(value));
+    }
+}
