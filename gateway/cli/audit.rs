@@ -3,11 +3,15 @@
 //! for; has no part in making them, and never alters one.
 
 pub(crate) mod arguments;
+mod export;
 mod filter;
+mod har;
 mod input;
 mod lines;
+mod ocsf;
 mod query;
 mod record;
+mod report;
 mod tail;
 mod verify;
 mod voice;
@@ -43,6 +47,8 @@ fn run(options: &Audit) -> Result<ExitCode, String> {
     match &options.command {
         AuditCommand::Tail(options) => tail::tail(options, records),
         AuditCommand::Query(options) => query::query(options, records),
+        AuditCommand::Report(options) => report::report(options, records),
+        AuditCommand::Export(options) => export::export(options, records),
         AuditCommand::Verify(options) => verify::verify(options, records),
     }
 }

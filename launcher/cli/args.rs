@@ -30,7 +30,7 @@ Examples:
   outgate why -P github https://example.org/     the same before anything runs
   outgate policy check agent.toml                is the policy right?
   outgate scan .                                 credentials in files, offline
-  outgate audit query --verdict deny             what was decided in the last run
+  outgate audit report -o report.html            where the data of the last run went
   outgate check --clients                        can commands be confined here, and who trusts that?
   outgate ca create --permit example.org         an authority of your own
 
@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Policy(Box<PolicyArguments>),
     /// Find credentials in files, directories, standard input or recorded requests
     Scan(Box<Scan>),
-    /// Read, search and verify records of what was decided
+    /// Read, search, verify, show and export records of what was decided
     Audit(Box<Audit>),
     /// Show what this kernel supports, what will be enforced, and what is missing
     Check(Check),

@@ -12,7 +12,7 @@ use crate::{Desk, Said, call, outgate};
 
 /// Lines of one run, chained as the gateway chains them; each is given by its
 /// members after the common ones.
-fn chained(run: &str, members: &[&str]) -> Vec<String> {
+pub(crate) fn chained(run: &str, members: &[&str]) -> Vec<String> {
     let mut prev = "0".repeat(64);
     let mut lines = Vec::new();
     for (position, members) in members.iter().enumerate() {
@@ -26,19 +26,23 @@ fn chained(run: &str, members: &[&str]) -> Vec<String> {
     lines
 }
 
-const START: &str = r#""kind":"start","verdict":"note","target":"","detail":"agent""#;
-const CONNECT: &str = r#""kind":"connect","verdict":"allow","target":"a.test:80","detail":"gateway","pid":7,"executable":"/usr/bin/curl""#;
-const ALLOWED: &str = r#""kind":"request","verdict":"allow","target":"http://a.test","method":"GET","path":"/x","rule":{"id":0,"text":"GET http://a.test/x","place":"-a"},"pid":7,"executable":"/usr/bin/curl""#;
-const DENIED: &str = r#""kind":"request","verdict":"deny","target":"http://a.test","method":"PUT","path":"/x","reason":"no-rule","detail":"no rule allows it","flag":"-a 'PUT http://a.test/x'","pid":8,"executable":"/usr/bin/wget""#;
-const FLOW: &str = r#""kind":"flow","verdict":"note","target":"a.test:80","pid":7,"executable":"/usr/bin/curl","bytes_up":1500,"bytes_down":20,"duration_ms":7"#;
-const FINISH: &str = r#""kind":"finish","verdict":"note","target":"","detail":"status 0""#;
+pub(crate) const START: &str = r#""kind":"start","verdict":"note","target":"","detail":"agent""#;
+pub(crate) const CONNECT: &str = r#""kind":"connect","verdict":"allow","target":"a.test:80","detail":"gateway","pid":7,"executable":"/usr/bin/curl""#;
+pub(crate) const ALLOWED: &str = r#""kind":"request","verdict":"allow","target":"http://a.test","method":"GET","path":"/x","rule":{"id":0,"text":"GET http://a.test/x","place":"-a"},"pid":7,"executable":"/usr/bin/curl""#;
+pub(crate) const DENIED: &str = r#""kind":"request","verdict":"deny","target":"http://a.test","method":"PUT","path":"/x","reason":"no-rule","detail":"no rule allows it","flag":"-a 'PUT http://a.test/x'","pid":8,"executable":"/usr/bin/wget""#;
+pub(crate) const FLOW: &str = r#""kind":"flow","verdict":"note","target":"a.test:80","pid":7,"executable":"/usr/bin/curl","bytes_up":1500,"bytes_down":20,"duration_ms":7"#;
+pub(crate) const FINISH: &str =
+    r#""kind":"finish","verdict":"note","target":"","detail":"status 0""#;
 
-fn record() -> Vec<String> {
+pub(crate) fn record() -> Vec<String> {
     chained("r-1", &[START, CONNECT, ALLOWED, DENIED, FLOW, FINISH])
 }
 
-fn text(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("{line}\n")).collect()
+pub(crate) fn text(lines: &[String]) -> String {
+    lines
+        .iter()
+        .flat_map(|line| [line.as_str(), "\n"])
+        .collect()
 }
 
 fn verify(text: &str, more: &[&str]) -> (i32, String) {
@@ -97,7 +101,7 @@ fn a_record_is_sound_until_something_of_it_is_altered() {
         ),
         (
             "cut inside a line",
-            text(&good)[..text(&good).len() - 20].to_owned(),
+            text(&good).split_at(text(&good).len() - 20).0.to_owned(),
             "cut off: the record ends inside this line",
         ),
     ];

@@ -7,6 +7,7 @@
 )]
 
 mod audit;
+mod audit_report;
 mod last;
 mod manual;
 mod policy;

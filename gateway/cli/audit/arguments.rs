@@ -9,11 +9,13 @@ const EXAMPLES: &str = "\
 Examples:
   outgate audit tail -f                          decisions of the latest run, as they are made
   outgate audit query --verdict deny             what was denied in it
+  outgate audit report -o report.html            where data went, on one page
   outgate audit verify last                      was the record altered?
+  outgate audit export --format har last         for programs that read requests
 
 A FILE is a record, a directory of them, or `last`: the record of the latest run.";
 
-/// Read, search and verify records of what was decided
+/// Read, search, verify, show and export records of what was decided
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Audit {
@@ -33,8 +35,12 @@ pub(crate) enum AuditCommand {
     Tail(Tail),
     /// Find decisions by verdict, host, program, kind, time or rule
     Query(Query),
+    /// Make one HTML page of a record: where data went, what was denied, what was found
+    Report(Report),
     /// Say whether a record is as it was written
     Verify(Verify),
+    /// Write a record in a form that other programs read
+    Export(Export),
 }
 
 const TAIL_EXAMPLES: &str = "\
@@ -142,6 +148,25 @@ pub(crate) struct Files {
     pub(crate) paths: Vec<PathBuf>,
 }
 
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  outgate audit report -o report.html            of the latest run
+  outgate audit report -o week.html ~/.local/state/outgate/runs
+  outgate audit report ~/outgate.jsonl > report.html
+
+The page needs nothing beside itself: no script, no font, no network.";
+
+/// Make one HTML page of a record: where data went, what was denied, what was found
+#[derive(Debug, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub(crate) struct Report {
+    #[command(flatten)]
+    pub(crate) files: Files,
+    /// Write it to FILE instead of standard output, in the place of what is there
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   outgate audit verify last
@@ -165,4 +190,35 @@ pub(crate) struct Verify {
     /// A run whose end is not in the record is no fault: it was killed, or goes on
     #[arg(long)]
     pub(crate) open_end: bool,
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  outgate audit export --format har last > requests.har
+  outgate audit export --format ocsf ~/outgate.jsonl > events.jsonl
+
+har   HTTP Archive 1.2: every request, the denied ones with the answer they got
+ocsf  Open Cybersecurity Schema Framework 1.3: one event a line";
+
+/// Write a record in a form that other programs read
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub(crate) struct Export {
+    /// The form
+    #[arg(long, value_name = "FORM")]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) files: Files,
+    /// Write it to FILE instead of standard output, in the place of what is there
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Forms that other programs read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// HTTP Archive 1.2
+    Har,
+    /// Open Cybersecurity Schema Framework 1.3
+    Ocsf,
 }

@@ -47,6 +47,17 @@ pub(crate) enum Verdict {
     Note,
 }
 
+impl Verdict {
+    /// As the record has it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Note => "note",
+        }
+    }
+}
+
 /// Whether somebody should look now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Alarm {
