@@ -311,6 +311,9 @@ pub(crate) const SECRET_AGAIN_TIME: Duration = Duration::from_secs(20);
 /// Hosts for which a sandbox's last values are kept, against credentials that
 /// are sent in pieces: enough for what a command talks to at once, at 4 KiB each.
 pub(crate) const SCAN_WINDOWS_MAX: usize = 64;
+/// Bytes of content whose values are told apart, so that a credential which is
+/// split over several requests is seen; of longer content, its end.
+pub(crate) const SCAN_VALUES_BYTES_MAX: usize = 16 * 1024;
 /// Parts of requests that are remembered as clean, at 8 bytes each: the fields of
 /// some clients, and targets that are asked for again.
 pub(crate) const SCAN_CLEAN_MAX: usize = 8192;

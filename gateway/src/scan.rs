@@ -30,6 +30,7 @@ mod messages;
 mod parts;
 mod returns;
 mod said;
+mod values;
 mod watched;
 mod websocket;
 mod windows;
@@ -44,6 +45,7 @@ pub(crate) use watched::Watched;
 use clean::Clean;
 use messages::Messages;
 use said::Asked;
+use values::Seen;
 use windows::Windows;
 
 /// The scan of one sandbox.
@@ -113,7 +115,9 @@ impl Scan {
         let report = self.rules.head(&to, &parts);
         let split = match self.windows.lock() {
             // What does not leave is no part of anything that comes later.
-            Ok(mut windows) if report.block().is_none() => windows.push(&self.rules, &to, &values),
+            Ok(mut windows) if report.block().is_none() => {
+                windows.push(&self.rules, (&to, windows::Place::Head), &values)
+            }
             _ => Vec::new(),
         };
         if report.findings.is_empty()
@@ -188,6 +192,16 @@ impl Scan {
             }
         }
         refusal.map_or(Ok(()), Err)
+    }
+
+    /// What the values of content make together with those before them.
+    fn split(&self, to: &Destination<'_>, seen: &mut Seen) -> Vec<Finding> {
+        let values = seen.take();
+        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        match self.windows.lock() {
+            Ok(mut windows) => windows.push(&self.rules, (to, windows::Place::Content), &values),
+            Err(_) => Vec::new(),
+        }
     }
 
     /// What of a name may not be asked for: its labels would leave with the

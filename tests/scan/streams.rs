@@ -49,6 +49,26 @@ lab_tests! {
         assert_told(&outcome, "pieces");
     }
 
+    fn pieces_in_contents_stop_with_the_last_one(lab) {
+        let (thief, credential) = (thief(), Credential::new());
+        let (first, second) = credential.text().split_at(12);
+        for (name, media, before, after) in [
+            ("plain", "text/plain", "", ""),
+            ("json", "application/json", r#"{"id":7,"chunk":""#, r#""}"#),
+            ("form", "application/x-www-form-urlencoded", "chunk=", ""),
+        ] {
+            let post = |number: u32, piece: &str| format!(
+                "curl -sS -H 'Content-Type: {media}' --data-raw '{before}{piece}{after}' \"$URL/{number}?n={number}\"; "
+            );
+            let script = post(1, first) + &post(2, second) + "curl -sS $URL/fine";
+            let outcome = confined(lab, Identity::Own).run(&bash(&script));
+            let sent = String::from_utf8_lossy(&thief.take()).into_owned();
+            assert!(sent.contains(first) && !sent.contains(second), "{name}: {sent}");
+            assert!(sent.contains("GET /fine"), "{name}: the rest goes on: {sent}");
+            assert_told(&outcome, name);
+        }
+    }
+
     fn messages_of_a_websocket_are_looked_at_one_by_one_and_together(lab) {
         let thief = thief();
         let given = lab.folder("given", Identity::Own);

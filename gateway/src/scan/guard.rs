@@ -7,11 +7,12 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{self, HeaderMap};
 use http::request;
-use outgate_dlp::{Description, Place, Stop, Stream};
+use outgate_dlp::{Action, Description, Place, Stop, Stream};
 
 use super::grpc::Prefixed;
 use super::messages::{Messages, Slot, Stopped};
 use super::said::Asked;
+use super::values::Seen;
 use super::{Scan, destination, host};
 use crate::audit::Outcome;
 use crate::flow::Flow;
@@ -117,6 +118,9 @@ pub(crate) struct Whole {
     /// Bytes that were let go.
     passed: u64,
     reported: bool,
+    /// The content, for the window over several requests; nothing where it is
+    /// coded, since its bytes are no values then.
+    seen: Option<Seen>,
     slot: Slot,
 }
 
@@ -149,6 +153,7 @@ impl Whole {
             held: VecDeque::new(),
             passed: 0,
             reported: false,
+            seen: codings.is_none().then(Seen::default),
             slot: Slot::default(),
         }
     }
@@ -158,6 +163,9 @@ impl Whole {
     }
 
     fn pass(&mut self, bytes: Bytes) -> Result<Bytes, Stopped> {
+        if let Some(seen) = &mut self.seen {
+            seen.push(&bytes);
+        }
         let cleared = self.stream.push(&bytes);
         if !bytes.is_empty() {
             self.held.push_back(bytes);
@@ -173,6 +181,7 @@ impl Whole {
     fn finish(&mut self) -> Result<Bytes, Stopped> {
         let cleared = self.stream.finish();
         let bytes = self.release(cleared)?;
+        self.together()?;
         if let Some(unscanned) = self.stream.unscanned()
             && !std::mem::replace(&mut self.reported, true)
         {
@@ -180,6 +189,23 @@ impl Whole {
             judged.map_err(|refusal| self.stop(refusal))?;
         }
         Ok(bytes)
+    }
+
+    /// What this content makes together with what went before.
+    fn together(&mut self) -> Result<(), Stopped> {
+        let Some(mut seen) = self.seen.take() else {
+            return Ok(());
+        };
+        let host = host(&self.target.host);
+        let to = destination(&host, self.target.port);
+        let mut refusal = None;
+        for finding in self.scan.split(&to, &mut seen) {
+            let said = self.asked().found(&finding);
+            if finding.action == Action::Block {
+                refusal.get_or_insert(said);
+            }
+        }
+        refusal.map_or(Ok(()), |refusal| Err(self.stop(refusal)))
     }
 
     fn trailers(&mut self, trailers: &HeaderMap) -> Result<(), Stopped> {

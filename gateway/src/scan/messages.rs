@@ -12,6 +12,7 @@ use http::HeaderMap;
 use outgate_dlp::{Action, Description, Finding, Part, Place, Stop, Stream};
 
 use super::said::Asked;
+use super::values::Seen;
 use super::{Scan, destination, host};
 use crate::audit::{Kind, Outcome};
 use crate::flow::Flow;
@@ -72,15 +73,12 @@ pub(crate) struct Messages {
     /// Bytes of the message's payload that went on, and that may.
     passed: u64,
     cleared: u64,
-    /// The last bytes of the message, for the window over several.
-    tail: Vec<u8>,
+    /// The message, for the window over several.
+    seen: Seen,
     held: BytesMut,
     segments: VecDeque<Segment>,
     slot: Slot,
 }
-
-/// Bytes at the end of a message that the next one may continue.
-const TAIL_BYTES: usize = 1024;
 
 impl std::fmt::Debug for Messages {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -104,7 +102,7 @@ impl Messages {
             stream: None,
             passed: 0,
             cleared: 0,
-            tail: Vec::new(),
+            seen: Seen::default(),
             held: BytesMut::new(),
             segments: VecDeque::new(),
             slot: Slot::default(),
@@ -191,17 +189,13 @@ impl Messages {
         let to = destination(&self.host, self.target.port);
         self.stream = Some(self.scan.rules.stream(&to, &description));
         (self.passed, self.cleared) = (0, 0);
-        self.tail.clear();
+        self.seen = Seen::default();
     }
 
     /// Bytes of the message that began, as they came and as they are meant.
     pub(super) fn payload(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
         self.hold(raw, Segment::Payload(raw.len()));
-        let keep = plain.len().saturating_sub(TAIL_BYTES);
-        self.tail
-            .extend_from_slice(plain.get(keep..).unwrap_or_default());
-        let excess = self.tail.len().saturating_sub(TAIL_BYTES);
-        self.tail.drain(..excess);
+        self.seen.push(plain);
         if let Some(stream) = &mut self.stream {
             let cleared = stream.push(plain);
             self.clear(cleared)?;
@@ -227,10 +221,7 @@ impl Messages {
             }
         }
         let to = destination(&self.host, self.target.port);
-        let split = match self.scan.windows.lock() {
-            Ok(mut windows) => windows.push(&self.scan.rules, &to, &[&self.tail]),
-            Err(_) => Vec::new(),
-        };
+        let split = self.scan.split(&to, &mut self.seen);
         self.judge(&split)?;
         for segment in &mut self.segments {
             if let Segment::Payload(count) = *segment {

@@ -8,32 +8,41 @@ use outgate_dlp::{Destination, Finding, Ruleset, Window};
 
 use crate::limits;
 
+/// Where values stand: those of heads and those of contents follow each other,
+/// whatever stands between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Head,
+    Content,
+}
+
 /// The windows of one sandbox, the one that was used last at the end.
 #[derive(Debug, Default)]
-pub(super) struct Windows(VecDeque<(String, u16, Window)>);
+pub(super) struct Windows(VecDeque<(String, u16, Place, Window)>);
 
 impl Windows {
     /// What these values make together with those before them.
     pub(super) fn push(
         &mut self,
         rules: &Arc<Ruleset>,
-        to: &Destination<'_>,
+        (to, place): (&Destination<'_>, Place),
         values: &[&[u8]],
     ) -> Vec<Finding> {
         if values.is_empty() {
             return Vec::new();
         }
-        let known =
-            |(host, port, _): &(String, u16, Window)| (host.as_str(), *port) == (to.host, to.port);
-        let place = self.0.iter().position(known);
-        let (host, port, mut window) = place
-            .and_then(|place| self.0.remove(place))
-            .unwrap_or_else(|| (to.host.to_owned(), to.port, Window::new(rules, to)));
+        let known = |(host, port, at, _): &(String, u16, Place, Window)| {
+            (host.as_str(), *port, *at) == (to.host, to.port, place)
+        };
+        let at = self.0.iter().position(known);
+        let (host, port, place, mut window) = at
+            .and_then(|at| self.0.remove(at))
+            .unwrap_or_else(|| (to.host.to_owned(), to.port, place, Window::new(rules, to)));
         let findings = window.push(values);
         if self.0.len() >= limits::SCAN_WINDOWS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back((host, port, window));
+        self.0.push_back((host, port, place, window));
         findings
     }
 }
