@@ -7,6 +7,7 @@ use outgate_policy::{Facts, Host, Permit, Process as Asking, Reason, Route, Verd
 
 use crate::audit::{AuditError, Event, Kind, Noted, Outcome};
 use crate::broker::Misuse;
+use crate::client_hello::Encrypted;
 use crate::destination::{Destination, Party, peer};
 use crate::refusal::Refusal;
 use crate::resolve::Pin;
@@ -143,6 +144,8 @@ pub(crate) fn refused(
 pub(crate) enum Inside {
     /// It may pass unopened.
     Pass(Permit),
+    /// It might, but it may be for another host than it says.
+    Hidden(Refusal),
     /// Somebody has to look inside, for the reason that is given.
     Open(Refusal),
     /// Nothing.
@@ -151,7 +154,16 @@ pub(crate) enum Inside {
 
 /// What may happen to TLS for this host? Recorded where it passes unopened:
 /// otherwise what comes of it is.
-pub(crate) fn inside(session: &Session, process: &Process, host: &Host, port: u16) -> Inside {
+///
+/// A greeting with a hidden name beside the open one (RFC 9849) never passes
+/// unopened: the origin may take the hidden one. Where TLS is opened nobody ever
+/// sees it, and browsers send one to everybody, mostly without a meaning.
+pub(crate) fn inside(
+    session: &Session,
+    process: &Process,
+    (host, port): (&Host, u16),
+    encrypted: Encrypted,
+) -> Inside {
     let facts = Facts::Tunnel {
         process: asking(process),
         peer: peer(host),
@@ -159,6 +171,11 @@ pub(crate) fn inside(session: &Session, process: &Process, host: &Host, port: u1
     };
     let target = format!("{host}:{port}");
     match session.rules().evaluate(&facts) {
+        Verdict::Allow(_) if encrypted == Encrypted::Yes => {
+            let because = "the greeting hides a server name (ECH), and unopened nobody can tell \
+                           whom it is for; an https:// rule in the place of tls:// has it opened";
+            Inside::Hidden(Refusal::own("ech", &format!("https://{target}"), because))
+        }
         Verdict::Allow(permit) => {
             let event = Event::new(Kind::Tunnel, Outcome::Allow, &target)
                 .process(process)

@@ -21,7 +21,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::admit::{self, Inside};
 use crate::audit::Kind;
-use crate::client_hello::{ClientHello, Encrypted};
+use crate::client_hello::ClientHello;
 use crate::destination::Party;
 use crate::detect::Detected;
 use crate::flow::{self, Classified, Flow};
@@ -177,7 +177,7 @@ pub(crate) async fn serve(
     let port = flow.destination().port;
     let inside = match denied {
         Some(refusal) => Inside::Deny(refusal),
-        None => admit::inside(session, process, &host, port),
+        None => admit::inside(session, process, (&host, port), hello.encrypted),
     };
     match (inside, session.tls()) {
         (Inside::Pass(permit), _) => pass(flow, &host, permit, stream).await,
@@ -185,7 +185,7 @@ pub(crate) async fn serve(
         (Inside::Deny(refusal), Some(tls)) => {
             open(flow, tls, (hello, &host), stream, Some(refusal)).await;
         }
-        (Inside::Open(refusal) | Inside::Deny(refusal), None) => {
+        (Inside::Hidden(refusal), _) | (Inside::Open(refusal) | Inside::Deny(refusal), None) => {
             refuse(flow, &refusal, stream, Alert::AccessDenied).await;
         }
     }
@@ -398,15 +398,10 @@ fn not_accepted(error: &io::Error, host: &Host) -> String {
     }
 }
 
-/// The host a ClientHello is for: it must be this destination's, in the open.
+/// The host that a ClientHello names in the open: it must be this destination's.
 fn server_host(flow: &Flow, hello: &ClientHello) -> Result<Host, Box<(Alert, Refusal)>> {
     let to = flow.destination();
     let subject = format!("https://{to}");
-    if hello.encrypted == Encrypted::Yes {
-        let because = "the greeting hides its server name (ECH), so nobody can tell whom it is for";
-        let refusal = Refusal::own("ech", &subject, because);
-        return Err(Box::new((Alert::AccessDenied, refusal)));
-    }
     match &hello.server_name {
         Some(text) => target::server_name(text)
             .and_then(|named| to.matching(&named))
