@@ -59,6 +59,9 @@ const VARIABLES: [&str; 18] = [
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
 ];
 
+/// The authority alone, for programs that keep a store of their own.
+const AUTHORITY: &str = "authority.pem";
+
 /// The names of all variables that make programs trust.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let files = ["WGETRC", "APT_CONFIG", "PHP_INI_SCAN_DIR", java::OPTIONS];
@@ -209,6 +212,7 @@ impl Trust {
             all.extend(pem::ders(authority.as_bytes()));
             put(&java.store, &[&pkcs12::store(&all)])?;
         }
+        put(&self.directory.join(AUTHORITY), &[authority.as_bytes()])?;
         for settings in &self.settings {
             if let Some(directory) = settings.file.parent() {
                 std::fs::DirBuilder::new()
