@@ -102,6 +102,13 @@ fn fetchers() -> Vec<Client> {
             "rpc.example",
             "",
         ),
+        page("net/http of Go", "go-client get http://site.example/hello"),
+        client(
+            "gRPC of Go",
+            &streams::CALL_IN_GO.replace("rpc.example:50051", "'rpc.example:80'"),
+            "rpc.example",
+            "",
+        ),
     ]
 }
 

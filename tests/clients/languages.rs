@@ -241,7 +241,18 @@ E",
     },
 ];
 
+const GO: Scenario<'_> = Scenario {
+    name: "net/http of Go",
+    script: "go-client get http://site.example/hello",
+    ..Scenario::PLAIN
+};
+
 carried_tests! {
+    fn a_program_in_go_works(lab) {
+        let Some(mut stage) = Stage::with_tools(lab, &["go"]) else { return };
+        check_all(&mut stage, &[GO]);
+    }
+
     fn libraries_of_python_work(lab) {
         let Some(mut stage) = Stage::with_tools(lab, &[]) else { return };
         check_all(&mut stage, &PYTHON);

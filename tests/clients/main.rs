@@ -40,6 +40,7 @@ macro_rules! carried_tests {
     };
 }
 
+mod browser;
 mod denials;
 mod fetching;
 mod languages;

@@ -181,6 +181,23 @@ carried_tests! {
         scenario.check_denied(&mut stage, &["http://rpc.example:50051/other"]);
         assert_eq!(std::fs::read_to_string(&log).unwrap_or_default(), "once\n");
     }
+
+    fn grpc_of_go_works_too(lab) {
+        let Some(mut stage) = Stage::with_tools(lab, &["go"]) else { return };
+        let log = grpc(&stage);
+        let scenario = Scenario {
+            name: "gRPC of Go",
+            allow: &["POST http://rpc.example:50051/demo.Echo/*"],
+            script: CALL_IN_GO,
+            shows: "echo last",
+            requests: &[],
+            told: "PermissionDenied",
+            host: "rpc.example",
+        };
+        scenario.check_allowed(&mut stage);
+        scenario.check_denied(&mut stage, &["http://rpc.example:50051/other"]);
+        assert_eq!(std::fs::read_to_string(&log).unwrap_or_default(), "once\nboth\n");
+    }
 }
 
 lab_tests! {
@@ -274,6 +291,9 @@ client.makeUnaryRequest('/demo.Echo/Once', whole, whole, Buffer.from('one'), new
   client.close();
 });
 E";
+
+/// A call, and a conversation.
+pub(crate) const CALL_IN_GO: &str = "go-client call rpc.example:50051";
 
 /// Starts the server of gRPC; the file that names each call.
 pub(crate) fn grpc(stage: &Stage<'_>) -> std::path::PathBuf {
