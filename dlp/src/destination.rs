@@ -3,6 +3,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::net::IpAddr;
 
 use crate::limits;
 
@@ -78,6 +79,12 @@ impl fmt::Display for HostPattern {
 
 /// Whether a pattern, known to be one, stands for `host`.
 pub(crate) fn covers(pattern: &str, host: &str) -> bool {
+    // The name is a spelling of these addresses (RFC 6761 6.3).
+    if pattern == "localhost"
+        && let Ok(address) = host.parse::<IpAddr>()
+    {
+        return address.to_canonical().is_loopback();
+    }
     let (rest, is_open) = match pattern.strip_prefix("*.") {
         Some(rest) => (rest, true),
         None => (pattern, false),
@@ -114,6 +121,12 @@ mod tests {
             ("x.*.a.example", "x.a.example", false),
             ("x.*.a.example", "x.y.z.a.example", false),
             ("*.a.example", "b.a.example.evil.example", false),
+            ("localhost", "localhost", true),
+            ("localhost", "127.0.0.1", true),
+            ("localhost", "::1", true),
+            ("localhost", "::ffff:127.1.2.3", true),
+            ("localhost", "128.0.0.1", false),
+            ("localhost", "127.0.0.1.example", false),
         ] {
             let parsed = HostPattern::parse(pattern).expect(pattern);
             assert_eq!(parsed.covers(host), expected, "{pattern} {host}");
