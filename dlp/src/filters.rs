@@ -16,6 +16,7 @@ use crate::scan::Scan;
 use crate::trail::Trail;
 
 use decode::Decoder;
+pub(crate) use triggers::{begins, may_begin, openings};
 
 /// The kinds, each decoded on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +81,16 @@ impl Filters {
             .map(|filter| filter.layer.held())
             .min()
             .unwrap_or(FREE)
+    }
+
+    /// Whether something goes on.
+    pub(crate) fn is_open(&self) -> bool {
+        self.list.iter().any(|filter| filter.is_active)
+    }
+
+    /// What stands before `offset` was looked at elsewhere.
+    pub(crate) fn skip(&mut self, offset: u64) {
+        self.seen = offset;
     }
 
     /// Forgets everything.

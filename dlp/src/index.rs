@@ -9,6 +9,7 @@ use crate::confirm::Rule;
 use crate::containers::{MAGICS, Magic};
 use crate::detector::{Anchor, Tier};
 use crate::prefilter::Prefilter;
+use crate::runs::Probe;
 use crate::settings::{Mode, Policy};
 
 /// What a literal means.
@@ -74,19 +75,23 @@ const TWISTED_BYTES_MIN: usize = 4;
 /// The literals of all rules.
 pub(crate) struct Index {
     pub(crate) prefilter: Prefilter,
+    /// The same for what is coded in base64.
+    pub(crate) probe: Probe,
     /// For each literal what it means.
     pub(crate) hits: Vec<Vec<Hit>>,
     /// Rules without literals that somebody asked for.
     pub(crate) searches: Vec<usize>,
     /// How many bytes before a literal a match that must stay may begin.
     pub(crate) before: usize,
+    /// The same of any match.
+    pub(crate) reach: usize,
 }
 
 impl Index {
     pub(crate) fn new(rules: &[Rule], policy: Policy) -> Self {
         let mut literals: HashMap<Vec<u8>, Vec<Hit>> = HashMap::new();
         let mut searches = Vec::new();
-        let mut before = 0;
+        let (mut before, mut reach) = (0, 0);
         for (place, rule) in rules.iter().enumerate() {
             let detector = &rule.detector;
             if rule.mode == Some(Mode::Off) {
@@ -96,6 +101,7 @@ impl Index {
                 searches.extend(rule.mode.map(|_| place));
                 continue;
             }
+            reach = rule.before().max(reach);
             if rule.can_block(policy) {
                 before = before.max(rule.before());
             }
@@ -113,12 +119,15 @@ impl Index {
         let mut literals: Vec<(Vec<u8>, Vec<Hit>)> = literals.into_iter().collect();
         literals.sort_by(|(one, _), (other, _)| one.cmp(other));
         let (literals, hits): (Vec<_>, Vec<_>) = literals.into_iter().unzip();
-        let literals = literals.into_iter().map(Vec::into_boxed_slice).collect();
+        let literals = literals.into_iter().map(Vec::into_boxed_slice);
+        let literals: Vec<Box<[u8]>> = literals.collect();
         Self {
+            probe: Probe::new(&literals),
             prefilter: Prefilter::new(literals),
             hits,
             searches,
             before,
+            reach,
         }
     }
 }

@@ -178,7 +178,23 @@ impl Layer {
 
     /// Whether something has begun that more bytes could complete.
     pub(crate) fn is_open(&self) -> bool {
-        !self.pending.is_empty() || self.runs.is_open() || self.containers.is_open()
+        !self.pending.is_empty()
+            || self.filters.is_open()
+            || self.runs.is_open()
+            || self.containers.is_open()
+    }
+
+    /// Begins with bytes that were looked at elsewhere: what follows may reach back
+    /// to them, but nothing that begins in them is looked for.
+    pub(crate) fn recall(&mut self, bytes: &[u8], outer: u64) {
+        self.origins.note(0, outer);
+        self.buffer.extend_from_slice(bytes);
+        let end = self.end();
+        self.seen = end;
+        self.searched = end;
+        self.recalled = end;
+        self.filters.skip(end);
+        self.runs.skip(end);
     }
 
     /// Takes bytes that come from `outer` of the outermost stream, or that are
@@ -409,7 +425,7 @@ impl Layer {
         }
         if until == Until::Flush && scan.rules.before() > 0 {
             // The literal of some forms comes last: what could stand before it stays.
-            let tail = self.unbroken(scan.rules.before());
+            let tail = unbroken(&self.buffer, scan.rules.before());
             if tail >= limits::UNBROKEN_BYTES_MIN {
                 own = own.min(self.end().saturating_sub(wide(tail)));
             }
@@ -422,13 +438,6 @@ impl Layer {
         own.min(self.filters.held())
             .min(self.runs.held())
             .min(self.containers.held())
-    }
-
-    /// How many bytes at the end, of so many, stand as those of a credential do.
-    fn unbroken(&self, most: usize) -> usize {
-        let bytes = self.buffer.iter().rev().take(most);
-        let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-~.+/".contains(byte);
-        bytes.take_while(is_part).count()
     }
 
     /// Whether nothing has ended what a literal began.
@@ -473,4 +482,11 @@ impl Layer {
             self.origins.forget(self.base);
         }
     }
+}
+
+/// How many bytes at the end, of so many, stand as those of a credential do.
+pub(crate) fn unbroken(bytes: &[u8], most: usize) -> usize {
+    let bytes = bytes.iter().rev().take(most);
+    let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-~.+/".contains(byte);
+    bytes.take_while(is_part).count()
 }

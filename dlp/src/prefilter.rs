@@ -16,6 +16,9 @@ const SEPARATORS: [u8; 3] = *b"_-.";
 /// Patterns a vector search takes before it turns into a table walk.
 const PACKED_MAX: usize = 60;
 
+/// Bytes of a literal that a vector search looks at.
+const PACKED_BYTES: usize = 4;
+
 /// Vector searches, one after the other, before a table walk is faster.
 const GROUPS_MAX: usize = 4;
 
@@ -108,11 +111,7 @@ impl Prefilter {
         };
         let mut packed = Vec::new();
         let mut rest_ids = Vec::new();
-        let size = others
-            .len()
-            .div_ceil(others.len().div_ceil(PACKED_MAX).max(1))
-            .max(1);
-        for ids in others.chunks(size) {
+        for ids in groups(&others, &literals) {
             let members = bytes(ids);
             match searcher(&members).filter(|_| packed.len() < GROUPS_MAX) {
                 Some(searcher) => packed.push(Group {
@@ -226,6 +225,21 @@ impl Group {
         let end = view.len();
         self.searcher.find_in(view, Span { start, end })
     }
+}
+
+/// Literals in groups for one search each: apart from the others those that are
+/// so short that a search for them stops everywhere.
+fn groups<'a>(ids: &'a [usize], literals: &[Box<[u8]>]) -> Vec<&'a [usize]> {
+    let is_long = |id: &usize| {
+        let literal = literals.get(*id);
+        literal.is_some_and(|literal| literal.len() >= PACKED_BYTES)
+    };
+    let (long, short) = ids.split_at(ids.partition_point(is_long));
+    let even = |ids: &'a [usize]| {
+        let groups = ids.len().div_ceil(PACKED_MAX).max(1);
+        ids.chunks(ids.len().div_ceil(groups).max(1))
+    };
+    even(long).chain(even(short)).collect()
 }
 
 /// The first separator with two bytes before it.

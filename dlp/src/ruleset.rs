@@ -18,6 +18,7 @@ use crate::limits;
 use crate::mark::mark;
 use crate::place::{Description, Part};
 use crate::prefilter::Prefilter;
+use crate::runs::Probe;
 use crate::settings::{Policy, Settings, Unscannable};
 use crate::stream::Stream;
 
@@ -271,6 +272,11 @@ impl Ruleset {
         &self.index.prefilter
     }
 
+    /// The search for literals in what is coded.
+    pub(crate) fn probe(&self) -> &Probe {
+        &self.index.probe
+    }
+
     /// What a literal means.
     pub(crate) fn hits(&self, literal: usize) -> &[Hit] {
         self.index.hits.get(literal).map_or(&[], Vec::as_slice)
@@ -284,6 +290,11 @@ impl Ruleset {
     /// How many bytes before a literal a match that must stay may begin.
     pub(crate) fn before(&self) -> usize {
         self.index.before
+    }
+
+    /// How many bytes before a literal any match may begin.
+    pub(crate) fn reach(&self) -> usize {
+        self.index.reach
     }
 
     /// Whether what a rule finds may have to stay.

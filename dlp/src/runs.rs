@@ -1,9 +1,11 @@
 //! Codings that stand as runs of an alphabet: base64, hexadecimal, base32. A
-//! run is decoded at every phase, since nobody says where it begins. Runs that
-//! end within a step are decoded together into one layer; a run that goes on
-//! gets a layer for each phase.
+//! run is decoded at every phase, since nobody says where it begins, as far as
+//! something begins there. Short runs are decoded together into one layer; a
+//! long run gets a layer for each phase.
 
 mod alphabet;
+mod open;
+mod probe;
 mod radix;
 
 use crate::budget::wide;
@@ -14,12 +16,17 @@ use crate::limits;
 use crate::scan::Scan;
 
 use alphabet::Alphabet;
+use open::{Open, is_dense};
+use probe::Cover;
+pub(crate) use probe::Probe;
 use radix::Phase;
 
 /// The runs of one layer, alphabet by alphabet.
 #[derive(Default)]
 pub(crate) struct Runs {
     list: Vec<Finder>,
+    /// What stands before this offset was looked at elsewhere.
+    begin: u64,
 }
 
 /// The runs of one alphabet.
@@ -27,49 +34,54 @@ struct Finder {
     alphabet: Alphabet,
     /// Runs that end before this offset are done with.
     done: u64,
-    open: Option<Open>,
-    /// Layer of what runs within a step decode to, kept for its space.
+    /// The run that goes on, or the space of the last that did.
+    run: Option<Box<Open>>,
+    is_open: bool,
+    /// Layer of what short runs decode to, kept for its space.
     batch: Option<Box<Layer>>,
     symbols: Vec<u8>,
+    spots: Vec<u64>,
     made: Vec<u8>,
-}
-
-/// A run whose end has not come.
-struct Open {
-    reader: alphabet::Reader,
-    phases: Vec<(Phase, Box<Layer>)>,
 }
 
 /// Between what two runs, or two phases, decode to: in no alphabet.
 const BORDER: [u8; 1] = [0xff];
 
+/// Length of a run that is decoded together with others, in bytes: of longer
+/// ones only pieces are decoded where that is possible.
+const BATCH_BYTES_MAX: usize = 1024;
+
 impl Runs {
     /// Whether a run goes on.
     pub(crate) fn is_open(&self) -> bool {
-        self.list.iter().any(|finder| finder.open.is_some())
+        self.list.iter().any(|finder| finder.is_open)
     }
 
     /// The offset before which every run is done with.
     pub(crate) fn uncertain(&self) -> u64 {
-        let waiting = self.list.iter().filter(|finder| finder.open.is_none());
+        let waiting = self.list.iter().filter(|finder| !finder.is_open);
         waiting.map(|finder| finder.done).min().unwrap_or(FREE)
     }
 
     /// What must stay, in offsets of the outermost stream.
     pub(crate) fn held(&self) -> u64 {
-        let open = self.list.iter().filter_map(|finder| finder.open.as_ref());
-        let layers = open.flat_map(|open| open.phases.iter());
-        layers.map(|(_, layer)| layer.held()).min().unwrap_or(FREE)
+        let open = self.list.iter().filter(|finder| finder.is_open);
+        let runs = open.filter_map(|finder| finder.run.as_ref());
+        runs.map(|run| run.held()).min().unwrap_or(FREE)
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self, scan: &mut Scan<'_>) {
+        self.begin = 0;
         for finder in &mut self.list {
             finder.done = 0;
-            if let Some(open) = finder.open.take() {
-                open.drop(scan);
-            }
+            finder.close(scan);
         }
+    }
+
+    /// What stands before `offset` was looked at elsewhere.
+    pub(crate) fn skip(&mut self, offset: u64) {
+        self.begin = offset;
     }
 
     /// Looks for runs in what is new, and goes on with those that are open.
@@ -81,28 +93,8 @@ impl Runs {
             self.list = Alphabet::ALL.map(Finder::new).into_iter().collect();
         }
         for finder in &mut self.list {
+            finder.done = finder.done.max(self.begin);
             finder.work(scan, view);
-        }
-    }
-}
-
-impl Open {
-    /// The end of the run.
-    fn finish(&mut self, scan: &mut Scan<'_>, outer: u64) {
-        let mut symbols = Vec::new();
-        self.reader.finish(&mut symbols);
-        for (phase, layer) in &mut self.phases {
-            let mut made = Vec::new();
-            phase.push(&symbols, &mut made);
-            layer.push(scan, &made, Some(outer));
-            layer.work(scan, Until::End);
-        }
-    }
-
-    fn drop(self, scan: &mut Scan<'_>) {
-        for (_, mut layer) in self.phases {
-            layer.clear(scan);
-            scan.state.budget.close();
         }
     }
 }
@@ -112,17 +104,26 @@ impl Finder {
         Self {
             alphabet,
             done: 0,
-            open: None,
+            run: None,
+            is_open: false,
             batch: None,
             symbols: Vec::new(),
+            spots: Vec::new(),
             made: Vec::new(),
+        }
+    }
+
+    fn close(&mut self, scan: &mut Scan<'_>) {
+        self.is_open = false;
+        if let Some(run) = &mut self.run {
+            run.clear(scan);
         }
     }
 
     fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         self.done = self.done.max(view.base);
         self.go_on(scan, view);
-        if self.open.is_none() {
+        if !self.is_open {
             self.find(scan, view);
         }
         if let Some(batch) = &mut self.batch
@@ -131,59 +132,29 @@ impl Finder {
             batch.work(scan, Until::End);
             batch.clear(scan);
         }
-        let Some(open) = &mut self.open else {
-            return;
-        };
-        if view.until == Until::End {
-            open.finish(scan, view.origin(self.done.saturating_sub(radix::LAG)));
-        }
-        for (_, layer) in &mut open.phases {
-            layer.work(scan, view.until);
-        }
-        if view.until == Until::End
-            && let Some(open) = self.open.take()
+        if self.is_open
+            && let Some(run) = &mut self.run
         {
-            open.drop(scan);
+            run.work(scan, view.until);
+            if view.until == Until::End {
+                self.close(scan);
+            }
         }
     }
 
     /// Goes on with an open run to its end or that of the bytes.
     fn go_on(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
-        if self.open.is_none() {
-            return;
-        }
-        let rest = view.slice(self.done, view.end());
-        let length = self.alphabet.extent(rest);
-        self.feed(scan, view, self.done.saturating_add(wide(length)));
-        if length < rest.len()
-            && let Some(mut open) = self.open.take()
-        {
-            open.finish(scan, view.origin(self.done.saturating_sub(radix::LAG)));
-            open.drop(scan);
-        }
-    }
-
-    /// Gives an open run the bytes up to `to`.
-    fn feed(&mut self, scan: &mut Scan<'_>, view: &View<'_>, to: u64) {
-        let Some(open) = &mut self.open else {
+        let Some(run) = self.run.as_mut().filter(|_| self.is_open) else {
             return;
         };
-        while self.done < to && !scan.is_over() {
-            let next = self.done.saturating_add(wide(limits::PIECE_BYTES)).min(to);
-            self.symbols.clear();
-            open.reader
-                .read(view.slice(self.done, next), &mut self.symbols);
-            // What of the last symbols made no whole byte came shortly before.
-            let outer = view.origin(self.done.saturating_sub(radix::LAG));
-            for (phase, layer) in &mut open.phases {
-                self.made.clear();
-                phase.push(&self.symbols, &mut self.made);
-                if !scan.state.budget.derive(self.made.len()) {
-                    return;
-                }
-                layer.push(scan, &self.made, Some(outer));
-            }
-            self.done = next;
+        let rest = view.slice(self.done, view.end());
+        let length = self.alphabet.extent(rest);
+        let to = self.done.saturating_add(wide(length));
+        run.read(view, self.done, to);
+        self.done = to;
+        if length < rest.len() {
+            run.work(scan, Until::End);
+            self.close(scan);
         }
     }
 
@@ -207,13 +178,19 @@ impl Finder {
                 }
                 continue;
             }
-            if touches {
-                self.done = at;
-                self.begin(scan, view);
-                self.feed(scan, view, end);
-                return;
+            if touches || run.len() > BATCH_BYTES_MAX {
+                self.begin(scan, view, (at, at.saturating_add(wide(run.len()))));
+                if touches {
+                    self.done = end;
+                    return;
+                }
+                if let Some(run) = &mut self.run {
+                    run.work(scan, Until::End);
+                }
+                self.close(scan);
+            } else {
+                self.decode(scan, view, run, at);
             }
-            self.decode(scan, view, run, at);
             if scan.is_over() {
                 return;
             }
@@ -228,48 +205,59 @@ impl Finder {
         };
     }
 
-    /// Begins a run that goes on.
-    fn begin(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
-        if view.trail.depth() >= limits::DEPTH_MAX {
-            scan.miss(UnscannedReason::Depth, 1);
-            return;
-        }
-        let trail = view.trail.with(self.alphabet.coding(), None);
-        let mut phases = Vec::new();
-        for skip in 0..self.alphabet.phases() {
-            if !scan.state.budget.open() {
-                return;
-            }
-            let mut layer = Box::new(Layer::new(trail.clone()));
-            layer.containers().expect_zlib(0);
-            phases.push((Phase::new(self.alphabet.bits(), skip), layer));
-        }
-        let reader = self.alphabet.reader();
-        self.open = Some(Open { reader, phases });
+    /// Begins a run that goes on, or is too long to be decoded with others.
+    fn begin(&mut self, scan: &mut Scan<'_>, view: &View<'_>, (from, to): (u64, u64)) {
+        let alphabet = self.alphabet;
+        let run = self
+            .run
+            .get_or_insert_with(|| Box::new(Open::new(alphabet, view.trail)));
+        run.read(view, from, to);
+        run.begin(scan);
+        self.is_open = true;
     }
 
-    /// Decodes a run that is whole.
+    /// Decodes a run that is whole, at the phases at which something begins.
     fn decode(&mut self, scan: &mut Scan<'_>, view: &View<'_>, run: &[u8], at: u64) {
-        if view.trail.depth() >= limits::DEPTH_MAX {
-            scan.miss(UnscannedReason::Depth, 1);
-            return;
-        }
-        let (coding, trail) = (self.alphabet.coding(), view.trail);
-        let batch = self
-            .batch
-            .get_or_insert_with(|| Box::new(Layer::new(trail.with(coding, None))));
         self.symbols.clear();
         let mut reader = self.alphabet.reader();
         reader.read(run, &mut self.symbols);
         reader.finish(&mut self.symbols);
+        let mut cover = Cover {
+            until: [0; 4],
+            after: u64::MAX,
+            within: 1,
+        };
+        let is_dense = is_dense(self.alphabet, scan);
+        if !is_dense {
+            self.spots.clear();
+            let text = (self.symbols.as_slice(), 0);
+            let range = (0, self.symbols.len());
+            let probe = scan.rules.probe();
+            probe.find(text, range, &mut cover, &mut self.spots);
+        }
         let outer = view.origin(at);
         for skip in 0..self.alphabet.phases() {
+            let symbols = self.symbols.get(skip..).unwrap_or_default();
+            let begins_zlib = symbols
+                .first_chunk::<4>()
+                .is_some_and(|few| is_zlib(&radix::bytes_of(*few)));
+            let is_spot = cover.until.get(skip).is_some_and(|until| *until > 0);
+            if !is_dense && !is_spot && !begins_zlib {
+                continue;
+            }
+            if view.trail.depth() >= limits::DEPTH_MAX {
+                scan.miss(UnscannedReason::Depth, 1);
+                return;
+            }
             self.made.clear();
-            let mut phase = Phase::new(self.alphabet.bits(), skip);
-            phase.push(&self.symbols, &mut self.made);
+            Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
             if !scan.state.budget.derive(self.made.len()) {
                 return;
             }
+            let (coding, trail) = (self.alphabet.coding(), view.trail);
+            let batch = self
+                .batch
+                .get_or_insert_with(|| Box::new(Layer::new(trail.with(coding, None))));
             if is_zlib(&self.made) {
                 let end = batch.end();
                 batch.containers().expect_zlib(end);

@@ -38,6 +38,9 @@ fn first(bytes: &[u8]) -> Result<(char, usize), Token> {
     }
 }
 
+/// Bytes that must be text where a character begins that folds.
+pub(super) const NEAR_BYTES: usize = 8;
+
 /// Whether a character that folds to something else begins here, in the middle
 /// of text.
 pub(super) fn begins(bytes: &[u8]) -> bool {
@@ -54,11 +57,56 @@ pub(super) fn begins(bytes: &[u8]) -> bool {
     if matches!(fold(letter), Folded::Same) {
         return false;
     }
-    let near = bytes.get(..8).unwrap_or(bytes);
+    let near = bytes.get(..NEAR_BYTES).unwrap_or(bytes);
     match std::str::from_utf8(near) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(),
     }
+}
+
+/// Whether these bytes, cut anywhere, are text.
+pub(super) fn is_text(bytes: &[u8]) -> bool {
+    if bytes.is_ascii() {
+        return true;
+    }
+    // A character may have begun before them, and another may end behind.
+    let cut = bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| **byte & 0xc0 == 0x80);
+    let whole = bytes.get(cut.count()..).unwrap_or_default();
+    match std::str::from_utf8(whole) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    }
+}
+
+/// Leads of characters of three and four bytes that fold, and the second bytes of
+/// those that do.
+const LEADS: [(u8, &[u8]); 6] = [
+    (0xe1, &[0x85, 0x9e, 0xa0, 0xaa, 0xab, 0xb7]),
+    (0xe2, &[0x80, 0x81, 0x83, 0x84, 0x88, 0x92, 0x93]),
+    (0xe3, &[0x85]),
+    (0xef, &[0xb8, 0xbb, 0xbc, 0xbd, 0xbe]),
+    (0xf0, &[0x9d]),
+    (0xf3, &[0xa0]),
+];
+
+/// The first two bytes of every character that folds.
+pub(super) fn openings() -> impl Iterator<Item = [Vec<u8>; 2]> {
+    let short = (0xc2..=0xdf_u8).filter_map(|lead| {
+        let folds = |second: &u8| {
+            let text = [lead, *second];
+            let letter = first(&text).map(|(letter, _)| fold(letter));
+            matches!(letter, Ok(Folded::Nothing | Folded::Byte(_)))
+        };
+        let seconds: Vec<u8> = (0x80..=0xbf).filter(folds).collect();
+        (!seconds.is_empty()).then(|| [vec![lead], seconds])
+    });
+    let long = LEADS
+        .iter()
+        .map(|(lead, seconds)| [vec![*lead], seconds.to_vec()]);
+    short.chain(long)
 }
 
 /// What a character is taken for.
@@ -237,11 +285,17 @@ mod tests {
 
     #[test]
     fn every_character_that_folds_has_a_lead_that_is_known() {
+        let mut leads = vec![Vec::new(); 256];
+        for [lead, seconds] in openings() {
+            leads[usize::from(lead[0])].clone_from(&seconds);
+        }
         for letter in '\u{80}'..='\u{10ffff}' {
             let mut space = [0; 4];
             let bytes = letter.encode_utf8(&mut space).as_bytes();
             let folds = !matches!(fold(letter), Folded::Same);
             assert!(!folds || begins(bytes), "{letter:?}");
+            let opens = leads[usize::from(bytes[0])].contains(&bytes[1]);
+            assert!(!folds || opens, "{letter:?}");
         }
     }
 

@@ -10,33 +10,97 @@ use crate::layer::View;
 /// Bytes looked at together for those that are no text.
 const BLOCK_BYTES: usize = 64;
 
+/// Bytes on one side of an escape that must be text: the longer part of the
+/// shortest credential that it could stand in.
+const TEXT_BYTES: usize = 6;
+
 /// Every escape that begins in `from..to`, in offsets of the layer, kind by kind.
 pub(super) fn find(view: &View<'_>, from: u64, to: u64, found: &mut impl FnMut(Kind, u64)) {
     let start = narrow(from.saturating_sub(view.base));
     let length = narrow(to.saturating_sub(from));
     let rest = view.bytes.get(start..).unwrap_or_default();
     let region = rest.get(..length).unwrap_or(rest);
-    let at = |place: usize| from.saturating_add(wide(place));
-    for place in memchr::memchr3_iter(b'%', b'\\', b'&', region) {
-        let here = rest.get(place..).unwrap_or_default();
-        if let Some(kind) = escape(here) {
-            found(kind, at(place));
+    let mut look = |place: usize| {
+        let (before, here) = view
+            .bytes
+            .split_at_checked(start.saturating_add(place))
+            .unwrap_or_default();
+        if let Some(kind) = kind(before, here) {
+            // The letter before the zero is part of it.
+            let back = u64::from(kind == Kind::Wide);
+            let at = from.saturating_add(wide(place));
+            found(kind, at.saturating_sub(back));
         }
+    };
+    for place in memchr::memchr3_iter(b'%', b'\\', b'&', region) {
+        look(place);
     }
     for place in memchr::memchr_iter(b'=', region) {
-        let here = rest.get(place..).unwrap_or_default();
-        if is_quoted(here) {
-            found(Kind::Quoted, at(place));
-        }
+        look(place);
     }
-    uncommon(region, &mut |place| {
-        let here = rest.get(place..).unwrap_or_default();
-        match here.first() {
-            Some(0) if is_wide(rest, place) => found(Kind::Wide, at(place.saturating_sub(1))),
-            Some(0xc2..) if fold::begins(here) => found(Kind::Fold, at(place)),
-            _ => {}
-        }
-    });
+    uncommon(region, &mut look);
+}
+
+/// Whether an escape begins with the first of `here`.
+pub(crate) fn begins(before: &[u8], here: &[u8]) -> bool {
+    kind(before, here).is_some()
+}
+
+/// Whether an escape may begin with these bytes, which are not all of it.
+pub(crate) fn may_begin(bytes: [u8; 4]) -> bool {
+    match bytes {
+        [0, _, two, _] => two == 0,
+        [first, ..] if first >= 0xc2 => fold::is_text(&bytes),
+        _ => true,
+    }
+}
+
+/// The kind of escape that begins with the first of `here`. Among bytes that are
+/// no text, none does: it could stand in no credential.
+fn kind(before: &[u8], here: &[u8]) -> Option<Kind> {
+    let kind = match here.first()? {
+        b'%' | b'\\' | b'&' => escape(here)?,
+        b'=' if is_quoted(here) => Kind::Quoted,
+        0 if is_wide(here) => Kind::Wide,
+        0xc2.. if fold::begins(here) => Kind::Fold,
+        _ => return None,
+    };
+    let last = before.len().saturating_sub(TEXT_BYTES);
+    let behind = match kind {
+        // What was looked at counts for nothing, nor does the escape itself.
+        Kind::Fold => 2 * fold::NEAR_BYTES,
+        _ => TEXT_BYTES + 2,
+    };
+    let is_among_text = fold::is_text(here.get(..behind).unwrap_or(here))
+        || fold::is_text(before.get(last..).unwrap_or_default());
+    is_among_text.then_some(kind)
+}
+
+/// The first three bytes of everything that can be found here, as sets: more of
+/// them may be given than are found, never less.
+pub(crate) fn openings() -> Vec<[Vec<u8>; 3]> {
+    let all = |test: fn(&u8) -> bool| (0..=255).filter(test).collect::<Vec<u8>>();
+    let (any, digits) = (all(|_| true), all(u8::is_ascii_hexdigit));
+    let (graphic, letters) = (all(u8::is_ascii_graphic), all(u8::is_ascii_alphanumeric));
+    let capitals = all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(byte));
+    let mut openings = vec![
+        [b"%".to_vec(), digits.clone(), digits.clone()],
+        [
+            b"\\".to_vec(),
+            b"uUx".to_vec(),
+            [digits.as_slice(), b"{"].concat(),
+        ],
+        [b"\\".to_vec(), b"01234567/".to_vec(), any.clone()],
+        [b"&".to_vec(), b"#".to_vec(), b"0123456789xX".to_vec()],
+        [b"&".to_vec(), references::initials(), letters],
+        [b"=".to_vec(), b"234567".to_vec(), capitals],
+        [b"=".to_vec(), b"\n".to_vec(), any.clone()],
+        (*b"=\r\n").map(|byte| vec![byte]),
+        [vec![0], graphic, vec![0]],
+        [vec![0], vec![0], vec![0]],
+    ];
+    openings.extend(fold::openings().map(|[lead, second]| [lead, second, any.clone()]));
+    openings
 }
 
 /// The kind of escape that begins here.
@@ -71,18 +135,13 @@ fn is_quoted(here: &[u8]) -> bool {
     }
 }
 
-/// Whether text with a zero after (or before) each letter stands around `place`.
-fn is_wide(rest: &[u8], place: usize) -> bool {
-    let is_letter = |place: usize| rest.get(place).is_some_and(u8::is_ascii_graphic);
-    let is_zero = |place: usize| rest.get(place) == Some(&0);
-    let next = place.saturating_add(1);
-    let two =
-        is_letter(next) && is_zero(place.saturating_add(2)) && is_letter(place.saturating_add(3));
-    let four = is_zero(next)
-        && is_zero(place.saturating_add(2))
-        && is_letter(place.saturating_add(3))
-        && is_zero(place.saturating_add(4));
-    two || four
+/// Whether text with a zero after (or before) each letter begins with this zero.
+fn is_wide(here: &[u8]) -> bool {
+    match here {
+        [_, one, 0, two, ..] if *one != 0 => one.is_ascii_graphic() && two.is_ascii_graphic(),
+        [_, 0, 0, one, 0, ..] => one.is_ascii_graphic(),
+        _ => false,
+    }
 }
 
 /// Every zero, and every byte that begins a character that may fold.
@@ -94,6 +153,12 @@ fn uncommon(region: &[u8], found: &mut impl FnMut(usize)) {
     while let Some(rest) = region.get(start..).filter(|rest| !rest.is_empty()) {
         let mut block = [b' '; BLOCK_BYTES];
         let mut next = [0x80_u8; BLOCK_BYTES];
+        if let Some(all) = rest.first_chunk::<BLOCK_BYTES>()
+            && is_plain(all)
+        {
+            start = start.saturating_add(BLOCK_BYTES);
+            continue;
+        }
         // Behind the region anything may stand: it is looked at closely later.
         let length = rest.len().min(BLOCK_BYTES);
         copy(&mut block, rest);
@@ -118,6 +183,12 @@ fn uncommon(region: &[u8], found: &mut impl FnMut(usize)) {
         }
         start = start.saturating_add(length);
     }
+}
+
+/// Whether these bytes are letters of ASCII, as most are.
+fn is_plain(block: &[u8; BLOCK_BYTES]) -> bool {
+    let most = |most: u8, byte: &u8| most.max(byte.wrapping_sub(1));
+    block.iter().fold(0, most) < 0x7f
 }
 
 /// As many bytes as there are.

@@ -154,15 +154,6 @@ impl Alphabet {
         }
     }
 
-    /// How far apart bytes are tried: so that many behind each must belong to the
-    /// alphabet as well, since a run is longer.
-    fn stride(self) -> usize {
-        match self {
-            Self::Base64 => 8,
-            Self::Hex | Self::Base32 | Self::Base32Small => 16,
-        }
-    }
-
     fn table(self) -> &'static [u8; 256] {
         match self {
             Self::Base64 => &BASE64,
@@ -198,46 +189,53 @@ impl Alphabet {
     }
 
     /// The next stretch of bytes of the alphabet from `from` on that is long
-    /// enough for a run. Tries a byte here and there, since every such stretch
-    /// is longer than the way between them.
+    /// enough for a run. Looks at whole blocks first: every such stretch has one.
     pub(super) fn next(self, bytes: &[u8], from: usize) -> Option<(usize, usize)> {
         let least = self.symbols_min();
-        let stride = self.stride();
-        // A stretch that was not met before begins after the last try.
-        let sure = least.saturating_sub(stride);
-        let table = self.table();
-        let has = |place: usize| {
-            bytes
-                .get(place)
-                .is_some_and(|byte| value(table, *byte) != OUTSIDE)
-        };
-        let mut place = from.saturating_add(stride).saturating_sub(1);
-        while place < bytes.len() {
-            let here = bytes.get(place..).unwrap_or_default();
-            if here
-                .first_chunk()
-                .is_some_and(|window| is_outside(table, window))
-            {
-                place = place.saturating_add(stride);
+        let mut place = from;
+        while let Some(rest) = bytes.get(place..).filter(|rest| !rest.is_empty()) {
+            let mut padded = [0; BLOCK_BYTES];
+            let block = rest.first_chunk::<BLOCK_BYTES>().unwrap_or_else(|| {
+                for (to, from) in padded.iter_mut().zip(rest) {
+                    *to = *from;
+                }
+                &padded
+            });
+            let Some(whole) = self.whole(block) else {
+                place = place.saturating_add(BLOCK_BYTES);
                 continue;
-            }
-            if !has(place) || !(1..=sure).rev().all(|step| has(place.saturating_add(step))) {
-                place = place.saturating_add(stride);
-                continue;
-            }
-            let before = bytes.get(from..place).unwrap_or_default();
-            let start = place.saturating_sub(self.tail(before));
-            let after = bytes.get(place..).unwrap_or_default();
-            let stop = place.saturating_add(self.extent(after));
+            };
+            let at = place.saturating_add(whole);
+            let before = bytes.get(from..at).unwrap_or_default();
+            let start = at.saturating_sub(self.tail(before));
+            let stop = at.saturating_add(self.extent(bytes.get(at..).unwrap_or_default()));
             if stop.saturating_sub(start) >= least {
                 return Some((start, stop));
             }
-            place = stop
-                .saturating_add(stride)
-                .saturating_sub(1)
-                .max(place.saturating_add(1));
+            place = stop.saturating_add(1);
         }
         None
+    }
+
+    /// The first eight bytes of a block that all belong to the alphabet.
+    fn whole(self, block: &[u8; BLOCK_BYTES]) -> Option<usize> {
+        let marks = match self {
+            Self::Base64 => block.map(is_base64),
+            Self::Hex => block.map(is_hex),
+            Self::Base32 => block.map(is_base32),
+            Self::Base32Small => block.map(is_base32_small),
+        };
+        let mut eights = 0_u32;
+        for (place, eight) in marks.as_chunks::<8>().0.iter().enumerate() {
+            let is_whole = u64::from_le_bytes(*eight) == u64::from_le_bytes([1; 8]);
+            eights |= u32::from(is_whole) << place;
+        }
+        // Longer runs have three in a row, and so two within a block.
+        if self.symbols_min() >= limits::DIGITS_MIN {
+            eights &= eights >> 1;
+        }
+        let place = usize::try_from(eights.trailing_zeros()).ok()?;
+        (eights != 0).then_some(place * 8)
     }
 
     /// Reads symbols.
@@ -250,26 +248,48 @@ impl Alphabet {
     }
 }
 
-/// Whether some of these bytes, which a run here would have, are in none: all are
-/// looked up before anything is decided, which is faster than deciding for each.
-fn is_outside(table: &[u8; 256], window: &[u8; 13]) -> bool {
-    let [first, _, rest @ ..] = *window;
-    let [
-        third,
-        _,
-        fifth,
-        _,
-        seventh,
-        eighth,
-        _,
-        tenth,
-        _,
-        twelfth,
-        last,
-    ] = rest;
-    let tried = [first, third, fifth, seventh, eighth, tenth, twelfth, last];
-    let values = tried.map(|byte| value(table, byte));
-    values.into_iter().fold(0, u8::max) == OUTSIDE
+/// Bytes looked at together.
+const BLOCK_BYTES: usize = 64;
+
+// The tables once more, without branches or look-ups, so that the compiler takes
+// many bytes at once.
+
+fn is_base64(byte: u8) -> u8 {
+    let letter = (byte | 0x20).wrapping_sub(b'a') < 26;
+    let digit = byte.wrapping_sub(b'/') < 11;
+    let sign = u8::from(byte == b'+') | u8::from(byte == b'-') | u8::from(byte == b'_');
+    u8::from(letter) | u8::from(digit) | sign | is_end(byte)
+}
+
+fn is_base32(byte: u8) -> u8 {
+    let letter = byte.wrapping_sub(b'A') < 26;
+    u8::from(letter) | u8::from(byte.wrapping_sub(b'2') < 6) | is_end(byte)
+}
+
+fn is_base32_small(byte: u8) -> u8 {
+    let letter = byte.wrapping_sub(b'a') < 26;
+    u8::from(letter) | u8::from(byte.wrapping_sub(b'2') < 6) | is_end(byte)
+}
+
+fn is_hex(byte: u8) -> u8 {
+    let letter = (byte | 0x20).wrapping_sub(b'a') < 6;
+    let digit = byte.wrapping_sub(b'0') < 11;
+    let sign = u8::from(byte == b' ') | u8::from(byte == b',') | u8::from(byte == b'-');
+    let mark = u8::from(byte == b';') | u8::from(byte | 0x20 == b'x') | u8::from(byte == b'\t');
+    u8::from(letter) | u8::from(digit) | sign | mark | is_end(byte)
+}
+
+/// What stands in ends of lines, written and escaped.
+fn is_end(byte: u8) -> u8 {
+    u8::from(byte == b'\r') | u8::from(byte == b'\n') | u8::from(byte == b'\\')
+}
+
+/// Whether all of these bytes could belong to one run.
+pub(super) fn is_run(bytes: &[u8]) -> bool {
+    // The others have no byte that these have not.
+    [Alphabet::Base64, Alphabet::Hex]
+        .into_iter()
+        .any(|alphabet| bytes.iter().all(|byte| alphabet.has(*byte)))
 }
 
 fn value(table: &[u8; 256], byte: u8) -> u8 {
@@ -326,6 +346,16 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_computed_is_what_the_tables_say() {
+        let tests = [is_base64, is_hex, is_base32, is_base32_small];
+        for (alphabet, test) in Alphabet::ALL.into_iter().zip(tests) {
+            for byte in 0..=255 {
+                assert_eq!(test(byte) == 1, alphabet.has(byte), "{alphabet:?} {byte}");
+            }
+        }
+    }
 
     #[test]
     fn runs_are_found_whole_wherever_they_stand() {

@@ -5,20 +5,25 @@
 /// symbols of one byte, with what may stand between them.
 pub(super) const LAG: u64 = 64;
 
+/// The bytes of four symbols of six bits.
+pub(super) fn bytes_of(group: [u8; 4]) -> [u8; 3] {
+    let [a, b, c, d] = group.map(u32::from);
+    let [_, one, two, three] = ((a << 18) | (b << 12) | (c << 6) | d).to_be_bytes();
+    [one, two, three]
+}
+
 /// Decodes one phase of a run.
 pub(super) struct Phase {
     bits: u32,
-    skip: usize,
     rest: u32,
     filled: u32,
 }
 
 impl Phase {
-    /// A phase that leaves out the first `skip` symbols.
-    pub(super) fn new(bits: u32, skip: usize) -> Self {
+    /// At the first symbol of a group.
+    pub(super) fn new(bits: u32) -> Self {
         Self {
             bits,
-            skip,
             rest: 0,
             filled: 0,
         }
@@ -26,10 +31,8 @@ impl Phase {
 
     /// Appends the bytes that `symbols` complete.
     pub(super) fn push(&mut self, symbols: &[u8], made: &mut Vec<u8>) {
-        let skipped = self.skip.min(symbols.len());
-        self.skip = self.skip.saturating_sub(skipped);
-        let mut symbols = symbols.get(skipped..).unwrap_or_default();
-        if self.bits == 6 && self.skip == 0 {
+        let mut symbols = symbols;
+        if self.bits == 6 {
             symbols = self.by_fours(symbols, made);
         }
         for symbol in symbols {
@@ -50,9 +53,7 @@ impl Phase {
         made.resize(start.saturating_add(groups.len().saturating_mul(3)), 0);
         let space = made.get_mut(start..).unwrap_or_default();
         for (group, bytes) in groups.iter().zip(space.as_chunks_mut::<3>().0) {
-            let [a, b, c, d] = group.map(u32::from);
-            let [_, one, two, three] = ((a << 18) | (b << 12) | (c << 6) | d).to_be_bytes();
-            *bytes = [one, two, three];
+            *bytes = bytes_of(*group);
         }
         rest
     }
@@ -78,18 +79,16 @@ mod tests {
         let symbols: Vec<u8> = (0..200_u8)
             .map(|value| value.wrapping_mul(37) & 0x0f)
             .collect();
-        for (bits, phases) in [(6, 4), (5, 8), (4, 2)] {
-            for skip in 0..phases {
-                let mut whole = Vec::new();
-                Phase::new(bits, skip).push(&symbols, &mut whole);
-                for split in 1..20 {
-                    let mut phase = Phase::new(bits, skip);
-                    let mut made = Vec::new();
-                    for piece in symbols.chunks(split) {
-                        phase.push(piece, &mut made);
-                    }
-                    assert_eq!(made, whole, "{bits} {skip} {split}");
+        for bits in [6, 5, 4] {
+            let mut whole = Vec::new();
+            Phase::new(bits).push(&symbols, &mut whole);
+            for split in 1..20 {
+                let mut phase = Phase::new(bits);
+                let mut made = Vec::new();
+                for piece in symbols.chunks(split) {
+                    phase.push(piece, &mut made);
                 }
+                assert_eq!(made, whole, "{bits} {split}");
             }
         }
     }
@@ -98,7 +97,7 @@ mod tests {
     fn symbols_become_bytes() {
         let mut made = Vec::new();
         // "Z2hw" of base64.
-        Phase::new(6, 0).push(&[25, 54, 33, 48], &mut made);
+        Phase::new(6).push(&[25, 54, 33, 48], &mut made);
         assert_eq!(made, b"ghp");
     }
 }

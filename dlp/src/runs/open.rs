@@ -1,0 +1,442 @@
+//! A run under decoding. Of an alphabet in which places can be told without
+//! decoding, only what surrounds something that begins is decoded, at the phase
+//! at which it does; of others all of it, at every phase. Holds symbols, not
+//! bytes: what begins may reach back.
+
+use std::collections::VecDeque;
+
+use crate::budget::{narrow, wide};
+use crate::coding::Coding;
+use crate::containers::is_zlib;
+use crate::finding::UnscannedReason;
+use crate::layer::{FREE, Layer, Until, View, unbroken};
+use crate::limits;
+use crate::prefilter::OVERLAP;
+use crate::scan::Scan;
+use crate::trail::Trail;
+
+use super::alphabet::{Alphabet, Reader};
+use super::probe::{Cover, MARGIN_SYMBOLS};
+use super::radix::{self, Phase};
+
+/// Symbols decoded behind a place where something begins: enough for the longest
+/// literal and for what follows to be looked at.
+const AFTER_SYMBOLS: u64 = 256;
+
+/// How far before the end of what is decoded something must begin to be seen
+/// whole: the symbols of the longest literal, and of those looked at twice.
+const WITHIN_SYMBOLS: u64 = 184;
+
+/// Bytes before what begins that are decoded with it, at least: what an escape
+/// may stand in.
+const CONTEXT_BYTES: usize = 256;
+
+/// A run, or what is left of the last one for the next.
+pub(super) struct Open {
+    alphabet: Alphabet,
+    reader: Reader,
+    symbols: Vec<u8>,
+    /// The number of the first of them in the run.
+    base: u64,
+    /// Numbers of symbols, and where in the outermost stream they stand.
+    marks: VecDeque<(u64, u64)>,
+    /// Symbols before this number were looked at.
+    looked: u64,
+    trail: Trail,
+    phases: Vec<Lane>,
+    /// Whether all of it is decoded.
+    is_dense: bool,
+    /// What must stay of what is not decoded, in offsets of the outermost stream.
+    floor: u64,
+    spots: Vec<u64>,
+    made: Vec<u8>,
+}
+
+/// One phase.
+struct Lane {
+    layer: Option<Box<Layer>>,
+    is_active: bool,
+    /// Symbols before this number went in.
+    fed: u64,
+    /// The number at which it ends unless something is open.
+    until: u64,
+}
+
+impl Open {
+    /// No run yet.
+    pub(super) fn new(alphabet: Alphabet, trail: &Trail) -> Self {
+        let lane = || Lane {
+            layer: None,
+            is_active: false,
+            fed: 0,
+            until: 0,
+        };
+        Self {
+            alphabet,
+            reader: alphabet.reader(),
+            symbols: Vec::new(),
+            base: 0,
+            marks: VecDeque::new(),
+            looked: 0,
+            trail: trail.with(alphabet.coding(), None),
+            phases: (0..alphabet.phases()).map(|_| lane()).collect(),
+            is_dense: true,
+            floor: FREE,
+            spots: Vec::new(),
+            made: Vec::new(),
+        }
+    }
+
+    /// Forgets the run.
+    pub(super) fn clear(&mut self, scan: &mut Scan<'_>) {
+        for lane in &mut self.phases {
+            lane.stop(scan);
+        }
+        self.reader = self.alphabet.reader();
+        self.symbols.clear();
+        self.base = 0;
+        self.marks.clear();
+        self.looked = 0;
+        self.floor = FREE;
+    }
+
+    /// What must stay, in offsets of the outermost stream.
+    pub(super) fn held(&self) -> u64 {
+        let active = self.phases.iter().filter(|lane| lane.is_active);
+        let layers = active.filter_map(|lane| lane.layer.as_ref());
+        let held = layers.map(|layer| layer.held()).min();
+        held.unwrap_or(FREE).min(self.floor)
+    }
+
+    /// Takes the bytes of the run from `from` to `to`, and says how many it took.
+    pub(super) fn read(&mut self, view: &View<'_>, from: u64, to: u64) {
+        let mut next = from;
+        while next < to {
+            let end = next.saturating_add(wide(limits::PIECE_BYTES)).min(to);
+            // What of the last symbols made no whole byte came shortly before.
+            let outer = view.origin(next.saturating_sub(radix::LAG));
+            let number = self.end();
+            if self.marks.back().is_none_or(|(_, known)| *known != outer) {
+                self.marks.push_back((number, outer));
+            }
+            self.reader.read(view.slice(next, end), &mut self.symbols);
+            next = end;
+        }
+    }
+
+    /// The number behind the last symbol.
+    fn end(&self) -> u64 {
+        self.base.saturating_add(wide(self.symbols.len()))
+    }
+
+    fn group(&self) -> u64 {
+        wide(self.alphabet.phases())
+    }
+
+    /// How many symbols stand for so many bytes, at most.
+    fn symbols_of(&self, bytes: usize) -> u64 {
+        let bits = wide(bytes).saturating_mul(8);
+        bits.div_ceil(u64::from(self.alphabet.bits()))
+    }
+
+    /// Where in the outermost stream a symbol stands, never too large.
+    fn outer(&self, number: u64) -> u64 {
+        let after = self.marks.partition_point(|(own, _)| *own <= number);
+        let mark = self.marks.get(after.saturating_sub(1));
+        mark.map_or(0, |(_, outer)| *outer)
+    }
+
+    /// The run begins: its first symbols are here.
+    pub(super) fn begin(&mut self, scan: &mut Scan<'_>) {
+        self.is_dense = is_dense(self.alphabet, scan);
+        for skip in 0..self.group() {
+            if self.is_dense {
+                self.wake(scan, skip);
+                if let Some(lane) = self.phases.get_mut(narrow(skip)) {
+                    lane.until = u64::MAX;
+                }
+            } else if is_zlib(&self.first(skip)) {
+                self.wake(scan, skip);
+            }
+        }
+    }
+
+    /// The first bytes of a phase.
+    fn first(&self, skip: u64) -> Vec<u8> {
+        let mut made = Vec::new();
+        let symbols = self.symbols.get(narrow(skip)..).unwrap_or_default();
+        let few = symbols.get(..4).unwrap_or(symbols);
+        Phase::new(self.alphabet.bits()).push(few, &mut made);
+        made
+    }
+
+    /// Goes on with what came.
+    pub(super) fn work(&mut self, scan: &mut Scan<'_>, until: Until) {
+        if until == Until::End {
+            self.reader.finish(&mut self.symbols);
+        }
+        self.look(scan, until);
+        let end = self.end();
+        for phase in 0..self.phases.len() {
+            self.advance(scan, phase, end);
+            if until == Until::End {
+                self.finish(scan, phase);
+            } else if let Some(lane) = self.phases.get_mut(phase)
+                && let Some(layer) = lane.layer.as_mut().filter(|_| lane.is_active)
+            {
+                layer.work(scan, until);
+            }
+        }
+        self.floor = match until {
+            Until::Step if self.is_dense => FREE,
+            Until::Step => {
+                let back = scan.rules.before().max(OVERLAP).saturating_add(3);
+                let first = self.looked.saturating_sub(self.symbols_of(back));
+                self.outer(first)
+            }
+            Until::Flush => self.flushed(scan),
+            Until::End => FREE,
+        };
+        self.trim(scan);
+    }
+
+    /// Looks for places where something begins in what was not looked at.
+    fn look(&mut self, scan: &mut Scan<'_>, until: Until) {
+        if self.is_dense {
+            return;
+        }
+        let end = self.end();
+        let certain = end.saturating_sub(wide(MARGIN_SYMBOLS)).max(self.looked);
+        let to = if until == Until::Step { certain } else { end };
+        let mut cover = Cover {
+            until: [0; 4],
+            after: AFTER_SYMBOLS,
+            within: WITHIN_SYMBOLS,
+        };
+        for (known, lane) in cover.until.iter_mut().zip(&self.phases) {
+            *known = if lane.is_active { lane.until } else { 0 };
+        }
+        let mut spots = std::mem::take(&mut self.spots);
+        spots.clear();
+        let range = (
+            narrow(self.looked.saturating_sub(self.base)),
+            narrow(to.saturating_sub(self.base)),
+        );
+        let text = (self.symbols.as_slice(), self.base);
+        scan.rules.probe().find(text, range, &mut cover, &mut spots);
+        for spot in &spots {
+            self.wake(scan, *spot);
+        }
+        self.spots = spots;
+        self.looked = if until == Until::End { end } else { certain };
+    }
+
+    /// Something may begin in the group of this symbol.
+    fn wake(&mut self, scan: &mut Scan<'_>, at: u64) {
+        let phase = narrow(at.checked_rem(self.group()).unwrap_or_default());
+        let is_over = |lane: &Lane| lane.is_active && at >= lane.until;
+        if self.phases.get(phase).is_some_and(is_over) {
+            self.advance(scan, phase, at);
+        }
+        let is_active = self.phases.get(phase).is_none_or(|lane| lane.is_active);
+        if !is_active && !self.start(scan, phase, at) {
+            return;
+        }
+        if let Some(lane) = self.phases.get_mut(phase) {
+            lane.until = lane.until.max(at.saturating_add(AFTER_SYMBOLS));
+        }
+    }
+
+    /// Begins to decode a phase, with some of what stands before.
+    fn start(&mut self, scan: &mut Scan<'_>, phase: usize, at: u64) -> bool {
+        if self.trail.depth() > limits::DEPTH_MAX {
+            scan.miss(UnscannedReason::Depth, 1);
+            return false;
+        }
+        if !scan.state.budget.open() {
+            return false;
+        }
+        // Two more for what stands before a match.
+        let back = scan.rules.reach().max(CONTEXT_BYTES).saturating_add(2);
+        let back = self.symbols_of(back);
+        let first = at.saturating_sub(back).max(self.base);
+        let group = self.group();
+        let behind = at.saturating_sub(first).checked_rem(group);
+        let first = first.saturating_add(behind.unwrap_or_default());
+        self.made.clear();
+        let symbols = slice(&self.symbols, self.base, (first, at));
+        Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
+        let outer = self.outer(first);
+        let Some(lane) = self.phases.get_mut(phase) else {
+            return false;
+        };
+        let trail = &self.trail;
+        let layer = lane
+            .layer
+            .get_or_insert_with(|| Box::new(Layer::new(trail.clone())));
+        layer.recall(&self.made, outer);
+        if at < group {
+            layer.containers().expect_zlib(0);
+        }
+        lane.is_active = true;
+        lane.fed = at;
+        lane.until = at;
+        true
+    }
+
+    /// Decodes a phase up to `to`, or to where it ends.
+    fn advance(&mut self, scan: &mut Scan<'_>, phase: usize, to: u64) {
+        while let Some(lane) = self.phases.get(phase).filter(|lane| lane.is_active) {
+            if scan.is_over() {
+                return;
+            }
+            let until = lane.until;
+            self.feed(scan, phase, until.min(to));
+            if until > to {
+                return;
+            }
+            let Some(lane) = self.phases.get_mut(phase) else {
+                return;
+            };
+            let Some(layer) = &mut lane.layer else {
+                return;
+            };
+            layer.work(scan, Until::Step);
+            if layer.is_open() {
+                lane.until = lane.until.saturating_add(AFTER_SYMBOLS);
+            } else {
+                layer.work(scan, Until::End);
+                lane.stop(scan);
+            }
+        }
+    }
+
+    /// Gives a phase the whole groups before `to`.
+    fn feed(&mut self, scan: &mut Scan<'_>, phase: usize, to: u64) {
+        let group = self.group();
+        let Some(fed) = self.phases.get(phase).map(|lane| lane.fed) else {
+            return;
+        };
+        let rest = to
+            .saturating_sub(fed)
+            .checked_rem(group)
+            .unwrap_or_default();
+        let to = to.saturating_sub(rest);
+        let mut fed = fed;
+        while fed < to && !scan.is_over() {
+            let piece = wide(limits::PIECE_BYTES);
+            let next = fed.saturating_add(piece).min(to);
+            self.give(scan, phase, (fed, next));
+            fed = next;
+        }
+        if let Some(lane) = self.phases.get_mut(phase) {
+            lane.fed = lane.fed.max(to);
+        }
+    }
+
+    fn give(&mut self, scan: &mut Scan<'_>, phase: usize, range: (u64, u64)) {
+        self.made.clear();
+        let symbols = slice(&self.symbols, self.base, range);
+        Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
+        if !scan.state.budget.derive(self.made.len()) {
+            return;
+        }
+        let outer = self.outer(range.0);
+        let lane = self.phases.get_mut(phase);
+        if let Some(layer) = lane.and_then(|lane| lane.layer.as_mut()) {
+            layer.push(scan, &self.made, Some(outer));
+        }
+    }
+
+    /// The end of the run, for a phase.
+    fn finish(&mut self, scan: &mut Scan<'_>, phase: usize) {
+        let Some(lane) = self.phases.get(phase).filter(|lane| lane.is_active) else {
+            return;
+        };
+        // The last symbols make no whole group.
+        self.give(scan, phase, (lane.fed, self.end()));
+        if let Some(lane) = self.phases.get_mut(phase) {
+            if let Some(layer) = &mut lane.layer {
+                layer.work(scan, Until::End);
+            }
+            lane.stop(scan);
+        }
+    }
+
+    /// What must stay of phases that are not decoded although all should go: the
+    /// literal of some forms comes last.
+    fn flushed(&mut self, scan: &mut Scan<'_>) -> u64 {
+        let before = scan.rules.before();
+        let (end, group) = (self.end(), self.group());
+        let mut floor = FREE;
+        if before == 0 {
+            return floor;
+        }
+        for phase in 0..self.phases.len() {
+            if self.phases.get(phase).is_none_or(|lane| lane.is_active) {
+                continue;
+            }
+            let first = end.saturating_sub(self.symbols_of(before)).max(self.base);
+            let wanted = wide(phase).saturating_add(group);
+            let at = first.checked_rem(group).unwrap_or_default();
+            let skip = wanted.saturating_sub(at).checked_rem(group);
+            let first = first.saturating_add(skip.unwrap_or_default());
+            self.made.clear();
+            let symbols = slice(&self.symbols, self.base, (first, end));
+            Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
+            let tail = unbroken(&self.made, before);
+            if tail >= limits::UNBROKEN_BYTES_MIN {
+                let back = self.symbols_of(tail.saturating_add(3));
+                floor = floor.min(self.outer(end.saturating_sub(back)));
+            }
+        }
+        floor
+    }
+
+    /// Lets go of symbols that nothing will look at again.
+    fn trim(&mut self, scan: &Scan<'_>) {
+        let active = self.phases.iter().filter(|lane| lane.is_active);
+        let fed = active.map(|lane| lane.fed).min().unwrap_or(FREE);
+        let reach = scan.rules.reach().max(CONTEXT_BYTES).saturating_add(64);
+        let context = self.looked.saturating_sub(self.symbols_of(reach));
+        let keep = if self.is_dense { fed } else { fed.min(context) };
+        let drop = narrow(keep.saturating_sub(self.base)).min(self.symbols.len());
+        // Moving what stays costs as much as a look at it: not for a few.
+        if drop >= limits::CONTEXT_BYTES {
+            self.symbols.drain(..drop);
+            self.base = self.base.saturating_add(wide(drop));
+            let base = self.base;
+            while self.marks.get(1).is_some_and(|(own, _)| *own <= base) {
+                self.marks.pop_front();
+            }
+        }
+    }
+}
+
+impl Lane {
+    fn stop(&mut self, scan: &mut Scan<'_>) {
+        if self.is_active {
+            self.is_active = false;
+            if let Some(layer) = &mut self.layer {
+                layer.clear(scan);
+            }
+            scan.state.budget.close();
+        }
+        self.fed = 0;
+        self.until = 0;
+    }
+}
+
+/// Whether all of a run is decoded: where places cannot be told without, or
+/// something is looked for that has no fixed beginning.
+pub(super) fn is_dense(alphabet: Alphabet, scan: &Scan<'_>) -> bool {
+    let is_told = alphabet.coding() == Coding::Base64;
+    !is_told || !scan.rules.searches().is_empty() || scan.rules.known().is_some()
+}
+
+/// Symbols by their numbers, as far as they are there.
+fn slice(symbols: &[u8], base: u64, (from, to): (u64, u64)) -> &[u8] {
+    let from = narrow(from.saturating_sub(base)).min(symbols.len());
+    let to = narrow(to.saturating_sub(base)).min(symbols.len());
+    symbols.get(from..to).unwrap_or_default()
+}
