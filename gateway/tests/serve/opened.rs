@@ -63,6 +63,11 @@ struct Client<'a> {
 
 impl Client<'_> {
     fn open(&self, stream: TcpStream) -> Inside {
+        let cut = self.cut;
+        StreamOwned::new(self.connection(), Pieces { stream, cut })
+    }
+
+    fn connection(&self) -> ClientConnection {
         let mut roots = rustls::RootCertStore::empty();
         let root = CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap();
         roots.add(root).unwrap();
@@ -74,9 +79,7 @@ impl Client<'_> {
             .with_no_client_auth();
         config.alpn_protocols = self.protocols.iter().map(|name| name.to_vec()).collect();
         let name = ServerName::try_from(self.name.to_owned()).unwrap();
-        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
-        let cut = self.cut;
-        StreamOwned::new(connection, Pieces { stream, cut })
+        ClientConnection::new(Arc::new(config), name).unwrap()
     }
 }
 

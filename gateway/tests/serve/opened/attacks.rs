@@ -388,3 +388,55 @@ fn odd_names_are_answered_too() {
         assert!(answer.contains(name), "{name}: {answer}");
     }
 }
+
+/// A greeting of one record, with an Encrypted Client Hello behind its other
+/// extensions (RFC 9849 5).
+fn with_hidden_name(greeting: &[u8]) -> Vec<u8> {
+    // Its kind, algorithms and key, and what is hidden, each with its length.
+    let mut hidden = vec![0xfe, 0x0d, 0, 74, 0, 0, 1, 0, 1, 7, 0, 32];
+    hidden.extend([8; 32]);
+    hidden.extend([0, 32]);
+    hidden.extend([9; 32]);
+    let more = u16::try_from(hidden.len()).unwrap();
+    let mut bytes = greeting.to_vec();
+    // Behind versions and random: session, suites, compression.
+    let mut at = 5 + 4 + 2 + 32;
+    at += 1 + usize::from(bytes[at]);
+    at += 2 + usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+    at += 1 + usize::from(bytes[at]);
+    // The lengths of the record, the message and the extensions.
+    for length in [3, 7, at] {
+        let grown = u16::from_be_bytes([bytes[length], bytes[length + 1]]) + more;
+        bytes[length..length + 2].copy_from_slice(&grown.to_be_bytes());
+    }
+    bytes.extend(hidden);
+    bytes
+}
+
+/// Browsers hide a name from everybody, mostly one that means nothing.
+#[test]
+fn a_name_hidden_beside_the_open_one_counts_for_nothing() {
+    let trusted = Trusted::new();
+    let launcher = trusted.start(&[(SourceKind::Allow, "GET https://a.test/x")]);
+    // The open one is a host's own, or not: a handshake goes on, or an alert comes.
+    for (name, record) in [("a.test", 22), ("b.test", 21)] {
+        let client = Client {
+            pem: &launcher.authority,
+            name,
+            protocols: &[b"http/1.1"],
+            cut: 0,
+        };
+        for hides in [false, true] {
+            let mut greeting = Vec::new();
+            client.connection().write_tls(&mut greeting).unwrap();
+            if hides {
+                greeting = with_hidden_name(&greeting);
+            }
+            let mut stream = launcher.connect("a.test", 443);
+            stream.write_all(&greeting).unwrap();
+            let mut first = [0];
+            stream.read_exact(&mut first).unwrap();
+            assert_eq!(first, [record], "{name}, hidden: {hides}");
+        }
+    }
+}
