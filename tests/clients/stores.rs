@@ -10,7 +10,7 @@ use outgate_harness::Identity;
 use outgate_harness::lab_tests;
 use outgate_harness::servers::serve;
 
-use crate::scenario::{Scenario, check_all};
+use crate::scenario::{Run, Scenario, assert_requests, check_all};
 use crate::stage::{FILES, MARK, Stage};
 
 /// Where the store of objects listens.
@@ -100,6 +100,34 @@ pub(crate) fn objects(stage: &Stage<'_>) {
     }
 }
 
+/// Makes an account at the store of objects, which asks for its keys from then on
+/// and checks every signature.
+const ACCOUNT: &str = r"
+import boto3, json, urllib.request
+where = 'http://127.0.0.1:5000'
+own = {'region_name': 'us-east-1', 'aws_access_key_id': 'x', 'aws_secret_access_key': 'x'}
+iam = boto3.client('iam', endpoint_url=where, **own)
+iam.create_user(UserName='agent')
+allow = {'Version': '2012-10-17', 'Statement': [{'Effect': 'Allow', 'Action': '*', 'Resource': '*'}]}
+iam.put_user_policy(UserName='agent', PolicyName='all', PolicyDocument=json.dumps(allow))
+keys = iam.create_access_key(UserName='agent')['AccessKey']
+plain = {'Content-Type': 'text/plain'}
+urllib.request.urlopen(urllib.request.Request(where + '/moto-api/reset-auth', b'0', plain))
+print(keys['AccessKeyId'], keys['SecretAccessKey'])
+";
+
+/// The identifier and the secret half of its keys.
+fn account() -> (String, String) {
+    let mut python = Command::new("python3");
+    python.args(["-c", ACCOUNT]);
+    python.env("PYTHONPATH", "/run/clients/tools/python");
+    let made = python.output().expect("python3 runs");
+    let said = String::from_utf8_lossy(&made.stdout);
+    let keys = said.trim().split_once(' ');
+    let (id, secret) = keys.unwrap_or_else(|| panic!("no keys: {made:?}"));
+    (id.to_owned(), secret.to_owned())
+}
+
 /// What clients of the store of objects need to know.
 pub(crate) const KEYS: &str = "export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_DEFAULT_REGION=us-east-1 AWS_EC2_METADATA_DISABLED=true AWS_ENDPOINT_URL=http://objects.example AWS_CONFIG_FILE=none;";
 
@@ -156,6 +184,32 @@ carried_tests! {
 }
 
 lab_tests! {
+    fn keys_that_the_command_has_not_got_sign_for_it(lab) {
+        crate::stage::open_tls();
+        let Some(mut stage) = Stage::with_tools(lab, &[]) else { return };
+        objects(&stage);
+        let (id, secret) = account();
+        let boto3 = OBJECT_CLIENTS[0];
+        // Others than its own the store refuses.
+        let run = Run::make(&stage, stage.allowing(boto3.allow), &boto3.script.replace("KEYS", KEYS));
+        assert!(run.errors.contains("InvalidAccessKeyId"), "{run}");
+        let settings: Vec<&str> = KEYS.split(' ').filter(|word| !word.ends_with("=test")).collect();
+        let script = format!("env; {}", boto3.script.replace("KEYS", &settings.join(" ")));
+        stage.seen();
+        let sandbox = stage
+            .allowing(boto3.allow)
+            .environment("AWS_ACCESS_KEY_ID", &id)
+            .environment("AWS_SECRET_ACCESS_KEY", &secret)
+            .option("--secret", "KEYS=aws:env@objects.example");
+        let run = Run::make(&stage, sandbox, &script);
+        assert!(run.outcome.stdout.contains(MARK), "{run}");
+        assert!(run.outcome.stdout.contains("AWS_SECRET_ACCESS_KEY="), "{run}");
+        for value in [&id, &secret] {
+            assert!(!run.words().contains(value) && !run.outcome.stderr.contains(value), "{run}");
+        }
+        assert_requests(&stage.seen(), boto3.requests, &run.to_string());
+    }
+
     fn psql_works_over_a_tcp_rule(lab) {
         if outgate_harness::lab::is_mapped() {
             return outgate_harness::skip_here("PostgreSQL refuses to run as root, which is the only account here");

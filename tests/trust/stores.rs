@@ -86,6 +86,10 @@ lab_tests! {
         let options = format!("-Xmx256m -Djavax.net.ssl.trustStore={}", store.display());
         let fetched = java(lab, &origin, &options);
         assert_eq!(fetched.stdout, MARK, "{fetched}");
+        // With the word that it asks for, ours asks for none.
+        let worded = format!("{options} -Djavax.net.ssl.trustStorePassword=secret-word -Djavax.net.ssl.trustStoreType=JKS");
+        let fetched = java(lab, &origin, &worded);
+        assert_eq!(fetched.stdout, MARK, "{fetched}");
         let listed = opened(lab, &origin)
             .environment("JAVA_TOOL_OPTIONS", &options)
             .run(&shell(
