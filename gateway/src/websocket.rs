@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
@@ -244,7 +246,7 @@ fn extended(
 fn key() -> Option<String> {
     let mut nonce = [0; 16];
     SystemRandom::new().fill(&mut nonce).ok()?;
-    Some(outgate_policy::base64(&nonce))
+    Some(STANDARD.encode(nonce))
 }
 
 /// Whether an origin agreed, and to this very key (RFC 6455 4.1).
@@ -253,7 +255,7 @@ fn accepts(fields: &HeaderMap, key: &str) -> bool {
         &SHA1_FOR_LEGACY_USE_ONLY,
         format!("{key}{SUFFIX}").as_bytes(),
     );
-    let expected = outgate_policy::base64(hash.as_ref());
+    let expected = STANDARD.encode(hash.as_ref());
     let is = |name: HeaderName, value: &[u8]| {
         let found = fields.get(name).map(HeaderValue::as_bytes);
         found.is_some_and(|found| found.eq_ignore_ascii_case(value))

@@ -69,5 +69,5 @@ pub use settings::{
     Precaution, Settings, Switch, Unscannable,
 };
 pub use source::{Context, Source, SourceKind};
-pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable, base64};
+pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};
 pub use verdict::{Denial, Effect, Permit, Reason, Route, RuleRef, Verdict};

@@ -1,8 +1,11 @@
 //! The forms in which a text stands in a message: as it is, in base64 at every
 //! phase, in hexadecimal, escaped. Bytes in, bytes out; knows no secret.
 
-const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::general_purpose::{
+    GeneralPurpose, GeneralPurposeConfig, NO_PAD, STANDARD, URL_SAFE,
+};
 
 /// Every form of a text, the text itself first; without repetition.
 pub(super) fn all(text: &[u8]) -> Vec<Vec<u8>> {
@@ -50,9 +53,9 @@ fn fitted(text: &[u8], length: usize) -> Vec<u8> {
 type Encoder = Box<dyn Fn(&[u8]) -> Vec<u8>>;
 
 fn encoders() -> impl Iterator<Item = Encoder> {
-    let base64 = [STANDARD, URL].into_iter().flat_map(|alphabet| {
+    let base64 = [&STANDARD, &URL_SAFE].into_iter().flat_map(|engine| {
         (0..3).map(move |phase| {
-            Box::new(move |text: &[u8]| base64_inside(text, phase, alphabet)) as Encoder
+            Box::new(move |text: &[u8]| base64_inside(text, phase, engine)) as Encoder
         })
     });
     let hex: [Encoder; 2] = [
@@ -63,11 +66,11 @@ fn encoders() -> impl Iterator<Item = Encoder> {
 }
 
 /// What of a text in base64 depends on nothing but the text, where `phase`
-/// bytes (modulo 3) stand before it.
-fn base64_inside(text: &[u8], phase: usize, alphabet: &[u8; 64]) -> Vec<u8> {
+/// bytes of its group come before it.
+fn base64_inside(text: &[u8], phase: usize, engine: &GeneralPurpose) -> Vec<u8> {
     let mut bytes = vec![0; phase];
     bytes.extend_from_slice(text);
-    let encoded = base64_with(&bytes, alphabet);
+    let encoded = engine.encode(&bytes).into_bytes();
     let first = (phase * 8).div_ceil(6);
     let last = bytes.len() * 8 / 6;
     encoded.get(first..last).unwrap_or_default().to_vec()
@@ -75,56 +78,22 @@ fn base64_inside(text: &[u8], phase: usize, alphabet: &[u8; 64]) -> Vec<u8> {
 
 /// Base64 with padding (RFC 4648 4).
 pub(super) fn base64(bytes: &[u8]) -> Vec<u8> {
-    let mut text = base64_with(bytes, STANDARD);
-    while !text.len().is_multiple_of(4) {
-        text.push(b'=');
-    }
-    text
-}
-
-fn base64_with(bytes: &[u8], alphabet: &[u8; 64]) -> Vec<u8> {
-    let digit = |value: u32| {
-        alphabet
-            .get(usize::try_from(value & 63).unwrap_or(0))
-            .copied()
-    };
-    let mut text = Vec::with_capacity(bytes.len() * 4 / 3 + 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |at: usize| chunk.get(at).copied().map_or(0, u32::from);
-        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
-        let digits = [group >> 18, group >> 12, group >> 6, group];
-        text.extend(digits.into_iter().take(chunk.len() + 1).filter_map(digit));
-    }
-    text
+    STANDARD.encode(bytes).into_bytes()
 }
 
 /// The bytes of base64 in either alphabet, padding optional (RFC 4648); `None`
-/// for anything else.
+/// for anything else. Bits that are left over count for nothing, as with most.
 pub(super) fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let end = text
-        .iter()
-        .rposition(|byte| *byte != b'=')
-        .map_or(0, |at| at + 1);
-    let (text, padding) = text.split_at_checked(end)?;
-    if padding.len() > 2 || text.len() % 4 == 1 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    for chunk in text.chunks(4) {
-        let mut group = 0_u32;
-        for byte in chunk {
-            let value = match byte {
-                b'-' => 62,
-                b'_' => 63,
-                byte => STANDARD.iter().position(|own| own == byte)?,
-            };
-            group = group << 6 | u32::try_from(value).ok()?;
-        }
-        group <<= 6 * (4 - chunk.len());
-        let [_, a, b, c] = group.to_be_bytes();
-        bytes.extend([a, b, c].into_iter().take(chunk.len() - 1));
-    }
-    Some(bytes)
+    const LENIENT: GeneralPurposeConfig = NO_PAD.with_decode_allow_trailing_bits(true);
+    const BARE: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
+    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
+    let end = text.len().checked_sub(padding).filter(|_| padding <= 2)?;
+    let standard = text.get(..end)?.iter().map(|byte| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        other => *other,
+    });
+    BARE.decode(standard.collect::<Vec<u8>>()).ok()
 }
 
 fn hex(text: &[u8], digits: &[u8; 16]) -> Vec<u8> {
@@ -262,7 +231,7 @@ mod tests {
             });
             let encoded = base64(&whole);
             proptest::prop_assert!(holds(&encoded));
-            proptest::prop_assert!(holds(&base64_with(&whole, URL)));
+            proptest::prop_assert!(holds(URL_SAFE.encode(&whole).as_bytes()));
             proptest::prop_assert!(holds(&hex(&whole, b"0123456789abcdef")));
             for escape in ESCAPES {
                 proptest::prop_assert!(holds(&escape.of(&whole)));

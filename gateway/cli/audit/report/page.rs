@@ -1,8 +1,9 @@
 //! The page around its sections: what it is about, in a sentence and in numbers,
 //! whether the record can be believed, and what a browser may do with it: nothing.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use outgate_gateway::{End, line_hash, timestamp};
-use outgate_policy::base64;
 
 use super::html::{Html, counted};
 use super::model::Model;
@@ -65,7 +66,7 @@ fn hash(text: &str) -> String {
         let pair = std::str::from_utf8(pair).unwrap_or_default();
         u8::from_str_radix(pair, 16).unwrap_or_default()
     };
-    base64(&digits.map(byte).collect::<Vec<u8>>())
+    STANDARD.encode(&digits.map(byte).collect::<Vec<u8>>())
 }
 
 /// What the page is about: the command, or how many runs.

@@ -1,6 +1,7 @@
 //! What goes on before a response and after it: interim responses, content
 //! that waits to be wanted, and streams that become WebSockets.
 
+use base64::Engine as _;
 use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::pin::Pin;
@@ -160,7 +161,7 @@ fn a_stream_becomes_a_websocket_under_its_own_rule() {
 fn accept(key: &str) -> String {
     let text = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
     let hash = ring::digest::digest(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes());
-    outgate_policy::base64(hash.as_ref())
+    base64::engine::general_purpose::STANDARD.encode(hash)
 }
 
 /// An origin that knows HTTP/1.1 only, and agrees with `accept` of the key.
