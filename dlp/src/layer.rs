@@ -378,25 +378,11 @@ impl Layer {
 
     /// Known values: each is found as soon as all of it is there.
     fn find_known(&mut self, scan: &mut Scan<'_>) {
-        let rules = scan.rules;
-        let Some(known) = rules.known() else {
-            return;
-        };
-        let mut from = narrow(self.recalled.saturating_sub(self.base));
-        while let Some(found) = known.find(&self.buffer, from) {
-            let starts = self.base.saturating_add(wide(found.range.start));
-            let spot = Spot {
-                offset: self.origins.of(starts),
-                trail: &self.trail,
-                twist: Twist::None,
-            };
-            let text = self.buffer.get(found.range.clone()).unwrap_or_default();
-            scan.known(found.value, text, found.form, &spot);
-            if !scan.state.budget.work(limits::CONFIRM_BYTES_MIN) {
-                return;
-            }
-            from = found.range.end.max(from.saturating_add(1));
-        }
+        let from = narrow(self.recalled.saturating_sub(self.base));
+        let (origins, base) = (&self.origins, self.base);
+        scan.recall(&self.buffer, from, &self.trail, |place| {
+            origins.of(base.saturating_add(wide(place)))
+        });
         self.recalled = self.end();
     }
 

@@ -14,6 +14,7 @@ use crate::finding::UnscannedReason;
 use crate::layer::{FREE, Layer, Until, View};
 use crate::limits;
 use crate::scan::Scan;
+use crate::trail::Trail;
 
 use alphabet::Alphabet;
 use open::{Open, is_dense};
@@ -39,6 +40,7 @@ struct Finder {
     is_open: bool,
     /// Layer of what short runs decode to, kept for its space.
     batch: Option<Box<Layer>>,
+    trail: Option<Trail>,
     symbols: Vec<u8>,
     spots: Vec<u64>,
     made: Vec<u8>,
@@ -107,6 +109,7 @@ impl Finder {
             run: None,
             is_open: false,
             batch: None,
+            trail: None,
             symbols: Vec::new(),
             spots: Vec::new(),
             made: Vec::new(),
@@ -216,6 +219,20 @@ impl Finder {
         self.is_open = true;
     }
 
+    /// Known values in a phase in which nothing else begins.
+    fn find_known(&mut self, scan: &mut Scan<'_>, view: &View<'_>, (skip, outer): (usize, u64)) {
+        if scan.rules.known().is_some() {
+            let symbols = self.symbols.get(skip..).unwrap_or_default();
+            self.made.clear();
+            Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
+            let coding = self.alphabet.coding();
+            let trail = self
+                .trail
+                .get_or_insert_with(|| view.trail.with(coding, None));
+            scan.recall(&self.made, 0, trail, |_| outer);
+        }
+    }
+
     /// Decodes a run that is whole, at the phases at which something begins.
     fn decode(&mut self, scan: &mut Scan<'_>, view: &View<'_>, run: &[u8], at: u64) {
         self.symbols.clear();
@@ -243,6 +260,7 @@ impl Finder {
                 .is_some_and(|few| is_zlib(&radix::bytes_of(*few)));
             let is_spot = cover.until.get(skip).is_some_and(|until| *until > 0);
             if !is_dense && !is_spot && !begins_zlib {
+                self.find_known(scan, view, (skip, outer));
                 continue;
             }
             if view.trail.depth() >= limits::DEPTH_MAX {

@@ -173,6 +173,35 @@ impl Scan<'_> {
         );
     }
 
+    /// Takes the known values in `bytes` that end behind `from`; `origin` is where in
+    /// the outermost stream a place of them comes from.
+    pub(crate) fn recall(
+        &mut self,
+        bytes: &[u8],
+        from: usize,
+        trail: &Trail,
+        origin: impl Fn(usize) -> u64,
+    ) {
+        let rules = self.rules;
+        let Some(known) = rules.known() else {
+            return;
+        };
+        let mut from = from;
+        while let Some(found) = known.find(bytes, from) {
+            let spot = Spot {
+                offset: origin(found.range.start),
+                trail,
+                twist: Twist::None,
+            };
+            let text = bytes.get(found.range.clone()).unwrap_or_default();
+            self.known(found.value, text, found.form, &spot);
+            if !self.state.budget.work(limits::CONFIRM_BYTES_MIN) {
+                return;
+            }
+            from = found.range.end.max(from.saturating_add(1));
+        }
+    }
+
     /// Takes a known value, unless it may go where it is going.
     pub(crate) fn known(&mut self, number: usize, text: &[u8], form: Form, spot: &Spot<'_>) {
         let Some(value) = self.rules.known().and_then(|known| known.value(number)) else {

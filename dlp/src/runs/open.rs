@@ -9,6 +9,7 @@ use crate::budget::{narrow, wide};
 use crate::coding::Coding;
 use crate::containers::is_zlib;
 use crate::finding::UnscannedReason;
+use crate::known::Known;
 use crate::layer::{FREE, Layer, Until, View, unbroken};
 use crate::limits;
 use crate::prefilter::OVERLAP;
@@ -42,6 +43,8 @@ pub(super) struct Open {
     marks: VecDeque<(u64, u64)>,
     /// Symbols before this number were looked at.
     looked: u64,
+    /// Known values that end before this number were found.
+    recalled: u64,
     trail: Trail,
     phases: Vec<Lane>,
     /// Whether all of it is decoded.
@@ -78,6 +81,7 @@ impl Open {
             base: 0,
             marks: VecDeque::new(),
             looked: 0,
+            recalled: 0,
             trail: trail.with(alphabet.coding(), None),
             phases: (0..alphabet.phases()).map(|_| lane()).collect(),
             is_dense: true,
@@ -97,6 +101,7 @@ impl Open {
         self.base = 0;
         self.marks.clear();
         self.looked = 0;
+        self.recalled = 0;
         self.floor = FREE;
     }
 
@@ -176,6 +181,7 @@ impl Open {
             self.reader.finish(&mut self.symbols);
         }
         self.look(scan, until);
+        self.find_known(scan);
         let end = self.end();
         for phase in 0..self.phases.len() {
             self.advance(scan, phase, end);
@@ -190,7 +196,9 @@ impl Open {
         self.floor = match until {
             Until::Step if self.is_dense => FREE,
             Until::Step => {
-                let back = scan.rules.before().max(OVERLAP).saturating_add(3);
+                let known = scan.rules.known().map_or(0, Known::longest);
+                let back = scan.rules.before().max(OVERLAP).max(known);
+                let back = back.saturating_add(3);
                 let first = self.looked.saturating_sub(self.symbols_of(back));
                 self.outer(first)
             }
@@ -231,6 +239,38 @@ impl Open {
         self.looked = if until == Until::End { end } else { certain };
     }
 
+    /// Known values at every phase: they have no beginning that could be told.
+    fn find_known(&mut self, scan: &mut Scan<'_>) {
+        let Some(known) = scan.rules.known().filter(|_| !self.is_dense) else {
+            return;
+        };
+        let back = self.symbols_of(known.longest().saturating_add(3));
+        let mut made = std::mem::take(&mut self.made);
+        for phase in 0..self.group() {
+            let first = self.aligned(self.recalled.saturating_sub(back), phase);
+            let symbols = slice(&self.symbols, self.base, (first, self.end()));
+            made.clear();
+            Phase::new(self.alphabet.bits()).push(symbols, &mut made);
+            let bits = u64::from(self.alphabet.bits());
+            let old = self.recalled.saturating_sub(first).saturating_mul(bits) / 8;
+            scan.recall(&made, narrow(old), &self.trail, |place| {
+                let bits_before = wide(place).saturating_mul(8);
+                let symbols = bits_before.checked_div(bits).unwrap_or_default();
+                self.outer(first.saturating_add(symbols))
+            });
+        }
+        self.made = made;
+        self.recalled = self.end();
+    }
+
+    /// The first symbol from `number` on that is there and begins a group.
+    fn aligned(&self, number: u64, phase: u64) -> u64 {
+        let (first, group) = (number.max(self.base), self.group());
+        let at = first.checked_rem(group).unwrap_or_default();
+        let ahead = phase.saturating_add(group).saturating_sub(at);
+        first.saturating_add(ahead.checked_rem(group).unwrap_or_default())
+    }
+
     /// Something may begin in the group of this symbol.
     fn wake(&mut self, scan: &mut Scan<'_>, at: u64) {
         let phase = narrow(at.checked_rem(self.group()).unwrap_or_default());
@@ -259,10 +299,7 @@ impl Open {
         // Two more for what stands before a match.
         let back = scan.rules.reach().max(CONTEXT_BYTES).saturating_add(2);
         let back = self.symbols_of(back);
-        let first = at.saturating_sub(back).max(self.base);
-        let group = self.group();
-        let behind = at.saturating_sub(first).checked_rem(group);
-        let first = first.saturating_add(behind.unwrap_or_default());
+        let first = self.aligned(at.saturating_sub(back), wide(phase));
         self.made.clear();
         let symbols = slice(&self.symbols, self.base, (first, at));
         Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
@@ -275,7 +312,7 @@ impl Open {
             .layer
             .get_or_insert_with(|| Box::new(Layer::new(trail.clone())));
         layer.recall(&self.made, outer);
-        if at < group {
+        if at < wide(self.alphabet.phases()) {
             layer.containers().expect_zlib(0);
         }
         lane.is_active = true;
@@ -367,7 +404,7 @@ impl Open {
     /// literal of some forms comes last.
     fn flushed(&mut self, scan: &mut Scan<'_>) -> u64 {
         let before = scan.rules.before();
-        let (end, group) = (self.end(), self.group());
+        let end = self.end();
         let mut floor = FREE;
         if before == 0 {
             return floor;
@@ -376,11 +413,8 @@ impl Open {
             if self.phases.get(phase).is_none_or(|lane| lane.is_active) {
                 continue;
             }
-            let first = end.saturating_sub(self.symbols_of(before)).max(self.base);
-            let wanted = wide(phase).saturating_add(group);
-            let at = first.checked_rem(group).unwrap_or_default();
-            let skip = wanted.saturating_sub(at).checked_rem(group);
-            let first = first.saturating_add(skip.unwrap_or_default());
+            let first = end.saturating_sub(self.symbols_of(before));
+            let first = self.aligned(first, wide(phase));
             self.made.clear();
             let symbols = slice(&self.symbols, self.base, (first, end));
             Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
@@ -397,7 +431,9 @@ impl Open {
     fn trim(&mut self, scan: &Scan<'_>) {
         let active = self.phases.iter().filter(|lane| lane.is_active);
         let fed = active.map(|lane| lane.fed).min().unwrap_or(FREE);
-        let reach = scan.rules.reach().max(CONTEXT_BYTES).saturating_add(64);
+        let known = scan.rules.known().map_or(0, Known::longest);
+        let reach = scan.rules.reach().max(CONTEXT_BYTES).max(known);
+        let reach = reach.saturating_add(64);
         let context = self.looked.saturating_sub(self.symbols_of(reach));
         let keep = if self.is_dense { fed } else { fed.min(context) };
         let drop = narrow(keep.saturating_sub(self.base)).min(self.symbols.len());
@@ -431,7 +467,7 @@ impl Lane {
 /// something is looked for that has no fixed beginning.
 pub(super) fn is_dense(alphabet: Alphabet, scan: &Scan<'_>) -> bool {
     let is_told = alphabet.coding() == Coding::Base64;
-    !is_told || !scan.rules.searches().is_empty() || scan.rules.known().is_some()
+    !is_told || !scan.rules.searches().is_empty()
 }
 
 /// Symbols by their numbers, as far as they are there.

@@ -8,7 +8,7 @@ use outgate_dlp::{
     Part, Place, Ruleset, Secret, Settings, Stop, Tier,
 };
 
-use crate::encode::{CODINGS, gzip};
+use crate::encode::{CODINGS, gzip, plain_base64};
 use crate::stage::{Dice, ELSEWHERE, send};
 
 const VALUE: &[u8] = b"correct-Horse7battery";
@@ -30,6 +30,41 @@ fn holding(nature: Nature) -> Arc<Known> {
         .add(&Secret::new(VALUE.to_vec()), about)
         .expect("a value");
     Arc::new(builder.build())
+}
+
+/// Nothing in it looks like the beginning of anything.
+#[test]
+fn known_values_without_a_form_leave_in_no_long_run() {
+    let value = b"pa$$ w0rd! ~x9";
+    let mut builder = KnownBuilder::new([7; 32]);
+    let about = KnownValue {
+        label: "~/.netrc".to_owned(),
+        others: Vec::new(),
+        issuers: Vec::new(),
+        tier: Tier::Strong,
+        nature: Nature::Sent,
+    };
+    builder
+        .add(&Secret::new(value.to_vec()), about)
+        .expect("a value");
+    let rules = Arc::new(rules().with_known(Arc::new(builder.build()), Vec::new()));
+    let mut dice = Dice(5);
+    for length in (2..40).chain([500, 4000, 30_000]) {
+        let (before, after) = (dice.bytes(length), dice.bytes(length));
+        let mut reversed = value.to_vec();
+        reversed.reverse();
+        for inner in [value.to_vec(), reversed] {
+            let inner = [before.as_slice(), &inner, &after].concat();
+            let text = plain_base64(&inner);
+            let lines = text.chunks(5).collect::<Vec<_>>().join(&b'\n');
+            let outcome = send(&rules, None, &lines, &Dice(1).lengths(3000));
+            let finding = outcome.found().expect("a known value");
+            assert_eq!(&*finding.detector, "known-value", "{length}");
+            // Five symbols of each six bytes.
+            let clean = u64::try_from(before.len() * 8 / 5 + 2).expect("a length");
+            assert!(outcome.released <= clean, "{length}: {}", outcome.released);
+        }
+    }
 }
 
 fn rules() -> Ruleset {

@@ -148,6 +148,16 @@ impl Dice {
         (0..64).map(|_| 1 + self.roll(most)).collect()
     }
 
+    /// A byte below a limit.
+    pub(crate) fn byte(&mut self, below: usize) -> u8 {
+        u8::try_from(self.roll(below)).expect("a byte")
+    }
+
+    /// So many bytes of any value.
+    pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
+        (0..length).map(|_| self.byte(256)).collect()
+    }
+
     /// Words, about so many bytes.
     pub(crate) fn words(&mut self, bytes: usize) -> Vec<u8> {
         const WORDS: [&str; 12] = [
