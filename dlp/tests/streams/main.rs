@@ -19,5 +19,6 @@ mod encode;
 mod evasions;
 mod joined;
 mod known;
+mod oracle;
 mod splits;
 mod stage;
