@@ -128,8 +128,11 @@ impl Rule {
             let is_some = !found.range().is_empty();
             if is_some && self.stands_alone(window, &found.range()) {
                 let secret = group(regex, window, &found.range());
-                let whole = found.range();
-                return Some(Match { whole, secret });
+                let text = window.get(secret.clone()).unwrap_or_default();
+                if validate::entropy::densest(text) >= f64::from(self.detector.min_entropy) {
+                    let whole = found.range();
+                    return Some(Match { whole, secret });
+                }
             }
             start = found.end().max(found.start().saturating_add(1));
         }
@@ -201,9 +204,9 @@ impl Rule {
 
     fn action(&self, checked: Checked, policy: Policy) -> Action {
         match (policy, self.mode) {
-            (Policy::Monitor, _) => Action::Warn,
-            (Policy::Strict, _) | (_, Some(Mode::Block)) => Action::Block,
-            (_, Some(Mode::Warn | Mode::Off)) => Action::Warn,
+            (Policy::Monitor, _) | (_, Some(Mode::Warn | Mode::Off)) => Action::Warn,
+            // What is said of one detector holds against what is said of all.
+            (Policy::Strict, None) | (_, Some(Mode::Block)) => Action::Block,
             (Policy::Tiered, None) => match (self.detector.tier, checked) {
                 // One letter changed on the way and sent after it, and a checksum fails:
                 // where the form alone is certain, it does not decide.

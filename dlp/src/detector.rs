@@ -121,6 +121,8 @@ pub enum Validator {
     Base64UserPass,
     /// First part is base 64 of a plausible snowflake.
     DiscordSnowflake,
+    /// Characters drawn by chance.
+    Random,
 }
 
 /// What finds one kind of credential.

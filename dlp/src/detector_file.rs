@@ -371,7 +371,7 @@ const REGISTRIES: [(&str, Registry); 3] = [
 ];
 
 /// What detector files call each validator.
-const VALIDATORS: [(&str, Validator); 17] = [
+const VALIDATORS: [(&str, Validator); 18] = [
     ("none", Validator::None),
     ("entropy", Validator::Entropy),
     ("placeholder", Validator::Placeholder),
@@ -389,4 +389,5 @@ const VALIDATORS: [(&str, Validator); 17] = [
     ("b64-json", Validator::Base64Json),
     ("b64-userpass", Validator::Base64UserPass),
     ("discord-snowflake", Validator::DiscordSnowflake),
+    ("random", Validator::Random),
 ];

@@ -11,6 +11,7 @@ use crate::detector::{
     Anchor, Boundary, Detector, Failure, Registry, Scope, Text, Tier, Validator,
 };
 use crate::limits::DETECTORS_MAX;
+use crate::shapes::{is_asked_for, is_shape};
 use crate::validate::jwt;
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
@@ -113,6 +114,17 @@ impl Detectors {
     /// The one with an id.
     pub fn find(&self, id: &str) -> Option<&Detector> {
         self.iter().find(|detector| detector.id == id)
+    }
+
+    /// Whether modes and allowances may name this id: a detector's or a shape's.
+    pub fn knows(&self, id: &str) -> bool {
+        self.find(id).is_some() || is_shape(id)
+    }
+
+    /// Whether what this id finds is looked for only where somebody asks.
+    pub fn is_asked_for(&self, id: &str) -> bool {
+        let scans = |detector: &Detector| detector.anchor == Anchor::Scan;
+        self.find(id).map_or_else(|| is_asked_for(id), scans)
     }
 
     /// Hosts that a credential may go to by its form alone, as host patterns.

@@ -5,6 +5,7 @@
 //! not how they are matched.
 
 use regex_syntax::ParserBuilder;
+use regex_syntax::hir::Hir;
 
 use crate::destination::HostPattern;
 use crate::detector::{Anchor, Detector, Failure, Scope, Text, Tier, Validator};
@@ -13,19 +14,36 @@ use crate::limits::{LITERAL_BYTES_MAX, LITERAL_BYTES_MIN, MATCH_BYTES_MAX};
 /// Shortest match worth a finding, in bytes.
 const MATCH_BYTES_MIN: usize = 6;
 
-/// The lengths of the shortest and the longest match of a pattern, in bytes.
+/// What a pattern means, over bytes.
 ///
 /// # Errors
-/// What is wrong with the pattern.
-pub(crate) fn lengths(pattern: &str) -> Result<(usize, usize), String> {
+/// What is wrong with it, and where.
+pub(crate) fn parse(pattern: &str) -> Result<Hir, String> {
     let mut parser = ParserBuilder::new()
         .unicode(false)
         .utf8(false)
         .nest_limit(32)
         .build();
-    let shape = parser
-        .parse(pattern)
-        .map_err(|error| format!("the pattern is not one: {}", one_line(&error.to_string())))?;
+    parser.parse(pattern).map_err(|error| {
+        let (offset, what) = match &error {
+            regex_syntax::Error::Parse(error) => {
+                (error.span().start.offset, error.kind().to_string())
+            }
+            regex_syntax::Error::Translate(error) => {
+                (error.span().start.offset, error.kind().to_string())
+            }
+            other => (0, one_line(&other.to_string())),
+        };
+        format!("the pattern is not one, at byte {offset}: {what}")
+    })
+}
+
+/// The lengths of the shortest and the longest match of a pattern, in bytes.
+///
+/// # Errors
+/// What is wrong with the pattern.
+pub(crate) fn lengths(pattern: &str) -> Result<(usize, usize), String> {
+    let shape = parse(pattern)?;
     let properties = shape.properties();
     let min = properties.minimum_len().unwrap_or_default();
     let max = properties
@@ -120,12 +138,12 @@ pub(crate) fn faults(detector: &Detector) -> Vec<String> {
 }
 
 /// Whether a text is a host pattern that spells out at least its last two labels.
-fn is_issuer(text: &str) -> bool {
+pub(crate) fn is_issuer(text: &str) -> bool {
     let spelt = text.rsplit('.').take_while(|label| *label != "*").count();
     HostPattern::parse(text).is_ok() && (spelt >= 2 || !text.contains('*'))
 }
 
-fn is_id(text: &str) -> bool {
+pub(crate) fn is_id(text: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()
             && part

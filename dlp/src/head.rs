@@ -33,6 +33,7 @@ pub(crate) fn scan(rules: &Ruleset, destination: &Destination<'_>, parts: &[Part
             finding.offset = offset;
         }
     }
+    report.findings.extend(rules.segments(destination, parts));
     for (joined, values) in [
         (Joined::Query, query_values(parts)),
         (Joined::Fields, field_values(parts)),

@@ -17,6 +17,7 @@ mod containers;
 mod destination;
 mod detector;
 mod detector_file;
+mod detector_own;
 mod detector_sample;
 mod detector_set;
 mod detector_shape;
@@ -37,9 +38,11 @@ mod runs;
 mod scan;
 mod secret;
 mod settings;
+mod shapes;
 mod stream;
 mod trail;
 mod validate;
+mod values;
 mod window;
 
 pub use canary::{Canary, Plant, canaries};
@@ -49,6 +52,7 @@ pub use detector::{
     Anchor, Boundary, Detector, Failure, Registry, Scope, Text, Texts, Tier, Validator,
 };
 pub use detector_file::{FileFault, parse as parse_detectors};
+pub use detector_own::Own;
 pub use detector_sample::expand as sample;
 pub use detector_set::{DetectorError, Detectors};
 pub use finding::{Action, Checked, Finding, Report, Stop, Unscanned, UnscannedReason};
@@ -61,4 +65,5 @@ pub use secret::Secret;
 pub use settings::{Allowance, Issuer, Mode, Policy, Settings, Unscannable};
 pub use stream::Stream;
 
+pub use values::Values;
 pub use window::Window;

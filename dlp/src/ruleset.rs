@@ -10,7 +10,7 @@ use crate::confirm::Rule;
 use crate::destination::{Destination, HostPattern};
 use crate::detector::Scope;
 use crate::detector_set::Detectors;
-use crate::finding::Report;
+use crate::finding::{Finding, Report};
 use crate::head;
 use crate::index::{Hit, Index};
 use crate::known::{Known, KnownValue, Nature};
@@ -20,11 +20,13 @@ use crate::place::{Description, Part};
 use crate::prefilter::Prefilter;
 use crate::runs::Probe;
 use crate::settings::{Policy, Settings, Unscannable};
+use crate::shapes::Shapes;
 use crate::stream::Stream;
 
 /// Everything a scan needs that stays the same. Immutable, shared by [`Arc`].
 pub struct Ruleset {
     rules: Vec<Rule>,
+    shapes: Shapes,
     index: Index,
     known: Option<Arc<Known>>,
     /// Where known values may go besides: by name, and host.
@@ -134,13 +136,20 @@ impl Ruleset {
             let detector = id.to_owned();
             change(rule.ok_or(RulesetError::Unknown { detector })?)
         };
+        let mut shapes = Shapes::new(settings.policy);
         for (id, mode) in &settings.modes {
+            if shapes.weigh(id, *mode) {
+                continue;
+            }
             with(id, &mut |rule| {
                 rule.mode = Some(*mode);
                 Ok(())
             })?;
         }
         for allowance in &settings.allowances {
+            if shapes.allow(&allowance.detector, &allowance.hosts) {
+                continue;
+            }
             with(&allowance.detector, &mut |rule| {
                 if rule.detector.scope == Scope::Never {
                     let detector = allowance.detector.clone();
@@ -163,6 +172,7 @@ impl Ruleset {
             placeholders: Vec::new(),
             watching: None,
             rules,
+            shapes,
             policy: settings.policy,
             unscannable: settings.unscannable,
             key: settings.key,
@@ -217,6 +227,7 @@ impl Ruleset {
         let watching = Self {
             index: Index::new(&rules, self.policy),
             rules,
+            shapes: Shapes::new(self.policy),
             known: Some(watched),
             homes: Vec::new(),
             placeholders: Vec::new(),
@@ -251,6 +262,17 @@ impl Ruleset {
     /// their values one after the other, for what is split over them.
     pub fn head(&self, destination: &Destination<'_>, parts: &[Part<'_>]) -> Report {
         head::scan(self, destination, parts)
+    }
+
+    /// Judges the labels of a name left of the part that somebody registered, by
+    /// their shape: what is asked for leaves with the question.
+    pub fn labels(&self, destination: &Destination<'_>, below: &str) -> Vec<Finding> {
+        self.shapes.name(&self.key, destination, below)
+    }
+
+    /// Judges the segments of request targets by their shape.
+    pub(crate) fn segments(&self, to: &Destination<'_>, parts: &[Part<'_>]) -> Vec<Finding> {
+        self.shapes.targets(&self.key, to, parts)
     }
 
     /// Begins a stream.

@@ -19,6 +19,7 @@ mod json;
 pub(crate) mod jwt;
 pub(crate) mod macaroon;
 pub(crate) mod placeholder;
+pub(crate) mod random;
 mod userpass;
 
 use crate::detector::{Detector, Failure, Scope, Tier, Validator};
@@ -100,6 +101,7 @@ fn check(validator: Validator, secret: &[u8]) -> Checked {
         Validator::Base64Json => json::is(secret),
         Validator::Base64UserPass => userpass::is(secret),
         Validator::DiscordSnowflake => discord::is(secret),
+        Validator::Random => random::is(secret) && !placeholder::is(secret),
     };
     if holds {
         Checked::Passed

@@ -17,6 +17,7 @@ pub struct Window {
     rules: Arc<Ruleset>,
     host: String,
     port: u16,
+    joined: Joined,
     values: VecDeque<Vec<u8>>,
     bytes: usize,
 }
@@ -29,12 +30,18 @@ impl fmt::Debug for Window {
 }
 
 impl Window {
-    /// An empty window for values that go to `destination`.
+    /// An empty window for values of messages that go to `destination`.
     pub fn new(rules: &Arc<Ruleset>, destination: &Destination<'_>) -> Self {
+        Self::of(rules, destination, Joined::Messages)
+    }
+
+    /// An empty window for such values, of which findings say what they are.
+    pub fn of(rules: &Arc<Ruleset>, destination: &Destination<'_>, joined: Joined) -> Self {
         Self {
             rules: Arc::clone(rules),
             host: destination.host.to_owned(),
             port: destination.port,
+            joined,
             values: VecDeque::new(),
             bytes: 0,
         }
@@ -57,7 +64,7 @@ impl Window {
             port: self.port,
         };
         let joined: Vec<&[u8]> = self.values.iter().map(Vec::as_slice).collect();
-        let findings = head::join(&self.rules, &destination, Joined::Messages, &joined);
+        let findings = head::join(&self.rules, &destination, self.joined, &joined);
         if findings
             .iter()
             .any(|finding| finding.action == Action::Block)

@@ -358,7 +358,7 @@ fn a_wrong_detector_file_says_every_fault_with_its_line() {
     check(
         "{24}'",
         "{24}('",
-        "line 9: the pattern is not one: unclosed group",
+        "line 9: the pattern is not one, at byte 17: unclosed group",
     );
     check(
         "24}'",

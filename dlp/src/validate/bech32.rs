@@ -1,4 +1,4 @@
-//! Bech32 (BIP-173): a readable part, a separator, and characters whose last
+//! Bech32 (BIP-173) and Bech32m (BIP-350): a readable part, a separator, and characters whose last
 //! six are a checksum over all of it.
 
 const ALPHABET: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
@@ -9,6 +9,9 @@ const GENERATORS: [u32; 5] = [
     0x3d42_33dd,
     0x2a14_62b3,
 ];
+/// What a right checksum leaves, in either form.
+const BECH32: u32 = 1;
+const BECH32M: u32 = 0x2bc8_30a3;
 /// Characters of the checksum.
 pub(crate) const CHECKSUM_CHARACTERS: usize = 6;
 /// Longest text that is looked at, in characters.
@@ -35,7 +38,7 @@ pub(crate) fn is(text: &[u8]) -> bool {
         };
         state = step(state, value);
     }
-    state == 1
+    matches!(state, BECH32 | BECH32M)
 }
 
 /// The characters of a checksum, lower case.
