@@ -15,6 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use crate::broker::{Last, Masked, Watch};
+use crate::budget::{Purse, Spent};
 use crate::fields;
 use crate::http2::Received;
 use crate::origin::{Counted, Lease};
@@ -55,6 +56,8 @@ pub(crate) enum ContentError {
     Misused,
     #[error(transparent)]
     Stopped(#[from] Stopped),
+    #[error(transparent)]
+    Spent(#[from] Spent),
 }
 
 impl Body for Inner {
@@ -108,6 +111,8 @@ pub(crate) struct RequestContent {
     pub(crate) complete: Arc<AtomicBool>,
     /// What looks for placeholders, where the session has secrets.
     pub(crate) watch: Option<Box<Watch>>,
+    /// What its bytes are spent from, where a rule says how many may leave.
+    pub(crate) purse: Option<Purse>,
     /// Trailers that wait for data that was held back.
     pub(crate) trailers: Option<HeaderMap>,
 }
@@ -179,6 +184,7 @@ impl RequestContent {
             traffic,
             complete,
             watch: None,
+            purse: None,
             trailers: None,
         }
     }
@@ -209,6 +215,9 @@ impl RequestContent {
             } else {
                 Last::No
             };
+            if let (Some(purse), Some(frame)) = (&self.purse, &polled) {
+                purse.spend(frame.data_ref().map_or(0, Bytes::len))?;
+            }
             let frame = polled.map(|frame| pass(frame, &self.traffic.up));
             let Some(watch) = &mut self.watch else {
                 return Poll::Ready(frame.map(Ok));

@@ -200,7 +200,7 @@ async fn raw(flow: &Flow, host: &Host, permit: Permit, stream: TcpStream) {
             };
             let sides = (stream, origin);
             tokio::select! {
-                () = tunnel::relay_tcp(sides, &[], &flow.traffic, flow.session.ended()) => {}
+                () = tunnel::relay_tcp(sides, &[], (&flow.traffic, None), flow.session.ended()) => {}
                 refusal = flow.session.revoked(still) => flow.refuse(Kind::Flow, &refusal),
             }
         }

@@ -15,6 +15,7 @@ use outgate_policy::Permit;
 
 use crate::admit;
 use crate::broker::{self, Insertion, Mask, Masked, Misuse, Signing, Slot, Watch};
+use crate::budget::{Purse, head_bytes};
 use crate::content::{Content, Held, Inner, RequestContent, ResponseContent};
 use crate::exchange::Upgradable;
 use crate::fields;
@@ -96,9 +97,12 @@ pub(crate) async fn forward(
     if secrets.is_some() {
         broker::plain(&mut head.headers);
     }
-    let (content, slots) = examined(flow, (&target, carrier), &head, content).await?;
-    let said = |error| slots.said(error);
     let resource = resource.as_deref().unwrap_or(target.resource.as_str());
+    let purse = purse(flow, &permit, (&target, resource), (&head, &content))?;
+    let (mut content, mut slots) = examined(flow, (&target, carrier), &head, content).await?;
+    slots.budget = purse.as_ref().map(Purse::slot);
+    content.purse.clone_from(&purse);
+    let said = |error| slots.said(error);
     let content = (content, signing.as_ref());
     let made = request((&target, resource), carrier, head, content);
     let (mut request, request_complete) = made.await.map_err(said)?;
@@ -121,7 +125,7 @@ pub(crate) async fn forward(
             let mask = secrets.and_then(|own| own.mask());
             let (response, lease) = send(outgoing, (leg, mask), version).await.map_err(said)?;
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                return switch(flow, target, response, upgrade);
+                return switch(flow, (target, purse), response, upgrade);
             }
             check_framing(&target, response.headers())?;
             (response.map(Inner::Http1), Held::Lease(lease))
@@ -136,6 +140,32 @@ pub(crate) async fn forward(
         }
     };
     returned(flow, &target, response, held)
+}
+
+/// What a request spends from, where the rule that permits it says how much may
+/// leave: its head at once, and all of it only if it fits.
+///
+/// # Errors
+/// Too little is left.
+pub(crate) fn purse(
+    flow: &Arc<Flow>,
+    permit: &Permit,
+    (target, resource): (&Target, &str),
+    (head, content): (&request::Parts, &Inner),
+) -> Result<Option<Purse>, OriginError> {
+    let subject = format!("{} {}", target.method, target.origin());
+    let budgets = flow.session().budgets();
+    let Some(purse) = budgets.purse(flow, permit, (&target.host, &subject)) else {
+        return Ok(None);
+    };
+    let bytes = head_bytes(head, resource);
+    let content = content.size_hint().lower();
+    let all = u64::try_from(bytes).map_or(u64::MAX, |bytes| bytes.saturating_add(content));
+    purse.fits(all).map_err(OriginError::Denied)?;
+    purse
+        .spend(bytes)
+        .map_err(|spent| OriginError::Content(spent.to_string()))?;
+    Ok(Some(purse))
 }
 
 /// The response as it goes back.
@@ -270,12 +300,14 @@ fn masked(
 struct Slots {
     scan: Option<Slot>,
     secrets: Option<Slot>,
+    budget: Option<Slot>,
 }
 
 impl Slots {
     /// The error of a request, or what its content holds that was its cause.
     fn said(&self, error: OriginError) -> OriginError {
-        let slots = [&self.scan, &self.secrets].into_iter().flatten();
+        let slots = [&self.scan, &self.secrets, &self.budget];
+        let slots = slots.into_iter().flatten();
         let mut said = slots.filter_map(|slot| slot.lock().ok()?.take());
         said.next().map_or(error, OriginError::Misused)
     }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use outgate_policy::{
-    Context, Facts, Intercept, Permit, Policy, Process, Route, Settings, Source, SourceKind,
-    Verdict, compile,
+    Context, Facts, HostName, Intercept, Naming, Permit, Policy, Process, Route, Settings, Source,
+    SourceKind, Verdict, compile,
 };
 
 /// The policy of a shared gateway, and the texts it was made from.
@@ -132,6 +132,17 @@ impl Rules {
         self.ceiling.as_ref().map(|(ceiling, _)| &ceiling.policy)
     }
 
+    /// How the rules name a host: the closest of what the policies say, since
+    /// whoever spelt it knows it.
+    pub(crate) fn named(&self, name: &HostName) -> Naming {
+        let above = self.above().map(|above| above.naming(name));
+        match (self.own.naming(name), above) {
+            (Naming::InFull, _) | (_, Some(Naming::InFull)) => Naming::InFull,
+            (Naming::Not, _) | (_, Some(Naming::Not)) => Naming::Not,
+            (Naming::ByPattern, _) => Naming::ByPattern,
+        }
+    }
+
     /// The policy that says how names are resolved and where they lead.
     pub(crate) fn naming(&self) -> &Policy {
         match &self.ceiling {
@@ -200,9 +211,11 @@ impl Ceiling {
 
 fn closer(own: Permit, above: Permit) -> Permit {
     match (own.route(), above.route()) {
-        (Route::Direct, Route::Gateway | Route::Tunnel | Route::Forward) => above,
+        (Route::Direct, Route::Gateway | Route::Tunnel | Route::Forward) => {
+            above.with_budgets_of(&own)
+        }
         (Route::Direct, Route::Direct) | (Route::Gateway | Route::Tunnel | Route::Forward, _) => {
-            own
+            own.with_budgets_of(&above)
         }
     }
 }
@@ -225,7 +238,7 @@ fn without_process<'a>(facts: &Facts<'a>) -> Facts<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outgate_policy::{AddressSource, HostName, Peer, RequestTarget, Scheme};
+    use outgate_policy::{AddressSource, Peer, RequestTarget, Scheme};
 
     const OPERATOR: u32 = 1000;
 

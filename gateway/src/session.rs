@@ -3,10 +3,8 @@
 //! Knows no protocol of the network.
 
 use std::collections::HashSet;
-use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 
 use outgate_handoff::ToLauncher;
 use outgate_policy::{Host, HostName, Proxies};
@@ -16,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditError, Event, Kind, Noted, Outcome};
 use crate::broker::Secrets;
+use crate::budget::Budgets;
 use crate::confine;
 use crate::control::{Control, ControlError};
 use crate::destination::{Destination, Party};
@@ -31,10 +30,12 @@ use crate::tenant::{SharedSlot, Standing, Tenant, Turn};
 use crate::tls::Tls;
 
 mod in_force;
+mod turn;
 mod unopened;
 mod words;
 
 use in_force::InForce;
+use turn::turn;
 use unopened::Unopened;
 
 /// What a session is made of.
@@ -71,6 +72,7 @@ pub(crate) struct Session {
     names: Mutex<NameTable>,
     origins: Pool,
     denials: Mutex<Denials>,
+    budgets: Budgets,
     unopened: Mutex<Unopened>,
     flows: Arc<Semaphore>,
     flows_max: usize,
@@ -126,6 +128,7 @@ impl Session {
             names: Mutex::new(NameTable::new(&parts.sandbox, names_max)),
             origins: Pool::default(),
             denials: Mutex::default(),
+            budgets: Budgets::default(),
             unopened: Mutex::default(),
             flows: Arc::new(Semaphore::new(flows_max)),
             flows_max,
@@ -337,6 +340,11 @@ impl Session {
         self.possessions.canaries.as_ref()
     }
 
+    /// What may still leave where rules say how much.
+    pub(crate) fn budgets(&self) -> &Budgets {
+        &self.budgets
+    }
+
     /// Counts TLS that goes to a host with nobody looking into it.
     pub(crate) fn passed_unopened(&self, host: &Host) {
         let Ok(mut unopened) = self.unopened.lock() else {
@@ -421,19 +429,6 @@ impl Session {
         tasks.shutdown().await;
         self.origins.clear();
     }
-}
-
-/// Lets every task that is ready now have its turn.
-async fn turn() {
-    let mut waited = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut waited, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// Whether a name was asked for before.

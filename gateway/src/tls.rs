@@ -198,7 +198,7 @@ async fn refuse(flow: &Flow, refusal: &Refusal, stream: Replay, alert: Alert) {
 }
 
 /// Bytes both ways, unopened.
-async fn pass(flow: &Flow, host: &Host, permit: Permit, stream: Replay) {
+async fn pass(flow: &Arc<Flow>, host: &Host, permit: Permit, stream: Replay) {
     let port = flow.destination().port;
     let to = (host, port);
     match origin::connect(flow.session(), flow.process(), to, Carries::Tls).await {
@@ -206,15 +206,18 @@ async fn pass(flow: &Flow, host: &Host, permit: Permit, stream: Replay) {
             stream: origin,
             pin,
         }) => {
+            let subject = format!("{host}:{port}");
+            let purse = (flow.session().budgets()).purse(flow, &permit, (host, &subject));
             // INVARIANT: the permit is spent on this one tunnel.
             drop(permit);
             flow.session().passed_unopened(host);
             let (read, client) = stream.into_parts();
             let sides = (client, origin);
             let (session, process) = (flow.session(), flow.process());
+            let counted = (&**flow.traffic(), purse.as_ref());
             let still = || admit::still_unopened(session, process, (host, port), pin);
             tokio::select! {
-                () = tunnel::relay_tcp(sides, &read, flow.traffic(), session.ended()) => {}
+                () = tunnel::relay_tcp(sides, &read, counted, session.ended()) => {}
                 refusal = session.revoked(still) => flow.refuse(Kind::Tunnel, &refusal),
             }
         }

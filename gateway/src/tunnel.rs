@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::budget::Purse;
 use crate::content::Traffic;
 use crate::limits;
 
@@ -24,7 +25,7 @@ use crate::limits;
 pub(crate) async fn relay<C, O>(
     client: C,
     origin: O,
-    traffic: &Traffic,
+    (traffic, purse): (&Traffic, Option<&Purse>),
     ended: impl Future<Output = ()>,
 ) where
     C: AsyncRead + AsyncWrite,
@@ -32,8 +33,8 @@ pub(crate) async fn relay<C, O>(
 {
     let (client_read, client_write) = split(client);
     let (origin_read, origin_write) = split(origin);
-    let up = pump(client_read, origin_write, &traffic.up);
-    let down = pump(origin_read, client_write, &traffic.down);
+    let up = pump(client_read, origin_write, (&traffic.up, purse));
+    let down = pump(origin_read, client_write, (&traffic.down, None));
     supervise(up, down, traffic, ended).await;
 }
 
@@ -42,16 +43,16 @@ pub(crate) async fn relay<C, O>(
 pub(crate) async fn relay_tcp(
     sides: (TcpStream, TcpStream),
     read: &[u8],
-    traffic: &Traffic,
+    (traffic, purse): (&Traffic, Option<&Purse>),
     ended: impl Future<Output = ()>,
 ) {
     let (client, mut origin) = sides;
-    if origin.write_all(read).await.is_err() {
+    if spend(purse, read.len()).is_err() || origin.write_all(read).await.is_err() {
         return;
     }
     add(&traffic.up, read.len());
-    let up = move_tcp(&client, &origin, &traffic.up);
-    let down = move_tcp(&origin, &client, &traffic.down);
+    let up = move_tcp(&client, &origin, (&traffic.up, purse));
+    let down = move_tcp(&origin, &client, (&traffic.down, None));
     supervise(up, down, traffic, ended).await;
 }
 
@@ -87,10 +88,16 @@ fn add(counter: &AtomicU64, count: usize) {
     counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
+/// Spends what is about to leave, where a rule says how much may.
+fn spend(purse: Option<&Purse>, count: usize) -> io::Result<()> {
+    let spent = purse.map_or(Ok(()), |purse| purse.spend(count));
+    spent.map_err(|spent| io::Error::new(io::ErrorKind::QuotaExceeded, spent))
+}
+
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    counter: &AtomicU64,
+    (counter, purse): (&AtomicU64, Option<&Purse>),
 ) -> io::Result<()> {
     let mut buffer = vec![0; limits::TUNNEL_BUFFER_BYTES];
     loop {
@@ -98,6 +105,7 @@ async fn pump(
         if count == 0 {
             return to.shutdown().await;
         }
+        spend(purse, count)?;
         to.write_all(buffer.get(..count).unwrap_or_default())
             .await?;
         add(counter, count);
@@ -106,7 +114,11 @@ async fn pump(
 
 /// One direction between two TCP connections: by a buffer until it carried
 /// much, then by a pipe.
-async fn move_tcp(from: &TcpStream, to: &TcpStream, counter: &AtomicU64) -> io::Result<()> {
+async fn move_tcp(
+    from: &TcpStream,
+    to: &TcpStream,
+    (counter, purse): (&AtomicU64, Option<&Purse>),
+) -> io::Result<()> {
     let mut buffer = vec![0; limits::TUNNEL_BUFFER_BYTES];
     loop {
         let count = from
@@ -115,6 +127,7 @@ async fn move_tcp(from: &TcpStream, to: &TcpStream, counter: &AtomicU64) -> io::
         if count == 0 {
             return end(to);
         }
+        spend(purse, count)?;
         let mut rest = buffer.get(..count).unwrap_or_default();
         while !rest.is_empty() {
             let written = to
@@ -127,7 +140,7 @@ async fn move_tcp(from: &TcpStream, to: &TcpStream, counter: &AtomicU64) -> io::
             && let Ok(pipe) = pipe()
         {
             drop(buffer);
-            return move_by_pipe(from, to, &pipe, counter).await;
+            return move_by_pipe((from, to), &pipe, (counter, purse)).await;
         }
     }
 }
@@ -152,10 +165,9 @@ fn pipe() -> nix::Result<Pipe> {
 }
 
 async fn move_by_pipe(
-    from: &TcpStream,
-    to: &TcpStream,
+    (from, to): (&TcpStream, &TcpStream),
     pipe: &Pipe,
-    counter: &AtomicU64,
+    (counter, purse): (&AtomicU64, Option<&Purse>),
 ) -> io::Result<()> {
     let flags = SpliceFFlags::SPLICE_F_MOVE | SpliceFFlags::SPLICE_F_NONBLOCK;
     loop {
@@ -169,6 +181,7 @@ async fn move_by_pipe(
         if held == 0 {
             return end(to);
         }
+        spend(purse, held)?;
         while held > 0 {
             let moved = to
                 .async_io(Interest::WRITABLE, || {

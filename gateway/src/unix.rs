@@ -40,7 +40,7 @@ pub(crate) async fn serve(session: &Arc<Session>, process: &Process, path: &[u8]
                 drop(permit);
                 let still = || ask::admit_unix(session, process, path).map(drop);
                 tokio::select! {
-                    () = tunnel::relay(client, target, &traffic, session.ended()) => Ok(()),
+                    () = tunnel::relay(client, target, (&traffic, None), session.ended()) => Ok(()),
                     refusal = session.revoked(still) => Err(refusal),
                 }
             }

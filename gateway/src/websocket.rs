@@ -16,6 +16,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
+use crate::budget::Purse;
 use crate::content::{Content, Held, Inner};
 use crate::fields;
 use crate::flow::Flow;
@@ -50,6 +51,8 @@ pub(crate) async fn join(
         ..
     } = admitted;
     let resource = forward::insert(flow, &target, &mut head, insertion)?;
+    let about = (&head, &Inner::None);
+    let purse = forward::purse(flow, &permit, (&target, &resource), about)?;
     let mut asked = head.headers;
     fields::strip_hop_by_hop(&mut asked);
     for name in [header::HOST, header::EXPECT, header::CONTENT_LENGTH, KEY] {
@@ -71,6 +74,7 @@ pub(crate) async fn join(
         flow,
         target: &target,
         resource: &resource,
+        purse,
         client,
     };
     // Its connection is in use as long as it lasts.
@@ -94,6 +98,7 @@ struct Joint<'a> {
     target: &'a Target,
     /// The request target as it is sent.
     resource: &'a str,
+    purse: Option<Purse>,
     client: Client,
 }
 
@@ -211,9 +216,10 @@ impl Joint<'_> {
         counted: Counted,
     ) {
         let (flow, target, client) = (Arc::clone(self.flow), self.target.clone(), self.client);
+        let purse = self.purse;
         self.flow.session().spawn(async move {
             if let Ok(client) = client.await {
-                converse(&flow, &target, pin, (client, origin)).await;
+                converse(&flow, (&target, purse), pin, (client, origin)).await;
             }
             drop(counted);
         });

@@ -4,11 +4,13 @@
 
 use toml::de::DeValue;
 
-use crate::draft::RuleExtras;
+use crate::document::not_for_projects;
+use crate::draft::{Author, RuleExtras};
 use crate::expand::expand;
 use crate::grammar;
 use crate::host::shown;
 use crate::net::Net;
+use crate::quantity::parse_size;
 use crate::reader::{Item, Reader};
 use crate::rule_host::parse_range;
 use crate::secret_text::{self, Parts};
@@ -45,7 +47,7 @@ pub(crate) fn rule(reader: &mut Reader<'_, '_, '_>, effect: Effect, item: Item<'
     }
     let known: &[&str] = match effect {
         Effect::Deny => &["rule", "process", "note"],
-        Effect::Allow | Effect::Only => &["rule", "process", "note", "addresses"],
+        Effect::Allow | Effect::Only => &["rule", "process", "note", "addresses", "budget"],
     };
     let mut text = None;
     let mut extras = RuleExtras::default();
@@ -56,6 +58,10 @@ pub(crate) fn rule(reader: &mut Reader<'_, '_, '_>, effect: Effect, item: Item<'
             "rule" => text = reader.string(key, value),
             "process" => extras.process = executables(reader, value),
             "addresses" => extras.addresses = ranges(reader, value),
+            "budget" if reader.author == Author::Project => {
+                not_for_projects(reader, key, value);
+            }
+            "budget" => extras.budget = reader.quantity(key, value, "10M", parse_size),
             _ => drop(reader.string(key, value)),
         }
         sound &= reader.draft.faults() == before;

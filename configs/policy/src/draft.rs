@@ -48,6 +48,7 @@ pub(crate) enum Author {
 pub(crate) struct RuleExtras {
     pub(crate) process: Vec<Box<str>>,
     pub(crate) addresses: Vec<Net>,
+    pub(crate) budget: Option<u64>,
 }
 
 /// The policy so far, and the faults so far.
@@ -135,6 +136,11 @@ impl<'c> Draft<'c> {
             let warning = at.error(warning.offset, warning.message, warning.hint);
             self.policy.warnings.push(warning);
         }
+        if extras.budget.is_some() && !target.is_seen() {
+            let message = "nobody counts the bytes of this rule, so it has no budget".to_owned();
+            let hint = "only what passes the gateway is counted: http, https, ws, wss and tls";
+            self.fault(at.error(0, message, Some(hint.to_owned())));
+        }
         match &mut target {
             Target::Network(network) => network.addresses = extras.addresses,
             Target::Unix { path, pattern } => {
@@ -163,6 +169,7 @@ impl<'c> Draft<'c> {
                 reference: rule::reference(id, effect, text, at.place()),
                 target,
                 process: extras.process,
+                budget: extras.budget,
             });
         }
     }

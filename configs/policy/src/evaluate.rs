@@ -68,7 +68,10 @@ impl Policy {
             Facts::Listen { address, .. } => self.listening(address),
         };
         match outcome {
-            Ok((route, rule)) => Verdict::Allow(Permit::new(route, rule)),
+            Ok((route, rule)) => {
+                let budget = self.budget_of(&rule);
+                Verdict::Allow(Permit::new(route, rule, budget))
+            }
             Err(cause) => {
                 let intercept = self.settings().intercept;
                 Verdict::Deny(denial::denial(&event, cause, intercept))
@@ -149,8 +152,8 @@ impl Policy {
         {
             return Err(Cause::plain(Reason::Malformed));
         }
-        let mut allow = None;
-        let mut only = None;
+        let mut allow: Option<&Rule> = None;
+        let mut only: Option<&Rule> = None;
         let mut covering = None;
         let mut other_process = None;
         let mut other_query = None;
@@ -178,7 +181,9 @@ impl Policy {
             } else {
                 &mut allow
             };
-            if slot.is_none()
+            // A rule with a budget counts wherever it grants, whatever grants besides.
+            let is_open = slot.is_none_or(|own| own.budget.is_none() && rule.budget.is_some());
+            if is_open
                 && target.grants_port(request.protocol, to.port)
                 && to.is_granted_host(&target.host)
                 && target.grants_method(request)

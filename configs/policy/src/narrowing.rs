@@ -146,6 +146,7 @@ fn everything() -> [Rule; BUILT_IN] {
         reference: rule::reference(0, Effect::Allow, "everything", "built in".into()),
         target,
         process: Vec::new(),
+        budget: None,
     };
     [
         rule(Target::Network(NetworkTarget {
@@ -331,6 +332,8 @@ mod tests {
             "dns = { servers = [\"192.0.2.1\"] }",
             "tls = { intercept = \"never\" }",
             "inspect = { mode = \"off\" }",
+            "[[inspect.detector]]\nid = \"github-token\"\nmode = \"off\"",
+            "[[inspect.allow]]\ndetector = \"github-token\"\nhost = \"a.test\"",
             "environment = { set = { LD_PRELOAD = \"/x\" } }",
             "audit = { file = \"/x\" }",
             "monitor = true",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::error::PolicyError;
 use crate::facts::Peer;
 use crate::grant::{Environment, Filesystem, Limits, ListenGrant};
-use crate::host::{Host, HostName};
+use crate::host::{Host, HostName, HostPattern};
 use crate::net::Ports;
 use crate::rule::{NetworkTarget, Protocol, Rule, Target};
 use crate::secret::Secret;
@@ -33,6 +33,17 @@ pub struct Policy {
     pub(crate) places: BTreeMap<String, Arc<str>>,
     /// What a project's own documents allow of it: see [`crate::narrowing`].
     pub(crate) narrowing: Option<Box<Policy>>,
+}
+
+/// How the rules of a policy name a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// A rule or a pin spells it out.
+    InFull,
+    /// A wildcard covers it.
+    ByPattern,
+    /// No rule lets anything go to it.
+    Not,
 }
 
 /// A host as a pin names it.
@@ -166,9 +177,41 @@ impl Policy {
         (rule.process.iter().map(|own| &**own).collect(), addresses)
     }
 
+    /// How many bytes may leave under a rule, to one host; nothing without a bound.
+    pub fn budget_of(&self, rule: &RuleRef) -> Option<u64> {
+        // Rules are numbered from one, in their order.
+        let place = usize::try_from(rule.id).ok()?.checked_sub(1)?;
+        let own = self.rules.get(place)?;
+        own.budget.filter(|_| own.reference.id == rule.id)
+    }
+
     /// The switches.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// How the rules name a host.
+    pub fn naming(&self, name: &HostName) -> Naming {
+        let hosts = self
+            .network_rules()
+            .filter(|(rule, _)| rule.reference.effect != Effect::Deny)
+            .map(|(_, target)| &target.host);
+        let mut naming = Naming::Not;
+        for host in hosts.filter(|host| host.grants_name(name)) {
+            match host {
+                HostPattern::Exact(_) | HostPattern::Localhost => return Naming::InFull,
+                HostPattern::AtOrBelow(own) if own == name => return Naming::InFull,
+                HostPattern::Everything
+                | HostPattern::Any
+                | HostPattern::Below(_)
+                | HostPattern::AtOrBelow(_)
+                | HostPattern::Net(_) => naming = Naming::ByPattern,
+            }
+        }
+        if self.pins.0.contains_key(name) {
+            return Naming::InFull;
+        }
+        naming
     }
 
     /// All rules, in the order of the sources; those of projects come last.

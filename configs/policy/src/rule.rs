@@ -108,6 +108,16 @@ pub(crate) enum Target {
     Unix { path: String, pattern: PathPattern },
 }
 
+impl Target {
+    /// Whether what it matches passes the gateway.
+    pub(crate) fn is_seen(&self) -> bool {
+        match self {
+            Self::Network(target) => !target.protocols.contains(Protocol::Tcp),
+            Self::Unix { .. } => false,
+        }
+    }
+}
+
 /// The network part of a rule.
 #[derive(Debug, Clone)]
 pub(crate) struct NetworkTarget {
@@ -128,6 +138,8 @@ pub(crate) struct Rule {
     pub(crate) target: Target,
     /// Executables it is limited to; empty for all.
     pub(crate) process: Vec<Box<str>>,
+    /// Bytes that may leave under it to one host.
+    pub(crate) budget: Option<u64>,
 }
 
 /// A request as far as rules look at it.

@@ -70,10 +70,14 @@ pub(crate) struct Column<'p> {
 
 impl<'p> Column<'p> {
     pub(crate) fn add(&mut self, rule: &'p Rule, target: &NetworkTarget) {
-        if target.is_restricted() {
-            self.part.get_or_insert(rule);
+        let slot = if target.is_restricted() {
+            &mut self.part
         } else {
-            self.whole.get_or_insert(rule);
+            &mut self.whole
+        };
+        // A rule with a budget counts wherever it grants, whatever grants besides.
+        if slot.is_none_or(|own| own.budget.is_none() && rule.budget.is_some()) {
+            *slot = Some(rule);
         }
     }
 

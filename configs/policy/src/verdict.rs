@@ -74,18 +74,48 @@ pub enum Verdict {
 /// ```compile_fail,E0451
 /// use outgate_policy::{Permit, Route};
 /// fn forge(rule: outgate_policy::RuleRef) -> Permit {
-///     Permit { route: Route::Direct, rule }
+///     Permit { route: Route::Direct, rule, budgets: Vec::new() }
 /// }
 /// ```
 #[derive(Debug)]
 pub struct Permit {
     route: Route,
     rule: RuleRef,
+    budgets: Vec<Budget>,
+}
+
+/// How many bytes may leave under a rule, to one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// The rule.
+    pub rule: RuleRef,
+    /// The bytes.
+    pub bytes: u64,
 }
 
 impl Permit {
-    pub(crate) fn new(route: Route, rule: RuleRef) -> Self {
-        Self { route, rule }
+    pub(crate) fn new(route: Route, rule: RuleRef, bytes: Option<u64>) -> Self {
+        let budget = bytes.map(|bytes| Budget {
+            rule: rule.clone(),
+            bytes,
+        });
+        Self {
+            route,
+            rule,
+            budgets: budget.into_iter().collect(),
+        }
+    }
+
+    /// The same permit, with the budgets of both.
+    #[must_use]
+    pub fn with_budgets_of(mut self, other: &Self) -> Self {
+        self.budgets.extend_from_slice(&other.budgets);
+        self
+    }
+
+    /// What may leave under it, at most.
+    pub fn budgets(&self) -> &[Budget] {
+        &self.budgets
     }
 
     /// The same permit, by the closer look of both.

@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Finding,
     /// A planted credential on its way out: an alarm.
     Canary,
+    /// What may leave under a rule is nearly spent, or spent.
+    Budget,
 }
 
 /// What was decided.

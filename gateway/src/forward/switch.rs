@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::admit;
 use crate::audit::Kind;
 use crate::broker::{Veiled, Watched};
+use crate::budget::Purse;
 use crate::content::Content;
 use crate::exchange::Upgradable;
 use crate::fields;
@@ -28,7 +29,7 @@ use crate::tunnel;
 /// Both sides agreed to become a WebSocket: relays what follows.
 pub(super) fn switch(
     flow: &Arc<Flow>,
-    target: Target,
+    (target, purse): (Target, Option<Purse>),
     mut response: Response<Incoming>,
     client: Upgradable,
 ) -> Result<Response<Content>, OriginError> {
@@ -62,7 +63,8 @@ pub(super) fn switch(
         let Some((origin, pin)) = origin_of(origin) else {
             return;
         };
-        converse(&task, &target, pin, (TokioIo::new(client), origin)).await;
+        let ends = (TokioIo::new(client), origin);
+        converse(&task, (&target, purse), pin, ends).await;
     });
     Ok(Response::from_parts(head, Content::empty()))
 }
@@ -95,7 +97,7 @@ pub(crate) fn origin_of(upgraded: Upgraded) -> Option<(Replay<Link>, Pin)> {
 /// rules in force allow it.
 pub(crate) async fn converse<C, O>(
     flow: &Arc<Flow>,
-    target: &Target,
+    (target, purse): (&Target, Option<Purse>),
     pin: Pin,
     (client, origin): (C, O),
 ) where
@@ -107,7 +109,8 @@ pub(crate) async fn converse<C, O>(
     let relayed = async {
         let secrets = session.secrets();
         let secrets = secrets.and_then(|own| Some((own, own.mask()?)));
-        let (traffic, ended) = (flow.traffic(), session.ended());
+        let traffic = (&**flow.traffic(), purse.as_ref());
+        let ended = session.ended();
         match (secrets, session.scan()) {
             (None, None) => tunnel::relay(client, origin, traffic, ended).await,
             (None, Some(scan)) => {

