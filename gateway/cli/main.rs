@@ -12,6 +12,7 @@ use clap::Parser;
 use outgate_gateway::config::{self, Request};
 
 mod authority;
+mod detectors;
 
 /// Wrong use of the command line.
 const USAGE_ERROR: u8 = 2;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Request::Authority(request)) => authority::run(&request),
+        Ok(Request::Detectors(files)) => detectors::check(&files),
         Ok(Request::Trial) => match outgate_gateway::trial(std::io::stdout()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

@@ -14,7 +14,7 @@ mod list;
 mod progress;
 mod report;
 mod sarif;
-mod setup;
+pub(crate) mod setup;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -163,6 +163,8 @@ pub enum Request {
     Share(Shared),
     /// Make or describe the user's own authority.
     Authority(Authority),
+    /// `detectors BUILD FILE...`: judge the detectors of these policy files.
+    Detectors(Vec<PathBuf>),
     /// Be the origin of `outgate check --clients`.
     Trial,
     /// Keep secrets for a gateway.
@@ -182,10 +184,11 @@ usage: outgate-gateway serve --handoff-fd N [--audit FILE | --audit-dir DIR]
        serve: [--secret NAME=SOURCE]... [--known on] [--canaries on]
        outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
        outgate-gateway authority BUILD show DIR [json]
+       outgate-gateway detectors BUILD FILE...
        outgate-gateway trial BUILD
        outgate-gateway --version
 
-`outgate run`, `gateway`, `ca` and `check` start this program by themselves.";
+`outgate run`, `gateway`, `ca`, `policy` and `check` start this program by themselves.";
 
 /// Reads the arguments after the program's name.
 ///
@@ -225,6 +228,10 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
                 tls: options.tls,
                 list: options.known.list,
             }))
+        }
+        Some("detectors") => {
+            same_build(&mut arguments)?;
+            Ok(Request::Detectors(arguments.map(PathBuf::from).collect()))
         }
         Some("trial") => same_build(&mut arguments).map(|()| Request::Trial),
         Some("authority") => authority(&mut arguments).map(Request::Authority),

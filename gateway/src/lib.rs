@@ -13,6 +13,7 @@ mod admit;
 mod ask;
 mod audit;
 mod broker;
+mod budget;
 mod client_hello;
 pub mod config;
 mod confine;
@@ -215,6 +216,24 @@ pub fn serve_shared(config: &config::Shared) -> Result<(), ServeError> {
             Err(error)
         }
     }
+}
+
+/// Judges what policies say about the detectors of the scan.
+///
+/// # Errors
+/// A sentence with its place: a policy has a fault, names a detector that does
+/// not exist, or describes one that cannot be.
+pub fn judge_detectors(sources: &[outgate_policy::Source]) -> Result<(), String> {
+    // Where paths begin matters to no detector.
+    let directory = || "/".to_owned();
+    let context = outgate_policy::Context {
+        home: directory(),
+        working_directory: directory(),
+        private_directory: directory(),
+    };
+    let policy = outgate_policy::compile(sources, &context);
+    let policy = policy.map_err(|errors| errors.to_string())?;
+    scan::judge(&rules::Rules::private(policy))
 }
 
 /// Everything that must be there before the process is confined, and the

@@ -317,6 +317,17 @@ pub(crate) const SCAN_VALUES_BYTES_MAX: usize = 16 * 1024;
 /// Parts of requests that are remembered as clean, at 8 bytes each: the fields of
 /// some clients, and targets that are asked for again.
 pub(crate) const SCAN_CLEAN_MAX: usize = 8192;
+/// Budgets that are counted at once in one sandbox: beyond, nothing is left of a new one.
+pub(crate) const BUDGETS_MAX: usize = 4096;
+/// Share of a budget at which it is told that it is nearly spent, in percent.
+pub(crate) const BUDGET_ALARM_PERCENT: u64 = 80;
+/// Bytes of labels that were never named before and that may leave below one
+/// registered domain, where no rule spells the name out: some two hundred hosts.
+pub(crate) const LABEL_BYTES_MAX: usize = 4096;
+/// Domains whose labels are counted one by one.
+pub(crate) const LABEL_DOMAINS_MAX: usize = 256;
+/// Findings in names that are recorded once and no more.
+pub(crate) const LABEL_FINDINGS_MAX: usize = 1024;
 /// Bytes of content that are read before anything is sent, so that a refusal is
 /// a clean one. Most requests of programs are smaller.
 pub(crate) const SCAN_AHEAD_BYTES_MAX: u64 = 256 * 1024;

@@ -3,33 +3,37 @@
 //! every part of a request before it is sent, and turns what it finds into
 //! records and refusals. Knows no way to send anything, and keeps no value.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, request};
 use outgate_dlp::{
-    Action, Allowance, Destination, Detectors, Finding, HostPattern, Part, Place, Policy, Ruleset,
-    Settings, Unscannable, Unscanned,
+    Action, Destination, Finding, HostPattern, Part, Place, Ruleset, Unscannable, Unscanned,
 };
-use outgate_policy as policy;
-use outgate_policy::Host;
+use outgate_policy::{Host, HostName, Naming};
 
 use crate::audit::Outcome;
 use crate::broker::Secrets;
 use crate::flow::Flow;
 use crate::known::Possessions;
+use crate::limits;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 use crate::target::Target;
 
 mod body;
 mod clean;
+mod gist;
 mod grpc;
 mod guard;
+mod labels;
 mod messages;
 mod parts;
 mod returns;
 mod said;
+mod setup;
 mod values;
 mod watched;
 mod websocket;
@@ -43,6 +47,7 @@ pub(crate) use said::Told;
 pub(crate) use watched::Watched;
 
 use clean::Clean;
+use labels::Labels;
 use messages::Messages;
 use said::Asked;
 use values::Seen;
@@ -54,6 +59,9 @@ pub(crate) struct Scan {
     rules: Arc<Ruleset>,
     windows: Mutex<Windows>,
     clean: Mutex<Clean>,
+    labels: Mutex<Labels>,
+    /// Marks of what was said of names.
+    named: Mutex<HashSet<String>>,
     /// Bytes that left without a look inside, by estimate of the scan.
     unscanned: AtomicU64,
 }
@@ -69,13 +77,14 @@ impl Scan {
         secrets: Option<&Secrets>,
         possessions: &Possessions,
     ) -> Result<Option<Self>, String> {
-        let Some(mut settings) = settings(rules)? else {
+        let Some(mut setup) = setup::setup(rules)? else {
             return Ok(None);
         };
-        settings.registries.clone_from(&possessions.registries);
+        let registries = &mut setup.settings.registries;
+        registries.clone_from(&possessions.registries);
         let homes = homes(rules)?;
-        let detectors = Detectors::shipped();
-        let rules = Ruleset::new(&detectors, &settings).map_err(|error| error.to_string())?;
+        let rules = Ruleset::new(&setup.detectors, &setup.settings);
+        let rules = rules.map_err(|error| error.to_string())?;
         let placeholders = secrets.into_iter().flat_map(Secrets::placeholders);
         let mut rules = rules.with_placeholders(placeholders);
         if let Some(known) = &possessions.known {
@@ -85,6 +94,8 @@ impl Scan {
             rules: Arc::new(rules),
             windows: Mutex::default(),
             clean: Mutex::default(),
+            labels: Mutex::default(),
+            named: Mutex::default(),
             unscanned: AtomicU64::new(0),
         }))
     }
@@ -204,15 +215,46 @@ impl Scan {
         }
     }
 
-    /// What of a name may not be asked for: its labels would leave with the
-    /// question.
-    pub(crate) fn name(&self, name: &str) -> Option<Finding> {
-        let to = destination(name, crate::ask::DNS_PORT);
-        let joined: String = name.split('.').collect();
-        let report = self.rules.head(&to, &parts::labels(name, &joined));
-        let blocks = report.findings.into_iter();
-        let blocks = blocks.filter(|finding| finding.action == Action::Block);
-        blocks.max_by_key(said::rank)
+    /// What is found in a name that is asked for, `text` as it was spelt: its
+    /// labels would leave with the question. Each warning is given once.
+    pub(crate) fn name(&self, rules: &Rules, name: &HostName, text: &str) -> Vec<Finding> {
+        let to = destination(name.as_str(), crate::ask::DNS_PORT);
+        let joined: String = text.split('.').collect();
+        let mut found = self.rules.head(&to, &parts::labels(text, &joined)).findings;
+        if rules.named(name) == Naming::ByPattern {
+            let (below, _) = name.registered();
+            found.extend(self.rules.labels(&to, below));
+        }
+        let Ok(mut named) = self.named.lock() else {
+            return found;
+        };
+        let has_room = named.len() < limits::LABEL_FINDINGS_MAX;
+        found.retain(|finding| {
+            finding.action == Action::Block || has_room && named.insert(finding.mark.clone())
+        });
+        // Of several words about one name the person hears the one that helps most.
+        found.sort_by_key(|finding| Reverse(said::rank(finding)));
+        found
+    }
+
+    /// May this name be asked for, as far as the number of new labels says?
+    ///
+    /// # Errors
+    /// The domain below which nothing more may be named, in words.
+    pub(crate) fn labels(&self, rules: &Rules, name: &HostName) -> Result<(), String> {
+        if rules.named(name) != Naming::ByPattern {
+            return Ok(());
+        }
+        let (below, domain) = name.registered();
+        let taken = self.labels.lock().map(|mut own| own.take(domain, below));
+        match taken {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(format!(
+                "new labels below {domain} are over {} bytes, and labels can carry secrets; a \
+                 rule that spells the name out allows it",
+                limits::LABEL_BYTES_MAX
+            )),
+        }
     }
 
     /// What holds content back until it is cleared.
@@ -254,49 +296,16 @@ impl Scan {
     }
 }
 
-/// What the policies say about the scan; nothing where it is off. Of a run's
-/// policy and a gateway's the stricter holds, and only the gateway's operator
-/// says where credentials may go besides.
-fn settings(rules: &Rules) -> Result<Option<Settings>, String> {
-    let own = rules.own().settings();
-    let above = rules.above().map(policy::Policy::settings);
-    let all = || [Some(own), above].into_iter().flatten();
-    let Some(mode) = all()
-        .map(|settings| settings.inspect)
-        .min_by_key(|mode| weight(*mode))
-    else {
-        return Ok(None);
+/// Judges what the policies say about detectors.
+///
+/// # Errors
+/// As [`Scan::of`].
+pub(crate) fn judge(rules: &Rules) -> Result<(), String> {
+    let Some(setup) = setup::setup(rules)? else {
+        return Ok(());
     };
-    let strict = all().any(|settings| settings.strict == policy::Switch::On);
-    if mode == policy::Inspect::Off {
-        return Ok(None);
-    }
-    let refuses = |settings: &policy::Settings| settings.unscannable == policy::Unscannable::Refuse;
-    let mut allowances = Vec::new();
-    for scope in &above.unwrap_or(own).inspect_scopes {
-        for name in &scope.hosts {
-            allowances.push(Allowance {
-                detector: scope.detector.clone(),
-                hosts: HostPattern::parse(name.as_str()).map_err(|error| error.to_string())?,
-            });
-        }
-    }
-    Ok(Some(Settings {
-        modes: Vec::new(),
-        policy: match mode {
-            policy::Inspect::Warn => Policy::Monitor,
-            _ if strict => Policy::Strict,
-            policy::Inspect::Block | policy::Inspect::Off => Policy::Tiered,
-        },
-        unscannable: if strict || all().any(refuses) {
-            Unscannable::Refuse
-        } else {
-            Unscannable::Record
-        },
-        allowances,
-        registries: Vec::new(),
-        key: key()?,
-    }))
+    let rules = Ruleset::new(&setup.detectors, &setup.settings);
+    rules.map(drop).map_err(|error| error.to_string())
 }
 
 /// Where known values may go besides, as the operator says.
@@ -310,15 +319,6 @@ fn homes(rules: &Rules) -> Result<Vec<(String, HostPattern)>, String> {
         }
     }
     Ok(homes)
-}
-
-/// The stricter, the less.
-fn weight(inspect: policy::Inspect) -> u8 {
-    match inspect {
-        policy::Inspect::Block => 0,
-        policy::Inspect::Warn => 1,
-        policy::Inspect::Off => 2,
-    }
 }
 
 /// The key of marks: nobody who reads records can try values against them.

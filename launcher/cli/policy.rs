@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueHint};
-use outgate_launcher::run::{RunError, refuse_unenforced};
+use outgate_launcher::run::{RunError, gateway_program, refuse_unenforced};
 use outgate_launcher::sources::{Collector, SourceError};
 use outgate_policy::{
-    Effect, Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, Verdict,
-    compile, expectations, preset_kind, preset_names, preset_title,
+    Effect, Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, SourceKind,
+    Verdict, compile, expectations, preset_kind, preset_names, preset_title,
 };
 
 use crate::policy_options::{PolicyOptions, context, surroundings};
@@ -124,7 +124,10 @@ fn check(files: &[PathBuf]) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for path in files {
         match checked(path) {
-            Ok((policy, tests)) => {
+            Ok((policy, sources, _)) if !are_detectors_sound(&policy, &sources) => {
+                status = ExitCode::from(WRONG);
+            }
+            Ok((policy, _, tests)) => {
                 let own = [missing(&policy), unseen(&policy)].concat();
                 for warning in policy.warnings() {
                     report::warning(&warning.to_string());
@@ -148,6 +151,31 @@ fn check(files: &[PathBuf]) -> ExitCode {
         }
     }
     status
+}
+
+/// Whether there are the detectors that a policy names, and those it describes can
+/// be. The program with the engine says what is wrong.
+fn are_detectors_sound(policy: &Policy, sources: &[Source]) -> bool {
+    let settings = policy.settings();
+    if settings.inspect_detectors.is_empty() && settings.inspect_scopes.is_empty() {
+        return true;
+    }
+    // What is shipped names none.
+    let files = sources
+        .iter()
+        .filter(|source| source.kind == SourceKind::Document && Path::new(&source.place).is_file());
+    let program = gateway_program();
+    let status = std::process::Command::new(&program)
+        .args(["detectors", env!("CARGO_PKG_VERSION")])
+        .args(files.map(|source| &source.place))
+        .status();
+    match status {
+        Ok(status) => status.success(),
+        Err(error) => {
+            report::wrong(&format!("`{}`: {error}", program.display()));
+            false
+        }
+    }
 }
 
 /// Paths that must be there and are not, in words.
@@ -193,11 +221,11 @@ fn unseen(policy: &Policy) -> Vec<String> {
 }
 
 /// The policy of a file and its expectations, or every fault of both.
-fn checked(path: &Path) -> Result<(Policy, Expectations), RunError> {
+fn checked(path: &Path) -> Result<(Policy, Vec<Source>, Expectations), RunError> {
     let (sources, tests) = read(path)?;
     let policy = compile(&sources, &context()?)?;
     refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
-    Ok((policy, tests))
+    Ok((policy, sources, tests))
 }
 
 /// The sources of the policy that a file is or names, and its expectations.
@@ -219,7 +247,7 @@ fn test(files: &[PathBuf]) -> ExitCode {
     let mut all = 0;
     let mut failed = 0;
     for path in files {
-        let (policy, tests) = match checked(path) {
+        let (policy, _, tests) = match checked(path) {
             Ok(checked) => checked,
             Err(error) => return report::failure(&error),
         };

@@ -98,6 +98,10 @@ pub(crate) struct ScanOptions {
     /// What happens to credentials on their way to strangers [default: block]
     #[arg(long, value_name = "MODE")]
     pub(crate) inspect: Option<Inspect>,
+    /// What one detector's findings do: block, warn or off; `outgate scan --list`
+    /// names them, those of payment-card, iban and wallets run only when named
+    #[arg(long = "detector", value_name = "ID=MODE", value_parser = weighed)]
+    pub(crate) detectors: Vec<String>,
     /// Refuse what cannot be looked into, and what only may be a credential
     #[arg(long)]
     pub(crate) strict: bool,
@@ -130,6 +134,14 @@ pub(crate) enum Canaries {
     Off,
 }
 
+/// `ID=MODE`; what both mean is said where the policy is read.
+fn weighed(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((id, "block" | "warn" | "off")) if !id.is_empty() => Ok(text.to_owned()),
+        _ => Err("write ID=block, ID=warn or ID=off".to_owned()),
+    }
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Inspect {
     /// The request is refused before a byte of them leaves
@@ -150,6 +162,12 @@ impl ScanOptions {
                 Inspect::Off => "[inspect]\nmode = \"off\"\n",
             };
             collector.text(SourceKind::Document, "--inspect", text);
+        }
+        for option in &self.detectors {
+            let (id, mode) = option.split_once('=').unwrap_or((option, ""));
+            let [id, mode] = [id, mode].map(quoted);
+            let text = format!("[[inspect.detector]]\nid = {id}\nmode = {mode}\n");
+            collector.text(SourceKind::Document, "--detector", &text);
         }
         if self.strict {
             collector.text(SourceKind::Document, "--strict", "strict = true\n");

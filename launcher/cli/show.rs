@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use outgate_policy::{
-    AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, Intercept, KnownHosts, PathGrant,
-    Policy, Precaution, Secret, SecretKind, Switch, Unscannable,
+    AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, InspectDetector, InspectScope,
+    Intercept, KnownHosts, PathGrant, Policy, Precaution, Secret, SecretKind, Switch, Unscannable,
 };
 use serde_json::{Value, json};
 
@@ -43,6 +43,7 @@ pub(crate) fn text(policy: &Policy) -> String {
         ("pins", pins(policy)),
         ("certificates", certificates(policy)),
         ("secrets", secrets(policy)),
+        ("scan", scan(policy)),
         ("listening", listening(policy)),
         ("files", files(policy)),
         ("environment", environment(policy)),
@@ -80,6 +81,9 @@ fn rules(policy: &Policy) -> Vec<Row> {
             }
             if !addresses.is_empty() {
                 let _ = write!(what, "  also at {}", addresses.join(", "));
+            }
+            if let Some(bytes) = policy.budget_of(&rule) {
+                let _ = write!(what, "  at most {bytes} bytes out");
             }
             Row::new(rule.effect.as_str(), what, &rule.place)
         })
@@ -135,6 +139,37 @@ fn kind(secret: &Secret) -> &'static str {
         SecretKind::Value => "",
         SecretKind::Aws => "aws:",
     }
+}
+
+/// Detectors that the policy speaks of, and where credentials may go besides.
+fn scan(policy: &Policy) -> Vec<Row> {
+    let settings = policy.settings();
+    let detector = |own: &InspectDetector| {
+        let mut what = own.id.clone();
+        if let Some(mode) = own.mode {
+            let _ = write!(what, " = {}", mode.word());
+        }
+        if let Some(form) = &own.form {
+            let _ = write!(what, "  {}", form.pattern.escape_debug());
+            if !form.issuers.is_empty() {
+                let _ = write!(what, "  to {}", form.issuers.join(", "));
+            }
+        }
+        Row::new("find", what, &own.place)
+    };
+    let scope = |own: &InspectScope| {
+        let what = format!("{} to {}", own.detector, hosts(own).join(", "));
+        Row::new("let", what, &own.place)
+    };
+    let detectors = settings.inspect_detectors.iter().map(detector);
+    detectors
+        .chain(settings.inspect_scopes.iter().map(scope))
+        .collect()
+}
+
+/// The hosts of an allowance.
+fn hosts(scope: &InspectScope) -> Vec<String> {
+    scope.hosts.iter().map(ToString::to_string).collect()
 }
 
 fn listening(policy: &Policy) -> Vec<Row> {
@@ -236,11 +271,6 @@ fn setting_values(policy: &Policy) -> Vec<(&'static str, String)> {
         Intercept::Always => "always",
         Intercept::Never => "never",
     };
-    let mode = match settings.inspect {
-        Inspect::Block => "block",
-        Inspect::Warn => "warn",
-        Inspect::Off => "off",
-    };
     let unscannable = match settings.unscannable {
         Unscannable::Refuse => "refuse",
         Unscannable::Record => "record",
@@ -259,7 +289,7 @@ fn setting_values(policy: &Policy) -> Vec<(&'static str, String)> {
     }
     let mut values = vec![
         ("tls.intercept", intercept.to_owned()),
-        ("inspect.mode", mode.to_owned()),
+        ("inspect.mode", settings.inspect.word().to_owned()),
         ("inspect.unscannable", unscannable.to_owned()),
         ("inspect.known", precaution(settings.known)),
         ("inspect.canaries", precaution(settings.canaries)),
@@ -316,6 +346,7 @@ pub(crate) fn json(policy: &Policy) -> String {
             json!({
                 "id": rule.id, "effect": rule.effect.as_str(), "rule": *rule.text,
                 "place": *rule.place, "process": process, "addresses": addresses,
+                "budget": policy.budget_of(&rule),
             })
         })
         .collect();
@@ -357,10 +388,32 @@ pub(crate) fn json(policy: &Policy) -> String {
     };
     let environment = policy.environment();
     let warnings: Vec<String> = policy.warnings().iter().map(ToString::to_string).collect();
+    let detectors: Vec<Value> = policy
+        .settings()
+        .inspect_detectors
+        .iter()
+        .map(|own| {
+            let form = own.form.as_ref();
+            json!({
+                "id": own.id, "mode": own.mode.map(Inspect::word), "place": *own.place,
+                "description": form.map(|form| &form.description),
+                "pattern": form.map(|form| &form.pattern),
+                "literals": form.map(|form| &form.literals),
+                "issuers": form.map(|form| &form.issuers),
+            })
+        })
+        .collect();
+    let allowances: Vec<Value> = policy
+        .settings()
+        .inspect_scopes
+        .iter()
+        .map(|own| json!({ "detector": own.detector, "hosts": hosts(own), "place": *own.place }))
+        .collect();
     let value = json!({
         "rules": rules,
         "pins": pins,
         "secrets": secrets,
+        "scan": { "detectors": detectors, "allowances": allowances },
         "listen": listen,
         "files": {
             "read": grants(&files.read), "write": grants(&files.write), "deny": grants(&files.deny),

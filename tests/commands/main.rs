@@ -8,6 +8,7 @@
 
 mod audit;
 mod audit_report;
+mod detectors;
 mod last;
 mod manual;
 mod policy;
@@ -22,6 +23,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What one invocation did.
+#[derive(Debug)]
 struct Said {
     status: i32,
     stdout: String,

@@ -11,20 +11,7 @@ use outgate_harness::{Running, is_ci, skip_here};
 
 /// Cases whose leak is not contained yet: forms without a credential in them, and
 /// pieces that look like none by themselves. None that is contained may join them.
-const LEFT: &[&str] = &[
-    "crypto-btc-bech32-002",
-    "crypto-credit-card-006",
-    "crypto-iban-007",
-    "enc-triple-url-009",
-    "hostname-exfil-chunked-labels-004",
-    "hostname-exfil-env-var-007",
-    "hostname-exfil-mixed-encoding-006",
-    "body-dlp-hex-encoded-007",
-    "body-dlp-multipart-002",
-    "url-entropy-path-006",
-    "ws-dlp-cross-message-005",
-    "ws-dlp-multi-fragment-secret-008",
-];
+const LEFT: &[&str] = &[];
 
 /// The harness of the cases, where it lies beside the project.
 fn cases() -> Option<PathBuf> {

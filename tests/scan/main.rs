@@ -12,9 +12,11 @@
     reason = "a step that cannot be made is a failed test"
 )]
 
+mod budgets;
 mod canary;
 mod cases;
 mod credential;
+mod detectors;
 mod known;
 mod modes;
 mod places;

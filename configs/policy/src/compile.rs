@@ -230,7 +230,7 @@ pub(crate) mod tests {
             .expect("a document in the manual");
         let policy = policy(&[document(block)]);
         assert_eq!(policy.warnings(), []);
-        assert_eq!(policy.rules().count(), 4);
+        assert_eq!(policy.rules().count(), 5);
     }
 
     #[test]

@@ -8,16 +8,16 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::document_audit::audit;
-use crate::document_known;
+use crate::document_inspect::inspect;
 use crate::document_rules::{pins, rule, rule_items, secrets};
 use crate::document_tls::tls;
 use crate::draft::{Access, Author, Draft};
-use crate::host::{HostName, shown};
+use crate::host::shown;
 use crate::location::{At, Location};
 use crate::quantity;
 use crate::reader::{Item, Reader};
 use crate::rule_host::{parse_address, parse_port};
-use crate::settings::{DnsPin, DnsServer, Inspect, InspectScope, Switch, Unscannable};
+use crate::settings::{DnsPin, DnsServer, Switch};
 use crate::verdict::Effect;
 
 const TOP_KEYS: &[&str] = &[
@@ -52,7 +52,7 @@ fn is_refused(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) -> bo
     refused
 }
 
-fn not_for_projects(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) {
+pub(crate) fn not_for_projects(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) {
     let message = format!("a project's own file only narrows, so `{key}` is not for it");
     let hint = "take it out; a user who wants it names a file with `-p FILE`, or goes without \
                 this one by `--no-project`";
@@ -242,91 +242,6 @@ fn dns_server(text: &str) -> Option<DnsServer> {
     Some(DnsServer::Address(
         (parse_address(address)?, parse_port(port)?).into(),
     ))
-}
-
-fn inspect(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
-    let modes = [
-        ("block", Inspect::Block),
-        ("warn", Inspect::Warn),
-        ("off", Inspect::Off),
-    ];
-    let unscannable = [
-        ("refuse", Unscannable::Refuse),
-        ("record", Unscannable::Record),
-    ];
-    reader.table(
-        "inspect",
-        value,
-        &[
-            "mode",
-            "unscannable",
-            "scope",
-            "known",
-            "known_file",
-            "value",
-            "canaries",
-        ],
-        |reader, key, value| match key {
-            "mode" => {
-                if let Some(mode) = reader.word(key, value, &modes) {
-                    reader.draft.policy.settings.inspect = mode;
-                }
-            }
-            "unscannable" => {
-                if let Some(unscannable) = reader.word(key, value, &unscannable) {
-                    reader.draft.policy.settings.unscannable = unscannable;
-                }
-            }
-            "scope" => {
-                for item in reader.array("inspect.scope", value) {
-                    scope(reader, item);
-                }
-            }
-            _ => document_known::key(reader, key, value),
-        },
-    );
-}
-
-fn scope(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
-    let mut detector = None;
-    let mut hosts = Vec::new();
-    reader.table(
-        "scope",
-        item,
-        &["detector", "hosts"],
-        |reader, key, value| match key {
-            "detector" => detector = reader.string(key, value),
-            _ => {
-                for (at, text) in reader.strings(key, value) {
-                    match HostName::parse(text) {
-                        Ok(name) => hosts.push(name),
-                        Err(error) => reader.draft.fault(
-                            at.error(
-                                0,
-                                error.to_string(),
-                                Some(
-                                    "name each host; a credential is never scoped by a wildcard"
-                                        .to_owned(),
-                                ),
-                            ),
-                        ),
-                    }
-                }
-            }
-        },
-    );
-    match detector {
-        Some((_, detector)) => reader
-            .draft
-            .policy
-            .settings
-            .inspect_scopes
-            .push(InspectScope {
-                detector: detector.to_owned(),
-                hosts,
-            }),
-        None => reader.missing(item, "detector", "detector = \"github-token\""),
-    }
 }
 
 fn environment(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {

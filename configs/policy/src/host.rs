@@ -67,6 +67,15 @@ impl HostName {
         &self.0
     }
 
+    /// The labels that somebody chose below a domain, and the domain that somebody
+    /// registered (public-suffix list). Of a name above all domains, nothing and it.
+    pub fn registered(&self) -> (&str, &str) {
+        let domain = psl::domain(self.0.as_bytes()).map(|domain| domain.as_bytes().len());
+        let start = self.0.len().saturating_sub(domain.unwrap_or(self.0.len()));
+        let (below, domain) = self.0.split_at_checked(start).unwrap_or(("", &self.0));
+        (below.trim_end_matches('.'), domain)
+    }
+
     /// Whether this is `localhost` or below it, which never leaves the machine (RFC 6761 6.3).
     pub(crate) fn is_local(&self) -> bool {
         self.0 == "localhost" || self.0.ends_with(".localhost")
@@ -336,6 +345,22 @@ mod tests {
                 .map(String::as_str)
                 .map_err(HostError::to_string);
             assert_eq!(found, want.map_err(str::to_owned), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_registered_is_told_from_what_stands_below() {
+        for (name, below, domain) in [
+            ("a.b.example.org", "a.b", "example.org"),
+            ("example.co.uk", "", "example.co.uk"),
+            ("x.example.co.uk", "x", "example.co.uk"),
+            ("me.github.io", "", "me.github.io"),
+            ("github.io", "", "github.io"),
+            ("a.evil.example", "a", "evil.example"),
+            ("host", "", "host"),
+        ] {
+            let name = HostName::parse(name).expect("a name");
+            assert_eq!(name.registered(), (below, domain), "{name}");
         }
     }
 

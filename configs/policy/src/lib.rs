@@ -12,6 +12,7 @@ mod compile;
 mod denial;
 mod document;
 mod document_audit;
+mod document_inspect;
 mod document_known;
 mod document_rules;
 mod document_tls;
@@ -60,14 +61,14 @@ pub use grant::{Environment, Filesystem, Limits, ListenGrant, PathGrant};
 pub use host::{Host, HostError, HostName};
 pub use nearest::{Difference, Near, Part};
 pub use path::{RequestTarget, TargetError};
-pub use policy::Policy;
+pub use policy::{Naming, Policy};
 pub use preset::{PresetKind, preset, preset_kind, preset_names, preset_title};
 pub use question::{Question, QuestionError};
 pub use secret::{Misplaced, Position, Secret, SecretKind, SecretSource};
 pub use settings::{
-    AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, InspectScope, Intercept, KnownHosts,
-    Precaution, Settings, Switch, Unscannable,
+    AuditFull, ClientCertificate, DetectorForm, DnsPin, DnsServer, Inspect, InspectDetector,
+    InspectScope, Intercept, KnownHosts, Precaution, Settings, Switch, Unscannable,
 };
 pub use source::{Context, Source, SourceKind};
 pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};
-pub use verdict::{Denial, Effect, Permit, Reason, Route, RuleRef, Verdict};
+pub use verdict::{Budget, Denial, Effect, Permit, Reason, Route, RuleRef, Verdict};

@@ -55,3 +55,18 @@ pub(crate) const AUDIT_FILE_BYTES_MIN: u64 = 64 * 1024;
 /// Greatest number of known values that hosts are named for: each is looked at
 /// where one was found.
 pub(crate) const KNOWN_HOSTS_MAX: usize = 256;
+
+/// Most detectors that a policy may speak of: all that are shipped, and as many more.
+pub(crate) const DETECTORS_MAX: usize = 256;
+
+/// Most allowances of a policy: each is one host for one detector.
+pub(crate) const ALLOWANCES_MAX: usize = 1024;
+
+/// Longest pattern of a user's own detector, in bytes: every start pays for it.
+pub(crate) const PATTERN_BYTES_MAX: usize = 1024;
+
+/// Longest description of a user's own detector, in bytes: it stands in denials.
+pub(crate) const DESCRIPTION_BYTES_MAX: usize = 80;
+
+/// Most literals and issuers of a user's own detector.
+pub(crate) const DETECTOR_LIST_MAX: usize = 16;

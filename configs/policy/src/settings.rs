@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use std::sync::Arc;
 
-use crate::host::{Host, HostName};
+use crate::host::Host;
 
 /// A setting that is on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,13 +81,45 @@ pub enum DnsServer {
     Address(SocketAddr),
 }
 
-/// One more host to which a kind of credential may be sent.
+/// Hosts to which a kind of credential may be sent besides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InspectScope {
     /// Identifier of the detector.
     pub detector: String,
     /// The hosts that count as its issuers too.
-    pub hosts: Vec<HostName>,
+    pub hosts: Vec<Host>,
+    /// Where the policy says so.
+    pub place: Arc<str>,
+}
+
+/// What the policy says about one detector: how it weighs, or what it finds
+/// where it is one of the user's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InspectDetector {
+    /// Its identifier.
+    pub id: String,
+    /// What its findings do; `None` leaves that to the form.
+    pub mode: Option<Inspect>,
+    /// What it finds; `None` for one that is shipped.
+    pub form: Option<DetectorForm>,
+    /// Where the policy says so.
+    pub place: Arc<str>,
+}
+
+/// What a detector of the user's own finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DetectorForm {
+    /// What it is, in words.
+    pub description: String,
+    /// Texts of which one is in every match; empty where the pattern begins
+    /// with them.
+    pub literals: Vec<String>,
+    /// The form, in the syntax of the crate `regex`.
+    pub pattern: String,
+    /// Host patterns of those who issue it; empty for nobody.
+    pub issuers: Vec<String>,
+    /// Where the pattern stands.
+    pub place: Arc<str>,
 }
 
 /// A precaution, in force unless somebody turns it off.
@@ -138,7 +170,9 @@ pub struct Settings {
     pub inspect: Inspect,
     /// `[inspect] unscannable`.
     pub unscannable: Unscannable,
-    /// `[[inspect.scope]]`.
+    /// `[[inspect.detector]]`: each identifier once.
+    pub inspect_detectors: Vec<InspectDetector>,
+    /// `[[inspect.scope]]` and `[[inspect.allow]]`.
     pub inspect_scopes: Vec<InspectScope>,
     /// `[inspect] known`: whether the user's own secrets are looked for.
     pub known: Precaution,
@@ -160,6 +194,27 @@ pub struct Settings {
     pub audit_full: AuditFull,
     /// `[audit] rotate`: bytes of one file of a record, where it may have many.
     pub audit_file_bytes: Option<u64>,
+}
+
+impl Inspect {
+    /// As documents write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Warn => "warn",
+            Self::Off => "off",
+        }
+    }
+
+    /// The one of two that lets less pass.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Block, _) | (_, Self::Block) => Self::Block,
+            (Self::Warn, _) | (_, Self::Warn) => Self::Warn,
+            (Self::Off, Self::Off) => Self::Off,
+        }
+    }
 }
 
 impl Settings {

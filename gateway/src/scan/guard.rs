@@ -7,8 +7,9 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{self, HeaderMap};
 use http::request;
-use outgate_dlp::{Action, Description, Place, Stop, Stream};
+use outgate_dlp::{Action, Description, Finding, Place, Stop, Stream};
 
+use super::gist::Gist;
 use super::grpc::Prefixed;
 use super::messages::{Messages, Slot, Stopped};
 use super::said::Asked;
@@ -114,6 +115,9 @@ pub(crate) struct Whole {
     flow: Arc<Flow>,
     target: Target,
     stream: Stream,
+    gist: Option<Gist>,
+    /// Marks of what was found in it and went on.
+    found: Vec<String>,
     held: VecDeque<Bytes>,
     /// Bytes that were let go.
     passed: u64,
@@ -143,13 +147,15 @@ impl Whole {
             content_codings: codings.as_deref(),
             length: length.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()),
         };
+        let to = destination(&name, target.port);
+        let media_type = description.media_type.unwrap_or_default();
         Self {
+            gist: Gist::of(&scan.rules, &to, media_type),
+            stream: scan.rules.stream(&to, &description),
             scan: Arc::clone(scan),
             flow: Arc::clone(flow),
             target: target.clone(),
-            stream: scan
-                .rules
-                .stream(&destination(&name, target.port), &description),
+            found: Vec::new(),
             held: VecDeque::new(),
             passed: 0,
             reported: false,
@@ -167,10 +173,13 @@ impl Whole {
             seen.push(&bytes);
         }
         let cleared = self.stream.push(&bytes);
+        let gist = self.gist.as_mut();
+        let together = gist.map_or_else(Vec::new, |gist| gist.push(&bytes));
         if !bytes.is_empty() {
             self.held.push_back(bytes);
         }
-        self.release(cleared)
+        let cleared = self.release(cleared)?;
+        self.judge(&together).map(|()| cleared)
     }
 
     fn pause(&mut self) -> Result<Bytes, Stopped> {
@@ -181,6 +190,8 @@ impl Whole {
     fn finish(&mut self) -> Result<Bytes, Stopped> {
         let cleared = self.stream.finish();
         let bytes = self.release(cleared)?;
+        let together = self.gist.as_mut().map(Gist::finish);
+        self.judge(&together.unwrap_or_default())?;
         self.together()?;
         if let Some(unscanned) = self.stream.unscanned()
             && !std::mem::replace(&mut self.reported, true)
@@ -200,6 +211,9 @@ impl Whole {
         let to = destination(&host, self.target.port);
         let mut refusal = None;
         for finding in self.scan.split(&to, &mut seen) {
+            if self.found.contains(&finding.mark) {
+                continue;
+            }
             let said = self.asked().found(&finding);
             if finding.action == Action::Block {
                 refusal.get_or_insert(said);
@@ -213,9 +227,27 @@ impl Whole {
         said.map_err(|refusal| self.stop(refusal))
     }
 
+    /// What values make together.
+    fn judge(&mut self, findings: &[Finding]) -> Result<(), Stopped> {
+        for finding in findings {
+            // What was found in one piece is not found in several.
+            if self.found.contains(&finding.mark) {
+                continue;
+            }
+            let refusal = self.asked().found(finding);
+            if finding.action == Action::Block {
+                self.held.clear();
+                return Err(self.stop(refusal));
+            }
+            self.found.push(finding.mark.clone());
+        }
+        Ok(())
+    }
+
     fn release(&mut self, cleared: Result<u64, Stop>) -> Result<Bytes, Stopped> {
         for finding in self.stream.warnings() {
             self.asked().found(&finding);
+            self.found.push(finding.mark);
         }
         match cleared {
             Ok(cleared) => Ok(self.take(cleared)),

@@ -6,14 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::rdata::{A, AAAA, PTR};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
-use outgate_dlp::Finding;
+use outgate_dlp::{Action, Finding};
 use outgate_handoff::Process;
 use outgate_policy::HostName;
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::scan::Told;
+use crate::scan::{Scan, Told};
 use crate::session::{Seen, Session};
 
 /// Bytes of a DNS header.
@@ -124,8 +124,9 @@ fn lookup(
         session.tell(&Refusal::own("secret", name.as_str(), &misuse.because));
         return (ResponseCode::NXDomain, None);
     }
-    if let Some(finding) = session.scan().and_then(|scan| scan.name(&text)) {
-        withhold(session, process, &finding);
+    if let Some(scan) = session.scan()
+        && !may_leave(session, process, &scan, (&name, &text))
+    {
         return (ResponseCode::NXDomain, None);
     }
     let (address, seen) = session.asked(&name);
@@ -146,18 +147,52 @@ fn lookup(
     }
 }
 
-/// Records a name that holds a credential, and never the name.
-fn withhold(session: &Session, process: Option<&Process>, finding: &Finding) {
-    const TARGET: &str = "a name";
-    let told = Told::of(finding, TARGET, None);
-    let event = told.event(Event::new(told.kind, Outcome::Deny, TARGET));
-    let event = event.finding(finding);
-    let event = match process {
+/// Whether the scan lets a name go, spelt as `text`.
+fn may_leave(
+    session: &Session,
+    process: Option<&Process>,
+    scan: &Scan,
+    (name, text): (&HostName, &str),
+) -> bool {
+    let rules = session.rules();
+    let found = scan.name(&rules, name, text);
+    for finding in &found {
+        found_in_name(session, process, finding);
+    }
+    if found.iter().any(|finding| finding.action == Action::Block) {
+        return false;
+    }
+    let Err(because) = scan.labels(&rules, name) else {
+        return true;
+    };
+    let event = Event::new(Kind::Finding, Outcome::Deny, A_NAME).reason("names", &because);
+    session.record(&by(event, process)).ok();
+    session.tell(&Refusal::own("names", A_NAME, &because));
+    false
+}
+
+/// What stands in records for a name that may hold a credential.
+const A_NAME: &str = "a name";
+
+/// Records what was found in a name, and never the name.
+fn found_in_name(session: &Session, process: Option<&Process>, finding: &Finding) {
+    let told = Told::of(finding, A_NAME, None);
+    let outcome = match finding.action {
+        Action::Block => Outcome::Deny,
+        Action::Warn => Outcome::Note,
+    };
+    let event = told.event(Event::new(told.kind, outcome, A_NAME));
+    session.record(&by(event.finding(finding), process)).ok();
+    if finding.action == Action::Block {
+        session.tell(&told.refusal);
+    }
+}
+
+fn by<'a>(event: Event<'a>, process: Option<&'a Process>) -> Event<'a> {
+    match process {
         Some(process) => event.process(process),
         None => event,
-    };
-    session.record(&event).ok();
-    session.tell(&told.refusal);
+    }
 }
 
 fn found(data: RData) -> (ResponseCode, Option<RData>) {

@@ -1,0 +1,293 @@
+//! The `[inspect]` table of a policy document: how the scan weighs what it
+//! finds, the user's own detectors, and where a kind of credential may go
+//! besides. What a detector is in full, and whether a pattern is one, is decided
+//! by whoever scans.
+
+use crate::document_known;
+use crate::host::{Host, shown};
+use crate::limits::{
+    ALLOWANCES_MAX, DESCRIPTION_BYTES_MAX, DETECTOR_LIST_MAX, DETECTORS_MAX, PATTERN_BYTES_MAX,
+};
+use crate::location::At;
+use crate::reader::{Item, Reader};
+use crate::settings::{DetectorForm, Inspect, InspectDetector, InspectScope, Unscannable};
+
+/// The words for what a finding does.
+pub(crate) const MODES: [(&str, Inspect); 3] = [
+    ("block", Inspect::Block),
+    ("warn", Inspect::Warn),
+    ("off", Inspect::Off),
+];
+
+const KEYS: &[&str] = &[
+    "mode",
+    "unscannable",
+    "detector",
+    "allow",
+    "scope",
+    "known",
+    "known_file",
+    "value",
+    "canaries",
+];
+
+const ONE_HOST: &str = "name each host; a credential is never scoped by a wildcard";
+
+/// Reads the table.
+pub(crate) fn inspect(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+    let unscannable = [
+        ("refuse", Unscannable::Refuse),
+        ("record", Unscannable::Record),
+    ];
+    reader.table("inspect", value, KEYS, |reader, key, value| match key {
+        "mode" => {
+            if let Some(mode) = reader.word(key, value, &MODES) {
+                reader.draft.policy.settings.inspect = mode;
+            }
+        }
+        "unscannable" => {
+            if let Some(unscannable) = reader.word(key, value, &unscannable) {
+                reader.draft.policy.settings.unscannable = unscannable;
+            }
+        }
+        "detector" => {
+            for item in reader.array("inspect.detector", value) {
+                detector(reader, item);
+            }
+        }
+        "allow" => {
+            for item in reader.array("inspect.allow", value) {
+                allow(reader, item);
+            }
+        }
+        "scope" => {
+            for item in reader.array("inspect.scope", value) {
+                scope(reader, item);
+            }
+        }
+        _ => document_known::key(reader, key, value),
+    });
+}
+
+/// A text with its place.
+type Text<'a, 't> = (At<'a>, &'t str);
+
+/// What stands in one `[[inspect.detector]]`.
+#[derive(Default)]
+struct Parts<'a, 't> {
+    id: Option<Text<'a, 't>>,
+    mode: Option<Inspect>,
+    description: Option<Text<'a, 't>>,
+    pattern: Option<Text<'a, 't>>,
+    literals: Vec<Text<'a, 't>>,
+    issuers: Vec<Text<'a, 't>>,
+}
+
+fn detector(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
+    let known = &[
+        "id",
+        "mode",
+        "description",
+        "literals",
+        "pattern",
+        "issuers",
+    ];
+    let mut parts = Parts::default();
+    let before = reader.draft.faults();
+    reader.table("detector", item, known, |reader, key, value| match key {
+        "id" => parts.id = reader.string(key, value),
+        "mode" => parts.mode = reader.word(key, value, &MODES),
+        "description" => parts.description = reader.string(key, value),
+        "pattern" => parts.pattern = reader.string(key, value),
+        "literals" => parts.literals = reader.strings(key, value),
+        _ => parts.issuers = reader.strings(key, value),
+    });
+    let Some((at, id)) = parts.id else {
+        return reader.missing(item, "id", "id = \"payment-card\"");
+    };
+    if !is_id(id) {
+        let message = format!("`{}` is no id of a detector", shown(id));
+        let hint = "an id has lower-case letters, digits and single hyphens, 48 at most; \
+                    `outgate scan --list` shows the shipped ones";
+        return reader
+            .draft
+            .fault(at.error(0, message, Some(hint.to_owned())));
+    }
+    let form = parts.pattern.map(|pattern| form(reader, &parts, pattern));
+    if form.is_none() && reader.draft.faults() == before {
+        formless(reader, item, &parts);
+    }
+    if reader.draft.faults() > before {
+        return;
+    }
+    let own = InspectDetector {
+        id: id.to_owned(),
+        mode: parts.mode,
+        form,
+        place: at.place(),
+    };
+    add(reader, at, own);
+}
+
+/// Judges what says nothing of a form: it may only weigh a detector.
+fn formless(reader: &mut Reader<'_, '_, '_>, item: Item<'_>, parts: &Parts<'_, '_>) {
+    let unused = [("literals", &parts.literals), ("issuers", &parts.issuers)];
+    let unused = unused.into_iter().find(|(_, list)| !list.is_empty());
+    let unused = unused.map(|(key, _)| key);
+    if let Some(key) = unused.or(parts.description.map(|_| "description")) {
+        let message = format!("`{key}` without `pattern` describes no detector");
+        let hint = "add the form, as in `pattern = \"mycorp_[0-9A-Za-z]{32}\"`; to let a shipped \
+                    detector's credentials go to a host, write `[[inspect.allow]]`";
+        reader.fault(item, &message, hint);
+    } else if parts.mode.is_none() {
+        reader.missing(item, "mode", "mode = \"block\"");
+    }
+}
+
+/// What a detector of the user's own finds, as far as a text can be judged here.
+fn form(
+    reader: &mut Reader<'_, '_, '_>,
+    parts: &Parts<'_, '_>,
+    pattern: Text<'_, '_>,
+) -> DetectorForm {
+    let description = parts.description.or(parts.id);
+    let (at, description) = description.unwrap_or(pattern);
+    let lengths = [
+        (at, "description", description, DESCRIPTION_BYTES_MAX),
+        (pattern.0, "pattern", pattern.1, PATTERN_BYTES_MAX),
+    ];
+    for (at, key, text, max) in lengths {
+        if text.is_empty() || text.len() > max {
+            let message = format!("`{key}` has {} bytes, not 1 to {max}", text.len());
+            let hint = "a detector is one form; describe others in tables of their own";
+            reader
+                .draft
+                .fault(at.error(0, message, Some(hint.to_owned())));
+        }
+    }
+    if description.chars().any(char::is_control) {
+        let message = "`description` holds a control character".to_owned();
+        let hint = "it stands in denials and records: write one line".to_owned();
+        reader.draft.fault(at.error(0, message, Some(hint)));
+    }
+    for (key, list) in [("literals", &parts.literals), ("issuers", &parts.issuers)] {
+        if let Some((at, _)) = list.get(DETECTOR_LIST_MAX) {
+            let message = format!("`{key}` has more than {DETECTOR_LIST_MAX} items");
+            let hint = "take some out".to_owned();
+            reader.draft.fault(at.error(0, message, Some(hint)));
+        }
+    }
+    let texts = |list: &[Text<'_, '_>]| list.iter().map(|(_, text)| (*text).to_owned()).collect();
+    DetectorForm {
+        description: description.to_owned(),
+        literals: texts(&parts.literals),
+        pattern: pattern.1.to_owned(),
+        issuers: texts(&parts.issuers),
+        place: pattern.0.place(),
+    }
+}
+
+/// Adds a detector: of two modes the last holds, and a form stands once.
+fn add(reader: &mut Reader<'_, '_, '_>, at: At<'_>, own: InspectDetector) {
+    let known = &mut reader.draft.policy.settings.inspect_detectors;
+    if let Some(other) = known.iter_mut().find(|other| other.id == own.id) {
+        if let (Some(form), Some(_)) = (&other.form, &own.form) {
+            let message = format!("the detector `{}` is described twice", own.id);
+            let hint = format!(
+                "the other one is at {}; give this one an id of its own",
+                form.place
+            );
+            return reader.draft.fault(at.error(0, message, Some(hint)));
+        }
+        other.mode = own.mode.or(other.mode);
+        other.form = other.form.take().or(own.form);
+        other.place = own.place;
+        return;
+    }
+    if known.len() < DETECTORS_MAX {
+        known.push(own);
+        return;
+    }
+    let message = format!("the policy speaks of more than {DETECTORS_MAX} detectors");
+    let hint = "take some out".to_owned();
+    reader.draft.fault(at.error(0, message, Some(hint)));
+}
+
+/// Whether a text is an id as detector files have them.
+fn is_id(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let part = |part: &str| !part.is_empty() && part.bytes().all(plain);
+    text.len() <= 48 && text.split('-').all(part)
+}
+
+fn allow(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
+    let (mut detector, mut hosts) = (None, None);
+    let known = &["detector", "host", "note"];
+    reader.table("allow", item, known, |reader, key, value| match key {
+        "detector" => detector = reader.string(key, value),
+        "host" => {
+            let name = reader.string(key, value);
+            hosts = name.map(|name| parsed(reader, vec![name]));
+        }
+        _ => drop(reader.string(key, value)),
+    });
+    match (detector, hosts) {
+        (Some(detector), Some(hosts)) => allowed(reader, detector, hosts),
+        (None, _) => reader.missing(item, "detector", "detector = \"github-token\""),
+        (_, None) => reader.missing(item, "host", "host = \"github.corp.example\""),
+    }
+}
+
+fn scope(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
+    let (mut detector, mut hosts) = (None, Vec::new());
+    let known = &["detector", "hosts"];
+    reader.table("scope", item, known, |reader, key, value| {
+        if key == "detector" {
+            detector = reader.string(key, value);
+        } else {
+            let names = reader.strings(key, value);
+            hosts = parsed(reader, names);
+        }
+    });
+    match detector {
+        Some(detector) => allowed(reader, detector, hosts),
+        None => reader.missing(item, "detector", "detector = \"github-token\""),
+    }
+}
+
+/// The hosts of an allowance, one by one.
+fn parsed(reader: &mut Reader<'_, '_, '_>, names: Vec<Text<'_, '_>>) -> Vec<Host> {
+    let mut hosts = Vec::new();
+    for (at, text) in names {
+        match Host::parse(text) {
+            Ok(host) => hosts.push(host),
+            Err(error) => {
+                let fault = at.error(0, error.to_string(), Some(ONE_HOST.to_owned()));
+                reader.draft.fault(fault);
+            }
+        }
+    }
+    hosts
+}
+
+/// Lets what one detector finds go to these hosts.
+fn allowed(reader: &mut Reader<'_, '_, '_>, (at, detector): Text<'_, '_>, hosts: Vec<Host>) {
+    if !is_id(detector) {
+        let message = format!("`{}` is no id of a detector", shown(detector));
+        let hint = "name the one that a denial or `outgate scan` names; no allowance is for all";
+        let fault = at.error(0, message, Some(hint.to_owned()));
+        return reader.draft.fault(fault);
+    }
+    let scopes = &mut reader.draft.policy.settings.inspect_scopes;
+    if scopes.len() < ALLOWANCES_MAX {
+        scopes.push(InspectScope {
+            detector: detector.to_owned(),
+            hosts,
+            place: at.place(),
+        });
+        return;
+    }
+    let message = format!("the policy has more than {ALLOWANCES_MAX} allowances");
+    let hint = "take some out".to_owned();
+    reader.draft.fault(at.error(0, message, Some(hint)));
+}

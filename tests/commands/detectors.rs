@@ -1,0 +1,114 @@
+//! What `outgate policy` says about the detectors and budgets of a policy.
+
+use serde_json::Value;
+
+use crate::Desk;
+
+const OWN: &str = r#"[[inspect.detector]]
+id = "payment-card"
+mode = "block"
+[[inspect.detector]]
+id = "mycorp-token"
+pattern = "mycorp_[0-9A-Za-z]{24}"
+issuers = ["*.corp.example"]
+[[inspect.allow]]
+detector = "github-token"
+host = "git.corp.example"
+[[allow]]
+rule = "https://paste.example.org"
+budget = "10M"
+"#;
+
+#[test]
+fn a_policy_with_detectors_is_checked_by_the_engine() {
+    let desk = Desk::new();
+    desk.write("own.toml", OWN);
+    desk.expect(
+        &["policy", "check", "own.toml"],
+        0,
+        "own.toml: ok, 1 rule, no warnings\n",
+    );
+    for (from, to, says) in [
+        (
+            "payment-card",
+            "payment-cart",
+            "own.toml:2:7: no detector `payment-cart`",
+        ),
+        (
+            "{24}",
+            "+",
+            "own.toml:6:12: detector `mycorp-token`: the pattern has no longest match",
+        ),
+        (
+            "]{24}",
+            "",
+            "own.toml:6:12: detector `mycorp-token`: the pattern is not one, at byte 7",
+        ),
+        (
+            "mycorp_[0",
+            "[0",
+            "own.toml:6:12: detector `mycorp-token`: no literal",
+        ),
+        (
+            "mycorp-token",
+            "openai-key",
+            "own.toml:5:7: there is another detector `openai-key`",
+        ),
+        ("*.corp", "*", "the issuer `*.example`"),
+        (
+            "github-token",
+            "db-uri",
+            "own.toml:9:13: what `db-uri` finds may go nowhere",
+        ),
+        ("github-token", "known-value", "--known NAME@HOST"),
+    ] {
+        desk.write("own.toml", &OWN.replace(from, to));
+        let said = desk.call(&["policy", "check", "own.toml"]);
+        assert_eq!(said.status, 2, "{says}: {said:?}");
+        assert!(said.stderr.contains(says), "{says}: {said:?}");
+    }
+    // A mode for what an extended file describes is for a detector that there is.
+    desk.write("own.toml", OWN).write(
+        "more.toml",
+        "extends = [\"./own.toml\"]\n[[inspect.detector]]\nid = \"mycorp-token\"\nmode = \"warn\"\n",
+    );
+    let said = desk.call(&["policy", "check", "more.toml"]);
+    assert_eq!(said.status, 0, "{said:?}");
+}
+
+#[test]
+fn detectors_allowances_and_budgets_are_shown_with_their_places() {
+    let desk = Desk::new();
+    desk.write("own.toml", OWN);
+    let said = desk.call(&[
+        "policy",
+        "show",
+        "-p",
+        "own.toml",
+        "--detector",
+        "iban=warn",
+    ]);
+    for line in [
+        "https://paste.example.org  at most 10485760 bytes out",
+        "payment-card = block",
+        "mycorp-token  mycorp_[0-9A-Za-z]{24}  to *.corp.example",
+        "iban = warn",
+        "github-token to git.corp.example",
+    ] {
+        assert!(said.stdout.contains(line), "{line}: {said:?}");
+    }
+    let said = desk.call(&["policy", "show", "-p", "own.toml", "--json"]);
+    let shown: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!(shown["rules"][0]["budget"], 10 << 20);
+    assert_eq!(shown["scan"]["detectors"][0]["mode"], "block");
+    assert_eq!(
+        shown["scan"]["detectors"][1]["issuers"][0],
+        "*.corp.example"
+    );
+    assert_eq!(
+        shown["scan"]["allowances"][0]["hosts"][0],
+        "git.corp.example"
+    );
+    let said = desk.call(&["policy", "show", "--detector", "iban=perhaps"]);
+    assert_eq!(said.status, 2, "{said:?}");
+}
