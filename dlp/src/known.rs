@@ -20,7 +20,7 @@ use crate::validate::{entropy, placeholder};
 
 mod hash;
 
-use hash::{Filter, print, quick, quick_long};
+use hash::{Filter, Mix, print, quick, quick_long};
 
 /// Most values.
 const VALUES_MAX: usize = 512;
@@ -42,6 +42,8 @@ const VALUE_BITS_MIN: f64 = 2.75;
 const STRONG_BITS_MIN: f64 = 40.0;
 /// Every so many bytes a candidate is looked for.
 const STRIDE: usize = 4;
+/// So many such places are looked at together.
+const GROUP: usize = 8;
 /// Why a value is not looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -139,6 +141,8 @@ pub struct KnownBuilder {
     wholes: Vec<Whole>,
     windows: Vec<Window>,
     anchors: Vec<Anchor>,
+    /// Where anchors stand in the filter.
+    places: Vec<u32>,
 }
 
 /// The fingerprint of a value as it is, all of it.
@@ -209,6 +213,7 @@ impl KnownBuilder {
             wholes: Vec::new(),
             windows: Vec::new(),
             anchors: Vec::new(),
+            places: Vec::new(),
         }
     }
 
@@ -293,10 +298,13 @@ impl KnownBuilder {
             return;
         };
         let number = self.windows.len();
+        let mix = Mix::new(&self.key);
         let first = text.len().saturating_sub(STRIDE.saturating_mul(2)) / 2;
         for offset in (first..).take(STRIDE) {
             if let Some(bytes) = text.get(offset..).and_then(|rest| rest.first_chunk::<4>()) {
-                let hash = quick(&self.key, u32::from_le_bytes(*bytes));
+                let bytes = u32::from_le_bytes(*bytes);
+                let hash = quick(&self.key, bytes);
+                self.places.push(mix.place(bytes));
                 self.anchors.push(Anchor {
                     hash,
                     window: number,
@@ -316,7 +324,7 @@ impl KnownBuilder {
     /// Everything that was added, ready to be looked for.
     pub fn build(mut self) -> Known {
         self.anchors.sort_by_key(|anchor| anchor.hash);
-        let filter = Filter::of(self.anchors.iter().map(|anchor| anchor.hash));
+        let filter = Filter::new(Mix::new(&self.key), &self.places);
         Known {
             longest: self
                 .windows
@@ -371,27 +379,36 @@ impl Known {
 
     /// The first match that ends behind `from`, in the order of candidates.
     ///
-    /// Finds every window that stands in `bytes` whole, wherever `bytes` begins.
-    pub fn find(&self, bytes: &[u8], from: usize) -> Option<KnownMatch> {
+    /// Finds every window that stands in `text` whole, wherever `text` begins.
+    pub fn find(&self, text: &[u8], from: usize) -> Option<KnownMatch> {
         if self.is_empty() {
             return None;
         }
         let begin = from.saturating_sub(self.longest);
         let begin = begin.saturating_sub(begin % STRIDE);
-        let rest = bytes.get(begin..).unwrap_or_default();
+        let rest = text.get(begin..).unwrap_or_default();
         // A chunk of four aligned bytes is where some anchor of every match lies.
-        for (number, chunk) in rest.chunks_exact(STRIDE).enumerate() {
-            let Some(four) = chunk.first_chunk::<4>() else {
-                continue;
+        let (blocks, _) = rest.as_chunks::<STRIDE>();
+        for (number, group) in blocks.chunks(GROUP).enumerate() {
+            // Most hold none: one branch for all of them.
+            let held = |held: bool, four: &[u8; STRIDE]| {
+                held | self.filter.holds(u32::from_le_bytes(*four))
             };
-            let hash = quick(&self.key, u32::from_le_bytes(*four));
-            if !self.filter.holds(hash) {
+            if !group.iter().fold(false, held) {
                 continue;
             }
-            let at = number.saturating_mul(STRIDE).saturating_add(begin);
-            let found = self.confirm(bytes, at, hash);
-            if let Some(found) = found.filter(|found| found.range.end > from) {
-                return Some(found);
+            let first = number.saturating_mul(GROUP);
+            for (place, four) in group.iter().enumerate() {
+                let bytes = u32::from_le_bytes(*four);
+                if !self.filter.holds(bytes) {
+                    continue;
+                }
+                let at = first.saturating_add(place).saturating_mul(STRIDE);
+                let at = at.saturating_add(begin);
+                let found = self.confirm(text, at, quick(&self.key, bytes));
+                if let Some(found) = found.filter(|found| found.range.end > from) {
+                    return Some(found);
+                }
             }
         }
         None

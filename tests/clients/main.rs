@@ -50,4 +50,5 @@ mod scenario;
 mod stage;
 mod stores;
 mod streams;
+mod tokens;
 mod versions;

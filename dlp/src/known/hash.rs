@@ -5,6 +5,9 @@ use sha2::{Digest, Sha256};
 
 /// Bits of the filter for each anchor in it.
 const FILTER_SHARE: usize = 64;
+/// Size of a filter, as a power of two, in bits.
+const FILTER_LOG_MIN: u32 = 12;
+const FILTER_LOG_MAX: u32 = 21;
 
 /// The fingerprint of a window.
 pub(super) fn print(key: &[u8; 32], text: &[u8]) -> [u8; 16] {
@@ -39,37 +42,66 @@ pub(super) fn quick_long(key: &[u8; 32], bytes: [u8; 8]) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// Which hashes any anchor has: a bit for each.
+/// How four bytes become a place in the filter: with one multiplication, since
+/// this is done for all that is scanned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mix {
+    turn: u32,
+    factor: u32,
+}
+
+impl Mix {
+    pub(super) fn new(key: &[u8; 32]) -> Self {
+        let word = word(key, 12);
+        Self {
+            turn: u32::try_from(word >> 32).unwrap_or_default(),
+            factor: u32::try_from(word & 0xffff_ffff).unwrap_or_default() | 1,
+        }
+    }
+
+    /// Where in the greatest filter four bytes stand.
+    pub(super) fn place(self, bytes: u32) -> u32 {
+        (bytes ^ self.turn).wrapping_mul(self.factor) >> 32_u32.saturating_sub(FILTER_LOG_MAX)
+    }
+}
+
+/// Which four bytes any anchor may have: a bit for each of their places.
 pub(super) struct Filter {
     bits: Vec<u64>,
-    mask: u32,
+    mix: Mix,
+    /// By how much a place is halved until it is one of this filter.
+    shift: u32,
 }
 
 impl Filter {
-    pub(super) fn of(anchors: impl ExactSizeIterator<Item = u32>) -> Self {
-        let wanted = anchors.len().saturating_mul(FILTER_SHARE);
-        let size = wanted.next_power_of_two().clamp(1 << 12, 1 << 21);
+    pub(super) fn new(mix: Mix, places: &[u32]) -> Self {
+        let wanted = places.len().saturating_mul(FILTER_SHARE);
+        let log = wanted.next_power_of_two().trailing_zeros();
+        let log = log.clamp(FILTER_LOG_MIN, FILTER_LOG_MAX);
         let mut filter = Self {
-            bits: vec![0; size / 64],
-            mask: u32::try_from(size.saturating_sub(1)).unwrap_or(u32::MAX),
+            bits: vec![0; 1 << log.saturating_sub(6)],
+            mix,
+            shift: FILTER_LOG_MAX.saturating_sub(log),
         };
-        for anchor in anchors {
-            let (place, bit) = filter.place(anchor);
-            if let Some(word) = filter.bits.get_mut(place) {
+        for place in places {
+            let (word, bit) = filter.bit(*place);
+            if let Some(word) = filter.bits.get_mut(word) {
                 *word |= bit;
             }
         }
         filter
     }
 
-    fn place(&self, hash: u32) -> (usize, u64) {
-        let position = hash & self.mask;
-        let place = usize::try_from(position >> 6).unwrap_or_default();
-        (place, 1u64 << (position & 63))
+    fn bit(&self, place: u32) -> (usize, u64) {
+        let place = place >> self.shift;
+        let word = usize::try_from(place >> 6).unwrap_or_default();
+        (word, 1_u64 << (place & 63))
     }
 
-    pub(super) fn holds(&self, hash: u32) -> bool {
-        let (place, bit) = self.place(hash);
-        self.bits.get(place).is_some_and(|word| word & bit != 0)
+    /// Whether an anchor may have these bytes.
+    #[inline]
+    pub(super) fn holds(&self, bytes: u32) -> bool {
+        let (word, bit) = self.bit(self.mix.place(bytes));
+        self.bits.get(word).is_some_and(|word| word & bit != 0)
     }
 }
