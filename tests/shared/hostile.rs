@@ -104,7 +104,7 @@ fn begin() -> Vec<u8> {
 
 const BUILD: &str = env!("CARGO_PKG_VERSION");
 /// The protocol's number, as its crate has it.
-const PROTOCOL: u16 = 3;
+const PROTOCOL: u16 = 4;
 
 lab_tests! {
     fn what_breaks_the_contract_is_closed_and_harms_nobody(lab) {
