@@ -1,4 +1,5 @@
-//! `outgate why last`: explains the last denials of a run from its record.
+//! `outgate why last`: explains the last denials of a run from its record, and
+//! what the scan found and let pass.
 //! Reads the record as a stranger would: whatever it holds may have been chosen
 //! by a command, so nothing of it reaches the terminal unescaped.
 
@@ -20,9 +21,34 @@ const READ_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Denials told at most.
 const DENIALS_MAX: usize = 1000;
 
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    Denied,
+    /// Denied, and somebody should look now.
+    Alarm,
+    /// Found, and let pass.
+    Passed,
+}
+
+impl Course {
+    /// Nothing of what was allowed or noted, unless something was found in it.
+    fn of(record: &Value) -> Option<Self> {
+        let found = ["finding", "unscanned"].iter();
+        let found = found.filter_map(|member| record.get(member)).count() > 0;
+        match text(record, "verdict").as_str() {
+            _ if record.get("alarm") == Some(&Value::Bool(true)) => Some(Self::Alarm),
+            "deny" => Some(Self::Denied),
+            _ if found => Some(Self::Passed),
+            _ => None,
+        }
+    }
+}
+
 /// One denial, in words.
 #[derive(Debug, PartialEq, Eq)]
 struct Denied {
+    course: Course,
     subject: String,
     because: String,
     reason: String,
@@ -90,8 +116,13 @@ fn told(denied: &Denied) -> Vec<String> {
         1 => String::new(),
         count => format!(" ({count} times in a row)"),
     };
+    let subject = &denied.subject;
     let mut lines = vec![
-        format!("denied    {}{often}", denied.subject),
+        match denied.course {
+            Course::Denied => format!("denied    {subject}{often}"),
+            Course::Alarm => format!("ALARM     {subject}{often}"),
+            Course::Passed => format!("passed    {subject}{often}"),
+        },
         format!("because   {}", denied.because),
         format!("at        {}", denied.time),
     ];
@@ -180,7 +211,12 @@ impl Run {
         if kind == "start" {
             self.program = text(&record, "detail");
         }
-        if text(&record, "verdict") != "deny" {
+        let Some(course) = Course::of(&record) else {
+            return;
+        };
+        if course == Course::Passed {
+            self.settle();
+            self.tell(&record);
             return;
         }
         let follows = self.connection.as_ref().is_some_and(|connection| {
@@ -219,6 +255,7 @@ impl Run {
     fn tell(&mut self, record: &Value) {
         let rule = record.get("rule").unwrap_or(&Value::Null);
         let denied = Denied {
+            course: Course::of(record).unwrap_or(Course::Denied),
             subject: subject(record),
             because: text(record, "detail"),
             reason: text(record, "reason"),
@@ -230,7 +267,9 @@ impl Run {
             count: 1,
         };
         match self.denials.last_mut() {
-            Some(before) if before.subject == denied.subject => {
+            Some(before)
+                if (before.course, &before.subject) == (denied.course, &denied.subject) =>
+            {
                 let count = before.count + 1;
                 *before = Denied { count, ..denied };
             }
@@ -261,6 +300,9 @@ fn leads(connection: &Value, record: &Value) -> bool {
 fn subject(record: &Value) -> String {
     let target = text(record, "target");
     match text(record, "kind").as_str() {
+        "canary" if record.get("method").is_none() && target.contains("://") => {
+            format!("a response from {target}")
+        }
         "finding" | "canary" if record.get("method").is_none() => format!("the name {target}"),
         "request" | "finding" | "canary" => format!(
             "{} {target}{}",

@@ -59,6 +59,42 @@ fn the_words_of_a_request_stand_for_its_connection() {
 }
 
 #[test]
+fn what_was_found_is_told_whether_it_passed_or_not() {
+    const FOUND: &str = r#""target":"http://a.test","method":"POST","path":"/u","detail":"GitHub token (base64>github-token) in the content","finding":{"detector":"github-token"}"#;
+    let record = [
+        line("1", r#""kind":"request","verdict":"allow","target":"http://a.test","method":"GET""#),
+        line("1", &format!(r#""kind":"finding","verdict":"note",{FOUND}"#)),
+        line("1", &format!(r#""kind":"finding","verdict":"deny",{FOUND}"#)),
+        line("1", &format!(r#""kind":"canary","verdict":"deny","alarm":true,{FOUND}"#)),
+        line("1", r#""kind":"canary","verdict":"note","alarm":true,"target":"http://b.test","detail":"it came back""#),
+        line("1", r#""kind":"finding","verdict":"note","target":"http://c.test","method":"PUT","path":"/z","detail":"it cannot be scanned","unscanned":{"bytes":7}"#),
+    ]
+    .concat();
+    let said = read(&record, &["-n", "9"]);
+    let told = said.stdout.lines().filter(|line| {
+        let label = line.split(' ').next().unwrap_or_default();
+        ["denied", "ALARM", "passed", "because"].contains(&label)
+    });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            "passed    PUT http://c.test/z",
+            "because   it cannot be scanned",
+            "ALARM     a response from http://b.test",
+            "because   it came back",
+            "ALARM     POST http://a.test/u",
+            "because   GitHub token (base64>github-token) in the content",
+            "denied    POST http://a.test/u",
+            "because   GitHub token (base64>github-token) in the content",
+            "passed    POST http://a.test/u",
+            "because   GitHub token (base64>github-token) in the content",
+        ],
+        "{}",
+        said.stdout
+    );
+}
+
+#[test]
 fn only_the_latest_run_of_a_record_is_told() {
     let denied = |target| format!(r#""kind":"connect","target":"{target}",{DENIED}"#);
     let record = line("1", &denied("old.test:1")) + &line("2", &denied("new.test:1"));
