@@ -8,7 +8,7 @@ mod open;
 mod probe;
 mod radix;
 
-use crate::budget::wide;
+use crate::budget::{narrow, wide};
 use crate::containers::is_zlib;
 use crate::finding::UnscannedReason;
 use crate::layer::{FREE, Layer, Until, View};
@@ -28,6 +28,8 @@ pub(crate) struct Runs {
     list: Vec<Finder>,
     /// What stands before this offset was looked at elsewhere.
     begin: u64,
+    /// Where bytes of base64 stand in what is new: base32 can stand nowhere else.
+    stretches: Vec<(u64, u64)>,
 }
 
 /// The runs of one alphabet.
@@ -94,9 +96,10 @@ impl Runs {
             }
             self.list = Alphabet::ALL.map(Finder::new).into_iter().collect();
         }
+        self.stretches.clear();
         for finder in &mut self.list {
             finder.done = finder.done.max(self.begin);
-            finder.work(scan, view);
+            finder.work(scan, view, &mut self.stretches);
         }
     }
 }
@@ -123,11 +126,15 @@ impl Finder {
         }
     }
 
-    fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
+    fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>, stretches: &mut Vec<(u64, u64)>) {
         self.done = self.done.max(view.base);
         self.go_on(scan, view);
+        if self.alphabet == Alphabet::Base64 {
+            // What stood before may have ended here.
+            stretches.push((0, self.done));
+        }
         if !self.is_open {
-            self.find(scan, view);
+            self.find(scan, view, stretches);
         }
         if let Some(batch) = &mut self.batch
             && batch.end() > 0
@@ -162,12 +169,12 @@ impl Finder {
     }
 
     /// Finds the runs in what is new.
-    fn find(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
+    fn find(&mut self, scan: &mut Scan<'_>, view: &View<'_>, stretches: &mut Vec<(u64, u64)>) {
         let end = view.end();
         let bytes = view.slice(self.done, end);
         let base = self.done;
         let mut from = 0;
-        while let Some((start, stop)) = self.alphabet.next(bytes, from) {
+        while let Some((start, stop)) = self.next((bytes, base), from, stretches) {
             from = stop;
             let touches = stop == bytes.len() && view.until != Until::End;
             let run = bytes.get(start..stop).unwrap_or_default();
@@ -206,6 +213,33 @@ impl Finder {
         } else {
             end.saturating_sub(wide(waiting))
         };
+    }
+
+    /// The next stretch of bytes of the alphabet.
+    fn next(
+        &self,
+        (bytes, base): (&[u8], u64),
+        from: usize,
+        stretches: &mut Vec<(u64, u64)>,
+    ) -> Option<(usize, usize)> {
+        let at = |place: usize| base.saturating_add(wide(place));
+        match self.alphabet {
+            Alphabet::Hex => self.alphabet.next(bytes, from),
+            Alphabet::Base64 => {
+                let next = self.alphabet.next(bytes, from);
+                stretches.extend(next.map(|(start, stop)| (at(start), at(stop))));
+                next
+            }
+            Alphabet::Base32 | Alphabet::Base32Small => {
+                stretches.iter().find_map(|(start, stop)| {
+                    let start = narrow(start.saturating_sub(base)).max(from);
+                    let stop = narrow(stop.saturating_sub(base)).min(bytes.len());
+                    let is_long = stop.saturating_sub(start) >= self.alphabet.symbols_min();
+                    let within = bytes.get(..stop).filter(|_| is_long)?;
+                    self.alphabet.next(within, start)
+                })
+            }
+        }
     }
 
     /// Begins a run that goes on, or is too long to be decoded with others.
