@@ -5,8 +5,9 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use nix::time::{ClockId, clock_gettime};
 use outgate_dlp::{Description, Destination, Detectors, Place, Ruleset, Settings, Stream};
 
 use crate::Outcome;
@@ -104,9 +105,8 @@ fn best(turns: usize, bytes: usize, mut act: impl FnMut() -> Outcome<()>) -> Out
 
 /// Processor time of this thread.
 fn processor_seconds() -> Outcome<f64> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat")?;
-    let nanoseconds = text.split(' ').next().unwrap_or_default();
-    Ok(nanoseconds.parse::<f64>()? / 1e9)
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
+    Ok(Duration::from(time).as_secs_f64())
 }
 
 fn stream(rules: &Arc<Ruleset>) -> Stream {
