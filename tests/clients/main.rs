@@ -17,26 +17,11 @@
     reason = "what a denial took is measured, and shown with --nocapture"
 )]
 
-/// Declares tests that run in a laboratory twice: over plain HTTP, and over TLS
-/// that the gateway opens, where clients trust the run with nothing set by hand.
+/// Declares tests that run twice: over plain HTTP, and over TLS that the gateway
+/// opens, where clients trust the run with nothing set by hand.
 macro_rules! carried_tests {
-    ($(fn $name:ident($lab:ident) $body:block)*) => {
-        $(fn $name($lab: &outgate_harness::Lab) $body)*
-
-        mod plain {
-            outgate_harness::lab_tests! {$(
-                fn $name(lab) { super::$name(lab); }
-            )*}
-        }
-
-        mod opened {
-            outgate_harness::lab_tests! {$(
-                fn $name(lab) {
-                    crate::stage::open_tls();
-                    super::$name(lab);
-                }
-            )*}
-        }
+    ($($tests:tt)*) => {
+        outgate_harness::carried_tests! { crate::stage::open_tls; $($tests)* }
     };
 }
 

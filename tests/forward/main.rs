@@ -19,26 +19,11 @@
     reason = "what is random and what was measured is shown with --nocapture"
 )]
 
-/// Declares tests that run in a laboratory twice: with requests as they are,
-/// and with the same inside TLS that the gateway opens.
+/// Declares tests that run twice: with requests as they are, and with the same
+/// inside TLS that the gateway opens.
 macro_rules! carried_tests {
-    ($(fn $name:ident($lab:ident) $body:block)*) => {
-        $(fn $name($lab: &outgate_harness::Lab) $body)*
-
-        mod plain {
-            outgate_harness::lab_tests! {$(
-                fn $name(lab) { super::$name(lab); }
-            )*}
-        }
-
-        mod opened {
-            outgate_harness::lab_tests! {$(
-                fn $name(lab) {
-                    crate::stage::carry(crate::case::Carrier::Tls);
-                    super::$name(lab);
-                }
-            )*}
-        }
+    ($($tests:tt)*) => {
+        outgate_harness::carried_tests! { crate::stage::open_tls; $($tests)* }
     };
 }
 

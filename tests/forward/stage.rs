@@ -40,6 +40,11 @@ pub(crate) fn carry(carrier: Carrier) {
     CARRIER.set(carrier).expect("a test has one carrier");
 }
 
+/// The same: TLS does.
+pub(crate) fn open_tls() {
+    carry(Carrier::Tls);
+}
+
 /// What carries the requests of this test.
 pub(crate) fn carrier() -> Carrier {
     CARRIER.get().copied().unwrap_or(Carrier::Plain)

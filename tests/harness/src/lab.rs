@@ -74,6 +74,30 @@ macro_rules! lab_tests {
     )*};
 }
 
+/// Declares tests that run in a laboratory twice: over plain HTTP, and over TLS
+/// that the gateway opens, for which a function is called first.
+#[macro_export]
+macro_rules! carried_tests {
+    ($open:path; $(fn $name:ident($lab:ident) $body:block)*) => {
+        $(fn $name($lab: &$crate::Lab) $body)*
+
+        mod plain {
+            $crate::lab_tests! {$(
+                fn $name(lab) { super::$name(lab); }
+            )*}
+        }
+
+        mod opened {
+            $crate::lab_tests! {$(
+                fn $name(lab) {
+                    $open();
+                    super::$name(lab);
+                }
+            )*}
+        }
+    };
+}
+
 /// Runs `body` in a laboratory: in this process if it is one, otherwise in a
 /// copy of this test program that runs only this test.
 ///
