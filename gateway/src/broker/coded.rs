@@ -12,14 +12,23 @@ use outgate_dlp::{
 
 use super::Token;
 
+/// Codings in which a text cannot be seen; others cut content, or sign it.
+const COMPRESSING: [&[u8]; 5] = [b"gzip", b"x-gzip", b"deflate", b"br", b"zstd"];
+
 /// A look into coded content.
 #[derive(Debug)]
 pub(super) struct Coded(Stream);
 
 impl Coded {
-    /// Looks for these; `None` for content that is not coded.
+    /// Looks for these; `None` for content that stands as it is, whatever its
+    /// coding is called.
     pub(super) fn new(tokens: &[Token], fields: &HeaderMap) -> Option<Self> {
         let codings = super::coding(fields)?;
+        let mut names = codings.as_bytes().split(|byte| *byte == b',');
+        let compresses = |name: &[u8]| COMPRESSING.iter().any(|own| name.eq_ignore_ascii_case(own));
+        if !names.any(|name| compresses(name.trim_ascii())) {
+            return None;
+        }
         // What is looked for is no secret.
         let key = [0; 32];
         let mut known = KnownBuilder::new(key);
