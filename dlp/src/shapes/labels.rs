@@ -3,6 +3,8 @@
 
 /// Fewest bytes of text that are worth a finding: fewer come about by chance.
 const TEXT_BYTES_MIN: usize = 10;
+/// Shortest text in base32 that may be letters alone, in characters.
+const LETTERS_MIN: usize = 16;
 /// Fewest pieces of one length.
 const PIECES_MIN: usize = 3;
 /// Shortest piece, in bytes: words of one length stand beside one another.
@@ -54,7 +56,9 @@ fn base32(label: &str) -> Option<Vec<u8>> {
         }
         _ => None,
     };
-    if label.len() < 8 {
+    // Many words are in this alphabet; what is coded has digits, or is long.
+    let has_digits = label.bytes().any(|byte| byte.is_ascii_digit());
+    if label.len() < 8 || (label.len() < LETTERS_MIN && !has_digits) {
         return None;
     }
     let (mut bits, mut count) = (0_u32, 0_u32);
@@ -110,6 +114,8 @@ mod tests {
             ("20242530354045505560", false),
             ("7365637265", false),
             ("internationalization", false),
+            ("networks.presence.password", false),
+            ("keywords.installer", false),
             ("ip-10-0-0-1.eu-west-1", false),
         ] {
             assert_eq!(are_encoded_text(&split(labels)), expected, "{labels}");
