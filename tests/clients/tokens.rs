@@ -61,6 +61,7 @@ lab_tests! {
     fn tokens_go_where_their_owner_configured_them(lab) {
         let Some(mut stage) = Stage::with_tools(lab, &["gem", "dpkg-deb", "node"]) else { return };
         publish(&stage);
+        crate::versions::publish(&stage);
         let home = lab.folder("home", stage.identity);
         for (name, text) in files() {
             fs::write(home.join(name), text).expect("a file");
