@@ -166,7 +166,9 @@ impl Gateway {
             possessions,
             tenant: None,
         });
-        let event = Event::new(Kind::Start, Outcome::Note, "").detail(&opening.begin.command);
+        let event = Event::new(Kind::Start, Outcome::Note, "")
+            .detail(&opening.begin.command)
+            .scan(session.scan().as_ref());
         session.record(&event).map_err(|error| error.to_string())?;
         self.possessions
             .warnings()

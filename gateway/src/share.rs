@@ -338,7 +338,9 @@ impl Shared {
         drop(place);
         let made = made.and_then(|session| {
             let detail = format!("{} (launcher {pid})", opening.begin.command);
-            let event = Event::new(Kind::Start, Outcome::Note, "").detail(&detail);
+            let event = Event::new(Kind::Start, Outcome::Note, "")
+                .detail(&detail)
+                .scan(session.scan().as_ref());
             session.record(&event).map_err(|error| error.to_string())?;
             Ok(session)
         });

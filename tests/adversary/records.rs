@@ -1,14 +1,116 @@
 //! The record of decisions: complete, in order, without secrets, and a
 //! condition for every effect.
 
+use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
+use outgate_gateway::{ChainFault, Chains};
 use outgate_harness::audit::{of_kind, records, text};
 use outgate_harness::origin::Origin;
 use outgate_harness::{Identity, Witness, lab_tests};
 
+/// A disk of 32 KiB that everybody may write.
+fn small_disk(at: &Path) {
+    fs::create_dir_all(at).expect("a folder");
+    let mount = ["-t", "tmpfs", "-o", "size=32k,mode=1777", "none"];
+    let status = Command::new("mount").args(mount).arg(at).status();
+    assert!(status.expect("mount(8)").success(), "a small disk");
+}
+
+/// Writes a file until nothing fits any more.
+fn fill(path: &Path) {
+    let mut file = File::create(path).expect("a file");
+    while file.write(&[0; 512]).is_ok_and(|count| count > 0) {}
+}
+
+/// Follows a record: the number of its records, of those that were lost by their
+/// own word, and of lines that are none.
+fn followed(path: &Path) -> (u64, u64, usize) {
+    let bytes = fs::read(path).expect("a record");
+    let lines = bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    let mut chains = Chains::default();
+    let mut pieces = 0;
+    for line in lines {
+        let fault = chains.follow(line).err();
+        pieces += usize::from(fault.is_some());
+        let sound = matches!(fault, None | Some(ChainFault::NoRecord));
+        assert!(sound, "{fault:?}");
+    }
+    let links: Vec<_> = chains.links().collect();
+    let [(_, link)] = links.as_slice() else {
+        return (0, 0, pieces);
+    };
+    (link.records, link.lost, pieces)
+}
+
 lab_tests! {
+    fn what_a_full_disk_cannot_record_does_not_happen(lab) {
+        let origin = Origin::start(8080);
+        let disk = lab.directory.join("small");
+        small_disk(&disk);
+        for (round, identity) in Identity::all().into_iter().enumerate() {
+            let file = disk.join(format!("audit-{round}.jsonl"));
+            let before = origin.arrivals().len();
+            let request = "GET /ok HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
+            let mut words = vec!["fetch", "127.0.0.1", "8080"];
+            words.extend([request; 150]);
+            let sandbox = lab.sandbox(identity).option("--audit", &file.to_string_lossy());
+            let outcome = sandbox.allow("GET http://127.0.0.1:8080/ok").probe(&words);
+            let arrived = origin.arrivals().len() - before;
+            let (recorded, lost, pieces) = followed(&file);
+            assert!(arrived > 5 && arrived < 140, "{arrived} requests arrived: {outcome}");
+            let whole = fs::read_to_string(&file).expect("a record");
+            let allowed = whole.split_inclusive('\n').filter(|line| line.ends_with('\n'))
+                .filter(|line| line.contains(r#""kind":"request","verdict":"allow""#)).count();
+            assert_eq!(arrived, allowed, "none without its record: {recorded} {outcome}");
+            assert_eq!(lost, 0, "{whole}");
+            assert!(pieces <= 1, "{whole}");
+            assert!(outcome.stderr.contains("the audit record cannot be written, so nothing is let out"), "{outcome}");
+            fs::remove_file(&file).expect("the record");
+        }
+    }
+
+    fn where_the_policy_says_so_a_full_disk_loses_records_and_counts_them(lab) {
+        let origin = Origin::start(8080);
+        let disk = lab.directory.join("small");
+        small_disk(&disk);
+        let policy = lab.directory.join("drop.toml");
+        fs::write(&policy, "[audit]\nfull = \"drop\"\n").expect("a policy");
+        for (round, identity) in Identity::all().into_iter().enumerate() {
+            let before = origin.arrivals().len();
+            let file = disk.join(format!("audit-{round}.jsonl"));
+            let given = disk.join(format!("given-{round}"));
+            fs::create_dir(&given).expect("a folder");
+            let user = nix::unistd::Uid::from_raw(identity.uid());
+            nix::unistd::chown(&given, Some(user), None).expect("an owner");
+            let filler = given.join("filler");
+            fill(&filler);
+            nix::unistd::chown(&filler, Some(user), None).expect("an owner");
+            let request = "GET /ok HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
+            let fetch = format!("{} fetch 127.0.0.1 8080 \"$0\"", lab.tool("probe"));
+            let script = format!("{fetch}; {fetch}; rm {}; {fetch}", filler.display());
+            let command = ["sh", "-c", &script, request].map(str::to_owned);
+            let outcome = lab.sandbox(identity)
+                .option("-p", &policy.to_string_lossy())
+                .option("-w", &given.to_string_lossy())
+                .option("--audit", &file.to_string_lossy())
+                .allow("GET http://127.0.0.1:8080/ok")
+                .run(&command);
+            let arrived = origin.arrivals().len() - before;
+            assert_eq!(arrived, 3, "{outcome}");
+            let (records, lost, pieces) = followed(&file);
+            let text = fs::read_to_string(&file).expect("a record");
+            assert!(lost > 3 && records > 1, "{lost} lost, {records} there: {text}");
+            assert_eq!(pieces, 0, "{text}");
+            assert!(outcome.stderr.contains(&format!("{lost} records could not be written")), "{outcome}");
+        }
+    }
+
     fn every_decision_is_recorded_with_who_asked(lab) {
         let origin = Origin::start(8080);
         let denied = Witness::start(&lab.directory);
@@ -33,12 +135,12 @@ lab_tests! {
                 assert_eq!(text(&pair[1], "prev").len(), 64, "{pair:?}");
                 assert_ne!(text(&pair[1], "prev"), text(&pair[0], "prev"), "{pair:?}");
             }
-            std::fs::remove_file(&file).ok();
+            fs::remove_file(&file).ok();
             let outcome = sandbox().probe(&["connect", &denied.address()]);
             let all = records(&file);
             let connects = of_kind(&all, "connect");
             assert!(connects.iter().any(|record| text(record, "verdict") == "deny"), "{all:?} {outcome}");
-            std::fs::remove_file(&file).ok();
+            fs::remove_file(&file).ok();
         }
         assert_eq!(origin.arrivals().len(), Identity::all().len());
     }
@@ -59,15 +161,15 @@ lab_tests! {
             let given = lab.folder("given", identity);
             let link = |name: &str, to: &Path| {
                 let path = given.join(name);
-                std::fs::remove_file(&path).ok();
+                fs::remove_file(&path).ok();
                 symlink(to, &path).expect("a link");
                 path.to_string_lossy().into_owned()
             };
-            std::fs::write(work.join("there.jsonl"), "").expect("a file");
+            fs::write(work.join("there.jsonl"), "").expect("a file");
             let user = nix::unistd::Uid::from_raw(identity.uid());
             nix::unistd::chown(&work.join("there.jsonl"), Some(user), None).expect("an owner");
             let inner = work.join("out");
-            std::fs::remove_file(&inner).ok();
+            fs::remove_file(&inner).ok();
             symlink(&given, &inner).expect("a link");
             let name = format!("{}", work.file_name().expect("a name").display());
             let shared = format!("/dev/shm/outgate-record-{}.jsonl", std::process::id());
@@ -83,12 +185,12 @@ lab_tests! {
                 assert_eq!(outcome.code, Some(2), "{identity:?} {audit} {outcome}");
                 assert!(outcome.stderr.contains("record"), "{audit} {outcome}");
             }
-            let left: Vec<_> = std::fs::read_dir(&work).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+            let left: Vec<_> = fs::read_dir(&work).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
             assert_eq!(left.len(), 2, "{identity:?}: {left:?}");
-            assert_eq!(std::fs::read(work.join("there.jsonl")).expect("a file"), b"");
+            assert_eq!(fs::read(work.join("there.jsonl")).expect("a file"), b"");
             assert!(!Path::new(&shared).exists());
-            std::fs::remove_file(work.join("there.jsonl")).ok();
-            std::fs::remove_file(&inner).ok();
+            fs::remove_file(work.join("there.jsonl")).ok();
+            fs::remove_file(&inner).ok();
         }
     }
 
@@ -100,7 +202,7 @@ lab_tests! {
             let (first, second) = (lab.folder("first", identity), lab.folder("second", identity));
             let hop = given.join("hop");
             for path in [&hop, &work.join("turn")] {
-                std::fs::remove_file(path).ok();
+                fs::remove_file(path).ok();
             }
             symlink(&first, work.join("turn")).expect("a link");
             symlink(work.join("turn"), &hop).expect("a link");
@@ -110,7 +212,7 @@ lab_tests! {
             let found = |folder: &Path| folder.join("run.jsonl").exists();
             assert!(!found(&second), "{identity:?}: the command chose the file {outcome}");
             assert!(found(&first) || outcome.code == Some(2), "{identity:?} {outcome}");
-            std::fs::remove_file(work.join("turn")).ok();
+            fs::remove_file(work.join("turn")).ok();
         }
         denied.assert_untouched("a turned link");
     }

@@ -214,7 +214,7 @@ fn tail_follows_into_the_next_file_and_past_a_truncation() {
     let part = runs.join(format!("{name}.part0002.jsonl"));
     fs::write(&part, format!("{}\n", lines[3])).expect("a file");
     assert_eq!(next(), lines[3]);
-    fs::write(&part, format!("{}\n", FINISH_ALONE)).expect("a file");
+    fs::write(&part, format!("{FINISH_ALONE}\n")).expect("a file");
     assert_eq!(next(), FINISH_ALONE);
     child.kill().expect("it runs");
     child.wait().expect("it ends");

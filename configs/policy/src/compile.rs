@@ -113,7 +113,7 @@ pub(crate) mod tests {
     use crate::grant::PathGrant;
     use crate::host::HostName;
     use crate::preset::{PresetKind, preset, preset_kind, preset_names};
-    use crate::settings::{DnsPin, DnsServer, Inspect, Intercept, Switch, Unscannable};
+    use crate::settings::{AuditFull, DnsPin, DnsServer, Inspect, Intercept, Switch, Unscannable};
     use std::time::Duration;
 
     pub(crate) fn context() -> Context {
@@ -170,7 +170,7 @@ pub(crate) mod tests {
             inspect = { mode = "warn", unscannable = "refuse", scope = [{ detector = "github-token", hosts = ["git.corp.example"] }] }
             environment = { pass = ["PATH", "HOME"], set = { CI = "1" } }
             limits = { processes = 0x200, memory = "4G", open_files = 4_096, file_size = "1M", wall_time = "30m" }
-            audit = { file = "~/audit.jsonl" }
+            audit = { file = "~/audit.jsonl", full = "drop", rotate = "1M" }
             "#,
         )]);
         assert_eq!(paths(&policy.filesystem().read), ["/home/me/src"]);
@@ -215,6 +215,10 @@ pub(crate) mod tests {
         );
         assert_eq!(environment.set.get("CI").map(String::as_str), Some("1"));
         assert_eq!(policy.audit_file(), Some("/home/me/audit.jsonl"));
+        assert_eq!(
+            (settings.audit_full, settings.audit_file_bytes),
+            (AuditFull::Drop, Some(1 << 20))
+        );
         let name = HostName::parse("api.example.org").expect("a name");
         let pin = policy.pin(&name, 443).map(|pin| pin.to_string());
         assert_eq!(pin.as_deref(), Some("[2001:db8::7]:8443"));

@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn times_ago_are_from_now_and_what_is_no_time_is_refused() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(90_000);
+        let now = SystemTime::UNIX_EPOCH + Duration::from_hours(25);
         for (text, time) in [
             ("0s", "1970-01-02T01:00:00.000Z"),
             ("30m", "1970-01-02T00:30:00.000Z"),

@@ -334,73 +334,76 @@ fn unmapped(record: &Record) -> Value {
 mod tests {
     use super::*;
 
+    /// Members, class, activity, disposition, and what the class requires.
+    const ROWS: [(&str, u64, u64, u64, &str); 9] = [
+        (
+            r#""kind":"request","verdict":"deny","target":"https://a.test","method":"PUT","path":"/x?k=*""#,
+            4002,
+            7,
+            2,
+            "http_request",
+        ),
+        (
+            r#""kind":"request","verdict":"allow","target":"https://a.test","method":"PATCH""#,
+            4002,
+            99,
+            1,
+            "http_request",
+        ),
+        (
+            r#""kind":"connect","verdict":"deny","target":"[2001:db8::1]:443""#,
+            4001,
+            5,
+            2,
+            "dst_endpoint",
+        ),
+        (
+            r#""kind":"flow","verdict":"note","target":"a.test:443","bytes_up":1,"bytes_down":2"#,
+            4001,
+            2,
+            17,
+            "traffic",
+        ),
+        (
+            r#""kind":"listen","verdict":"allow","target":"127.0.0.1:80""#,
+            4001,
+            7,
+            1,
+            "src_endpoint",
+        ),
+        (
+            r#""kind":"unix","verdict":"allow","target":"/run/x""#,
+            4001,
+            1,
+            1,
+            "dst_endpoint",
+        ),
+        (
+            r#""kind":"dns","verdict":"note","target":"a.test""#,
+            4003,
+            1,
+            17,
+            "query",
+        ),
+        (
+            r#""kind":"canary","verdict":"deny","alarm":true,"target":"a.test","finding":{"detector":"d"}"#,
+            2004,
+            1,
+            2,
+            "finding_info",
+        ),
+        (
+            r#""kind":"start","verdict":"note","target":"""#,
+            6002,
+            3,
+            17,
+            "app",
+        ),
+    ];
+
     #[test]
     fn every_kind_has_its_class_and_what_the_class_requires() {
-        for (members, class, activity, disposition, needed) in [
-            (
-                r#""kind":"request","verdict":"deny","target":"https://a.test","method":"PUT","path":"/x?k=*""#,
-                4002,
-                7,
-                2,
-                "http_request",
-            ),
-            (
-                r#""kind":"request","verdict":"allow","target":"https://a.test","method":"PATCH""#,
-                4002,
-                99,
-                1,
-                "http_request",
-            ),
-            (
-                r#""kind":"connect","verdict":"deny","target":"[2001:db8::1]:443""#,
-                4001,
-                5,
-                2,
-                "dst_endpoint",
-            ),
-            (
-                r#""kind":"flow","verdict":"note","target":"a.test:443","bytes_up":1,"bytes_down":2"#,
-                4001,
-                2,
-                17,
-                "traffic",
-            ),
-            (
-                r#""kind":"listen","verdict":"allow","target":"127.0.0.1:80""#,
-                4001,
-                7,
-                1,
-                "src_endpoint",
-            ),
-            (
-                r#""kind":"unix","verdict":"allow","target":"/run/x""#,
-                4001,
-                1,
-                1,
-                "dst_endpoint",
-            ),
-            (
-                r#""kind":"dns","verdict":"note","target":"a.test""#,
-                4003,
-                1,
-                17,
-                "query",
-            ),
-            (
-                r#""kind":"canary","verdict":"deny","alarm":true,"target":"a.test","finding":{"detector":"d"}"#,
-                2004,
-                1,
-                2,
-                "finding_info",
-            ),
-            (
-                r#""kind":"start","verdict":"note","target":"""#,
-                6002,
-                3,
-                17,
-                "app",
-            ),
-        ] {
+        for (members, class, activity, disposition, needed) in ROWS {
             let line =
                 format!(r#"{{"run":"r","seq":7,"time":"2026-11-21T12:00:00.000Z",{members}}}"#);
             let event = event(&Record::parse(line.as_bytes()).unwrap());

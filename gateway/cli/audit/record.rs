@@ -34,6 +34,8 @@ pub(crate) struct Record {
     pub(crate) executable: String,
     pub(crate) parents: Vec<String>,
     pub(crate) traffic: Option<Traffic>,
+    /// Whether what leaves is looked through, as the start of a run says.
+    pub(crate) scan: Option<String>,
     pub(crate) finding: Option<Found>,
     pub(crate) unscanned: Option<Unscanned>,
 }
@@ -153,6 +155,7 @@ impl Record {
             executable: text(&value, "executable"),
             parents: list(&value, "parents"),
             traffic: traffic(&value),
+            scan: optional(&value, "scan"),
             finding: value.get("finding").map(found),
             unscanned: value.get("unscanned").map(|unscanned| Unscanned {
                 bytes: number(unscanned, "bytes").unwrap_or(0),
@@ -196,6 +199,7 @@ impl Record {
         let target = &self.target;
         match (self.kind.as_str(), self.method.as_deref()) {
             (_, Some(method)) => format!("{method} {target}{path}"),
+            ("canary", None) if target.contains("://") => format!("a response from {target}"),
             ("finding" | "canary" | "dns", None) => format!("the name {target}"),
             ("tunnel", None) => format!("TLS to {target}"),
             ("unix", None) => format!("connection to unix://{target}"),

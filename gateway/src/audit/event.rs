@@ -104,6 +104,9 @@ pub(crate) struct Event<'a> {
     bytes_down: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
+    /// Whether what leaves is looked through: `on` or `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scan: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     finding: Option<Found<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -154,6 +157,7 @@ impl<'a> Event<'a> {
             bytes_up: None,
             bytes_down: None,
             duration_ms: None,
+            scan: None,
             finding: None,
             unscanned: None,
         }
@@ -245,6 +249,12 @@ impl<'a> Event<'a> {
             issuers: &finding.issuers,
             mark: &finding.mark,
         });
+        self
+    }
+
+    /// Says at the start of a run whether there is a scan of what leaves.
+    pub(crate) fn scan<S>(mut self, scan: Option<&S>) -> Self {
+        self.scan = Some(if scan.is_some() { "on" } else { "off" });
         self
     }
 

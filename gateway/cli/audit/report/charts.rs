@@ -130,6 +130,11 @@ pub(super) fn streams(html: &mut Html, model: &Model) {
         }
     }
     let mut left = nodes(&pairs, |(program, _)| program);
+    for node in &mut left {
+        // There is little room before the streams; how much of it is beside them.
+        let end = node.said.find(", ").unwrap_or(node.said.len());
+        node.said.truncate(end);
+    }
     let mut right = nodes(&pairs, |(_, host)| host);
     let height = [&left, &right].map(|side| u64::try_from(side.len()).unwrap_or(0) * ROW);
     let height = height.into_iter().max().unwrap_or(0) + 4;

@@ -24,6 +24,8 @@ pub(super) struct Finding {
     pub(super) because: String,
     pub(super) alarm: Alarm,
     pub(super) found: record::Found,
+    /// What would allow it, where anything would.
+    pub(super) flag: Option<String>,
     pub(super) programs: BTreeSet<String>,
 }
 
@@ -67,6 +69,8 @@ pub(super) struct Found {
     pub(super) findings: Bounded<(String, String), Finding>,
     pub(super) findings_in_all: u64,
     pub(super) held_back: u64,
+    /// Runs whose data nobody looked through.
+    pub(super) blind_runs: u64,
     pub(super) alarms: Vec<Record>,
     pub(super) alarms_in_all: u64,
     pub(super) unseen: Bounded<(Why, String), Unseen>,
@@ -80,6 +84,7 @@ impl Default for Found {
             findings: Bounded::new(FINDINGS_MAX),
             findings_in_all: 0,
             held_back: 0,
+            blind_runs: 0,
             alarms: Vec::new(),
             alarms_in_all: 0,
             unseen: Bounded::new(UNSEEN_MAX),
@@ -91,6 +96,9 @@ impl Default for Found {
 impl Found {
     /// Takes a record.
     pub(super) fn add(&mut self, record: &Record) {
+        if record.scan.as_deref() == Some("off") {
+            self.blind_runs = self.blind_runs.saturating_add(1);
+        }
         if record.alarm == Alarm::Raised {
             self.alarms_in_all = self.alarms_in_all.saturating_add(1);
             if self.alarms.len() < ALARMS_MAX {
@@ -154,6 +162,7 @@ impl Found {
         finding.because.clone_from(&record.detail);
         finding.alarm = record.alarm;
         finding.found = found;
+        finding.flag.clone_from(&record.flag);
         name(&mut finding.programs, record);
     }
 

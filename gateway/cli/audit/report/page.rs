@@ -66,7 +66,7 @@ fn hash(text: &str) -> String {
         let pair = std::str::from_utf8(pair).unwrap_or_default();
         u8::from_str_radix(pair, 16).unwrap_or_default()
     };
-    STANDARD.encode(&digits.map(byte).collect::<Vec<u8>>())
+    STANDARD.encode(digits.map(byte).collect::<Vec<u8>>())
 }
 
 /// What the page is about: the command, or how many runs.
@@ -168,6 +168,7 @@ fn lead(model: &Model) -> String {
     };
     let found = &model.found;
     let found = match (found.held_back, found.findings_in_all) {
+        (0, 0) if found.blind_runs > 0 => "Nobody looked for credentials.".to_owned(),
         (0, 0) => "No credential was found on its way out.".to_owned(),
         (0, passed) => format!("{} on the way out, and let pass.", credentials(passed)),
         (held, all) if held == all => {

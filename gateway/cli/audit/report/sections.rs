@@ -235,6 +235,18 @@ fn denial(html: &mut Html, subject: &str, one: &Denied) {
 pub(super) fn findings(html: &mut Html, model: &Model) {
     html.raw("<section id=\"findings\" class=\"card\">\n<h2>Findings</h2>\n");
     let found = &model.found.findings;
+    let blind = model.found.blind_runs;
+    if blind > 0 {
+        html.element(
+            "<p class=\"note warn\">",
+            &counted(blind, "run was", "runs were"),
+            " without a scan (<code>inspect.mode = \"off\"</code>): nobody looked for credentials in what it sent.</p>\n",
+        );
+    }
+    if found.is_empty() && blind > 0 {
+        html.raw("</section>\n");
+        return;
+    }
     if found.is_empty() {
         html.raw("<p class=\"empty\">No credential was found in what left.</p>\n</section>\n");
         return;
@@ -315,7 +327,11 @@ fn finding(html: &mut Html, subject: &str, finding: &Finding) {
     if !found.mark.is_empty() {
         html.element(" <small>mark ", &found.mark, "</small>");
     }
-    html.raw("</p></li>\n");
+    html.raw("</p>");
+    if let Some(flag) = &finding.flag {
+        html.element("<p class=\"fix\">to allow <code>", flag, "</code></p>");
+    }
+    html.raw("</li>\n");
 }
 
 /// What nobody looked into.
@@ -323,7 +339,7 @@ pub(super) fn unseen(html: &mut Html, model: &Model) {
     html.raw("<section id=\"unseen\" class=\"card\">\n<h2>Not looked into</h2>\n");
     let unseen = &model.found.unseen;
     if unseen.is_empty() {
-        html.raw("<p class=\"empty\">Everything that left could be looked into.</p>\n</section>\n");
+        html.raw("<p class=\"empty\">Nothing left in a form that cannot be looked into.</p>\n</section>\n");
         return;
     }
     html.raw("<p class=\"note\">This went where rules allow it, and nobody could say what it was.</p>\n<table>\n<thead><tr><th scope=\"col\">Destination</th><th scope=\"col\">Why</th><th scope=\"col\" class=\"n\">Times</th><th scope=\"col\" class=\"n\">Sent</th><th scope=\"col\" class=\"n\">Received</th><th scope=\"col\">Allowed by</th></tr></thead>\n<tbody>\n");
