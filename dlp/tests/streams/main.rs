@@ -19,6 +19,7 @@ mod encode;
 mod evasions;
 mod joined;
 mod known;
+mod mutation;
 mod oracle;
 mod splits;
 mod stage;
