@@ -202,6 +202,7 @@ impl Record {
             ("canary", None) if target.contains("://") => format!("a response from {target}"),
             ("finding" | "canary" | "dns", None) => format!("the name {target}"),
             ("tunnel", None) => format!("TLS to {target}"),
+            ("budget", None) => format!("sending to {target}"),
             ("unix", None) => format!("connection to unix://{target}"),
             ("listen", None) => format!("listening on {target}"),
             ("flow", None) if target.starts_with('/') => format!("unix://{target}"),
