@@ -44,6 +44,8 @@ fn hostile() -> String {
     text(&chained(x, &members))
 }
 
+const BUDGET: &str = r#""kind":"budget","verdict":"note","target":"http://a.test","reason":"budget","detail":"8 of 10 MB are spent""#;
+
 /// Every name of a tag or an attribute that the program writes.
 const KNOWN: &str = "a aria-hidden aria-label b body br circle class code cx cy d data-head dd div dl dt dx g h1 h2 h3 head header height href html id li line main nav p path pre preserveAspectRatio r rect role rx scope section small \
     span strong stroke-width svg table tbody td text \
@@ -131,7 +133,8 @@ fn a_report_says_what_went_what_was_denied_and_what_was_found() {
     let lines = chained(
         "r-1",
         &[
-            START, CONNECT, ALLOWED, DENIED, FLOW, &finding, &canary, tunnel, passed, FINISH,
+            START, CONNECT, ALLOWED, DENIED, FLOW, &finding, &canary, tunnel, BUDGET, passed,
+            FINISH,
         ],
     );
     let desk = Desk::new();
@@ -158,6 +161,7 @@ fn a_report_says_what_went_what_was_denied_and_what_was_found() {
         "<h2>1 alarm</h2>",
         "<strong>the name planted.c.test</strong> by <code>/tmp/evil</code>",
         "TLS that was not opened",
+        "<strong>http://a.test</strong></p><p class=\"why\">8 of 10 MB are spent</p>",
         "4.3 kB",
         "<code>tls://d.test</code>",
     ] {

@@ -15,6 +15,8 @@ const PROGRAMS_MAX: usize = 1024;
 const PAIRS_MAX: usize = 8192;
 /// Runs that are told apart.
 const RUNS_MAX: usize = 1024;
+/// Budgets that are told of.
+const BUDGETS_MAX: usize = 40;
 /// Programs that are named with a host.
 const NAMED_MAX: usize = 16;
 
@@ -39,6 +41,8 @@ pub(super) struct Model {
     pub(super) found: Found,
     /// How often other rules came into force.
     pub(super) policies: u64,
+    /// Budgets that are nearly spent: when, to whom, and how much.
+    pub(super) budgets: Vec<(u64, String, String)>,
 }
 
 /// Amounts.
@@ -124,6 +128,7 @@ impl Default for Model {
             denials: Denials::default(),
             found: Found::default(),
             policies: 0,
+            budgets: Vec::new(),
         }
     }
 }
@@ -150,6 +155,13 @@ impl Model {
         }
         if record.kind == "policy" {
             self.policies = self.policies.saturating_add(1);
+        }
+        if record.kind == "budget"
+            && record.verdict == Verdict::Note
+            && self.budgets.len() < BUDGETS_MAX
+        {
+            let told = (record.at, record.target.clone(), record.detail.clone());
+            self.budgets.push(told);
         }
         self.found.add(record);
         for counted in self.denials.add(record) {

@@ -99,7 +99,26 @@ pub(super) fn went(html: &mut Html, model: &Model) {
             "programs",
         );
     }
+    budgets(html, model);
     html.raw("<p class=\"note\">Of HTTP the content is counted, of everything else every byte. What goes straight to its destination (<code>tcp://</code>) is not counted.</p>\n</section>\n");
+}
+
+/// Budgets that are nearly spent.
+fn budgets(html: &mut Html, model: &Model) {
+    if model.budgets.is_empty() {
+        return;
+    }
+    html.raw("<h3>Budgets nearly spent</h3>\n<ul class=\"denials\">\n");
+    for (at, target, detail) in &model.budgets {
+        html.element("<li><p class=\"what\"><strong>", target, "</strong></p>");
+        html.element("<p class=\"why\">", detail, "</p>");
+        html.element(
+            "<p class=\"who\"><time>",
+            &moment(*at),
+            "</time></p></li>\n",
+        );
+    }
+    html.raw("</ul>\n");
 }
 
 fn peers(
