@@ -57,3 +57,43 @@ fn one_byte_at_a_time_is_the_same() {
         assert!(!whole.warnings.is_empty());
     }
 }
+
+#[test]
+fn a_pause_in_a_run_hides_nothing() {
+    let rules = rules(Policy::Strict, Unscannable::Record);
+    let secret = sample_of("github-token", 3);
+    for name in [
+        "plain",
+        "zero width",
+        "full width",
+        "percent of every third",
+    ] {
+        let (_, encode) = CODINGS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .expect("a coding");
+        for noise in [300, 3000] {
+            let mut dice = Dice(noise as u64);
+            let inner = [
+                dice.bytes(noise),
+                b"\n".to_vec(),
+                encode(&secret),
+                dice.bytes(400),
+            ]
+            .concat();
+            let content = crate::encode::plain_base64(&inner);
+            let middle = content.len() - 540 - encode(&secret).len() * 4 / 3;
+            for pause in (middle - 60..content.len() - 400).step_by(3) {
+                let mut stream = crate::stage::stream(&rules, None);
+                let (first, second) = content.split_at(pause);
+                let stop = stream.push(first).and_then(|_| stream.end_of_message());
+                let stop = stop.and_then(|_| stream.push(second));
+                let stop = stop.and_then(|_| stream.finish());
+                assert!(
+                    stop.is_err(),
+                    "{name} after {noise}: left with a pause at {pause} ({middle})"
+                );
+            }
+        }
+    }
+}
