@@ -67,10 +67,9 @@ lab_tests! {
             fs::write(home.join(name), text).expect("a file");
         }
         // The clients find the same at home.
-        let mut setup = String::new();
-        for (name, text) in files() {
-            setup += &format!("printf '%s' '{text}' > {name}; chmod 600 {name}; ");
-        }
+        let setup = files()
+            .map(|(name, text)| format!("printf '%s' '{text}' > {name}; chmod 600 {name}; "))
+            .concat();
         for (script, rule, shows) in USES {
             let script = format!("{setup} PASSWORD='{PASSWORD}'; {}", script.replace("PIP", PIP));
             let run = Run::make(&stage, stage.allowing(&[rule]), &script);
