@@ -26,6 +26,10 @@ const FLOOD: &str = "OUTGATE_FORWARD_FLOOD";
 /// The name of the test that is the client.
 const TEST: &str = "floods::flooder";
 
+/// Registered domains of the allowed names: below each of them only so much may be
+/// named, and a flood that one of them stops would be none.
+const DOMAINS: usize = 64;
+
 /// Connections at once where they follow each other.
 const THREADS: usize = 8;
 
@@ -136,8 +140,11 @@ fn flood_of_names() {
     let half = names() / 2;
     for turn in 0..2 {
         each(turn * half, half, |number| {
-            let zone = if number % 2 == 0 { "denied" } else { "flood" };
-            let host = format!("n{number}.{zone}.example");
+            let host = if number % 2 == 0 {
+                format!("n{number}.denied.example")
+            } else {
+                format!("n{number}.flood{}.example", number / 2 % DOMAINS)
+            };
             let heard = answer(
                 &host,
                 443,
@@ -392,11 +399,13 @@ fn flood(lab: &Lab, what: &str, phases: u32) -> Vec<usize> {
     let authority = lab.directory.join("origins.pem");
     fs::write(&authority, origin.authority()).expect("a certificate");
     let document = lab.directory.join("flood.toml");
+    let allowed: String = (0..DOMAINS)
+        .map(|number| format!("  \"GET https://*.flood{number}.example/public/**\",\n"))
+        .collect();
     let policy = r#"
 allow = [
   "* https://*.case.example:8080/public/**",
-  "GET https://*.flood.example/public/**",
-]
+ALLOWED]
 [limits]
 open_files = 4096
 [[pin]]
@@ -405,7 +414,8 @@ address = "127.7.1.1:8080"
 [[pin]]
 host = "c1.case.example:8080"
 address = "127.7.1.2:8080"
-"#;
+"#
+    .replace("ALLOWED", &allowed);
     fs::write(&document, policy).expect("the policy");
     let program = std::env::current_exe().expect("this program");
     let command: Vec<String> = [&*program.to_string_lossy(), "--exact", TEST]
