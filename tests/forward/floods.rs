@@ -399,7 +399,7 @@ fn flood(lab: &Lab, what: &str, phases: u32) -> Vec<usize> {
     let authority = lab.directory.join("origins.pem");
     fs::write(&authority, origin.authority()).expect("a certificate");
     let document = lab.directory.join("flood.toml");
-    let allowed: String = (0..DOMAINS)
+    let allowed: Vec<String> = (0..DOMAINS)
         .map(|number| format!("  \"GET https://*.flood{number}.example/public/**\",\n"))
         .collect();
     let policy = r#"
@@ -415,7 +415,7 @@ address = "127.7.1.1:8080"
 host = "c1.case.example:8080"
 address = "127.7.1.2:8080"
 "#
-    .replace("ALLOWED", &allowed);
+    .replace("ALLOWED", &allowed.concat());
     fs::write(&document, policy).expect("the policy");
     let program = std::env::current_exe().expect("this program");
     let command: Vec<String> = [&*program.to_string_lossy(), "--exact", TEST]
