@@ -2,9 +2,12 @@
 //! nothing of a record can become a part of them.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Stdio};
 
-use crate::Desk;
 use crate::audit::{ALLOWED, CONNECT, DENIED, FINISH, FLOW, START, chained, record, text};
+use crate::{Desk, outgate};
 
 /// What a command could put into every text of a record, so that a page, a
 /// terminal or a reader does what it wants.
@@ -257,4 +260,57 @@ fn an_archive_is_read_by_the_scan_and_holds_every_request() {
         fs::read_to_string(desk.directory.join("a.har")).expect("it stayed"),
         text
     );
+}
+
+/// Runs a line of shell here, `$0` being the program; what it reads comes from
+/// `input`, as long as it reads.
+fn shell(desk: &Desk, line: &str, input: &[u8]) -> std::process::Output {
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", line])
+        .arg(outgate())
+        .current_dir(&desk.directory)
+        .env("XDG_STATE_HOME", desk.directory.join("state"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut to = child.stdin.take().expect("a pipe");
+    std::thread::scope(|scope| {
+        // It may end before it read everything.
+        scope.spawn(move || to.write_all(input).ok());
+        child.wait_with_output().expect("it ends")
+    })
+}
+
+#[test]
+fn what_a_command_left_beside_a_page_is_not_written_through() {
+    let desk = Desk::new();
+    desk.write("record.jsonl", &text(&record()));
+    desk.write("mine", "mine");
+    symlink("mine", desk.directory.join("page.html")).expect("a link");
+    // The program becomes another one, and keeps the number of this shell.
+    for planted in ["", "-0", "-1"] {
+        let line = format!(
+            "ln -sf mine page.html.new-$${planted}; exec \"$0\" audit report record.jsonl -o page.html"
+        );
+        let said = shell(&desk, &line, b"");
+        let told = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert_eq!(said.status.code(), Some(0), "{planted}: {told}");
+        let mine = fs::read_to_string(desk.directory.join("mine")).expect("it is there");
+        assert_eq!(mine, "mine", "{planted}");
+        let page = desk.directory.join("page.html");
+        let about = fs::symlink_metadata(&page).expect("a page");
+        assert!(about.is_file(), "a link took its place: {about:?}");
+        assert_eq!(about.permissions().mode() & 0o777, 0o600);
+        let page = fs::read_to_string(page).expect("a page");
+        assert!(page.contains("<h1>"), "{page}");
+    }
+    // A name that nobody may take is an error, and nothing is written.
+    let line = "n=0; while [ $n -lt 64 ]; do ln -s mine made.html.new-$$-$n; n=$((n+1)); done; \
+                exec \"$0\" audit report record.jsonl -o made.html";
+    let said = shell(&desk, line, b"");
+    assert_eq!(said.status.code(), Some(2));
+    let mine = fs::read_to_string(desk.directory.join("mine")).expect("it is there");
+    assert_eq!(mine, "mine");
 }

@@ -1,13 +1,18 @@
 //! What `outgate audit` says: lines on standard output without controls, errors
 //! on standard error. Nothing that a record holds reaches a terminal as it is.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use outgate_policy::printable;
 
 use super::input::Go;
+
+/// Names that are tried for a file in the making. A command may have put something
+/// under each in a directory that it shares.
+const DRAFTS_MAX: u32 = 64;
 
 /// One line on standard output, made printable.
 pub(crate) fn line(text: &str) {
@@ -58,14 +63,16 @@ impl Sheet {
                 draft: None,
             });
         };
+        let place = path.to_string_lossy().into_owned();
+        let wrong = |error: io::Error| format!("`{place}`: {error}");
         // What is no regular file, such as a terminal, stays what it is.
         let is_other = path.exists() && !path.is_file();
-        let mut draft = path.as_os_str().to_owned();
-        draft.push(format!(".new-{}", std::process::id()));
-        let draft = (!is_other).then(|| (PathBuf::from(draft), path.to_owned()));
-        let made = draft.as_ref().map_or(path, |(draft, _)| draft);
-        let place = path.to_string_lossy().into_owned();
-        let file = File::create(made).map_err(|error| format!("`{place}`: {error}"))?;
+        let (file, draft) = if is_other {
+            (existing(path).map_err(wrong)?, None)
+        } else {
+            let (file, draft) = fresh(path).map_err(wrong)?;
+            (file, Some((draft, path.to_owned())))
+        };
         Ok(Self {
             out: Box::new(BufWriter::new(file)),
             place,
@@ -99,6 +106,34 @@ impl Sheet {
     fn wrong(&self, error: &io::Error) -> String {
         format!("`{}`: {error}", self.place)
     }
+}
+
+/// A file beside a path that nobody made before, and that nobody else reads: what
+/// is there already, such as a link to elsewhere, is not written through.
+fn fresh(path: &Path) -> io::Result<(File, PathBuf)> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+    for number in 0..DRAFTS_MAX {
+        let mut draft = path.as_os_str().to_owned();
+        draft.push(format!(".new-{}-{number}", std::process::id()));
+        match options.open(&draft) {
+            Ok(file) => return Ok((file, PathBuf::from(draft))),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+/// What is no regular file, as it is: nothing is made or emptied, whatever stands
+/// there by now.
+fn existing(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    if file.metadata()?.is_file() {
+        return Err(io::Error::other("it became another file meanwhile"));
+    }
+    Ok(file)
 }
 
 impl Drop for Sheet {
