@@ -7,6 +7,7 @@ mod export;
 mod filter;
 mod har;
 mod input;
+mod kept;
 mod lines;
 mod ocsf;
 mod query;

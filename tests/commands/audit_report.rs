@@ -314,3 +314,43 @@ fn what_a_command_left_beside_a_page_is_not_written_through() {
     let mine = fs::read_to_string(desk.directory.join("mine")).expect("it is there");
     assert_eq!(mine, "mine");
 }
+
+#[test]
+fn records_of_long_texts_cost_bounded_memory() {
+    const LINES: usize = 200;
+    let desk = Desk::new();
+    let long = "x".repeat(900_000);
+    let record: Vec<String> = (0..LINES)
+        .map(|number| {
+            format!(
+                "{{\"run\":\"r\",\"kind\":\"request\",\"verdict\":\"deny\",\"target\":\"https://a.test\",\"method\":\"GET\",\"path\":\"/{number}{long}\"}}\n"
+            )
+        })
+        .collect();
+    let record = record.concat();
+    for (words, left) in [
+        ("report", None),
+        ("export --format har", None),
+        ("export --format ocsf", None),
+        ("tail -n 200", None),
+        (
+            "tail -n 200 --json",
+            Some("records before these are left out"),
+        ),
+        (
+            "query -n 200 --json",
+            Some("records before these are left out"),
+        ),
+    ] {
+        // Kibibytes: less than the record, which has 180 MB.
+        let line = format!("ulimit -d 131072 && exec \"$0\" audit {words} -");
+        let said = shell(&desk, &line, record.as_bytes());
+        let told = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert_eq!(said.status.code(), Some(0), "{words}: {told}");
+        assert!(!said.stdout.is_empty(), "{words}");
+        match left {
+            Some(left) => assert!(told.contains(left), "{words}: {told}"),
+            None => assert_eq!(told, "", "{words}"),
+        }
+    }
+}

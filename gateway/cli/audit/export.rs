@@ -28,7 +28,11 @@ pub(crate) fn export(options: &Export, records: Option<&Path>) -> Result<ExitCod
     })?;
     let left_out = archive.left_out;
     if options.format == Format::Har {
-        sheet.line(&archive.document().to_string())?;
+        for line in archive.lines() {
+            if sheet.line(&line)? == Go::Stop {
+                break;
+            }
+        }
     }
     sheet.finish()?;
     for (number, what) in [

@@ -6,17 +6,68 @@ use serde_json::{Value, json};
 
 use super::record::{Record, Verdict};
 
-/// Requests that one archive holds: programs read it whole.
+/// Requests that one archive holds, and their bytes: programs read it whole.
 const REQUESTS_MAX: usize = 200_000;
+const BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Requests among which that of a finding is looked for.
 const NEAR: usize = 512;
 
 /// An archive in the making.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Archive {
-    entries: Vec<(Record, Value)>,
+    entries: Vec<Entry>,
+    bytes: usize,
+    bytes_max: usize,
     /// Requests that do not fit.
     pub(crate) left_out: u64,
+}
+
+/// One request: what tells it from others, and what is written of it.
+#[derive(Debug)]
+struct Entry {
+    verdict: Verdict,
+    run: String,
+    pid: Option<u64>,
+    target: String,
+    method: Option<String>,
+    path: Option<String>,
+    text: String,
+}
+
+impl Entry {
+    fn of(record: Record, text: String) -> Self {
+        Self {
+            text,
+            verdict: record.verdict,
+            run: record.run,
+            pid: record.pid,
+            target: record.target,
+            method: record.method,
+            path: record.path,
+        }
+    }
+
+    /// Bytes that it takes.
+    fn cost(&self) -> usize {
+        let names = self.run.len().saturating_add(self.target.len());
+        let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let request = optional(&self.method).saturating_add(optional(&self.path));
+        let texts = names
+            .saturating_add(request)
+            .saturating_add(self.text.len());
+        texts.saturating_add(size_of::<Self>())
+    }
+}
+
+impl Default for Archive {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            bytes: 0,
+            bytes_max: BYTES_MAX,
+            left_out: 0,
+        }
+    }
 }
 
 impl Archive {
@@ -31,43 +82,61 @@ impl Archive {
         if !is_request {
             return;
         }
-        if record.kind != "request"
-            && let Some((before, entry)) = self.before(&record)
-        {
-            *entry = self::entry(&record, before.path.as_deref());
+        let before = match record.kind.as_str() {
+            "request" => None,
+            _ => self.before(&record),
+        };
+        let Some(position) = before else {
+            let text = entry(&record, record.path.as_deref()).to_string();
+            self.put(self.entries.len(), Entry::of(record, text));
             return;
-        }
-        if self.entries.len() >= REQUESTS_MAX {
+        };
+        let mut before = self.entries.remove(position);
+        self.bytes = self.bytes.saturating_sub(before.cost());
+        before.text = entry(&record, before.path.as_deref()).to_string();
+        // If it is too long by now it goes, and is not left as it was before.
+        self.put(position, before);
+    }
+
+    fn put(&mut self, position: usize, entry: Entry) {
+        let bytes = self.bytes.saturating_add(entry.cost());
+        if self.entries.len() >= REQUESTS_MAX || bytes > self.bytes_max {
             self.left_out = self.left_out.saturating_add(1);
             return;
         }
-        let entry = entry(&record, record.path.as_deref());
-        self.entries.push((record, entry));
+        self.bytes = bytes;
+        self.entries.insert(position, entry);
     }
 
-    /// The allowed request in which something was found.
-    fn before(&mut self, record: &Record) -> Option<&mut (Record, Value)> {
-        let is_same = |(before, _): &&mut (Record, Value)| {
+    /// The place of the allowed request in which something was found.
+    fn before(&self, record: &Record) -> Option<usize> {
+        let is_same = |before: &Entry| {
             before.verdict == Verdict::Allow
                 && before.run == record.run
                 && before.pid == record.pid
                 && before.target == record.target
                 && before.method == record.method
         };
-        self.entries.iter_mut().rev().take(NEAR).find(is_same)
+        let mut near = self.entries.iter().enumerate().rev().take(NEAR);
+        let found = near.find(|(_, before)| is_same(before));
+        found.map(|(position, _)| position)
     }
 
-    /// The document.
-    pub(crate) fn document(self) -> Value {
-        let entries: Vec<Value> = self.entries.into_iter().map(|(_, entry)| entry).collect();
-        json!({
-            "log": {
-                "version": "1.2",
-                "creator": { "name": "outgate", "version": env!("CARGO_PKG_VERSION") },
-                "pages": [],
-                "entries": entries,
+    /// The document, in lines.
+    pub(crate) fn lines(self) -> impl Iterator<Item = String> {
+        let creator = json!({ "name": "outgate", "version": env!("CARGO_PKG_VERSION") });
+        let head =
+            format!(r#"{{"log":{{"version":"1.2","creator":{creator},"pages":[],"entries":["#);
+        let last = self.entries.len().saturating_sub(1);
+        let entries = self.entries.into_iter().enumerate();
+        let entries = entries.map(move |(position, mut entry)| {
+            if position < last {
+                entry.text.push(',');
             }
-        })
+            entry.text
+        });
+        let end = "]}}".to_owned();
+        std::iter::once(head).chain(entries).chain([end])
     }
 }
 
@@ -166,7 +235,8 @@ mod tests {
         archive.add(record("finding", "note", "/a"));
         archive.add(record("finding", "deny", "/a"));
         archive.add(record("request", "deny", "/b"));
-        let document = archive.document();
+        let lines: String = archive.lines().collect();
+        let document: Value = serde_json::from_str(&lines).unwrap();
         let entries = document["log"]["entries"].as_array().unwrap();
         let seen: Vec<_> = entries
             .iter()
@@ -178,5 +248,30 @@ mod tests {
         ];
         let expected: Vec<_> = expected.iter().map(|(url, status)| (url, status)).collect();
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn an_archive_is_bounded_in_bytes_and_hides_no_denial_that_does_not_fit() {
+        let allowed = record("request", "allow", "/a");
+        let mut archive = Archive::default();
+        archive.add(allowed.clone());
+        let cost = archive.bytes;
+        let mut archive = Archive {
+            bytes_max: 3 * cost,
+            ..Archive::default()
+        };
+        for _ in 0..5 {
+            archive.add(allowed.clone());
+        }
+        assert_eq!((archive.entries.len(), archive.left_out), (3, 2));
+        assert_eq!(archive.bytes, 3 * cost);
+        archive.add(Record {
+            detail: "why".repeat(cost),
+            ..record("finding", "deny", "/a")
+        });
+        assert_eq!((archive.entries.len(), archive.left_out), (2, 3));
+        let lines: String = archive.lines().collect();
+        let document: Value = serde_json::from_str(&lines).unwrap();
+        assert_eq!(document["log"]["entries"].as_array().unwrap().len(), 2);
     }
 }

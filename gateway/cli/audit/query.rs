@@ -1,7 +1,6 @@
 //! `outgate audit query`: the records that somebody asks for, as lines or as
 //! they are.
 
-use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,6 +9,7 @@ use std::time::SystemTime;
 use super::arguments::{Filter, Query};
 use super::filter::Wanted;
 use super::input::{self, Go, Line};
+use super::kept::Kept;
 use super::lines::{self, Paint};
 use super::record::Record;
 use super::voice;
@@ -53,7 +53,7 @@ pub(crate) fn query(options: &Query, records: Option<&Path>) -> Result<ExitCode,
     let wanted = Wanted::of(&options.filter, SystemTime::now())?;
     let files = input::files(&options.files.paths, records)?;
     let shown = Shown::of(&options.filter);
-    let mut kept: VecDeque<String> = VecDeque::new();
+    let mut kept = options.count.map(Kept::new);
     let mut found: u64 = 0;
     let mut day = String::new();
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -71,18 +71,18 @@ pub(crate) fn query(options: &Query, records: Option<&Path>) -> Result<ExitCode,
         if let Some(heading) = heading(&mut day, &record).filter(|_| !options.filter.json) {
             text = format!("{heading}\n{text}");
         }
-        match options.count {
-            Some(count) => {
-                kept.push_back(text);
-                if kept.len() > count {
-                    kept.pop_front();
-                }
+        match &mut kept {
+            Some(kept) => {
+                kept.push(text);
                 Ok(Go::On)
             }
             None => Ok(wrote(&writeln!(out, "{text}"))),
         }
     })?;
-    for text in kept {
+    if let Some(note) = kept.as_ref().and_then(Kept::note) {
+        voice::note(&note);
+    }
+    for text in kept.into_iter().flat_map(Kept::into_lines) {
         if wrote(&writeln!(out, "{text}")) == Go::Stop {
             break;
         }

@@ -107,8 +107,14 @@ pub(crate) struct Unscanned {
     pub(crate) reason: String,
 }
 
-/// Items of a list that are read at most.
+/// Bytes of a text that are read at most: whoever wrote a record that is not ours
+/// had no bounds, and a report holds many texts.
+const TEXT_BYTES_MAX: usize = 2048;
+/// Items of a list that are read at most, and their bytes together.
 const ITEMS_MAX: usize = 64;
+const LIST_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of the name of a host or of a program; real ones have no more.
+const NAME_BYTES_MAX: usize = 255;
 
 impl Record {
     /// Reads a line; nothing if it is no record.
@@ -166,6 +172,10 @@ impl Record {
 
     /// The host that it is about, without a port; empty where it is about none.
     pub(crate) fn host(&self) -> &str {
+        within(self.whole_host(), NAME_BYTES_MAX)
+    }
+
+    fn whole_host(&self) -> &str {
         match self.kind.as_str() {
             "start" | "finish" | "policy" | "unix" | "listen" => return "",
             _ => {}
@@ -214,7 +224,14 @@ impl Record {
 
 /// The last part of a path.
 pub(crate) fn short(path: &str) -> &str {
-    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("")
+    let name = path.rsplit('/').find(|part| !part.is_empty());
+    within(name.unwrap_or(""), NAME_BYTES_MAX)
+}
+
+/// The beginning of a text, cut at a character.
+fn within(text: &str, bytes: usize) -> &str {
+    let end = text.floor_char_boundary(bytes);
+    text.get(..end).unwrap_or_default()
 }
 
 fn is_port(text: &str) -> bool {
@@ -249,7 +266,7 @@ fn found(value: &Value) -> Found {
 
 fn optional(value: &Value, member: &str) -> Option<String> {
     let text = value.get(member).and_then(Value::as_str);
-    text.map(str::to_owned)
+    text.map(|text| within(text, TEXT_BYTES_MAX).to_owned())
 }
 
 fn text(value: &Value, member: &str) -> String {
@@ -263,7 +280,14 @@ fn number(value: &Value, member: &str) -> Option<u64> {
 fn list(value: &Value, member: &str) -> Vec<String> {
     let items = value.get(member).and_then(Value::as_array);
     let texts = items.into_iter().flatten().filter_map(Value::as_str);
-    texts.take(ITEMS_MAX).map(str::to_owned).collect()
+    let mut room = LIST_BYTES_MAX;
+    let mut list = Vec::new();
+    for text in texts.take(ITEMS_MAX) {
+        let text = within(text, TEXT_BYTES_MAX.min(room));
+        room = room.saturating_sub(text.len());
+        list.push(text.to_owned());
+    }
+    list
 }
 
 #[cfg(test)]
@@ -291,6 +315,25 @@ mod tests {
             };
             assert_eq!(record.host(), host, "{target}");
         }
+    }
+
+    #[test]
+    fn texts_of_a_record_are_bounded_whoever_wrote_it() {
+        let long = "ä".repeat(400_000);
+        let items = format!("\"{long}\",").repeat(9) + "\"x\"";
+        let line = format!(
+            r#"{{"run":"{long}","kind":"request","target":"https://{long}","path":"{long}","executable":"/{long}","parents":[{items}],"finding":{{"name":"{long}","chain":[{items}]}}}}"#
+        );
+        let record = Record::parse(line.as_bytes()).unwrap();
+        assert_eq!(record.run, "ä".repeat(TEXT_BYTES_MAX / 2));
+        let found = record.finding.as_ref().unwrap();
+        for text in [&record.target, &found.name, record.path.as_ref().unwrap()] {
+            assert!(text.len() <= TEXT_BYTES_MAX, "{} bytes", text.len());
+        }
+        for list in [&record.parents, &found.chain] {
+            assert_eq!(list.concat().len(), LIST_BYTES_MAX);
+        }
+        assert_eq!((record.host().len(), record.program().len()), (254, 254));
     }
 
     #[test]

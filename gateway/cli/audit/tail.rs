@@ -1,7 +1,6 @@
 //! `outgate audit tail`: the last records, and those that follow, also where the
 //! record goes on in another file or is begun anew.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -13,9 +12,11 @@ use std::time::{Duration, SystemTime};
 use super::arguments::Tail;
 use super::filter::Wanted;
 use super::input::{self, Go, Line, Shape};
+use super::kept::Kept;
 use super::query::Shown;
 use super::record::Record;
 use super::verify::is_written;
+use super::voice;
 
 /// Time between two looks at a file that is followed.
 const LOOK_TIME: Duration = Duration::from_millis(200);
@@ -42,8 +43,7 @@ pub(crate) fn tail(options: &Tail, records: Option<&Path>) -> Result<ExitCode, S
         .unwrap_or_else(|| PathBuf::from("last"));
     let is_last = named.as_os_str() == "last";
     let files = input::files(&[named], records)?;
-    let mut kept: VecDeque<String> = VecDeque::new();
-    let count = options.count.min(COUNT_MAX);
+    let mut kept = Kept::new(options.count.min(COUNT_MAX));
     let mut offset = 0_u64;
     let mut current = PathBuf::new();
     input::each(&files, |line: Line<'_>| {
@@ -57,14 +57,14 @@ pub(crate) fn tail(options: &Tail, records: Option<&Path>) -> Result<ExitCode, S
         }
         offset = offset.saturating_add(line.length);
         if let Some(text) = told(&line, &wanted, shown) {
-            kept.push_back(text);
-            if kept.len() > count {
-                kept.pop_front();
-            }
+            kept.push(text);
         }
         Ok(Go::On)
     })?;
-    for text in kept {
+    if let Some(note) = kept.note() {
+        voice::note(&note);
+    }
+    for text in kept.into_lines() {
         if say(&text) == Go::Stop {
             return Ok(ExitCode::SUCCESS);
         }
