@@ -28,6 +28,8 @@ mod clean;
 mod gist;
 mod grpc;
 mod guard;
+#[cfg(test)]
+mod heard;
 mod labels;
 mod messages;
 mod parts;

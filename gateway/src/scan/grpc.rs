@@ -1,7 +1,7 @@
 //! The messages of gRPC (gRPC over HTTP/2, "Length-Prefixed-Message"): a byte
 //! that says whether the message is compressed, four of length, the message.
 
-use super::messages::{Coded, Fault, Framing, Messages};
+use super::messages::{Coded, Fault, Framing, Sink};
 
 /// Follows the messages of one request.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Prefixed {
         }
     }
 
-    fn begin(&mut self, sink: &mut Messages) -> Result<(), Fault> {
+    fn begin(&mut self, sink: &mut dyn Sink) -> Result<(), Fault> {
         let [coded, length @ ..] = self.prefix.as_slice() else {
             return Ok(());
         };
@@ -41,7 +41,7 @@ impl Prefixed {
 }
 
 impl Framing for Prefixed {
-    fn take(&mut self, mut bytes: &[u8], sink: &mut Messages) -> Result<(), Fault> {
+    fn take(&mut self, mut bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Fault> {
         while !bytes.is_empty() {
             let (taken, rest) = if self.left == 0 {
                 let missing = PREFIX_BYTES.saturating_sub(self.prefix.len());
@@ -66,5 +66,50 @@ impl Framing for Prefixed {
             bytes = rest;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::heard::{Event, Heard, hear};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn heard(bytes: &[u8], cuts: &[usize]) -> Heard {
+        hear(&mut Prefixed::new(), bytes, cuts)
+    }
+
+    proptest! {
+        #[test]
+        fn messages_are_those_that_were_written(
+            messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..6),
+            cuts in prop::collection::vec(1_usize..40, 0..60),
+        ) {
+            let mut bytes = Vec::new();
+            for message in &messages {
+                bytes.push(0);
+                bytes.extend(u32::try_from(message.len()).unwrap().to_be_bytes());
+                bytes.extend(message);
+            }
+            let heard = heard(&bytes, &cuts);
+            prop_assert_eq!(heard.fault, None);
+            prop_assert_eq!(heard.raw, bytes);
+            let expected: Vec<Event> = messages.into_iter().map(Event::Message).collect();
+            prop_assert_eq!(heard.events, expected);
+        }
+
+        #[test]
+        fn cuts_change_nothing_whatever_comes(
+            bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0_u8..3], 0..400),
+            cuts in prop::collection::vec(1_usize..9, 0..200),
+        ) {
+            prop_assert_eq!(heard(&bytes, &cuts), heard(&bytes, &[]));
+        }
+    }
+
+    #[test]
+    fn a_message_of_an_unknown_kind_is_a_fault() {
+        assert!(heard(&[2, 0, 0, 0, 0], &[]).fault.is_some());
+        assert!(heard(&[0, 0xff, 0xff, 0xff, 0xff], &[]).fault.is_none());
     }
 }

@@ -40,7 +40,34 @@ pub(super) trait Framing: Send + Sync {
     ///
     /// # Errors
     /// Why they are none of its messages, or the scan's refusal.
-    fn take(&mut self, bytes: &[u8], sink: &mut Messages) -> Result<(), Fault>;
+    fn take(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Fault>;
+}
+
+/// Who is told what a framing found.
+pub(super) trait Sink {
+    /// Bytes of the framing itself.
+    fn framing(&mut self, raw: &[u8]);
+
+    /// A message begins.
+    fn begin(&mut self, coded: Coded);
+
+    /// Bytes of the message that began, as they came and as they are meant.
+    ///
+    /// # Errors
+    /// They may not leave.
+    fn payload(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault>;
+
+    /// The message is over.
+    ///
+    /// # Errors
+    /// It may not leave.
+    fn end(&mut self) -> Result<(), Fault>;
+
+    /// A short message beside the one that began, whole.
+    ///
+    /// # Errors
+    /// It may not leave.
+    fn apart(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault>;
 }
 
 /// Why bytes do not go on.
@@ -170,80 +197,6 @@ impl Messages {
         said.map_err(|refusal| self.stop(refusal))
     }
 
-    /// Bytes of the framing itself.
-    pub(super) fn framing(&mut self, raw: &[u8]) {
-        self.hold(raw, Segment::Cleared(raw.len()));
-    }
-
-    /// A message begins.
-    pub(super) fn begin(&mut self, coded: Coded) {
-        let description = Description {
-            place: Place::Message,
-            media_type: None,
-            content_codings: match coded {
-                Coded::Yes => Some(self.coding.as_deref().unwrap_or(b"unknown")),
-                Coded::No => None,
-            },
-            length: None,
-        };
-        let to = destination(&self.host, self.target.port);
-        self.stream = Some(self.scan.rules.stream(&to, &description));
-        (self.passed, self.cleared) = (0, 0);
-        self.seen = Seen::default();
-    }
-
-    /// Bytes of the message that began, as they came and as they are meant.
-    pub(super) fn payload(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
-        self.hold(raw, Segment::Payload(raw.len()));
-        self.seen.push(plain);
-        if let Some(stream) = &mut self.stream {
-            let cleared = stream.push(plain);
-            self.clear(cleared)?;
-        }
-        Ok(())
-    }
-
-    /// The message is over.
-    pub(super) fn end(&mut self) -> Result<(), Fault> {
-        let Some(mut stream) = self.stream.take() else {
-            return Ok(());
-        };
-        let cleared = stream.finish();
-        let unscanned = stream.unscanned();
-        self.stream = Some(stream);
-        self.clear(cleared)?;
-        self.stream = None;
-        if let Some(unscanned) = unscanned {
-            let refused = self.scan.pass_unscanned(&self.asked(), &unscanned).err();
-            if let Some(refusal) = refused {
-                self.stop(refusal);
-                return Err(Fault::Stopped);
-            }
-        }
-        let to = destination(&self.host, self.target.port);
-        let split = self.scan.split(&to, &mut self.seen);
-        self.judge(&split)?;
-        for segment in &mut self.segments {
-            if let Segment::Payload(count) = *segment {
-                *segment = Segment::Cleared(count);
-            }
-        }
-        Ok(())
-    }
-
-    /// A short message beside the one that began, whole.
-    pub(super) fn apart(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
-        let part = Part {
-            place: Place::Message,
-            bytes: plain,
-        };
-        let to = destination(&self.host, self.target.port);
-        let report = self.scan.rules.head(&to, &[part]);
-        self.judge(&report.findings)?;
-        self.hold(raw, Segment::Cleared(raw.len()));
-        Ok(())
-    }
-
     fn judge(&mut self, findings: &[Finding]) -> Result<(), Fault> {
         let mut refusal = None;
         for finding in findings {
@@ -321,5 +274,76 @@ impl Messages {
 
     fn asked(&self) -> Asked<'_> {
         Asked::clean(&self.flow, &self.target)
+    }
+}
+
+impl Sink for Messages {
+    fn framing(&mut self, raw: &[u8]) {
+        self.hold(raw, Segment::Cleared(raw.len()));
+    }
+
+    fn begin(&mut self, coded: Coded) {
+        let description = Description {
+            place: Place::Message,
+            media_type: None,
+            content_codings: match coded {
+                Coded::Yes => Some(self.coding.as_deref().unwrap_or(b"unknown")),
+                Coded::No => None,
+            },
+            length: None,
+        };
+        let to = destination(&self.host, self.target.port);
+        self.stream = Some(self.scan.rules.stream(&to, &description));
+        (self.passed, self.cleared) = (0, 0);
+        self.seen = Seen::default();
+    }
+
+    fn payload(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
+        self.hold(raw, Segment::Payload(raw.len()));
+        self.seen.push(plain);
+        if let Some(stream) = &mut self.stream {
+            let cleared = stream.push(plain);
+            self.clear(cleared)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        let Some(mut stream) = self.stream.take() else {
+            return Ok(());
+        };
+        let cleared = stream.finish();
+        let unscanned = stream.unscanned();
+        self.stream = Some(stream);
+        self.clear(cleared)?;
+        self.stream = None;
+        if let Some(unscanned) = unscanned {
+            let refused = self.scan.pass_unscanned(&self.asked(), &unscanned).err();
+            if let Some(refusal) = refused {
+                self.stop(refusal);
+                return Err(Fault::Stopped);
+            }
+        }
+        let to = destination(&self.host, self.target.port);
+        let split = self.scan.split(&to, &mut self.seen);
+        self.judge(&split)?;
+        for segment in &mut self.segments {
+            if let Segment::Payload(count) = *segment {
+                *segment = Segment::Cleared(count);
+            }
+        }
+        Ok(())
+    }
+
+    fn apart(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
+        let part = Part {
+            place: Place::Message,
+            bytes: plain,
+        };
+        let to = destination(&self.host, self.target.port);
+        let report = self.scan.rules.head(&to, &[part]);
+        self.judge(&report.findings)?;
+        self.hold(raw, Segment::Cleared(raw.len()));
+        Ok(())
     }
 }

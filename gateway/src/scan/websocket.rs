@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 
-use super::messages::{Coded, Fault, Framing, Messages};
+use super::messages::{Coded, Fault, Framing, Sink};
 use crate::session::shortened;
 
 /// Follows the frames of one direction.
@@ -70,7 +70,7 @@ pub(super) fn close(because: &str) -> Bytes {
 }
 
 impl Framing for Frames {
-    fn take(&mut self, mut bytes: &[u8], sink: &mut Messages) -> Result<(), Fault> {
+    fn take(&mut self, mut bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Fault> {
         while !bytes.is_empty() {
             bytes = match &mut self.state {
                 State::Head(head) => {
@@ -107,7 +107,7 @@ fn missing(head: &[u8]) -> usize {
 }
 
 impl Frames {
-    fn begin(&mut self, head: &[u8], sink: &mut Messages) -> Result<(), Fault> {
+    fn begin(&mut self, head: &[u8], sink: &mut dyn Sink) -> Result<(), Fault> {
         let [first, second, rest @ ..] = head else {
             return Err(Fault::Framing("a WebSocket frame without a head"));
         };
@@ -159,7 +159,7 @@ impl Frames {
         self.payload(&[], sink)
     }
 
-    fn payload(&mut self, raw: &[u8], sink: &mut Messages) -> Result<(), Fault> {
+    fn payload(&mut self, raw: &[u8], sink: &mut dyn Sink) -> Result<(), Fault> {
         let State::Payload(payload) = &mut self.state else {
             return Ok(());
         };
@@ -194,5 +194,103 @@ impl Frames {
             self.state = State::default();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::heard::{Event, Heard, hear};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A frame as a client writes it.
+    fn frame(first: u8, mask: [u8; 4], payload: &[u8]) -> Vec<u8> {
+        let mut frame = vec![first];
+        match payload.len() {
+            short @ 0..=125 => frame.push(0x80 | u8::try_from(short).unwrap()),
+            long => {
+                frame.push(0xfe);
+                frame.extend(u16::try_from(long).unwrap().to_be_bytes());
+            }
+        }
+        frame.extend(mask);
+        let masked = payload.iter().zip(mask.iter().cycle());
+        frame.extend(masked.map(|(byte, mask)| byte ^ mask));
+        frame
+    }
+
+    fn heard(bytes: &[u8], cuts: &[usize]) -> Heard {
+        hear(&mut Frames::default(), bytes, cuts)
+    }
+
+    proptest! {
+        #[test]
+        fn messages_are_those_that_were_written(
+            messages in prop::collection::vec(
+                prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..4), 0..5),
+            control in prop::collection::vec(any::<u8>(), 0..126),
+            mask in any::<[u8; 4]>(),
+            cuts in prop::collection::vec(1_usize..40, 0..60),
+        ) {
+            let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+            for fragments in &messages {
+                for (index, fragment) in fragments.iter().enumerate() {
+                    let last = if index + 1 == fragments.len() { 0x80 } else { 0 };
+                    let opcode = if index == 0 { 2 } else { 0 };
+                    bytes.extend(frame(last | opcode, mask, fragment));
+                    if index == 0 {
+                        bytes.extend(frame(0x89, mask, &control));
+                        // Of one frame the message is over before what comes behind it.
+                        expected.push(Event::Apart(control.clone()));
+                    }
+                }
+                let message = Event::Message(fragments.concat());
+                let place = expected.len() - usize::from(fragments.len() == 1);
+                expected.insert(place, message);
+            }
+            let heard = heard(&bytes, &cuts);
+            prop_assert_eq!(heard.fault, None);
+            prop_assert_eq!(heard.events, expected);
+            prop_assert_eq!(heard.raw, bytes);
+        }
+
+        #[test]
+        fn cuts_change_nothing_whatever_comes(
+            bytes in prop::collection::vec(
+                prop_oneof![any::<u8>(), Just(0x81), Just(0x80), Just(0x82), Just(0x01), Just(0x89)], 0..400),
+            cuts in prop::collection::vec(1_usize..9, 0..200),
+        ) {
+            prop_assert_eq!(heard(&bytes, &cuts), heard(&bytes, &[]));
+        }
+    }
+
+    #[test]
+    fn what_breaks_the_framing_is_a_fault() {
+        let mask = [1, 2, 3, 4];
+        let long = |bytes: [u8; 8]| [&[0x82, 0xff][..], &bytes, &mask].concat();
+        for (name, bytes, is_fault) in [
+            ("an extension", frame(0xc1, mask, b"a"), true),
+            ("a continuation of nothing", frame(0x80, mask, b"a"), true),
+            (
+                "two beginnings",
+                [frame(1, mask, b"a"), frame(1, mask, b"a")].concat(),
+                true,
+            ),
+            ("a control frame in pieces", frame(0x09, mask, b"a"), true),
+            ("a long control frame", frame(0x89, mask, &[0; 126]), true),
+            ("an unknown kind", frame(0x83, mask, b"a"), true),
+            ("no mask", vec![0x81, 1, b'a'], true),
+            ("a length beyond all", long([0xff; 8]), false),
+            (
+                "a length that is not the shortest",
+                long([0, 0, 0, 0, 0, 0, 0, 1]),
+                false,
+            ),
+        ] {
+            // A head is read whole before it is judged.
+            let behind = if is_fault { &[0; 16][..] } else { &[] };
+            let bytes = [&bytes, behind].concat();
+            assert_eq!(heard(&bytes, &[]).fault.is_some(), is_fault, "{name}");
+        }
     }
 }

@@ -1,0 +1,68 @@
+//! Somebody who writes down what a framing says, for its tests: the same whatever
+//! way the bytes were cut.
+
+use super::messages::{Coded, Fault, Framing, Sink};
+
+/// What was said.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A message, whole.
+    Message(Vec<u8>),
+    /// One beside it.
+    Apart(Vec<u8>),
+}
+
+/// All that was said, the bytes as they came, and the fault that ended it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Heard {
+    pub(super) events: Vec<Event>,
+    pub(super) raw: Vec<u8>,
+    pub(super) fault: Option<Fault>,
+    /// The message that is not over.
+    open: Option<Vec<u8>>,
+}
+
+impl Sink for Heard {
+    fn framing(&mut self, raw: &[u8]) {
+        self.raw.extend_from_slice(raw);
+    }
+
+    fn begin(&mut self, _: Coded) {
+        assert_eq!(self.open.replace(Vec::new()), None, "one at a time");
+    }
+
+    fn payload(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
+        assert_eq!(raw.len(), plain.len());
+        self.raw.extend_from_slice(raw);
+        let open = self.open.as_mut().expect("a message began");
+        open.extend_from_slice(plain);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        let open = self.open.take().expect("a message began");
+        self.events.push(Event::Message(open));
+        Ok(())
+    }
+
+    fn apart(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
+        self.raw.extend_from_slice(raw);
+        self.events.push(Event::Apart(plain.to_vec()));
+        Ok(())
+    }
+}
+
+/// Hands bytes to a framing in pieces of these sizes, and the rest at once.
+pub(super) fn hear(framing: &mut dyn Framing, bytes: &[u8], cuts: &[usize]) -> Heard {
+    let mut heard = Heard::default();
+    let mut rest = bytes;
+    for size in cuts.iter().copied().chain([usize::MAX]) {
+        let (piece, behind) = rest.split_at(size.min(rest.len()));
+        rest = behind;
+        if let Err(fault) = framing.take(piece, &mut heard) {
+            heard.fault = Some(fault);
+            break;
+        }
+    }
+    heard
+}
