@@ -98,8 +98,9 @@ pub(crate) const REPORTED_MAX: usize = 1024;
 /// Bytes of the name of an archive's entry that a finding shows.
 pub(crate) const INSIDE_BYTES_SHOWN: usize = 128;
 
-/// Bytes of values kept of what went to one host.
-pub(crate) const WINDOW_BYTES_MAX: usize = 4096;
+/// Bytes of values kept of what went to one host: longer than any credential that
+/// is told by its form, and looked through with each message, however short.
+pub(crate) const WINDOW_BYTES_MAX: usize = 1024;
 
 /// Unbroken bytes at the end of a message that may be a credential whose literal
 /// has not come: fewer give too little away.

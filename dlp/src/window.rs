@@ -51,32 +51,33 @@ impl Window {
     /// with the last ones. Values of a message that must not leave are forgotten:
     /// they did not arrive, and sent once more they are found once more.
     pub fn push(&mut self, values: &[&[u8]]) -> Vec<Finding> {
-        let before = self.values.len();
-        for value in values.iter().filter(|value| !value.is_empty()) {
-            // Of a long value only the end can go on in the next.
-            let start = value.len().saturating_sub(limits::WINDOW_BYTES_MAX);
-            let end = value.get(start..).unwrap_or_default();
-            self.bytes = self.bytes.saturating_add(end.len());
-            self.values.push_back(end.to_vec());
-        }
-        let destination = Destination {
-            host: &self.host,
-            port: self.port,
-        };
-        let joined: Vec<&[u8]> = self.values.iter().map(Vec::as_slice).collect();
-        let findings = head::join(&self.rules, &destination, self.joined, &joined);
+        let findings = self.look(values);
         if findings
             .iter()
             .any(|finding| finding.action == Action::Block)
         {
-            while self.values.len() > before {
-                self.forget(VecDeque::pop_back);
-            }
+            return findings;
+        }
+        for value in ends(values) {
+            self.bytes = self.bytes.saturating_add(value.len());
+            self.values.push_back(value.to_vec());
         }
         while self.bytes > limits::WINDOW_BYTES_MAX {
             self.forget(VecDeque::pop_front);
         }
         findings
+    }
+
+    /// What these values would make together with the last ones; nothing of it
+    /// is kept.
+    pub fn look(&self, values: &[&[u8]]) -> Vec<Finding> {
+        let destination = Destination {
+            host: &self.host,
+            port: self.port,
+        };
+        let last = self.values.iter().map(Vec::as_slice);
+        let joined: Vec<&[u8]> = last.chain(ends(values)).collect();
+        head::join(&self.rules, &destination, self.joined, &joined)
     }
 
     fn forget(&mut self, take: fn(&mut VecDeque<Vec<u8>>) -> Option<Vec<u8>>) {
@@ -85,4 +86,14 @@ impl Window {
             value.fill(0);
         }
     }
+}
+
+/// Of a long value only the end can go on in the next.
+fn ends<'a>(values: &[&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
+    let end = |value: &'a [u8]| {
+        let start = value.len().saturating_sub(limits::WINDOW_BYTES_MAX);
+        value.get(start..).unwrap_or_default()
+    };
+    let some = values.iter().filter(|value| !value.is_empty());
+    some.copied().map(end)
 }

@@ -311,6 +311,13 @@ pub(crate) const SECRET_AGAIN_TIME: Duration = Duration::from_secs(20);
 /// Hosts for which a sandbox's last values are kept, against credentials that
 /// are sent in pieces: enough for what a command talks to at once, at 4 KiB each.
 pub(crate) const SCAN_WINDOWS_MAX: usize = 64;
+/// Messages of a WebSocket or of gRPC that are looked at before others have a
+/// turn: with what went before each takes up to a millisecond.
+pub(crate) const SCAN_MESSAGES_PER_TURN: usize = 8;
+/// Bytes, and parts of different kinds, that may wait behind a message that is
+/// not over: far more than the scan ever holds back of one.
+pub(crate) const SCAN_MESSAGE_HELD_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const SCAN_MESSAGE_HELD_PARTS_MAX: usize = 4096;
 /// Bytes of content whose values are told apart, so that a credential which is
 /// split over several requests is seen; of longer content, its end.
 pub(crate) const SCAN_VALUES_BYTES_MAX: usize = 16 * 1024;

@@ -207,6 +207,17 @@ impl Scan {
         refusal.map_or(Ok(()), Err)
     }
 
+    /// What the values of content that is not over make together with those
+    /// before them.
+    fn so_far(&self, to: &Destination<'_>, seen: &Seen) -> Vec<Finding> {
+        let values = seen.values();
+        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        match self.windows.lock() {
+            Ok(windows) => windows.look((to, windows::Place::Content), &values),
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// What the values of content make together with those before them.
     fn split(&self, to: &Destination<'_>, seen: &mut Seen) -> Vec<Finding> {
         let values = seen.take();

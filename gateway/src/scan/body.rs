@@ -25,10 +25,21 @@ pub(crate) struct Screened {
     ahead: VecDeque<Frame<Bytes>>,
     /// Trailers that wait for the last data.
     trailers: Option<HeaderMap>,
-    /// Nothing more comes out of the guard.
-    over: bool,
+    stage: Stage,
+    /// Others have a turn before the guard goes on.
+    rests: bool,
     /// When what is held is let go although nothing follows.
     pause: Option<Pin<Box<Sleep>>>,
+}
+
+/// How far the content is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Coming,
+    /// Nothing more comes into the guard.
+    Ended,
+    /// Nothing more comes out of it.
+    Over,
 }
 
 type Polled = Poll<Option<Result<Frame<Bytes>, ContentError>>>;
@@ -36,7 +47,12 @@ type Polled = Poll<Option<Result<Frame<Bytes>, ContentError>>>;
 impl Screened {
     pub(crate) fn new(inner: Inner, guard: Option<Guard>) -> Self {
         Self {
-            over: inner.is_end_stream(),
+            stage: if inner.is_end_stream() {
+                Stage::Over
+            } else {
+                Stage::Coming
+            },
+            rests: false,
             inner,
             guard,
             ahead: VecDeque::new(),
@@ -58,7 +74,7 @@ impl Screened {
         let is_short = length.is_some_and(|length| length <= most);
         let end = Instant::now() + limits::SCAN_AHEAD_TIME;
         let mut read: u64 = 0;
-        while read < most && !self.over {
+        while read < most && self.stage != Stage::Over {
             let next = poll_fn(|context| self.poll_screened(context));
             let next = if is_short {
                 timeout_at(end, next).await
@@ -80,44 +96,56 @@ impl Screened {
                 let polled = ready!(Pin::new(&mut self.inner).poll_frame(context));
                 return Poll::Ready(polled);
             };
-            if self.over {
+            if self.stage == Stage::Over {
                 return Poll::Ready(self.trailers.take().map(|own| Ok(Frame::trailers(own))));
             }
-            let Poll::Ready(polled) = Pin::new(&mut self.inner).poll_frame(context) else {
-                if guard.waiting() == 0 {
-                    return Poll::Pending;
-                }
-                let pause = self
-                    .pause
-                    .get_or_insert_with(|| Box::pin(sleep(limits::SCAN_PAUSE_TIME)));
-                ready!(pause.as_mut().poll(context));
-                // Once is enough: what is held now may still become a credential.
-                pause
-                    .as_mut()
-                    .reset(Instant::now() + limits::SCAN_HELD_TIME);
-                let bytes = guard.pause()?;
-                if bytes.is_empty() {
-                    continue;
-                }
-                return Poll::Ready(Some(Ok(Frame::data(bytes))));
-            };
-            self.pause = None;
-            let mut bytes = Bytes::new();
-            match polled.transpose()?.map(Frame::into_data) {
-                Some(Ok(data)) => {
-                    bytes = guard.pass(data)?;
-                    self.over = self.inner.is_end_stream();
-                }
-                Some(Err(frame)) => {
-                    let trailers = frame.into_trailers().unwrap_or_default();
-                    guard.trailers(&trailers)?;
-                    self.trailers = Some(trailers);
-                    self.over = true;
-                }
-                None => self.over = true,
+            if std::mem::take(&mut self.rests) {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
             }
-            if self.over {
+            let mut bytes = Bytes::new();
+            if guard.has_more() {
+                bytes = guard.go_on()?;
+            } else {
+                let Poll::Ready(polled) = Pin::new(&mut self.inner).poll_frame(context) else {
+                    if guard.waiting() == 0 {
+                        return Poll::Pending;
+                    }
+                    let pause = self
+                        .pause
+                        .get_or_insert_with(|| Box::pin(sleep(limits::SCAN_PAUSE_TIME)));
+                    ready!(pause.as_mut().poll(context));
+                    // Once is enough: what is held now may still become a credential.
+                    pause
+                        .as_mut()
+                        .reset(Instant::now() + limits::SCAN_HELD_TIME);
+                    let bytes = guard.pause()?;
+                    if bytes.is_empty() {
+                        continue;
+                    }
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                };
+                self.pause = None;
+                match polled.transpose()?.map(Frame::into_data) {
+                    Some(Ok(data)) => {
+                        bytes = guard.pass(data)?;
+                        if self.inner.is_end_stream() {
+                            self.stage = Stage::Ended;
+                        }
+                    }
+                    Some(Err(frame)) => {
+                        let trailers = frame.into_trailers().unwrap_or_default();
+                        guard.trailers(&trailers)?;
+                        self.trailers = Some(trailers);
+                        self.stage = Stage::Ended;
+                    }
+                    None => self.stage = Stage::Ended,
+                }
+            }
+            self.rests = guard.has_more();
+            if self.stage == Stage::Ended && !self.rests {
                 bytes = join(bytes, guard.finish()?);
+                self.stage = Stage::Over;
             }
             if !bytes.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
@@ -155,7 +183,7 @@ impl Body for Screened {
         let nothing_waits = self.ahead.is_empty() && self.trailers.is_none();
         match &self.guard {
             None => self.inner.is_end_stream(),
-            Some(_) => self.over && nothing_waits,
+            Some(_) => self.stage == Stage::Over && nothing_waits,
         }
     }
 

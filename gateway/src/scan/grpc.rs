@@ -41,8 +41,9 @@ impl Prefixed {
 }
 
 impl Framing for Prefixed {
-    fn take(&mut self, mut bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Fault> {
-        while !bytes.is_empty() {
+    fn take(&mut self, mut bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fault> {
+        let all = bytes.len();
+        while !bytes.is_empty() && !sink.has_enough() {
             let (taken, rest) = if self.left == 0 {
                 let missing = PREFIX_BYTES.saturating_sub(self.prefix.len());
                 let (more, rest) = bytes.split_at(missing.min(bytes.len()));
@@ -65,7 +66,7 @@ impl Framing for Prefixed {
             }
             bytes = rest;
         }
-        Ok(())
+        Ok(all.saturating_sub(bytes.len()))
     }
 }
 

@@ -25,8 +25,8 @@ use crate::target::Target;
 pub(crate) enum Guard {
     /// As one stream of bytes.
     Whole(Box<Whole>),
-    /// As messages of gRPC.
-    Messages(Box<Messages>, Prefixed),
+    /// As messages of gRPC; the bytes whose turn has not come.
+    Messages(Box<Messages>, Prefixed, Bytes),
 }
 
 impl Guard {
@@ -42,7 +42,7 @@ impl Guard {
         {
             let coding = value("grpc-encoding").map(<[u8]>::to_vec);
             let messages = Messages::new(scan, asked, coding);
-            return Self::Messages(Box::new(messages), Prefixed::new());
+            return Self::Messages(Box::new(messages), Prefixed::new(), Bytes::new());
         }
         Self::Whole(Box::new(Whole::new(scan, asked, head)))
     }
@@ -51,7 +51,7 @@ impl Guard {
     pub(crate) fn slot(&self) -> Slot {
         match self {
             Self::Whole(whole) => Arc::clone(&whole.slot),
-            Self::Messages(messages, _) => messages.slot(),
+            Self::Messages(messages, ..) => messages.slot(),
         }
     }
 
@@ -59,7 +59,7 @@ impl Guard {
     pub(crate) fn waiting(&self) -> usize {
         match self {
             Self::Whole(whole) => whole.waiting(),
-            Self::Messages(messages, _) => messages.waiting(),
+            Self::Messages(messages, _, rest) => messages.waiting().saturating_add(rest.len()),
         }
     }
 
@@ -70,7 +70,34 @@ impl Guard {
     pub(crate) fn pass(&mut self, bytes: Bytes) -> Result<Bytes, Stopped> {
         match self {
             Self::Whole(whole) => whole.pass(bytes),
-            Self::Messages(messages, framing) => messages.pass(framing, &bytes),
+            Self::Messages(_, _, rest) => {
+                *rest = bytes;
+                self.go_on()
+            }
+        }
+    }
+
+    /// Whether bytes are left whose turn has not come: many short messages take
+    /// their time, and others have a turn between.
+    pub(crate) fn has_more(&self) -> bool {
+        match self {
+            Self::Whole(_) => false,
+            Self::Messages(.., rest) => !rest.is_empty(),
+        }
+    }
+
+    /// Goes on with these, and gives those that may go on.
+    ///
+    /// # Errors
+    /// Nothing more may go on.
+    pub(crate) fn go_on(&mut self) -> Result<Bytes, Stopped> {
+        match self {
+            Self::Whole(_) => Ok(Bytes::new()),
+            Self::Messages(messages, framing, rest) => {
+                let (cleared, taken) = messages.pass(framing, rest)?;
+                rest.advance(taken.min(rest.len()));
+                Ok(cleared)
+            }
         }
     }
 
@@ -92,7 +119,7 @@ impl Guard {
     pub(crate) fn finish(&mut self) -> Result<Bytes, Stopped> {
         match self {
             Self::Whole(whole) => whole.finish(),
-            Self::Messages(messages, _) => messages.finish(),
+            Self::Messages(messages, ..) => messages.finish(),
         }
     }
 
@@ -104,7 +131,7 @@ impl Guard {
         match self {
             Self::Whole(whole) => whole.trailers(trailers),
             // Clients of gRPC send none.
-            Self::Messages(messages, _) => messages.trailers(trailers),
+            Self::Messages(messages, ..) => messages.trailers(trailers),
         }
     }
 }
@@ -132,6 +159,21 @@ impl std::fmt::Debug for Whole {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // What it holds may be a credential.
         formatter.debug_struct("Whole").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Whole {
+    /// What came before the content stopped short is part of what comes later,
+    /// whether it went on or waited; what was refused is not.
+    fn drop(&mut self) {
+        let was_refused = self.slot.lock().map_or(true, |slot| slot.is_some());
+        if let Some(mut seen) = self.seen.take()
+            && !was_refused
+        {
+            let host = host(&self.target.host);
+            let to = destination(&host, self.target.port);
+            self.scan.split(&to, &mut seen);
+        }
     }
 }
 
@@ -184,7 +226,11 @@ impl Whole {
 
     fn pause(&mut self) -> Result<Bytes, Stopped> {
         let cleared = self.stream.end_of_message();
-        self.release(cleared)
+        let bytes = self.release(cleared)?;
+        if !bytes.is_empty() {
+            self.so_far()?;
+        }
+        Ok(bytes)
     }
 
     fn finish(&mut self) -> Result<Bytes, Stopped> {
@@ -209,17 +255,19 @@ impl Whole {
         };
         let host = host(&self.target.host);
         let to = destination(&host, self.target.port);
-        let mut refusal = None;
-        for finding in self.scan.split(&to, &mut seen) {
-            if self.found.contains(&finding.mark) {
-                continue;
-            }
-            let said = self.asked().found(&finding);
-            if finding.action == Action::Block {
-                refusal.get_or_insert(said);
-            }
-        }
-        refusal.map_or(Ok(()), |refusal| Err(self.stop(refusal)))
+        let split = self.scan.split(&to, &mut seen);
+        self.judge(&split)
+    }
+
+    /// The same for content that is not over, before some of it goes on.
+    fn so_far(&mut self) -> Result<(), Stopped> {
+        let Some(seen) = &self.seen else {
+            return Ok(());
+        };
+        let host = host(&self.target.host);
+        let to = destination(&host, self.target.port);
+        let split = self.scan.so_far(&to, seen);
+        self.judge(&split)
     }
 
     fn trailers(&mut self, trailers: &HeaderMap) -> Result<(), Stopped> {

@@ -50,6 +50,10 @@ impl Sink for Heard {
         self.events.push(Event::Apart(plain.to_vec()));
         Ok(())
     }
+
+    fn has_enough(&self) -> bool {
+        false
+    }
 }
 
 /// Hands bytes to a framing in pieces of these sizes, and the rest at once.
@@ -59,9 +63,12 @@ pub(super) fn hear(framing: &mut dyn Framing, bytes: &[u8], cuts: &[usize]) -> H
     for size in cuts.iter().copied().chain([usize::MAX]) {
         let (piece, behind) = rest.split_at(size.min(rest.len()));
         rest = behind;
-        if let Err(fault) = framing.take(piece, &mut heard) {
-            heard.fault = Some(fault);
-            break;
+        match framing.take(piece, &mut heard) {
+            Ok(taken) => assert_eq!(taken, piece.len()),
+            Err(fault) => {
+                heard.fault = Some(fault);
+                break;
+            }
         }
     }
     heard

@@ -16,6 +16,7 @@ use super::values::Seen;
 use super::{Scan, destination, host};
 use crate::audit::{Kind, Outcome};
 use crate::flow::Flow;
+use crate::limits;
 use crate::refusal::Refusal;
 use crate::target::Target;
 
@@ -36,11 +37,12 @@ pub(super) enum Coded {
 
 /// Finds the messages in bytes, however they are cut.
 pub(super) trait Framing: Send + Sync {
-    /// Takes bytes and says what they are, piece by piece and in order.
+    /// Takes bytes and says what they are, piece by piece and in order, until the
+    /// sink has had enough for now; the result is how many were taken.
     ///
     /// # Errors
     /// Why they are none of its messages, or the scan's refusal.
-    fn take(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Fault>;
+    fn take(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fault>;
 }
 
 /// Who is told what a framing found.
@@ -68,6 +70,9 @@ pub(super) trait Sink {
     /// # Errors
     /// It may not leave.
     fn apart(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault>;
+
+    /// Whether others should have a turn.
+    fn has_enough(&self) -> bool;
 }
 
 /// Why bytes do not go on.
@@ -104,7 +109,21 @@ pub(crate) struct Messages {
     seen: Seen,
     held: BytesMut,
     segments: VecDeque<Segment>,
+    /// Messages that were looked at in this turn.
+    turn: usize,
     slot: Slot,
+}
+
+impl Drop for Messages {
+    /// What came of a message that stopped short is part of what comes later; what
+    /// was refused is not.
+    fn drop(&mut self) {
+        let was_refused = self.slot.lock().map_or(true, |slot| slot.is_some());
+        if self.stream.is_some() && !was_refused {
+            let to = destination(&self.host, self.target.port);
+            self.scan.split(&to, &mut self.seen);
+        }
+    }
 }
 
 impl std::fmt::Debug for Messages {
@@ -132,6 +151,7 @@ impl Messages {
             seen: Seen::default(),
             held: BytesMut::new(),
             segments: VecDeque::new(),
+            turn: 0,
             slot: Slot::default(),
         }
     }
@@ -153,7 +173,8 @@ impl Messages {
         self.held.len()
     }
 
-    /// Takes the next bytes, and gives those that may go on.
+    /// Takes some of the next bytes, and gives those that may go on, and how many
+    /// were taken: all, unless they are many short messages.
     ///
     /// # Errors
     /// Nothing more may go on.
@@ -161,16 +182,26 @@ impl Messages {
         &mut self,
         framing: &mut dyn Framing,
         bytes: &[u8],
-    ) -> Result<Bytes, Stopped> {
-        match framing.take(bytes, self) {
-            Ok(()) => Ok(self.release()),
-            Err(Fault::Stopped) => Err(Stopped),
-            Err(Fault::Framing(because)) => {
-                let refusal = Refusal::own("malformed", &self.target.origin(), because);
-                self.flow.refuse(Kind::Request, &refusal);
-                Err(self.stop(refusal))
-            }
+    ) -> Result<(Bytes, usize), Stopped> {
+        self.turn = 0;
+        let taken = match framing.take(bytes, self) {
+            Ok(taken) => taken,
+            Err(Fault::Stopped) => return Err(Stopped),
+            Err(Fault::Framing(because)) => return Err(self.malformed(because)),
+        };
+        let cleared = self.release();
+        if self.held.len() > limits::SCAN_MESSAGE_HELD_BYTES_MAX
+            || self.segments.len() > limits::SCAN_MESSAGE_HELD_PARTS_MAX
+        {
+            return Err(self.malformed("too much waits behind a message that is not over"));
         }
+        Ok((cleared, taken))
+    }
+
+    fn malformed(&mut self, because: &str) -> Stopped {
+        let refusal = Refusal::own("malformed", &self.target.origin(), because);
+        self.flow.refuse(Kind::Request, &refusal);
+        self.stop(refusal)
     }
 
     /// The end: what is not a whole message stays here.
@@ -182,10 +213,7 @@ impl Messages {
         if self.held.is_empty() && self.stream.is_none() {
             return Ok(bytes);
         }
-        let because = "the content ends within a message";
-        let refusal = Refusal::own("malformed", &self.target.origin(), because);
-        self.flow.refuse(Kind::Request, &refusal);
-        Err(self.stop(refusal))
+        Err(self.malformed("the content ends within a message"))
     }
 
     /// Trailers, before they go on.
@@ -234,9 +262,16 @@ impl Messages {
     }
 
     fn hold(&mut self, raw: &[u8], segment: Segment) {
-        if !raw.is_empty() {
-            self.held.extend_from_slice(raw);
-            self.segments.push_back(segment);
+        if raw.is_empty() {
+            return;
+        }
+        self.held.extend_from_slice(raw);
+        match (self.segments.back_mut(), segment) {
+            (Some(Segment::Cleared(last)), Segment::Cleared(more))
+            | (Some(Segment::Payload(last)), Segment::Payload(more)) => {
+                *last = last.saturating_add(more);
+            }
+            _ => self.segments.push_back(segment),
         }
     }
 
@@ -309,6 +344,7 @@ impl Sink for Messages {
     }
 
     fn end(&mut self) -> Result<(), Fault> {
+        self.turn = self.turn.saturating_add(1);
         let Some(mut stream) = self.stream.take() else {
             return Ok(());
         };
@@ -336,6 +372,7 @@ impl Sink for Messages {
     }
 
     fn apart(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
+        self.turn = self.turn.saturating_add(1);
         let part = Part {
             place: Place::Message,
             bytes: plain,
@@ -345,5 +382,9 @@ impl Sink for Messages {
         self.judge(&report.findings)?;
         self.hold(raw, Segment::Cleared(raw.len()));
         Ok(())
+    }
+
+    fn has_enough(&self) -> bool {
+        self.turn >= limits::SCAN_MESSAGES_PER_TURN
     }
 }

@@ -29,13 +29,18 @@ impl Seen {
         self.is_cut |= keep > 0 || excess > 0;
     }
 
+    /// Its values as far as it came.
+    pub(super) fn values(&self) -> Vec<Vec<u8>> {
+        if self.is_cut {
+            return vec![self.bytes.clone()];
+        }
+        of(self.bytes.clone())
+    }
+
     /// Its values, and nothing kept of it.
     pub(super) fn take(&mut self) -> Vec<Vec<u8>> {
-        let bytes = std::mem::take(&mut self.bytes);
-        if std::mem::take(&mut self.is_cut) {
-            return vec![bytes];
-        }
-        of(bytes)
+        let own = std::mem::take(self);
+        own.values()
     }
 }
 

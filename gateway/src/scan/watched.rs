@@ -24,6 +24,10 @@ pub(crate) struct Watched<C> {
     /// The last words, once nothing more may leave.
     last: Option<Bytes>,
     buffer: Vec<u8>,
+    /// Where the bytes in it lie whose turn has not come.
+    left: std::ops::Range<usize>,
+    /// Others have a turn before those.
+    rests: bool,
 }
 
 impl<C> Watched<C> {
@@ -35,6 +39,8 @@ impl<C> Watched<C> {
             ready: Bytes::new(),
             last: None,
             buffer: vec![0; limits::TUNNEL_BUFFER_BYTES],
+            left: 0..0,
+            rests: false,
         }
     }
 }
@@ -70,13 +76,26 @@ impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<C> {
                 buffer.put_slice(&this.ready.split_to(count));
                 return Poll::Ready(Ok(()));
             }
-            let mut read = ReadBuf::new(&mut this.buffer);
-            ready!(Pin::new(&mut this.client).poll_read(context, &mut read))?;
-            if read.filled().is_empty() {
-                return Poll::Ready(Ok(()));
+            if std::mem::take(&mut this.rests) {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
             }
-            match this.messages.pass(&mut this.frames, read.filled()) {
-                Ok(cleared) => this.ready = cleared,
+            if this.left.is_empty() {
+                let mut read = ReadBuf::new(&mut this.buffer);
+                ready!(Pin::new(&mut this.client).poll_read(context, &mut read))?;
+                this.left = 0..read.filled().len();
+                if this.left.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            let bytes = this.buffer.get(this.left.clone()).unwrap_or_default();
+            match this.messages.pass(&mut this.frames, bytes) {
+                Ok((cleared, taken)) => {
+                    this.ready = cleared;
+                    this.left.start = this.left.start.saturating_add(taken);
+                    // Many short messages take their time.
+                    this.rests = !this.left.is_empty();
+                }
                 Err(_) => this.last = Some(close(&this.messages.why())),
             }
         }

@@ -70,8 +70,9 @@ pub(super) fn close(because: &str) -> Bytes {
 }
 
 impl Framing for Frames {
-    fn take(&mut self, mut bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Fault> {
-        while !bytes.is_empty() {
+    fn take(&mut self, mut bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fault> {
+        let all = bytes.len();
+        while !bytes.is_empty() && !sink.has_enough() {
             bytes = match &mut self.state {
                 State::Head(head) => {
                     let missing = missing(head);
@@ -91,7 +92,7 @@ impl Framing for Frames {
                 }
             };
         }
-        Ok(())
+        Ok(all.saturating_sub(bytes.len()))
     }
 }
 

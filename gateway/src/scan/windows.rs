@@ -21,6 +21,18 @@ pub(super) enum Place {
 pub(super) struct Windows(VecDeque<(String, u16, Place, Window)>);
 
 impl Windows {
+    /// What these values would make together with those before them.
+    pub(super) fn look(
+        &self,
+        (to, place): (&Destination<'_>, Place),
+        values: &[&[u8]],
+    ) -> Vec<Finding> {
+        let mut windows = self.0.iter();
+        let own = windows
+            .find(|(host, port, at, _)| (host.as_str(), *port, *at) == (to.host, to.port, place));
+        own.map_or_else(Vec::new, |(.., window)| window.look(values))
+    }
+
     /// What these values make together with those before them.
     pub(super) fn push(
         &mut self,
