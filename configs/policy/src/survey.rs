@@ -100,15 +100,16 @@ pub(crate) struct Survey<'p> {
 
 impl<'p> Survey<'p> {
     pub(crate) fn grants(&self, protocol: Protocol) -> Column<'p> {
-        let allow = if self.covering.is_some() {
-            Column::default()
-        } else {
-            column(&self.allow, protocol)
-        };
-        let only = column(&self.only, protocol);
+        let (only, allow) = (column(&self.only, protocol), column(&self.allow, protocol));
+        if self.covering.is_none() {
+            return Column {
+                whole: only.whole.or(allow.whole),
+                part: only.part.or(allow.part),
+            };
+        }
         Column {
-            whole: only.whole.or(allow.whole),
-            part: only.part.or(allow.part),
+            whole: counting(only.whole, allow.whole),
+            part: only.part,
         }
     }
 
@@ -123,6 +124,14 @@ impl<'p> Survey<'p> {
             None => self.grants(protocol).any(),
         }
     }
+}
+
+/// What permits where only `only` rules do: one that allows as well counts if it
+/// has a budget and the other has none.
+pub(crate) fn counting<'p>(only: Option<&'p Rule>, allow: Option<&'p Rule>) -> Option<&'p Rule> {
+    let only = only?;
+    let counts = allow.filter(|allow| only.budget.is_none() && allow.budget.is_some());
+    Some(counts.unwrap_or(only))
 }
 
 pub(crate) fn column<'p>(columns: &[Column<'p>; 6], protocol: Protocol) -> Column<'p> {
