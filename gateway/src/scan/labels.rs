@@ -1,7 +1,8 @@
 //! What may leave in the labels of names. A name that a rule spells out carries
 //! nothing; below a wildcard every label is the command's to choose, and whoever
 //! serves the names reads it. So labels never seen before are counted, in bytes,
-//! for each domain that somebody registered. Keeps hashes, and no name.
+//! for each domain that somebody registered: a known one in a new place is as new
+//! as any other, or its place would carry for nothing. Keeps hashes, and no name.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -19,7 +20,8 @@ pub(super) struct Labels {
 
 #[derive(Debug, Default)]
 struct Carried {
-    labels: HashSet<u64>,
+    /// Labels, each with all that stands to its right.
+    places: HashSet<u64>,
     bytes: usize,
 }
 
@@ -41,17 +43,21 @@ impl Labels {
         } else {
             &mut self.others
         };
-        let labels = below.split('.').filter(|label| !label.is_empty());
-        let labels = labels.map(|label| (self.state.hash_one(label), label.len()));
-        let new: HashMap<u64, usize> = labels
-            .filter(|(hash, _)| !carried.labels.contains(hash))
+        let labels = below.rsplit('.').filter(|label| !label.is_empty());
+        let mut place = key;
+        let placed = labels.map(|label| {
+            place = self.state.hash_one((place, label));
+            (place, label.len())
+        });
+        let new: HashMap<u64, usize> = placed
+            .filter(|(place, _)| !carried.places.contains(place))
             .collect();
         let bytes = carried.bytes.saturating_add(new.values().sum());
         if bytes > limits::LABEL_BYTES_MAX {
             return Err(Spent);
         }
         carried.bytes = bytes;
-        carried.labels.extend(new.into_keys());
+        carried.places.extend(new.into_keys());
         Ok(())
     }
 }
@@ -74,8 +80,28 @@ mod tests {
         }
         assert_eq!(passed, (limits::LABEL_BYTES_MAX - 9) / 16 * 16);
         // What was named before may be named again, and other domains stay free.
-        assert_eq!(labels.take("a.test", "static.0000000000000000"), Ok(()));
+        assert_eq!(labels.take("a.test", "0000000000000000"), Ok(()));
+        assert_eq!(labels.take("a.test", "static"), Ok(()));
         assert_eq!(labels.take("b.test", "0123456789abcdef"), Ok(()));
+    }
+
+    #[test]
+    fn orders_of_known_labels_are_not_free() {
+        let mut labels = Labels::default();
+        let words: Vec<String> = (0..8).map(|number| format!("w{number}x")).collect();
+        for word in &words {
+            assert_eq!(labels.take("a.test", word), Ok(()));
+        }
+        let mut passed = 0;
+        for number in 0..8 * 8 * 8 * 8 {
+            let digits = [number / 512, number / 64 % 8, number / 8 % 8, number % 8];
+            let name = digits.map(|digit| words[digit].as_str()).join(".");
+            passed += usize::from(labels.take("a.test", &name).is_ok());
+        }
+        // Each name that passes has at least its first label in a new place.
+        assert!(passed <= limits::LABEL_BYTES_MAX / 3, "{passed}");
+        assert!(passed > limits::LABEL_BYTES_MAX / 6, "{passed}");
+        assert_eq!(labels.take("b.test", "w0x.w1x"), Ok(()));
     }
 
     #[test]
