@@ -47,6 +47,13 @@ impl Window {
         }
     }
 
+    /// Judges what comes by other rules, together with what came before them.
+    pub fn judge_by(&mut self, rules: &Arc<Ruleset>) {
+        if !Arc::ptr_eq(&self.rules, rules) {
+            self.rules = Arc::clone(rules);
+        }
+    }
+
     /// Takes the values of the next message, and says what they make together
     /// with the last ones. Values of a message that must not leave are forgotten:
     /// they did not arrive, and sent once more they are found once more.

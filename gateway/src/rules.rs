@@ -12,7 +12,7 @@ use outgate_policy::{
 /// The policy of a shared gateway, and the texts it was made from.
 #[derive(Debug)]
 pub(crate) struct Ceiling {
-    policy: Policy,
+    policy: Arc<Policy>,
     sources: Vec<Source>,
     user: u32,
 }
@@ -24,12 +24,20 @@ impl Ceiling {
         context: &Context,
         user: u32,
     ) -> Result<Self, outgate_policy::PolicyErrors> {
-        let policy = compile(&sources, context)?;
+        let policy = Arc::new(compile(&sources, context)?);
         Ok(Self {
             policy,
             sources,
             user,
         })
+    }
+
+    /// It by itself, above no run.
+    pub(crate) fn alone(&self) -> Rules {
+        Rules {
+            own: Arc::clone(&self.policy),
+            ceiling: None,
+        }
     }
 
     /// Its switches.
@@ -129,7 +137,7 @@ impl Rules {
 
     /// The policy of the gateway, where it serves many.
     pub(crate) fn above(&self) -> Option<&Policy> {
-        self.ceiling.as_ref().map(|(ceiling, _)| &ceiling.policy)
+        self.ceiling.as_ref().map(|(ceiling, _)| &*ceiling.policy)
     }
 
     /// How the rules name a host: the closest of what the policies say, since

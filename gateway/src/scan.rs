@@ -59,13 +59,14 @@ use windows::Windows;
 #[derive(Debug)]
 pub(crate) struct Scan {
     rules: Arc<Ruleset>,
-    windows: Mutex<Windows>,
     clean: Mutex<Clean>,
-    labels: Mutex<Labels>,
+    // What counts on under other rules.
+    windows: Arc<Mutex<Windows>>,
+    labels: Arc<Mutex<Labels>>,
     /// Marks of what was said of names.
-    named: Mutex<HashSet<String>>,
+    named: Arc<Mutex<HashSet<String>>>,
     /// Bytes that left without a look inside, by estimate of the scan.
-    unscanned: AtomicU64,
+    unscanned: Arc<AtomicU64>,
 }
 
 impl Scan {
@@ -94,12 +95,24 @@ impl Scan {
         }
         Ok(Some(Self {
             rules: Arc::new(rules),
-            windows: Mutex::default(),
             clean: Mutex::default(),
-            labels: Mutex::default(),
-            named: Mutex::default(),
-            unscanned: AtomicU64::new(0),
+            windows: Arc::default(),
+            labels: Arc::default(),
+            named: Arc::default(),
+            unscanned: Arc::default(),
         }))
+    }
+
+    /// The same behind another of this sandbox: what left under that one's rules
+    /// is not forgotten, or every change of them would begin a new budget.
+    pub(crate) fn after(self, before: &Self) -> Self {
+        Self {
+            windows: Arc::clone(&before.windows),
+            labels: Arc::clone(&before.labels),
+            named: Arc::clone(&before.named),
+            unscanned: Arc::clone(&before.unscanned),
+            ..self
+        }
     }
 
     /// May this request be sent, as far as its head says? What is found is
@@ -317,6 +330,7 @@ pub(crate) fn judge(rules: &Rules) -> Result<(), String> {
     let Some(setup) = setup::setup(rules)? else {
         return Ok(());
     };
+    homes(rules)?;
     let rules = Ruleset::new(&setup.detectors, &setup.settings);
     rules.map(drop).map_err(|error| error.to_string())
 }
@@ -352,4 +366,60 @@ fn host(host: &Host) -> String {
 
 fn destination(host: &str, port: u16) -> Destination<'_> {
     Destination { host, port }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outgate_policy::{Context, Source, SourceKind, compile};
+
+    fn rules() -> Rules {
+        let source = Source {
+            kind: SourceKind::Allow,
+            place: "-a".to_owned(),
+            text: "http://*.a.test".to_owned(),
+        };
+        let context = Context {
+            home: "/".to_owned(),
+            working_directory: "/".to_owned(),
+            private_directory: String::new(),
+        };
+        Rules::private(compile(&[source], &context).unwrap())
+    }
+
+    fn scan() -> Scan {
+        let scan = Scan::of(&rules(), None, &Possessions::default());
+        scan.unwrap().unwrap()
+    }
+
+    #[test]
+    fn what_left_counts_on_under_other_rules() {
+        let first = scan();
+        let name = |number: usize| HostName::parse(&format!("{number:060}.a.test")).unwrap();
+        let spent = (0..1000).find(|number| first.labels(&rules(), &name(*number)).is_err());
+        assert!(spent.is_some());
+        first.unscanned.store(7, Ordering::Relaxed);
+        let second = scan().after(&first);
+        assert!(second.labels(&rules(), &name(1001)).is_err());
+        assert!(scan().labels(&rules(), &name(1001)).is_ok());
+        assert_eq!(second.unscanned_bytes(), 7);
+    }
+
+    #[test]
+    fn pieces_are_put_together_over_a_change_of_rules() {
+        let to = destination("a.test", 80);
+        let push = |scan: &Scan, piece: &str| {
+            let mut windows = scan.windows.lock().unwrap();
+            windows.push(
+                &scan.rules,
+                (&to, windows::Place::Head),
+                &[piece.as_bytes()],
+            )
+        };
+        let first = scan();
+        let (one, other) = "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".split_at(20);
+        assert!(push(&first, one).is_empty());
+        let second = scan().after(&first);
+        assert_eq!(push(&second, other).len(), 1);
+    }
 }

@@ -82,6 +82,9 @@ pub(crate) struct Session {
     ending: watch::Sender<Stage>,
 }
 
+/// Rules, and what scans as they say; nothing where they turn it off.
+pub(crate) type Scanned = (Rules, Option<Arc<Scan>>);
+
 /// A place among the connections served at once, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct FlowSlot {
@@ -144,15 +147,32 @@ impl Session {
         Arc::clone(&self.in_force.borrow().rules)
     }
 
+    /// Other rules with the scan that they ask for; what the one in force
+    /// counted counts on.
+    ///
+    /// # Errors
+    /// A sentence for the user: there is no such scan, so that nothing may pass
+    /// under these rules.
+    pub(crate) fn scanned(&self, rules: Rules) -> Result<Scanned, String> {
+        let scan = Scan::of(&rules, self.secrets().map(Arc::as_ref), &self.possessions)?;
+        let before = self.scan();
+        let scan = scan.map(|scan| match &before {
+            Some(before) => scan.after(before),
+            None => scan,
+        });
+        Ok((rules, scan.map(Arc::new)))
+    }
+
+    /// Rules under which nothing passes, and so nothing else has to be scanned.
+    pub(crate) fn shut(&self) -> Scanned {
+        (Rules::none(), self.scan())
+    }
+
     /// Puts other rules in force, under the next generation, and tells the
     /// launcher. What runs goes on; what is kept for later use is dropped.
-    pub(crate) async fn revise(&self, rules: Rules) -> Result<u64, ControlError> {
+    pub(crate) async fn revise(&self, scanned: Scanned) -> Result<u64, ControlError> {
         let generation = self.generation().saturating_add(1);
-        // Rules about the scan that make no sense change nothing about it.
-        let scan = Scan::of(&rules, self.secrets().map(Arc::as_ref), &self.possessions);
-        let scan = scan.map(|scan| scan.map(Arc::new));
-        let scan = scan.unwrap_or_else(|_| self.scan());
-        let in_force = InForce::new(&self.system, (rules, scan), generation);
+        let in_force = InForce::new(&self.system, scanned, generation);
         self.in_force.send_replace(Arc::new(in_force));
         self.origins.clear();
         let event = Event::new(Kind::Policy, Outcome::Note, "").detail("other rules are in force");

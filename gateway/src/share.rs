@@ -22,7 +22,7 @@ use crate::known::Possessions;
 use crate::limits;
 use crate::resolve::System;
 use crate::rules::{Ceiling, Rules};
-use crate::scan::Scan;
+use crate::scan::{self, Scan};
 use crate::serve::{self, Gateway, Opening, Texts, context, greet};
 use crate::session::{Parts, Session, shortened};
 use crate::tenant::{Capacity, Tenant, Tenants};
@@ -143,6 +143,14 @@ async fn accept(listener: &UnixListener) -> io::Result<OwnedFd> {
     Ok(socket.into_std()?.into())
 }
 
+/// The policy of the gateway from its texts. Its scan is judged with it: under
+/// one that cannot be made, nothing that runs could be looked into.
+fn ceiling(sources: Vec<Source>, context: &Context, uid: u32) -> Result<Ceiling, String> {
+    let ceiling = Ceiling::new(sources, context, uid).map_err(|errors| errors.to_string())?;
+    scan::judge(&ceiling.alone())?;
+    Ok(ceiling)
+}
+
 /// The answer to policy text with faults.
 fn kept(error: &dyn std::fmt::Display) -> ToLauncher {
     let message = shortened(&error.to_string(), LINE_BYTES_MAX);
@@ -154,7 +162,7 @@ impl Shared {
         serve::same_build(&opening.hello)?;
         let uid = nix::unistd::geteuid().as_raw();
         let (sources, context) = (opening.sources.clone(), context(&opening.begin));
-        let ceiling = Ceiling::new(sources, &context, uid).map_err(|errors| errors.to_string())?;
+        let ceiling = ceiling(sources, &context, uid)?;
         let unrecorded = |error: &dyn std::fmt::Display| format!("audit file: {error}");
         let audit = Audit::shared(&gateway.audit, uid)
             .map_err(|error| unrecorded(&error))?
@@ -184,11 +192,11 @@ impl Shared {
     /// is in force stays.
     async fn revise(&self, sources: Vec<Source>) -> ToLauncher {
         let (context, uid) = (self.context.clone(), self.uid);
-        let compiling = move || Ceiling::new(sources, &context, uid);
+        let compiling = move || ceiling(sources, &context, uid);
         let compiled = tokio::task::spawn_blocking(compiling).await;
         let ceiling = match compiled {
             Ok(Ok(ceiling)) => ceiling,
-            Ok(Err(errors)) => return kept(&errors),
+            Ok(Err(message)) => return kept(&message),
             Err(error) => return kept(&error),
         };
         let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
@@ -206,8 +214,11 @@ impl Shared {
     async fn follow(session: Arc<Session>, run: Run, mut ceilings: Ceilings) {
         while ceilings.changed().await.is_ok() {
             let ceiling = Arc::clone(&ceilings.borrow_and_update());
-            // From here on nothing passes that the new one denies.
+            // From here on nothing passes that the new one denies; nothing at all
+            // where the scans of both do not go together.
             let narrowed = session.rules().narrowed(&ceiling);
+            let narrowed = session.scanned(narrowed);
+            let narrowed = narrowed.unwrap_or_else(|_| session.shut());
             if session.revise(narrowed).await.is_err() {
                 return;
             }
@@ -218,10 +229,10 @@ impl Shared {
                     continue;
                 }
             };
-            let told = match rules {
-                Ok(rules) => session.revise(rules).await.map(drop),
+            let told = match rules.and_then(|rules| session.scanned(rules)) {
+                Ok(scanned) => session.revise(scanned).await.map(drop),
                 Err(message) => {
-                    session.revise(Rules::none()).await.ok();
+                    session.revise(session.shut()).await.ok();
                     let message = shortened(&message, LINE_BYTES_MAX);
                     session
                         .control()

@@ -158,6 +158,16 @@ fn reread(gate: &Gate, word: &str) {
 const ALL: &str =
     "allow = [\"http://a.example:8080\", \"ws://a.example:8080\", \"tls://t.example:8443\"]\n";
 
+const OFF: &str = "allow = [\"http://a.example:8080\"]\n[inspect]\nmode = \"off\"\n";
+
+/// Sends a credential, waits for a line, and sends it once more.
+fn sending() -> Vec<String> {
+    let send = "curl -s -m 20 -o /dev/null -d 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 http://a.example:8080/ -w";
+    crate::gate::shell(&format!(
+        "{send} '%{{http_code}}\\n'; read x; {send} 'then %{{http_code}}\\n'; echo over"
+    ))
+}
+
 lab_tests! {
     fn what_a_new_policy_denies_ends_and_what_runs_is_finished(lab) {
         let (origin, _tls) = (Origin::start(8080), Origin::start(8443));
@@ -263,6 +273,79 @@ lab_tests! {
         assert_eq!(codes(), ["200\n", "200\n"]);
         // Without a word about the terminal, a hangup ends nothing.
         assert_eq!(gate.end().code, Some(0));
+    }
+
+    fn a_policy_whose_scan_cannot_be_made_is_not_taken(lab) {
+        let origin = outgate_harness::origin::Origin::start(8080);
+        let file = policy(lab, OFF);
+        let gate = Gate::start(lab, Identity::Own, &plan(&file));
+        let mut run = gate
+            .sandbox(lab, Identity::Own)
+            .option("--inspect", "off")
+            .with_input()
+            .start(&sending());
+        run.wait_for("200");
+        // What scans everybody from now on scans this run as well.
+        let block = "allow = [\"http://a.example:8080\"]\n[inspect]\nmode = \"block\"\n";
+        for fault in [
+            "[[inspect.scope]]\ndetector = \"nope-token\"\nhosts = [\"a.example\"]\n",
+            "[[inspect.detector]]\nid = \"nope-token\"\nmode = \"block\"\n",
+        ] {
+            write(&file, &format!("{block}{fault}"));
+            reread(&gate, "nope-token");
+            assert!(!gate.errors().contains("policy 2"), "{}", gate.errors());
+        }
+        write(&file, block);
+        reread(&gate, "policy 2:");
+        // The gateway tells the front before it tells its sessions.
+        let scanned = eventually(SOON, || gate.records().iter().any(|record| {
+            record["kind"] == "policy" && record["session"] != 0
+        }));
+        assert!(scanned, "{:?}", gate.records());
+        run.say("go\n");
+        let outcome = run.finish();
+        assert!(outcome.stdout.contains("then 403"), "{outcome}");
+        assert_eq!(origin.arrivals().len(), 1, "{outcome}");
+        // Nor does a gateway begin with one.
+        assert_eq!(gate.end().code, Some(0));
+        write(&file, &format!("{block}[[inspect.detector]]\nid = \"nope-token\"\nmode = \"block\"\n"));
+        let folder = lab.folder("gate", Identity::Own);
+        let (socket, record) = (folder.join("other"), folder.join("other.jsonl"));
+        let outcome = crate::gate::gateway(lab, Identity::Own, &socket, &record, &plan(&file)).finish();
+        assert!(outcome.stderr.contains("nope-token"), "{outcome}");
+    }
+
+    fn a_run_whose_scan_does_not_fit_a_new_policy_is_refused_everything(lab) {
+        let origin = outgate_harness::origin::Origin::start(8080);
+        let file = policy(lab, OFF);
+        let gate = Gate::start(lab, Identity::Own, &plan(&file));
+        let own = lab.folder("given", Identity::Own).join("own.toml");
+        let detector = |pattern: &str| format!(
+            "[[inspect.detector]]\nid = \"mycorp-token\"\ndescription = \"a token\"\npattern = '''{pattern}'''\n"
+        );
+        let mine = format!("[inspect]\nmode = \"off\"\n{}", detector("mycorp_[0-9A-Za-z]{24}"));
+        write(&own, &mine);
+        let mut run = gate
+            .sandbox(lab, Identity::Own)
+            .option("-p", &own.to_string_lossy())
+            .allow("http://a.example:8080")
+            .with_input()
+            .start(&sending());
+        run.wait_for("200");
+        write(&file, &format!(
+            "allow = [\"http://a.example:8080\"]\n[inspect]\nmode = \"block\"\n{}",
+            detector("mycorp-[0-9A-Za-z]{24}"),
+        ));
+        reread(&gate, "policy 2:");
+        let refused = eventually(SOON, || run.errors().contains("another detector `mycorp-token`"));
+        assert!(refused, "{}", run.errors());
+        run.say("go\n");
+        let outcome = run.finish();
+        assert!(outcome.stdout.contains("then 000"), "{outcome}");
+        assert_eq!(origin.arrivals().len(), 1, "{outcome}");
+        // One that brings nothing of the kind runs on below it.
+        let outcome = gate.sandbox(lab, Identity::Own).run(&curl("http://a.example:8080/", 20));
+        assert!(outcome.stdout.starts_with("200"), "{outcome}");
     }
 
     fn a_run_whose_policy_does_not_fit_a_new_one_is_refused_everything(lab) {

@@ -50,6 +50,8 @@ impl Windows {
         let (host, port, place, mut window) = at
             .and_then(|at| self.0.remove(at))
             .unwrap_or_else(|| (to.host.to_owned(), to.port, place, Window::new(rules, to)));
+        // The policy may have changed since what came before.
+        window.judge_by(rules);
         let findings = window.push(values);
         if self.0.len() >= limits::SCAN_WINDOWS_MAX {
             self.0.pop_front();

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::Scanned;
 use crate::resolve::{Resolver, System};
 use crate::rules::Rules;
 use crate::scan::Scan;
@@ -19,11 +20,7 @@ pub(super) struct InForce {
 }
 
 impl InForce {
-    pub(super) fn new(
-        system: &Arc<System>,
-        (rules, scan): (Rules, Option<Arc<Scan>>),
-        generation: u64,
-    ) -> Self {
+    pub(super) fn new(system: &Arc<System>, (rules, scan): Scanned, generation: u64) -> Self {
         Self {
             resolver: Resolver::new(Arc::clone(system), rules.naming()),
             rules: Arc::new(rules),
