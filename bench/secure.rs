@@ -153,9 +153,7 @@ fn client(words: &[String]) -> Outcome<()> {
             let times = hosts.map(|number| client.once(Ipv4Addr::new(127, 0, 1, number)));
             times.collect::<Outcome<Samples>>()?
         }
-        _ => (0..count)
-            .map(|_| client.once(here))
-            .collect::<Outcome<Samples>>()?,
+        _ => client.again(connections, count, here)?,
     };
     let total = begun.elapsed().as_nanos();
     samples.sort_unstable();
@@ -283,6 +281,29 @@ impl Client {
         let mut stream = self.join(host)?;
         self.get(&mut stream)?;
         Ok(u64::try_from(begun.elapsed().as_nanos())?)
+    }
+
+    /// So many requests on connections of their own, some at once.
+    fn again(&self, at_once: usize, count: usize, host: Ipv4Addr) -> Outcome<Samples> {
+        let each = count / at_once.max(1);
+        let work = || {
+            let times = (0..each).map(|_| self.once(host));
+            times
+                .collect::<Outcome<Samples>>()
+                .map_err(|error| error.to_string())
+        };
+        std::thread::scope(|scope| {
+            let begun: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+            let mut all = Samples::new();
+            for thread in begun {
+                all.extend(
+                    thread
+                        .join()
+                        .map_err(|_| "a thread of the client panicked")??,
+                );
+            }
+            Ok(all)
+        })
     }
 
     /// So many requests, always one under way on each connection.
