@@ -43,6 +43,16 @@ pub(crate) enum Confirmed {
     Unknown,
 }
 
+/// What becomes of a match.
+pub(crate) enum Judgement {
+    /// It is no credential, or nobody asks.
+    Nothing,
+    /// It may go where it is going.
+    Settled,
+    /// It may not.
+    Found(Judged),
+}
+
 /// What a match means towards one destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judged {
@@ -163,13 +173,13 @@ impl Rule {
 
     /// What a match means on its way to `host`; nothing where it may go there,
     /// is a placeholder, or the detector is off.
-    pub(crate) fn judge(&self, secret: &[u8], host: &str, policy: Policy) -> Option<Judged> {
+    pub(crate) fn judge(&self, secret: &[u8], host: &str, policy: Policy) -> Judgement {
         if self.mode == Some(Mode::Off) {
-            return None;
+            return Judgement::Nothing;
         }
         let subject = Subject { secret };
         let (checked, claims) = match self.detector.check(&subject) {
-            Outcome::Placeholder => return None,
+            Outcome::Placeholder => return Judgement::Nothing,
             Outcome::Checked(checked) => (checked, Vec::new()),
             Outcome::Claims { checked, hosts } => (checked, hosts),
         };
@@ -178,10 +188,10 @@ impl Rule {
             .iter()
             .any(|pattern| destination::covers(pattern, host))
         {
-            return None;
+            return Judgement::Settled;
         }
         let action = self.action(checked, policy);
-        Some(Judged {
+        Judgement::Found(Judged {
             checked,
             action,
             issuers,

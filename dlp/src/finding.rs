@@ -126,6 +126,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// What was not looked into.
     pub unscanned: Option<Unscanned>,
+    /// Whether the target holds a value, also one that may go there: it should
+    /// not be written down.
+    pub holds: bool,
 }
 
 impl Report {

@@ -27,6 +27,9 @@ pub(crate) fn scan(rules: &Ruleset, destination: &Destination<'_>, parts: &[Part
         text.extend_from_slice(border);
     }
     let mut report = whole(rules, destination, &text);
+    let targets = || parts.iter().filter(|part| part.place == Place::Target);
+    report.holds =
+        report.holds && targets().any(|part| whole(rules, destination, part.bytes).holds);
     for finding in &mut report.findings {
         if let Some((place, offset)) = attribute(rules, destination, parts, finding) {
             finding.place = place;
@@ -99,6 +102,7 @@ pub(crate) fn whole(rules: &Ruleset, destination: &Destination<'_>, bytes: &[u8]
     layer.work(&mut scan, Until::End);
     let unscanned = state.unscanned();
     Report {
+        holds: state.settled > 0 || unscanned.is_some() || !state.warnings.is_empty(),
         findings: state.warnings,
         unscanned,
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::budget::Budget;
 use crate::coding::Coding;
-use crate::confirm::{Confirmed, Match};
+use crate::confirm::{Confirmed, Judgement, Match};
 use crate::detector::{Scope, Text, Tier};
 use crate::finding::{Action, Checked, Finding, Unscanned, UnscannedReason};
 use crate::index::Twist;
@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) warnings: Vec<Finding>,
     pub(crate) unscanned: Option<Unscanned>,
     reported: HashSet<(usize, Vec<u8>)>,
+    /// How often a value was seen that may go where it is going.
+    pub(crate) settled: usize,
     /// Whether to go on behind what must not leave, to find all there is.
     pub(crate) gathers: bool,
     /// For each rule the place it was last asked about.
@@ -44,6 +46,11 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// A value was seen that may go where it is going.
+    fn settle(&mut self) {
+        self.settled = self.settled.saturating_add(1);
+    }
+
     /// What was not looked into, the budgets' end included.
     pub(crate) fn unscanned(&self) -> Option<Unscanned> {
         let spent = self.budget.spent().map(|reason| Unscanned {
@@ -134,10 +141,16 @@ impl Scan<'_> {
             }
         });
         if is_settled {
+            self.state.settle();
             return;
         }
-        let Some(judged) = known.judge(secret, self.host, self.rules.policy()) else {
-            return;
+        let judged = match known.judge(secret, self.host, self.rules.policy()) {
+            Judgement::Nothing => return,
+            Judgement::Settled => {
+                self.state.settle();
+                return;
+            }
+            Judgement::Found(judged) => judged,
         };
         let detector = &known.detector;
         // Of what was apart chance makes weaker forms.
@@ -208,6 +221,7 @@ impl Scan<'_> {
             return;
         };
         if self.rules.lets(value, self.host) {
+            self.state.settle();
             return;
         }
         let mut chain = spot.trail.chain();

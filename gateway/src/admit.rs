@@ -3,7 +3,7 @@
 //! it was recorded before. Sends nothing to anybody.
 
 use outgate_handoff::Process;
-use outgate_policy::{Facts, Host, Permit, Process as Asking, Reason, Route, Verdict};
+use outgate_policy::{Denial, Facts, Host, Permit, Process as Asking, Reason, Route, Verdict};
 
 use crate::audit::{AuditError, Event, Kind, Noted, Outcome};
 use crate::broker::Misuse;
@@ -94,11 +94,13 @@ fn judge(
 ) -> (Result<Noted, AuditError>, Verdict) {
     let origin = target.origin();
     let event = |outcome| {
-        Event::new(Kind::Request, outcome, &origin)
-            .process(process)
-            .request(target.method.as_str(), target.resource.as_str())
+        let event = Event::new(Kind::Request, outcome, &origin).process(process);
+        requested(event, target)
     };
-    let verdict = session.rules().evaluate(&facts(process, target));
+    let verdict = match session.rules().evaluate(&facts(process, target)) {
+        Verdict::Deny(denial) => Verdict::Deny(shown(denial, target)),
+        verdict @ Verdict::Allow(_) => verdict,
+    };
     let noted = match &verdict {
         Verdict::Allow(permit) => session.note(&event(Outcome::Allow).rule(permit.rule())),
         Verdict::Deny(denial) => session.note(&event(Outcome::Deny).denial(denial)),
@@ -116,9 +118,8 @@ pub(crate) fn misused(
     let origin = target.origin();
     let event = Event::new(Kind::Finding, Outcome::Deny, &origin)
         .process(process)
-        .request(target.method.as_str(), target.resource.as_str())
         .reason("secret", &misuse.because);
-    session.record(&event).ok();
+    session.record(&requested(event, target)).ok();
     let subject = format!("{} {origin}", target.method);
     Refusal::own("secret", &subject, &misuse.because)
 }
@@ -293,9 +294,26 @@ pub(crate) fn still_requested(
     pin: Pin,
 ) -> Result<(), Refusal> {
     if let Verdict::Deny(denial) = session.rules().evaluate(&facts(process, target)) {
-        return Err(Refusal::Policy(denial));
+        return Err(Refusal::Policy(shown(denial, target)));
     }
     dial(session, process, &target.host, target.port, &[pin]).map(drop)
+}
+
+/// A record of a request, with as much of its target as may be shown.
+fn requested<'a>(event: Event<'a>, target: &'a Target) -> Event<'a> {
+    let method = target.method.as_str();
+    match target.path() {
+        Some(resource) => event.request(method, resource.as_str()),
+        None => event.method(method),
+    }
+}
+
+/// A denial of a request, in words that show no more of its target than may be.
+fn shown(denial: Denial, target: &Target) -> Denial {
+    match target.path() {
+        Some(_) => denial,
+        None => denial.of_whole(&format!("{} {}", target.method, target.origin())),
+    }
 }
 
 /// A request as the policy sees it.

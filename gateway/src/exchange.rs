@@ -82,8 +82,8 @@ impl Exchange {
         let form = respond::form(&head.headers);
         let turn = self.flow.session().turn().await;
         let judged = match self.target(fault, &head) {
-            Ok(target) => {
-                let verdict = self.judge(&target, &head).await;
+            Ok(mut target) => {
+                let verdict = self.judge(&mut target, &head).await;
                 Ok((target, verdict))
             }
             Err(fault) => Err(fault),
@@ -149,21 +149,28 @@ impl Exchange {
     /// may be is the answer before any rule is asked.
     async fn judge(
         &self,
-        target: &Target,
+        target: &mut Target,
         head: &request::Parts,
     ) -> Result<(Permit, Insertion), Refusal> {
         let (session, process) = (self.flow.session(), self.flow.process());
         let insertion = match session.secrets() {
             None => Insertion::default(),
-            Some(secrets) => secrets
-                .examine(head, target, self.carrier)
-                .map_err(|misuse| admit::misused(session, process, target, &misuse))?,
+            Some(secrets) => match secrets.examine(head, target, self.carrier) {
+                Ok(insertion) => insertion,
+                Err(misuse) => {
+                    if let Some(scan) = session.scan() {
+                        target.shown = scan.shown(target);
+                    }
+                    return Err(admit::misused(session, process, target, &misuse));
+                }
+            },
         };
         if let Some(scan) = session.scan() {
             // A placeholder looks like what it stands for, and is nothing. What
             // stands beside it is looked through like everything else.
             let own = insertion.without_placeholders(head);
-            scan.head((&self.flow, target), own.as_ref().unwrap_or(head))?;
+            let head = own.as_ref().unwrap_or(head);
+            target.shown = scan.head((&self.flow, target), head)?;
         }
         let permit = admit::request(session, process, target).await?;
         Ok((permit, insertion))

@@ -21,7 +21,7 @@ use crate::known::Possessions;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
-use crate::target::Target;
+use crate::target::{Shown, Target};
 
 mod body;
 mod clean;
@@ -115,8 +115,8 @@ impl Scan {
         }
     }
 
-    /// May this request be sent, as far as its head says? What is found is
-    /// recorded either way.
+    /// May this request be sent, as far as its head says, and how much of it may
+    /// be shown? What is found is recorded either way.
     ///
     /// # Errors
     /// What the head holds may not go there.
@@ -124,18 +124,17 @@ impl Scan {
         &self,
         (flow, target): (&Flow, &Target),
         head: &request::Parts,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Shown, Refusal> {
         let host = host(&target.host);
         let to = destination(&host, target.port);
-        let Some(whole) = self.unknown(&to, head, target) else {
-            return Ok(());
+        let whole = match self.unknown(&to, head, target) {
+            Ok(whole) => whole,
+            Err(shown) => return Ok(shown),
         };
-        let parts = self.unseen(&to, parts::parts(head, target));
+        let (parts, shown) = self.unseen((&to, target), parts::parts(head, target));
         if parts.is_empty() {
-            if let Ok(mut clean) = self.clean.lock() {
-                clean.add_whole(whole);
-            }
-            return Ok(());
+            self.remember((&to, target), (&parts, whole), shown);
+            return Ok(shown);
         }
         let values = parts::values(&parts);
         let report = self.rules.head(&to, &parts);
@@ -146,14 +145,10 @@ impl Scan {
             }
             _ => Vec::new(),
         };
-        if report.findings.is_empty()
-            && report.unscanned.is_none()
-            && split.is_empty()
-            && let Ok(mut clean) = self.clean.lock()
-        {
-            clean.add(&to, &parts);
-            clean.add_whole(whole);
-            return Ok(());
+        let shown = if report.holds { Shown::Origin } else { shown };
+        if report.findings.is_empty() && report.unscanned.is_none() && split.is_empty() {
+            self.remember((&to, target), (&parts, whole), shown);
+            return Ok(shown);
         }
         let is_new =
             |found: &Finding| !report.findings.iter().any(|other| other.mark == found.mark);
@@ -165,40 +160,68 @@ impl Scan {
                 Place::Target | Place::Joined(_) | Place::Method
             )
         };
+        let shown = if findings().any(shows) {
+            Shown::Origin
+        } else {
+            shown
+        };
         let clean = Asked::clean(flow, target);
-        let path = clean.path.filter(|_| !findings().any(shows));
+        let path = clean.path.filter(|_| shown == Shown::Path);
         let asked = Asked { path, ..clean };
-        let mut refusal: Option<(u8, Refusal)> = None;
-        for finding in findings() {
-            let said = asked.found(finding);
-            // Of two words about one value, those about the user's own help more.
-            let rank = said::rank(finding);
-            let helps = refusal.as_ref().is_none_or(|(other, _)| *other < rank);
-            if finding.action == Action::Block && helps {
-                refusal = Some((rank, said));
-            }
-        }
-        let refusal = refusal.map(|(_, said)| said);
+        let refusal = refusal(&asked, findings());
         let unscanned = report.unscanned.as_ref();
         let passed = unscanned.map_or(Ok(()), |unscanned| self.pass_unscanned(&asked, unscanned));
-        refusal.map_or(passed, Err)
+        refusal.map_or(passed, Err).map(|()| shown)
     }
 
-    /// What stands for a head in which something may still be found; nothing
-    /// where all of it was clean before.
-    fn unknown(&self, to: &Destination<'_>, head: &request::Parts, target: &Target) -> Option<u64> {
+    /// How much of a target may be shown, whatever else is said of it.
+    pub(crate) fn shown(&self, target: &Target) -> Shown {
+        let host = host(&target.host);
+        let to = destination(&host, target.port);
+        if self.rules.head(&to, &[parts::target(target)]).holds {
+            Shown::Origin
+        } else {
+            Shown::Path
+        }
+    }
+
+    /// What stands for a head in which something may still be found.
+    ///
+    /// # Errors
+    /// How much of its target may be shown.
+    fn unknown(
+        &self,
+        to: &Destination<'_>,
+        head: &request::Parts,
+        target: &Target,
+    ) -> Result<u64, Shown> {
         let Ok(clean) = self.clean.lock() else {
-            return Some(0);
+            return Ok(0);
         };
         let whole = clean.whole(to, head, target);
-        (!clean.knows(whole)).then_some(whole)
+        if clean.knows(whole) {
+            return Err(clean.shown(to, target));
+        }
+        Ok(whole)
     }
 
-    /// The parts in which something may still be found.
-    fn unseen<'a>(&self, to: &Destination<'_>, parts: Vec<Part<'a>>) -> Vec<Part<'a>> {
+    /// The parts in which something may still be found, and how much of the
+    /// target may be shown as far as the others say.
+    fn unseen<'a>(
+        &self,
+        (to, target): (&Destination<'_>, &Target),
+        parts: Vec<Part<'a>>,
+    ) -> (Vec<Part<'a>>, Shown) {
         match self.clean.lock() {
-            Ok(clean) => clean.unseen(to, parts),
-            Err(_) => parts,
+            Ok(clean) => (clean.unseen(to, parts), clean.shown(to, target)),
+            Err(_) => (parts, Shown::Path),
+        }
+    }
+
+    /// Nothing was found in a head, of which these parts are new.
+    fn remember(&self, to: (&Destination<'_>, &Target), head: (&[Part<'_>], u64), shown: Shown) {
+        if let Ok(mut clean) = self.clean.lock() {
+            clean.add(to, head, shown);
         }
     }
 
@@ -346,6 +369,21 @@ fn homes(rules: &Rules) -> Result<Vec<(String, HostPattern)>, String> {
         }
     }
     Ok(homes)
+}
+
+/// Records findings, and makes the refusal of those that must not leave.
+fn refusal<'f>(asked: &Asked<'_>, findings: impl Iterator<Item = &'f Finding>) -> Option<Refusal> {
+    let mut refusal: Option<(u8, Refusal)> = None;
+    for finding in findings {
+        let said = asked.found(finding);
+        // Of two words about one value, those about the user's own help more.
+        let rank = said::rank(finding);
+        let helps = refusal.as_ref().is_none_or(|(other, _)| *other < rank);
+        if finding.action == Action::Block && helps {
+            refusal = Some((rank, said));
+        }
+    }
+    refusal.map(|(_, said)| said)
 }
 
 /// The key of marks: nobody who reads records can try values against them.

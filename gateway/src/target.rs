@@ -21,7 +21,17 @@ pub(crate) enum Upgrade {
     WebSocket,
 }
 
-/// The target of one request: immutable, and everything that follows uses it.
+/// How much of a target people and records get to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// All but the values of its query.
+    Path,
+    /// Scheme and authority alone: the rest holds a value of the user's.
+    Origin,
+}
+
+/// The target of one request: immutable once it is known how much of it may be
+/// shown, and everything that follows uses it.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) host: Host,
@@ -29,12 +39,21 @@ pub(crate) struct Target {
     pub(crate) scheme: Scheme,
     pub(crate) method: Method,
     pub(crate) resource: RequestTarget,
+    pub(crate) shown: Shown,
 }
 
 impl Target {
     /// Scheme and authority, for people and records.
     pub(crate) fn origin(&self) -> String {
         format!("{}://{}", self.scheme.as_str(), self.authority())
+    }
+
+    /// What stands behind it, if that may be shown.
+    pub(crate) fn path(&self) -> Option<&RequestTarget> {
+        match self.shown {
+            Shown::Path => Some(&self.resource),
+            Shown::Origin => None,
+        }
     }
 
     /// The authority as it is sent: no port where it is the scheme's own.
@@ -119,6 +138,7 @@ pub(crate) fn make(
             None => head.method.clone(),
         },
         resource,
+        shown: Shown::Path,
     })
 }
 

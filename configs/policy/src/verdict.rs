@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use crate::denial::printable;
+
 /// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
@@ -233,6 +235,15 @@ impl Denial {
         self.flag = self
             .flag
             .map(|flag| format!("ask the gateway's operator for {flag}"));
+        self
+    }
+
+    /// The same denial, said of `subject` where the path is not to be shown: no
+    /// flag that names the path either.
+    #[must_use]
+    pub fn of_whole(mut self, subject: &str) -> Self {
+        self.subject = printable(subject);
+        self.flag = None;
         self
     }
 

@@ -100,6 +100,29 @@ fn known_values_leave_in_no_coding() {
 }
 
 #[test]
+fn a_target_that_holds_what_may_go_there_says_so() {
+    let rules = rules().with_known(known(), Vec::new());
+    let holds = |host: &str, place: Place, bytes: &[u8]| {
+        let target = Part {
+            place: Place::Target,
+            bytes: b"/a/b",
+        };
+        let part = Part { place, bytes };
+        let report = rules.head(&Destination { host, port: 443 }, &[target, part]);
+        assert!(report.block().is_none(), "{report:?}");
+        report.holds
+    };
+    let path = |value: &[u8]| [b"/a/", value, b"/b"].concat();
+    let token = crate::stage::sample_of("github-token", 5);
+    for (host, value) in [("home.test", VALUE), ("github.com", &token)] {
+        assert!(holds(host, Place::Target, &path(value)), "{host}");
+        let field = Place::Field("authorization".to_owned());
+        assert!(!holds(host, field, value), "{host}");
+        assert!(!holds(host, Place::Target, b"/a/c"), "{host}");
+    }
+}
+
+#[test]
 fn known_values_go_home() {
     let rules = rules().with_known(known(), Vec::new());
     let goes = |host: &str| {

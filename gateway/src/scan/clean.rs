@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use http::request;
-use outgate_dlp::{Destination, Part};
+use outgate_dlp::{Destination, Part, Place};
 
 use crate::limits;
-use crate::target::Target;
+use crate::target::{Shown, Target};
 
 /// The parts of one sandbox; forgotten all at once when there are too many.
 #[derive(Debug, Default)]
@@ -17,6 +17,8 @@ pub(super) struct Clean {
     /// Random for each sandbox: nobody can make a part that hashes like another.
     state: RandomState,
     parts: HashSet<u64>,
+    /// Targets among them that hold what may go there: they are not shown.
+    hidden: HashSet<u64>,
 }
 
 impl Clean {
@@ -52,14 +54,34 @@ impl Clean {
         state.finish()
     }
 
-    /// Nothing was found in this head.
-    pub(super) fn add_whole(&mut self, head: u64) {
-        self.make_room();
-        self.parts.insert(head);
+    /// How much of a target may be shown in which nothing was found. Asked while
+    /// it is known, since both are forgotten together.
+    pub(super) fn shown(&self, to: &Destination<'_>, target: &Target) -> Shown {
+        // Mostly there are none.
+        let is_hidden = !self.hidden.is_empty() && self.hidden.contains(&self.place(to, target));
+        if is_hidden {
+            Shown::Origin
+        } else {
+            Shown::Path
+        }
     }
 
-    /// Nothing was found in these.
-    pub(super) fn add(&mut self, to: &Destination<'_>, parts: &[Part<'_>]) {
+    /// Nothing was found in this head, of which these parts are new.
+    pub(super) fn add(
+        &mut self,
+        (to, target): (&Destination<'_>, &Target),
+        (parts, head): (&[Part<'_>], u64),
+        shown: Shown,
+    ) {
+        self.add_parts(to, parts);
+        self.parts.insert(head);
+        if shown == Shown::Origin {
+            let place = self.place(to, target);
+            self.hidden.insert(place);
+        }
+    }
+
+    fn add_parts(&mut self, to: &Destination<'_>, parts: &[Part<'_>]) {
         self.make_room();
         let keys: Vec<u64> = parts.iter().map(|part| self.key(to, part)).collect();
         self.parts.extend(keys);
@@ -68,7 +90,14 @@ impl Clean {
     fn make_room(&mut self) {
         if self.parts.len() > limits::SCAN_CLEAN_MAX {
             self.parts.clear();
+            self.hidden.clear();
         }
+    }
+
+    fn place(&self, to: &Destination<'_>, target: &Target) -> u64 {
+        let bytes = target.resource.as_str().as_bytes();
+        let place = Place::Target;
+        self.key(to, &Part { place, bytes })
     }
 
     fn key(&self, to: &Destination<'_>, part: &Part<'_>) -> u64 {
@@ -80,7 +109,6 @@ impl Clean {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outgate_dlp::Place;
 
     #[test]
     fn the_same_part_counts_for_its_host_and_place_alone() {
@@ -91,7 +119,7 @@ mod tests {
         let to = |host| Destination { host, port: 443 };
         let field = Place::Field("a".to_owned());
         let mut clean = Clean::default();
-        clean.add(&to("a.test"), &[part(field.clone(), "x")]);
+        clean.add_parts(&to("a.test"), &[part(field.clone(), "x")]);
         let unseen = |host, place, bytes| clean.unseen(&to(host), vec![part(place, bytes)]).len();
         assert_eq!(unseen("a.test", field.clone(), "x"), 0);
         assert_eq!(unseen("a.test", field.clone(), "y"), 1);
@@ -112,7 +140,7 @@ mod tests {
                 place: Place::Target,
                 bytes: bytes.as_bytes(),
             };
-            clean.add(&to, &[part]);
+            clean.add_parts(&to, &[part]);
         }
         assert!(clean.parts.len() <= limits::SCAN_CLEAN_MAX + 1);
     }

@@ -13,10 +13,7 @@ pub(super) fn parts<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<Par
             place: Place::Method,
             bytes: head.method.as_str().as_bytes(),
         },
-        Part {
-            place: Place::Target,
-            bytes: target.resource.as_str().as_bytes(),
-        },
+        self::target(target),
     ];
     for (name, value) in &head.headers {
         parts.push(Part {
@@ -29,6 +26,14 @@ pub(super) fn parts<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<Par
         });
     }
     parts
+}
+
+/// The target alone.
+pub(super) fn target(target: &Target) -> Part<'_> {
+    Part {
+        place: Place::Target,
+        bytes: target.resource.as_str().as_bytes(),
+    }
 }
 
 /// Every part of trailers.

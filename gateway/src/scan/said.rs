@@ -3,6 +3,7 @@
 //! a part of it, nor a path that holds one.
 
 use outgate_dlp::{Action, CANARY, Finding, KNOWN_KEY, KNOWN_VALUE, Unscanned};
+use outgate_policy::RequestTarget;
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::flow::Flow;
@@ -21,12 +22,12 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// A request whose target holds nothing.
+    /// A request whose target was looked at.
     pub(super) fn clean(flow: &'a Flow, target: &'a Target) -> Self {
         Self {
             flow,
             target,
-            path: Some(target.resource.path()),
+            path: target.path().map(RequestTarget::path),
         }
     }
 
