@@ -61,6 +61,8 @@ struct Lane {
     is_active: bool,
     /// Symbols before this number went in.
     fed: u64,
+    /// So many bytes of the group behind them did as well.
+    ahead: usize,
     /// The number at which it ends unless something is open.
     until: u64,
 }
@@ -72,6 +74,7 @@ impl Open {
             layer: None,
             is_active: false,
             fed: 0,
+            ahead: 0,
             until: 0,
         };
         Self {
@@ -156,12 +159,12 @@ impl Open {
         self.is_dense = is_dense(self.alphabet, scan);
         for skip in 0..self.group() {
             if self.is_dense {
-                self.wake(scan, skip);
+                self.wake(scan, skip, skip);
                 if let Some(lane) = self.phases.get_mut(narrow(skip)) {
                     lane.until = u64::MAX;
                 }
             } else if is_zlib(&self.first(skip)) {
-                self.wake(scan, skip);
+                self.wake(scan, skip, skip);
             }
         }
     }
@@ -185,13 +188,7 @@ impl Open {
         let end = self.end();
         for phase in 0..self.phases.len() {
             self.advance(scan, phase, end);
-            if until == Until::End {
-                self.finish(scan, phase);
-            } else if let Some(lane) = self.phases.get_mut(phase)
-                && let Some(layer) = lane.layer.as_mut().filter(|_| lane.is_active)
-            {
-                layer.work(scan, until);
-            }
+            self.settle(scan, phase, until);
         }
         self.floor = match until {
             Until::Step if self.is_dense => FREE,
@@ -233,7 +230,11 @@ impl Open {
         let text = (self.symbols.as_slice(), self.base);
         scan.rules.probe().find(text, range, &mut cover, &mut spots);
         for spot in &spots {
-            self.wake(scan, *spot);
+            // Of what began before, and goes on behind the end, nothing is told yet:
+            // a phase that begins here has to see it when the rest comes.
+            let phase = spot.checked_rem(self.group()).unwrap_or_default();
+            let least = certain.saturating_sub(self.group()).min(*spot);
+            self.wake(scan, *spot, self.aligned(least, phase).min(*spot));
         }
         self.spots = spots;
         self.looked = if until == Until::End { end } else { certain };
@@ -271,15 +272,16 @@ impl Open {
         first.saturating_add(ahead.checked_rem(group).unwrap_or_default())
     }
 
-    /// Something may begin in the group of this symbol.
-    fn wake(&mut self, scan: &mut Scan<'_>, at: u64) {
+    /// Something may begin in the group of this symbol: a phase that is not decoded
+    /// is from `from` on.
+    fn wake(&mut self, scan: &mut Scan<'_>, at: u64, from: u64) {
         let phase = narrow(at.checked_rem(self.group()).unwrap_or_default());
         let is_over = |lane: &Lane| lane.is_active && at >= lane.until;
         if self.phases.get(phase).is_some_and(is_over) {
             self.advance(scan, phase, at);
         }
         let is_active = self.phases.get(phase).is_none_or(|lane| lane.is_active);
-        if !is_active && !self.start(scan, phase, at) {
+        if !is_active && !self.start(scan, phase, from) {
             return;
         }
         if let Some(lane) = self.phases.get_mut(phase) {
@@ -317,6 +319,7 @@ impl Open {
         }
         lane.is_active = true;
         lane.fed = at;
+        lane.ahead = 0;
         lane.until = at;
         true
     }
@@ -375,28 +378,37 @@ impl Open {
         self.made.clear();
         let symbols = slice(&self.symbols, self.base, range);
         Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
-        if !scan.state.budget.derive(self.made.len()) {
-            return;
-        }
         let outer = self.outer(range.0);
-        let lane = self.phases.get_mut(phase);
-        if let Some(layer) = lane.and_then(|lane| lane.layer.as_mut()) {
-            layer.push(scan, &self.made, Some(outer));
+        let Some(lane) = self.phases.get_mut(phase) else {
+            return;
+        };
+        let ahead = std::mem::take(&mut lane.ahead);
+        let new = self.made.get(ahead..).unwrap_or_default();
+        if let Some(layer) = &mut lane.layer
+            && scan.state.budget.derive(new.len())
+        {
+            layer.push(scan, new, Some(outer));
         }
     }
 
-    /// The end of the run, for a phase.
-    fn finish(&mut self, scan: &mut Scan<'_>, phase: usize) {
+    /// The end of what is here, for a phase.
+    fn settle(&mut self, scan: &mut Scan<'_>, phase: usize, until: Until) {
         let Some(lane) = self.phases.get(phase).filter(|lane| lane.is_active) else {
             return;
         };
-        // The last symbols make no whole group.
-        self.give(scan, phase, (lane.fed, self.end()));
-        if let Some(lane) = self.phases.get_mut(phase) {
-            if let Some(layer) = &mut lane.layer {
-                layer.work(scan, Until::End);
+        if until != Until::Step {
+            // The last symbols make no whole group, but may end a credential.
+            self.give(scan, phase, (lane.fed, self.end()));
+        }
+        if let Some(lane) = self.phases.get_mut(phase)
+            && let Some(layer) = lane.layer.as_mut()
+        {
+            layer.work(scan, until);
+            match until {
+                Until::Step => {}
+                Until::Flush => lane.ahead = self.made.len(),
+                Until::End => lane.stop(scan),
             }
-            lane.stop(scan);
         }
     }
 
@@ -459,6 +471,7 @@ impl Lane {
             scan.state.budget.close();
         }
         self.fed = 0;
+        self.ahead = 0;
         self.until = 0;
     }
 }

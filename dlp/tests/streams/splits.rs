@@ -97,3 +97,43 @@ fn a_pause_in_a_run_hides_nothing() {
         }
     }
 }
+
+#[test]
+fn a_pause_in_a_literal_of_a_run_hides_nothing() {
+    let rules = rules(Policy::Strict, Unscannable::Record);
+    for id in ["gitlab-token", "dockerhub-token", "github-pat-fine"] {
+        let secret = sample_of(id, 3);
+        for noise in 300..303 {
+            let mut dice = Dice(noise as u64);
+            let inner = [dice.bytes(noise), b"\n".to_vec(), secret.clone()].concat();
+            let content = crate::encode::plain_base64(&inner);
+            let begin = noise * 4 / 3;
+            for pause in begin - 20..(begin + 40).min(content.len()) {
+                let mut stream = crate::stage::stream(&rules, None);
+                let (first, second) = content.split_at(pause);
+                let stop = stream.push(first).and_then(|_| stream.end_of_message());
+                let stop = stop.and_then(|_| stream.push(second));
+                let stop = stop.and_then(|_| stream.finish());
+                assert!(
+                    stop.is_err(),
+                    "{id} after {noise}: left with a pause at {pause}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_message_ends_with_is_found_at_its_end() {
+    let rules = rules(Policy::Strict, Unscannable::Record);
+    let secret = sample_of("gitlab-token", 3);
+    for noise in [30, 31, 32, 3000, 3001, 3002] {
+        let mut dice = Dice(noise as u64);
+        let inner = [dice.bytes(noise), b"\n".to_vec(), secret.clone()].concat();
+        let mut content = crate::encode::plain_base64(&inner);
+        content.retain(|byte| *byte != b'=');
+        let mut stream = crate::stage::stream(&rules, None);
+        let stop = stream.push(&content).and_then(|_| stream.end_of_message());
+        assert!(stop.is_err(), "nothing was said of it after {noise}");
+    }
+}
