@@ -76,6 +76,17 @@ pub fn gather(
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> Gathered {
     let mut gathered = Gathered::default();
+    // What the user names comes first: there is room for so many values, and a
+    // project could fill it.
+    if let Some(list) = &places.list {
+        let label = list.display().to_string();
+        if !list.is_file() {
+            gathered
+                .left_out
+                .push(format!("{label}: there is no such file"));
+        }
+        gathered.file(list, &label, Format::List);
+    }
     let pairs: Vec<(String, Secret)> = environment
         .filter_map(|(name, value)| {
             let value = Secret::new(value.into_encoded_bytes());
@@ -102,15 +113,6 @@ pub fn gather(
                 }
             }
         }
-    }
-    if let Some(list) = &places.list {
-        let label = list.display().to_string();
-        if !list.exists() {
-            gathered
-                .left_out
-                .push(format!("{label}: there is no such file"));
-        }
-        gathered.file(list, &label, Format::List);
     }
     gathered
 }
