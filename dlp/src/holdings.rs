@@ -21,7 +21,7 @@ pub use environment::environment;
 
 /// Largest text that is read, in bytes; more is left out.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
-/// Most values of one text.
+/// Most values of one text; more are left out.
 const VALUES_MAX: usize = 256;
 /// Most hosts of one value.
 const HOSTS_MAX: usize = 32;
@@ -55,6 +55,8 @@ pub struct Holdings {
     pub values: Vec<Holding>,
     /// Hosts of registries of packages.
     pub registries: Vec<(Registry, String)>,
+    /// What of the text was not read, as a clause; nothing where all of it was.
+    pub left_out: Option<String>,
 }
 
 impl fmt::Debug for Holdings {
@@ -64,6 +66,7 @@ impl fmt::Debug for Holdings {
             .debug_struct("Holdings")
             .field("values", &labels.collect::<Vec<_>>())
             .field("registries", &self.registries)
+            .field("left_out", &self.left_out)
             .finish()
     }
 }
@@ -152,12 +155,24 @@ pub const PROJECT_FILES: [(&str, Format); 6] = [
 /// Reads a text. `label` says in findings where a value was read.
 pub fn read(format: Format, label: &str, text: &[u8]) -> Holdings {
     let mut holdings = Holdings::default();
-    let text = text
-        .get(..text.len().min(TEXT_BYTES_MAX))
-        .unwrap_or_default();
-    // What is not UTF-8 is not a file of these formats.
-    let Ok(text) = std::str::from_utf8(text) else {
-        return holdings;
+    let text = match text.get(..TEXT_BYTES_MAX) {
+        Some(first) if first.len() < text.len() => {
+            holdings.left_out = Some(format!("only its first {TEXT_BYTES_MAX} bytes are read"));
+            // Not a part of a line, and perhaps of a value.
+            let end = first.iter().rposition(|byte| *byte == b'\n');
+            first.get(..end.unwrap_or_default()).unwrap_or_default()
+        }
+        _ => text,
+    };
+    let text = match std::str::from_utf8(text) {
+        Ok(text) => text,
+        // What is not UTF-8 is not a file of these formats.
+        Err(error) => {
+            let before = text.get(..error.valid_up_to()).unwrap_or_default();
+            let line = before.split(|byte| *byte == b'\n').count();
+            holdings.left_out = Some(format!("line {line} is not UTF-8, so it is not read"));
+            return holdings;
+        }
     };
     let mut into = Collector {
         label,
@@ -215,7 +230,7 @@ impl Collector<'_> {
         let value = Secret::new(value);
         let is_reference = value.expose().starts_with(b"${") || value.expose().starts_with(b"$(");
         let same = |known: &Holding| known.value.expose() == value.expose();
-        if value.expose().is_empty() || is_reference || self.holdings.values.len() >= VALUES_MAX {
+        if value.expose().is_empty() || is_reference {
             return;
         }
         let hosts = hosts
@@ -225,6 +240,11 @@ impl Collector<'_> {
         if let Some(known) = self.holdings.values.iter_mut().find(|known| same(known)) {
             // One value for several hosts.
             known.hosts.extend(hosts);
+            return;
+        }
+        if self.holdings.values.len() >= VALUES_MAX {
+            let more = || format!("only its first {VALUES_MAX} values are read");
+            self.holdings.left_out.get_or_insert_with(more);
             return;
         }
         let hosts = hosts.collect();

@@ -64,7 +64,10 @@ impl fmt::Display for Unfit {
             Self::Short => write!(formatter, "shorter than {VALUE_BYTES_MIN} bytes"),
             Self::Long => write!(formatter, "longer than {VALUE_BYTES_MAX} bytes"),
             Self::Plain => formatter.write_str("too plain to be told from other text"),
-            Self::Many => write!(formatter, "more than {VALUES_MAX} values"),
+            Self::Many => write!(
+                formatter,
+                "one more than the {VALUES_MAX} that are looked for"
+            ),
         }
     }
 }
@@ -261,8 +264,9 @@ impl KnownBuilder {
     ///
     /// A value may go to the hosts its file names, and to those that issue its
     /// form. Where neither is known and it is weak, it is only reported.
-    pub fn hold(&mut self, holdings: &Holdings, detectors: &Detectors) -> usize {
-        let mut count: usize = 0;
+    /// Returns what is not looked for: where it was read, and why.
+    pub fn hold(&mut self, holdings: &Holdings, detectors: &Detectors) -> Vec<(String, Unfit)> {
+        let mut unfit = Vec::new();
         for holding in &holdings.values {
             let mut hosts = holding.hosts.clone();
             if holding.usage == Usage::Sent {
@@ -287,10 +291,11 @@ impl KnownBuilder {
                 tier: if weak { Tier::Context } else { Tier::Strong },
                 nature,
             };
-            let added = self.add(&holding.value, about);
-            count = count.saturating_add(usize::from(added.is_ok()));
+            if let Err(why) = self.add(&holding.value, about) {
+                unfit.push((holding.label.clone(), why));
+            }
         }
-        count
+        unfit
     }
 
     fn window(&mut self, value: usize, form: Form, text: &[u8]) {

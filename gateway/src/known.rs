@@ -1,13 +1,14 @@
 //! What a gateway knows of its user's secrets, so that the scan finds them
 //! whatever they look like: fingerprints under a key of this process, and where
-//! each may go; and the false ones that are planted beside them. Gathered before the process confines itself; the values are gone
-//! when this is done. Must not know how they are looked for.
+//! each may go; and the false ones that are planted beside them. Gathered
+//! before the process confines itself; the values are gone when this is done.
+//! Must not know how they are looked for.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Canary, Detectors, Issuer, Known, KnownBuilder, KnownValue, Nature, Plant, Scope, Tier,
+    Canary, Detectors, Issuer, Known, KnownBuilder, KnownValue, Nature, Plant, Scope, Tier, Unfit,
 };
 
 use crate::Named;
@@ -106,10 +107,9 @@ fn sound(is_taken: &dyn Fn(&Plant) -> bool) -> Result<Vec<Canary>, String> {
 impl Possessions {
     /// What could not be read, as lines for the user: some of them.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
-        self.left_out
-            .iter()
-            .take(limits::LEFT_OUT_MAX)
-            .map(|line| format!("outgate: warning: {line}: the scan does not know what is in it"))
+        self.left_out.iter().take(limits::LEFT_OUT_MAX).map(|line| {
+            format!("outgate: warning: {line}: the scan does not know all that is in it")
+        })
     }
 
     /// Reads what there is, and drops it; makes canaries under names that are not
@@ -121,7 +121,7 @@ impl Possessions {
     pub(crate) fn gather(config: &config::Known, taken: &[Named]) -> Result<Self, String> {
         let list = config.list.clone();
         let listed = list.as_ref().map(|list| list.display().to_string());
-        let gathered = match config.own {
+        let mut gathered = match config.own {
             Own::Left => {
                 let places = Places {
                     list,
@@ -139,11 +139,12 @@ impl Possessions {
                 gather(&places, std::env::vars_os())
             }
         };
-        let names_list = |line: &&String| {
+        let is_listed = |line: &str| {
             let list = listed.as_ref();
             list.is_some_and(|list| line.starts_with(list.as_str()))
         };
-        if let Some(line) = gathered.left_out.iter().find(names_list) {
+        // All of what the user names is looked for, or nothing runs.
+        if let Some(line) = gathered.left_out.iter().find(|line| is_listed(line)) {
             return Err(format!("the list of secrets {line}"));
         }
         if gathered.is_empty() && config.canaries == Plants::No {
@@ -156,7 +157,16 @@ impl Possessions {
             Plants::No => None,
         };
         for held in &gathered.holdings {
-            builder.hold(held, &detectors);
+            for (label, why) in builder.hold(held, &detectors) {
+                let line = format!("{label}: its value is {why}");
+                if is_listed(&label) {
+                    return Err(format!("the list of secrets {line}; take it out"));
+                }
+                // What is short or plain elsewhere is no secret.
+                if why == Unfit::Many {
+                    gathered.left_out.push(line);
+                }
+            }
         }
         let registries = gathered.registries();
         let issuers = registries.iter().flat_map(|(registry, host)| {

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use outgate_dlp::holdings::{self, FILES, Format, Holdings, PROJECT_FILES};
 use outgate_dlp::{Registry, Secret};
 
-/// Largest file that is read, in bytes; longer ones are read up to here.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of a file that are read: one more than count, to know whether there are more.
+const FILE_BYTES_MAX: u64 = holdings::TEXT_BYTES_MAX as u64 + 1;
 /// Most files below `~/.ssh` that are looked at.
 const KEYS_MAX: usize = 64;
 
@@ -57,8 +57,14 @@ impl Gathered {
     fn file(&mut self, path: &Path, label: &str, format: Format) -> Option<&mut Holdings> {
         match small(path) {
             Ok(Some(text)) => {
-                self.holdings
-                    .push(holdings::read(format, label, text.expose()));
+                let held = holdings::read(format, label, text.expose());
+                // Beside keys, anything may lie.
+                if let Some(left_out) = &held.left_out
+                    && format != Format::PrivateKey
+                {
+                    self.left_out.push(format!("{label}: {left_out}"));
+                }
+                self.holdings.push(held);
                 self.holdings.last_mut()
             }
             Ok(None) => None,
@@ -266,7 +272,8 @@ mod tests {
         places.list = Some(stage.0.join("missing"));
         let gathered = gather(&places, std::iter::empty());
         assert_eq!(labels(&gathered), [("~/_netrc", 1)]);
-        assert_eq!(gathered.left_out.len(), 1, "{:?}", gathered.left_out);
+        assert_eq!(gathered.left_out.len(), 2, "{:?}", gathered.left_out);
         assert!(gathered.left_out[0].ends_with("missing: there is no such file"));
+        assert!(gathered.left_out[1].starts_with("~/_netrc: only its first"));
     }
 }

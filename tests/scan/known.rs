@@ -326,6 +326,27 @@ lab_tests! {
         let outcome = listed().run(&to(HOST));
         assert!(outcome.stderr.contains("secrets.txt:2 (known-value)"), "{outcome}");
         assert_eq!(thief.take(), b"", "{outcome}");
+        // What a project brings leaves the list its room.
+        let project = listed().work();
+        for name in [".env", ".env.local"] {
+            let line = |number: usize| format!("TOKEN_{number}={number:03}-{}\n", "kV8pq2Lm-zR41x_".repeat(4));
+            let lines: String = (0..250).map(line).collect();
+            fs::write(project.join(name), lines).expect("a project");
+        }
+        let outcome = listed().run(&to(HOST));
+        assert!(outcome.stderr.contains("secrets.txt:2 (known-value)"), "{outcome}");
+        assert_eq!(thief.take(), b"", "{outcome}");
+        let text = [b"# mine\nwor\xe4d-77-plain-x\n".as_slice(), VALUE.as_bytes(), b"\n"].concat();
+        fs::write(&list, text).expect("a list");
+        let outcome = listed().run(&to("home.example"));
+        assert_ne!(outcome.code, Some(0), "{outcome}");
+        assert!(outcome.stderr.contains("secrets.txt: line 2 is not UTF-8"), "{outcome}");
+        assert_eq!(thief.take(), b"", "{outcome}");
+        fs::write(&list, format!("{VALUE}\nshort\n")).expect("a list");
+        let outcome = listed().run(&to("home.example"));
+        assert_ne!(outcome.code, Some(0), "{outcome}");
+        assert!(outcome.stderr.contains("secrets.txt:2: its value is shorter than"), "{outcome}");
+        assert_eq!(thief.take(), b"", "{outcome}");
         fs::remove_file(&list).expect("a list");
         let outcome = listed().run(&to("home.example"));
         assert_ne!(outcome.code, Some(0), "{outcome}");

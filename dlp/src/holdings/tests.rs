@@ -435,6 +435,33 @@ fn broken_files_end_nothing() {
 }
 
 #[test]
+fn what_is_not_read_is_said() {
+    let left_out = |text: &[u8]| read(Format::List, "file", text).left_out;
+    let values = |count: usize| -> String {
+        let line = |number: usize| format!("value-{number}-of-many\n");
+        (0..count).map(line).collect()
+    };
+    assert_eq!(left_out(values(256).as_bytes()), None);
+    let twice = [values(256), values(256)].concat();
+    assert_eq!(left_out(twice.as_bytes()), None, "no value more");
+    assert_eq!(
+        left_out(values(257).as_bytes()).as_deref(),
+        Some("only its first 256 values are read")
+    );
+    assert_eq!(
+        left_out(b"first-value\nwor\xe4d-77\n").as_deref(),
+        Some("line 2 is not UTF-8, so it is not read")
+    );
+    let long = format!("kV8pq2Lm-zz-41\n{}", "x".repeat(1 << 20));
+    let holdings = read(Format::List, "file", long.as_bytes());
+    assert_eq!(holdings.values.len(), 1, "no piece of a value");
+    assert_eq!(
+        holdings.left_out.as_deref(),
+        Some("only its first 1048576 bytes are read")
+    );
+}
+
+#[test]
 fn nothing_read_is_shown() {
     let holdings = read(Format::List, "file", b"kV8pq2Lm-zz-41");
     assert!(!format!("{holdings:?}").contains("kV8"));

@@ -177,12 +177,12 @@ fn what_the_user_holds_is_bound_to_its_hosts() {
     let mut builder = KnownBuilder::new(KEY);
     let detectors = crate::Detectors::shipped();
     let mine = read(Format::List, "mine", text.as_bytes());
-    assert_eq!(builder.hold(&mine, &detectors), 4, "`true` is no secret");
+    // `true` is no secret.
+    let unfit = [("mine:4".to_owned(), Unfit::Short)];
+    assert_eq!(builder.hold(&mine, &detectors), unfit);
     let keys = "[default]\naws_secret_access_key = kV8pq2LmzzR41xQw7kV8pq2LmzzR41xQw7zzzz88\n";
-    assert_eq!(
-        builder.hold(&read(Format::Aws, "aws", keys.as_bytes()), &detectors),
-        1
-    );
+    let unfit = builder.hold(&read(Format::Aws, "aws", keys.as_bytes()), &detectors);
+    assert_eq!(unfit, []);
     let known = builder.build();
     let about = |number: usize| known.value(number).expect("a value");
     assert!(about(0).may_go_to("api.github.com") && !about(0).may_go_to("evil.test"));
@@ -201,15 +201,11 @@ fn a_value_of_two_sources_may_go_where_either_says() {
     let detectors = crate::Detectors::shipped();
     let mut builder = KnownBuilder::new(KEY);
     let variables = [("MYCORP_TOKEN", "kV8pq2Lmz-R41x_Qw7")];
-    assert_eq!(
-        builder.hold(&environment(variables.into_iter()), &detectors),
-        1
-    );
+    let unfit = builder.hold(&environment(variables.into_iter()), &detectors);
+    assert_eq!(unfit, []);
     let text = b"machine a.example.org login x password kV8pq2Lmz-R41x_Qw7\n";
-    assert_eq!(
-        builder.hold(&read(Format::Netrc, "~/.netrc", text), &detectors),
-        1
-    );
+    let unfit = builder.hold(&read(Format::Netrc, "~/.netrc", text), &detectors);
+    assert_eq!(unfit, []);
     let known = builder.build();
     assert_eq!(known.len(), 1);
     let value = known.identify(b"kV8pq2Lmz-R41x_Qw7").expect("a value");
