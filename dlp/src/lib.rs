@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bits;
 mod budget;
 mod canary;
 mod coding;

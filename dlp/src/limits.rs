@@ -16,7 +16,7 @@ pub(crate) const INSIDE_BYTES_MAX: usize = 2048;
 pub(crate) const LITERAL_BYTES_MAX: usize = 64;
 
 /// Shortest literal, in bytes: shorter ones are everywhere.
-pub(crate) const LITERAL_BYTES_MIN: usize = 2;
+pub(crate) const LITERAL_BYTES_MIN: usize = 3;
 
 /// Largest compiled pattern, in bytes.
 pub(crate) const PATTERN_BYTES_MAX: usize = 4 << 20;

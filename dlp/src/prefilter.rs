@@ -1,135 +1,139 @@
 //! Where in a buffer the literals of the detectors stand: the one look at
-//! every byte. Two searches share the literals: most have a separator, and
-//! separators are rare; what has none goes to a vector search that is fast up
-//! to a number of patterns and slow beyond. Knows nothing of detectors.
+//! every byte. Of each literal, three bytes are looked for that are met seldom
+//! in text, at every second place; what the look finds is compared. Knows
+//! nothing of detectors.
 
-use std::collections::HashMap;
-
-use aho_corasick::packed::{self, MatchKind, Searcher};
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Span};
-
+use crate::bits::gathered;
 use crate::limits;
 
-/// The separators that literals are found by.
-const SEPARATORS: [u8; 3] = *b"_-.";
+/// Bytes that are looked for together: no literal is shorter.
+const WINDOW_BYTES: usize = limits::LITERAL_BYTES_MIN;
 
-/// Patterns a vector search takes before it turns into a table walk.
-const PACKED_MAX: usize = 60;
+/// Shortest literal with two windows, one after the other: wherever it begins,
+/// one of them begins at an even place.
+const LONG_BYTES: usize = WINDOW_BYTES + 1;
 
-/// Bytes of a literal that a vector search looks at.
-const PACKED_BYTES: usize = 4;
+/// Bits of the number that stands for a window.
+const NUMBER_BITS: u32 = 17;
 
-/// Vector searches, one after the other, before a table walk is faster.
-const GROUPS_MAX: usize = 4;
+/// Numbers of windows.
+const NUMBERS: usize = 1 << NUMBER_BITS;
 
-/// Bytes of the filter of each separator: one bit for two bytes of seven bits.
-const FILTER_WORDS: usize = 1 << 8;
+/// Lists of windows: each of those of some numbers.
+const LISTS: usize = 1 << 12;
+
+/// The window is looked for.
+const WHOLE: u8 = 1;
+
+/// The window ends with the first two bytes of a short literal.
+const BEFORE: u8 = 2;
+
+/// The window begins with the last two bytes of a short literal.
+const BEHIND: u8 = 4;
+
+/// Bytes looked at before anything is decided: every second begins a window.
+const BLOCK_BYTES: usize = 128;
+
+/// Windows of a block, and some of the next.
+const BLOCK_WINDOWS: usize = BLOCK_BYTES / 2 + 8;
+
+/// Bytes read for a block.
+const AHEAD_BYTES: usize = BLOCK_BYTES + 24;
 
 /// Finds literals.
 pub(crate) struct Prefilter {
     literals: Vec<Box<[u8]>>,
-    before: Anchored,
-    after: Anchored,
-    packed: Vec<Group>,
-    rest: Option<AhoCorasick>,
-    rest_ids: Vec<usize>,
+    /// For each number of a window what it may be.
+    numbers: Box<[u8; NUMBERS]>,
+    /// List by list.
+    pieces: Vec<Piece>,
+    /// Where among the pieces each list ends.
+    ends: Vec<usize>,
     longest: usize,
 }
 
-/// Literals that one vector search takes.
-struct Group {
-    searcher: Searcher,
-    ids: Vec<usize>,
-    /// For each literal, all that may stand at the same place.
-    kin: Vec<Vec<usize>>,
+/// Three bytes, the first in the lowest bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Window(u32);
+
+/// A window of a literal.
+#[derive(Clone, Copy)]
+struct Piece {
+    window: Window,
+    literal: usize,
+    /// Where in the literal it begins.
+    at: usize,
+    /// Whether it is all of the literal.
+    is_all: bool,
 }
 
-/// Literals that are found by a separator and the two bytes on one side of it.
-#[derive(Default)]
-struct Anchored {
-    filters: [Vec<u64>; 3],
-    /// By the two bytes and the separator: literal and where in it the separator is.
-    entries: HashMap<[u8; 3], Vec<(usize, usize)>>,
-}
-
-impl Anchored {
-    fn insert(&mut self, key: [u8; 3], literal: usize, at: usize) {
-        let [first, second, separator] = key;
-        let place = SEPARATORS.iter().position(|known| *known == separator);
-        if let Some(filter) = place.and_then(|place| self.filters.get_mut(place)) {
-            filter.resize(FILTER_WORDS, 0);
-            let (word, bit) = slot(first, second);
-            if let Some(word) = filter.get_mut(word) {
-                *word |= bit;
-            }
-        }
-        self.entries.entry(key).or_default().push((literal, at));
+impl Window {
+    fn new([one, two, three]: [u8; WINDOW_BYTES]) -> Self {
+        Self(u32::from_le_bytes([one, two, three, 0]))
     }
 
-    fn find(&self, key: [u8; 3]) -> &[(usize, usize)] {
-        let [first, second, separator] = key;
-        let filter = match separator {
-            b'_' => self.filters.first(),
-            b'-' => self.filters.get(1),
-            _ => self.filters.get(2),
-        };
-        let (word, bit) = slot(first, second);
-        let is_set = filter.and_then(|filter| filter.get(word)).unwrap_or(&0) & bit != 0;
-        if is_set && let Some(entries) = self.entries.get(&key) {
-            return entries;
-        }
-        &[]
+    /// The first of these bytes.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the bytes behind the window are left out"
+    )]
+    fn first(bytes: u64) -> Self {
+        Self(bytes as u32 & 0x00ff_ffff)
     }
-}
 
-/// Word and bit of two bytes in a filter.
-fn slot(first: u8, second: u8) -> (usize, u64) {
-    let word = (usize::from(first & 0x7f) << 1) | usize::from((second >> 6) & 1);
-    (word, 1 << (second & 0x3f))
+    /// A number that others may have as well, spread evenly.
+    fn number(self) -> usize {
+        let mixed = (self.0 << 8).wrapping_mul(0x27d4_eb2f);
+        usize::try_from(mixed >> (u32::BITS - NUMBER_BITS)).unwrap_or_default()
+    }
+
+    fn list(self) -> usize {
+        self.number() / (NUMBERS / LISTS)
+    }
 }
 
 impl Prefilter {
     /// A search for `literals`; they are known by their places in the list.
+    #[expect(clippy::large_stack_arrays, reason = "made once, when a ruleset is")]
     pub(crate) fn new(literals: Vec<Box<[u8]>>) -> Self {
-        let mut before = Anchored::default();
-        let mut after = Anchored::default();
-        let mut others = Vec::new();
-        for (id, literal) in literals.iter().enumerate() {
-            if let Some((at, key)) = key_before(literal) {
-                before.insert(key, id, at);
-            } else if let Some((at, key)) = key_after(literal) {
-                after.insert(key, id, at);
-            } else {
-                others.push(id);
+        let mut numbers = Box::new([0; NUMBERS]);
+        let mut mark = |window: [u8; WINDOW_BYTES], meaning: u8| {
+            if let Some(number) = numbers.get_mut(Window::new(window).number()) {
+                *number |= meaning;
             }
-        }
-        // Literals of one length share a search: the shortest sets its speed.
-        others.sort_by_key(|id| std::cmp::Reverse(literals.get(*id).map_or(0, |one| one.len())));
-        let bytes = |ids: &[usize]| -> Vec<Box<[u8]>> {
-            let of = |id: &usize| literals.get(*id).cloned();
-            ids.iter().filter_map(of).collect()
         };
-        let mut packed = Vec::new();
-        let mut rest_ids = Vec::new();
-        for ids in groups(&others, &literals) {
-            let members = bytes(ids);
-            match searcher(&members).filter(|_| packed.len() < GROUPS_MAX) {
-                Some(searcher) => packed.push(Group {
-                    searcher,
-                    ids: ids.to_vec(),
-                    kin: kin(&members),
-                }),
-                None => rest_ids.extend_from_slice(ids),
+        let mut pieces = Vec::new();
+        for (literal, bytes) in literals.iter().enumerate() {
+            let is_all = bytes.len() < LONG_BYTES;
+            let windows = bytes.windows(WINDOW_BYTES).enumerate();
+            for (at, window) in windows.skip(rarest(bytes)).take(2) {
+                let Some(window) = window.first_chunk().copied() else {
+                    continue;
+                };
+                mark(window, WHOLE);
+                if is_all {
+                    let [one, two, three] = window;
+                    for any in 0..=u8::MAX {
+                        mark([any, one, two], BEFORE);
+                        mark([two, three, any], BEHIND);
+                    }
+                }
+                let window = Window::new(window);
+                pieces.push(Piece {
+                    window,
+                    literal,
+                    at,
+                    is_all,
+                });
             }
         }
-        let rest = walker(&bytes(&rest_ids));
+        pieces.sort_by_key(|piece: &Piece| piece.window.list());
+        let end = |list| pieces.partition_point(|piece| piece.window.list() <= list);
         let longest = literals.iter().map(|literal| literal.len()).max();
         Self {
-            before,
-            after,
-            packed,
-            rest,
-            rest_ids,
+            numbers,
+            ends: (0..LISTS).map(end).collect(),
+            pieces,
             longest: longest.unwrap_or(1),
             literals,
         }
@@ -147,157 +151,111 @@ impl Prefilter {
         let Some(view) = bytes.get(..end).filter(|_| from < end) else {
             return;
         };
-        self.scan_separators(view, from, to, hit);
-        self.scan_packed(view, from, to, hit);
-        let Some(rest) = &self.rest else {
-            return;
-        };
-        let input = aho_corasick::Input::new(view).span(Span { start: from, end });
-        let Ok(found) = rest.try_find_overlapping_iter(input) else {
-            return;
-        };
-        for found in found.filter(|found| found.start() < to) {
-            if let Some(id) = self.rest_ids.get(found.pattern().as_usize()) {
-                hit(*id, found.start());
+        let mut check = |piece: &Piece, place: usize| {
+            let Some(begin) = place.checked_sub(piece.at) else {
+                return;
+            };
+            let literal = self.literals.get(piece.literal);
+            let here = view.get(begin..).unwrap_or_default();
+            if literal.is_some_and(|literal| here.starts_with(literal))
+                && (from..to).contains(&begin)
+            {
+                hit(piece.literal, begin);
             }
-        }
-    }
-
-    fn scan_separators(
-        &self,
-        view: &[u8],
-        from: usize,
-        to: usize,
-        hit: &mut impl FnMut(usize, usize),
-    ) {
-        let Some(region) = view.get(from..) else {
-            return;
         };
-        let [first, second, third] = SEPARATORS;
-        let mut report = |entries: &[(usize, usize)], place: usize| {
-            for (id, at) in entries {
-                let Some(start) = place
-                    .checked_sub(*at)
-                    .filter(|start| (from..to).contains(start))
-                else {
+        let mut start = from;
+        while let Some(rest) = view.get(start..).filter(|rest| !rest.is_empty()) {
+            let mut padded = [0; AHEAD_BYTES];
+            let block = rest.first_chunk().unwrap_or_else(|| {
+                if let Some(space) = padded.get_mut(..rest.len()) {
+                    space.copy_from_slice(rest);
+                }
+                &padded
+            });
+            let mut marks = self.marks(block, rest.len());
+            while marks != 0 {
+                let count = usize::try_from(marks.trailing_zeros()).unwrap_or_default();
+                marks &= marks.wrapping_sub(1);
+                let place = count.saturating_mul(2);
+                let here = block.get(place..).and_then(<[u8]>::first_chunk);
+                let Some([one, two, three, four]) = here.copied() else {
                     continue;
                 };
-                let literal = self.literals.get(*id);
-                let here = view.get(start..).unwrap_or_default();
-                if literal.is_some_and(|literal| here.starts_with(literal)) {
-                    hit(*id, start);
+                let place = start.saturating_add(place);
+                for piece in self.pieces(Window::new([one, two, three])) {
+                    check(piece, place);
                 }
-            }
-        };
-        for place in memchr::memchr3_iter(first, second, third, region) {
-            let place = place.saturating_add(from);
-            if let Some([one, two, separator]) = view.get(place.saturating_sub(2)..=place) {
-                report(self.before.find([*one, *two, *separator]), place);
-            }
-            if let Some([separator, one, two]) = view.get(place..place.saturating_add(3)) {
-                report(self.after.find([*one, *two, *separator]), place);
-            }
-        }
-    }
-
-    fn scan_packed(&self, view: &[u8], from: usize, to: usize, hit: &mut impl FnMut(usize, usize)) {
-        for group in &self.packed {
-            let mut start = from;
-            // One step on after each hit, not behind it: literals may overlap.
-            while let Some(found) = group.find(view, start).filter(|found| found.start() < to) {
-                let here = view.get(found.start()..).unwrap_or_default();
-                let kin = group.kin.get(found.pattern().as_usize());
-                for other in kin.into_iter().flatten() {
-                    let id = group.ids.get(*other).copied().unwrap_or(usize::MAX);
-                    let literal = self.literals.get(id);
-                    if literal.is_some_and(|literal| here.starts_with(literal)) {
-                        hit(id, found.start());
+                // The place behind is no even one: of others the second window is seen.
+                for piece in self.pieces(Window::new([two, three, four])) {
+                    if piece.is_all {
+                        check(piece, place.saturating_add(1));
                     }
                 }
-                start = found.start().saturating_add(1);
             }
+            start = start.saturating_add(BLOCK_BYTES);
         }
     }
-}
 
-impl Group {
-    fn find(&self, view: &[u8], start: usize) -> Option<aho_corasick::Match> {
-        let end = view.len();
-        self.searcher.find_in(view, Span { start, end })
+    /// A bit for each second place at which a window may stand that is looked for,
+    /// or a short literal begins behind it.
+    #[expect(clippy::indexing_slicing, reason = "the mask is that of the table")]
+    fn marks(&self, block: &[u8; AHEAD_BYTES], length: usize) -> u64 {
+        let mut meanings = [0; BLOCK_WINDOWS];
+        let places = meanings.as_chunks_mut::<4>().0.iter_mut();
+        let eights = block.as_chunks::<8>().0.windows(2);
+        for (meanings, eights) in places.zip(eights).take(length / 8 + 2) {
+            let [here, next] = eights else {
+                return u64::MAX;
+            };
+            let (here, next) = (u64::from_le_bytes(*here), u64::from_le_bytes(*next));
+            *meanings = [here, here >> 16, here >> 32, here >> 48 | next << 16].map(|bytes| {
+                let number = Window::first(bytes).number();
+                self.numbers[number & (NUMBERS - 1)]
+            });
+        }
+        let mut marks = 0;
+        let eights = meanings.as_chunks::<8>().0.windows(2);
+        for (count, eights) in eights.enumerate() {
+            let [here, next] = eights else {
+                return u64::MAX;
+            };
+            let (here, next) = (u64::from_le_bytes(*here), u64::from_le_bytes(*next));
+            let behind = here >> 8 | next << 56;
+            let joint = (here / u64::from(BEFORE)) & (behind / u64::from(BEHIND));
+            let few = (here | joint) & 0x0101_0101_0101_0101;
+            marks |= gathered(few) << (count * 8);
+        }
+        marks
+    }
+
+    fn pieces(&self, window: Window) -> impl Iterator<Item = &Piece> {
+        let list = window.list();
+        let end = |list: usize| self.ends.get(list).copied().unwrap_or_default();
+        let begin = list.checked_sub(1).map_or(0, end);
+        let pieces = self.pieces.get(begin..end(list)).unwrap_or_default();
+        pieces.iter().filter(move |piece| piece.window == window)
     }
 }
 
-/// Literals in groups for one search each: apart from the others those that are
-/// so short that a search for them stops everywhere.
-fn groups<'a>(ids: &'a [usize], literals: &[Box<[u8]>]) -> Vec<&'a [usize]> {
-    let is_long = |id: &usize| {
-        let literal = literals.get(*id);
-        literal.is_some_and(|literal| literal.len() >= PACKED_BYTES)
-    };
-    let (long, short) = ids.split_at(ids.partition_point(is_long));
-    let even = |ids: &'a [usize]| {
-        let groups = ids.len().div_ceil(PACKED_MAX).max(1);
-        ids.chunks(ids.len().div_ceil(groups).max(1))
-    };
-    even(long).chain(even(short)).collect()
+/// Where in a literal two windows begin, one after the other, that are met least
+/// often in text.
+fn rarest(literal: &[u8]) -> usize {
+    let often = |bytes: &[u8]| bytes.iter().map(|byte| frequency(*byte)).sum::<u32>();
+    let places = literal.windows(LONG_BYTES).enumerate();
+    let rarest = places.min_by_key(|(_, bytes)| often(bytes));
+    rarest.map_or(0, |(place, _)| place)
 }
 
-/// The first separator with two bytes before it.
-fn key_before(literal: &[u8]) -> Option<(usize, [u8; 3])> {
-    literal.windows(3).enumerate().find_map(|(place, window)| {
-        let [one, two, separator] = *window else {
-            return None;
-        };
-        let is_key = SEPARATORS.contains(&separator) && !SEPARATORS.contains(&two);
-        is_key.then_some((place.saturating_add(2), [one, two, separator]))
-    })
-}
-
-/// The first separator with two bytes behind it.
-fn key_after(literal: &[u8]) -> Option<(usize, [u8; 3])> {
-    literal.windows(3).enumerate().find_map(|(place, window)| {
-        let [separator, one, two] = *window else {
-            return None;
-        };
-        SEPARATORS
-            .contains(&separator)
-            .then_some((place, [one, two, separator]))
-    })
-}
-
-fn searcher(literals: &[Box<[u8]>]) -> Option<Searcher> {
-    if literals.is_empty() {
-        return None;
+/// How often a byte is met in text, as a rank.
+fn frequency(byte: u8) -> u32 {
+    match byte {
+        b' ' | b'e' | b't' | b'a' | b'o' | b'i' | b'n' | b's' | b'r' => 8,
+        b'a'..=b'z' => 6,
+        b'\n' | b'.' | b',' | b'"' | b'/' | b'-' | b'_' | b':' | b'=' => 5,
+        b'0'..=b'9' | 0 => 4,
+        b'A'..=b'Z' => 3,
+        _ => 2,
     }
-    packed::Config::new()
-        .match_kind(MatchKind::LeftmostFirst)
-        .builder()
-        .extend(literals)
-        .build()
-}
-
-fn walker(literals: &[Box<[u8]>]) -> Option<AhoCorasick> {
-    if literals.is_empty() {
-        return None;
-    }
-    // Literals are bounded in number and length, so the table is.
-    AhoCorasick::builder()
-        .kind(Some(AhoCorasickKind::DFA))
-        .build(literals)
-        .ok()
-}
-
-/// For each literal, all that begin with it or that it begins with.
-fn kin(literals: &[Box<[u8]>]) -> Vec<Vec<usize>> {
-    let related = |one: &[u8], other: &[u8]| one.starts_with(other) || other.starts_with(one);
-    literals
-        .iter()
-        .map(|one| {
-            let others = literals.iter().enumerate();
-            let kin = others.filter(|(_, other)| related(one, other));
-            kin.map(|(id, _)| id).collect()
-        })
-        .collect()
 }
 
 /// Bytes at the end of a buffer in which a literal may have begun.
@@ -332,10 +290,10 @@ mod tests {
 
     #[test]
     fn a_literal_that_begins_within_another_is_found() {
-        let literals: Vec<Box<[u8]>> = ["AKIA", "IAK", "AK", "a_b", "_b-c", "-us"]
+        let literals: Vec<Box<[u8]>> = ["AKIA", "IAK", "IA-", "a_b", "_b-c", "-us"]
             .map(|literal| literal.as_bytes().into())
             .to_vec();
-        for text in ["AKIAKIA", "a_b-c a_b-us", "-us-us", "x-usAKI"] {
+        for text in ["AKIAKIA", "a_b-c a_b-us", "-us-us", "x-usAKI", "AKIA-us"] {
             let bytes = text.as_bytes();
             assert_eq!(
                 fast(&literals, bytes, 0, bytes.len()),
@@ -348,7 +306,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_search_finds_what_a_plain_one_finds(
-            literals in proptest::collection::btree_set("[abAB_.-]{2,5}", 1..120),
+            literals in proptest::collection::btree_set("[abAB_.-]{3,6}", 1..120),
             text in "[abAB_.-]{0,300}",
             from in 0_usize..40,
             to in 0_usize..320,
