@@ -1,6 +1,7 @@
 //! The alphabets of runs: which bytes belong to one, which may stand between
 //! its symbols, and what each symbol is worth.
 
+use crate::bits::gathered;
 use crate::coding::Coding;
 use crate::limits;
 
@@ -169,8 +170,16 @@ impl Alphabet {
 
     /// How many bytes from the first on belong to a run.
     pub(super) fn extent(self, bytes: &[u8]) -> usize {
-        let end = bytes.iter().position(|byte| !self.has(*byte));
-        end.unwrap_or(bytes.len())
+        let mut place = 0_usize;
+        while let Some(rest) = bytes.get(place..).filter(|rest| !rest.is_empty()) {
+            let block = Block::new(self, rest);
+            if !block.is_whole() {
+                let more = usize::try_from(block.members().trailing_ones());
+                return place.saturating_add(more.unwrap_or_default());
+            }
+            place = place.saturating_add(BLOCK_BYTES);
+        }
+        bytes.len()
     }
 
     /// How many bytes before the end belong to a run.
@@ -189,53 +198,49 @@ impl Alphabet {
     }
 
     /// The next stretch of bytes of the alphabet from `from` on that is long
-    /// enough for a run. Looks at whole blocks first: every such stretch has one.
+    /// enough for a run. Looks at whole blocks first, and closely only at those
+    /// that such a stretch can lie in.
     pub(super) fn next(self, bytes: &[u8], from: usize) -> Option<(usize, usize)> {
         let least = self.symbols_min();
         let mut place = from;
         while let Some(rest) = bytes.get(place..).filter(|rest| !rest.is_empty()) {
-            let mut padded = [0; BLOCK_BYTES];
-            let block = rest.first_chunk::<BLOCK_BYTES>().unwrap_or_else(|| {
-                for (to, from) in padded.iter_mut().zip(rest) {
-                    *to = *from;
-                }
-                &padded
-            });
-            let Some(whole) = self.whole(block) else {
+            let block = Block::new(self, rest);
+            if !block.may_have(least) {
                 place = place.saturating_add(BLOCK_BYTES);
                 continue;
-            };
-            let at = place.saturating_add(whole);
-            let before = bytes.get(from..at).unwrap_or_default();
-            let start = at.saturating_sub(self.tail(before));
-            let stop = at.saturating_add(self.extent(bytes.get(at..).unwrap_or_default()));
-            if stop.saturating_sub(start) >= least {
-                return Some((start, stop));
             }
-            place = stop.saturating_add(1);
+            let members = block.members();
+            let behind = place.saturating_add(BLOCK_BYTES);
+            let more = || self.extent(bytes.get(behind..).unwrap_or_default());
+            // The first may have begun before, and the last go on behind.
+            let first = usize::try_from(members.trailing_ones()).unwrap_or_default();
+            if first > 0 {
+                let before = bytes.get(from..place).unwrap_or_default();
+                let start = place.saturating_sub(self.tail(before));
+                let goes_on = if first == BLOCK_BYTES { more() } else { 0 };
+                let stop = place.saturating_add(first).saturating_add(goes_on);
+                if stop.saturating_sub(start) >= least {
+                    return Some((start, stop));
+                }
+            }
+            let others = members & u64::MAX.checked_shl(members.trailing_ones()).unwrap_or(0);
+            let long = begins(others, least).trailing_zeros();
+            let last = u64::BITS.saturating_sub(others.leading_ones());
+            // What has few bytes here is seen from the next block.
+            let start = if long < u64::BITS { long } else { last };
+            let length = others.checked_shr(start).unwrap_or(0).trailing_ones();
+            let start = place.saturating_add(usize::try_from(start).unwrap_or_default());
+            let stop = start.saturating_add(usize::try_from(length).unwrap_or_default());
+            if length >= 8 {
+                let goes_on = if stop == behind { more() } else { 0 };
+                let stop = stop.saturating_add(goes_on);
+                if stop.saturating_sub(start) >= least {
+                    return Some((start, stop));
+                }
+            }
+            place = behind;
         }
         None
-    }
-
-    /// The first eight bytes of a block that all belong to the alphabet.
-    fn whole(self, block: &[u8; BLOCK_BYTES]) -> Option<usize> {
-        let marks = match self {
-            Self::Base64 => block.map(is_base64),
-            Self::Hex => block.map(is_hex),
-            Self::Base32 => block.map(is_base32),
-            Self::Base32Small => block.map(is_base32_small),
-        };
-        let mut eights = 0_u32;
-        for (place, eight) in marks.as_chunks::<8>().0.iter().enumerate() {
-            let is_whole = u64::from_le_bytes(*eight) == u64::from_le_bytes([1; 8]);
-            eights |= u32::from(is_whole) << place;
-        }
-        // Longer runs have three in a row, and so two within a block.
-        if self.symbols_min() >= limits::DIGITS_MIN {
-            eights &= eights >> 1;
-        }
-        let place = usize::try_from(eights.trailing_zeros()).ok()?;
-        (eights != 0).then_some(place * 8)
     }
 
     /// Reads symbols.
@@ -250,6 +255,73 @@ impl Alphabet {
 
 /// Bytes looked at together.
 const BLOCK_BYTES: usize = 64;
+
+/// For each byte of some whether it belongs to an alphabet: one or zero.
+struct Block([u64; BLOCK_BYTES / 8]);
+
+impl Block {
+    /// The first of these bytes; what is missing belongs to none.
+    fn new(alphabet: Alphabet, bytes: &[u8]) -> Self {
+        let mut padded = [0; BLOCK_BYTES];
+        let block: &[u8; BLOCK_BYTES] = bytes.first_chunk().unwrap_or_else(|| {
+            if let Some(space) = padded.get_mut(..bytes.len()) {
+                space.copy_from_slice(bytes);
+            }
+            &padded
+        });
+        let marks = match alphabet {
+            Alphabet::Base64 => block.map(is_base64),
+            Alphabet::Hex => block.map(is_hex),
+            Alphabet::Base32 => block.map(is_base32),
+            Alphabet::Base32Small => block.map(is_base32_small),
+        };
+        let mut eights = [0; BLOCK_BYTES / 8];
+        for (eight, marks) in eights.iter_mut().zip(marks.as_chunks::<8>().0) {
+            *eight = u64::from_le_bytes(*marks);
+        }
+        Self(eights)
+    }
+
+    /// Whether a stretch of so many bytes can lie here, wherever it begins: then
+    /// eight bytes side by side belong to it, and twice as many if it is long.
+    fn may_have(&self, length: usize) -> bool {
+        let mut eights = 0_u32;
+        for (place, eight) in self.0.iter().enumerate() {
+            eights |= u32::from(*eight == ONES) << place;
+        }
+        if length >= limits::DIGITS_MIN {
+            eights &= eights >> 1;
+        }
+        eights != 0
+    }
+
+    /// Whether all belong to it.
+    fn is_whole(&self) -> bool {
+        self.0.iter().all(|eight| *eight == ONES)
+    }
+
+    /// A bit for each that does.
+    fn members(&self) -> u64 {
+        let eights = self.0.iter().enumerate();
+        eights.fold(0, |members, (place, eight)| {
+            members | gathered(*eight) << (place * 8)
+        })
+    }
+}
+
+/// Eight bytes of one.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// A bit for each place from which on so many bits are set.
+fn begins(bits: u64, length: usize) -> u64 {
+    let (mut all, mut have) = (bits, 1);
+    while have < length {
+        let more = have.min(length.saturating_sub(have));
+        all &= all >> more;
+        have = have.saturating_add(more);
+    }
+    all
+}
 
 // The tables once more, without branches or look-ups, so that the compiler takes
 // many bytes at once.
@@ -345,6 +417,8 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -359,14 +433,49 @@ mod tests {
 
     #[test]
     fn runs_are_found_whole_wherever_they_stand() {
-        for before in 0..40 {
-            for length in 18..40 {
-                let mut text = "!".repeat(before);
-                text.push_str(&"Q".repeat(length));
-                text.push('!');
-                let found = Alphabet::Base64.next(text.as_bytes(), 0);
-                let expected = (length >= 20).then_some((before, before + length));
-                assert_eq!(found, expected, "{before} {length}");
+        for (alphabet, symbol, least) in [(Alphabet::Base64, "Q", 20), (Alphabet::Hex, "a", 32)] {
+            for before in 0..140 {
+                for length in (18..40).chain([63, 64, 65, 127, 128, 129, 200]) {
+                    // A word right before it, which is no run.
+                    let mut text = "!".repeat(before);
+                    text.push_str(&symbol.repeat(before % 19));
+                    text.push('!');
+                    let start = text.len();
+                    text.push_str(&symbol.repeat(length));
+                    let expected = (length >= least).then_some((start, start + length));
+                    let found = alphabet.next(text.as_bytes(), 0);
+                    assert_eq!(found, expected, "{before} {length} at the end");
+                    text.push('!');
+                    let found = alphabet.next(text.as_bytes(), 0);
+                    assert_eq!(found, expected, "{before} {length}");
+                    let later = alphabet.next(text.as_bytes(), start + length);
+                    assert_eq!(later, None, "{before} {length}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_found_as_one_by_one(text in "[Qa! ]{0,60}(Q{0,70}[!a ]{0,3}){0,6}", from in 0_usize..50) {
+            let (bytes, from) = (text.as_bytes(), from.min(text.len()));
+            for alphabet in Alphabet::ALL {
+                let (mut found, mut at) = (Vec::new(), from);
+                while let Some((start, stop)) = alphabet.next(bytes, at) {
+                    found.push((start, stop));
+                    at = stop;
+                }
+                let mut plain = Vec::new();
+                let mut begin = from;
+                for place in from..=bytes.len() {
+                    if !bytes.get(place).is_some_and(|byte| alphabet.has(*byte)) {
+                        if place - begin >= alphabet.symbols_min() {
+                            plain.push((begin, place));
+                        }
+                        begin = place + 1;
+                    }
+                }
+                prop_assert_eq!(&found, &plain, "{:?}", alphabet);
             }
         }
     }

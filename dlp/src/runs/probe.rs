@@ -4,6 +4,7 @@
 //! only what surrounds such places needs to be decoded. May say too much, never
 //! too little. Knows nothing of detectors and layers.
 
+use crate::bits::gathered;
 use crate::filters;
 
 use super::alphabet;
@@ -165,8 +166,8 @@ impl Probe {
             let rest = symbols.get(start..).unwrap_or_default();
             let mut padded = [BEHIND; AHEAD_SYMBOLS];
             let block = rest.first_chunk::<AHEAD_SYMBOLS>().unwrap_or_else(|| {
-                for (to, from) in padded.iter_mut().zip(rest) {
-                    *to = *from;
+                if let Some(space) = padded.get_mut(..rest.len()) {
+                    space.copy_from_slice(rest);
                 }
                 &padded
             });
@@ -203,9 +204,12 @@ impl Probe {
             *number = u32::from(*first) << 12 | u32::from(*second) << 6 | u32::from(*third);
         }
         let mut marks = 0;
-        for (place, number) in numbers.iter().enumerate() {
-            let word = self.windows[(number >> 6) as usize & (WINDOW_WORDS - 1)];
-            marks |= (word >> (number & 63) & 1) << place;
+        for (count, eight) in numbers.as_chunks::<8>().0.iter().enumerate() {
+            let bits = eight.map(|number| {
+                let word = self.windows[(number >> 6) as usize & (WINDOW_WORDS - 1)];
+                u8::from(word >> (number & 63) & 1 != 0)
+            });
+            marks |= gathered(u64::from_le_bytes(bits)) << (count * 8);
         }
         marks
     }
