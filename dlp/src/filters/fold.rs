@@ -2,6 +2,8 @@
 //! show at all. The table holds what fonts draw alike; it errs towards folding,
 //! since what was folded is only looked at, never sent.
 
+use std::sync::OnceLock;
+
 use super::decode::Token;
 use super::triggers::is_lead;
 
@@ -48,7 +50,7 @@ pub(super) fn begins(bytes: &[u8]) -> bool {
     let [lead, second, ..] = bytes else {
         return false;
     };
-    if !is_lead(*lead) || second & 0xc0 != 0x80 {
+    if !may_begin([*lead, *second]) {
         return false;
     }
     let Ok((letter, _)) = first(bytes) else {
@@ -107,6 +109,30 @@ pub(super) fn openings() -> impl Iterator<Item = [Vec<u8>; 2]> {
         .iter()
         .map(|(lead, seconds)| [vec![*lead], seconds.to_vec()]);
     short.chain(long)
+}
+
+/// Whether a character that folds may begin with these bytes.
+pub(super) fn may_begin([lead, second]: [u8; 2]) -> bool {
+    /// A bit for each second byte, lead by lead.
+    static SECONDS: OnceLock<[u64; 64]> = OnceLock::new();
+    if !is_lead(lead) || second & 0xc0 != 0x80 {
+        return false;
+    }
+    let all = SECONDS.get_or_init(|| {
+        let mut all = [0; 64];
+        for [leads, seconds] in openings() {
+            for lead in leads {
+                if let Some(bits) = all.get_mut(usize::from(lead & 0x3f)) {
+                    *bits = seconds
+                        .iter()
+                        .fold(0, |bits, second| bits | 1 << (second & 0x3f));
+                }
+            }
+        }
+        all
+    });
+    let seconds = all.get(usize::from(lead & 0x3f)).copied();
+    seconds.unwrap_or_default() >> (second & 0x3f) & 1 != 0
 }
 
 /// What a character is taken for.
@@ -296,6 +322,7 @@ mod tests {
             assert!(!folds || begins(bytes), "{letter:?}");
             let opens = leads[usize::from(bytes[0])].contains(&bytes[1]);
             assert!(!folds || opens, "{letter:?}");
+            assert_eq!(may_begin([bytes[0], bytes[1]]), opens, "{letter:?}");
         }
     }
 

@@ -178,7 +178,14 @@ fn uncommon(region: &[u8], found: &mut impl FnMut(usize)) {
                 continue;
             }
             for (place, _) in eight.iter().enumerate().filter(|(_, mark)| **mark != 0) {
-                found(start.saturating_add(count * 8).saturating_add(place));
+                let place = start.saturating_add(count * 8).saturating_add(place);
+                // Most characters fold to nothing else.
+                let pair = region.get(place..).and_then(<[u8]>::first_chunk);
+                if pair
+                    .is_none_or(|pair: &[u8; 2]| pair.starts_with(&[0]) || fold::may_begin(*pair))
+                {
+                    found(place);
+                }
             }
         }
         start = start.saturating_add(length);
@@ -195,10 +202,8 @@ fn is_plain(block: &[u8; BLOCK_BYTES]) -> bool {
 fn copy(block: &mut [u8; BLOCK_BYTES], bytes: &[u8]) {
     if let Some(all) = bytes.first_chunk::<BLOCK_BYTES>() {
         *block = *all;
-    } else {
-        for (to, from) in block.iter_mut().zip(bytes) {
-            *to = *from;
-        }
+    } else if let Some(space) = block.get_mut(..bytes.len()) {
+        space.copy_from_slice(bytes);
     }
 }
 
