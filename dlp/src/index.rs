@@ -136,10 +136,7 @@ impl Index {
 fn forms(rule: &Rule, literal: &[u8]) -> Vec<(Vec<u8>, Twist)> {
     let mut forms = vec![(literal.to_vec(), Twist::None)];
     let is_strong = rule.detector.tier == Tier::Strong && rule.detector.anchor == Anchor::Start;
-    // Only where the search finds it by a separator: others cost too much.
-    let separator = literal.iter().position(|byte| b"_-.".contains(byte));
-    if is_strong && literal.len() >= TWISTED_BYTES_MIN && separator.is_some_and(|place| place >= 2)
-    {
+    if is_strong && literal.len() >= TWISTED_BYTES_MIN {
         let reversed: Vec<u8> = literal.iter().rev().copied().collect();
         forms.push((reversed, Twist::Reversed(literal.len())));
         let moved: Vec<u8> = literal.iter().map(|byte| rot13(*byte)).collect();

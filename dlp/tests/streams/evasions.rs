@@ -251,24 +251,28 @@ fn an_entry_of_an_archive_is_named() {
 
 #[test]
 fn back_to_front_and_moved_letters_are_told() {
-    let reversed: Vec<u8> = token().iter().rev().copied().collect();
-    let moved: Vec<u8> = token()
-        .iter()
-        .map(|byte| match byte {
-            b'a'..=b'm' | b'A'..=b'M' => byte + 13,
-            b'n'..=b'z' | b'N'..=b'Z' => byte - 13,
-            other => *other,
-        })
-        .collect();
-    for (bytes, coding) in [(reversed, Coding::Reversed), (moved, Coding::Rot13)] {
-        let bytes = [b"words ", bytes.as_slice(), b" words"].concat();
-        let outcome = content(None, &bytes);
-        assert_eq!(outcome.stop, None, "told, not stopped");
-        let warning = outcome.warnings.first().expect("a warning");
-        assert_eq!(
-            (warning.chain.as_slice(), warning.action),
-            (&[coding][..], Action::Warn)
-        );
+    for id in ["github-token", "aws-access-key-id", "gcp-api-key"] {
+        let plain = sample_of(id, 7);
+        let reversed: Vec<u8> = plain.iter().rev().copied().collect();
+        let moved: Vec<u8> = plain
+            .iter()
+            .map(|byte| match byte {
+                b'a'..=b'm' | b'A'..=b'M' => byte + 13,
+                b'n'..=b'z' | b'N'..=b'Z' => byte - 13,
+                other => *other,
+            })
+            .collect();
+        for (bytes, coding) in [(reversed, Coding::Reversed), (moved, Coding::Rot13)] {
+            let bytes = [b"words ", bytes.as_slice(), b" words"].concat();
+            let outcome = content(None, &bytes);
+            assert_eq!(outcome.stop, None, "{id}: told, not stopped");
+            let warning = outcome.warnings.first().expect("a warning");
+            assert_eq!(
+                (warning.chain.as_slice(), warning.action),
+                (&[coding][..], Action::Warn),
+                "{id}"
+            );
+        }
     }
 }
 
