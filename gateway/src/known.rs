@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Canary, Detectors, Issuer, Known, KnownBuilder, KnownValue, Nature, Plant, Scope, Tier, Unfit,
+    Canary, Detectors, Issuer, Known, KnownBuilder, KnownValue, Nature, Plant, Scope, Tier,
 };
 
 use crate::Named;
@@ -120,8 +120,7 @@ impl Possessions {
     /// has no random numbers.
     pub(crate) fn gather(config: &config::Known, taken: &[Named]) -> Result<Self, String> {
         let list = config.list.clone();
-        let listed = list.as_ref().map(|list| list.display().to_string());
-        let mut gathered = match config.own {
+        let gathered = match config.own {
             Own::Left => {
                 let places = Places {
                     list,
@@ -139,14 +138,6 @@ impl Possessions {
                 gather(&places, std::env::vars_os())
             }
         };
-        let is_listed = |line: &str| {
-            let list = listed.as_ref();
-            list.is_some_and(|list| line.starts_with(list.as_str()))
-        };
-        // All of what the user names is looked for, or nothing runs.
-        if let Some(line) = gathered.left_out.iter().find(|line| is_listed(line)) {
-            return Err(format!("the list of secrets {line}"));
-        }
         if gathered.is_empty() && config.canaries == Plants::No {
             return Ok(Self::default());
         }
@@ -156,18 +147,8 @@ impl Possessions {
             Plants::Yes => Some(Canaries::make(&mut builder, taken)?),
             Plants::No => None,
         };
-        for held in &gathered.holdings {
-            for (label, why) in builder.hold(held, &detectors) {
-                let line = format!("{label}: its value is {why}");
-                if is_listed(&label) {
-                    return Err(format!("the list of secrets {line}; take it out"));
-                }
-                // What is short or plain elsewhere is no secret.
-                if why == Unfit::Many {
-                    gathered.left_out.push(line);
-                }
-            }
-        }
+        let left_out = gathered.hold(&mut builder, &detectors);
+        let left_out = left_out.map_err(|line| format!("the list of secrets {line}"))?;
         let registries = gathered.registries();
         let issuers = registries.iter().flat_map(|(registry, host)| {
             let own = detectors.iter();
@@ -180,7 +161,7 @@ impl Possessions {
         Ok(Self {
             registries: issuers.collect(),
             known: Some(Arc::new(builder.build())),
-            left_out: gathered.left_out,
+            left_out,
             canaries,
         })
     }

@@ -14,7 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use outgate_dlp::holdings::{self, FILES, Format, Holdings, PROJECT_FILES};
-use outgate_dlp::{Registry, Secret};
+use outgate_dlp::{Detectors, KnownBuilder, Registry, Secret, Unfit};
 
 /// Bytes of a file that are read: one more than count, to know whether there are more.
 const FILE_BYTES_MAX: u64 = holdings::TEXT_BYTES_MAX as u64 + 1;
@@ -39,6 +39,8 @@ pub struct Gathered {
     pub holdings: Vec<Holdings>,
     /// What could not be read, as sentences. Files that are not there are none.
     pub left_out: Vec<String>,
+    /// The list that the user names, as sentences about it begin.
+    pub list: Option<String>,
 }
 
 impl Gathered {
@@ -52,6 +54,38 @@ impl Gathered {
     pub fn registries(&self) -> Vec<(Registry, String)> {
         let all = self.holdings.iter().flat_map(|held| held.registries.iter());
         all.cloned().collect()
+    }
+
+    /// Adds every value to what is looked for. Returns what is left out, as
+    /// sentences.
+    ///
+    /// # Errors
+    /// A sentence: what the user lists is looked for, all of it or nothing.
+    pub fn hold(
+        &self,
+        known: &mut KnownBuilder,
+        detectors: &Detectors,
+    ) -> Result<Vec<String>, String> {
+        let is_listed = |text: &str| {
+            let list = self.list.as_ref();
+            list.is_some_and(|list| text.starts_with(list.as_str()))
+        };
+        if let Some(line) = self.left_out.iter().find(|line| is_listed(line)) {
+            return Err(line.clone());
+        }
+        let mut left_out = self.left_out.clone();
+        for held in &self.holdings {
+            for (label, why) in known.hold(held, detectors) {
+                if is_listed(&label) {
+                    return Err(format!("{label}: its value is {why}; take it out"));
+                }
+                // What is short or plain elsewhere is no secret.
+                if why == Unfit::Many {
+                    left_out.push(format!("{label}: its value is {why}"));
+                }
+            }
+        }
+        Ok(left_out)
     }
 
     fn file(&mut self, path: &Path, label: &str, format: Format) -> Option<&mut Holdings> {
@@ -86,6 +120,7 @@ pub fn gather(
     // project could fill it.
     if let Some(list) = &places.list {
         let label = list.display().to_string();
+        gathered.list = Some(label.clone());
         if !list.is_file() {
             gathered
                 .left_out

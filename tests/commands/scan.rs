@@ -305,6 +305,12 @@ fn values_without_a_form_are_found_where_the_user_names_them() {
         &["scan", "--secrets-file", "none.txt", "a.txt"],
         "outgate: none.txt: there is no such file\n",
     );
+    // A value that is not looked for would count as found nowhere.
+    desk.write("short.txt", &format!("{value}\nshort\n"));
+    desk.expect_refusal(
+        &["scan", "--secrets-file", "short.txt", "a.txt"],
+        "outgate: short.txt:2: its value is shorter than 10 bytes; take it out\n",
+    );
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! However content is cut, the scan says the same.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
-use outgate_dlp::{Policy, Unscannable};
+use outgate_dlp::{Policy, Ruleset, Unscannable};
 
 use crate::encode::CODINGS;
 use crate::stage::{Dice, rules, sample_of, send};
@@ -84,18 +86,21 @@ fn a_pause_in_a_run_hides_nothing() {
             let content = crate::encode::plain_base64(&inner);
             let middle = content.len() - 540 - encode(&secret).len() * 4 / 3;
             for pause in (middle - 60..content.len() - 400).step_by(3) {
-                let mut stream = crate::stage::stream(&rules, None);
-                let (first, second) = content.split_at(pause);
-                let stop = stream.push(first).and_then(|_| stream.end_of_message());
-                let stop = stop.and_then(|_| stream.push(second));
-                let stop = stop.and_then(|_| stream.finish());
                 assert!(
-                    stop.is_err(),
+                    is_stopped(&rules, content.split_at(pause)),
                     "{name} after {noise}: left with a pause at {pause} ({middle})"
                 );
             }
         }
     }
+}
+
+/// Whether content that pauses between its two parts is stopped.
+fn is_stopped(rules: &Arc<Ruleset>, (first, second): (&[u8], &[u8])) -> bool {
+    let mut stream = crate::stage::stream(rules, None);
+    let stop = stream.push(first).and_then(|_| stream.end_of_message());
+    let stop = stop.and_then(|_| stream.push(second));
+    stop.and_then(|_| stream.finish()).is_err()
 }
 
 #[test]
@@ -109,13 +114,8 @@ fn a_pause_in_a_literal_of_a_run_hides_nothing() {
             let content = crate::encode::plain_base64(&inner);
             let begin = noise * 4 / 3;
             for pause in begin - 20..(begin + 40).min(content.len()) {
-                let mut stream = crate::stage::stream(&rules, None);
-                let (first, second) = content.split_at(pause);
-                let stop = stream.push(first).and_then(|_| stream.end_of_message());
-                let stop = stop.and_then(|_| stream.push(second));
-                let stop = stop.and_then(|_| stream.finish());
                 assert!(
-                    stop.is_err(),
+                    is_stopped(&rules, content.split_at(pause)),
                     "{id} after {noise}: left with a pause at {pause}"
                 );
             }

@@ -54,7 +54,7 @@ pub(crate) fn ruleset(
             modes.push((id.clone(), mode));
         }
     }
-    let gathered = own(options)?;
+    let gathered = own(options);
     let settings = Settings {
         modes,
         registries: registries(detectors, &gathered),
@@ -65,46 +65,28 @@ pub(crate) fn ruleset(
     };
     let rules = Ruleset::new(detectors, &settings).map_err(|error| error.to_string())?;
     let mut known = KnownBuilder::new(key);
-    for held in &gathered.holdings {
-        known.hold(held, detectors);
-    }
+    gathered.hold(&mut known, detectors)?;
     Ok(Arc::new(
         rules.with_known(Arc::new(known.build()), Vec::new()),
     ))
 }
 
 /// The user's own secrets, where they are asked for.
-fn own(options: &Scan) -> Result<Gathered, String> {
+fn own(options: &Scan) -> Gathered {
     let list = options.secrets_file.clone();
     if !options.own {
         let places = Places {
             list,
             ..Places::default()
         };
-        return told(gather(&places, std::iter::empty()), options);
+        return gather(&places, std::iter::empty());
     }
     let places = Places {
         home: std::env::home_dir().filter(|home| home.is_absolute()),
         directory: std::env::current_dir().ok(),
         list,
     };
-    told(gather(&places, std::env::vars_os()), options)
-}
-
-/// What was gathered; a list that cannot be read is an error, any other file is not.
-fn told(gathered: Gathered, options: &Scan) -> Result<Gathered, String> {
-    let list = options
-        .secrets_file
-        .as_ref()
-        .map(|path| path.display().to_string());
-    let is_list = |text: &&String| {
-        list.as_ref()
-            .is_some_and(|list| text.starts_with(list.as_str()))
-    };
-    match gathered.left_out.iter().find(is_list) {
-        Some(message) => Err(message.clone()),
-        None => Ok(gathered),
-    }
+    gather(&places, std::env::vars_os())
 }
 
 /// Where tokens of registries may go: to the hosts that the user's files name.
