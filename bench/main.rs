@@ -5,6 +5,7 @@
 
 mod comparison;
 mod counters;
+mod hyperscan;
 mod lab;
 mod latency;
 mod load;
