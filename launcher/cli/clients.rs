@@ -1,7 +1,8 @@
 //! `outgate check --clients`: every known client that is installed here, tried in
 //! a run against an origin of our own: does it trust the run's authority, and
 //! by what? Each is tried with the one variable that it is known to read, then
-//! with all of them, then with bundles given at open.
+//! with all of them, then with bundles given at open; or, where it reads none,
+//! with the authority in a store of its own.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Take};
@@ -18,7 +19,7 @@ use crate::report;
 
 mod known;
 
-use known::{CLIENTS, Client, Proof, Request};
+use known::{By, CLIENTS, Client, Proof, Request};
 
 /// Longest time of one attempt.
 const ATTEMPT_TIME: Duration = Duration::from_secs(20);
@@ -52,7 +53,8 @@ pub(crate) fn check() -> ExitCode {
             absent.push(client.name);
             continue;
         };
-        if !client.needs.is_empty() && !said(&program, client.needs).0 {
+        let complete = client.beside.iter().all(|program| find(program).is_some());
+        if !complete || (!client.needs.is_empty() && !said(&program, client.needs).0) {
             absent.push(client.name);
             continue;
         }
@@ -75,8 +77,8 @@ fn row(client: &str, version: &str, by: &str) -> String {
 
 /// What makes a client trust.
 enum Found {
-    /// Its own variable, alone.
-    Variable,
+    /// What it is known to trust by, alone.
+    Known,
     /// Some of the variables.
     Variables,
     /// A bundle at a known place, given at open.
@@ -88,7 +90,10 @@ enum Found {
 impl Found {
     fn words(&self, client: &Client) -> String {
         match self {
-            Self::Variable => client.variable.to_owned(),
+            Self::Known => match client.by {
+                By::Variable(name) => name.to_owned(),
+                By::Store(what) => what.to_owned(),
+            },
             Self::Variables => "the variables of a run, together".to_owned(),
             Self::Splice => "--trust splice".to_owned(),
             Self::Not(why) => format!("nothing: {why}"),
@@ -176,10 +181,18 @@ impl Trial {
     }
 
     fn attempt_all(&self, client: &Client, program: &Path) -> Found {
+        let variable = match client.by {
+            By::Variable(variable) => variable,
+            // The store is one of its own: nothing else is left to try.
+            By::Store(_) => {
+                let attempt = self.attempt(client, program, &[], Kept::All);
+                return attempt.map_or_else(Found::Not, |()| Found::Known);
+            }
+        };
         let splice = [OsString::from("--trust"), OsString::from("splice")];
         let mut why = String::new();
         for (options, kept, found) in [
-            (&[][..], Kept::One(client.variable), Found::Variable),
+            (&[][..], Kept::One(variable), Found::Known),
             (&[], Kept::All, Found::Variables),
             (&splice, Kept::All, Found::Splice),
         ] {
@@ -221,13 +234,14 @@ impl Trial {
                 run.args(["sh", "-c", &line.replace("URL", &url)]);
             }
         }
-        let (ended, said) = bounded(&mut run)?;
+        let ended = bounded(&mut run);
         if client.proof == Proof::Status {
-            return match ended {
-                Ended::Well => Ok(()),
-                Ended::Badly => Err(reason(&said)),
+            return match ended? {
+                (Ended::Well, _) => Ok(()),
+                (Ended::Badly, said) => Err(reason(&said)),
             };
         }
+        // What asked does trust, also if it did not end in time.
         let end = Instant::now() + SHOWN_TIME;
         let left = || end.saturating_duration_since(Instant::now());
         while let Ok(asked) = self.asked.recv_timeout(left()) {
@@ -235,7 +249,7 @@ impl Trial {
                 return Ok(());
             }
         }
-        Err(reason(&said))
+        Err(ended.map_or_else(|late| late, |(_, said)| reason(&said)))
     }
 
     /// `outgate run` with what a trial needs.
@@ -406,8 +420,16 @@ mod tests {
         let hosts: HashSet<String> = CLIENTS.iter().map(Client::host).collect();
         assert_eq!(hosts.len(), CLIENTS.len());
         for client in CLIENTS {
-            let mut known = trust::names();
-            assert!(known.any(|name| name == client.variable), "{}", client.name);
+            match client.by {
+                By::Variable(variable) => {
+                    assert!(
+                        trust::names().any(|name| name == variable),
+                        "{}",
+                        client.name
+                    );
+                }
+                By::Store(what) => assert!(!what.is_empty(), "{}", client.name),
+            }
             let asks = match client.request {
                 Request::Arguments(words) => words.concat(),
                 Request::Line(line) => line.to_owned(),

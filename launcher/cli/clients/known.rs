@@ -13,10 +13,22 @@ pub(super) struct Client {
     pub(super) needs: &'static [&'static str],
     /// Makes one request; `URL` stands for `https://` and a host.
     pub(super) request: Request,
-    /// The variable that makes it trust.
-    pub(super) variable: &'static str,
+    /// Other programs that its request takes.
+    pub(super) beside: &'static [&'static str],
+    /// What makes it trust.
+    pub(super) by: By,
     /// What shows that it does.
     pub(super) proof: Proof,
+}
+
+/// What makes a client trust.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum By {
+    /// A variable of a run.
+    Variable(&'static str),
+    /// The authority of a run, which the line puts into the client's own store
+    /// first: it reads no variable.
+    Store(&'static str),
 }
 
 /// How a client is made to ask.
@@ -63,7 +75,8 @@ const fn program(
         version: &["--version"],
         needs: &[],
         request: Request::Arguments(arguments),
-        variable,
+        beside: &[],
+        by: By::Variable(variable),
         proof: Proof::Asked,
     }
 }
@@ -81,7 +94,8 @@ const fn python(
         version: needs,
         needs,
         request: Request::Arguments(arguments),
-        variable,
+        beside: &[],
+        by: By::Variable(variable),
         proof: Proof::Asked,
     }
 }
@@ -99,7 +113,8 @@ const fn shell(
         version: &["--version"],
         needs: &[],
         request: Request::Line(line),
-        variable,
+        beside: &[],
+        by: By::Variable(variable),
         proof: Proof::Asked,
     }
 }
@@ -122,6 +137,8 @@ const JAVA: &str = "printf '%s' 'import java.net.*; import java.net.http.*; publ
 const GO: &str = "mkdir -p go && cd go && GO111MODULE=on GOFLAGS=-mod=mod GOTOOLCHAIN=local GONOSUMDB='*' GONOSUMCHECK=1 GOPROXY=URL GOPATH=$PWD/p GOCACHE=$PWD/c exec go list -m example.test/x@latest";
 const UV: &str = "echo x > r.txt && exec uv pip compile --no-cache -q --index-url URL/simple r.txt";
 const CARGO: &str = "CARGO_HOME=$PWD/cargo exec cargo search --index sparse+URL/ --limit 1 x";
+// Its own sandbox needs namespaces; it asks its maker for this and that.
+const CHROMIUM: &str = "export HOME=\"$PWD/chromium\"; base=\"$HOME/.pki/nssdb\"; mkdir -p \"$base\" && certutil -d \"sql:$base\" -N --empty-password && certutil -d \"sql:$base\" -A -t C,, -n outgate -i \"$TMPDIR/authority.pem\" && exec timeout 15 chromium --headless --no-sandbox --disable-gpu --user-data-dir=\"$HOME/profile\" --host-resolver-rules='MAP * ~NOTFOUND, EXCLUDE *.outgate.test' --dump-dom URL/";
 
 /// All of them, in the order of the table.
 pub(super) const CLIENTS: &[Client] = &[
@@ -144,7 +161,8 @@ pub(super) const CLIENTS: &[Client] = &[
             "URL/x",
             "x",
         ]),
-        variable: "APT_CONFIG",
+        beside: &[],
+        by: By::Variable("APT_CONFIG"),
         proof: Proof::Asked,
     },
     python(
@@ -239,7 +257,8 @@ pub(super) const CLIENTS: &[Client] = &[
         version: &["-e", "print $^V"],
         needs: &["-MIO::Socket::SSL", "-MHTTP::Tiny", "-e", "1"],
         request: Request::Arguments(&["-MHTTP::Tiny", "-e", PERL]),
-        variable: "SSL_CERT_FILE",
+        beside: &[],
+        by: By::Variable("SSL_CERT_FILE"),
         proof: Proof::Asked,
     },
     Client {
@@ -248,7 +267,8 @@ pub(super) const CLIENTS: &[Client] = &[
         version: &["-e", "print $^V"],
         needs: &["-MLWP::Protocol::https", "-e", "1"],
         request: Request::Arguments(&["-MLWP::UserAgent", "-e", LWP]),
-        variable: "PERL_LWP_SSL_CA_FILE",
+        beside: &[],
+        by: By::Variable("PERL_LWP_SSL_CA_FILE"),
         proof: Proof::Asked,
     },
     program(
@@ -264,4 +284,9 @@ pub(super) const CLIENTS: &[Client] = &[
         ],
         "AWS_CA_BUNDLE",
     ),
+    Client {
+        beside: &["certutil"],
+        by: By::Store("authority.pem in its NSS database"),
+        ..shell("chromium", "chromium", CHROMIUM, "")
+    },
 ];
