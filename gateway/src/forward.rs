@@ -308,7 +308,8 @@ impl Slots {
     fn said(&self, error: OriginError) -> OriginError {
         let slots = [&self.scan, &self.secrets, &self.budget];
         let slots = slots.into_iter().flatten();
-        let mut said = slots.filter_map(|slot| slot.lock().ok()?.take());
+        // It stays there: what was refused is no part of what comes later.
+        let mut said = slots.filter_map(|slot| slot.lock().ok()?.clone());
         said.next().map_or(error, OriginError::Misused)
     }
 }

@@ -71,6 +71,14 @@ lab_tests! {
         assert!(credential.pieces().all(|piece| !all.contains(piece)), "{all}");
     }
 
+    fn what_was_refused_refuses_nothing_that_comes_later(lab) {
+        let (thief, credential) = (thief(), Credential::new());
+        let script = format!("T='{}'; {SEND}; curl -sS -d fine $URL/", credential.text());
+        let outcome = confined(lab, Identity::Own).run(&bash(&script));
+        assert!(outcome.stdout.ends_with("arrived\n"), "{outcome}");
+        assert_contained(&outcome, &thief.take(), &credential, "the first");
+    }
+
     fn issuers_get_what_they_issued_and_nobody_else_does(lab) {
         let (thief, credential) = (thief(), Credential::new());
         let script = format!(
