@@ -8,7 +8,9 @@ use clap::{Args, ValueEnum, ValueHint};
 use outgate_launcher::run::{self, RunError};
 use outgate_launcher::secrets::quoted;
 use outgate_launcher::sources::{Collector, Surroundings};
-use outgate_policy::{Context, Policy, PresetKind, Source, SourceKind, compile, preset_kind};
+use outgate_policy::{
+    Context, Policy, PresetKind, Source, SourceKind, compile, preset_kind, printable,
+};
 
 /// Where a policy comes from.
 #[derive(Debug, Args)]
@@ -134,6 +136,13 @@ pub(crate) enum Canaries {
     Off,
 }
 
+/// An option as it was typed, as far as it fits into a line: the place of what it says.
+fn typed(option: &str, value: &str) -> String {
+    const CHARACTERS_MAX: usize = 40;
+    let value: String = value.chars().take(CHARACTERS_MAX).collect();
+    format!("{option} {}", printable(&value))
+}
+
 /// `ID=MODE`; what both mean is said where the policy is read.
 fn weighed(text: &str) -> Result<String, String> {
     match text.split_once('=') {
@@ -167,7 +176,7 @@ impl ScanOptions {
             let (id, mode) = option.split_once('=').unwrap_or((option, ""));
             let [id, mode] = [id, mode].map(quoted);
             let text = format!("[[inspect.detector]]\nid = {id}\nmode = {mode}\n");
-            collector.text(SourceKind::Document, "--detector", &text);
+            collector.text(SourceKind::Document, &typed("--detector", option), &text);
         }
         if self.strict {
             collector.text(SourceKind::Document, "--strict", "strict = true\n");
@@ -181,7 +190,7 @@ impl ScanOptions {
                 ),
                 None => format!("[inspect]\nknown = {}\n", quoted(known)),
             };
-            collector.text(SourceKind::Document, "--known", &text);
+            collector.text(SourceKind::Document, &typed("--known", known), &text);
         }
         if let Some(file) = &self.known_values {
             let file = quoted(&file.to_string_lossy());

@@ -112,3 +112,56 @@ fn detectors_allowances_and_budgets_are_shown_with_their_places() {
     let said = desk.call(&["policy", "show", "--detector", "iban=perhaps"]);
     assert_eq!(said.status, 2, "{said:?}");
 }
+
+#[test]
+fn faults_of_an_option_name_it_as_it_was_typed() {
+    let desk = Desk::new();
+    desk.write("own.toml", OWN);
+    for (option, value, says) in [
+        (
+            "--detector",
+            "payment-cart=block",
+            "no detector `payment-cart`",
+        ),
+        (
+            "--detector",
+            "Payment=block",
+            "`Payment` is no id of a detector",
+        ),
+        ("--known", "MYCORP_TOKEN@*.corp.example", "`*.corp.example`"),
+    ] {
+        for command in ["show", "check"] {
+            let arguments: &[&str] = match command {
+                "show" => &["policy", "show", "-p", "own.toml", option, value],
+                _ => &["run", "-p", "own.toml", option, value, "--", "true"],
+            };
+            let said = desk.call(arguments);
+            let is_engines = value.starts_with("payment");
+            if is_engines {
+                // The engine is asked when the first connection is made.
+                continue;
+            }
+            assert_ne!(said.status, 0, "{arguments:?}: {said:?}");
+            let place = format!("{option} {value}: ");
+            assert!(said.stderr.contains(&place), "{place}: {said:?}");
+            assert!(said.stderr.contains(says), "{says}: {said:?}");
+            assert!(!said.stderr.contains(":2:"), "{said:?}");
+        }
+    }
+    let said = desk.call(&[
+        "policy",
+        "show",
+        "-p",
+        "own.toml",
+        "--detector",
+        "iban=warn",
+    ]);
+    let line = said
+        .stdout
+        .lines()
+        .find(|line| line.contains("iban = warn"));
+    assert!(
+        line.is_some_and(|line| line.ends_with("  --detector iban=warn")),
+        "{said:?}"
+    );
+}

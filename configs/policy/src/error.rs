@@ -53,7 +53,10 @@ impl fmt::Display for PolicyError {
             message,
             hint,
         } = self;
-        write!(out, "{place}:{line}:{column}: {message}")?;
+        match line {
+            0 => write!(out, "{place}: {message}")?,
+            _ => write!(out, "{place}:{line}:{column}: {message}")?,
+        }
         if let Some(hint) = hint {
             write!(out, "\n  hint: {hint}")?;
         }

@@ -13,10 +13,36 @@ use crate::source::{Source, SourceKind};
 pub(crate) struct Location<'a> {
     place: &'a str,
     text: &'a str,
-    /// Whether the text is one argument: then its place needs no line.
-    argument: bool,
+    nature: Nature,
     /// Offsets at which lines begin.
     lines: Vec<usize>,
+}
+
+/// What the text of a source is to who wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nature {
+    Document,
+    /// One argument: its place needs no line.
+    Argument,
+    /// Made of an option: no line and no column of it is the user's.
+    Option,
+}
+
+impl Nature {
+    fn of(source: &Source) -> Self {
+        match source.kind {
+            // No file is named so: its name would be taken for an option.
+            SourceKind::Document if source.place.starts_with("--") => Self::Option,
+            SourceKind::Document | SourceKind::Project => Self::Document,
+            SourceKind::Allow
+            | SourceKind::Deny
+            | SourceKind::Pin
+            | SourceKind::Read
+            | SourceKind::Write
+            | SourceKind::Listen
+            | SourceKind::Secret => Self::Argument,
+        }
+    }
 }
 
 /// A value inside a source: where it begins, and whether its own offsets can
@@ -34,7 +60,7 @@ impl<'a> Location<'a> {
         Self {
             place: &source.place,
             text: &source.text,
-            argument: !matches!(source.kind, SourceKind::Document | SourceKind::Project),
+            nature: Nature::of(source),
             lines: std::iter::once(0).chain(newlines).collect(),
         }
     }
@@ -72,7 +98,10 @@ impl At<'_> {
         } else {
             self.offset
         };
-        let (line, column) = self.location.line_and_column(offset);
+        let (line, column) = match self.location.nature {
+            Nature::Option => (0, 0),
+            Nature::Document | Nature::Argument => self.location.line_and_column(offset),
+        };
         PolicyError {
             place: self.location.place.to_owned(),
             line,
@@ -82,12 +111,15 @@ impl At<'_> {
         }
     }
 
-    /// The place as text: `agent.toml:14:9`, or `-a` for an argument.
+    /// The place as text: `agent.toml:14:9`, or `-a` for an argument, or an option
+    /// as the user wrote it.
     pub(crate) fn place(&self) -> Arc<str> {
-        if self.location.argument {
-            return Arc::from(self.location.place);
+        match self.location.nature {
+            Nature::Argument | Nature::Option => Arc::from(self.location.place),
+            Nature::Document => {
+                let (line, column) = self.location.line_and_column(self.offset);
+                Arc::from(format!("{}:{line}:{column}", self.location.place))
+            }
         }
-        let (line, column) = self.location.line_and_column(self.offset);
-        Arc::from(format!("{}:{line}:{column}", self.location.place))
     }
 }

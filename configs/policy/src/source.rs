@@ -32,6 +32,7 @@ pub struct Source {
     /// What `text` is.
     pub kind: SourceKind,
     /// Where it came from, as the user knows it: ``agent.toml``, ``preset `base` ``, ``-a``.
+    /// A document that an option was made into has the option: ``--detector iban=warn``.
     pub place: String,
     /// The text itself.
     pub text: String,
