@@ -68,13 +68,20 @@ pub(crate) fn connect(
         .unwrap_or_else(|| Refusal::own("no-host", &destination.to_string(), "it has no name")))
 }
 
+/// What the rules in force say of a request; nothing may follow from it before
+/// it is recorded.
+pub(crate) fn judged(session: &Session, process: &Process, target: &Target) -> Verdict {
+    session.rules().evaluate(&facts(process, target))
+}
+
 /// May this request be sent? Recorded either way.
 pub(crate) async fn request(
     session: &Session,
     process: &Process,
     target: &Target,
+    verdict: Verdict,
 ) -> Result<Permit, Refusal> {
-    let (noted, verdict) = judge(session, process, target);
+    let (noted, verdict) = note(session, process, target, verdict);
     let settled = match noted {
         Ok(noted) => session.settle(noted).await,
         Err(error) => Err(error),
@@ -86,18 +93,19 @@ pub(crate) async fn request(
     }
 }
 
-/// The verdict on a request, and its record on the way.
-fn judge(
+/// The verdict on a request as it may be shown, and its record on the way.
+fn note(
     session: &Session,
     process: &Process,
     target: &Target,
+    verdict: Verdict,
 ) -> (Result<Noted, AuditError>, Verdict) {
     let origin = target.origin();
     let event = |outcome| {
         let event = Event::new(Kind::Request, outcome, &origin).process(process);
         requested(event, target)
     };
-    let verdict = match session.rules().evaluate(&facts(process, target)) {
+    let verdict = match verdict {
         Verdict::Deny(denial) => Verdict::Deny(shown(denial, target)),
         verdict @ Verdict::Allow(_) => verdict,
     };
@@ -293,8 +301,14 @@ pub(crate) fn still_requested(
     target: &Target,
     pin: Pin,
 ) -> Result<(), Refusal> {
-    if let Verdict::Deny(denial) = session.rules().evaluate(&facts(process, target)) {
-        return Err(Refusal::Policy(shown(denial, target)));
+    match session.rules().evaluate(&facts(process, target)) {
+        Verdict::Deny(denial) => return Err(Refusal::Policy(shown(denial, target))),
+        Verdict::Allow(permit) if permit.inspect().stricter(target.mode) != target.mode => {
+            let because = "the rules now ask for a closer look at what it carries";
+            let subject = format!("{} {}", target.method, target.origin());
+            return Err(Refusal::own("policy", &subject, because));
+        }
+        Verdict::Allow(_) => {}
     }
     dial(session, process, &target.host, target.port, &[pin]).map(drop)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::{Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use hyper::upgrade::OnUpgrade;
-use outgate_policy::Permit;
+use outgate_policy::{Permit, Verdict};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -106,7 +106,8 @@ impl Exchange {
             // The last hop that may answer is this one (RFC 9110 7.6.2).
             return Ok(Response::new(Content::empty()));
         }
-        if target.upgrade() == Upgrade::WebSocket && self.flow.session().scan().is_some() {
+        let is_scanned = self.flow.session().scan(target.mode).is_some();
+        if target.upgrade() == Upgrade::WebSocket && is_scanned {
             // Messages that are compressed could not be looked into.
             head.headers.remove(http::header::SEC_WEBSOCKET_EXTENSIONS);
         }
@@ -158,21 +159,33 @@ impl Exchange {
             Some(secrets) => match secrets.examine(head, target, self.carrier) {
                 Ok(insertion) => insertion,
                 Err(misuse) => {
-                    if let Some(scan) = session.scan() {
-                        target.shown = scan.shown(target);
+                    if let Some(scans) = session.scans() {
+                        target.shown = scans.shown(target);
                     }
                     return Err(admit::misused(session, process, target, &misuse));
                 }
             },
         };
-        if let Some(scan) = session.scan() {
-            // A placeholder looks like what it stands for, and is nothing. What
-            // stands beside it is looked through like everything else.
-            let own = insertion.without_placeholders(head);
-            let head = own.as_ref().unwrap_or(head);
-            target.shown = scan.head((&self.flow, target), head)?;
+        // By which mode it is weighed the rules say that allow it.
+        let verdict = admit::judged(session, process, target);
+        target.mode = match &verdict {
+            Verdict::Allow(permit) => permit.inspect(),
+            Verdict::Deny(_) => session.rules().mode_of_others(),
+        };
+        if let Some(scans) = session.scans() {
+            target.shown = match scans.by(target.mode) {
+                Some(scan) => {
+                    // A placeholder looks like what it stands for, and is nothing. What
+                    // stands beside it is looked through like everything else.
+                    let own = insertion.without_placeholders(head);
+                    let head = own.as_ref().unwrap_or(head);
+                    scan.head((&self.flow, target), head)?
+                }
+                // What is not weighed is not written down either.
+                None => scans.shown(target),
+            };
         }
-        let permit = admit::request(session, process, target).await?;
+        let permit = admit::request(session, process, target, verdict).await?;
         Ok((permit, insertion))
     }
 

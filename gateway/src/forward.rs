@@ -323,7 +323,8 @@ async fn examined(
     content: Inner,
 ) -> Result<(RequestContent, Slots), OriginError> {
     let mut slots = Slots::default();
-    let scan = flow.session().scan().filter(|_| !content.is_end_stream());
+    let scan = flow.session().scan(target.mode);
+    let scan = scan.filter(|_| !content.is_end_stream());
     let guard = scan.map(|scan| scan.guard((flow, target), head));
     slots.scan = guard.as_ref().map(Guard::slot);
     let mut content = Screened::new(content, guard);

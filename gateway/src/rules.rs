@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use outgate_policy::{
-    Context, Facts, HostName, Intercept, Naming, Permit, Policy, Process, Route, Settings, Source,
-    SourceKind, Verdict, compile,
+    Context, Facts, HostName, Inspect, Intercept, Naming, Permit, Policy, Process, Route, Settings,
+    Source, SourceKind, Verdict, compile,
 };
 
 /// The policy of a shared gateway, and the texts it was made from.
@@ -180,6 +180,39 @@ impl Rules {
         }
     }
 
+    /// The modes by which something that leaves may be weighed: of what both
+    /// policies say of one request, the stricter.
+    pub(crate) fn modes(&self) -> Vec<Inspect> {
+        let mut modes: Vec<Inspect> = Vec::new();
+        for own in self.own.modes() {
+            let mut add = |mode| {
+                if !modes.contains(&mode) {
+                    modes.push(mode);
+                }
+            };
+            match self.above() {
+                None => add(own),
+                Some(above) => above.modes().for_each(|other| add(own.stricter(other))),
+            }
+        }
+        modes
+    }
+
+    /// The mode for what no rule allows: nothing of it leaves, and what it holds
+    /// is told as everywhere.
+    pub(crate) fn mode_of_others(&self) -> Inspect {
+        let above = self.above().map(|above| above.settings().inspect);
+        let own = self.own.settings().inspect;
+        above.map_or(own, |above| above.stricter(own))
+    }
+
+    /// The mode for a name that is asked for.
+    pub(crate) fn mode_of_name(&self, name: &HostName) -> Inspect {
+        let above = self.above().map(|above| above.mode_of_name(name));
+        let own = self.own.mode_of_name(name);
+        above.map_or(own, |above| above.stricter(own))
+    }
+
     /// Whether TLS may be opened: the run's policy lets it, and the ceiling
     /// does not forbid it, whatever the run says.
     pub(crate) fn opens_tls(&self) -> bool {
@@ -220,10 +253,10 @@ impl Ceiling {
 fn closer(own: Permit, above: Permit) -> Permit {
     match (own.route(), above.route()) {
         (Route::Direct, Route::Gateway | Route::Tunnel | Route::Forward) => {
-            above.with_budgets_of(&own)
+            above.with_limits_of(&own)
         }
         (Route::Direct, Route::Direct) | (Route::Gateway | Route::Tunnel | Route::Forward, _) => {
-            own.with_budgets_of(&above)
+            own.with_limits_of(&above)
         }
     }
 }
@@ -361,6 +394,39 @@ mod tests {
                 Verdict::Deny(_) => Some("own"),
             };
             assert_eq!(denied, by, "{above:?} {own:?}");
+        }
+    }
+
+    #[test]
+    fn of_two_modes_the_stricter_counts() {
+        use Inspect::{Block, Off, Warn};
+        const OFF: &str = "[[allow]]\nrule = \"a.example\"\ninspect = \"off\"";
+        const WARN: &str = "[[allow]]\nrule = \"a.example\"\ninspect = \"warn\"";
+        const FEW: &str = "[[allow]]\nrule = \"a.example/x\"\ninspect = \"warn\"";
+        const ALLOW: &str = "allow a.example";
+        const LAX: &str = "[inspect]\nmode = \"off\"";
+        for (above, own, mode, modes) in [
+            (&[ALLOW][..], &[OFF][..], Block, &[Block][..]),
+            (&[OFF], &[ALLOW], Block, &[Block]),
+            (&[OFF], &[WARN], Warn, &[Block, Warn]),
+            (&[OFF], &[OFF], Off, &[Block, Off]),
+            (&[ALLOW, LAX], &[OFF], Off, &[Block, Off]),
+            (&[ALLOW, FEW, LAX], &[ALLOW, LAX], Warn, &[Off, Warn]),
+            // Nothing of its own: the ceiling decides, and strict is strict.
+            (&[WARN], &[], Warn, &[Block, Warn]),
+            (&[WARN], &["strict = true"], Block, &[Block]),
+            (&[WARN, "strict = true"], &[OFF], Block, &[Block]),
+        ] {
+            let rules = rules(above, own, 7).unwrap();
+            let Verdict::Allow(permit) = verdict(&rules, "GET http a.example 80 /x") else {
+                panic!("{above:?} and {own:?} deny");
+            };
+            assert_eq!(permit.inspect(), mode, "{above:?} {own:?}");
+            let found = rules.modes();
+            assert!(found.contains(&mode), "{above:?} {own:?}: {found:?}");
+            for mode in modes {
+                assert!(found.contains(mode), "{above:?} {own:?}: {found:?}");
+            }
         }
     }
 

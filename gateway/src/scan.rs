@@ -12,7 +12,7 @@ use http::{HeaderMap, request};
 use outgate_dlp::{
     Action, Destination, Finding, HostPattern, Part, Place, Ruleset, Unscannable, Unscanned,
 };
-use outgate_policy::{Host, HostName, Naming};
+use outgate_policy::{Host, HostName, Inspect, Naming};
 
 use crate::audit::Outcome;
 use crate::broker::Secrets;
@@ -35,6 +35,7 @@ mod messages;
 mod parts;
 mod returns;
 mod said;
+mod scans;
 mod setup;
 mod values;
 mod watched;
@@ -46,6 +47,7 @@ pub(crate) use guard::Guard;
 pub(crate) use messages::Stopped;
 pub(crate) use returns::{Returns, Sought};
 pub(crate) use said::Told;
+pub(crate) use scans::Scans;
 pub(crate) use watched::Watched;
 
 use clean::Clean;
@@ -55,10 +57,12 @@ use said::Asked;
 use values::Seen;
 use windows::Windows;
 
-/// The scan of one sandbox.
+/// The scan of what a sandbox lets out under one mode.
 #[derive(Debug)]
 pub(crate) struct Scan {
     rules: Arc<Ruleset>,
+    /// The one that records what this one refuses, where there is one beside.
+    laxer: Option<Arc<Self>>,
     clean: Mutex<Clean>,
     // What counts on under other rules.
     windows: Arc<Mutex<Windows>>,
@@ -70,19 +74,16 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// The scan that the policies ask for; nothing where they turn it off.
+    /// The scan by one of the modes that the policies ask for.
     ///
     /// # Errors
-    /// A sentence for the user: the policy names detectors that do not exist,
-    /// or allows what nobody can allow.
-    pub(crate) fn of(
-        rules: &Rules,
+    /// As [`Scans::of`].
+    fn of(
+        (rules, mode): (&Rules, Inspect),
         secrets: Option<&Secrets>,
         possessions: &Possessions,
-    ) -> Result<Option<Self>, String> {
-        let Some(mut setup) = setup::setup(rules)? else {
-            return Ok(None);
-        };
+    ) -> Result<Self, String> {
+        let mut setup = setup::setup(rules, mode)?;
         let registries = &mut setup.settings.registries;
         registries.clone_from(&possessions.registries);
         let homes = homes(rules)?;
@@ -93,24 +94,45 @@ impl Scan {
         if let Some(known) = &possessions.known {
             rules = rules.with_known(Arc::clone(known), homes);
         }
-        Ok(Some(Self {
+        Ok(Self {
             rules: Arc::new(rules),
+            laxer: None,
             clean: Mutex::default(),
             windows: Arc::default(),
             labels: Arc::default(),
             named: Arc::default(),
             unscanned: Arc::default(),
-        }))
+        })
     }
 
-    /// The same behind another of this sandbox: what left under that one's rules
-    /// is not forgotten, or every change of them would begin a new budget.
-    pub(crate) fn after(self, before: &Self) -> Self {
+    /// The same behind another of this sandbox, with all that one counted.
+    fn after(&self, before: &Self) -> Self {
         Self {
+            rules: Arc::clone(&self.rules),
             windows: Arc::clone(&before.windows),
-            labels: Arc::clone(&before.labels),
-            named: Arc::clone(&before.named),
-            unscanned: Arc::clone(&before.unscanned),
+            laxer: None,
+            clean: Mutex::default(),
+            labels: Arc::default(),
+            named: Arc::default(),
+            unscanned: Arc::default(),
+        }
+        .counting_with(before)
+    }
+
+    /// The same with what another counts of the sandbox.
+    fn counting_with(self, other: &Self) -> Self {
+        Self {
+            labels: Arc::clone(&other.labels),
+            named: Arc::clone(&other.named),
+            unscanned: Arc::clone(&other.unscanned),
+            ..self
+        }
+    }
+
+    /// The same beside one that records what this one refuses.
+    fn beside(self, laxer: &Arc<Self>) -> Self {
+        Self {
+            laxer: Some(Arc::clone(laxer)),
             ..self
         }
     }
@@ -138,12 +160,10 @@ impl Scan {
         }
         let values = parts::values(&parts);
         let report = self.rules.head(&to, &parts);
-        let split = match self.windows.lock() {
-            // What does not leave is no part of anything that comes later.
-            Ok(mut windows) if report.block().is_none() => {
-                windows.push(&self.rules, (&to, windows::Place::Head), &values)
-            }
-            _ => Vec::new(),
+        // What does not leave is no part of anything that comes later.
+        let split = match report.block() {
+            None => self.joined((&to, windows::Place::Head), &values),
+            Some(_) => Vec::new(),
         };
         let shown = if report.holds { Shown::Origin } else { shown };
         if report.findings.is_empty() && report.unscanned.is_none() && split.is_empty() {
@@ -258,10 +278,28 @@ impl Scan {
     fn split(&self, to: &Destination<'_>, seen: &mut Seen) -> Vec<Finding> {
         let values = seen.take();
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-        match self.windows.lock() {
-            Ok(mut windows) => windows.push(&self.rules, (to, windows::Place::Content), &values),
+        self.joined((to, windows::Place::Content), &values)
+    }
+
+    /// What values make together with those before them. Of what went under a
+    /// laxer rule nothing is refused here, and what it makes together with these
+    /// is recorded as it would be there.
+    fn joined(&self, at: (&Destination<'_>, windows::Place), values: &[&[u8]]) -> Vec<Finding> {
+        let mut found = match self.windows.lock() {
+            Ok(mut windows) => windows.push(&self.rules, at, values),
             Err(_) => Vec::new(),
+        };
+        let Some(laxer) = &self.laxer else {
+            return found;
+        };
+        if found.iter().all(|finding| finding.action != Action::Block)
+            && let Ok(mut windows) = laxer.windows.lock()
+        {
+            let mut both = windows.push_news(&laxer.rules, at, values);
+            both.retain(|one| found.iter().all(|other| other.mark != one.mark));
+            found.append(&mut both);
         }
+        found
     }
 
     /// What is found in a name that is asked for, `text` as it was spelt: its
@@ -350,9 +388,12 @@ impl Scan {
 /// # Errors
 /// As [`Scan::of`].
 pub(crate) fn judge(rules: &Rules) -> Result<(), String> {
-    let Some(setup) = setup::setup(rules)? else {
+    let modes = rules.modes().into_iter();
+    let strictest = modes.fold(Inspect::Off, Inspect::stricter);
+    if strictest == Inspect::Off {
         return Ok(());
-    };
+    }
+    let setup = setup::setup(rules, strictest)?;
     homes(rules)?;
     let rules = Ruleset::new(&setup.detectors, &setup.settings);
     rules.map(drop).map_err(|error| error.to_string())
@@ -426,8 +467,7 @@ mod tests {
     }
 
     fn scan() -> Scan {
-        let scan = Scan::of(&rules(), None, &Possessions::default());
-        scan.unwrap().unwrap()
+        Scan::of((&rules(), Inspect::Block), None, &Possessions::default()).unwrap()
     }
 
     #[test]

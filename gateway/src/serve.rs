@@ -19,7 +19,7 @@ use crate::control::{Control, ControlError};
 use crate::known::Possessions;
 use crate::resolve::System;
 use crate::rules::Rules;
-use crate::scan::Scan;
+use crate::scan::Scans;
 use crate::session::{Parts, Session, shortened};
 use crate::tls::{Keys, Tls};
 use crate::{ServeError, ask, flow, limits, stub};
@@ -152,7 +152,7 @@ impl Gateway {
         let tls = opener(&rules, &hello.sandbox, &self.keys)?;
         let secrets = Secrets::new(rules.own(), &self.vault)?.map(Arc::new);
         let possessions = Arc::clone(&self.possessions);
-        let scan = Scan::of(&rules, secrets.as_deref(), &possessions)?.map(Arc::new);
+        let scans = Scans::of(&rules, secrets.as_deref(), &possessions)?.map(Arc::new);
         let session = Session::new(Parts {
             sandbox: hello.sandbox.clone(),
             rules,
@@ -162,13 +162,13 @@ impl Gateway {
             proxies: Arc::clone(&self.proxies),
             tls,
             secrets,
-            scan,
+            scans,
             possessions,
             tenant: None,
         });
         let event = Event::new(Kind::Start, Outcome::Note, "")
             .detail(&opening.begin.command)
-            .scan(session.scan().as_ref());
+            .scan(session.scans().as_ref());
         session.record(&event).map_err(|error| error.to_string())?;
         self.possessions
             .warnings()

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use outgate_handoff::ToLauncher;
-use outgate_policy::{Host, HostName, Proxies};
+use outgate_policy::{Host, HostName, Inspect, Proxies};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -24,7 +24,7 @@ use crate::origin::Pool;
 use crate::refusal::Refusal;
 use crate::resolve::{Pin, ResolveError, System};
 use crate::rules::Rules;
-use crate::scan::Scan;
+use crate::scan::{Scan, Scans};
 use crate::tenant::{SharedSlot, Standing, Tenant, Turn};
 use crate::tls::Tls;
 
@@ -53,7 +53,7 @@ pub(crate) struct Parts {
     /// What stays outside; nothing where the policy has no secrets.
     pub(crate) secrets: Option<Arc<Secrets>>,
     /// What looks for credentials; nothing where the policy turns it off.
-    pub(crate) scan: Option<Arc<Scan>>,
+    pub(crate) scans: Option<Arc<Scans>>,
     /// What is known of the user's secrets.
     pub(crate) possessions: Arc<Possessions>,
     pub(crate) tenant: Option<Tenant>,
@@ -84,7 +84,7 @@ pub(crate) struct Session {
 }
 
 /// Rules, and what scans as they say; nothing where they turn it off.
-pub(crate) type Scanned = (Rules, Option<Arc<Scan>>);
+pub(crate) type Scanned = (Rules, Option<Arc<Scans>>);
 
 /// A place among the connections served at once, given back when dropped.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Session {
             Some(_) => limits::SHARED_NAMES_MAX,
         };
         let generation = parts.tenant.as_ref().map_or(1, Tenant::generation);
-        let in_force = InForce::new(&parts.system, (parts.rules, parts.scan), generation);
+        let in_force = InForce::new(&parts.system, (parts.rules, parts.scans), generation);
         Self {
             in_force: watch::Sender::new(Arc::new(in_force)),
             audit: parts.audit,
@@ -147,18 +147,18 @@ impl Session {
     /// A sentence for the user: there is no such scan, so that nothing may pass
     /// under these rules.
     pub(crate) fn scanned(&self, rules: Rules) -> Result<Scanned, String> {
-        let scan = Scan::of(&rules, self.secrets().map(Arc::as_ref), &self.possessions)?;
-        let before = self.scan();
-        let scan = scan.map(|scan| match &before {
-            Some(before) => scan.after(before),
-            None => scan,
+        let scans = Scans::of(&rules, self.secrets().map(Arc::as_ref), &self.possessions)?;
+        let before = self.scans();
+        let scans = scans.map(|scans| match &before {
+            Some(before) => scans.after(before),
+            None => scans,
         });
-        Ok((rules, scan.map(Arc::new)))
+        Ok((rules, scans.map(Arc::new)))
     }
 
     /// Rules under which nothing passes, and so nothing else has to be scanned.
     pub(crate) fn shut(&self) -> Scanned {
-        (Rules::none(), self.scan())
+        (Rules::none(), self.scans())
     }
 
     /// Puts other rules in force, under the next generation, and tells the
@@ -215,8 +215,14 @@ impl Session {
     }
 
     /// What looks for credentials, as the rules in force have it.
-    pub(crate) fn scan(&self) -> Option<Arc<Scan>> {
-        self.in_force.borrow().scan.clone()
+    pub(crate) fn scans(&self) -> Option<Arc<Scans>> {
+        self.in_force.borrow().scans.clone()
+    }
+
+    /// The one of them that weighs by this mode; nothing where nothing is to be
+    /// scanned.
+    pub(crate) fn scan(&self, mode: Inspect) -> Option<Arc<Scan>> {
+        self.scans().and_then(|own| own.by(mode).cloned())
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -363,7 +369,7 @@ impl Session {
     /// What nobody looked into, in words; nothing if there was none.
     pub(crate) fn unopened(&self) -> Option<String> {
         let unopened = self.unopened.lock().ok()?.words();
-        let unscanned = self.scan().map_or(0, |scan| scan.unscanned_bytes());
+        let unscanned = self.scans().map_or(0, |scans| scans.unscanned_bytes());
         let unscanned = (unscanned > 0)
             .then(|| format!("{unscanned} bytes left that could not be scanned for credentials"));
         match (unopened, unscanned) {

@@ -22,7 +22,7 @@ use crate::known::Possessions;
 use crate::limits;
 use crate::resolve::System;
 use crate::rules::{Ceiling, Rules};
-use crate::scan::{self, Scan};
+use crate::scan::{self, Scans};
 use crate::serve::{self, Gateway, Opening, Texts, context, greet};
 use crate::session::{Parts, Session, shortened};
 use crate::tenant::{Capacity, Tenant, Tenants};
@@ -351,7 +351,7 @@ impl Shared {
             let detail = format!("{} (launcher {pid})", opening.begin.command);
             let event = Event::new(Kind::Start, Outcome::Note, "")
                 .detail(&detail)
-                .scan(session.scan().as_ref());
+                .scan(session.scans().as_ref());
             session.record(&event).map_err(|error| error.to_string())?;
             Ok(session)
         });
@@ -373,7 +373,7 @@ impl Shared {
             ));
         }
         let tls = serve::opener(&rules, &opening.hello.sandbox, &self.keys)?;
-        let scan = Scan::of(&rules, None, &self.possessions)?.map(Arc::new);
+        let scans = Scans::of(&rules, None, &self.possessions)?.map(Arc::new);
         let owner = Owner {
             session: tenant.session(),
             uid: tenant.uid(),
@@ -387,7 +387,7 @@ impl Shared {
             proxies: Arc::clone(&self.proxies),
             tls,
             secrets: None,
-            scan,
+            scans,
             possessions: Arc::clone(&self.possessions),
             tenant: Some(tenant),
         }))

@@ -6,7 +6,7 @@
 use http::header::{self, HeaderMap, HeaderName};
 use http::request;
 use http::{Method, StatusCode, Uri, Version};
-use outgate_policy::{Host, HostName, RequestTarget, Scheme};
+use outgate_policy::{Host, HostName, Inspect, RequestTarget, Scheme};
 
 use crate::destination::Destination;
 use crate::fields;
@@ -31,7 +31,7 @@ pub(crate) enum Shown {
 }
 
 /// The target of one request: immutable once it is known how much of it may be
-/// shown, and everything that follows uses it.
+/// shown and how closely it is looked at, and everything that follows uses it.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) host: Host,
@@ -40,6 +40,9 @@ pub(crate) struct Target {
     pub(crate) method: Method,
     pub(crate) resource: RequestTarget,
     pub(crate) shown: Shown,
+    /// By which mode the scan weighs what goes there: the strictest, unless a
+    /// permit said otherwise.
+    pub(crate) mode: Inspect,
 }
 
 impl Target {
@@ -139,6 +142,7 @@ pub(crate) fn make(
         },
         resource,
         shown: Shown::Path,
+        mode: Inspect::Block,
     })
 }
 

@@ -201,7 +201,11 @@ fn unseen(policy: &Policy) -> Vec<String> {
             let (effect, repair) = match rule.effect {
                 Effect::Allow | Effect::Only => (
                     "it allows nothing over TLS",
-                    "allow the whole host with `https://HOST`",
+                    if policy.inspect_of(rule).is_some() {
+                        "take `inspect` out, and allow the whole host with `https://HOST`"
+                    } else {
+                        "allow the whole host with `https://HOST`"
+                    },
                 ),
                 Effect::Deny => (
                     "TLS to every host it covers is denied",

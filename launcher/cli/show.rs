@@ -86,6 +86,9 @@ fn rules(policy: &Policy) -> Vec<Row> {
             if let Some(bytes) = policy.budget_of(&rule) {
                 let _ = write!(what, "  at most {bytes} bytes out");
             }
+            if let Some(mode) = policy.inspect_of(&rule) {
+                let _ = write!(what, "  inspect = {}", mode.word());
+            }
             Row::new(rule.effect.as_str(), what, &rule.place)
         })
         .collect()
@@ -372,6 +375,7 @@ fn rules_json(policy: &Policy) -> Vec<Value> {
             "id": rule.id, "effect": rule.effect.as_str(), "rule": *rule.text,
             "place": *rule.place, "process": process, "addresses": addresses,
             "budget": policy.budget_of(&rule),
+            "inspect": policy.inspect_of(&rule).map(Inspect::word),
         })
     };
     policy.rules().map(rule).collect()

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueHint};
 use outgate_policy::{
-    Denial, Near, Permit, Policy, Process, Question, Reason, Route, RuleRef, Verdict,
+    Denial, Inspect, Near, Permit, Policy, Process, Question, Reason, Route, RuleRef, Verdict,
 };
 
 use crate::last::last;
@@ -81,7 +81,7 @@ pub(crate) fn why(arguments: &Why) -> ExitCode {
     };
     match policy.answer(&question, process) {
         Verdict::Allow(permit) => {
-            for line in allowed(&question, &permit) {
+            for line in allowed(&policy, &question, &permit) {
                 report::line(&line);
             }
             ExitCode::SUCCESS
@@ -96,7 +96,7 @@ pub(crate) fn why(arguments: &Why) -> ExitCode {
     }
 }
 
-fn allowed(question: &Question, permit: &Permit) -> Vec<String> {
+fn allowed(policy: &Policy, question: &Question, permit: &Permit) -> Vec<String> {
     let how = match permit.route() {
         Route::Direct => "straight to its destination; what is sent is not looked at",
         Route::Gateway => "through the gateway, which judges what it finds inside",
@@ -106,11 +106,24 @@ fn allowed(question: &Question, permit: &Permit) -> Vec<String> {
         }
         Route::Forward => "as this request; every further one is judged anew",
     };
-    vec![
+    let mut lines = vec![
         format!("allowed   {question}"),
         format!("by        {}", shown(permit.rule())),
         format!("passes    {how}"),
-    ]
+    ];
+    let is_by_rule = policy
+        .rules()
+        .any(|rule| policy.inspect_of(&rule).is_some());
+    let mode = permit.inspect();
+    if permit.route() == Route::Forward && (is_by_rule || mode != Inspect::Block) {
+        let what = match mode {
+            Inspect::Block => "block: no credential leaves with it but to its issuer",
+            Inspect::Warn => "warn: credentials in it are recorded and leave",
+            Inspect::Off => "off: nobody looks for credentials in it",
+        };
+        lines.push(format!("scanned   {what}"));
+    }
+    lines
 }
 
 fn denied(policy: &Policy, denial: &Denial, near: &[Near]) -> Vec<String> {

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Component, Path};
 
-use outgate_policy::{Inspect, Policy, Precaution, SecretKind, SecretSource};
+use outgate_policy::{Policy, Precaution, SecretKind, SecretSource};
 use outgate_sys::spawn::Plan;
 
 use crate::environment::Variables;
@@ -40,7 +40,7 @@ pub(crate) fn arguments(policy: &Policy) -> Vec<String> {
 
 /// Whether anything may leave, and is scanned then.
 pub(crate) fn scans(policy: &Policy) -> bool {
-    policy.has_network_rules() && policy.settings().inspect != Inspect::Off
+    policy.has_network_rules() && policy.scans()
 }
 
 /// Takes out of the environment what secrets are called and come from.

@@ -165,3 +165,42 @@ fn faults_of_an_option_name_it_as_it_was_typed() {
         "{said:?}"
     );
 }
+
+#[test]
+fn the_mode_of_a_rule_is_shown_and_explained() {
+    let desk = Desk::new();
+    desk.write(
+        "own.toml",
+        "allow = [\"a.test\", { rule = \"a.test/x/**\", inspect = \"warn\" }, \
+         { rule = \"a.test/x/y\", inspect = \"block\" }]\n",
+    );
+    let said = desk.call(&["policy", "show", "-p", "own.toml"]);
+    assert!(
+        said.stdout.contains("a.test/x/**  inspect = warn"),
+        "{said:?}"
+    );
+    let said = desk.call(&["policy", "show", "-p", "own.toml", "--json"]);
+    let shown: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!(shown["rules"][0]["inspect"], Value::Null);
+    assert_eq!(shown["rules"][1]["inspect"], "warn");
+    for (path, mode) in [
+        ("/", "block: "),
+        ("/x/a", "warn: "),
+        ("/x/y", "block: "),
+        ("/x/Y", "block: "),
+    ] {
+        let said = desk.call(&["why", "-p", "own.toml", &format!("http://a.test{path}")]);
+        assert_eq!(said.status, 0, "{said:?}");
+        assert!(
+            said.stdout.contains(&format!("scanned   {mode}")),
+            "{path}: {said:?}"
+        );
+    }
+    // Where TLS is never opened, a rule that asks for a scan allows nothing inside.
+    desk.write(
+        "never.toml",
+        "extends = [\"./own.toml\"]\n[tls]\nintercept = \"never\"\n",
+    );
+    let said = desk.call(&["policy", "check", "never.toml"]);
+    assert!(said.stderr.contains("take `inspect` out"), "{said:?}");
+}

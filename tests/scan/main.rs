@@ -21,6 +21,7 @@ mod known;
 mod modes;
 mod places;
 mod recorder;
+mod rules;
 mod streams;
 
 use outgate_harness::{Identity, Lab, Outcome, Sandbox};

@@ -14,7 +14,7 @@ use crate::pattern::PathPattern;
 use crate::rule::Protocol;
 use crate::settings::Intercept;
 use crate::special::is_never_class;
-use crate::survey::Cause;
+use crate::survey::{Cause, Look};
 use crate::verdict::{Denial, Effect, Reason, RuleRef};
 
 /// An event as a denial names it.
@@ -220,6 +220,9 @@ fn unseen(cause: &Cause, event: &Event<'_>, intercept: Intercept) -> String {
         Some(rule) if rule.effect == Effect::Deny => {
             let rule = shown_rule(rule);
             format!("{rule} may deny requests inside, {closed}")
+        }
+        Some(rule) if cause.look == Look::Scan => {
+            format!("{} has its requests scanned, {closed}", shown_rule(rule))
         }
         Some(rule) => format!("{} allows some requests only, {closed}", shown_rule(rule)),
         None if intercept == Intercept::Always => {

@@ -5,6 +5,7 @@
 use toml::de::DeValue;
 
 use crate::document::not_for_projects;
+use crate::document_inspect::MODES;
 use crate::draft::{Author, RuleExtras};
 use crate::expand::expand;
 use crate::grammar;
@@ -47,7 +48,9 @@ pub(crate) fn rule(reader: &mut Reader<'_, '_, '_>, effect: Effect, item: Item<'
     }
     let known: &[&str] = match effect {
         Effect::Deny => &["rule", "process", "note"],
-        Effect::Allow | Effect::Only => &["rule", "process", "note", "addresses", "budget"],
+        Effect::Allow | Effect::Only => {
+            &["rule", "process", "note", "addresses", "budget", "inspect"]
+        }
     };
     let mut text = None;
     let mut extras = RuleExtras::default();
@@ -58,10 +61,11 @@ pub(crate) fn rule(reader: &mut Reader<'_, '_, '_>, effect: Effect, item: Item<'
             "rule" => text = reader.string(key, value),
             "process" => extras.process = executables(reader, value),
             "addresses" => extras.addresses = ranges(reader, value),
-            "budget" if reader.author == Author::Project => {
+            "budget" | "inspect" if reader.author == Author::Project => {
                 not_for_projects(reader, key, value);
             }
             "budget" => extras.budget = reader.quantity(key, value, "10M", parse_size),
+            "inspect" => extras.inspect = reader.word(key, value, &MODES),
             _ => drop(reader.string(key, value)),
         }
         sound &= reader.draft.faults() == before;

@@ -19,7 +19,7 @@ use crate::preset_paths::ShippedPath;
 use crate::rule::{self, Rule, Target};
 use crate::rule_host::{parse_address, parse_port};
 use crate::secret_text;
-use crate::settings::{ClientCertificate, Intercept};
+use crate::settings::{ClientCertificate, Inspect, Intercept};
 use crate::source::Context;
 use crate::special::{never_a_destination, special_use};
 use crate::verdict::Effect;
@@ -49,6 +49,7 @@ pub(crate) struct RuleExtras {
     pub(crate) process: Vec<Box<str>>,
     pub(crate) addresses: Vec<Net>,
     pub(crate) budget: Option<u64>,
+    pub(crate) inspect: Option<Inspect>,
 }
 
 /// The policy so far, and the faults so far.
@@ -141,6 +142,11 @@ impl<'c> Draft<'c> {
             let hint = "only what passes the gateway is counted: http, https, ws, wss and tls";
             self.fault(at.error(0, message, Some(hint.to_owned())));
         }
+        if extras.inspect.is_some() && !target.is_looked_into() {
+            let message = "nobody looks into what this rule lets go, so there is nothing to weigh";
+            let hint = "only requests are scanned: http, https, ws and wss";
+            self.fault(at.error(0, message.to_owned(), Some(hint.to_owned())));
+        }
         match &mut target {
             Target::Network(network) => network.addresses = extras.addresses,
             Target::Unix { path, pattern } => {
@@ -170,6 +176,7 @@ impl<'c> Draft<'c> {
                 target,
                 process: extras.process,
                 budget: extras.budget,
+                inspect: extras.inspect,
             });
         }
     }

@@ -14,6 +14,7 @@ use crate::rule::{Protocol, RequestFacts, Rule, Target};
 use crate::special::{never_a_destination, special_use};
 use crate::survey::{Cause, Destination, Survey, check_destination, column, counting};
 use crate::verdict::{Effect, Permit, Reason, Route, RuleRef, Verdict};
+use crate::weight::Inside;
 
 impl Policy {
     /// Judges one event. Total and pure; the only maker of a [`Permit`].
@@ -27,6 +28,7 @@ impl Policy {
     /// The same, whatever projects say.
     pub(crate) fn judge(&self, facts: &Facts<'_>) -> Verdict {
         let event = Event::of(facts);
+        let mut inspect = None;
         let outcome = match *facts {
             Facts::Connect {
                 process,
@@ -62,7 +64,10 @@ impl Policy {
                     method,
                     target,
                 };
-                self.request(Destination::new(process, peer, port), request)
+                let to = Destination::new(process, peer, port);
+                let outcome = self.request(to, request);
+                inspect = outcome.is_ok().then(|| self.mode_of(to, request));
+                outcome
             }
             Facts::Unix { process, path } => self.unix(process, path),
             Facts::Listen { address, .. } => self.listening(address),
@@ -70,7 +75,11 @@ impl Policy {
         match outcome {
             Ok((route, rule)) => {
                 let budget = self.budget_of(&rule);
-                Verdict::Allow(Permit::new(route, rule, budget))
+                let permit = Permit::new(route, rule, budget);
+                Verdict::Allow(match inspect {
+                    Some(inspect) => permit.weighed(inspect),
+                    None => permit,
+                })
             }
             Err(cause) => {
                 let intercept = self.settings().intercept;
@@ -129,15 +138,19 @@ impl Policy {
         }
         let opened = survey.denies(Protocol::Tls).any();
         let whole = survey.grants(Protocol::Https).whole;
-        match (opened, whole) {
-            (Some(rule), _) => Err(Cause::inspection(rule)),
-            (None, Some(rule)) if !self.looks_inside() && !self.presents(to.peer) => {
-                Ok((Route::Tunnel, rule.reference.clone()))
-            }
+        let whole = match (opened, whole) {
+            (Some(rule), _) => return Err(Cause::inspection(rule)),
+            (None, None) => return Err(Cause::inspection(nearest)),
+            (None, Some(whole)) => whole,
+        };
+        // A placeholder must be found wherever it goes.
+        let opens = !self.secrets().is_empty() || self.presents(to.peer);
+        match self.inside(to) {
+            Inside::Closed if !opens => Ok((Route::Tunnel, whole.reference.clone())),
+            Inside::ByRule(rule) => Err(Cause::scan(rule)),
             // The scan, `tls.intercept` or a secret asks to open what the rule would let
             // pass, or a certificate is presented inside.
-            (None, Some(_)) => Err(Cause::plain(Reason::NeedsInspection)),
-            (None, None) => Err(Cause::inspection(nearest)),
+            Inside::Closed | Inside::ByPolicy => Err(Cause::plain(Reason::NeedsInspection)),
         }
     }
 
@@ -379,12 +392,6 @@ impl Policy {
             }
             Peer::Address(_) | Peer::Name(_) => Cause::plain(Reason::NoRule),
         }
-    }
-
-    /// Whether TLS is opened also where no rule needs it: a placeholder must be
-    /// found wherever it goes.
-    fn looks_inside(&self) -> bool {
-        self.settings().opens_whole() || !self.secrets().is_empty()
     }
 
     fn grants_any_host(&self) -> bool {

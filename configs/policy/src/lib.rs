@@ -50,6 +50,7 @@ mod special;
 mod survey;
 mod upstream;
 mod verdict;
+mod weight;
 
 pub use clients::{Client, ClientError, Configuration, Registry, Variable};
 pub use compile::{compile, extends};

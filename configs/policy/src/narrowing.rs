@@ -10,6 +10,7 @@ use crate::net::Ports;
 use crate::pattern::PathPattern;
 use crate::policy::Policy;
 use crate::rule::{self, Methods, NetworkTarget, Protocol, Protocols, Rule, Target};
+use crate::settings::Inspect;
 use crate::verdict::{Effect, Permit, Verdict};
 
 /// Rules of a narrowing policy that nobody wrote.
@@ -46,8 +47,10 @@ impl Policy {
             rule.reference.id = rule.reference.id.saturating_add(first);
         }
         project.rules.splice(..0, everything());
-        // For the words of its denials.
+        // For the words of its denials. How what leaves is weighed is not its to
+        // say, so it asks for no look inside that the user's rules do without.
         project.settings = self.settings.clone();
+        project.settings.inspect = Inspect::Off;
         self.narrowing = Some(Box::new(project));
         self
     }
@@ -147,6 +150,7 @@ fn everything() -> [Rule; BUILT_IN] {
         target,
         process: Vec::new(),
         budget: None,
+        inspect: None,
     };
     [
         rule(Target::Network(NetworkTarget {
@@ -296,6 +300,31 @@ mod tests {
     }
 
     #[test]
+    fn how_what_leaves_is_weighed_is_not_a_projects_to_say() {
+        use crate::facts::Peer;
+        use crate::host::HostName;
+        const OFF: &str = "allow = [{ rule = \"https://a.test\", inspect = \"off\" }]";
+        const ON: &str = "allow = [\"https://a.test\"]";
+        let name = HostName::parse("a.test").expect("a name");
+        let facts = Facts::Tunnel {
+            process: Process { executable: "" },
+            peer: Peer::Name(&name),
+            port: 443,
+        };
+        let passes =
+            |own, project| matches!(policy(own, project).evaluate(&facts), Verdict::Allow(_));
+        for (own, project, unopened) in [
+            (OFF, "deny = [\"b.test\"]", true),
+            (OFF, "only = [\"https://a.test\"]", true),
+            (OFF, "deny = [\"* a.test/x\"]", false),
+            (OFF, "only = [\"GET a.test\"]", false),
+            (ON, "deny = [\"b.test\"]", false),
+        ] {
+            assert_eq!(passes(own, project), unopened, "{own} {project}");
+        }
+    }
+
+    #[test]
     fn paths_are_hidden_and_limits_lowered_never_raised() {
         let policy = policy(
             "[limits]\nmemory = \"1G\"\nopen_files = 100\n[filesystem]\nread = [\"/a\"]\ndeny = [\"/a/b\"]",
@@ -332,6 +361,7 @@ mod tests {
             "dns = { servers = [\"192.0.2.1\"] }",
             "tls = { intercept = \"never\" }",
             "inspect = { mode = \"off\" }",
+            "[[only]]\nrule = \"a.test\"\ninspect = \"off\"",
             "[[inspect.detector]]\nid = \"github-token\"\nmode = \"off\"",
             "[[inspect.allow]]\ndetector = \"github-token\"\nhost = \"a.test\"",
             "environment = { set = { LD_PRELOAD = \"/x\" } }",

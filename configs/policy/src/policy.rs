@@ -13,7 +13,7 @@ use crate::host::{Host, HostName, HostPattern};
 use crate::net::Ports;
 use crate::rule::{NetworkTarget, Protocol, Rule, Target};
 use crate::secret::Secret;
-use crate::settings::{Intercept, Settings};
+use crate::settings::{Inspect, Intercept, Settings};
 use crate::verdict::{Effect, RuleRef};
 
 /// A policy that was compiled without fault. The default one grants nothing.
@@ -230,18 +230,20 @@ impl Policy {
         &self.warnings
     }
 
-    /// The rules about some requests inside TLS, where the policy forbids to look
-    /// inside: such a rule allows nothing over TLS, and one that denies keeps TLS
+    /// The rules about some requests inside TLS, or with a word about the scan of
+    /// them, where the policy forbids to look inside: such a rule allows nothing over TLS, and one that denies keeps TLS
     /// to its hosts from passing at all.
     pub fn unseen(&self) -> impl Iterator<Item = &RuleRef> {
         let is_closed = self.settings.intercept == Intercept::Never;
-        let is_inside = move |target: &NetworkTarget| {
+        let is_inside = move |rule: &Rule, target: &NetworkTarget| {
             let https = target.protocols.contains(Protocol::Https);
             let wss = target.protocols.contains(Protocol::Wss);
-            is_closed && (https || wss) && (target.is_restricted() || !https)
+            let is_scanned = matches!(rule.inspect, Some(Inspect::Block | Inspect::Warn));
+            let is_some = target.is_restricted() || !https || is_scanned;
+            is_closed && (https || wss) && is_some
         };
         self.network_rules()
-            .filter(move |(_, target)| is_inside(target))
+            .filter(move |(rule, target)| is_inside(rule, target))
             .map(|(rule, _)| &rule.reference)
     }
 

@@ -11,6 +11,7 @@ use crate::net::{Net, Ports};
 use crate::path::RequestTarget;
 use crate::pattern::PathPattern;
 use crate::query::QueryPattern;
+use crate::settings::Inspect;
 use crate::verdict::{Effect, RuleRef};
 
 /// What a rule is about, one protocol per value.
@@ -109,6 +110,17 @@ pub(crate) enum Target {
 }
 
 impl Target {
+    /// Whether requests it matches may be looked into.
+    pub(crate) fn is_looked_into(&self) -> bool {
+        match self {
+            Self::Network(target) => {
+                let closed = [Protocol::Tcp, Protocol::Tls];
+                !closed.iter().any(|own| target.protocols.contains(*own))
+            }
+            Self::Unix { .. } => false,
+        }
+    }
+
     /// Whether what it matches passes the gateway.
     pub(crate) fn is_seen(&self) -> bool {
         match self {
@@ -140,6 +152,8 @@ pub(crate) struct Rule {
     pub(crate) process: Vec<Box<str>>,
     /// Bytes that may leave under it to one host.
     pub(crate) budget: Option<u64>,
+    /// How the scan weighs what it lets out; `None` leaves that to the policy.
+    pub(crate) inspect: Option<Inspect>,
 }
 
 /// A request as far as rules look at it.

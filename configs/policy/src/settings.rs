@@ -216,15 +216,3 @@ impl Inspect {
         }
     }
 }
-
-impl Settings {
-    /// Whether TLS is opened even where every request inside is allowed: the
-    /// policy says so, or the scan has to see what leaves.
-    pub fn opens_whole(&self) -> bool {
-        match self.intercept {
-            Intercept::Always => true,
-            Intercept::WhenNeeded => self.inspect != Inspect::Off,
-            Intercept::Never => false,
-        }
-    }
-}

@@ -193,6 +193,16 @@ pub(crate) struct Cause {
     pub(crate) executables: Vec<Box<str>>,
     /// Keys of the query that a rule names which allows all but the query.
     pub(crate) query: Vec<Box<str>>,
+    pub(crate) look: Look,
+}
+
+/// For what somebody looks inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// To judge requests one by one.
+    Requests,
+    /// To scan them, as the rule asks.
+    Scan,
 }
 
 impl Cause {
@@ -203,6 +213,7 @@ impl Cause {
             class: None,
             executables: Vec::new(),
             query: Vec::new(),
+            look: Look::Requests,
         }
     }
 
@@ -223,6 +234,14 @@ impl Cause {
 
     pub(crate) fn inspection(rule: &Rule) -> Self {
         Self::rule(Reason::NeedsInspection, rule)
+    }
+
+    /// The rule has what it lets out scanned.
+    pub(crate) fn scan(rule: &Rule) -> Self {
+        Self {
+            look: Look::Scan,
+            ..Self::inspection(rule)
+        }
     }
 
     pub(crate) fn other_process(rule: &Rule) -> Self {

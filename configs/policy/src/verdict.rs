@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::denial::printable;
+use crate::settings::Inspect;
 
 /// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,8 +76,9 @@ pub enum Verdict {
 ///
 /// ```compile_fail,E0451
 /// use outgate_policy::{Permit, Route};
+/// # use outgate_policy::Inspect;
 /// fn forge(rule: outgate_policy::RuleRef) -> Permit {
-///     Permit { route: Route::Direct, rule, budgets: Vec::new() }
+///     Permit { route: Route::Direct, rule, budgets: Vec::new(), inspect: Inspect::Off }
 /// }
 /// ```
 #[derive(Debug)]
@@ -84,6 +86,7 @@ pub struct Permit {
     route: Route,
     rule: RuleRef,
     budgets: Vec<Budget>,
+    inspect: Inspect,
 }
 
 /// How many bytes may leave under a rule, to one host.
@@ -105,14 +108,27 @@ impl Permit {
             route,
             rule,
             budgets: budget.into_iter().collect(),
+            inspect: Inspect::Block,
         }
     }
 
-    /// The same permit, with the budgets of both.
+    /// The same permit, for what is scanned by this mode.
+    pub(crate) fn weighed(self, inspect: Inspect) -> Self {
+        Self { inspect, ..self }
+    }
+
+    /// The same permit, with the budgets of both and the stricter of their modes.
     #[must_use]
-    pub fn with_budgets_of(mut self, other: &Self) -> Self {
+    pub fn with_limits_of(mut self, other: &Self) -> Self {
         self.budgets.extend_from_slice(&other.budgets);
+        self.inspect = self.inspect.stricter(other.inspect);
         self
+    }
+
+    /// By which mode the scan weighs what it lets out; for what is no request,
+    /// and so is not scanned, the strictest.
+    pub fn inspect(&self) -> Inspect {
+        self.inspect
     }
 
     /// What may leave under it, at most.

@@ -76,7 +76,7 @@ pub(super) fn switch(
 /// The origin agreed to an extension, which could change them.
 pub(crate) fn plain(flow: &Flow, target: &Target, fields: &HeaderMap) -> Result<(), OriginError> {
     let session = flow.session();
-    let looked_into = session.scan().is_some() || session.secrets().is_some();
+    let looked_into = session.scan(target.mode).is_some() || session.secrets().is_some();
     if looked_into && fields.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
         let what = "agreed to an extension of WebSocket nobody asked for".to_owned();
         return Err(OriginError::Protocol(target.origin(), what));
@@ -111,7 +111,7 @@ pub(crate) async fn converse<C, O>(
         let secrets = secrets.and_then(|own| Some((own, own.mask()?)));
         let traffic = (&**flow.traffic(), purse.as_ref());
         let ended = session.ended();
-        match (secrets, session.scan()) {
+        match (secrets, session.scan(target.mode)) {
             (None, None) => tunnel::relay(client, origin, traffic, ended).await,
             (None, Some(scan)) => {
                 let client = scan.watched(client, (flow, target));

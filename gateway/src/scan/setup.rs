@@ -19,21 +19,15 @@ pub(super) struct Setup {
     pub(super) settings: Settings,
 }
 
-/// What the policies say about the scan; nothing where it is off.
+/// What the policies say about the scan by one of their modes.
 ///
 /// # Errors
 /// A sentence for the user, with the place: the policy names a detector that
 /// does not exist, or describes one that cannot be.
-pub(super) fn setup(rules: &Rules) -> Result<Option<Setup>, String> {
+pub(super) fn setup(rules: &Rules, mode: Inspect) -> Result<Setup, String> {
     let own = rules.own().settings();
     let above = rules.above().map(policy::Policy::settings);
     let all = || [Some(own), above].into_iter().flatten();
-    let mode = all().fold(Inspect::Off, |mode, settings| {
-        mode.stricter(settings.inspect)
-    });
-    if mode == Inspect::Off {
-        return Ok(None);
-    }
     let strict = all().any(|settings| settings.strict == policy::Switch::On);
     let refuses = |settings: &policy::Settings| settings.unscannable == policy::Unscannable::Refuse;
     let mut detectors = Detectors::shipped();
@@ -44,7 +38,7 @@ pub(super) fn setup(rules: &Rules) -> Result<Option<Setup>, String> {
     }
     let modes = modes(&detectors, own, above)?;
     let allowances = allowances(&detectors, &above.unwrap_or(own).inspect_scopes)?;
-    Ok(Some(Setup {
+    Ok(Setup {
         detectors,
         settings: Settings {
             modes,
@@ -62,7 +56,7 @@ pub(super) fn setup(rules: &Rules) -> Result<Option<Setup>, String> {
             registries: Vec::new(),
             key: super::key()?,
         },
-    }))
+    })
 }
 
 /// Adds a detector of the user's own, where one is described.

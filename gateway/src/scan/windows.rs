@@ -33,6 +33,19 @@ impl Windows {
         own.map_or_else(Vec::new, |(.., window)| window.look(values))
     }
 
+    /// The same as [`Windows::push`], less what those before them make alone.
+    pub(super) fn push_news(
+        &mut self,
+        rules: &Arc<Ruleset>,
+        at: (&Destination<'_>, Place),
+        values: &[&[u8]],
+    ) -> Vec<Finding> {
+        let old = self.look(at, &[]);
+        let mut found = self.push(rules, at, values);
+        found.retain(|one| old.iter().all(|other| other.mark != one.mark));
+        found
+    }
+
     /// What these values make together with those before them.
     pub(super) fn push(
         &mut self,

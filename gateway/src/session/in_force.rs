@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Scanned;
 use crate::resolve::{Resolver, System};
 use crate::rules::Rules;
-use crate::scan::Scan;
+use crate::scan::Scans;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -14,18 +14,18 @@ pub(super) struct InForce {
     pub(super) rules: Arc<Rules>,
     pub(super) generation: u64,
     /// What looks for credentials; nothing where the rules turn it off.
-    pub(super) scan: Option<Arc<Scan>>,
+    pub(super) scans: Option<Arc<Scans>>,
     /// Names lead where these rules say, and are resolved anew under others.
     pub(super) resolver: Resolver,
 }
 
 impl InForce {
-    pub(super) fn new(system: &Arc<System>, (rules, scan): Scanned, generation: u64) -> Self {
+    pub(super) fn new(system: &Arc<System>, (rules, scans): Scanned, generation: u64) -> Self {
         Self {
             resolver: Resolver::new(Arc::clone(system), rules.naming()),
             rules: Arc::new(rules),
             generation,
-            scan,
+            scans,
         }
     }
 }

@@ -124,7 +124,7 @@ fn lookup(
         session.tell(&Refusal::own("secret", name.as_str(), &misuse.because));
         return (ResponseCode::NXDomain, None);
     }
-    if let Some(scan) = session.scan()
+    if let Some(scan) = session.scan(session.rules().mode_of_name(&name))
         && !may_leave(session, process, &scan, (&name, &text))
     {
         return (ResponseCode::NXDomain, None);

@@ -1,0 +1,292 @@
+//! By which mode the scan weighs what a policy lets out: what the rules say that
+//! allow it, or else what the policy says of everything.
+//!
+//! A rule that says nothing has no word here. Of several words the strictest
+//! counts. One that lets more pass is read as narrowly as the rule allows, one
+//! that lets less pass as widely as a rule that denies, so that no spelling of a
+//! request chooses the laxer. Decides nothing about what may pass.
+
+use crate::host::HostName;
+use crate::policy::Policy;
+use crate::rule::{Protocol, RequestFacts, Rule};
+use crate::settings::{Inspect, Intercept, Switch};
+use crate::survey::Destination;
+use crate::verdict::{Effect, RuleRef};
+
+/// Whether TLS that rules would let pass as a whole has to be looked into.
+pub(crate) enum Inside<'p> {
+    /// Nobody asks for it.
+    Closed,
+    /// This rule does.
+    ByRule(&'p Rule),
+    /// The policy does.
+    ByPolicy,
+}
+
+impl Policy {
+    /// What a rule says of the scan, as its author wrote it.
+    pub fn inspect_of(&self, rule: &RuleRef) -> Option<Inspect> {
+        // Rules are numbered from one, in their order.
+        let place = usize::try_from(rule.id).ok()?.checked_sub(1)?;
+        let own = self.rules.get(place)?;
+        own.inspect.filter(|_| own.reference.id == rule.id)
+    }
+
+    /// The modes by which something that leaves may be weighed; some twice.
+    pub fn modes(&self) -> impl Iterator<Item = Inspect> {
+        let words = self.rules.iter().filter_map(|rule| self.word(rule));
+        std::iter::once(self.settings.inspect).chain(words)
+    }
+
+    /// Whether something that leaves may be scanned.
+    pub fn scans(&self) -> bool {
+        self.modes().any(|mode| mode != Inspect::Off)
+    }
+
+    /// The mode for a name that is asked for, when no request is known: the
+    /// strictest of the rules that name its host.
+    pub fn mode_of_name(&self, name: &HostName) -> Inspect {
+        let naming = self.network_rules().filter(|(rule, target)| {
+            rule.reference.effect != Effect::Deny && target.host.grants_name(name)
+        });
+        let words = naming.map(|(rule, _)| self.word(rule).unwrap_or(self.settings.inspect));
+        words
+            .reduce(Inspect::stricter)
+            .unwrap_or(self.settings.inspect)
+    }
+
+    /// What a rule has to say: where the policy is strict, nothing laxer than it.
+    fn word(&self, rule: &Rule) -> Option<Inspect> {
+        let all = self.settings.inspect;
+        rule.inspect.filter(|word| match self.settings.strict {
+            Switch::On => word.stricter(all) == *word,
+            Switch::Off => true,
+        })
+    }
+
+    /// The mode for a request that is allowed.
+    pub(crate) fn mode_of(&self, to: Destination<'_>, request: RequestFacts<'_>) -> Inspect {
+        let mut said: Option<Inspect> = None;
+        let mut at_least = Inspect::Off;
+        for (rule, target) in self.network_rules() {
+            let Some(word) = self.word(rule) else {
+                continue;
+            };
+            if !target.grants_port(request.protocol, to.port) || !to.is_granted_host(&target.host) {
+                continue;
+            }
+            if rule.restricts_process(to.process) && target.denies_request(request) {
+                at_least = at_least.stricter(word);
+            }
+            if self.may_allow(rule, to)
+                && target.grants_method(request)
+                && target.grants_path(request)
+                && target.grants_query(request)
+            {
+                said = Some(said.map_or(word, |other| other.stricter(word)));
+            }
+        }
+        said.unwrap_or(self.settings.inspect).stricter(at_least)
+    }
+
+    /// Whether TLS to a destination where some rule allows every request has to
+    /// be looked into all the same.
+    pub(crate) fn inside(&self, to: Destination<'_>) -> Inside<'_> {
+        // The first that asks for no look, and the first that leaves it to the policy.
+        let mut off = None;
+        let mut silent = None;
+        for (rule, target) in self.network_rules() {
+            let carries = |protocol| target.grants_port(protocol, to.port);
+            let (https, wss) = (carries(Protocol::Https), carries(Protocol::Wss));
+            if rule.reference.effect == Effect::Deny
+                || !(https || wss)
+                || !to.is_granted_host(&target.host)
+            {
+                continue;
+            }
+            match self.word(rule) {
+                Some(Inspect::Block | Inspect::Warn) if rule.restricts_process(to.process) => {
+                    return Inside::ByRule(rule);
+                }
+                Some(Inspect::Off)
+                    if https && !target.is_restricted() && self.may_allow(rule, to) =>
+                {
+                    off.get_or_insert(rule);
+                }
+                // What it allows is no part of what another lets pass as a whole.
+                None if !https && self.may_allow(rule, to) => {
+                    silent.get_or_insert(rule);
+                }
+                Some(_) | None => {}
+            }
+        }
+        let lets_pass = off.is_some() && silent.is_none();
+        match self.settings.intercept {
+            Intercept::Never => Inside::Closed,
+            Intercept::WhenNeeded if lets_pass || self.settings.inspect == Inspect::Off => {
+                Inside::Closed
+            }
+            Intercept::WhenNeeded | Intercept::Always => Inside::ByPolicy,
+        }
+    }
+
+    /// Whether a rule of this effect and for this process may allow something
+    /// there: where an `only` rule covers the host, no other does.
+    fn may_allow(&self, rule: &Rule, to: Destination<'_>) -> bool {
+        let is_only = |rule: &Rule| rule.reference.effect == Effect::Only;
+        let is_covered = || {
+            self.network_rules().any(|(rule, target)| {
+                is_only(rule)
+                    && rule.restricts_process(to.process)
+                    && to.is_covered_host(&target.host)
+            })
+        };
+        rule.grants_process(to.process)
+            && rule.reference.effect != Effect::Deny
+            && (is_only(rule) || !is_covered())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::compile;
+    use crate::compile::tests::context;
+    use crate::facts::{Facts, Peer, Process};
+    use crate::host::Host;
+    use crate::question::{Form, Question};
+    use crate::source::{Source, SourceKind};
+    use crate::verdict::Verdict;
+
+    fn policy(text: &str) -> Policy {
+        let source = Source {
+            kind: SourceKind::Document,
+            place: "agent.toml".to_owned(),
+            text: text.to_owned(),
+        };
+        compile(&[source], &context()).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    /// The mode of a request by /usr/bin/curl, which has to be allowed.
+    fn mode(policy: &Policy, request: &str) -> &'static str {
+        let question = Question::parse(request).expect("a question");
+        let Form::Request(asked) = &question.form else {
+            panic!("{request} is no request");
+        };
+        let facts = Facts::Request {
+            process: Process {
+                executable: "/usr/bin/curl",
+            },
+            peer: match &asked.host {
+                Host::Name(name) => Peer::Name(name),
+                Host::Address(address) => Peer::Address(*address),
+            },
+            port: asked.port,
+            scheme: asked.scheme,
+            method: &asked.method,
+            target: &asked.target,
+        };
+        match policy.evaluate(&facts) {
+            Verdict::Allow(permit) => permit.inspect().word(),
+            Verdict::Deny(denial) => panic!("{request}: {}", denial.because()),
+        }
+    }
+
+    const LAX: &str = "allow = [\"a.test\", { rule = \"a.test/free/**\", inspect = \"off\" }, \
+        { rule = \"POST a.test/free/w\", inspect = \"warn\" }, \
+        { rule = \"a.test/free/git\", inspect = \"block\", process = [\"/usr/bin/git\"] }]\n";
+    const CLOSE: &str = "allow = [\"a.test\", { rule = \"POST a.test/up\", inspect = \"block\" }]\n\
+        [inspect]\nmode = \"warn\"\n";
+    const ONLY: &str = "only = [{ rule = \"a.test/x\", inspect = \"warn\" }, \"a.test/y\"]\n\
+        allow = [{ rule = \"a.test\", inspect = \"off\" }, \"b.test\"]\n";
+
+    #[test]
+    fn of_the_rules_that_allow_a_request_the_strictest_word_counts() {
+        for (text, request, expected) in [
+            // What says nothing has no word.
+            (LAX, "http://a.test/", "block"),
+            (LAX, "http://a.test/free/x", "off"),
+            (LAX, "https://a.test/free/x", "off"),
+            (LAX, "http://a.test/free/w", "off"),
+            (LAX, "POST http://a.test/free/w", "warn"),
+            // A grant for others is none, a restriction of others neither.
+            (LAX, "http://a.test/free/git", "off"),
+            (ONLY, "http://a.test/x", "warn"),
+            (ONLY, "http://a.test/y", "block"),
+            (ONLY, "http://b.test/", "block"),
+            (CLOSE, "http://a.test/up", "warn"),
+            (CLOSE, "POST http://a.test/up", "block"),
+        ] {
+            assert_eq!(mode(&policy(text), request), expected, "{request}: {text}");
+        }
+    }
+
+    #[test]
+    fn no_spelling_of_a_request_chooses_a_laxer_mode() {
+        let (lax, close) = (policy(LAX), policy(CLOSE));
+        for path in [
+            "/FREE/x",
+            "/free%2fx",
+            "/x/..%2ffree/x",
+            "/free;a/x",
+            "/freex",
+            "/free/../x",
+        ] {
+            let request = format!("http://a.test{path}");
+            assert_eq!(mode(&lax, &request), "block", "{request}");
+        }
+        for path in [
+            "/up", "/UP", "/up/", "//up", "/up;x", "/%75p", "/x/../up", "/up?a=b",
+        ] {
+            let request = format!("POST http://a.test{path}");
+            assert_eq!(mode(&close, &request), "block", "{request}");
+        }
+        // An executable that nobody knows may be the one that a closer look is for.
+        let question = Question::parse("http://a.test/free/git").expect("a question");
+        let verdict = lax.answer(&question, Process { executable: "" });
+        let Verdict::Allow(permit) = verdict else {
+            panic!("it is allowed");
+        };
+        assert_eq!(permit.inspect(), Inspect::Block);
+    }
+
+    #[test]
+    fn where_the_policy_is_strict_a_rule_says_nothing_laxer() {
+        for (word, all, expected) in [
+            ("off", "block", "block"),
+            ("warn", "block", "block"),
+            ("off", "warn", "warn"),
+            ("block", "warn", "block"),
+            ("warn", "off", "warn"),
+            ("off", "off", "off"),
+        ] {
+            let text = format!(
+                "strict = true\nallow = [{{ rule = \"a.test\", inspect = \"{word}\" }}]\n\
+                 [inspect]\nmode = \"{all}\"\n"
+            );
+            let policy = policy(&text);
+            assert_eq!(mode(&policy, "http://a.test/"), expected, "{text}");
+            assert_eq!(policy.scans(), expected != "off" || all != "off", "{text}");
+            let name = HostName::parse("a.test").expect("a name");
+            assert_eq!(policy.mode_of_name(&name).word(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_weighed_by_the_strictest_rule_that_names_it() {
+        let text = "allow = [{ rule = \"*.a.test\", inspect = \"off\" }, \
+             { rule = \"x.a.test\", inspect = \"warn\" }, \"y.a.test\", \
+             { rule = \"b.test:8080\", inspect = \"warn\" }]\n";
+        let policy = policy(text);
+        for (name, expected) in [
+            ("z.a.test", "off"),
+            ("x.a.test", "warn"),
+            ("y.a.test", "block"),
+            ("b.test", "warn"),
+            ("c.test", "block"),
+        ] {
+            let name = HostName::parse(name).expect("a name");
+            assert_eq!(policy.mode_of_name(&name).word(), expected, "{name}");
+        }
+    }
+}
