@@ -10,6 +10,8 @@ mod stored;
 mod unpack;
 mod zstd;
 
+use std::collections::VecDeque;
+
 use crate::budget::wide;
 use crate::coding::Coding;
 use crate::finding::UnscannedReason;
@@ -66,6 +68,11 @@ struct Container {
     fed: u64,
     /// Bytes of the outermost stream from here on may not have come out.
     quiet: u64,
+    /// Bytes that came out.
+    made: u64,
+    /// How many have to before all of a piece has, and where in the outermost
+    /// stream that piece stands.
+    behind: VecDeque<(u64, u64)>,
 }
 
 /// What became of a container with some more bytes.
@@ -226,6 +233,8 @@ impl Containers {
             certainty,
             fed: begin.data,
             quiet: view.origin(begin.data),
+            made: 0,
+            behind: VecDeque::new(),
         });
         self.open.last_mut()
     }
@@ -246,11 +255,11 @@ impl Container {
             let next = self.fed.saturating_add(wide(limits::PIECE_BYTES)).min(end);
             let piece = view.slice(self.fed, next);
             let here = view.origin(self.fed);
-            let (layer, quiet) = (&mut self.layer, self.quiet);
-            let mut is_productive = false;
+            let (layer, quiet, before) = (&mut self.layer, self.quiet, self.made);
+            let all = &mut self.made;
             let progress = self.unpack.push(piece, &mut |made| match made {
                 Made::Bytes(bytes) => {
-                    is_productive = true;
+                    *all = all.saturating_add(wide(bytes.len()));
                     if !scan.state.budget.inflate(bytes.len()) {
                         return false;
                     }
@@ -263,9 +272,10 @@ impl Container {
                     !scan.is_over()
                 }
             });
-            if is_productive {
+            self.note(here);
+            if self.made > before {
                 // The last bytes of a piece may not have come out.
-                self.quiet = here;
+                self.quiet = self.behind.front().map_or(here, |(_, origin)| *origin);
             }
             match progress {
                 Ok(progress) if progress.is_done => {
@@ -275,6 +285,15 @@ impl Container {
                 Ok(_) => self.fed = next,
                 Err(fault) => return self.fail(scan, fault),
             }
+        }
+        if view.until == Until::End {
+            let (layer, quiet) = (&mut self.layer, self.quiet);
+            self.unpack.finish(&mut |made| {
+                if let Made::Bytes(bytes) = made {
+                    layer.push(scan, bytes, Some(quiet));
+                }
+                !scan.is_over()
+            });
         }
         self.layer.work(scan, view.until);
         match view.until {
@@ -289,6 +308,21 @@ impl Container {
                 self.quiet = self.quiet.min(view.origin(last.max(view.base)));
                 Became::Open
             }
+        }
+    }
+
+    /// Notes what the piece at `here` may have made that has not come out.
+    fn note(&mut self, here: u64) {
+        let upto = self.made.saturating_add(self.unpack.behind());
+        if self.behind.back().is_none_or(|(last, _)| *last < upto) {
+            self.behind.push_back((upto, here));
+        }
+        while self
+            .behind
+            .front()
+            .is_some_and(|(upto, _)| *upto <= self.made)
+        {
+            self.behind.pop_front();
         }
     }
 

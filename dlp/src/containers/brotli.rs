@@ -75,8 +75,9 @@ impl Unpack for Brotli {
             }
             let is_done = match result {
                 BrotliResult::ResultSuccess => true,
-                BrotliResult::NeedsMoreInput => false,
-                BrotliResult::NeedsMoreOutput => continue,
+                // What had no room waits beside what is missing.
+                BrotliResult::NeedsMoreInput if room > 0 => false,
+                BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => continue,
                 BrotliResult::ResultFailure => return Err(Fault::Damaged),
             };
             return Ok(Progress { used, is_done });

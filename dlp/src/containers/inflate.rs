@@ -2,60 +2,68 @@
 //! (RFC 1952). Checksums at the end are not compared: what came out was looked
 //! at whatever they say.
 
-use miniz_oxide::inflate::stream::{InflateState, inflate};
-use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
+use miniz_oxide::DataFormat;
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
 
 use super::unpack::{Fault, Made, Progress, Sink, Unpack};
 
-/// Bytes that come out at a time.
-const SPACE_BYTES: usize = 8 * 1024;
+/// How far back anything may be copied from (RFC 1951 2). What comes out is taken
+/// from here: nothing waits for room elsewhere when damage comes.
+const WINDOW_BYTES: usize = 32 * 1024;
 
 /// Deflate, bare or as zlib.
 pub(super) struct Inflate {
-    state: Box<InflateState>,
-    format: DataFormat,
-    space: Vec<u8>,
+    state: Box<DecompressorOxide>,
+    flags: u32,
+    window: Vec<u8>,
+    /// Where in the window the next byte comes out.
+    at: usize,
 }
 
 impl Inflate {
     pub(super) fn new(format: DataFormat) -> Self {
+        let header = match format {
+            DataFormat::Raw => 0,
+            _ => inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER,
+        };
         Self {
-            state: InflateState::new_boxed(format),
-            format,
-            space: vec![0; SPACE_BYTES],
+            state: Box::default(),
+            flags: header
+                | inflate_flags::TINFL_FLAG_HAS_MORE_INPUT
+                | inflate_flags::TINFL_FLAG_IGNORE_ADLER32,
+            window: vec![0; WINDOW_BYTES],
+            at: 0,
         }
     }
 }
 
 impl Unpack for Inflate {
     fn reset(&mut self) {
-        self.state.reset(self.format);
+        self.state.init();
+        self.at = 0;
     }
 
     fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
         let mut used = 0_usize;
         loop {
             let rest = input.get(used..).unwrap_or_default();
-            let result = inflate(&mut self.state, rest, &mut self.space, MZFlush::None);
-            used = used.saturating_add(result.bytes_consumed);
-            let made = self.space.get(..result.bytes_written).unwrap_or_default();
+            let (status, taken, count) =
+                decompress(&mut self.state, rest, &mut self.window, self.at, self.flags);
+            used = used.saturating_add(taken);
+            let end = self.at.saturating_add(count);
+            let made = self.window.get(self.at..end).unwrap_or_default();
+            self.at = end % WINDOW_BYTES;
             if !made.is_empty() && !sink(Made::Bytes(made)) {
                 return Err(Fault::Stopped);
             }
-            let is_full = made.len() == self.space.len();
-            match result.status {
-                Ok(MZStatus::StreamEnd) => {
-                    let is_done = true;
-                    return Ok(Progress { used, is_done });
-                }
-                // With room left and nothing to read there is nothing to come.
-                Ok(_) | Err(MZError::Buf) if used == input.len() && !is_full => {
-                    let is_done = false;
-                    return Ok(Progress { used, is_done });
-                }
-                Ok(_) | Err(MZError::Buf) if !made.is_empty() || result.bytes_consumed > 0 => {}
-                Ok(_) | Err(_) => return Err(Fault::Damaged),
-            }
+            let is_done = match status {
+                TINFLStatus::Done => true,
+                TINFLStatus::NeedsMoreInput => false,
+                TINFLStatus::HasMoreOutput => continue,
+                _ => return Err(Fault::Damaged),
+            };
+            return Ok(Progress { used, is_done });
         }
     }
 

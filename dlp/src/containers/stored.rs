@@ -84,6 +84,14 @@ impl Unpack for Stored {
         false
     }
 
+    fn finish(&mut self, sink: &mut Sink<'_>) {
+        // It was no record.
+        let rest = self.tail.take().unwrap_or_default();
+        if !rest.is_empty() {
+            sink(Made::Bytes(&rest));
+        }
+    }
+
     fn may_end(&self) -> bool {
         true
     }

@@ -44,6 +44,14 @@ pub(super) trait Unpack: Send + Sync {
     /// Whether bytes went in that could have come out and did not.
     fn is_pending(&self) -> bool;
 
+    /// How many bytes it made at most that have not come out.
+    fn behind(&self) -> u64 {
+        0
+    }
+
+    /// Nothing will come: what waited for it comes out.
+    fn finish(&mut self, _: &mut Sink<'_>) {}
+
     /// Whether the end of the input is no damage.
     fn may_end(&self) -> bool {
         false

@@ -8,6 +8,9 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use super::unpack::{Fault, Made, Progress, Sink, Unpack};
 use crate::limits;
 
+/// A last block with nothing in it, and a checksum in case one is asked for.
+const END: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+
 /// Bytes that come out at a time.
 const SPACE_BYTES: usize = 8 * 1024;
 
@@ -21,6 +24,8 @@ pub(super) struct Zstd {
     /// What came of the current header or block.
     gathered: Vec<u8>,
     has_checksum: bool,
+    /// What the decoder keeps of what it made, in bytes.
+    window: u64,
     space: Vec<u8>,
 }
 
@@ -42,6 +47,7 @@ impl Zstd {
             stage: Stage::Header,
             gathered: Vec::new(),
             has_checksum: false,
+            window: 0,
             space: vec![0; SPACE_BYTES],
         }
     }
@@ -110,6 +116,7 @@ impl Zstd {
                 self.has_checksum = descriptor & 4 != 0;
                 let result = self.decoder.reset(gathered.as_slice());
                 result.map_err(|_| Fault::Memory)?;
+                self.window = window(descriptor, gathered.get(5).copied());
                 self.stage = Stage::Block;
             }
             Stage::Block => {
@@ -125,6 +132,22 @@ impl Zstd {
             Stage::Skipped | Stage::Done => {}
         }
         Ok(())
+    }
+
+    fn feed(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<usize, Fault> {
+        let mut used = 0_usize;
+        while used < input.len() && !matches!(self.stage, Stage::Done | Stage::Skipped) {
+            let wanted = self.wanted()?.saturating_sub(self.gathered.len());
+            let rest = input.get(used..).unwrap_or_default();
+            let (now, _) = rest.split_at_checked(wanted).unwrap_or((rest, &[]));
+            self.gathered.extend_from_slice(now);
+            used = used.saturating_add(now.len());
+            // Only with all of a header it is known how long it is.
+            if self.gathered.len() >= self.wanted()? {
+                self.take(sink)?;
+            }
+        }
+        Ok(used)
     }
 
     fn drain(&mut self, sink: &mut Sink<'_>) -> Result<(), Fault> {
@@ -144,6 +167,18 @@ impl Zstd {
     }
 }
 
+/// The window that a header asks for (RFC 8878 3.1.1.1.2), in bytes; where it says
+/// only how long the content is, the longest there may be.
+fn window(descriptor: u8, window: Option<u8>) -> u64 {
+    match window {
+        Some(window) if descriptor & 0x20 == 0 => {
+            let base = 1_u64 << (10 + (window >> 3));
+            base + (base >> 3) * u64::from(window & 7)
+        }
+        _ => limits::DECODER_WINDOW_BYTES_MAX,
+    }
+}
+
 impl Unpack for Zstd {
     fn reset(&mut self) {
         self.stage = Stage::Header;
@@ -151,20 +186,34 @@ impl Unpack for Zstd {
     }
 
     fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
-        let mut used = 0_usize;
-        while used < input.len() && !matches!(self.stage, Stage::Done | Stage::Skipped) {
-            let wanted = self.wanted()?.saturating_sub(self.gathered.len());
-            let rest = input.get(used..).unwrap_or_default();
-            let (now, _) = rest.split_at_checked(wanted).unwrap_or((rest, &[]));
-            self.gathered.extend_from_slice(now);
-            used = used.saturating_add(now.len());
-            // Only with all of a header it is known how long it is.
-            if self.gathered.len() >= self.wanted()? {
-                self.take(sink)?;
+        let used = match self.feed(input, sink) {
+            Ok(used) => used,
+            Err(fault) => {
+                self.finish(sink);
+                return Err(fault);
             }
-        }
+        };
         let is_done = matches!(self.stage, Stage::Done | Stage::Skipped);
         Ok(Progress { used, is_done })
+    }
+
+    fn behind(&self) -> u64 {
+        match self.stage {
+            Stage::Block => limits::DECODER_WINDOW_BYTES_MAX.min(self.window),
+            Stage::Header | Stage::Skipped | Stage::Done => 0,
+        }
+    }
+
+    fn finish(&mut self, sink: &mut Sink<'_>) {
+        if self.stage == Stage::Block {
+            self.stage = Stage::Done;
+            // The decoder keeps a window of what it made until somebody ends the frame.
+            let one = BlockDecodingStrategy::UptoBlocks(1);
+            if self.decoder.decode_blocks(END.as_slice(), one).is_ok() {
+                // Whoever takes it has had enough, or has all.
+                let _ = self.drain(sink);
+            }
+        }
     }
 
     fn is_pending(&self) -> bool {

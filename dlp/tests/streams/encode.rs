@@ -298,7 +298,11 @@ pub(crate) fn zip(bytes: &[u8]) -> Vec<u8> {
     made
 }
 
-fn zip_stored(bytes: &[u8]) -> Vec<u8> {
+/// Bytes of the record behind an entry.
+pub(crate) const ENTRY_END_BYTES: usize = 16;
+
+/// An entry of a zip archive as it is.
+pub(crate) fn zip_stored(bytes: &[u8]) -> Vec<u8> {
     entry(0, "stored.txt", bytes)
 }
 

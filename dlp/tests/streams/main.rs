@@ -16,6 +16,7 @@
 mod bombs;
 mod codings;
 mod encode;
+mod ends;
 mod evasions;
 mod joined;
 mod known;
