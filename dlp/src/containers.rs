@@ -129,8 +129,23 @@ impl Containers {
         }
         let spotted = std::mem::take(&mut self.spotted);
         for one in spotted {
+            // Many small entries are over before the next ones begin.
+            let is_full = self.open.len() >= limits::CONTAINERS_MAX;
+            if is_full && self.open.iter().any(|open| open.fed < view.end()) {
+                self.go_on(scan, view);
+            }
             self.look(scan, view, one);
         }
+        self.go_on(scan, view);
+        if self.known.len() > limits::REPORTED_MAX {
+            // Only the last bytes of a step are looked at twice.
+            let old = view.end().saturating_sub(wide(limits::CONTEXT_BYTES));
+            self.known.retain(|(_, at)| *at >= old);
+        }
+    }
+
+    /// Goes on with what is open.
+    fn go_on(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         let mut place = 0;
         while let Some(container) = self.open.get_mut(place) {
             if scan.is_over() {
@@ -147,11 +162,6 @@ impl Containers {
                     container.drop(scan);
                 }
             }
-        }
-        if self.known.len() > limits::REPORTED_MAX {
-            // Only the last bytes of a step are looked at twice.
-            let old = view.end().saturating_sub(wide(limits::CONTEXT_BYTES));
-            self.known.retain(|(_, at)| *at >= old);
         }
     }
 

@@ -7,9 +7,9 @@ use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_par
 use miniz_oxide::deflate::stream::deflate;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use outgate_dlp::{Policy, Unscannable};
+use outgate_dlp::{Policy, Stop, Unscannable};
 
-use crate::encode::{ENTRY_END_BYTES, zip_stored, zstd};
+use crate::encode::{ENTRY_END_BYTES, zip, zip_stored, zstd};
 use crate::stage::{Dice, Outcome, rules, sample_of, send};
 
 fn content(codings: Option<&str>, content: &[u8]) -> Outcome {
@@ -59,6 +59,28 @@ fn what_comes_out_before_damage_is_looked_at() {
         assert!(content.len() < 300, "{name}: {} bytes", content.len());
         assert_held(name, &content);
     }
+}
+
+#[test]
+fn an_archive_of_many_small_files_is_no_bomb() {
+    let file = |seed: u64| Dice(seed).words(300);
+    let small: Vec<Vec<u8>> = (0..200).map(|seed| zip(&file(seed))).collect();
+    let archive = small.concat();
+    assert_eq!(content(None, &archive).stop, None);
+    let token = sample_of("github-token", 11);
+    for place in [0, 7, 8, 199] {
+        let mut files = small.clone();
+        files[place] = zip(&[file(1), token.clone(), b" ".to_vec()].concat());
+        assert_held(&format!("file {place}"), &files.concat());
+    }
+    // As many at once as nobody reads are still refused.
+    let stored = zip_stored(&[0; 40]);
+    let mut open = stored[..stored.len() - 40 - ENTRY_END_BYTES].to_vec();
+    // Each says that it is so long that all others lie in it.
+    open[18..22].copy_from_slice(&100_000_u32.to_le_bytes());
+    let open = open.repeat(9);
+    let stop = content(None, &[open, vec![b' '; 40_000]].concat()).stop;
+    assert!(matches!(stop, Some(Stop::Unscannable(_))), "{stop:?}");
 }
 
 /// What somebody takes out of a frame of zstd who has its beginning.
