@@ -3,6 +3,8 @@
 //! stay until what they say is cleared.
 
 mod brotli;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod inflate;
 mod pack;
 mod recognise;

@@ -4,6 +4,8 @@
 
 mod decode;
 mod fold;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod references;
 mod triggers;
 

@@ -24,6 +24,8 @@ mod detector_set;
 mod detector_shape;
 mod filters;
 mod finding;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod head;
 pub mod holdings;
 mod index;

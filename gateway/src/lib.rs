@@ -64,6 +64,8 @@ pub use broker::{Named, SourceError, Vault, VaultError};
 pub use confine::{ConfineError, Serves, confine, end_with_parent};
 pub use control::ControlError;
 pub use outgate_ca as authority;
+#[cfg(any(test, fuzzing))]
+pub use scan::fuzz;
 pub use serve::Gateway;
 pub use trial::trial;
 

@@ -25,10 +25,12 @@ use crate::target::{Shown, Target};
 
 mod body;
 mod clean;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod gist;
 mod grpc;
 mod guard;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod heard;
 mod labels;
 mod messages;

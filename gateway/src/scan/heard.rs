@@ -1,7 +1,11 @@
 //! Somebody who writes down what a framing says, for its tests: the same whatever
 //! way the bytes were cut.
 
-use super::messages::{Coded, Fault, Framing, Sink};
+#![expect(clippy::expect_used, reason = "a framing that says it is at fault")]
+
+#[cfg(test)]
+use super::messages::Framing;
+use super::messages::{Coded, Fault, Sink};
 
 /// What was said.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,6 +61,7 @@ impl Sink for Heard {
 }
 
 /// Hands bytes to a framing in pieces of these sizes, and the rest at once.
+#[cfg(test)]
 pub(super) fn hear(framing: &mut dyn Framing, bytes: &[u8], cuts: &[usize]) -> Heard {
     let mut heard = Heard::default();
     let mut rest = bytes;

@@ -18,6 +18,7 @@
 
 pub mod attack;
 pub mod audit;
+pub mod fuzz;
 pub mod identity;
 pub mod lab;
 pub mod leftovers;
