@@ -42,7 +42,7 @@ pub(crate) fn measure(lab: &Lab, report: &mut Report) -> Outcome<()> {
     let (bytes, turns, long) = if quick {
         (1 << 20, 1, 8)
     } else {
-        (16 << 20, 5, 1024)
+        (16 << 20, 5, 10 * 1024)
     };
     let rules = start(report)?;
     let set = set()?;
