@@ -1,6 +1,12 @@
 //! Codings that stand in the middle of text: escapes of several kinds, wide
 //! characters and look-alikes. Each becomes a layer of its own around the
 //! places where it occurs, from a little before to where nothing is open.
+//!
+//! Several kinds may stand side by side. They are removed in one order, that of
+//! [`Kind`]: in what an escape was removed from, an earlier kind is looked for
+//! only where that changed something. The layer of an earlier kind reaches over
+//! the later ones that stand close to it, so that every set of kinds is removed
+//! together somewhere, and no set twice.
 
 mod decode;
 mod fold;
@@ -8,6 +14,8 @@ mod fold;
 pub(crate) mod fuzz;
 mod references;
 mod triggers;
+
+use std::collections::VecDeque;
 
 use crate::budget::wide;
 use crate::coding::Coding;
@@ -20,8 +28,8 @@ use crate::trail::Trail;
 use decode::Decoder;
 pub(crate) use triggers::{begins, may_begin, openings};
 
-/// The kinds, each decoded on its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kinds, each decoded on its own, in the order in which they are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// `%41`.
     Percent,
@@ -59,6 +67,10 @@ pub(crate) struct Filters {
     list: Vec<Filter>,
     /// Escapes before this offset were looked for.
     seen: u64,
+    /// What made the layer, if an escape was removed from it.
+    made_by: Option<Kind>,
+    /// Where one was, in order.
+    changed: VecDeque<u64>,
 }
 
 struct Filter {
@@ -66,11 +78,19 @@ struct Filter {
     layer: Box<Layer>,
     decoder: Decoder,
     is_active: bool,
+    /// Where it began.
+    since: u64,
     /// Bytes before this offset went in.
     fed: u64,
     /// Where it ends unless something is open.
     until: u64,
+    /// The last escape of this kind, if there was one.
+    last: Option<u64>,
 }
+
+/// Bytes on both sides of a change in which an escape may be new: the longest
+/// escape, and the text it has to stand in.
+const NEAR_BYTES: u64 = 32;
 
 /// Bytes at the end of a step in which an escape may be incomplete.
 const TAIL: u64 = 16;
@@ -98,8 +118,10 @@ impl Filters {
     /// Forgets everything.
     pub(crate) fn clear(&mut self, scan: &mut Scan<'_>) {
         self.seen = 0;
+        self.changed.clear();
         for filter in &mut self.list {
             filter.stop(scan);
+            filter.last = None;
         }
     }
 
@@ -123,8 +145,14 @@ impl Filters {
         };
         let from = self.seen.max(view.base);
         triggers::find(view, from, to, &mut |kind, at| {
-            self.wake(scan, view, kind, at);
+            if self.is_new(kind, at) {
+                self.wake(scan, view, kind, at);
+            }
         });
+        let old = from.saturating_sub(NEAR_BYTES);
+        while self.changed.front().is_some_and(|place| *place < old) {
+            self.changed.pop_front();
+        }
         self.seen = if view.until == Until::End {
             end
         } else {
@@ -142,15 +170,55 @@ impl Filters {
         }
     }
 
+    /// An escape of this kind was removed there to make the layer.
+    pub(crate) fn change(&mut self, kind: Kind, place: u64) {
+        // Nowhere else are the values of a form joined.
+        if kind == Kind::Form {
+            return;
+        }
+        self.made_by = Some(kind);
+        let last = self.changed.back();
+        // One place tells of those close to it.
+        if last.is_none_or(|last| last.saturating_add(NEAR_BYTES / 4) <= place) {
+            self.changed.push_back(place);
+        }
+    }
+
+    /// Whether an escape is not removed together with what made the layer elsewhere.
+    fn is_new(&self, kind: Kind, at: u64) -> bool {
+        let is_earlier = self.made_by.is_some_and(|made_by| kind < made_by);
+        let from = at.saturating_sub(NEAR_BYTES);
+        let next = self.changed.partition_point(|place| *place < from);
+        let next = self.changed.get(next);
+        !is_earlier || next.is_some_and(|place| *place <= at.saturating_add(NEAR_BYTES))
+    }
+
     fn wake(&mut self, scan: &mut Scan<'_>, view: &View<'_>, kind: Kind, at: u64) {
-        if let Some(filter) = self.list.iter_mut().find(|filter| filter.kind == kind) {
-            filter.wake(scan, view, at);
-        } else if view.trail.depth() >= limits::DEPTH_MAX {
+        if view.trail.depth() >= limits::DEPTH_MAX {
             scan.miss(UnscannedReason::Depth, 1);
-        } else {
-            let mut filter = Filter::new(kind, view.trail);
-            filter.wake(scan, view, at);
-            self.list.push(filter);
+            return;
+        }
+        let mut start = lookback(view, at);
+        for other in &mut self.list {
+            if other.is_active && other.until <= at {
+                other.advance(scan, view, at);
+            }
+            // What a later kind has begun is removed in the layer of this one.
+            if other.is_active && other.kind > kind && other.kind != Kind::Form {
+                start = start.min(other.since).max(view.base);
+            }
+        }
+        if !self.list.iter().any(|filter| filter.kind == kind) {
+            self.list.push(Filter::new(kind, view.trail));
+        }
+        for filter in &mut self.list {
+            let is_near = filter.is_active || filter.last.is_some_and(|last| last >= start);
+            if filter.kind == kind || (filter.kind < kind && is_near) {
+                filter.wake(scan, start, at);
+            }
+            if filter.kind == kind {
+                filter.last = Some(at);
+            }
         }
     }
 }
@@ -162,23 +230,25 @@ impl Filter {
             layer: Box::new(Layer::new(trail.with(kind.coding(), None))),
             decoder: Decoder::new(kind),
             is_active: false,
+            since: 0,
             fed: 0,
             until: 0,
+            last: None,
         }
     }
 
-    fn wake(&mut self, scan: &mut Scan<'_>, view: &View<'_>, at: u64) {
-        if self.is_active && at >= self.until {
-            self.advance(scan, view, at);
-        }
+    /// Goes on behind `at`, or begins at `start`.
+    fn wake(&mut self, scan: &mut Scan<'_>, start: u64, at: u64) {
         if !self.is_active {
             if !scan.state.budget.open() {
                 return;
             }
             self.is_active = true;
-            self.fed = lookback(view, at);
+            self.since = start;
+            self.fed = start;
         }
-        self.until = at.saturating_add(limits::AFTER_ESCAPE_BYTES);
+        let until = at.saturating_add(limits::AFTER_ESCAPE_BYTES);
+        self.until = self.until.max(until);
     }
 
     /// Takes the bytes up to `to`, or up to where this ends.
@@ -199,15 +269,22 @@ impl Filter {
     }
 
     fn feed(&mut self, scan: &mut Scan<'_>, view: &View<'_>, to: u64) {
-        let mut made = Vec::new();
+        let (mut made, mut places) = (Vec::new(), Vec::new());
         while self.fed < to && !scan.is_over() {
             let next = self.fed.saturating_add(wide(limits::PIECE_BYTES)).min(to);
             // What waits in the decoder came before.
             let outer = view.origin(self.fed.saturating_sub(self.decoder.waiting()));
             made.clear();
-            self.decoder.push(view.slice(self.fed, next), &mut made);
+            places.clear();
+            let piece = view.slice(self.fed, next);
+            self.decoder.push(piece, &mut made, &mut places);
             if !scan.state.budget.derive(made.len()) {
                 return;
+            }
+            let end = self.layer.end();
+            for place in &places {
+                let place = end.saturating_add(wide(*place));
+                self.layer.change(self.kind, place);
             }
             self.layer.push(scan, &made, Some(outer));
             self.fed = next;
@@ -230,6 +307,7 @@ impl Filter {
         }
         self.decoder = Decoder::new(self.kind);
         self.fed = 0;
+        self.until = 0;
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use crate::budget::{narrow, wide};
 use crate::containers::Containers;
-use crate::filters::Filters;
+use crate::filters::{Filters, Kind};
 use crate::index::{Hit, Twist};
 use crate::limits;
 use crate::prefilter::OVERLAP;
@@ -153,6 +153,11 @@ impl Layer {
     /// Reads the values of a form together as well.
     pub(crate) fn join_form(&mut self, scan: &mut Scan<'_>) {
         self.filters.join_form(scan, &self.trail);
+    }
+
+    /// An escape of this kind was removed there to make the layer.
+    pub(crate) fn change(&mut self, kind: Kind, place: u64) {
+        self.filters.change(kind, place);
     }
 
     /// What is decoded here, beside what the bytes say themselves.

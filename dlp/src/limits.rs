@@ -61,8 +61,9 @@ pub(crate) const RUN_START_BYTES_MAX: usize = 1024;
 pub(crate) const DERIVED_BYTES_FREE: u64 = 1 << 20;
 
 /// Bytes that decoding may make for each byte of input: four phases of base64
-/// make three, and each of their layers three quarters of that.
-pub(crate) const DERIVED_RATIO_MAX: u64 = 24;
+/// make three, and each of their layers three quarters of that; five kinds of
+/// escapes side by side have thirty-one sets.
+pub(crate) const DERIVED_RATIO_MAX: u64 = 64;
 
 /// Bytes that decompression may make without regard to the length of the input.
 pub(crate) const INFLATED_BYTES_FREE: u64 = 64 << 20;

@@ -52,16 +52,16 @@ impl Decoder {
         crate::budget::wide(self.waiting.len())
     }
 
-    /// Decodes the next bytes.
-    pub(crate) fn push(&mut self, input: &[u8], made: &mut Vec<u8>) {
+    /// Decodes the next bytes, and says where in what it made an escape stood.
+    pub(crate) fn push(&mut self, input: &[u8], made: &mut Vec<u8>, places: &mut Vec<usize>) {
         if self.kind == Kind::Form {
-            self.values(input, made);
+            self.values(input, made, places);
         } else if self.waiting.is_empty() {
-            self.run(input, made);
+            self.run(input, made, places);
         } else {
             let mut joined = std::mem::take(&mut self.waiting);
             joined.extend_from_slice(input);
-            self.run(&joined, made);
+            self.run(&joined, made, places);
         }
     }
 
@@ -70,21 +70,30 @@ impl Decoder {
         made.append(&mut self.waiting);
     }
 
-    fn run(&mut self, input: &[u8], made: &mut Vec<u8>) {
+    fn run(&mut self, input: &[u8], made: &mut Vec<u8>, places: &mut Vec<usize>) {
         let mut rest = input;
         while let Some(place) = self.next(rest) {
             let (plain, escape) = rest.split_at_checked(place).unwrap_or((rest, &[]));
             made.extend_from_slice(plain);
+            let here = made.len();
             let used = match self.token(escape) {
                 Token::Byte(used, byte) => {
                     made.push(byte);
+                    places.push(here);
                     used
                 }
                 Token::Character(used, value) => {
                     character(value, made);
+                    // What folds to nothing else is not changed.
+                    if self.kind != Kind::Fold {
+                        places.push(here);
+                    }
                     used
                 }
-                Token::Nothing(used) => used,
+                Token::Nothing(used) => {
+                    places.push(here);
+                    used
+                }
                 Token::More if escape.len() < ESCAPE_BYTES_MAX => {
                     self.waiting.extend_from_slice(escape);
                     return;
@@ -100,7 +109,7 @@ impl Decoder {
     }
 
     /// The values of a form (application/x-www-form-urlencoded).
-    fn values(&mut self, mut input: &[u8], made: &mut Vec<u8>) {
+    fn values(&mut self, mut input: &[u8], made: &mut Vec<u8>, places: &mut Vec<usize>) {
         while !input.is_empty() {
             let end = if self.in_name { b'=' } else { b'&' };
             let place = memchr::memchr(end, input);
@@ -112,6 +121,7 @@ impl Decoder {
             }
             if place.is_some() {
                 self.in_name = !self.in_name;
+                places.push(made.len());
             }
             input = rest.get(1..).unwrap_or_default();
         }
@@ -253,7 +263,7 @@ mod tests {
         let mut decoder = Decoder::new(kind);
         let mut made = Vec::new();
         for piece in input.chunks(split) {
-            decoder.push(piece, &mut made);
+            decoder.push(piece, &mut made, &mut Vec::new());
         }
         decoder.finish(&mut made);
         made

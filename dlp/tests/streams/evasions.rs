@@ -291,6 +291,72 @@ fn look_alikes_hide_nothing() {
     assert_found(None, invisible.as_bytes());
 }
 
+/// One byte in each kind of escape that stands in the middle of text.
+fn escaped(kind: usize, byte: u8) -> Vec<u8> {
+    let text = match kind {
+        0 => format!("%{byte:02x}"),
+        1 => format!("\\u{byte:04x}"),
+        2 => format!("&#{byte};"),
+        3 => format!("={byte:02X}"),
+        4 => char::from_u32(u32::from(byte) + 0xfee0)
+            .expect("a wide letter")
+            .to_string(),
+        _ => unreachable!(),
+    };
+    text.into_bytes()
+}
+
+#[test]
+fn escapes_of_several_kinds_in_one_credential_hide_nothing() {
+    let mut dice = Dice(21);
+    let key = sample_of("pem-private-key", 4);
+    for (secret, reach) in [(token(), 30), (key, 26)] {
+        for (one, two) in (0..5).flat_map(|one| (0..5).map(move |two| (one, two))) {
+            for third in [None, Some((one + 2) % 5)] {
+                let mut places: Vec<usize> = (0..reach).collect();
+                places.retain(|place| secret[*place].is_ascii_graphic());
+                let mut coded = secret.clone();
+                let mut kinds = vec![one, two];
+                kinds.extend(third);
+                let mut chosen: Vec<usize> = (kinds.iter())
+                    .map(|_| places.swap_remove(dice.roll(places.len())))
+                    .collect();
+                chosen.sort_unstable();
+                // From the last on, so that places stay.
+                for (place, kind) in chosen.iter().zip(&kinds).rev() {
+                    let escape = escaped(*kind, coded[*place]);
+                    coded.splice(*place..=*place, escape);
+                }
+                let text = [dice.words(300), b" ".to_vec(), coded, b"\n".to_vec()].concat();
+                let outcome = content(None, &text);
+                assert!(
+                    outcome.found().is_some() && outcome.released <= 301,
+                    "{kinds:?} {outcome:?} {}",
+                    String::from_utf8_lossy(&text[290..])
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn text_with_escapes_of_every_kind_is_looked_at_whole() {
+    let mut dice = Dice(22);
+    let mut text = Vec::new();
+    while text.len() < 4 << 20 {
+        text.extend(dice.words(60));
+        text.push(b' ');
+        text.extend(dice.words(8));
+        text.extend(escaped(dice.roll(5), b'e'));
+        text.extend(dice.words(8));
+        text.push(b' ');
+    }
+    let outcome = content(None, &text);
+    assert_eq!((outcome.stop, outcome.unscanned), (None, None));
+    text.extend(token());
+    assert_found(None, &text);
+}
+
 #[test]
 fn ordinary_content_is_not_stopped() {
     let mut dice = Dice(6);
