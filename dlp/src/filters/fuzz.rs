@@ -12,7 +12,7 @@ const WAITING_MAX: u64 = 24;
 fn decoded(kind: Kind, pieces: &[&[u8]]) -> Vec<u8> {
     let (mut decoder, mut made) = (Decoder::new(kind), Vec::new());
     for piece in pieces {
-        decoder.push(piece, &mut made);
+        decoder.push(piece, &mut made, &mut Vec::new());
         assert!(
             decoder.waiting() < WAITING_MAX,
             "{} wait",
