@@ -54,6 +54,8 @@ pub(crate) enum ContentError {
     Http2(#[from] h2::Error),
     #[error("the content holds the placeholder of a secret")]
     Misused,
+    #[error("the content holds the value of a secret")]
+    Shown,
     #[error(transparent)]
     Stopped(#[from] Stopped),
     #[error(transparent)]
@@ -267,10 +269,12 @@ impl ResponseContent {
                 held.release();
             }
             let frame = polled.map(|frame| count(clean(frame), &self.traffic.down));
-            if let (Some(returns), Some(frame)) = (&mut self.returns, &frame)
-                && let Some(data) = frame.data_ref()
-            {
-                returns.content(data);
+            if let (Some(returns), Some(frame)) = (&mut self.returns, &frame) {
+                match (frame.data_ref(), frame.trailers_ref()) {
+                    (Some(data), _) => returns.content(data),
+                    (None, Some(trailers)) => returns.fields(trailers),
+                    (None, None) => {}
+                }
             }
             let Some(masked) = &mut self.masked else {
                 return Poll::Ready(frame.map(Ok));
@@ -282,7 +286,7 @@ impl ResponseContent {
             let ended = data.is_none();
             let last = ended || self.inner.is_end_stream();
             let last = if last { Last::Yes } else { Last::No };
-            let data = masked.pass(data.unwrap_or_default(), last);
+            let data = masked.pass(data.unwrap_or_default(), last)?;
             self.trailers = trailers;
             if !data.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(data))));

@@ -191,7 +191,7 @@ pub(crate) fn returned(
     };
     let mut returns = Returns::of(flow.session(), flow.process(), target.origin());
     if let Some(returns) = &mut returns {
-        returns.fields(&head.headers);
+        returns.head(&head.headers);
     }
     let masked = masked(flow, target, &mut head, coded)?;
     let content = Content::Response(ResponseContent {
@@ -290,7 +290,10 @@ fn masked(
             "the response is coded although it was not to be, and a secret in it could not be \
              masked",
         )),
-        Some(_) => Ok(None),
+        Some(_) => match Masked::coded(mask, &head.headers, (flow, target)) {
+            Some(masked) => Ok(Some(Box::new(masked))),
+            None => Err(refused("the response is coded and cannot be looked into")),
+        },
         None => Ok(Some(Box::new(Masked::new(mask)))),
     }
 }

@@ -45,6 +45,7 @@ mod respond;
 mod rules;
 mod scan;
 pub mod secrets;
+mod seek;
 mod serve;
 mod session;
 mod share;

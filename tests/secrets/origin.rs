@@ -11,7 +11,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::stage::base64;
+use crate::stage::{TOKEN, base64};
 
 /// Where all names lead.
 pub(crate) const ADDRESS: &str = "93.184.216.34";
@@ -229,6 +229,30 @@ fn answer(path: &str, request: &str) -> Vec<Vec<u8>> {
         pieces.extend(request.as_bytes().chunks(11).map(<[u8]>::to_vec));
         return pieces;
     }
+    // What somebody told the origin.
+    let said = if path.ends_with("/own") {
+        TOKEN
+    } else {
+        "nothing"
+    };
+    let said = format!("{0}{said}{0}", " some text around it. ".repeat(500));
+    if path.starts_with("/plain") {
+        let length = said.len();
+        let mut pieces = whole(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n"
+        ));
+        pieces.extend(said.as_bytes().chunks(11).map(<[u8]>::to_vec));
+        return pieces;
+    }
+    if path.starts_with("/gzip") {
+        let content = gzip(said.as_bytes());
+        let length = content.len();
+        let mut pieces = whole(format!(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {length}\r\n\r\n"
+        ));
+        pieces.extend(content.chunks(11).map(<[u8]>::to_vec));
+        return pieces;
+    }
     if path.starts_with("/coded") {
         let text = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nabcde";
         return whole(text.to_owned());
@@ -243,4 +267,16 @@ fn answer(path: &str, request: &str) -> Vec<Vec<u8>> {
         return whole(text.to_owned());
     }
     whole("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_owned())
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let mut command = Command::new("gzip");
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("gzip");
+    let mut input = child.stdin.take().expect("its input");
+    input.write_all(bytes).expect("its input");
+    drop(input);
+    child.wait_with_output().expect("gzip").stdout
 }

@@ -49,6 +49,23 @@ lab_tests! {
         assert_hidden(&outcome.stdout, "the answer");
     }
 
+    fn another_host_that_knows_the_value_cannot_show_it_in_a_coding(lab) {
+        let stage = Stage::new(lab);
+        for (path, whole, ends) in [
+            ("/plain", true, false), ("/plain/own", true, false), ("/gzip", true, false), ("/gzip/own", false, true),
+        ] {
+            for scheme in ["http", "https"] {
+                let script = format!("curl -sS --compressed {scheme}://other.test{path} > out; wc -c < out; cat out");
+                let outcome = stage.run(&["KEY=env:REAL_TOKEN@api.test"], &script);
+                assert_hidden(&outcome.stdout, path);
+                let bytes: usize = outcome.stdout.lines().next().and_then(|count| count.parse().ok()).expect("a count");
+                assert_eq!(bytes > 21_500, whole, "{scheme} {path}: {outcome}");
+                let told = outcome.stderr.contains("the value of a secret, in a coding");
+                assert_eq!(told, ends, "{scheme} {path}: {outcome}");
+            }
+        }
+    }
+
     fn responses_that_cannot_be_looked_into_are_refused(lab) {
         let stage = Stage::new(lab);
         let script = r#"curl -sS --compressed -H "Authorization: $KEY" -H "Range: bytes=0-5" https://api.test/echo; curl -sS --compressed -H "Authorization: $KEY" https://api.test/coded"#;

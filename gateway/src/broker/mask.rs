@@ -1,17 +1,31 @@
 //! Masks values in what origins send back, in every form that is recognised:
-//! each by as many bytes of its placeholder, so that lengths stay true. Streams;
-//! knows nothing of what it masks.
+//! each by as many bytes of its placeholder, so that lengths stay true. In content
+//! that is coded nothing can be masked: there a value ends it. Streams; knows
+//! nothing of what it masks.
+
+use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderValue};
 
+use outgate_handoff::Process;
+
+use super::Misuse;
 use super::search::Search;
+use crate::admit;
+use crate::content::ContentError;
+use crate::flow::Flow;
+use crate::seek::{Seek, Texts};
+use crate::session::Session;
+use crate::target::Target;
 
 /// The values of a session, and what stands for each.
 #[derive(Debug)]
 pub(crate) struct Mask {
     search: Search,
     instead: Vec<zeroize::Zeroizing<Vec<u8>>>,
+    /// Made at the first response that is coded.
+    texts: OnceLock<Option<Texts>>,
 }
 
 impl Mask {
@@ -21,6 +35,7 @@ impl Mask {
         Ok(Self {
             search: Search::new(values)?,
             instead: instead.into_iter().map(zeroize::Zeroizing::new).collect(),
+            texts: OnceLock::new(),
         })
     }
 
@@ -42,6 +57,12 @@ impl Mask {
                 _ => return sure.max(at),
             }
         }
+    }
+
+    /// The values as they are looked for in what is coded.
+    fn texts(&self) -> Option<&Texts> {
+        let make = || Texts::new(self.search.needles(), crate::scan::key().ok()?);
+        self.texts.get_or_init(make).as_ref()
     }
 
     /// Whether a text holds a value.
@@ -73,16 +94,52 @@ pub(crate) enum Last {
 /// Content that is being masked.
 #[derive(Debug)]
 pub(crate) struct Masked {
-    mask: std::sync::Arc<Mask>,
+    mask: Arc<Mask>,
     carry: BytesMut,
+    sieve: Option<Sieve>,
+}
+
+/// Lets coded content go on as far as it holds no value.
+#[derive(Debug)]
+struct Sieve {
+    seek: Seek,
+    /// Bytes that went on.
+    passed: u64,
+    session: Arc<Session>,
+    process: Process,
+    target: Target,
 }
 
 impl Masked {
-    pub(crate) fn new(mask: std::sync::Arc<Mask>) -> Self {
+    pub(crate) fn new(mask: Arc<Mask>) -> Self {
         Self {
             mask,
             carry: BytesMut::new(),
+            sieve: None,
         }
+    }
+
+    /// Content that is coded, as its fields say, in the response to a request;
+    /// `None` where nobody can look for values in it.
+    pub(crate) fn coded(
+        mask: Arc<Mask>,
+        fields: &HeaderMap,
+        (flow, target): (&Flow, &Target),
+    ) -> Option<Self> {
+        mask.texts()?;
+        let seek = Seek::new(|| mask.texts(), fields);
+        let sieve = seek.map(|seek| Sieve {
+            seek,
+            passed: 0,
+            session: Arc::clone(flow.session()),
+            process: flow.process().clone(),
+            target: target.clone(),
+        });
+        // What stands in another coding stands there as it is.
+        Some(Self {
+            sieve,
+            ..Self::new(mask)
+        })
     }
 
     /// Fields of the same message.
@@ -91,7 +148,21 @@ impl Masked {
     }
 
     /// The next piece, as far as it is certain.
-    pub(crate) fn pass(&mut self, data: Bytes, last: Last) -> Bytes {
+    ///
+    /// # Errors
+    /// It holds a value that cannot be masked; that was said.
+    pub(crate) fn pass(&mut self, data: Bytes, last: Last) -> Result<Bytes, ContentError> {
+        if let Some(sieve) = &mut self.sieve {
+            self.carry.extend_from_slice(&data);
+            let count = sieve.cleared(&data, last)?;
+            let count = count.min(self.carry.len());
+            return Ok(self.carry.split_to(count).freeze());
+        }
+        Ok(self.mask(data, last))
+    }
+
+    /// The same of what is not coded.
+    pub(super) fn mask(&mut self, data: Bytes, last: Last) -> Bytes {
         if self.carry.is_empty() && !self.mask.sees(&data) {
             let end = match last {
                 Last::Yes => data.len(),
@@ -112,11 +183,32 @@ impl Masked {
     }
 }
 
+impl Sieve {
+    /// How many bytes more may go on.
+    fn cleared(&mut self, data: &[u8], last: Last) -> Result<usize, ContentError> {
+        let cleared = match (self.seek.clear(data), last) {
+            (Ok(_), Last::Yes) => self.seek.clear_rest(),
+            (cleared, _) => cleared,
+        };
+        let Ok(cleared) = cleared else {
+            let because = "the response holds the value of a secret, in a coding in which it \
+                           cannot be masked"
+                .to_owned();
+            let misuse = Misuse { because };
+            let refusal = admit::misused(&self.session, &self.process, &self.target, &misuse);
+            self.session.tell(&refusal);
+            return Err(ContentError::Shown);
+        };
+        let count = cleared.saturating_sub(self.passed);
+        self.passed = self.passed.max(cleared);
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::broker::forms;
-    use std::sync::Arc;
 
     const VALUE: &str = "s3cr3t/with \"all\" & 'that' + more";
     const PLACEHOLDER: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -128,7 +220,7 @@ mod tests {
 
     fn whole(text: &[u8]) -> Vec<u8> {
         Masked::new(mask())
-            .pass(Bytes::copy_from_slice(text), Last::Yes)
+            .mask(Bytes::copy_from_slice(text), Last::Yes)
             .to_vec()
     }
 
@@ -167,7 +259,7 @@ mod tests {
                 let (piece, next) = rest.split_at(cut.min(rest.len()));
                 rest = next;
                 let last = if rest.is_empty() { Last::Yes } else { Last::No };
-                out.extend_from_slice(&masked.pass(Bytes::copy_from_slice(piece), last));
+                out.extend_from_slice(&masked.mask(Bytes::copy_from_slice(piece), last));
                 if rest.is_empty() {
                     break;
                 }

@@ -189,7 +189,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Veiled<S> {
                     own.ended = count == 0;
                     space.truncate(count);
                     let last = if own.ended { Last::Yes } else { Last::No };
-                    own.ready = own.masked.pass(space.freeze(), last);
+                    own.ready = own.masked.mask(space.freeze(), last);
                     own.patience = None;
                 }
                 Poll::Pending => {
@@ -201,7 +201,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Veiled<S> {
                     });
                     ready!(patience.as_mut().poll(context));
                     own.patience = None;
-                    own.ready = own.masked.pass(Bytes::new(), Last::Yes);
+                    own.ready = own.masked.mask(Bytes::new(), Last::Yes);
                 }
             }
         }

@@ -48,6 +48,11 @@ impl Search {
         })
     }
 
+    /// What is looked for.
+    pub(super) fn needles(&self) -> impl Iterator<Item = &[u8]> {
+        self.needles.iter().map(Vec::as_slice)
+    }
+
     /// The first one at or behind `from`.
     pub(super) fn find(&self, bytes: &[u8], from: usize) -> Option<Hit> {
         let input = Input::new(bytes).range(from.min(bytes.len())..);

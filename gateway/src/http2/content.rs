@@ -112,7 +112,10 @@ async fn pour_all(content: &mut Content, stream: &mut SendStream<Bytes>) -> Resu
             }
             Some(Err(ContentError::Http1(_))) => return Err(Reason::INTERNAL_ERROR),
             Some(Err(
-                ContentError::Misused | ContentError::Stopped(_) | ContentError::Spent(_),
+                ContentError::Misused
+                | ContentError::Shown
+                | ContentError::Stopped(_)
+                | ContentError::Spent(_),
             )) => {
                 return Err(Reason::CANCEL);
             }

@@ -1,6 +1,7 @@
 //! Canaries in what origins send back: who has one got it on a way that nobody
-//! saw. Looks at bytes as they pass and holds none of them back; keeps only the
-//! end of a piece, where one may begin. Decides nothing.
+//! saw. Looks at bytes as they pass, through the coding that a response names,
+//! and holds none of them back; keeps only the end of a piece, where one may
+//! begin. Decides nothing.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,6 +10,7 @@ use http::HeaderMap;
 use outgate_handoff::Process;
 
 use crate::audit::{Event, Kind, Outcome};
+use crate::seek::{Seek, Texts};
 use crate::session::Session;
 
 /// Canaries as they are, ready to be looked for.
@@ -17,6 +19,8 @@ pub(crate) struct Sought {
     values: Vec<Vec<u8>>,
     /// Made at the first response.
     automaton: OnceLock<Option<AhoCorasick>>,
+    /// Made at the first one that is coded.
+    texts: OnceLock<Option<Texts>>,
 }
 
 impl Sought {
@@ -24,7 +28,16 @@ impl Sought {
         Self {
             values,
             automaton: OnceLock::new(),
+            texts: OnceLock::new(),
         }
+    }
+
+    /// What looks for them in content that is coded; nothing where it is not.
+    fn seek(&self, fields: &HeaderMap) -> Option<Seek> {
+        // What is looked for is no secret.
+        let make = || Texts::new(self.values.iter().map(Vec::as_slice), [0; 32]);
+        let texts = || self.texts.get_or_init(make).as_ref();
+        Seek::new(texts, fields)
     }
 
     /// Whether a text holds one.
@@ -53,6 +66,8 @@ pub(crate) struct Returns {
     origin: String,
     /// The end of what passed.
     tail: Vec<u8>,
+    /// What looks through the coding of content.
+    seek: Option<Box<Seek>>,
     told: Told,
 }
 
@@ -72,8 +87,15 @@ impl Returns {
             process: process.clone(),
             origin,
             tail: Vec::new(),
+            seek: None,
             told: Told::No,
         })
+    }
+
+    /// Looks at the fields of a head, which say how its content is coded.
+    pub(crate) fn head(&mut self, fields: &HeaderMap) {
+        self.fields(fields);
+        self.seek = self.sought.seek(fields).map(Box::new);
     }
 
     /// Looks at fields.
@@ -90,6 +112,11 @@ impl Returns {
     pub(crate) fn content(&mut self, piece: &[u8]) {
         if self.told == Told::Yes {
             return;
+        }
+        if let Some(seek) = &mut self.seek
+            && seek.pass(piece).is_some()
+        {
+            return self.tell("the coded content");
         }
         let reach = self.sought.longest().saturating_sub(1);
         // Where two pieces meet, and the piece itself.
@@ -122,6 +149,18 @@ impl Returns {
             .reason("canary", &detail);
         self.session.record(&event).ok();
         self.session.alarm(&self.origin, &detail);
+    }
+}
+
+impl Drop for Returns {
+    /// The end of content: what was not certain before is now.
+    fn drop(&mut self) {
+        if self.told == Told::No
+            && let Some(mut seek) = self.seek.take()
+            && seek.finish().is_some()
+        {
+            self.tell("the coded content");
+        }
     }
 }
 

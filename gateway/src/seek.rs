@@ -1,0 +1,115 @@
+//! Looks for given texts in coded content (RFC 9110 8.4), through its codings,
+//! beside whoever passes it on. Undoes codings with the engine of the scan;
+//! changes and holds back nothing.
+
+use std::sync::Arc;
+
+use http::header::{self, HeaderMap, HeaderValue};
+use outgate_dlp::{
+    Description, Destination, Detectors, KnownBuilder, KnownValue, Nature, Place, Policy, Ruleset,
+    Secret, Settings, Stop, Stream, Tier, Unscannable,
+};
+
+/// Codings in which a text cannot be seen; others cut content, or sign it.
+const COMPRESSING: [&[u8]; 5] = [b"gzip", b"x-gzip", b"deflate", b"br", b"zstd"];
+
+/// Texts that are looked for, as fingerprints.
+#[derive(Debug, Clone)]
+pub(crate) struct Texts(Arc<Ruleset>);
+
+impl Texts {
+    /// These, under this key. One too short to be told from other text is left out.
+    pub(crate) fn new<'a>(texts: impl Iterator<Item = &'a [u8]>, key: [u8; 32]) -> Option<Self> {
+        let mut known = KnownBuilder::new(key);
+        for (index, text) in texts.enumerate() {
+            let about = KnownValue {
+                label: index.to_string(),
+                others: Vec::new(),
+                nature: Nature::Sent,
+                issuers: Vec::new(),
+                tier: Tier::Strong,
+            };
+            known.add(&Secret::new(text.to_vec()), about).ok();
+        }
+        let settings = Settings {
+            modes: Vec::new(),
+            policy: Policy::Tiered,
+            unscannable: Unscannable::Record,
+            allowances: Vec::new(),
+            registries: Vec::new(),
+            key,
+        };
+        let none = Detectors::new(Vec::new()).ok()?;
+        let rules = Ruleset::new(&none, &settings).ok()?;
+        let rules = rules.with_known(Arc::new(known.build()), Vec::new());
+        Some(Self(Arc::new(rules)))
+    }
+}
+
+/// A look into coded content.
+#[derive(Debug)]
+pub(crate) struct Seek(Stream);
+
+impl Seek {
+    /// Looks for these; `None` for content that stands as it is, whatever its
+    /// coding is called.
+    pub(crate) fn new<'t>(
+        texts: impl FnOnce() -> Option<&'t Texts>,
+        fields: &HeaderMap,
+    ) -> Option<Self> {
+        let codings: Vec<&[u8]> = fields
+            .get_all(header::CONTENT_ENCODING)
+            .iter()
+            .map(HeaderValue::as_bytes)
+            .collect();
+        let codings = codings.join(&b","[..]);
+        let mut names = codings.split(|byte| *byte == b',');
+        let compresses = |name: &[u8]| COMPRESSING.iter().any(|own| name.eq_ignore_ascii_case(own));
+        if !names.any(|name| compresses(name.trim_ascii())) {
+            return None;
+        }
+        let kind = fields.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let description = Description {
+            place: Place::Content,
+            media_type: kind,
+            content_codings: Some(&codings),
+            length: None,
+        };
+        let nowhere = Destination { host: "", port: 0 };
+        let texts = texts()?;
+        Some(Self(texts.0.stream(&nowhere, &description)))
+    }
+
+    /// How far the content holds none of them, from its beginning on.
+    ///
+    /// # Errors
+    /// The text that was found.
+    pub(crate) fn clear(&mut self, bytes: &[u8]) -> Result<u64, Stop> {
+        self.0.push(bytes)
+    }
+
+    /// The same at the end.
+    ///
+    /// # Errors
+    /// As [`Seek::clear`].
+    pub(crate) fn clear_rest(&mut self) -> Result<u64, Stop> {
+        self.0.finish()
+    }
+
+    /// The text that was found by now, by its place among all.
+    pub(crate) fn pass(&mut self, bytes: &[u8]) -> Option<usize> {
+        found(self.0.push(bytes))
+    }
+
+    /// The same at the end.
+    pub(crate) fn finish(&mut self) -> Option<usize> {
+        found(self.0.finish())
+    }
+}
+
+fn found(released: Result<u64, Stop>) -> Option<usize> {
+    match released {
+        Err(Stop::Found(finding)) => finding.name.parse().ok(),
+        Ok(_) | Err(Stop::Unscannable(_)) => None,
+    }
+}
