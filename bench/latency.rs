@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::Outcome;
 use crate::lab::{Cores, Cost, Lab, Origin, Until};
+use crate::load;
 use crate::report::{Report, Sides, Target, Verdict};
 use crate::statistics::spread;
 
@@ -16,7 +17,7 @@ use crate::statistics::spread;
 const HOLD_SECONDS_MAX: u64 = 20;
 
 /// Most memory of an idle gateway.
-const GATEWAY_KIBIBYTES_MAX: u64 = 10 * 1024;
+const GATEWAY_KIBIBYTES_MAX: u64 = 10_000_000 / 1024;
 
 const CONNECTIONS: &str = "50";
 
@@ -176,6 +177,8 @@ fn memory(lab: &Lab, report: &mut Report, http: &Origin) -> Outcome<()> {
     let (sender, receiver) = mpsc::channel();
     let waiting = std::thread::spawn(move || sender.send(gate.accept()));
     let held = receiver.recv_timeout(Duration::from_secs(HOLD_SECONDS_MAX));
+    // What the start took is let go a little later.
+    load::settle();
     let sizes = held
         .is_ok()
         .then(|| ["outgate-gateway", "outgate"].map(|name| resident(child.id(), name)));
@@ -192,12 +195,17 @@ fn memory(lab: &Lab, report: &mut Report, http: &Origin) -> Outcome<()> {
     } else {
         Verdict::Missed
     };
-    let words =
-        |kibibytes: u64| format!("{}.{} MiB", kibibytes / 1024, kibibytes % 1024 * 10 / 1024);
+    let words = |kibibytes: u64| {
+        format!(
+            "{}.{} MB",
+            kibibytes * 1024 / 1_000_000,
+            kibibytes * 1024 / 100_000 % 10
+        )
+    };
     report.facts(
         "memory of the gateway, idle (RSS)",
         [String::new(), words(gateway)],
-        "<= 10 MiB",
+        "<= 10 MB",
         verdict,
     );
     report.facts(

@@ -16,7 +16,8 @@ use crate::peers::{Contender, Usage, mebibytes};
 use crate::report::{Report, Verdict};
 use crate::statistics::spread;
 
-/// How long a gateway gets to notice that connections closed.
+/// How long a gateway gets to notice that connections closed, or to let go of what
+/// its start took.
 const SETTLE: Duration = Duration::from_secs(3);
 
 /// What a row asks of outgate's figures.
@@ -278,6 +279,9 @@ fn watch(
         if heard()? != "ready" {
             return Err("it did not begin".into());
         }
+        if kind == "idle" {
+            settle();
+        }
         let before = contender.usage(pid);
         input.write_all(b"\n")?;
         let line = heard()?;
@@ -306,11 +310,12 @@ fn watch(
     })
 }
 
+/// Waits that long.
 #[expect(
     clippy::disallowed_methods,
-    reason = "nothing tells when a peer has let go of its connections"
+    reason = "nothing tells when somebody has let go of connections, or of what a start took"
 )]
-fn settle() {
+pub(crate) fn settle() {
     std::thread::sleep(SETTLE);
 }
 

@@ -114,8 +114,9 @@ pub(crate) const ROOTS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Connections that must be done before memory is given back to the system.
 pub(crate) const TRIM_CONNECTIONS: u32 = 128;
 
-/// Time from then until it is: most of a crowd goes at once. It takes about a
-/// millisecond for each 25 MiB, and everybody waits meanwhile.
+/// Time from then, or from the start, until it is: most of a crowd goes at once,
+/// and most runs are over before. It takes about a millisecond for each 25 MiB, and
+/// everybody waits meanwhile.
 pub(crate) const TRIM_TIME: Duration = Duration::from_millis(1500);
 
 /// Time an unused connection to an origin is kept. Below the idle time of

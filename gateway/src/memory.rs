@@ -1,7 +1,8 @@
 //! Memory goes back to the system when many connections are done with theirs:
 //! an allocator keeps what is freed below something that lives, and a gateway
-//! that once served a crowd would hold that crowd's memory for good. Knows
-//! counts alone.
+//! that once served a crowd would hold that crowd's memory for good. The same
+//! after the start, which needs more than what comes after it. Knows counts and
+//! times alone.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -35,7 +36,23 @@ pub(crate) fn done(session: &Session) {
     session.spawn(async move {
         sleep(limits::TRIM_TIME).await;
         DONE.store(0, Ordering::Relaxed);
-        outgate_sys::memory::give_back();
+        let_go();
         drop(turn);
     });
+}
+
+/// A run begins. What its start needed, of the heap and of the program itself, is
+/// let go a little later, when its first requests have been answered.
+pub(crate) fn begun(session: &Session) {
+    session.spawn(async {
+        sleep(limits::TRIM_TIME).await;
+        let_go();
+    });
+}
+
+/// What is free, and what only rare work needs: the rest is back within a tenth of
+/// a millisecond.
+fn let_go() {
+    outgate_sys::memory::give_back();
+    outgate_sys::memory::let_program_go();
 }

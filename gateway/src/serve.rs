@@ -22,7 +22,7 @@ use crate::rules::Rules;
 use crate::scan::Scans;
 use crate::session::{Parts, Session, shortened};
 use crate::tls::{Keys, Tls};
-use crate::{ServeError, ask, flow, limits, stub};
+use crate::{ServeError, ask, flow, limits, memory, stub};
 
 mod opening;
 
@@ -118,6 +118,7 @@ impl Gateway {
         let Some(session) = opened? else {
             return Ok(());
         };
+        memory::begun(&session);
         let result = run(&session, &control, &mut buffer).await;
         session.close().await;
         match result {

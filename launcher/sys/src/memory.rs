@@ -1,6 +1,8 @@
 //! Memory: a bounded copy from another thread's (process_vm_readv(2)), and our own
 //! given back to the system.
 
+use std::ffi::{c_int, c_void};
+
 use crate::SysError;
 
 /// Copies from `address` of the thread's memory into `buffer` and returns how
@@ -39,5 +41,85 @@ pub fn give_back() {
     {
         // SAFETY: takes no pointer, and may be called at any time by any thread.
         unsafe { libc::malloc_trim(0) };
+    }
+}
+
+/// Lets go of the program's own pages, code and constants: what is needed again is
+/// mapped again, mostly from memory, and what only the start needed stays away
+/// (madvise(2)). Pages that were ever written to are left alone.
+pub fn let_program_go() {
+    // SAFETY: `leave` is a function of the type that is asked for, and needs no
+    // data.
+    unsafe { libc::dl_iterate_phdr(Some(leave), std::ptr::null_mut()) };
+}
+
+/// Leaves the segments of the first object, which is the program
+/// (dl_iterate_phdr(3)).
+unsafe extern "C" fn leave(
+    object: *mut libc::dl_phdr_info,
+    _: libc::size_t,
+    _: *mut c_void,
+) -> c_int {
+    // SAFETY: the C library passes an object that lives as long as this call.
+    let object = unsafe { &*object };
+    // SAFETY: its headers are so many, mapped as long as the object is, and
+    // nobody writes to them.
+    let headers =
+        unsafe { std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum)) };
+    // SAFETY: takes a number and returns one.
+    let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
+    for header in headers {
+        // What may be written to, or could once, holds what its file does not.
+        if header.p_type != libc::PT_LOAD || header.p_flags & libc::PF_W != 0 {
+            continue;
+        }
+        let begin = object.dlpi_addr.checked_add(header.p_vaddr);
+        let end = begin.and_then(|begin| begin.checked_add(header.p_memsz));
+        // Whole pages alone: the first and the last may be shared.
+        let first = begin.and_then(|begin| begin.checked_next_multiple_of(page));
+        let last = end.and_then(|end| end.checked_sub(end.checked_rem(page)?));
+        if let (Some(first), Some(last)) = (first, last)
+            && let (Ok(start), Ok(length)) = (
+                usize::try_from(first),
+                usize::try_from(last.saturating_sub(first)),
+            )
+        {
+            let start = std::ptr::without_provenance_mut(start);
+            // SAFETY: these pages are private, never writable, and the program's
+            // file cannot be written to while it runs (execve(2), ETXTBSY): they
+            // come back as they are. A refusal leaves them where they are.
+            unsafe { libc::madvise(start, length, libc::MADV_DONTNEED) };
+        }
+    }
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// KiB of the program's code that are mapped.
+    fn mapped() -> u64 {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let program = std::env::current_exe().unwrap();
+        let program = program.to_str().unwrap();
+        let mut lines = maps.lines();
+        lines.find(|line| line.contains(" r-xp ") && line.ends_with(program));
+        let size = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        size.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    #[test]
+    fn a_program_goes_on_without_the_pages_it_let_go() {
+        let before = mapped();
+        let_program_go();
+        let after = mapped();
+        assert!(after < before, "{before} KiB, then {after} KiB");
+        assert!(after > 0);
+        // Constants, code and what was relocated at the start are as they were.
+        assert_eq!(
+            format!("{:?}", SysError::from_raw_os_error(2).kind()),
+            "NotFound"
+        );
     }
 }
