@@ -134,7 +134,10 @@ impl Trust {
         }
         let begins = match java::named(variables) {
             None => Some(pem::ders(&read(system).unwrap_or_default())),
-            Some(own) => java::certificates(&read(&own).unwrap_or_default()),
+            Some(own) => {
+                let own = read(&own).unwrap_or_default();
+                java::certificates(&own).or_else(|| pkcs12::certificates(&own))
+            }
         };
         // In the place of nothing that is known, our authority alone would
         // take away more than it gives.

@@ -97,7 +97,30 @@ lab_tests! {
                  2>/dev/null | grep -c trustedCertEntry",
             ));
         assert_eq!(listed.stdout, "2\n", "{listed}");
-        // Where none of it can be read, the user's word stays the last.
+        // So is one in PKCS #12 whose certificates stand in the clear, as in those that
+        // Java brings; where a password locks them, the user's word stays the last.
+        for (name, options, is_read) in [
+            ("clear.p12", &["-J-Dkeystore.pkcs12.certProtectionAlgorithm=NONE"][..], true),
+            ("locked.p12", &[], false),
+        ] {
+            let store = lab.folder("given", Identity::Own).join(name);
+            let made = Command::new("keytool")
+                .args(options)
+                .args(["-importcert", "-noprompt", "-alias", "own", "-storetype", "PKCS12"])
+                .args(["-storepass", "secret-word", "-keystore", &text(&store)])
+                .args(["-file", &text(&origin.authority)])
+                .output()
+                .expect("keytool");
+            assert!(made.status.success(), "{made:?}");
+            let options = format!(
+                "-Djavax.net.ssl.trustStore={} -Djavax.net.ssl.trustStorePassword=secret-word",
+                store.display()
+            );
+            let fetched = java(lab, &origin, &options);
+            assert_eq!(fetched.stdout == MARK, is_read, "{name}: {fetched}");
+            assert_eq!(fetched.stderr.contains("java.p12"), is_read, "{name}: {fetched}");
+        }
+        // The same where none of it can be read.
         let fetched = java(lab, &origin, "-Djavax.net.ssl.trustStore=/etc/hostname");
         assert_ne!(fetched.code, Some(0), "{fetched}");
         assert!(!fetched.stderr.contains("java.p12"), "{fetched}");

@@ -1,6 +1,7 @@
 //! A trust store for Java: certificates in the clear, as PKCS #12 (RFC 7292) has
 //! it, without a password and so without a checksum that would need one. Every
-//! Java since 8 reads that. Writes DER (X.690); makes no keys and knows none.
+//! Java since 8 reads that. Writes DER (X.690), and reads such stores again; makes
+//! no keys, knows none, and opens nothing that is locked.
 
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
@@ -89,6 +90,82 @@ fn value(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
+/// The certificates that a store trusts, each in DER, where they stand in the
+/// clear: as in the store that Java brings since 18, and in what `store` makes.
+/// `None` where some are locked: what a password opens cannot be taken over, and
+/// the rest alone would be less than the store.
+pub(super) fn certificates(store: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let outer = Reader(Reader(store).next(SEQUENCE)?);
+    let rest = outer.0.strip_prefix(VERSION)?;
+    let mut parts = Reader(content(Reader(rest).next(SEQUENCE)?)?);
+    let mut parts = Reader(parts.next(SEQUENCE)?);
+    let mut found = Vec::new();
+    while !parts.0.is_empty() {
+        // A part of another kind than `data` is locked.
+        let mut bags = Reader(content(parts.next(SEQUENCE)?)?);
+        let mut bags = Reader(bags.next(SEQUENCE)?);
+        while !bags.0.is_empty() {
+            gather(bags.next(SEQUENCE)?, &mut found)?;
+        }
+    }
+    Some(found)
+}
+
+/// What a part of the kind `data` holds.
+fn content(part: &[u8]) -> Option<&[u8]> {
+    let mut explicit = Reader(part.strip_prefix(DATA)?);
+    Reader(explicit.next(EXPLICIT_0)?).next(OCTET_STRING)
+}
+
+/// Takes the certificate of a bag, if it is one that is trusted: a key is none,
+/// and neither is a link of its chain.
+fn gather(bag: &[u8], found: &mut Vec<Vec<u8>>) -> Option<()> {
+    let Some(bag) = bag.strip_prefix(CERTIFICATE_BAG) else {
+        return Some(());
+    };
+    let mut bag = Reader(bag);
+    let mut held = Reader(bag.next(EXPLICIT_0)?);
+    let mut held = Reader(held.next(SEQUENCE)?.strip_prefix(X509)?);
+    let certificate = Reader(held.next(EXPLICIT_0)?).next(OCTET_STRING)?;
+    if bag.0.is_empty() {
+        return Some(());
+    }
+    let mut attributes = Reader(bag.next(SET)?);
+    let mut is_trusted = false;
+    while !attributes.0.is_empty() {
+        is_trusted |= attributes.next(SEQUENCE)?.starts_with(TRUSTED_FOR);
+    }
+    found.extend(is_trusted.then(|| certificate.to_vec()));
+    Some(())
+}
+
+/// Values one after the other, of known kinds and definite lengths (X.690 8.1).
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn next(&mut self, kind: u8) -> Option<&'a [u8]> {
+        let (&[found, short], rest) = self.0.split_first_chunk()?;
+        let digits = match short {
+            0..=0x7f => 0,
+            // None is of no length that is said, five are more than we read.
+            0x81..=0x84 => usize::from(short & 0x7f),
+            _ => return None,
+        };
+        let (long, rest) = rest.split_at_checked(digits)?;
+        let length = long.iter().try_fold(0_usize, |sum, digit| {
+            sum.checked_mul(256)?.checked_add(usize::from(*digit))
+        })?;
+        let length = if digits == 0 {
+            usize::from(short)
+        } else {
+            length
+        };
+        let (value, rest) = rest.split_at_checked(length)?;
+        self.0 = rest;
+        (found == kind).then_some(value)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,5 +202,52 @@ mod tests {
             assert_eq!(times, 1);
         }
         assert_eq!(made.first(), Some(&SEQUENCE));
+    }
+
+    #[test]
+    fn what_stands_in_the_clear_is_read_again_and_nothing_behind_its_end() {
+        let certificates = vec![b"first".to_vec(), vec![7; 300]];
+        let made = store(&certificates);
+        assert_eq!(super::certificates(&made), Some(certificates));
+        assert_eq!(super::certificates(&store(&[])), Some(Vec::new()));
+        for end in 0..made.len() {
+            assert_eq!(super::certificates(&made[..end]), None, "{end}");
+        }
+    }
+
+    #[test]
+    fn what_is_locked_keeps_all_of_a_store() {
+        let open = data(&value(SEQUENCE, &[&bag("own", b"own")]));
+        let mut locked = open.clone();
+        // `encryptedData`, 1.2.840.113549.1.7.6.
+        let kind = locked.windows(DATA.len()).position(|part| part == DATA);
+        locked[kind.unwrap() + DATA.len() - 1] = 6;
+        for (parts, expected) in [
+            (vec![&open], Some(vec![b"own".to_vec()])),
+            (vec![&locked], None),
+            (vec![&open, &locked], None),
+        ] {
+            let parts: Vec<u8> = parts.into_iter().flatten().copied().collect();
+            let safe = data(&value(SEQUENCE, &[&parts]));
+            let store = value(SEQUENCE, &[VERSION, &safe]);
+            assert_eq!(certificates(&store), expected);
+        }
+    }
+
+    #[test]
+    fn a_link_of_a_chain_and_a_key_are_not_trusted() {
+        let octets = value(OCTET_STRING, &[b"link"]);
+        let held = value(SEQUENCE, &[X509, &value(EXPLICIT_0, &[&octets])]);
+        let link = value(SEQUENCE, &[CERTIFICATE_BAG, &value(EXPLICIT_0, &[&held])]);
+        let mut key = bag("own", b"own");
+        // `pkcs8ShroudedKeyBag`, 1.2.840.113549.1.12.10.1.2.
+        let end = CERTIFICATE_BAG.len();
+        let at = key.windows(end).position(|part| part == CERTIFICATE_BAG);
+        key[at.unwrap() + end - 1] = 2;
+        for bag in [link, key] {
+            let safe = data(&value(SEQUENCE, &[&data(&value(SEQUENCE, &[&bag]))]));
+            let store = value(SEQUENCE, &[VERSION, &safe]);
+            assert_eq!(certificates(&store), Some(Vec::new()));
+        }
     }
 }
