@@ -114,7 +114,7 @@ impl Rule {
             if found.end() > at && self.stands_alone(window, &found.range()) {
                 let secret = group(regex, window, &found.range());
                 let text = window.get(secret.clone()).unwrap_or_default();
-                if validate::entropy::densest(text) >= f64::from(self.detector.min_entropy) {
+                if self.is_dense(text) {
                     let whole = found.range();
                     return Confirmed::Match(Match { whole, secret });
                 }
@@ -139,7 +139,7 @@ impl Rule {
             if is_some && self.stands_alone(window, &found.range()) {
                 let secret = group(regex, window, &found.range());
                 let text = window.get(secret.clone()).unwrap_or_default();
-                if validate::entropy::densest(text) >= f64::from(self.detector.min_entropy) {
+                if self.is_dense(text) {
                     let whole = found.range();
                     return Some(Match { whole, secret });
                 }
@@ -147,6 +147,10 @@ impl Rule {
             start = found.end().max(found.start().saturating_add(1));
         }
         None
+    }
+
+    fn is_dense(&self, text: &[u8]) -> bool {
+        validate::entropy::is_dense(text, f64::from(self.detector.min_entropy))
     }
 
     fn stands_alone(&self, window: &[u8], found: &Range<usize>) -> bool {

@@ -309,6 +309,7 @@ fn escaped(kind: usize, byte: u8) -> Vec<u8> {
 #[test]
 fn escapes_of_several_kinds_in_one_credential_hide_nothing() {
     let mut dice = Dice(21);
+    let rules = rules(Policy::Tiered, Unscannable::Refuse);
     let key = sample_of("pem-private-key", 4);
     for (secret, reach) in [(token(), 30), (key, 26)] {
         for (one, two) in (0..5).flat_map(|one| (0..5).map(move |two| (one, two))) {
@@ -328,12 +329,14 @@ fn escapes_of_several_kinds_in_one_credential_hide_nothing() {
                     coded.splice(*place..=*place, escape);
                 }
                 let text = [dice.words(300), b" ".to_vec(), coded, b"\n".to_vec()].concat();
-                let outcome = content(None, &text);
-                assert!(
-                    outcome.found().is_some() && outcome.released <= 301,
-                    "{kinds:?} {outcome:?} {}",
-                    String::from_utf8_lossy(&text[290..])
-                );
+                for lengths in [&[1 << 20][..], &[1], &[290, 3, 17]] {
+                    let outcome = send(&rules, None, &text, lengths);
+                    assert!(
+                        outcome.found().is_some() && outcome.released <= 301,
+                        "{kinds:?} {lengths:?} {outcome:?} {}",
+                        String::from_utf8_lossy(&text[290..])
+                    );
+                }
             }
         }
     }
