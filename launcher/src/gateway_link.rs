@@ -20,6 +20,7 @@ use nix::sys::socket::{
 };
 use outgate_handoff::{DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, ToGateway, ToLauncher};
 
+use crate::door::Door;
 use crate::opening::opening_frames;
 pub use crate::opening::{Opening, Whose};
 
@@ -79,11 +80,11 @@ impl Link {
         };
         let idle = std::mem::replace(self, Self::Gone(Gone::for_good("it did not start")));
         if let Self::Idle(opening) = idle {
-            *self = Self::begin(opening);
+            *self = Self::begin(opening, Door::enter_soon);
         }
     }
 
-    fn begin(opening: Box<Opening>) -> Self {
+    fn begin(opening: Box<Opening>, enter: fn(&Door) -> io::Result<OwnedFd>) -> Self {
         let (opened, name) = match &opening.whose {
             Whose::Private {
                 program,
@@ -94,7 +95,7 @@ impl Link {
                 program.display().to_string(),
             ),
             Whose::Shared(door) => (
-                door.enter().map(|socket| (socket, None)),
+                enter(door).map(|socket| (socket, None)),
                 door.path().display().to_string(),
             ),
         };
@@ -141,7 +142,7 @@ impl Link {
         let Some((opening, _)) = gone.again.take_if(|(_, since)| due(since)) else {
             return Attached::No;
         };
-        *self = Self::begin(opening);
+        *self = Self::begin(opening, Door::enter);
         match self {
             Self::Open(_) => Attached::Anew,
             Self::Idle(_) | Self::Gone(_) => Attached::No,

@@ -212,6 +212,46 @@ lab_tests! {
         assert_eq!(gate.end().code, Some(0));
     }
 
+    fn a_full_queue_is_waited_for(lab) {
+        // Of one user no more are served.
+        if Identity::all().len() < 2 {
+            return outgate_harness::skip("one account");
+        }
+        let _origin = Origin::start(8080);
+        let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
+            "-a", "http://a.example:8080", "--resolve", "a.example=192.0.2.1",
+        ]));
+        let all = [gate.server(), gate.front()];
+        for pid in all {
+            nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).expect("a gateway");
+        }
+        // Nobody is let in, until the queue is full.
+        let mut waiting = Vec::new();
+        loop {
+            let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+            let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).expect("a socket");
+            let path = UnixAddr::new(&gate.socket).expect("a path");
+            match connect(socket.as_raw_fd(), &path) {
+                Ok(()) => waiting.push(socket),
+                Err(error) => break assert_eq!(error, nix::errno::Errno::EAGAIN),
+            }
+            assert!(waiting.len() < 100_000, "a queue without end");
+        }
+        let running = gate.sandbox(lab, Identity::Nobody).start(&curl("http://a.example:8080/", 20));
+        // The launcher is there, and waits in connect(2).
+        let waits = || {
+            let stack = std::fs::read_to_string(format!("/proc/{}/wchan", running.pid()));
+            stack.is_ok_and(|place| place.contains("unix_wait_for_peer"))
+        };
+        outgate_harness::eventually(Duration::from_secs(2), waits);
+        drop(waiting);
+        for pid in all {
+            nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGCONT).expect("a gateway");
+        }
+        let outcome = running.finish();
+        assert!(outcome.stdout.starts_with("200"), "{outcome}");
+    }
+
     fn a_gateway_that_is_none_learns_nothing(lab) {
         if Identity::all().len() < 2 {
             return outgate_harness::skip("one account");
