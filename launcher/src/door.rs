@@ -37,7 +37,7 @@ impl Door {
     /// who wait to be let in, and nobody stays there for long.
     ///
     /// # Errors
-    /// As [`Door::enter`]; there was no room for [`ROOM_SECONDS_MAX`] seconds.
+    /// As [`Door::enter`]; there was no room for five seconds.
     pub fn enter_soon(&self) -> io::Result<OwnedFd> {
         let socket = seqpacket(SockFlag::SOCK_CLOEXEC)?;
         // As long as that also connect(2) waits (unix(7), socket(7)).
