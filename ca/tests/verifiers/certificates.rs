@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use outgate_ca::{Authority, CaError, Request, Subject, create};
 use rustls::pki_types::pem::PemObject;
@@ -20,8 +21,14 @@ pub(crate) struct Directory(pub(crate) PathBuf);
 
 impl Directory {
     pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("outgate-ca-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
+        // Tests run side by side in one process, and several ask for the same name.
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!(
+            "outgate-ca-{name}-{}-{number}",
+            std::process::id()
+        ));
+        fs::create_dir(&path).unwrap();
         Self(path)
     }
 
