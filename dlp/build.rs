@@ -24,9 +24,14 @@ mod detector;
 mod detector_file;
 #[path = "src/detector_shape.rs"]
 mod detector_shape;
+#[path = "src/groups.rs"]
+mod groups;
 #[path = "src/limits.rs"]
 #[expect(dead_code, reason = "the crate uses what this script does not")]
 mod limits;
+#[path = "src/twists.rs"]
+#[expect(dead_code, reason = "the crate uses what this script does not")]
+mod twists;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,12 +40,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use detector::{Detector, Scope, Texts};
+use groups::{Groups, Placed};
 
 fn main() -> Result<(), String> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let folder = root.join("detectors");
     let mut table = String::new();
     let mut owners = BTreeMap::new();
+    let mut literals = BTreeMap::new();
     let files = files(&folder)?;
     for path in &files {
         for detector in read(path)? {
@@ -53,14 +60,22 @@ fn main() -> Result<(), String> {
                 ));
             }
             write(&mut table, &detector).map_err(|error| error.to_string())?;
+            for literal in detector.literals.iter() {
+                for (form, _) in twists::forms(&detector, literal.as_bytes()) {
+                    literals.insert(form, None);
+                }
+            }
         }
     }
     let text = format!(
         "pub(crate) static SHIPPED: [Detector; {}] = [\n{table}];\n",
         owners.len()
     );
-    let output = PathBuf::from(variable("OUT_DIR")?).join("shipped.rs");
-    fs::write(&output, text).map_err(|error| format!("{}: {error}", output.display()))?;
+    let folder = PathBuf::from(variable("OUT_DIR")?);
+    for (name, text) in [("shipped.rs", text), ("placed.rs", placed(literals))] {
+        let output = folder.join(name);
+        fs::write(&output, text).map_err(|error| format!("{}: {error}", output.display()))?;
+    }
     let mut cargo = std::io::stdout();
     for watched in [
         "build.rs",
@@ -68,12 +83,48 @@ fn main() -> Result<(), String> {
         "src/detector.rs",
         "src/detector_file.rs",
         "src/destination.rs",
+        "src/groups.rs",
         "src/limits.rs",
+        "src/twists.rs",
         "src/detector_shape.rs",
     ] {
         writeln!(cargo, "cargo::rerun-if-changed={watched}").map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+/// Rounds in which literals are placed: each finds better places than the last.
+const ROUNDS: usize = 4;
+
+/// Where each literal is placed, as a table in the order of literals.
+fn placed(mut literals: BTreeMap<Vec<u8>, Option<Placed>>) -> String {
+    let mut groups = Groups::default();
+    // The shortest leave the least choice.
+    let mut order: Vec<Vec<u8>> = literals.keys().cloned().collect();
+    order.sort_by_key(|literal| (literal.len(), literal.clone()));
+    for _ in 0..ROUNDS {
+        for literal in &order {
+            let Some(placed) = literals.get_mut(literal) else {
+                continue;
+            };
+            if let Some(placed) = placed.take() {
+                groups.remove(literal, placed);
+            }
+            *placed = groups.place(literal);
+        }
+    }
+    let rows: Vec<String> = literals
+        .iter()
+        .filter_map(|(literal, placed)| placed.map(|placed| (literal, placed)))
+        .map(|(literal, Placed { at, group })| {
+            format!("(&{literal:?}, Placed {{ at: {at}, group: {group} }}),\n")
+        })
+        .collect();
+    format!(
+        "static PLACED: [(&[u8], Placed); {}] = [\n{}];\n",
+        rows.len(),
+        rows.concat()
+    )
 }
 
 fn variable(name: &str) -> Result<String, String> {

@@ -26,7 +26,7 @@ use crate::scan::Scan;
 use crate::trail::Trail;
 
 use decode::Decoder;
-pub(crate) use triggers::{begins, may_begin, openings};
+pub(crate) use triggers::{begins, is_lead, may_begin, openings};
 
 /// The kinds, each decoded on its own, in the order in which they are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,10 @@
 
 use std::collections::VecDeque;
 
+use outgate_lanes::BLOCK_BYTES;
+
 use crate::budget::{narrow, wide};
+use crate::classes::Classes;
 use crate::containers::Containers;
 use crate::filters::{Filters, Kind};
 use crate::index::{Hit, Twist};
@@ -37,6 +40,7 @@ pub(crate) struct Layer {
     buffer: Vec<u8>,
     /// Offset of the buffer's first byte in this layer.
     base: u64,
+    classes: Classes,
     origins: Origins,
     /// Literals that begin before this offset were looked for.
     seen: u64,
@@ -72,6 +76,7 @@ pub(crate) struct View<'a> {
     pub(crate) base: u64,
     pub(crate) origins: &'a Origins,
     pub(crate) trail: &'a Trail,
+    pub(crate) classes: &'a Classes,
     pub(crate) until: Until,
 }
 
@@ -135,6 +140,7 @@ impl Layer {
         Self {
             buffer: Vec::new(),
             base: 0,
+            classes: Classes::default(),
             origins: Origins::default(),
             seen: 0,
             fresh: 0,
@@ -225,6 +231,7 @@ impl Layer {
     pub(crate) fn clear(&mut self, scan: &mut Scan<'_>) {
         self.buffer.clear();
         self.base = 0;
+        self.classes.clear();
         self.origins.marks.clear();
         self.seen = 0;
         self.fresh = 0;
@@ -245,6 +252,7 @@ impl Layer {
             self.held = 0;
             return;
         }
+        self.classes.read(&self.buffer);
         self.match_literals(scan, until);
         self.confirm(scan, until);
         self.search(scan, until);
@@ -254,6 +262,7 @@ impl Layer {
             base: self.base,
             origins: &self.origins,
             trail: &self.trail,
+            classes: &self.classes,
             until,
         };
         self.containers.work(scan, &view);
@@ -270,28 +279,28 @@ impl Layer {
             Until::Step => end.saturating_sub(wide(OVERLAP)).max(self.seen),
             Until::Flush | Until::End => end,
         };
-        let from = narrow(self.seen.saturating_sub(self.base));
-        let region = narrow(to.saturating_sub(self.base));
         let (pending, base) = (&mut self.pending, self.base);
         let containers = &mut self.containers;
         let rules = scan.rules;
-        rules
-            .prefilter()
-            .scan(&self.buffer, from, region, &mut |literal, at| {
-                let at = base.saturating_add(wide(at));
-                for hit in rules.hits(literal) {
-                    match hit {
-                        Hit::Rule { rule, twist } => {
-                            let (rule, twist) = (*rule, *twist);
-                            let new = Pending { rule, at, twist };
-                            if !pending.contains(&new) {
-                                pending.push_back(new);
-                            }
+        let mut hit = |literal: usize, at: usize| {
+            let at = base.saturating_add(wide(at));
+            for hit in rules.hits(literal) {
+                match hit {
+                    Hit::Rule { rule, twist } => {
+                        let (rule, twist) = (*rule, *twist);
+                        let new = Pending { rule, at, twist };
+                        if !pending.contains(&new) {
+                            pending.push_back(new);
                         }
-                        Hit::Container(kind) => containers.spot(*kind, at),
                     }
+                    Hit::Container(kind) => containers.spot(*kind, at),
                 }
-            });
+            }
+        };
+        let from = narrow(self.seen.saturating_sub(base));
+        let region = narrow(to.saturating_sub(base));
+        let prefilter = rules.prefilter();
+        prefilter.scan(&self.buffer, from, region, &mut hit);
         let certain = end.saturating_sub(wide(OVERLAP));
         self.seen = if until == Until::End {
             end
@@ -468,7 +477,11 @@ impl Layer {
         let drop = narrow(keep.saturating_sub(self.base));
         // Moving what stays costs as much as a look at it: not for a few bytes.
         if drop >= limits::CONTEXT_BYTES {
-            self.buffer.drain(..drop.min(self.buffer.len()));
+            // The first byte that stays is that of a block.
+            let drop = drop.min(self.buffer.len());
+            let drop = drop.saturating_sub(drop % BLOCK_BYTES);
+            self.buffer.drain(..drop);
+            self.classes.forget(drop);
             self.base = self.base.saturating_add(wide(drop));
             self.origins.forget(self.base);
         }

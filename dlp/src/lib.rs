@@ -12,6 +12,7 @@
 mod bits;
 mod budget;
 mod canary;
+mod classes;
 mod coding;
 mod confirm;
 mod containers;
@@ -26,6 +27,11 @@ mod filters;
 mod finding;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the build script uses what the crate does not")
+)]
+mod groups;
 mod head;
 pub mod holdings;
 mod index;
@@ -44,6 +50,7 @@ mod settings;
 mod shapes;
 mod stream;
 mod trail;
+mod twists;
 mod validate;
 mod values;
 mod window;

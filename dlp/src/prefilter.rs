@@ -1,138 +1,74 @@
-//! Where in a buffer the literals of the detectors stand: the one look at
-//! every byte. Of each literal, three bytes are looked for that are met seldom
-//! in text, at every second place; what the look finds is compared. Knows
-//! nothing of detectors.
+//! Where in a buffer the literals of the detectors stand. Of each literal, three
+//! bytes are looked for that are met seldom in text; what the look finds is
+//! compared. Knows nothing of detectors.
 
-use crate::bits::gathered;
+use outgate_lanes::Windows;
+
+use crate::groups::{GROUPS, Groups, Placed, WINDOW_BYTES};
 use crate::limits;
 
-/// Bytes that are looked for together: no literal is shorter.
-const WINDOW_BYTES: usize = limits::LITERAL_BYTES_MIN;
+const _: () = assert!(limits::LITERAL_BYTES_MIN >= WINDOW_BYTES);
+const _: () = assert!(GROUPS == outgate_lanes::GROUPS);
+const _: () = assert!(WINDOW_BYTES == outgate_lanes::WINDOW_BYTES);
 
-/// Shortest literal with two windows, one after the other: wherever it begins,
-/// one of them begins at an even place.
-const LONG_BYTES: usize = WINDOW_BYTES + 1;
-
-/// Bits of the number that stands for a window.
-const NUMBER_BITS: u32 = 17;
-
-/// Numbers of windows.
-const NUMBERS: usize = 1 << NUMBER_BITS;
-
-/// Lists of windows: each of those of some numbers.
-const LISTS: usize = 1 << 12;
-
-/// The window is looked for.
-const WHOLE: u8 = 1;
-
-/// The window ends with the first two bytes of a short literal.
-const BEFORE: u8 = 2;
-
-/// The window begins with the last two bytes of a short literal.
-const BEHIND: u8 = 4;
-
-/// Bytes looked at before anything is decided: every second begins a window.
-const BLOCK_BYTES: usize = 128;
-
-/// Windows of a block, and some of the next.
-const BLOCK_WINDOWS: usize = BLOCK_BYTES / 2 + 8;
-
-/// Bytes read for a block.
-const AHEAD_BYTES: usize = BLOCK_BYTES + 24;
+/// Lists of windows: each of those of one number.
+const LISTS_LOG: u32 = 12;
 
 /// Finds literals.
 pub(crate) struct Prefilter {
     literals: Vec<Box<[u8]>>,
-    /// For each number of a window what it may be.
-    numbers: Box<[u8; NUMBERS]>,
+    windows: Windows,
     /// List by list.
     pieces: Vec<Piece>,
-    /// Where among the pieces each list ends.
-    ends: Vec<usize>,
+    /// Where among the pieces each list begins, and the last one ends.
+    begins: Vec<u32>,
     longest: usize,
 }
 
-/// Three bytes, the first in the lowest bits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Window(u32);
-
-/// A window of a literal.
+/// The window of a literal.
 #[derive(Clone, Copy)]
 struct Piece {
-    window: Window,
+    window: [u8; WINDOW_BYTES],
     literal: usize,
     /// Where in the literal it begins.
     at: usize,
-    /// Whether it is all of the literal.
-    is_all: bool,
-}
-
-impl Window {
-    fn new([one, two, three]: [u8; WINDOW_BYTES]) -> Self {
-        Self(u32::from_le_bytes([one, two, three, 0]))
-    }
-
-    /// The first of these bytes.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the bytes behind the window are left out"
-    )]
-    fn first(bytes: u64) -> Self {
-        Self(bytes as u32 & 0x00ff_ffff)
-    }
-
-    /// A number that others may have as well, spread evenly.
-    fn number(self) -> usize {
-        let mixed = (self.0 << 8).wrapping_mul(0x27d4_eb2f);
-        usize::try_from(mixed >> (u32::BITS - NUMBER_BITS)).unwrap_or_default()
-    }
-
-    fn list(self) -> usize {
-        self.number() / (NUMBERS / LISTS)
-    }
 }
 
 impl Prefilter {
     /// A search for `literals`; they are known by their places in the list.
-    #[expect(clippy::large_stack_arrays, reason = "made once, when a ruleset is")]
     pub(crate) fn new(literals: Vec<Box<[u8]>>) -> Self {
-        let mut numbers = Box::new([0; NUMBERS]);
-        let mut mark = |window: [u8; WINDOW_BYTES], meaning: u8| {
-            if let Some(number) = numbers.get_mut(Window::new(window).number()) {
-                *number |= meaning;
-            }
-        };
-        let mut pieces = Vec::new();
-        for (literal, bytes) in literals.iter().enumerate() {
-            let is_all = bytes.len() < LONG_BYTES;
-            let windows = bytes.windows(WINDOW_BYTES).enumerate();
-            for (at, window) in windows.skip(rarest(bytes)).take(2) {
-                let Some(window) = window.first_chunk().copied() else {
-                    continue;
-                };
-                mark(window, WHOLE);
-                if is_all {
-                    let [one, two, three] = window;
-                    for any in 0..=u8::MAX {
-                        mark([any, one, two], BEFORE);
-                        mark([two, three, any], BEHIND);
-                    }
-                }
-                let window = Window::new(window);
-                pieces.push(Piece {
-                    window,
-                    literal,
-                    at,
-                    is_all,
-                });
+        let mut groups = Groups::default();
+        let mut places = vec![None; literals.len()];
+        for (literal, place) in literals.iter().zip(&mut places) {
+            if let Some(placed) = shipped(literal) {
+                groups.add(literal, placed);
+                *place = Some(placed);
             }
         }
-        pieces.sort_by_key(|piece: &Piece| piece.window.list());
-        let end = |list| pieces.partition_point(|piece| piece.window.list() <= list);
+        let mut pieces = Vec::new();
+        let mut windows = Vec::new();
+        for (literal, (bytes, place)) in literals.iter().zip(places).enumerate() {
+            let Some(Placed { at, group }) = place.or_else(|| groups.place(bytes)) else {
+                continue;
+            };
+            let window = bytes.get(at..).and_then(<[u8]>::first_chunk).copied();
+            windows.extend(window.map(|window| (group, window)));
+            pieces.extend(window.map(|window| Piece {
+                window,
+                literal,
+                at,
+            }));
+        }
+        let windows = Windows::new(windows.iter().map(|(group, window)| (*group, window)));
+        pieces.sort_by_key(|piece: &Piece| list(piece.window));
+        let begin = |list_no: usize| {
+            let begin = pieces.partition_point(|piece| list(piece.window) < list_no);
+            u32::try_from(begin).unwrap_or(u32::MAX)
+        };
         let longest = literals.iter().map(|literal| literal.len()).max();
         Self {
-            numbers,
-            ends: (0..LISTS).map(end).collect(),
+            windows,
+            begins: (0..=1 << LISTS_LOG).map(begin).collect(),
             pieces,
             longest: longest.unwrap_or(1),
             literals,
@@ -148,114 +84,51 @@ impl Prefilter {
         hit: &mut impl FnMut(usize, usize),
     ) {
         let end = bytes.len().min(to.saturating_add(self.longest));
-        let Some(view) = bytes.get(..end).filter(|_| from < end) else {
+        let Some(region) = bytes.get(from..end) else {
             return;
         };
-        let mut check = |piece: &Piece, place: usize| {
-            let Some(begin) = place.checked_sub(piece.at) else {
-                return;
-            };
-            let literal = self.literals.get(piece.literal);
-            let here = view.get(begin..).unwrap_or_default();
-            if literal.is_some_and(|literal| here.starts_with(literal))
-                && (from..to).contains(&begin)
-            {
-                hit(piece.literal, begin);
-            }
-        };
-        let mut start = from;
-        while let Some(rest) = view.get(start..).filter(|rest| !rest.is_empty()) {
-            let mut padded = [0; AHEAD_BYTES];
-            let block = rest.first_chunk().unwrap_or_else(|| {
-                if let Some(space) = padded.get_mut(..rest.len()) {
-                    space.copy_from_slice(rest);
-                }
-                &padded
-            });
-            let mut marks = self.marks(block, rest.len());
-            while marks != 0 {
-                let count = usize::try_from(marks.trailing_zeros()).unwrap_or_default();
-                marks &= marks.wrapping_sub(1);
-                let place = count.saturating_mul(2);
-                let here = block.get(place..).and_then(<[u8]>::first_chunk);
-                let Some([one, two, three, four]) = here.copied() else {
+        self.windows.find(region, &mut |place| {
+            let here = region.get(place..).and_then(<[u8]>::first_chunk).copied();
+            for piece in here.into_iter().flat_map(|here| self.pieces(here)) {
+                let Some(begin) = place.checked_sub(piece.at) else {
                     continue;
                 };
-                let place = start.saturating_add(place);
-                for piece in self.pieces(Window::new([one, two, three])) {
-                    check(piece, place);
-                }
-                // The place behind is no even one: of others the second window is seen.
-                for piece in self.pieces(Window::new([two, three, four])) {
-                    if piece.is_all {
-                        check(piece, place.saturating_add(1));
-                    }
+                let literal = self.literals.get(piece.literal);
+                let here = region.get(begin..).unwrap_or_default();
+                let begin = begin.saturating_add(from);
+                if begin < to && literal.is_some_and(|literal| here.starts_with(literal)) {
+                    hit(piece.literal, begin);
                 }
             }
-            start = start.saturating_add(BLOCK_BYTES);
-        }
+        });
     }
 
-    /// A bit for each second place at which a window may stand that is looked for,
-    /// or a short literal begins behind it.
-    #[expect(clippy::indexing_slicing, reason = "the mask is that of the table")]
-    fn marks(&self, block: &[u8; AHEAD_BYTES], length: usize) -> u64 {
-        let mut meanings = [0; BLOCK_WINDOWS];
-        let places = meanings.as_chunks_mut::<4>().0.iter_mut();
-        let eights = block.as_chunks::<8>().0.windows(2);
-        for (meanings, eights) in places.zip(eights).take(length / 8 + 2) {
-            let [here, next] = eights else {
-                return u64::MAX;
-            };
-            let (here, next) = (u64::from_le_bytes(*here), u64::from_le_bytes(*next));
-            *meanings = [here, here >> 16, here >> 32, here >> 48 | next << 16].map(|bytes| {
-                let number = Window::first(bytes).number();
-                self.numbers[number & (NUMBERS - 1)]
-            });
-        }
-        let mut marks = 0;
-        let eights = meanings.as_chunks::<8>().0.windows(2);
-        for (count, eights) in eights.enumerate() {
-            let [here, next] = eights else {
-                return u64::MAX;
-            };
-            let (here, next) = (u64::from_le_bytes(*here), u64::from_le_bytes(*next));
-            let behind = here >> 8 | next << 56;
-            let joint = (here / u64::from(BEFORE)) & (behind / u64::from(BEHIND));
-            let few = (here | joint) & 0x0101_0101_0101_0101;
-            marks |= gathered(few) << (count * 8);
-        }
-        marks
-    }
-
-    fn pieces(&self, window: Window) -> impl Iterator<Item = &Piece> {
-        let list = window.list();
-        let end = |list: usize| self.ends.get(list).copied().unwrap_or_default();
-        let begin = list.checked_sub(1).map_or(0, end);
-        let pieces = self.pieces.get(begin..end(list)).unwrap_or_default();
-        pieces.iter().filter(move |piece| piece.window == window)
+    /// The pieces that have this window.
+    fn pieces(&self, window: [u8; WINDOW_BYTES]) -> impl Iterator<Item = &Piece> {
+        let list = list(window);
+        let begin = |list: usize| {
+            let begin = self.begins.get(list).copied().unwrap_or_default();
+            usize::try_from(begin).unwrap_or_default()
+        };
+        let pieces = self.pieces.get(begin(list)..begin(list.saturating_add(1)));
+        let pieces = pieces.unwrap_or_default().iter();
+        pieces.filter(move |piece| piece.window == window)
     }
 }
 
-/// Where in a literal two windows begin, one after the other, that are met least
-/// often in text.
-fn rarest(literal: &[u8]) -> usize {
-    let often = |bytes: &[u8]| bytes.iter().map(|byte| frequency(*byte)).sum::<u32>();
-    let places = literal.windows(LONG_BYTES).enumerate();
-    let rarest = places.min_by_key(|(_, bytes)| often(bytes));
-    rarest.map_or(0, |(place, _)| place)
+/// The list of a window, of those that are spread evenly.
+fn list([one, two, three]: [u8; WINDOW_BYTES]) -> usize {
+    let mixed = u32::from_le_bytes([0, one, two, three]).wrapping_mul(0x27d4_eb2f);
+    usize::try_from(mixed >> (u32::BITS - LISTS_LOG)).unwrap_or_default()
 }
 
-/// How often a byte is met in text, as a rank.
-fn frequency(byte: u8) -> u32 {
-    match byte {
-        b' ' | b'e' | b't' | b'a' | b'o' | b'i' | b'n' | b's' | b'r' => 8,
-        b'a'..=b'z' => 6,
-        b'\n' | b'.' | b',' | b'"' | b'/' | b'-' | b'_' | b':' | b'=' => 5,
-        b'0'..=b'9' | 0 => 4,
-        b'A'..=b'Z' => 3,
-        _ => 2,
-    }
+include!(concat!(env!("OUT_DIR"), "/placed.rs"));
+
+/// Where a literal is placed that was there when the crate was built.
+fn shipped(literal: &[u8]) -> Option<Placed> {
+    let place = PLACED.binary_search_by_key(&literal, |(bytes, _)| *bytes);
+    let (_, placed) = PLACED.get(place.ok()?)?;
+    Some(*placed)
 }
 
 /// Bytes at the end of a buffer in which a literal may have begun.
@@ -266,6 +139,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::detector_set::Detectors;
+    use crate::twists::forms;
 
     fn plain(literals: &[Box<[u8]>], bytes: &[u8], from: usize, to: usize) -> Vec<(usize, usize)> {
         let mut hits = Vec::new();
@@ -286,6 +161,19 @@ mod tests {
         hits.sort_unstable();
         hits.dedup();
         hits
+    }
+
+    #[test]
+    fn every_shipped_literal_was_placed() {
+        for detector in Detectors::shipped().iter() {
+            for literal in detector.literals.iter() {
+                for (form, _) in forms(detector, literal.as_bytes()) {
+                    let placed = shipped(&form).expect("placed by the build script");
+                    assert!(placed.at + WINDOW_BYTES <= form.len(), "{literal}");
+                    assert!(placed.group < GROUPS, "{literal}");
+                }
+            }
+        }
     }
 
     #[test]

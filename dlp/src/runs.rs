@@ -8,7 +8,7 @@ mod open;
 mod probe;
 mod radix;
 
-use crate::budget::{narrow, wide};
+use crate::budget::wide;
 use crate::containers::is_zlib;
 use crate::finding::UnscannedReason;
 use crate::layer::{FREE, Layer, Until, View};
@@ -16,7 +16,7 @@ use crate::limits;
 use crate::scan::Scan;
 use crate::trail::Trail;
 
-use alphabet::Alphabet;
+pub(crate) use alphabet::Alphabet;
 use open::{Open, is_dense};
 use probe::Cover;
 pub(crate) use probe::Probe;
@@ -28,8 +28,6 @@ pub(crate) struct Runs {
     list: Vec<Finder>,
     /// What stands before this offset was looked at elsewhere.
     begin: u64,
-    /// Where bytes of base64 stand in what is new: base32 can stand nowhere else.
-    stretches: Vec<(u64, u64)>,
 }
 
 /// The runs of one alphabet.
@@ -96,10 +94,9 @@ impl Runs {
             }
             self.list = Alphabet::ALL.map(Finder::new).into_iter().collect();
         }
-        self.stretches.clear();
         for finder in &mut self.list {
             finder.done = finder.done.max(self.begin);
-            finder.work(scan, view, &mut self.stretches);
+            finder.work(scan, view);
         }
     }
 }
@@ -126,15 +123,11 @@ impl Finder {
         }
     }
 
-    fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>, stretches: &mut Vec<(u64, u64)>) {
+    fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         self.done = self.done.max(view.base);
         self.go_on(scan, view);
-        if self.alphabet == Alphabet::Base64 {
-            // What stood before may have ended here.
-            stretches.push((0, self.done));
-        }
         if !self.is_open {
-            self.find(scan, view, stretches);
+            self.find(scan, view);
         }
         if let Some(batch) = &mut self.batch
             && batch.end() > 0
@@ -157,29 +150,26 @@ impl Finder {
         let Some(run) = self.run.as_mut().filter(|_| self.is_open) else {
             return;
         };
-        let rest = view.slice(self.done, view.end());
-        let length = self.alphabet.extent(rest);
-        let to = self.done.saturating_add(wide(length));
+        let end = view.end();
+        let to = view.classes.stop(self.alphabet.class(), (self.done, end));
         run.read(view, self.done, to);
         self.done = to;
-        if length < rest.len() {
+        if to < end {
             run.work(scan, Until::End);
             self.close(scan);
         }
     }
 
     /// Finds the runs in what is new.
-    fn find(&mut self, scan: &mut Scan<'_>, view: &View<'_>, stretches: &mut Vec<(u64, u64)>) {
+    fn find(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         let end = view.end();
-        let bytes = view.slice(self.done, end);
-        let base = self.done;
-        let mut from = 0;
-        while let Some((start, stop)) = self.next((bytes, base), from, stretches) {
+        let least = self.alphabet.symbols_min();
+        let mut from = self.done;
+        while let Some((at, stop)) = view.classes.run(self.alphabet, (from, end)) {
             from = stop;
-            let touches = stop == bytes.len() && view.until != Until::End;
-            let run = bytes.get(start..stop).unwrap_or_default();
-            let at = base.saturating_add(wide(start));
-            if self.alphabet.count(run) < self.alphabet.symbols_min() {
+            let touches = stop == end && view.until != Until::End;
+            let run = view.slice(at, stop);
+            if self.alphabet.count(run) < least {
                 if touches {
                     // It may still become one.
                     let most = wide(limits::RUN_START_BYTES_MAX);
@@ -189,7 +179,7 @@ impl Finder {
                 continue;
             }
             if touches || run.len() > BATCH_BYTES_MAX {
-                self.begin(scan, view, (at, at.saturating_add(wide(run.len()))));
+                self.begin(scan, view, (at, stop));
                 if touches {
                     self.done = end;
                     return;
@@ -206,40 +196,13 @@ impl Finder {
             }
         }
         // What may be the beginning of a run waits.
-        let tail = bytes.get(from..).unwrap_or_default();
-        let waiting = self.alphabet.tail(tail).min(limits::RUN_START_BYTES_MAX);
+        let waiting = self.alphabet.tail(view.slice(from, end));
+        let waiting = waiting.min(limits::RUN_START_BYTES_MAX);
         self.done = if view.until == Until::End {
             end
         } else {
             end.saturating_sub(wide(waiting))
         };
-    }
-
-    /// The next stretch of bytes of the alphabet.
-    fn next(
-        &self,
-        (bytes, base): (&[u8], u64),
-        from: usize,
-        stretches: &mut Vec<(u64, u64)>,
-    ) -> Option<(usize, usize)> {
-        let at = |place: usize| base.saturating_add(wide(place));
-        match self.alphabet {
-            Alphabet::Hex => self.alphabet.next(bytes, from),
-            Alphabet::Base64 => {
-                let next = self.alphabet.next(bytes, from);
-                stretches.extend(next.map(|(start, stop)| (at(start), at(stop))));
-                next
-            }
-            Alphabet::Base32 | Alphabet::Base32Small => {
-                stretches.iter().find_map(|(start, stop)| {
-                    let start = narrow(start.saturating_sub(base)).max(from);
-                    let stop = narrow(stop.saturating_sub(base)).min(bytes.len());
-                    let is_long = stop.saturating_sub(start) >= self.alphabet.symbols_min();
-                    let within = bytes.get(..stop).filter(|_| is_long)?;
-                    self.alphabet.next(within, start)
-                })
-            }
-        }
     }
 
     /// Begins a run that goes on, or is too long to be decoded with others.

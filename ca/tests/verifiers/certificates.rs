@@ -24,10 +24,8 @@ impl Directory {
         // Tests run side by side in one process, and several ask for the same name.
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!(
-            "outgate-ca-{name}-{}-{number}",
-            std::process::id()
-        ));
+        let path =
+            std::env::temp_dir().join(format!("outgate-ca-{name}-{}-{number}", std::process::id()));
         fs::create_dir(&path).unwrap();
         Self(path)
     }

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use super::decode::Token;
 use super::triggers::is_lead;
+use crate::classes;
 
 /// What stands at a byte above 0x7f.
 pub(super) fn token(bytes: &[u8]) -> Token {
@@ -66,8 +67,12 @@ pub(super) fn begins(bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether these bytes, cut anywhere, are text.
+/// Whether these bytes, cut anywhere, are text, or wide text: zeros may stand in it.
 pub(super) fn is_text(bytes: &[u8]) -> bool {
+    let is_odd = |byte: &u8| *byte != 0 && byte.is_ascii() && !classes::is_text(*byte);
+    if bytes.iter().any(is_odd) {
+        return false;
+    }
     if bytes.is_ascii() {
         return true;
     }
@@ -160,11 +165,34 @@ fn fold(letter: char) -> Folded {
         '\u{1d7ce}'..='\u{1d7ff}' => byte(u32::from(b'0').wrapping_add(value.wrapping_sub(0x1d7ce) % 10)),
         '\u{24b6}'..='\u{24cf}' => byte(u32::from(b'A').wrapping_add(value.wrapping_sub(0x24b6))),
         '\u{24d0}'..='\u{24e9}' => byte(u32::from(b'a').wrapping_add(value.wrapping_sub(0x24d0))),
-        _ => match ALIKE.binary_search_by_key(&letter, |(known, _)| *known) {
-            Ok(place) => ALIKE.get(place).map_or(Folded::Same, |(_, byte)| Folded::Byte(*byte)),
-            Err(_) => Folded::Same,
+        _ => match alike(letter) {
+            Some(byte) => Folded::Byte(byte),
+            None => Folded::Same,
         },
     }
+}
+
+/// What a letter of another script looks like.
+fn alike(letter: char) -> Option<u8> {
+    /// Letters of two bytes: whole texts are made of them.
+    const NEAR: usize = 0x800;
+    static TABLE: OnceLock<Box<[u8; NEAR]>> = OnceLock::new();
+    let near = usize::try_from(u32::from(letter)).unwrap_or(NEAR);
+    if near >= NEAR {
+        let place = ALIKE.binary_search_by_key(&letter, |(known, _)| *known);
+        return ALIKE.get(place.ok()?).map(|(_, byte)| *byte);
+    }
+    let table = TABLE.get_or_init(|| {
+        let mut table = Box::new([0; NEAR]);
+        for (letter, byte) in ALIKE {
+            let place = usize::try_from(u32::from(*letter)).unwrap_or(NEAR);
+            if let Some(alike) = table.get_mut(place) {
+                *alike = *byte;
+            }
+        }
+        table
+    });
+    table.get(near).copied().filter(|byte| *byte != 0)
 }
 
 /// Alphabets of mathematics: capitals, then small letters, over and over.

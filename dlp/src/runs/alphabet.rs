@@ -1,13 +1,13 @@
 //! The alphabets of runs: which bytes belong to one, which may stand between
 //! its symbols, and what each symbol is worth.
 
-use crate::bits::gathered;
+use crate::classes::Class;
 use crate::coding::Coding;
 use crate::limits;
 
 /// An alphabet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Alphabet {
+pub(crate) enum Alphabet {
     /// Both alphabets of base64 (RFC 4648 4, 5) in one, with ends of lines.
     Base64,
     /// Hexadecimal digits with what stands between pairs of them.
@@ -118,7 +118,7 @@ const fn base32(first: u8) -> [u8; 256] {
 
 impl Alphabet {
     /// All of them.
-    pub(super) const ALL: [Self; 4] = [Self::Base64, Self::Hex, Self::Base32, Self::Base32Small];
+    pub(crate) const ALL: [Self; 4] = [Self::Base64, Self::Hex, Self::Base32, Self::Base32Small];
 
     /// The coding that has it.
     pub(super) fn coding(self) -> Coding {
@@ -148,7 +148,7 @@ impl Alphabet {
     }
 
     /// Fewest symbols worth decoding.
-    pub(super) fn symbols_min(self) -> usize {
+    pub(crate) fn symbols_min(self) -> usize {
         match self {
             Self::Base64 => limits::BASE64_SYMBOLS_MIN,
             Self::Hex | Self::Base32 | Self::Base32Small => limits::DIGITS_MIN,
@@ -164,22 +164,19 @@ impl Alphabet {
         }
     }
 
-    fn has(self, byte: u8) -> bool {
-        value(self.table(), byte) != OUTSIDE
+    /// The class of its bytes.
+    pub(crate) fn class(self) -> Class {
+        match self {
+            Self::Base64 => Class::Base64,
+            Self::Hex => Class::Hex,
+            Self::Base32 => Class::Base32,
+            Self::Base32Small => Class::Base32Small,
+        }
     }
 
-    /// How many bytes from the first on belong to a run.
-    pub(super) fn extent(self, bytes: &[u8]) -> usize {
-        let mut place = 0_usize;
-        while let Some(rest) = bytes.get(place..).filter(|rest| !rest.is_empty()) {
-            let block = Block::new(self, rest);
-            if !block.is_whole() {
-                let more = usize::try_from(block.members().trailing_ones());
-                return place.saturating_add(more.unwrap_or_default());
-            }
-            place = place.saturating_add(BLOCK_BYTES);
-        }
-        bytes.len()
+    /// Whether a byte belongs to a run.
+    pub(crate) fn has(self, byte: u8) -> bool {
+        value(self.table(), byte) != OUTSIDE
     }
 
     /// How many bytes before the end belong to a run.
@@ -197,52 +194,6 @@ impl Alphabet {
         symbols.take(self.symbols_min()).count()
     }
 
-    /// The next stretch of bytes of the alphabet from `from` on that is long
-    /// enough for a run. Looks at whole blocks first, and closely only at those
-    /// that such a stretch can lie in.
-    pub(super) fn next(self, bytes: &[u8], from: usize) -> Option<(usize, usize)> {
-        let least = self.symbols_min();
-        let mut place = from;
-        while let Some(rest) = bytes.get(place..).filter(|rest| !rest.is_empty()) {
-            let block = Block::new(self, rest);
-            if !block.may_have(least) {
-                place = place.saturating_add(BLOCK_BYTES);
-                continue;
-            }
-            let members = block.members();
-            let behind = place.saturating_add(BLOCK_BYTES);
-            let more = || self.extent(bytes.get(behind..).unwrap_or_default());
-            // The first may have begun before, and the last go on behind.
-            let first = usize::try_from(members.trailing_ones()).unwrap_or_default();
-            if first > 0 {
-                let before = bytes.get(from..place).unwrap_or_default();
-                let start = place.saturating_sub(self.tail(before));
-                let goes_on = if first == BLOCK_BYTES { more() } else { 0 };
-                let stop = place.saturating_add(first).saturating_add(goes_on);
-                if stop.saturating_sub(start) >= least {
-                    return Some((start, stop));
-                }
-            }
-            let others = members & u64::MAX.checked_shl(members.trailing_ones()).unwrap_or(0);
-            let long = begins(others, least).trailing_zeros();
-            let last = u64::BITS.saturating_sub(others.leading_ones());
-            // What has few bytes here is seen from the next block.
-            let start = if long < u64::BITS { long } else { last };
-            let length = others.checked_shr(start).unwrap_or(0).trailing_ones();
-            let start = place.saturating_add(usize::try_from(start).unwrap_or_default());
-            let stop = start.saturating_add(usize::try_from(length).unwrap_or_default());
-            if length >= 8 {
-                let goes_on = if stop == behind { more() } else { 0 };
-                let stop = stop.saturating_add(goes_on);
-                if stop.saturating_sub(start) >= least {
-                    return Some((start, stop));
-                }
-            }
-            place = behind;
-        }
-        None
-    }
-
     /// Reads symbols.
     pub(super) fn reader(self) -> Reader {
         Reader {
@@ -251,109 +202,6 @@ impl Alphabet {
             has_zero: false,
         }
     }
-}
-
-/// Bytes looked at together.
-const BLOCK_BYTES: usize = 64;
-
-/// For each byte of some whether it belongs to an alphabet: one or zero.
-struct Block([u64; BLOCK_BYTES / 8]);
-
-impl Block {
-    /// The first of these bytes; what is missing belongs to none.
-    fn new(alphabet: Alphabet, bytes: &[u8]) -> Self {
-        let mut padded = [0; BLOCK_BYTES];
-        let block: &[u8; BLOCK_BYTES] = bytes.first_chunk().unwrap_or_else(|| {
-            if let Some(space) = padded.get_mut(..bytes.len()) {
-                space.copy_from_slice(bytes);
-            }
-            &padded
-        });
-        let marks = match alphabet {
-            Alphabet::Base64 => block.map(is_base64),
-            Alphabet::Hex => block.map(is_hex),
-            Alphabet::Base32 => block.map(is_base32),
-            Alphabet::Base32Small => block.map(is_base32_small),
-        };
-        let mut eights = [0; BLOCK_BYTES / 8];
-        for (eight, marks) in eights.iter_mut().zip(marks.as_chunks::<8>().0) {
-            *eight = u64::from_le_bytes(*marks);
-        }
-        Self(eights)
-    }
-
-    /// Whether a stretch of so many bytes can lie here, wherever it begins: then
-    /// eight bytes side by side belong to it, and twice as many if it is long.
-    fn may_have(&self, length: usize) -> bool {
-        let mut eights = 0_u32;
-        for (place, eight) in self.0.iter().enumerate() {
-            eights |= u32::from(*eight == ONES) << place;
-        }
-        if length >= limits::DIGITS_MIN {
-            eights &= eights >> 1;
-        }
-        eights != 0
-    }
-
-    /// Whether all belong to it.
-    fn is_whole(&self) -> bool {
-        self.0.iter().all(|eight| *eight == ONES)
-    }
-
-    /// A bit for each that does.
-    fn members(&self) -> u64 {
-        let eights = self.0.iter().enumerate();
-        eights.fold(0, |members, (place, eight)| {
-            members | gathered(*eight) << (place * 8)
-        })
-    }
-}
-
-/// Eight bytes of one.
-const ONES: u64 = 0x0101_0101_0101_0101;
-
-/// A bit for each place from which on so many bits are set.
-fn begins(bits: u64, length: usize) -> u64 {
-    let (mut all, mut have) = (bits, 1);
-    while have < length {
-        let more = have.min(length.saturating_sub(have));
-        all &= all >> more;
-        have = have.saturating_add(more);
-    }
-    all
-}
-
-// The tables once more, without branches or look-ups, so that the compiler takes
-// many bytes at once.
-
-fn is_base64(byte: u8) -> u8 {
-    let letter = (byte | 0x20).wrapping_sub(b'a') < 26;
-    let digit = byte.wrapping_sub(b'/') < 11;
-    let sign = u8::from(byte == b'+') | u8::from(byte == b'-') | u8::from(byte == b'_');
-    u8::from(letter) | u8::from(digit) | sign | is_end(byte)
-}
-
-fn is_base32(byte: u8) -> u8 {
-    let letter = byte.wrapping_sub(b'A') < 26;
-    u8::from(letter) | u8::from(byte.wrapping_sub(b'2') < 6) | is_end(byte)
-}
-
-fn is_base32_small(byte: u8) -> u8 {
-    let letter = byte.wrapping_sub(b'a') < 26;
-    u8::from(letter) | u8::from(byte.wrapping_sub(b'2') < 6) | is_end(byte)
-}
-
-fn is_hex(byte: u8) -> u8 {
-    let letter = (byte | 0x20).wrapping_sub(b'a') < 6;
-    let digit = byte.wrapping_sub(b'0') < 11;
-    let sign = u8::from(byte == b' ') | u8::from(byte == b',') | u8::from(byte == b'-');
-    let mark = u8::from(byte == b';') | u8::from(byte | 0x20 == b'x') | u8::from(byte == b'\t');
-    u8::from(letter) | u8::from(digit) | sign | mark | is_end(byte)
-}
-
-/// What stands in ends of lines, written and escaped.
-fn is_end(byte: u8) -> u8 {
-    u8::from(byte == b'\r') | u8::from(byte == b'\n') | u8::from(byte == b'\\')
 }
 
 /// Whether all of these bytes could belong to one run.
@@ -417,68 +265,7 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    #[test]
-    fn what_is_computed_is_what_the_tables_say() {
-        let tests = [is_base64, is_hex, is_base32, is_base32_small];
-        for (alphabet, test) in Alphabet::ALL.into_iter().zip(tests) {
-            for byte in 0..=255 {
-                assert_eq!(test(byte) == 1, alphabet.has(byte), "{alphabet:?} {byte}");
-            }
-        }
-    }
-
-    #[test]
-    fn runs_are_found_whole_wherever_they_stand() {
-        for (alphabet, symbol, least) in [(Alphabet::Base64, "Q", 20), (Alphabet::Hex, "a", 32)] {
-            for before in 0..140 {
-                for length in (18..40).chain([63, 64, 65, 127, 128, 129, 200]) {
-                    // A word right before it, which is no run.
-                    let mut text = "!".repeat(before);
-                    text.push_str(&symbol.repeat(before % 19));
-                    text.push('!');
-                    let start = text.len();
-                    text.push_str(&symbol.repeat(length));
-                    let expected = (length >= least).then_some((start, start + length));
-                    let found = alphabet.next(text.as_bytes(), 0);
-                    assert_eq!(found, expected, "{before} {length} at the end");
-                    text.push('!');
-                    let found = alphabet.next(text.as_bytes(), 0);
-                    assert_eq!(found, expected, "{before} {length}");
-                    let later = alphabet.next(text.as_bytes(), start + length);
-                    assert_eq!(later, None, "{before} {length}");
-                }
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn runs_are_found_as_one_by_one(text in "[Qa! ]{0,60}(Q{0,70}[!a ]{0,3}){0,6}", from in 0_usize..50) {
-            let (bytes, from) = (text.as_bytes(), from.min(text.len()));
-            for alphabet in Alphabet::ALL {
-                let (mut found, mut at) = (Vec::new(), from);
-                while let Some((start, stop)) = alphabet.next(bytes, at) {
-                    found.push((start, stop));
-                    at = stop;
-                }
-                let mut plain = Vec::new();
-                let mut begin = from;
-                for place in from..=bytes.len() {
-                    if !bytes.get(place).is_some_and(|byte| alphabet.has(*byte)) {
-                        if place - begin >= alphabet.symbols_min() {
-                            plain.push((begin, place));
-                        }
-                        begin = place + 1;
-                    }
-                }
-                prop_assert_eq!(&found, &plain, "{:?}", alphabet);
-            }
-        }
-    }
 
     #[test]
     fn symbols_are_read_through_ends_of_lines_and_prefixes() {

@@ -1,0 +1,393 @@
+//! Which of many bytes belong to which sets, and where some windows of bytes may
+//! stand: a bit for each byte, 64 bytes at once.
+//!
+//! Pure: no system calls, no I/O. It stands beside the system calls because its
+//! fast form needs `unsafe` for the same reason: what the processor can do is
+//! only known when the program runs.
+//!
+//! A byte is looked up by its halves: of each set a table has, for every lower
+//! half, the upper halves that go with it. The shuffle of AVX2 looks up 32 halves
+//! in one instruction. Elsewhere a table of all bytes is read, eight bytes at a
+//! time.
+
+#![allow(
+    unsafe_code,
+    reason = "the fast form may run only where the processor has it"
+)]
+
+mod windows;
+
+pub use windows::{GROUPS, WINDOW_BYTES, Windows};
+
+/// Bytes told of by one mark.
+pub const BLOCK_BYTES: usize = 64;
+
+/// Most sets that can be told apart.
+pub const SETS_MAX: usize = 16;
+
+/// Some sets of bytes: `ASCII` of them have no byte above 127, `OTHERS` any.
+#[derive(Debug)]
+pub struct Sets<const ASCII: usize, const OTHERS: usize> {
+    ascii: [[u8; 16]; ASCII],
+    others: [[[u8; 16]; 2]; OTHERS],
+    /// For each byte a bit for each set it belongs to, those of ASCII first: eight
+    /// sets, and eight more.
+    tables: Box<[[u8; 256]; 2]>,
+    has_avx2: bool,
+}
+
+/// A block of bytes: for each set a bit for each of them, the first byte's lowest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marks<const ASCII: usize, const OTHERS: usize> {
+    /// Of the sets without bytes above 127, in their order.
+    pub ascii: [u64; ASCII],
+    /// Of the others.
+    pub others: [u64; OTHERS],
+    /// Of bytes above 127.
+    pub high: u64,
+}
+
+impl<const ASCII: usize, const OTHERS: usize> Marks<ASCII, OTHERS> {
+    /// No byte belongs to any set.
+    pub const NONE: Self = Self {
+        ascii: [0; ASCII],
+        others: [0; OTHERS],
+        high: 0,
+    };
+}
+
+impl<const ASCII: usize, const OTHERS: usize> Sets<ASCII, OTHERS> {
+    const FEW: () = assert!(ASCII + OTHERS <= SETS_MAX);
+
+    /// The bytes for which each of these says yes. Of the first only bytes up to
+    /// 127 are asked for.
+    pub fn new(ascii: [fn(u8) -> bool; ASCII], others: [fn(u8) -> bool; OTHERS]) -> Self {
+        let () = Self::FEW;
+        let mut tables = Box::new([[0; 256]; 2]);
+        for (number, is_member) in ascii.iter().chain(&others).enumerate() {
+            let bit = 1 << (number % 8);
+            let table = tables.get_mut(number / 8);
+            for (value, bits) in (0..=u8::MAX).zip(table.into_iter().flatten()) {
+                let counts = number >= ASCII || value.is_ascii();
+                if counts && is_member(value) {
+                    *bits |= bit;
+                }
+            }
+        }
+        Self {
+            ascii: ascii.map(|is_member| halves(is_member, 0)),
+            others: others.map(|is_member| [halves(is_member, 0), halves(is_member, 8)]),
+            tables,
+            has_avx2: has_avx2(),
+        }
+    }
+
+    /// The same without what only some processors have.
+    #[must_use]
+    pub fn portable(mut self) -> Self {
+        self.has_avx2 = false;
+        self
+    }
+
+    /// Appends the marks of each block of `bytes`. What is missing in the last one
+    /// belongs to no set.
+    pub fn mark(&self, bytes: &[u8], marks: &mut Vec<Marks<ASCII, OTHERS>>) {
+        let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
+        self.mark_blocks(blocks, marks);
+        if rest.is_empty() {
+            return;
+        }
+        let mut last = [0; BLOCK_BYTES];
+        for (to, from) in last.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        self.mark_blocks(&[last], marks);
+        if let Some(last) = marks.last_mut() {
+            let there = (1 << rest.len()) - 1;
+            last.ascii.iter_mut().for_each(|bits| *bits &= there);
+            last.others.iter_mut().for_each(|bits| *bits &= there);
+            last.high &= there;
+        }
+    }
+
+    fn mark_blocks(&self, blocks: &[[u8; BLOCK_BYTES]], marks: &mut Vec<Marks<ASCII, OTHERS>>) {
+        marks.reserve(blocks.len());
+        #[cfg(target_arch = "x86_64")]
+        if self.has_avx2 {
+            // SAFETY: the processor has AVX2, as was asked when the sets were made.
+            unsafe { wide::mark(self, blocks, marks) };
+            return;
+        }
+        marks.extend(blocks.iter().map(|block| self.look_up(block)));
+    }
+
+    /// The marks of a block, read from the table.
+    fn look_up(&self, block: &[u8; BLOCK_BYTES]) -> Marks<ASCII, OTHERS> {
+        let mut bits = [0; SETS_MAX];
+        let halves = bits.as_chunks_mut::<8>().0.iter_mut();
+        for (bits, table) in halves.zip(self.tables.iter()) {
+            for (place, eight) in block.as_chunks::<8>().0.iter().enumerate() {
+                let rows = eight.map(|byte| table.get(usize::from(byte)).copied().unwrap_or(0));
+                let columns = transposed(u64::from_le_bytes(rows)).to_le_bytes();
+                for (bits, column) in bits.iter_mut().zip(columns) {
+                    *bits |= u64::from(column) << (place * 8);
+                }
+            }
+        }
+        let mut marks = Marks::NONE;
+        let all = marks.ascii.iter_mut().chain(&mut marks.others);
+        for (mark, bits) in all.zip(bits) {
+            *mark = bits;
+        }
+        for byte in block.iter().rev() {
+            marks.high = marks.high << 1 | u64::from(byte >> 7);
+        }
+        marks
+    }
+}
+
+/// For each lower half of a byte a bit for each of eight upper halves, from `first`
+/// on, with which it is a member.
+fn halves(is_member: fn(u8) -> bool, first: u8) -> [u8; 16] {
+    let mut table = [0; 16];
+    for (low, bits) in (0_u8..).zip(&mut table) {
+        for high in 0..8 {
+            let byte = (first + high) << 4 | low;
+            *bits |= u8::from(is_member(byte)) << high;
+        }
+    }
+    table
+}
+
+/// Rows and columns of eight times eight bits exchanged (Hacker's Delight 7-3).
+fn transposed(mut bits: u64) -> u64 {
+    for (shift, mask) in [
+        (7, 0x00aa_00aa_00aa_00aa),
+        (14, 0x0000_cccc_0000_cccc),
+        (28, 0x0000_0000_f0f0_f0f0),
+    ] {
+        let changed = (bits ^ (bits >> shift)) & mask;
+        bits ^= changed ^ (changed << shift);
+    }
+    bits
+}
+
+fn has_avx2() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        std::arch::is_x86_feature_detected!("avx2")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        false
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use std::arch::x86_64::{
+        __m256i, _mm_set_epi64x, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
+        _mm256_movemask_epi8, _mm256_or_si256, _mm256_set_epi64x, _mm256_set1_epi8,
+        _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16,
+    };
+
+    use super::{BLOCK_BYTES, Marks, Sets};
+
+    /// Bits of the upper halves 0 to 7, and none of the others.
+    const BELOW: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    /// The same for 8 to 15.
+    const ABOVE: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128];
+
+    /// Appends the marks of blocks.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn mark<const ASCII: usize, const OTHERS: usize>(
+        sets: &Sets<ASCII, OTHERS>,
+        blocks: &[[u8; BLOCK_BYTES]],
+        marks: &mut Vec<Marks<ASCII, OTHERS>>,
+    ) {
+        let [below, above] = [both(BELOW), both(ABOVE)];
+        let mut ascii = [below; ASCII];
+        for (wide, table) in ascii.iter_mut().zip(&sets.ascii) {
+            *wide = both(*table);
+        }
+        let mut others = [[below; 2]; OTHERS];
+        for (wide, [below, above]) in others.iter_mut().zip(&sets.others) {
+            *wide = [both(*below), both(*above)];
+        }
+        for block in blocks {
+            let mut made = Marks::NONE;
+            let ([one, other], _) = block.as_chunks::<8>().0.as_chunks::<4>() else {
+                return;
+            };
+            let [one, other] = [load(*one), load(*other)];
+            made.high = high(one) | high(other) << 32;
+            let [one, other] = [Half::new(one, below, above), Half::new(other, below, above)];
+            for (bits, table) in made.ascii.iter_mut().zip(&ascii) {
+                let low = told(_mm256_and_si256(
+                    _mm256_shuffle_epi8(*table, one.low),
+                    one.below,
+                ));
+                let high = told(_mm256_and_si256(
+                    _mm256_shuffle_epi8(*table, other.low),
+                    other.below,
+                ));
+                *bits = low | high << 32;
+            }
+            for (bits, tables) in made.others.iter_mut().zip(&others) {
+                *bits = told(one.rows(tables)) | told(other.rows(tables)) << 32;
+            }
+            marks.push(made);
+        }
+    }
+
+    /// Half of a block: the lower halves of its bytes, and a bit for each upper half
+    /// that is one of the first eight, or one of the others.
+    struct Half {
+        low: __m256i,
+        below: __m256i,
+        above: __m256i,
+    }
+
+    impl Half {
+        #[target_feature(enable = "avx2")]
+        fn new(bytes: __m256i, below: __m256i, above: __m256i) -> Self {
+            let four = _mm256_set1_epi8(0x0f);
+            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), four);
+            Self {
+                low: _mm256_and_si256(bytes, four),
+                below: _mm256_shuffle_epi8(below, high),
+                above: _mm256_shuffle_epi8(above, high),
+            }
+        }
+
+        /// Not zero for each byte that is in these tables.
+        #[target_feature(enable = "avx2")]
+        fn rows(&self, [below, above]: &[__m256i; 2]) -> __m256i {
+            _mm256_or_si256(
+                _mm256_and_si256(_mm256_shuffle_epi8(*below, self.low), self.below),
+                _mm256_and_si256(_mm256_shuffle_epi8(*above, self.low), self.above),
+            )
+        }
+    }
+
+    /// A bit for each byte above 127.
+    #[target_feature(enable = "avx2")]
+    fn high(bytes: __m256i) -> u64 {
+        u64::from(_mm256_movemask_epi8(bytes).cast_unsigned())
+    }
+
+    /// A bit for each byte that is not zero.
+    #[target_feature(enable = "avx2")]
+    pub(crate) fn told(bytes: __m256i) -> u64 {
+        let is_zero = _mm256_cmpeq_epi8(bytes, _mm256_setzero_si256());
+        u64::from(!_mm256_movemask_epi8(is_zero).cast_unsigned())
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(crate) fn load([one, two, three, four]: [[u8; 8]; 4]) -> __m256i {
+        _mm256_set_epi64x(
+            i64::from_le_bytes(four),
+            i64::from_le_bytes(three),
+            i64::from_le_bytes(two),
+            i64::from_le_bytes(one),
+        )
+    }
+
+    /// A table for both halves of a register.
+    #[target_feature(enable = "avx2")]
+    pub(crate) fn both(table: [u8; 16]) -> __m256i {
+        let [low, high] = *table.as_chunks::<8>().0 else {
+            return _mm256_setzero_si256();
+        };
+        let (low, high) = (i64::from_le_bytes(low), i64::from_le_bytes(high));
+        _mm256_broadcastsi128_si256(_mm_set_epi64x(high, low))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sets() -> Sets<9, 3> {
+        Sets::new(
+            [
+                |byte| byte.is_ascii_alphanumeric(),
+                |byte| byte == 0,
+                |byte| byte == 127,
+                |byte| b" \t\r\n".contains(&byte),
+                |_| true,
+                |_| false,
+                |byte| byte % 3 == 0,
+                |byte| byte & 8 != 0,
+                |byte| byte == b'%',
+            ],
+            [
+                |byte| byte >= 0xc2,
+                |byte| byte & 0xc0 == 0x80,
+                |byte| byte.is_multiple_of(7),
+            ],
+        )
+    }
+
+    /// What the sets say of each byte.
+    fn plain(bytes: &[u8]) -> Vec<Marks<9, 3>> {
+        let sets = sets();
+        let mut marks = Vec::new();
+        for block in bytes.chunks(BLOCK_BYTES) {
+            let mut made = Marks::NONE;
+            for (place, byte) in block.iter().enumerate() {
+                made.high |= u64::from(byte >> 7) << place;
+                let bits = [0, 1].map(|half: usize| sets.tables[half][usize::from(*byte)]);
+                let bits = u16::from_le_bytes(bits);
+                for (set, mark) in made.ascii.iter_mut().chain(&mut made.others).enumerate() {
+                    *mark |= u64::from(bits >> set & 1) << place;
+                }
+            }
+            marks.push(made);
+        }
+        marks
+    }
+
+    #[test]
+    fn every_byte_is_told_in_every_place() {
+        let every: Vec<u8> = (0..=u8::MAX).chain(0..=u8::MAX).collect();
+        for skip in 0..70 {
+            let bytes = &every[skip..skip + 256];
+            for (all, kind) in [(sets(), "fast"), (sets().portable(), "portable")] {
+                let mut marks = Vec::new();
+                all.mark(bytes, &mut marks);
+                assert_eq!(marks, plain(bytes), "{kind} {skip}");
+            }
+        }
+    }
+
+    #[test]
+    fn members_are_those_that_were_named() {
+        let sets = sets();
+        for byte in 0..=u8::MAX {
+            let mut marks = Vec::new();
+            sets.mark(&[byte], &mut marks);
+            let told = |set: usize| marks[0].ascii[set] == 1;
+            assert_eq!(told(0), byte.is_ascii_alphanumeric(), "{byte}");
+            assert_eq!(told(1), byte == 0, "{byte}");
+            assert_eq!(told(4), byte.is_ascii(), "{byte}");
+            assert!(!told(5), "{byte}");
+            assert_eq!(marks[0].others[0] == 1, byte >= 0xc2, "{byte}");
+            assert_eq!(marks[0].others[1] == 1, byte & 0xc0 == 0x80, "{byte}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_forms_say_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            for sets in [sets(), sets().portable()] {
+                let mut marks = Vec::new();
+                sets.mark(&bytes, &mut marks);
+                prop_assert_eq!(marks, plain(&bytes));
+            }
+        }
+    }
+}

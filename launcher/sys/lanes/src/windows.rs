@@ -1,0 +1,261 @@
+//! Where three bytes side by side may be some of those that are looked for: 64
+//! places at once.
+//!
+//! The windows that are looked for are parted into sixteen groups. Of each group
+//! the halves of the bytes that may stand first, second and third are known; where
+//! all six halves agree with one group, one of its windows may stand. This is the
+//! search called Teddy (Geoffrey Langdale, in Hyperscan), with sixteen groups.
+
+use crate::{BLOCK_BYTES, has_avx2};
+
+/// Bytes of a window.
+pub const WINDOW_BYTES: usize = 3;
+
+/// Groups of windows.
+pub const GROUPS: usize = 16;
+
+/// Bits of the number of a window in the portable form.
+const NUMBER_BITS: u32 = 16;
+
+/// Some windows of three bytes.
+#[derive(Debug)]
+pub struct Windows {
+    /// For eight groups and eight more, for the first, second and third byte, and
+    /// for its lower and upper half: the groups that have it.
+    halves: [[[[u8; 16]; 2]; WINDOW_BYTES]; 2],
+    /// A bit for each number that a window has.
+    numbers: Box<[u64; 1 << (NUMBER_BITS - 6)]>,
+    has_avx2: bool,
+}
+
+impl Windows {
+    /// The windows of each group: those of a group should be alike.
+    pub fn new<'w>(windows: impl IntoIterator<Item = (usize, &'w [u8; WINDOW_BYTES])>) -> Self {
+        let mut made = Self {
+            halves: [[[[0; 16]; 2]; WINDOW_BYTES]; 2],
+            numbers: Box::new([0; 1 << (NUMBER_BITS - 6)]),
+            has_avx2: has_avx2(),
+        };
+        for (group, window) in windows {
+            let group = group % GROUPS;
+            if let Some(tables) = made.halves.get_mut(group / 8) {
+                for ([low, high], byte) in tables.iter_mut().zip(window) {
+                    let [below, above] = [byte & 0x0f, byte >> 4].map(usize::from);
+                    for (table, half) in [(low, below), (high, above)] {
+                        if let Some(groups) = table.get_mut(half) {
+                            *groups |= 1 << (group % 8);
+                        }
+                    }
+                }
+            }
+            let (word, bit) = place(*window);
+            if let Some(word) = made.numbers.get_mut(word) {
+                *word |= bit;
+            }
+        }
+        made
+    }
+
+    /// The same without what only some processors have.
+    #[must_use]
+    pub fn portable(mut self) -> Self {
+        self.has_avx2 = false;
+        self
+    }
+
+    /// Every place at which a window stands, in order, and some few others.
+    pub fn find(&self, bytes: &[u8], found: &mut impl FnMut(usize)) {
+        let mut start = 0_usize;
+        while let Some(rest) = bytes.get(start..).filter(|rest| rest.len() >= WINDOW_BYTES) {
+            let mut marks = [0; STRIDE_BLOCKS];
+            let blocks = rest.len().saturating_sub(WINDOW_BYTES - 1) / BLOCK_BYTES;
+            if blocks == 0 {
+                let mut last = [0; BLOCK_BYTES + WINDOW_BYTES - 1];
+                for (to, from) in last.iter_mut().zip(rest) {
+                    *to = *from;
+                }
+                self.mark(&last, marks.get_mut(..1).unwrap_or_default());
+            } else {
+                let marks = marks.get_mut(..blocks.min(STRIDE_BLOCKS));
+                self.mark(rest, marks.unwrap_or_default());
+            }
+            for (number, mut marks) in marks.into_iter().enumerate() {
+                while marks != 0 {
+                    let bit = usize::try_from(marks.trailing_zeros()).unwrap_or_default();
+                    marks &= marks.wrapping_sub(1);
+                    let at = number * BLOCK_BYTES + bit;
+                    let window = rest.get(at..).and_then(<[u8]>::first_chunk);
+                    if window.is_some_and(|window| self.may_be(*window)) {
+                        found(start.saturating_add(at));
+                    }
+                }
+            }
+            let blocks = blocks.clamp(1, STRIDE_BLOCKS);
+            start = start.saturating_add(blocks * BLOCK_BYTES);
+        }
+    }
+
+    /// Marks the places of so many blocks, which have to be there with the bytes of
+    /// one more window.
+    fn mark(&self, bytes: &[u8], marks: &mut [u64]) {
+        #[cfg(target_arch = "x86_64")]
+        if self.has_avx2 {
+            // SAFETY: the processor has AVX2, as was asked when the windows were taken.
+            unsafe { wide::mark(&self.halves, bytes, marks) };
+            return;
+        }
+        for (marks, start) in marks.iter_mut().zip((0..).step_by(BLOCK_BYTES)) {
+            let rest = bytes.get(start..).unwrap_or_default();
+            let windows = rest.windows(WINDOW_BYTES).take(BLOCK_BYTES);
+            for (bit, window) in windows.enumerate() {
+                let is_one = window
+                    .first_chunk()
+                    .is_some_and(|window| self.may_be(*window));
+                *marks |= u64::from(is_one) << bit;
+            }
+        }
+    }
+
+    /// Whether some window has the number of this one.
+    fn may_be(&self, window: [u8; WINDOW_BYTES]) -> bool {
+        let (word, bit) = place(window);
+        self.numbers.get(word).is_some_and(|word| word & bit != 0)
+    }
+}
+
+/// Most blocks looked at in one go.
+const STRIDE_BLOCKS: usize = 16;
+
+/// Where the number of a window has its bit.
+fn place([one, two, three]: [u8; WINDOW_BYTES]) -> (usize, u64) {
+    let mixed = u32::from_le_bytes([0, one, two, three]).wrapping_mul(0x27d4_eb2f);
+    let number = mixed >> (u32::BITS - NUMBER_BITS);
+    (
+        usize::try_from(number >> 6).unwrap_or_default(),
+        1 << (number & 63),
+    )
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use std::arch::x86_64::{
+        __m256i, _mm256_and_si256, _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
+        _mm256_srli_epi16,
+    };
+
+    use super::WINDOW_BYTES;
+    use crate::wide::{both, load, told};
+
+    /// Marks the places of a stride.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn mark(
+        halves: &[[[[u8; 16]; 2]; WINDOW_BYTES]; 2],
+        bytes: &[u8],
+        marks: &mut [u64],
+    ) {
+        let mut tables = [[[_mm256_set1_epi8(0); 2]; WINDOW_BYTES]; 2];
+        for (wide, narrow) in tables
+            .iter_mut()
+            .flatten()
+            .flatten()
+            .zip(halves.iter().flatten().flatten())
+        {
+            *wide = both(*narrow);
+        }
+        let [first, second] = tables;
+        let skips = [0, 1, 2];
+        let mut place = 0_usize;
+        for marks in marks {
+            for half in 0..2 {
+                let mut one = _mm256_set1_epi8(-1);
+                let mut other = one;
+                for ((skip, first), second) in skips.iter().zip(&first).zip(&second) {
+                    let rest = bytes.get(place.wrapping_add(*skip)..).unwrap_or_default();
+                    let Some((eights, _)) =
+                        rest.first_chunk::<32>().map(|all| all.as_chunks::<8>())
+                    else {
+                        return;
+                    };
+                    let [a, b, c, d] = eights else {
+                        return;
+                    };
+                    let here = load([*a, *b, *c, *d]);
+                    one = _mm256_and_si256(one, groups(here, first));
+                    other = _mm256_and_si256(other, groups(here, second));
+                }
+                *marks |= told(_mm256_or_si256(one, other)) << (half * 32);
+                place = place.wrapping_add(32);
+            }
+        }
+    }
+
+    /// The groups that have each of these bytes.
+    #[target_feature(enable = "avx2")]
+    fn groups(bytes: __m256i, [low, high]: &[__m256i; 2]) -> __m256i {
+        let four = _mm256_set1_epi8(0x0f);
+        let below = _mm256_and_si256(bytes, four);
+        let above = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), four);
+        _mm256_and_si256(
+            _mm256_shuffle_epi8(*low, below),
+            _mm256_shuffle_epi8(*high, above),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn places(windows: &Windows, bytes: &[u8]) -> Vec<usize> {
+        let mut places = Vec::new();
+        windows.find(bytes, &mut |place| places.push(place));
+        places
+    }
+
+    proptest! {
+        #[test]
+        fn every_window_is_found_wherever_it_stands(
+            list in proptest::collection::vec(("[a-zA-Z_0-9]{3}", 0_usize..16), 1..80),
+            noise in proptest::collection::vec(any::<u8>(), 0..3000),
+            at in 0_usize..3000,
+            which in 0_usize..80,
+        ) {
+            let list: Vec<(usize, [u8; 3])> = list
+                .iter()
+                .map(|(text, group)| (*group, text.as_bytes().try_into().unwrap()))
+                .collect();
+            let mut bytes = noise;
+            let at = at.min(bytes.len());
+            let window = list[which % list.len()].1;
+            bytes.splice(at..at, window);
+            for form in [false, true] {
+                let windows = Windows::new(list.iter().map(|(group, window)| (*group, window)));
+                let windows = if form { windows.portable() } else { windows };
+                let found = places(&windows, &bytes);
+                prop_assert!(found.windows(2).all(|pair| pair[0] < pair[1]));
+                prop_assert!(found.iter().all(|place| place + 3 <= bytes.len()));
+                for (place, three) in bytes.windows(3).enumerate() {
+                    if list.iter().any(|(_, window)| window == three) {
+                        prop_assert!(found.binary_search(&place).is_ok(), "{form} {place}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_other_places_are_taken() {
+        let list = [(0, *b"ghp"), (1, *b"AKI"), (15, *b"_k-")];
+        let bytes: Vec<u8> = (0..100_000_u32)
+            .flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes())
+            .collect();
+        for windows in [
+            Windows::new(list.iter().map(|(g, w)| (*g, w))),
+            Windows::new(list.iter().map(|(g, w)| (*g, w))).portable(),
+        ] {
+            assert!(places(&windows, &bytes).len() < 100);
+        }
+    }
+}
