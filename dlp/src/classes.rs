@@ -20,7 +20,7 @@ const OTHERS: usize = 2;
 type Block = outgate_lanes::Marks<ASCII, OTHERS>;
 
 /// Whether a byte is one of text.
-pub(crate) fn is_text(byte: u8) -> bool {
+fn is_text(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
 }
 
@@ -414,6 +414,27 @@ mod tests {
                     from = run.1;
                 }
                 prop_assert_eq!(&found, &runs(&bytes, |byte| alphabet.has(byte), least));
+            }
+        }
+
+        #[test]
+        fn what_is_forgotten_changes_nothing_behind_it(
+            pieces in proptest::collection::vec((mixed(), 0_usize..20), 1..6),
+        ) {
+            let (mut classes, mut bytes, mut base) = (Classes::default(), Vec::new(), 0);
+            for (piece, blocks) in pieces {
+                bytes.extend(piece);
+                classes.read(&bytes[base..]);
+                let drop = blocks.min((bytes.len() - base) / BLOCK_BYTES) * BLOCK_BYTES;
+                classes.forget(drop);
+                base += drop;
+                let (from, to) = (wide(base), wide(bytes.len()));
+                for alphabet in Alphabet::ALL {
+                    let is_member = |byte| alphabet.has(byte);
+                    let all = runs(&bytes[base..], is_member, alphabet.symbols_min());
+                    let first = all.first().map(|(start, stop)| (start + from, stop + from));
+                    prop_assert_eq!(classes.run(alphabet, (from, to)), first);
+                }
             }
         }
 

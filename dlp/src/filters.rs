@@ -26,6 +26,7 @@ use crate::scan::Scan;
 use crate::trail::Trail;
 
 use decode::Decoder;
+pub(crate) use fold::NEAR_BYTES as FOLD_NEAR_BYTES;
 pub(crate) use triggers::{begins, is_lead, may_begin, openings};
 
 /// The kinds, each decoded on its own, in the order in which they are removed.

@@ -47,8 +47,18 @@ impl Prefilter {
         }
         let mut pieces = Vec::new();
         let mut windows = Vec::new();
+        let mut own = 0_usize;
         for (literal, (bytes, place)) in literals.iter().zip(places).enumerate() {
-            let Some(Placed { at, group }) = place.or_else(|| groups.place(bytes)) else {
+            let placed = place.or_else(|| {
+                own = own.saturating_add(1);
+                // Where there are very many no place is a good one.
+                if own <= limits::PLACED_MAX {
+                    groups.place(bytes)
+                } else {
+                    anywhere(bytes, own)
+                }
+            });
+            let Some(Placed { at, group }) = placed else {
                 continue;
             };
             let window = bytes.get(at..).and_then(<[u8]>::first_chunk).copied();
@@ -123,6 +133,12 @@ fn list([one, two, three]: [u8; WINDOW_BYTES]) -> usize {
 }
 
 include!(concat!(env!("OUT_DIR"), "/placed.rs"));
+
+/// A place for a literal in one group after the other.
+fn anywhere(literal: &[u8], number: usize) -> Option<Placed> {
+    let group = number % GROUPS;
+    (literal.len() >= WINDOW_BYTES).then_some(Placed { at: 0, group })
+}
 
 /// Where a literal is placed that was there when the crate was built.
 fn shipped(literal: &[u8]) -> Option<Placed> {

@@ -10,6 +10,7 @@ mod radix;
 
 use crate::budget::wide;
 use crate::containers::is_zlib;
+use crate::filters;
 use crate::finding::UnscannedReason;
 use crate::layer::{FREE, Layer, Until, View};
 use crate::limits;
@@ -46,8 +47,9 @@ struct Finder {
     made: Vec<u8>,
 }
 
-/// Between what two runs, or two phases, decode to: in no alphabet.
-const BORDER: [u8; 1] = [0xff];
+/// Between what two runs, or two phases, decode to: in no alphabet, and as many as
+/// have to be UTF-8 behind a character that folds.
+const BORDER: [u8; filters::FOLD_NEAR_BYTES] = [1; filters::FOLD_NEAR_BYTES];
 
 /// Length of a run that is decoded together with others, in bytes: of longer
 /// ones only pieces are decoded where that is possible.

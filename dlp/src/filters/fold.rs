@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 
 use super::decode::Token;
 use super::triggers::is_lead;
-use crate::classes;
 
 /// What stands at a byte above 0x7f.
 pub(super) fn token(bytes: &[u8]) -> Token {
@@ -42,7 +41,7 @@ fn first(bytes: &[u8]) -> Result<(char, usize), Token> {
 }
 
 /// Bytes that must be text where a character begins that folds.
-pub(super) const NEAR_BYTES: usize = 8;
+pub(crate) const NEAR_BYTES: usize = 8;
 
 /// Whether a character that folds to something else begins here, in the middle
 /// of text.
@@ -67,12 +66,8 @@ pub(super) fn begins(bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether these bytes, cut anywhere, are text, or wide text: zeros may stand in it.
+/// Whether these bytes, cut anywhere, are UTF-8.
 pub(super) fn is_text(bytes: &[u8]) -> bool {
-    let is_odd = |byte: &u8| *byte != 0 && byte.is_ascii() && !classes::is_text(*byte);
-    if bytes.iter().any(is_odd) {
-        return false;
-    }
     if bytes.is_ascii() {
         return true;
     }

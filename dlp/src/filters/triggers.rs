@@ -11,7 +11,8 @@ use crate::layer::View;
 /// shortest credential that it could stand in.
 const TEXT_BYTES: usize = 6;
 
-/// Every escape that begins in `from..to`, in offsets of the layer, kind by kind.
+/// Every escape that begins in `from..to`, in offsets of the layer, kind by kind:
+/// what one kind has begun is not begun anew for another that comes after it.
 pub(super) fn find(view: &View<'_>, from: u64, to: u64, found: &mut impl FnMut(Kind, u64)) {
     let mut look = |at: u64| {
         let place = narrow(at.saturating_sub(view.base));
@@ -23,7 +24,14 @@ pub(super) fn find(view: &View<'_>, from: u64, to: u64, found: &mut impl FnMut(K
         }
     };
     let range = (from, to);
-    view.classes.escapes(range, &mut look);
+    let is_equals = |at: u64| view.bytes.get(narrow(at.saturating_sub(view.base))) == Some(&b'=');
+    for equals in [false, true] {
+        view.classes.escapes(range, &mut |at| {
+            if is_equals(at) == equals {
+                look(at);
+            }
+        });
+    }
     view.classes.uncommon(range, &mut look);
 }
 
@@ -37,7 +45,7 @@ pub(crate) fn may_begin(bytes: [u8; 4]) -> bool {
     match bytes {
         [0, 0, zero, _] => zero == 0,
         [0, one, zero, two] => zero == 0 && one.is_ascii_graphic() && two.is_ascii_graphic(),
-        [first, ..] if first >= 0xc2 => fold::is_text(&bytes),
+        [first, second, ..] if first >= 0xc2 => fold::may_begin([first, second]),
         _ => true,
     }
 }
@@ -135,4 +143,27 @@ fn is_wide(here: &[u8]) -> bool {
 /// without those of Latin letters and of most of East Asia.
 pub(crate) fn is_lead(byte: u8) -> bool {
     matches!(byte, 0xc2 | 0xc4..=0xd8 | 0xe1..=0xe3 | 0xef | 0xf0 | 0xf3)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_begins_may_begin(
+            before in proptest::collection::vec(any::<u8>(), 0..9),
+            here in prop_oneof![
+                proptest::collection::vec(any::<u8>(), 4..20),
+                "[%&\\\\=][0-9a-fxu#n/\n]{3,12}".prop_map(String::into_bytes),
+                "[\u{430}\u{445}\u{200b}\u{ff41}][a-z\u{1}\u{3}]{2,12}".prop_map(String::into_bytes),
+                "[\0][a-z\0]{4,12}".prop_map(String::into_bytes),
+            ],
+        ) {
+            let few = here.first_chunk::<4>().copied().expect("four bytes");
+            prop_assert!(!begins(&before, &here) || may_begin(few), "{:?}", here);
+        }
+    }
 }

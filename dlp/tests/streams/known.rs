@@ -32,10 +32,8 @@ fn holding(nature: Nature) -> Arc<Known> {
     Arc::new(builder.build())
 }
 
-/// Nothing in it looks like the beginning of anything.
-#[test]
-fn known_values_without_a_form_leave_in_no_long_run() {
-    let value = b"pa$$ w0rd! ~x9";
+/// Rules that know one value, wherever it may go.
+fn knowing(value: &[u8]) -> Arc<Ruleset> {
     let mut builder = KnownBuilder::new([7; 32]);
     let about = KnownValue {
         label: "~/.netrc".to_owned(),
@@ -44,10 +42,66 @@ fn known_values_without_a_form_leave_in_no_long_run() {
         tier: Tier::Strong,
         nature: Nature::Sent,
     };
-    builder
-        .add(&Secret::new(value.to_vec()), about)
-        .expect("a value");
-    let rules = Arc::new(rules().with_known(Arc::new(builder.build()), Vec::new()));
+    let added = builder.add(&Secret::new(value.to_vec()), about);
+    added.expect("a value");
+    Arc::new(rules().with_known(Arc::new(builder.build()), Vec::new()))
+}
+
+/// Binary formats put a byte that is no text right before and behind a value.
+#[test]
+fn an_escape_close_to_both_ends_of_a_short_value_is_removed() {
+    let value = b"k7!Qx.9$vT@a";
+    let fields: [&[u8]; 7] = [
+        b"\x02k7!Qx%2E9$vT@a\x03",
+        b"\x02k7!Qx\\u002e9$vT@a\x03",
+        b"\x02k7!Qx&#46;9$vT@a\x03",
+        b"\x02k7!Qx=\n.9$vT@a\x03",
+        b"\x02k7!Qx=2E9$vT@a\x03",
+        "\x02k7!Qx.9$vT@\u{430}\x03\x03".as_bytes(),
+        "\x02k7!Q\u{445}.9$vT@a\x03\x03".as_bytes(),
+    ];
+    let rules = knowing(value);
+    for field in fields {
+        for (before, behind) in [
+            (&b""[..], &b""[..]),
+            (b"\x12\x01", b"\x1a\x03end"),
+            (b"\x01\n/", b"\x01\n"),
+        ] {
+            let content = [before, field, behind].concat();
+            let shown = field.escape_ascii();
+            let outcome = send(&rules, None, &content, &[]);
+            assert!(outcome.found().is_some(), "{shown}");
+            let coded = plain_base64(&content);
+            let outcome = send(&rules, None, &coded, &[]);
+            assert!(outcome.found().is_some(), "{shown} in base64");
+        }
+    }
+}
+
+/// What folds may be the last of a run.
+#[test]
+fn a_folded_letter_at_the_end_of_base64_is_seen() {
+    let rules = knowing(b"k7!Qx.9$vT@#Zp-a");
+    let mut missed = Vec::new();
+    for letter in ["\u{430}", "\u{ff41}"] {
+        for end in ["", "\x03", "\x03\x03", "\x03\x03end", ".", "..", "..."] {
+            for before in ["", "\x02", "\x01\x02", "\x01\x02\x03"] {
+                let text = format!("{before}k7!Qx.9$vT@#Zp-{letter}{end}");
+                let outcome = send(&rules, None, &plain_base64(text.as_bytes()), &[]);
+                if outcome.found().is_none() {
+                    missed.push(text);
+                }
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:?}");
+}
+
+/// Nothing in it looks like the beginning of anything.
+#[test]
+fn known_values_without_a_form_leave_in_no_long_run() {
+    let value = b"pa$$ w0rd! ~x9";
+    let rules = knowing(value);
     let mut dice = Dice(5);
     for length in (2..40).chain([500, 4000, 30_000]) {
         let (before, after) = (dice.bytes(length), dice.bytes(length));
