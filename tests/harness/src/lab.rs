@@ -131,11 +131,12 @@ pub fn enter(test: &str, built: &Built, body: fn(&Lab)) {
 fn inside(test: &str, directory: &Path) -> Outcome {
     // The name without the crate, as the test program knows it.
     let name = test.split_once("::").map_or(test, |(_, name)| name);
-    // A shell without job control starts its background jobs with these ignored,
-    // and whatever is ignored stays ignored in every program below.
+    // A shell without job control starts its background jobs with some of these
+    // ignored, `nohup` with another, and whatever is ignored stays ignored in every
+    // program below.
     let mut unshare = Command::new("env");
     unshare.args([
-        "--default-signal=INT,QUIT",
+        "--default-signal=HUP,INT,QUIT,TERM",
         "unshare",
         "--net",
         "--mount",
