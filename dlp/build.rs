@@ -25,6 +25,7 @@ mod detector_file;
 #[path = "src/detector_shape.rs"]
 mod detector_shape;
 #[path = "src/groups.rs"]
+#[expect(dead_code, reason = "the crate uses what this script does not")]
 mod groups;
 #[path = "src/limits.rs"]
 #[expect(dead_code, reason = "the crate uses what this script does not")]

@@ -56,25 +56,35 @@ impl Groups {
             }
         }
         let (_, placed) = best?;
-        self.add(literal, placed);
+        self.change(literal, placed, |halves, byte| {
+            halves.count(byte, 1);
+            halves.measure();
+        });
         Some(placed)
     }
 
-    /// Takes a literal that was placed before.
-    pub(crate) fn add(&mut self, literal: &[u8], placed: Placed) {
-        self.change(literal, placed, 1);
+    /// Takes literals that were placed before.
+    pub(crate) fn add<'l>(&mut self, literals: impl IntoIterator<Item = (&'l [u8], Placed)>) {
+        for (literal, placed) in literals {
+            self.change(literal, placed, |halves, byte| halves.count(byte, 1));
+        }
+        let bytes = self.list.iter_mut().flat_map(|group| &mut group.bytes);
+        bytes.for_each(Halves::measure);
     }
 
     /// Takes it out again, to place it anew.
     pub(crate) fn remove(&mut self, literal: &[u8], placed: Placed) {
-        self.change(literal, placed, -1);
+        self.change(literal, placed, |halves, byte| {
+            halves.count(byte, -1);
+            halves.measure();
+        });
     }
 
-    fn change(&mut self, literal: &[u8], placed: Placed, by: i16) {
+    fn change(&mut self, literal: &[u8], placed: Placed, act: impl Fn(&mut Halves, u8)) {
         let window = literal.get(placed.at..).unwrap_or_default();
         if let Some(group) = self.list.get_mut(placed.group) {
             for (halves, byte) in group.bytes.iter_mut().zip(window) {
-                halves.change(*byte, by);
+                act(halves, *byte);
             }
         }
     }
@@ -94,12 +104,16 @@ impl Group {
 }
 
 impl Halves {
-    fn change(&mut self, byte: u8, by: i16) {
+    fn count(&mut self, byte: u8, by: i16) {
         for (counts, half) in [(&mut self.low, byte & 0x0f), (&mut self.high, byte >> 4)] {
             if let Some(count) = counts.get_mut(usize::from(half)) {
                 *count = count.saturating_add_signed(by);
             }
         }
+    }
+
+    /// Says anew how often its bytes stand in text.
+    fn measure(&mut self) {
         let highs = present(&self.high);
         self.often = highs.map(|high| self.row(high)).sum();
     }
@@ -194,7 +208,7 @@ mod tests {
         ] {
             let window = &literal[..WINDOW_BYTES];
             let expected = groups.list[3].with(window);
-            groups.add(literal, Placed { at: 0, group: 3 });
+            groups.add([(literal, Placed { at: 0, group: 3 })]);
             let often = groups.list[3].often();
             assert!((often - expected).abs() < 1e-12, "{often} {expected}");
         }

@@ -37,14 +37,11 @@ struct Piece {
 impl Prefilter {
     /// A search for `literals`; they are known by their places in the list.
     pub(crate) fn new(literals: Vec<Box<[u8]>>) -> Self {
+        let places: Vec<Option<Placed>> = literals.iter().map(|bytes| shipped(bytes)).collect();
+        let known = literals.iter().zip(&places);
+        let known = known.filter_map(|(bytes, place)| Some((bytes.as_ref(), (*place)?)));
         let mut groups = Groups::default();
-        let mut places = vec![None; literals.len()];
-        for (literal, place) in literals.iter().zip(&mut places) {
-            if let Some(placed) = shipped(literal) {
-                groups.add(literal, placed);
-                *place = Some(placed);
-            }
-        }
+        groups.add(known);
         let mut pieces = Vec::new();
         let mut windows = Vec::new();
         let mut own = 0_usize;
