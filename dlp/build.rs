@@ -1,5 +1,6 @@
 //! Reads `detectors/*.toml` when the crate is built and writes them as a table
-//! of constants, so that a program that starts parses nothing.
+//! of constants, so that a program that starts parses nothing; and places their
+//! literals for the search, so that it weighs nothing either.
 //!
 //! A fault of a file stops the build with its place.
 

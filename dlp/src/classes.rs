@@ -78,18 +78,24 @@ mod flag {
     pub(super) const UNCOMMON: u8 = 16;
 }
 
+// What a block has is certain once the next one is whole.
+const _: () = assert!(limits::DIGITS_MIN <= BLOCK_BYTES);
+const _: () = assert!(limits::BASE64_SYMBOLS_MIN <= limits::DIGITS_MIN);
+
 /// What a block has, before the next.
 fn flags(here: &Block, next: &Block) -> u8 {
     let begins =
         |class: Class, least: usize| begin(ascii(here, class), ascii(next, class), least).is_some();
-    let base64 = begins(Class::Base64, limits::BASE64_SYMBOLS_MIN);
-    let base32 = base64 && begins(Class::Base64, limits::DIGITS_MIN);
+    let least = Alphabet::symbols_min;
+    let base64 = begins(Class::Base64, least(Alphabet::Base64));
+    let base32 = base64 && begins(Class::Base64, least(Alphabet::Base32));
+    let hex = begins(Class::Hex, least(Alphabet::Hex));
     let uncommon = other(here, LEAD) | ascii(here, Class::Zero);
     let mut flags = 0;
     for (is_so, flag) in [
         (base64, flag::BASE64),
         (base32, flag::BASE32),
-        (begins(Class::Hex, limits::DIGITS_MIN), flag::HEX),
+        (hex, flag::HEX),
         (ascii(here, Class::Escape) != 0, flag::ESCAPE),
         (uncommon != 0, flag::UNCOMMON),
     ] {

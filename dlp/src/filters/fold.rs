@@ -67,7 +67,7 @@ pub(super) fn begins(bytes: &[u8]) -> bool {
 }
 
 /// Whether these bytes, cut anywhere, are UTF-8.
-pub(super) fn is_text(bytes: &[u8]) -> bool {
+pub(super) fn is_utf8(bytes: &[u8]) -> bool {
     if bytes.is_ascii() {
         return true;
     }

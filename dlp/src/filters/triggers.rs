@@ -66,8 +66,8 @@ fn kind(before: &[u8], here: &[u8]) -> Option<Kind> {
         Kind::Fold => 2 * fold::NEAR_BYTES,
         _ => TEXT_BYTES + 2,
     };
-    let is_among_text = fold::is_text(here.get(..behind).unwrap_or(here))
-        || fold::is_text(before.get(last..).unwrap_or_default());
+    let is_among_text = fold::is_utf8(here.get(..behind).unwrap_or(here))
+        || fold::is_utf8(before.get(last..).unwrap_or_default());
     is_among_text.then_some(kind)
 }
 

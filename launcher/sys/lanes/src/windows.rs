@@ -14,11 +14,15 @@ pub const WINDOW_BYTES: usize = 3;
 /// Groups of windows.
 pub const GROUPS: usize = 16;
 
-/// Bits of the number of a window in the portable form.
+/// Bits of the number of a window.
 const NUMBER_BITS: u32 = 16;
 
 /// Some windows of three bytes.
 #[derive(Debug)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "the fast form reads the rest")
+)]
 pub struct Windows {
     /// For eight groups and eight more, for the first, second and third byte, and
     /// for its lower and upper half: the groups that have it.
@@ -57,8 +61,8 @@ impl Windows {
     }
 
     /// The same without what only some processors have.
-    #[must_use]
-    pub fn portable(mut self) -> Self {
+    #[cfg(test)]
+    fn portable(mut self) -> Self {
         self.has_avx2 = false;
         self
     }
