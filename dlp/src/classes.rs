@@ -1,67 +1,45 @@
 //! Which classes of bytes stand where in a layer: one look at every byte, which the
-//! searches for literals, runs and escapes all start from. Knows no detector.
+//! searches for runs and escapes start from. Knows no detector.
 
 use std::sync::LazyLock;
 
-use outgate_lanes::{BLOCK_BYTES, Sets};
+use outgate_lanes::{BLOCK_BYTES, Marks, Sets};
 
 use crate::budget::{narrow, wide};
 use crate::filters::is_lead;
 use crate::limits;
 use crate::runs::Alphabet;
 
-/// Classes of bytes below 128.
-const ASCII: usize = 7;
+/// Sets of bytes below 128 that are told of every block.
+const ASCII: usize = 5;
 
-/// Classes some of whose bytes are not.
-const OTHERS: usize = 2;
+/// Sets of bytes above.
+const HIGH: usize = 2;
 
-/// The marks of 64 bytes.
-type Block = outgate_lanes::Marks<ASCII, OTHERS>;
+/// Sets that are told only where a run of them may stand.
+const RARE: usize = 2;
 
 /// Whether a byte is one of text.
 fn is_text(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
 }
 
-/// A class of bytes below 128.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// Belongs to a run of base64.
-    Base64,
-    /// Belongs to a run of hexadecimal digits.
-    Hex,
-    /// Belongs to a run of base32 in capitals.
-    Base32,
-    /// Belongs to a run of base32 in small letters.
-    Base32Small,
-    /// Text.
-    Text,
-    /// Begins an escape: a percent sign, a backslash, an ampersand, an equals sign.
-    Escape,
-    /// Zero.
-    Zero,
-}
-
-/// Begins a character of several bytes that may fold to another.
-const LEAD: usize = 0;
-
-/// Goes on with a character of several bytes.
-const GOES_ON: usize = 1;
-
-static SETS: LazyLock<Sets<ASCII, OTHERS>> = LazyLock::new(|| {
+static SETS: LazyLock<Sets<ASCII, HIGH>> = LazyLock::new(|| {
     Sets::new(
         [
             |byte| Alphabet::Base64.has(byte),
             |byte| Alphabet::Hex.has(byte),
-            |byte| Alphabet::Base32.has(byte),
-            |byte| Alphabet::Base32Small.has(byte),
             is_text,
             |byte| matches!(byte, b'%' | b'\\' | b'&' | b'='),
             |byte| byte == 0,
         ],
         [is_lead, |byte| byte & 0xc0 == 0x80],
     )
+});
+
+static RARE_SETS: LazyLock<Sets<RARE, 0>> = LazyLock::new(|| {
+    let base32: fn(u8) -> bool = |byte| Alphabet::Base32.has(byte);
+    Sets::new([base32, |byte| Alphabet::Base32Small.has(byte)], [])
 });
 
 /// What a search can skip a block for: a bit for what it has.
@@ -72,36 +50,119 @@ mod flag {
     pub(super) const BASE32: u8 = 2;
     /// A run of hexadecimal digits begins here.
     pub(super) const HEX: u8 = 4;
-    /// A byte with which an escape begins.
+    /// An escape may begin here.
     pub(super) const ESCAPE: u8 = 8;
-    /// A zero, or the beginning of a character of several bytes.
+    /// A wide character, or one of several bytes, may begin here.
     pub(super) const UNCOMMON: u8 = 16;
 }
+
+/// Blocks marked in one go: so few that their marks stay near.
+const STRIDE_BLOCKS: usize = 32;
 
 // What a block has is certain once the next one is whole.
 const _: () = assert!(limits::DIGITS_MIN <= BLOCK_BYTES);
 const _: () = assert!(limits::BASE64_SYMBOLS_MIN <= limits::DIGITS_MIN);
 
-/// What a block has, before the next.
-fn flags(here: &Block, next: &Block) -> u8 {
-    let begins =
-        |class: Class, least: usize| begin(ascii(here, class), ascii(next, class), least).is_some();
-    let least = Alphabet::symbols_min;
-    let base64 = begins(Class::Base64, least(Alphabet::Base64));
-    let base32 = base64 && begins(Class::Base64, least(Alphabet::Base32));
-    let hex = begins(Class::Hex, least(Alphabet::Hex));
-    let uncommon = other(here, LEAD) | ascii(here, Class::Zero);
-    let mut flags = 0;
-    for (is_so, flag) in [
-        (base64, flag::BASE64),
-        (base32, flag::BASE32),
-        (hex, flag::HEX),
-        (ascii(here, Class::Escape) != 0, flag::ESCAPE),
-        (uncommon != 0, flag::UNCOMMON),
-    ] {
-        flags |= u8::from(is_so) * flag;
+/// What stands where in 64 bytes: a bit for each of them, the first one's lowest.
+#[derive(Clone, Copy)]
+struct Block {
+    base64: u64,
+    hex: u64,
+    /// Bytes that begin an escape, before one of text.
+    escape: u64,
+    /// Zeros between letters, and bytes that begin a character that may fold.
+    uncommon: u64,
+}
+
+impl Block {
+    const NONE: Self = Self {
+        base64: 0,
+        hex: 0,
+        escape: 0,
+        uncommon: 0,
+    };
+
+    /// What stands in a block, before the next; of both together so many bytes are
+    /// there.
+    fn new(here: &Marks<ASCII, HIGH>, next: &Marks<ASCII, HIGH>, there: usize) -> Self {
+        let [base64, hex, text, escape, zero] = here.ascii;
+        let [_, _, next_text, _, next_zero] = next.ascii;
+        let [text_1, text_3] = [1, 3].map(|by| after(text, next_text, by));
+        let wide = if zero == 0 {
+            0
+        } else {
+            let [zero_1, zero_2, zero_4] = [1, 2, 4].map(|by| after(zero, next_zero, by));
+            let two = zero & text_1 & zero_2 & text_3;
+            let four = zero & zero_1 & zero_2 & text_3 & zero_4;
+            two | four
+        };
+        let [lead, goes_on] = here.others;
+        let [_, next_goes_on] = next.others;
+        let lead = lead & after(goes_on, next_goes_on, 1);
+        let near = if lead == 0 {
+            0
+        } else {
+            broken(here, next, there)
+        };
+        Self {
+            base64,
+            hex,
+            escape: escape & text_1,
+            uncommon: wide | (lead & !near),
+        }
     }
-    flags
+
+    /// What a search need not skip the block for.
+    fn flags(&self, next: &Marks<ASCII, HIGH>) -> u8 {
+        let [next_base64, next_hex, ..] = next.ascii;
+        let mut flags = 0;
+        if may_begin(self.base64) {
+            let begins = |alphabet: Alphabet| {
+                begin(self.base64, next_base64, alphabet.symbols_min()).is_some()
+            };
+            if begins(Alphabet::Base64) {
+                flags |= flag::BASE64;
+                if begins(Alphabet::Base32) {
+                    flags |= flag::BASE32;
+                }
+            }
+        }
+        let least = Alphabet::Hex.symbols_min();
+        if may_begin(self.hex) && begin(self.hex, next_hex, least).is_some() {
+            flags |= flag::HEX;
+        }
+        if self.escape != 0 {
+            flags |= flag::ESCAPE;
+        }
+        if self.uncommon != 0 {
+            flags |= flag::UNCOMMON;
+        }
+        flags
+    }
+}
+
+/// Places of a block behind which something is no UTF-8, as far as that shows in
+/// what is there of the next bytes.
+fn broken(here: &Marks<ASCII, HIGH>, next: &Marks<ASCII, HIGH>, there: usize) -> u64 {
+    let [[_, goes_on], [_, next_goes_on]] = [here.others, next.others];
+    // Behind the end anything may come.
+    let missing = goes_on | behind(wide(there));
+    let next_missing = next_goes_on | behind(wide(there.saturating_sub(BLOCK_BYTES)));
+    let alone = goes_on & !(here.high << 1 | 1);
+    let cut = here.high & !goes_on & !after(missing, next_missing, 1);
+    let next_alone = next_goes_on & !after(here.high, next.high, 63);
+    let next_cut = next.high & !next_goes_on & !after(next_missing, u64::MAX, 1);
+    let (mut near, mut next_near) = (alone | cut, next_alone | next_cut);
+    for by in [1, 2, 3] {
+        near |= after(near, next_near, by);
+        next_near |= next_near >> by;
+    }
+    near
+}
+
+/// The bits of a block and the next that stand so many places on.
+fn after(here: u64, next: u64, by: u32) -> u64 {
+    here >> by | next << (u64::BITS - by)
 }
 
 /// What stands where in the bytes that a layer holds.
@@ -111,6 +172,10 @@ pub(crate) struct Classes {
     blocks: Vec<Block>,
     /// What each of them has.
     flags: Vec<u8>,
+    /// For each of them its bytes in rare sets, where runs of them may stand.
+    rare: Vec<Marks<RARE, 0>>,
+    /// Space for the marks of a stride, and of the block before.
+    marks: Vec<Marks<ASCII, HIGH>>,
     base: u64,
     end: u64,
 }
@@ -123,22 +188,78 @@ impl Classes {
         if end == self.end {
             return;
         }
-        // The last block may not have been whole.
+        // The last block may not have been whole, and what the one before has was not
+        // certain without it.
         let whole = narrow(self.end.saturating_sub(self.base)) / BLOCK_BYTES;
-        self.blocks.truncate(whole);
-        let fresh = bytes.get(whole.saturating_mul(BLOCK_BYTES)..);
-        SETS.mark(fresh.unwrap_or_default(), &mut self.blocks);
-        // What the last whole one has was not certain without the next.
         let certain = whole.saturating_sub(1);
+        self.blocks.truncate(certain);
         self.flags.truncate(certain);
-        let fresh = self.blocks.get(certain..).unwrap_or_default();
-        let nexts = fresh.iter().skip(1).chain([&Block::NONE]);
-        let flags = fresh
-            .iter()
-            .zip(nexts)
-            .map(|(here, next)| flags(here, next));
-        self.flags.extend(flags);
+        self.rare.truncate(certain);
+        let fresh = bytes.get(certain.saturating_mul(BLOCK_BYTES)..);
+        let fresh = fresh.unwrap_or_default();
+        let mut marks = std::mem::take(&mut self.marks);
+        marks.resize(STRIDE_BLOCKS.saturating_add(1), Marks::NONE);
+        let mut there = fresh.len();
+        let (blocks, all_flags) = (&mut self.blocks, &mut self.flags);
+        let mut take = |here: &_, next: &_| {
+            let block = Block::new(here, next, there);
+            all_flags.push(block.flags(next));
+            blocks.push(block);
+            there = there.saturating_sub(BLOCK_BYTES);
+        };
+        for (number, stride) in fresh.chunks(STRIDE_BLOCKS * BLOCK_BYTES).enumerate() {
+            // The last of a stride is taken with the first of the next.
+            let count = stride.len().div_ceil(BLOCK_BYTES);
+            SETS.mark(stride, marks.get_mut(1..).unwrap_or_default());
+            let first = usize::from(number == 0);
+            let marks = marks.get_mut(..=count).unwrap_or_default();
+            for pair in marks.get(first..).unwrap_or_default().windows(2) {
+                if let [here, next] = pair {
+                    take(here, next);
+                }
+            }
+            if let [first, .., last] = marks {
+                *first = *last;
+            }
+        }
+        if let Some(last) = marks.first() {
+            take(last, &Marks::NONE);
+        }
+        self.marks = marks;
         self.end = end;
+        self.read_rare(certain, fresh);
+    }
+
+    /// Looks at the blocks from this one on, of these bytes, in which some of a run may
+    /// stand.
+    fn read_rare(&mut self, first: usize, bytes: &[u8]) {
+        self.rare.resize(self.blocks.len(), Marks::NONE);
+        let mut number = first;
+        // A run that began in the block before may go on in the first.
+        let before = number
+            .checked_sub(1)
+            .and_then(|number| self.flags.get(number));
+        if before.is_none_or(|flags| flags & flag::BASE32 == 0) {
+            let Some(flagged) = self.flagged(number, flag::BASE32) else {
+                return;
+            };
+            number = flagged;
+        }
+        loop {
+            let flags = self.flags.get(number..).unwrap_or_default();
+            let count = flags.iter().position(|flags| flags & flag::BASE32 == 0);
+            // One more, in which the last of them may go on.
+            let stop = count.map_or(self.flags.len(), |count| {
+                number.saturating_add(count).saturating_add(1)
+            });
+            let from = number.saturating_sub(first).saturating_mul(BLOCK_BYTES);
+            let rare = self.rare.get_mut(number..stop).unwrap_or_default();
+            RARE_SETS.mark(bytes.get(from..).unwrap_or_default(), rare);
+            let Some(flagged) = self.flagged(stop, flag::BASE32) else {
+                return;
+            };
+            number = flagged;
+        }
     }
 
     /// Forgets so many bytes at the beginning, which are whole blocks.
@@ -146,6 +267,7 @@ impl Classes {
         let blocks = (bytes / BLOCK_BYTES).min(self.blocks.len());
         self.blocks.drain(..blocks);
         self.flags.drain(..blocks.min(self.flags.len()));
+        self.rare.drain(..blocks.min(self.rare.len()));
         self.base = self.base.saturating_add(wide(bytes));
     }
 
@@ -153,6 +275,7 @@ impl Classes {
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();
         self.flags.clear();
+        self.rare.clear();
         self.base = 0;
         self.end = 0;
     }
@@ -170,64 +293,79 @@ impl Classes {
         self.blocks.get(number).unwrap_or(&Block::NONE)
     }
 
-    /// The bytes of a class in a block, of those before `to`.
-    fn word(&self, class: Class, number: usize, to: u64) -> u64 {
-        ascii(self.block(number), class) & before(to.saturating_sub(self.offset(number)))
+    /// The bytes of an alphabet in a block, of those before `to`.
+    fn word(&self, alphabet: Alphabet, number: usize, to: u64) -> u64 {
+        let rare = || {
+            let marks = self.rare.get(number);
+            marks.map_or([0; RARE], |marks| marks.ascii)
+        };
+        let bits = match alphabet {
+            Alphabet::Base64 => self.block(number).base64,
+            Alphabet::Hex => self.block(number).hex,
+            Alphabet::Base32 => {
+                let [capitals, _] = rare();
+                capitals
+            }
+            Alphabet::Base32Small => {
+                let [_, small] = rare();
+                small
+            }
+        };
+        bits & before(to.saturating_sub(self.offset(number)))
     }
 
     /// The first stretch of bytes of an alphabet in `from..to` that is long enough
     /// for a run.
     pub(crate) fn run(&self, alphabet: Alphabet, (from, to): (u64, u64)) -> Option<(u64, u64)> {
-        let (class, least) = (alphabet.class(), alphabet.symbols_min());
-        let flag = match class {
-            Class::Base64 => flag::BASE64,
-            Class::Hex => flag::HEX,
-            _ => flag::BASE32,
-        };
-        let begin_in = |number: usize| {
-            let here =
-                self.word(class, number, to) & behind(from.saturating_sub(self.offset(number)));
-            let next = self.word(class, number.saturating_add(1), to);
-            let place = begin(here, next, least)?;
-            Some(self.offset(number).saturating_add(u64::from(place)))
+        let least = alphabet.symbols_min();
+        let flag = match alphabet {
+            Alphabet::Base64 => flag::BASE64,
+            Alphabet::Hex => flag::HEX,
+            Alphabet::Base32 | Alphabet::Base32Small => flag::BASE32,
         };
         // From the middle of a run on it may be one as well.
-        let first = self.number(from);
-        let flagged = self
-            .numbers((from, to), flag)
-            .filter(|number| *number > first);
-        let start = begin_in(first).or_else(|| flagged.into_iter().find_map(begin_in))?;
-        let certain = start.saturating_add(wide(least));
-        Some((start, self.stop(class, (certain, to))))
+        let mut number = self.number(from);
+        loop {
+            let ahead = behind(from.saturating_sub(self.offset(number)));
+            let here = self.word(alphabet, number, to) & ahead;
+            let next = self.word(alphabet, number.saturating_add(1), to);
+            if let Some(place) = begin(here, next, least) {
+                let start = self.offset(number).saturating_add(u64::from(place));
+                let certain = start.saturating_add(wide(least));
+                return Some((start, self.stop(alphabet, (certain, to))));
+            }
+            number = self.flagged(number.saturating_add(1), flag)?;
+            if self.offset(number) >= to {
+                return None;
+            }
+        }
     }
 
-    /// The blocks in which some of `from..to` lies and which have this flag.
-    fn numbers(&self, (from, to): (u64, u64), flag: u8) -> impl Iterator<Item = usize> {
-        let first = self.number(from);
-        let last = narrow(to.saturating_sub(self.base)).div_ceil(BLOCK_BYTES);
-        let flags = self.flags.get(first..last.min(self.flags.len()));
-        let (eights, rest) = flags.unwrap_or_default().as_chunks::<8>();
-        // Mostly none of eight has it.
+    /// The first block from this one on that has this flag.
+    fn flagged(&self, number: usize, flag: u8) -> Option<usize> {
         let all = u64::from_le_bytes([flag; 8]);
-        let some = eights
-            .iter()
-            .enumerate()
-            .filter(move |(_, flags)| u64::from_le_bytes(**flags) & all != 0);
-        let behind = first.saturating_add(eights.len().saturating_mul(8));
-        let some = some.flat_map(move |(place, flags)| {
-            let first = first.saturating_add(place.saturating_mul(8));
-            flags.iter().zip(first..)
-        });
-        let has = move |(flags, number): (&u8, usize)| (flags & flag != 0).then_some(number);
-        some.chain(rest.iter().zip(behind..)).filter_map(has)
+        let mut number = number;
+        let mut flags = self.flags.get(number..).unwrap_or_default();
+        // Mostly none of eight has it.
+        while let Some((eight, rest)) = flags.split_first_chunk::<8>() {
+            let some = u64::from_le_bytes(*eight) & all;
+            if some != 0 {
+                let place = some.trailing_zeros() / u8::BITS;
+                return Some(number.saturating_add(usize::try_from(place).unwrap_or_default()));
+            }
+            number = number.saturating_add(8);
+            flags = rest;
+        }
+        let place = flags.iter().position(|flags| flags & flag != 0)?;
+        Some(number.saturating_add(place))
     }
 
-    /// Up to where bytes of a class stand from `from` on, `to` at most.
-    pub(crate) fn stop(&self, class: Class, (from, to): (u64, u64)) -> u64 {
+    /// Up to where bytes of an alphabet stand from `from` on, `to` at most.
+    pub(crate) fn stop(&self, alphabet: Alphabet, (from, to): (u64, u64)) -> u64 {
         let mut number = self.number(from);
         let mut ahead = behind(from.saturating_sub(self.offset(number)));
         while self.offset(number) < to {
-            let others = !self.word(class, number, to) & ahead;
+            let others = !self.word(alphabet, number, to) & ahead;
             if others != 0 {
                 let place = u64::from(others.trailing_zeros());
                 return self.offset(number).saturating_add(place).min(to);
@@ -240,61 +378,36 @@ impl Classes {
 
     /// Every place in `from..to` at which an escape may begin.
     pub(crate) fn escapes(&self, range: (u64, u64), found: &mut impl FnMut(u64)) {
-        self.places(range, flag::ESCAPE, found, |number| {
-            let here = self.block(number);
-            let next = self.block(number.saturating_add(1));
-            // Text follows in any.
-            let text = ascii(here, Class::Text) >> 1 | ascii(next, Class::Text) << 63;
-            ascii(here, Class::Escape) & text
-        });
+        self.places(range, flag::ESCAPE, |block| block.escape, found);
     }
 
     /// Every place at which a zero stands between letters, as it does in wide
     /// characters, or a character begins that may fold.
     pub(crate) fn uncommon(&self, range: (u64, u64), found: &mut impl FnMut(u64)) {
-        self.places(range, flag::UNCOMMON, found, |number| {
-            let here = self.block(number);
-            let next = self.block(number.saturating_add(1));
-            let zero = both(here, next, Class::Zero);
-            let text = both(here, next, Class::Text);
-            let two = zero & (text >> 1) & (zero >> 2) & (text >> 3);
-            let four = zero & (zero >> 1) & (zero >> 2) & (text >> 3) & (zero >> 4);
-            let goes_on = u128::from(other(here, GOES_ON)) | u128::from(other(next, GOES_ON)) << 64;
-            let lead = u128::from(other(here, LEAD)) & (goes_on >> 1);
-            if lead == 0 {
-                return low(two | four);
-            }
-            // What is no UTF-8 is not text: here, in what is there of the next bytes.
-            let high = u128::from(here.high) | u128::from(next.high) << 64;
-            let there = self.end.saturating_sub(self.offset(number));
-            let missing = u32::try_from(there)
-                .ok()
-                .and_then(|there| u128::MAX.checked_shl(there));
-            let alone = goes_on & !(high << 1 | 1);
-            let cut = high & !goes_on & !((goes_on | missing.unwrap_or_default()) >> 1 | 1 << 127);
-            let broken = alone | cut;
-            let near = broken | broken >> 1;
-            let near = near | near >> 2;
-            let near = near | near >> 3;
-            low(two | four | (lead & !near))
-        });
+        self.places(range, flag::UNCOMMON, |block| block.uncommon, found);
     }
 
     fn places(
         &self,
         (from, to): (u64, u64),
         flag: u8,
+        marked: impl Fn(&Block) -> u64,
         found: &mut impl FnMut(u64),
-        marked: impl Fn(usize) -> u64,
     ) {
-        for number in self.numbers((from, to), flag) {
-            let first = self.offset(number);
+        let mut number = self.number(from);
+        while let Some(flagged) = self.flagged(number, flag) {
+            let first = self.offset(flagged);
+            if first >= to {
+                return;
+            }
             let ahead = behind(from.saturating_sub(first));
-            let mut marks = marked(number) & ahead & before(to.saturating_sub(first));
+            let mut marks = marked(self.block(flagged));
+            marks &= ahead & before(to.saturating_sub(first));
             while marks != 0 {
                 found(first.saturating_add(u64::from(marks.trailing_zeros())));
                 marks &= marks.wrapping_sub(1);
             }
+            number = flagged.saturating_add(1);
         }
     }
 }
@@ -308,28 +421,6 @@ fn before(bytes: u64) -> u64 {
 /// The bits of the others.
 fn behind(bytes: u64) -> u64 {
     !before(bytes)
-}
-
-/// The bytes of a class in two blocks.
-fn both(here: &Block, next: &Block, class: Class) -> u128 {
-    u128::from(ascii(here, class)) | u128::from(ascii(next, class)) << 64
-}
-
-fn ascii(block: &Block, class: Class) -> u64 {
-    block.ascii.get(class as usize).copied().unwrap_or_default()
-}
-
-fn other(block: &Block, class: usize) -> u64 {
-    block.others.get(class).copied().unwrap_or_default()
-}
-
-/// The bits of the first block.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the bits of the second are left out"
-)]
-fn low(bits: u128) -> u64 {
-    bits as u64
 }
 
 /// A bit for each place from which on so many bits are set.
@@ -346,7 +437,7 @@ fn stretches(bits: u64, least: usize) -> u64 {
 /// The first place of a block from which on so many bits are set, of these 64 and
 /// the next.
 fn begin(here: u64, next: u64, least: usize) -> Option<u32> {
-    if here == 0 {
+    if !may_begin(here) {
         return None;
     }
     let all = stretches(here, least);
@@ -356,6 +447,18 @@ fn begin(here: u64, next: u64, least: usize) -> Option<u32> {
     let last = here.leading_ones();
     (last > 0 && across(here, next) >= least).then(|| u64::BITS.saturating_sub(last))
 }
+
+/// Whether so many bits may be set from some place of a block on as any run has at
+/// least: eight of them stand as one byte, or the next block has the others.
+fn may_begin(bits: u64) -> bool {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    let others = !bits;
+    // What is none of the bits of a byte becomes its highest (Hacker's Delight 6-1).
+    let full = others.wrapping_sub(ONES) & bits & (ONES << 7);
+    full | bits >> 63 != 0
+}
+
+const _: () = assert!(limits::BASE64_SYMBOLS_MIN >= 15 && limits::DIGITS_MIN >= 15);
 
 /// How many bits are set side by side where one block ends and the next begins.
 fn across(here: u64, next: u64) -> usize {

@@ -153,7 +153,7 @@ impl Finder {
             return;
         };
         let end = view.end();
-        let to = view.classes.stop(self.alphabet.class(), (self.done, end));
+        let to = view.classes.stop(self.alphabet, (self.done, end));
         run.read(view, self.done, to);
         self.done = to;
         if to < end {

@@ -1,7 +1,6 @@
 //! The alphabets of runs: which bytes belong to one, which may stand between
 //! its symbols, and what each symbol is worth.
 
-use crate::classes::Class;
 use crate::coding::Coding;
 use crate::limits;
 
@@ -161,16 +160,6 @@ impl Alphabet {
             Self::Hex => &HEX,
             Self::Base32 => &BASE32,
             Self::Base32Small => &BASE32_SMALL,
-        }
-    }
-
-    /// The class of its bytes.
-    pub(crate) fn class(self) -> Class {
-        match self {
-            Self::Base64 => Class::Base64,
-            Self::Hex => Class::Hex,
-            Self::Base32 => Class::Base32,
-            Self::Base32Small => Class::Base32Small,
         }
     }
 

@@ -25,15 +25,15 @@ pub const BLOCK_BYTES: usize = 64;
 /// Most sets that can be told apart.
 pub const SETS_MAX: usize = 16;
 
-/// Some sets of bytes: `ASCII` of them have no byte above 127, `OTHERS` any.
+/// Some sets of bytes: `ASCII` of them have no byte above 127, `HIGH` none below.
 #[derive(Debug)]
 #[cfg_attr(
     not(target_arch = "x86_64"),
     expect(dead_code, reason = "the fast form reads the rest")
 )]
-pub struct Sets<const ASCII: usize, const OTHERS: usize> {
+pub struct Sets<const ASCII: usize, const HIGH: usize> {
     ascii: [[u8; 16]; ASCII],
-    others: [[[u8; 16]; 2]; OTHERS],
+    others: [[u8; 16]; HIGH],
     /// For each byte a bit for each set it belongs to, those of ASCII first: eight
     /// sets, and eight more.
     tables: Box<[[u8; 256]; 2]>,
@@ -42,37 +42,37 @@ pub struct Sets<const ASCII: usize, const OTHERS: usize> {
 
 /// A block of bytes: for each set a bit for each of them, the first byte's lowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Marks<const ASCII: usize, const OTHERS: usize> {
+pub struct Marks<const ASCII: usize, const HIGH: usize> {
     /// Of the sets without bytes above 127, in their order.
     pub ascii: [u64; ASCII],
     /// Of the others.
-    pub others: [u64; OTHERS],
+    pub others: [u64; HIGH],
     /// Of bytes above 127.
     pub high: u64,
 }
 
-impl<const ASCII: usize, const OTHERS: usize> Marks<ASCII, OTHERS> {
+impl<const ASCII: usize, const HIGH: usize> Marks<ASCII, HIGH> {
     /// No byte belongs to any set.
     pub const NONE: Self = Self {
         ascii: [0; ASCII],
-        others: [0; OTHERS],
+        others: [0; HIGH],
         high: 0,
     };
 }
 
-impl<const ASCII: usize, const OTHERS: usize> Sets<ASCII, OTHERS> {
-    const FEW: () = assert!(ASCII + OTHERS <= SETS_MAX);
+impl<const ASCII: usize, const HIGH: usize> Sets<ASCII, HIGH> {
+    const FEW: () = assert!(ASCII + HIGH <= SETS_MAX);
 
-    /// The bytes for which each of these says yes. Of the first only bytes up to
-    /// 127 are asked for.
-    pub fn new(ascii: [fn(u8) -> bool; ASCII], others: [fn(u8) -> bool; OTHERS]) -> Self {
+    /// The bytes for which each of these says yes. The first are asked for bytes up
+    /// to 127 only, the others only for those above.
+    pub fn new(ascii: [fn(u8) -> bool; ASCII], others: [fn(u8) -> bool; HIGH]) -> Self {
         let () = Self::FEW;
         let mut tables = Box::new([[0; 256]; 2]);
         for (number, is_member) in ascii.iter().chain(&others).enumerate() {
             let bit = 1 << (number % 8);
             let table = tables.get_mut(number / 8);
             for (value, bits) in (0..=u8::MAX).zip(table.into_iter().flatten()) {
-                let counts = number >= ASCII || value.is_ascii();
+                let counts = value.is_ascii() == (number < ASCII);
                 if counts && is_member(value) {
                     *bits |= bit;
                 }
@@ -80,7 +80,7 @@ impl<const ASCII: usize, const OTHERS: usize> Sets<ASCII, OTHERS> {
         }
         Self {
             ascii: ascii.map(|is_member| halves(is_member, 0)),
-            others: others.map(|is_member| [halves(is_member, 0), halves(is_member, 8)]),
+            others: others.map(|is_member| halves(is_member, 8)),
             tables,
             has_avx2: has_avx2(),
         }
@@ -93,40 +93,39 @@ impl<const ASCII: usize, const OTHERS: usize> Sets<ASCII, OTHERS> {
         self
     }
 
-    /// Appends the marks of each block of `bytes`. What is missing in the last one
-    /// belongs to no set.
-    pub fn mark(&self, bytes: &[u8], marks: &mut Vec<Marks<ASCII, OTHERS>>) {
+    /// Marks each block of `bytes`, as far as there are marks for them. What is
+    /// missing in the last one belongs to no set.
+    pub fn mark(&self, bytes: &[u8], marks: &mut [Marks<ASCII, HIGH>]) {
         let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
         self.mark_blocks(blocks, marks);
-        if rest.is_empty() {
+        let Some(made) = marks.get_mut(blocks.len()).filter(|_| !rest.is_empty()) else {
             return;
-        }
+        };
         let mut last = [0; BLOCK_BYTES];
         for (to, from) in last.iter_mut().zip(rest) {
             *to = *from;
         }
-        self.mark_blocks(&[last], marks);
-        if let Some(last) = marks.last_mut() {
-            let there = (1 << rest.len()) - 1;
-            last.ascii.iter_mut().for_each(|bits| *bits &= there);
-            last.others.iter_mut().for_each(|bits| *bits &= there);
-            last.high &= there;
-        }
+        self.mark_blocks(&[last], std::slice::from_mut(made));
+        let there = (1 << rest.len()) - 1;
+        made.ascii.iter_mut().for_each(|bits| *bits &= there);
+        made.others.iter_mut().for_each(|bits| *bits &= there);
+        made.high &= there;
     }
 
-    fn mark_blocks(&self, blocks: &[[u8; BLOCK_BYTES]], marks: &mut Vec<Marks<ASCII, OTHERS>>) {
-        marks.reserve(blocks.len());
+    fn mark_blocks(&self, blocks: &[[u8; BLOCK_BYTES]], marks: &mut [Marks<ASCII, HIGH>]) {
         #[cfg(target_arch = "x86_64")]
         if self.has_avx2 {
             // SAFETY: the processor has AVX2, as was asked when the sets were made.
             unsafe { wide::mark(self, blocks, marks) };
             return;
         }
-        marks.extend(blocks.iter().map(|block| self.look_up(block)));
+        for (marks, block) in marks.iter_mut().zip(blocks) {
+            *marks = self.look_up(block);
+        }
     }
 
     /// The marks of a block, read from the table.
-    fn look_up(&self, block: &[u8; BLOCK_BYTES]) -> Marks<ASCII, OTHERS> {
+    fn look_up(&self, block: &[u8; BLOCK_BYTES]) -> Marks<ASCII, HIGH> {
         let mut bits = [0; SETS_MAX];
         let halves = bits.as_chunks_mut::<8>().0.iter_mut();
         for (bits, table) in halves.zip(self.tables.iter()) {
@@ -191,8 +190,8 @@ fn has_avx2() -> bool {
 mod wide {
     use std::arch::x86_64::{
         __m256i, _mm_set_epi64x, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
-        _mm256_movemask_epi8, _mm256_or_si256, _mm256_set_epi64x, _mm256_set1_epi8,
-        _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16,
+        _mm256_movemask_epi8, _mm256_set_epi64x, _mm256_set1_epi8, _mm256_setzero_si256,
+        _mm256_shuffle_epi8, _mm256_srli_epi16,
     };
 
     use super::{BLOCK_BYTES, Marks, Sets};
@@ -203,24 +202,23 @@ mod wide {
     /// The same for 8 to 15.
     const ABOVE: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128];
 
-    /// Appends the marks of blocks.
+    /// Marks blocks.
     #[target_feature(enable = "avx2")]
-    pub(super) fn mark<const ASCII: usize, const OTHERS: usize>(
-        sets: &Sets<ASCII, OTHERS>,
+    pub(super) fn mark<const ASCII: usize, const HIGH: usize>(
+        sets: &Sets<ASCII, HIGH>,
         blocks: &[[u8; BLOCK_BYTES]],
-        marks: &mut Vec<Marks<ASCII, OTHERS>>,
+        marks: &mut [Marks<ASCII, HIGH>],
     ) {
         let [below, above] = [both(BELOW), both(ABOVE)];
         let mut ascii = [below; ASCII];
         for (wide, table) in ascii.iter_mut().zip(&sets.ascii) {
             *wide = both(*table);
         }
-        let mut others = [[below; 2]; OTHERS];
-        for (wide, [below, above]) in others.iter_mut().zip(&sets.others) {
-            *wide = [both(*below), both(*above)];
+        let mut others = [above; HIGH];
+        for (wide, table) in others.iter_mut().zip(&sets.others) {
+            *wide = both(*table);
         }
-        for block in blocks {
-            let mut made = Marks::NONE;
+        for (made, block) in marks.iter_mut().zip(blocks) {
             let ([one, other], _) = block.as_chunks::<8>().0.as_chunks::<4>() else {
                 return;
             };
@@ -228,20 +226,11 @@ mod wide {
             made.high = high(one) | high(other) << 32;
             let [one, other] = [Half::new(one, below, above), Half::new(other, below, above)];
             for (bits, table) in made.ascii.iter_mut().zip(&ascii) {
-                let low = told(_mm256_and_si256(
-                    _mm256_shuffle_epi8(*table, one.low),
-                    one.below,
-                ));
-                let high = told(_mm256_and_si256(
-                    _mm256_shuffle_epi8(*table, other.low),
-                    other.below,
-                ));
-                *bits = low | high << 32;
+                *bits = one.has(*table, one.below) | other.has(*table, other.below) << 32;
             }
-            for (bits, tables) in made.others.iter_mut().zip(&others) {
-                *bits = told(one.rows(tables)) | told(other.rows(tables)) << 32;
+            for (bits, table) in made.others.iter_mut().zip(&others) {
+                *bits = one.has(*table, one.above) | other.has(*table, other.above) << 32;
             }
-            marks.push(made);
         }
     }
 
@@ -265,13 +254,13 @@ mod wide {
             }
         }
 
-        /// Not zero for each byte that is in these tables.
+        /// A bit for each byte of the table that has one of these upper halves.
         #[target_feature(enable = "avx2")]
-        fn rows(&self, [below, above]: &[__m256i; 2]) -> __m256i {
-            _mm256_or_si256(
-                _mm256_and_si256(_mm256_shuffle_epi8(*below, self.low), self.below),
-                _mm256_and_si256(_mm256_shuffle_epi8(*above, self.low), self.above),
-            )
+        fn has(&self, table: __m256i, upper: __m256i) -> u64 {
+            told(_mm256_and_si256(
+                _mm256_shuffle_epi8(table, self.low),
+                upper,
+            ))
         }
     }
 
@@ -331,7 +320,7 @@ mod tests {
             [
                 |byte| byte >= 0xc2,
                 |byte| byte & 0xc0 == 0x80,
-                |byte| byte.is_multiple_of(7),
+                |byte| byte >= 0x80 && byte.is_multiple_of(7),
             ],
         )
     }
@@ -361,7 +350,7 @@ mod tests {
         for skip in 0..70 {
             let bytes = &every[skip..skip + 256];
             for (all, kind) in [(sets(), "fast"), (sets().portable(), "portable")] {
-                let mut marks = Vec::new();
+                let mut marks = vec![Marks::NONE; bytes.len().div_ceil(BLOCK_BYTES)];
                 all.mark(bytes, &mut marks);
                 assert_eq!(marks, plain(bytes), "{kind} {skip}");
             }
@@ -372,7 +361,7 @@ mod tests {
     fn members_are_those_that_were_named() {
         let sets = sets();
         for byte in 0..=u8::MAX {
-            let mut marks = Vec::new();
+            let mut marks = [Marks::NONE];
             sets.mark(&[byte], &mut marks);
             let told = |set: usize| marks[0].ascii[set] == 1;
             assert_eq!(told(0), byte.is_ascii_alphanumeric(), "{byte}");
@@ -388,7 +377,7 @@ mod tests {
         #[test]
         fn both_forms_say_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             for sets in [sets(), sets().portable()] {
-                let mut marks = Vec::new();
+                let mut marks = vec![Marks::NONE; bytes.len().div_ceil(BLOCK_BYTES)];
                 sets.mark(&bytes, &mut marks);
                 prop_assert_eq!(marks, plain(&bytes));
             }

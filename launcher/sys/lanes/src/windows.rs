@@ -148,7 +148,11 @@ mod wide {
     };
 
     use super::WINDOW_BYTES;
+    use crate::BLOCK_BYTES;
     use crate::wide::{both, load, told};
+
+    /// Bytes in which the windows that begin in a block lie.
+    const REACH_BYTES: usize = BLOCK_BYTES + WINDOW_BYTES - 1;
 
     /// Marks the places of a stride.
     #[target_feature(enable = "avx2")]
@@ -167,16 +171,19 @@ mod wide {
             *wide = both(*narrow);
         }
         let [first, second] = tables;
-        let skips = [0, 1, 2];
-        let mut place = 0_usize;
+        let mut rest = bytes;
         for marks in marks {
+            let Some(block) = rest.first_chunk::<REACH_BYTES>() else {
+                return;
+            };
+            rest = rest.get(BLOCK_BYTES..).unwrap_or_default();
             for half in 0..2 {
                 let mut one = _mm256_set1_epi8(-1);
                 let mut other = one;
-                for ((skip, first), second) in skips.iter().zip(&first).zip(&second) {
-                    let rest = bytes.get(place.wrapping_add(*skip)..).unwrap_or_default();
+                for (skip, (first, second)) in first.iter().zip(&second).enumerate() {
+                    let from = block.get(half * 32 + skip..).unwrap_or_default();
                     let Some((eights, _)) =
-                        rest.first_chunk::<32>().map(|all| all.as_chunks::<8>())
+                        from.first_chunk::<32>().map(|all| all.as_chunks::<8>())
                     else {
                         return;
                     };
@@ -188,7 +195,6 @@ mod wide {
                     other = _mm256_and_si256(other, groups(here, second));
                 }
                 *marks |= told(_mm256_or_si256(one, other)) << (half * 32);
-                place = place.wrapping_add(32);
             }
         }
     }
