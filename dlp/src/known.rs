@@ -3,7 +3,7 @@
 //! they look like.
 //!
 //! A value is hashed when it is added and not kept. What stays are fingerprints
-//! of windows of it and, to find candidates quickly, keyed hashes of four
+//! of windows of it and, to find candidates quickly, keyed hashes of a few
 //! successive runs of four bytes from their middle. Other codings are removed by
 //! the scan before it looks here.
 
@@ -18,9 +18,11 @@ use crate::known_forms::{Form, forms};
 use crate::secret::Secret;
 use crate::validate::{entropy, placeholder};
 
+mod anchors;
 mod hash;
 
-use hash::{Filter, Mix, print, quick, quick_long};
+use anchors::{Anchor, Anchors, AnchorsBuilder};
+use hash::{print, quick_long};
 
 /// Most values.
 const VALUES_MAX: usize = 512;
@@ -40,10 +42,6 @@ const WINDOWS_OF_VALUE: usize = 12;
 const VALUE_BITS_MIN: f64 = 2.75;
 /// Least entropy of a value that nobody made up, in bits for all of it.
 const STRONG_BITS_MIN: f64 = 40.0;
-/// Every so many bytes a candidate is looked for.
-const STRIDE: usize = 4;
-/// So many such places are looked at together.
-const GROUP: usize = 8;
 /// Why a value is not looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -143,9 +141,7 @@ pub struct KnownBuilder {
     values: Vec<KnownValue>,
     wholes: Vec<Whole>,
     windows: Vec<Window>,
-    anchors: Vec<Anchor>,
-    /// Where anchors stand in the filter.
-    places: Vec<u32>,
+    anchors: AnchorsBuilder,
 }
 
 /// The fingerprint of a value as it is, all of it.
@@ -161,9 +157,7 @@ pub struct Known {
     values: Vec<KnownValue>,
     wholes: Vec<Whole>,
     windows: Vec<Window>,
-    /// Sorted by hash.
-    anchors: Vec<Anchor>,
-    filter: Filter,
+    anchors: Anchors,
     longest: usize,
 }
 
@@ -187,14 +181,6 @@ struct Window {
     print: [u8; 16],
 }
 
-#[derive(Clone, Copy)]
-struct Anchor {
-    hash: u32,
-    window: usize,
-    /// Where in the window it stands.
-    offset: usize,
-}
-
 impl fmt::Debug for KnownBuilder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "KnownBuilder({} values)", self.values.len())
@@ -215,8 +201,7 @@ impl KnownBuilder {
             values: Vec::new(),
             wholes: Vec::new(),
             windows: Vec::new(),
-            anchors: Vec::new(),
-            places: Vec::new(),
+            anchors: AnchorsBuilder::new(key),
         }
     }
 
@@ -303,20 +288,7 @@ impl KnownBuilder {
             return;
         };
         let number = self.windows.len();
-        let mix = Mix::new(&self.key);
-        let first = text.len().saturating_sub(STRIDE.saturating_mul(2)) / 2;
-        for offset in (first..).take(STRIDE) {
-            if let Some(bytes) = text.get(offset..).and_then(|rest| rest.first_chunk::<4>()) {
-                let bytes = u32::from_le_bytes(*bytes);
-                let hash = quick(&self.key, bytes);
-                self.places.push(mix.place(bytes));
-                self.anchors.push(Anchor {
-                    hash,
-                    window: number,
-                    offset,
-                });
-            }
-        }
+        self.anchors.add(number, text);
         self.windows.push(Window {
             value,
             form,
@@ -327,9 +299,7 @@ impl KnownBuilder {
     }
 
     /// Everything that was added, ready to be looked for.
-    pub fn build(mut self) -> Known {
-        self.anchors.sort_by_key(|anchor| anchor.hash);
-        let filter = Filter::new(Mix::new(&self.key), &self.places);
+    pub fn build(self) -> Known {
         Known {
             longest: self
                 .windows
@@ -341,8 +311,7 @@ impl KnownBuilder {
             values: self.values,
             wholes: self.wholes,
             windows: self.windows,
-            anchors: self.anchors,
-            filter,
+            anchors: self.anchors.build(),
         }
     }
 }
@@ -390,40 +359,15 @@ impl Known {
             return None;
         }
         let begin = from.saturating_sub(self.longest);
-        let begin = begin.saturating_sub(begin % STRIDE);
-        let rest = text.get(begin..).unwrap_or_default();
-        // A chunk of four aligned bytes is where some anchor of every match lies.
-        let (blocks, _) = rest.as_chunks::<STRIDE>();
-        for (number, group) in blocks.chunks(GROUP).enumerate() {
-            // Most hold none: one branch for all of them.
-            let held = |held: bool, four: &[u8; STRIDE]| {
-                held | self.filter.holds(u32::from_le_bytes(*four))
-            };
-            if !group.iter().fold(false, held) {
-                continue;
-            }
-            let first = number.saturating_mul(GROUP);
-            for (place, four) in group.iter().enumerate() {
-                let bytes = u32::from_le_bytes(*four);
-                if !self.filter.holds(bytes) {
-                    continue;
-                }
-                let at = first.saturating_add(place).saturating_mul(STRIDE);
-                let at = at.saturating_add(begin);
-                let found = self.confirm(text, at, quick(&self.key, bytes));
-                if let Some(found) = found.filter(|found| found.range.end > from) {
-                    return Some(found);
-                }
-            }
-        }
-        None
+        self.anchors.find(text, begin, |at, same| {
+            let found = self.confirm(text, at, same);
+            found.filter(|found| found.range.end > from)
+        })
     }
 
-    /// The window to which the anchor at a place belongs, if it is there.
-    fn confirm(&self, bytes: &[u8], at: usize, hash: u32) -> Option<KnownMatch> {
-        let first = self.anchors.partition_point(|anchor| anchor.hash < hash);
-        let same = self.anchors.get(first..).unwrap_or_default();
-        for anchor in same.iter().take_while(|anchor| anchor.hash == hash) {
+    /// The window to which one of the anchors at a place belongs, if it is there.
+    fn confirm(&self, bytes: &[u8], at: usize, anchors: &[Anchor]) -> Option<KnownMatch> {
+        for anchor in anchors {
             let window = self.windows.get(anchor.window)?;
             let Some(start) = at.checked_sub(anchor.offset) else {
                 continue;

@@ -3,8 +3,6 @@
 
 use sha2::{Digest, Sha256};
 
-/// Bits of the filter for each anchor in it.
-const FILTER_SHARE: usize = 64;
 /// Size of a filter, as a power of two, in bits.
 const FILTER_LOG_MIN: u32 = 12;
 const FILTER_LOG_MAX: u32 = 21;
@@ -74,8 +72,9 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    pub(super) fn new(mix: Mix, places: &[u32]) -> Self {
-        let wanted = places.len().saturating_mul(FILTER_SHARE);
+    /// A filter with so many bits for each anchor, which have these places.
+    pub(super) fn new(mix: Mix, places: &[u32], share: usize) -> Self {
+        let wanted = places.len().saturating_mul(share);
         let log = wanted.next_power_of_two().trailing_zeros();
         let log = log.clamp(FILTER_LOG_MIN, FILTER_LOG_MAX);
         let mut filter = Self {
