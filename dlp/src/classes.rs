@@ -1,169 +1,25 @@
 //! Which classes of bytes stand where in a layer: one look at every byte, which the
 //! searches for runs and escapes start from. Knows no detector.
 
+mod block;
+
+use std::ops::Range;
 use std::sync::LazyLock;
 
-use outgate_lanes::{BLOCK_BYTES, Marks, Sets};
+use outgate_lanes::{BLOCK_BYTES, Marks, STRIDE_BLOCKS, Sets};
 
 use crate::budget::{narrow, wide};
-use crate::filters::is_lead;
-use crate::limits;
 use crate::runs::Alphabet;
 
-/// Sets of bytes below 128 that are told of every block.
-const ASCII: usize = 5;
-
-/// Sets of bytes above.
-const HIGH: usize = 2;
+use block::{ASCII, Block, ESCAPES, HIGH, SETS, Told, before, begin, behind, flag};
 
 /// Sets that are told only where a run of them may stand.
 const RARE: usize = 2;
-
-/// Whether a byte is one of text.
-fn is_text(byte: u8) -> bool {
-    matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
-}
-
-static SETS: LazyLock<Sets<ASCII, HIGH>> = LazyLock::new(|| {
-    Sets::new(
-        [
-            |byte| Alphabet::Base64.has(byte),
-            |byte| Alphabet::Hex.has(byte),
-            is_text,
-            |byte| matches!(byte, b'%' | b'\\' | b'&' | b'='),
-            |byte| byte == 0,
-        ],
-        [is_lead, |byte| byte & 0xc0 == 0x80],
-    )
-});
 
 static RARE_SETS: LazyLock<Sets<RARE, 0>> = LazyLock::new(|| {
     let base32: fn(u8) -> bool = |byte| Alphabet::Base32.has(byte);
     Sets::new([base32, |byte| Alphabet::Base32Small.has(byte)], [])
 });
-
-/// What a search can skip a block for: a bit for what it has.
-mod flag {
-    /// A run of base64 begins here.
-    pub(super) const BASE64: u8 = 1;
-    /// One that is long enough for base32, whose bytes are all bytes of base64.
-    pub(super) const BASE32: u8 = 2;
-    /// A run of hexadecimal digits begins here.
-    pub(super) const HEX: u8 = 4;
-    /// An escape may begin here.
-    pub(super) const ESCAPE: u8 = 8;
-    /// A wide character, or one of several bytes, may begin here.
-    pub(super) const UNCOMMON: u8 = 16;
-}
-
-/// Blocks marked in one go: so few that their marks stay near.
-const STRIDE_BLOCKS: usize = 32;
-
-// What a block has is certain once the next one is whole.
-const _: () = assert!(limits::DIGITS_MIN <= BLOCK_BYTES);
-const _: () = assert!(limits::BASE64_SYMBOLS_MIN <= limits::DIGITS_MIN);
-
-/// What stands where in 64 bytes: a bit for each of them, the first one's lowest.
-#[derive(Clone, Copy)]
-struct Block {
-    base64: u64,
-    hex: u64,
-    /// Bytes that begin an escape, before one of text.
-    escape: u64,
-    /// Zeros between letters, and bytes that begin a character that may fold.
-    uncommon: u64,
-}
-
-impl Block {
-    const NONE: Self = Self {
-        base64: 0,
-        hex: 0,
-        escape: 0,
-        uncommon: 0,
-    };
-
-    /// What stands in a block, before the next; of both together so many bytes are
-    /// there.
-    fn new(here: &Marks<ASCII, HIGH>, next: &Marks<ASCII, HIGH>, there: usize) -> Self {
-        let [base64, hex, text, escape, zero] = here.ascii;
-        let [_, _, next_text, _, next_zero] = next.ascii;
-        let [text_1, text_3] = [1, 3].map(|by| after(text, next_text, by));
-        let wide = if zero == 0 {
-            0
-        } else {
-            let [zero_1, zero_2, zero_4] = [1, 2, 4].map(|by| after(zero, next_zero, by));
-            let two = zero & text_1 & zero_2 & text_3;
-            let four = zero & zero_1 & zero_2 & text_3 & zero_4;
-            two | four
-        };
-        let [lead, goes_on] = here.others;
-        let [_, next_goes_on] = next.others;
-        let lead = lead & after(goes_on, next_goes_on, 1);
-        let near = if lead == 0 {
-            0
-        } else {
-            broken(here, next, there)
-        };
-        Self {
-            base64,
-            hex,
-            escape: escape & text_1,
-            uncommon: wide | (lead & !near),
-        }
-    }
-
-    /// What a search need not skip the block for.
-    fn flags(&self, next: &Marks<ASCII, HIGH>) -> u8 {
-        let [next_base64, next_hex, ..] = next.ascii;
-        let mut flags = 0;
-        if may_begin(self.base64) {
-            let begins = |alphabet: Alphabet| {
-                begin(self.base64, next_base64, alphabet.symbols_min()).is_some()
-            };
-            if begins(Alphabet::Base64) {
-                flags |= flag::BASE64;
-                if begins(Alphabet::Base32) {
-                    flags |= flag::BASE32;
-                }
-            }
-        }
-        let least = Alphabet::Hex.symbols_min();
-        if may_begin(self.hex) && begin(self.hex, next_hex, least).is_some() {
-            flags |= flag::HEX;
-        }
-        if self.escape != 0 {
-            flags |= flag::ESCAPE;
-        }
-        if self.uncommon != 0 {
-            flags |= flag::UNCOMMON;
-        }
-        flags
-    }
-}
-
-/// Places of a block behind which something is no UTF-8, as far as that shows in
-/// what is there of the next bytes.
-fn broken(here: &Marks<ASCII, HIGH>, next: &Marks<ASCII, HIGH>, there: usize) -> u64 {
-    let [[_, goes_on], [_, next_goes_on]] = [here.others, next.others];
-    // Behind the end anything may come.
-    let missing = goes_on | behind(wide(there));
-    let next_missing = next_goes_on | behind(wide(there.saturating_sub(BLOCK_BYTES)));
-    let alone = goes_on & !(here.high << 1 | 1);
-    let cut = here.high & !goes_on & !after(missing, next_missing, 1);
-    let next_alone = next_goes_on & !after(here.high, next.high, 63);
-    let next_cut = next.high & !next_goes_on & !after(next_missing, u64::MAX, 1);
-    let (mut near, mut next_near) = (alone | cut, next_alone | next_cut);
-    for by in [1, 2, 3] {
-        near |= after(near, next_near, by);
-        next_near |= next_near >> by;
-    }
-    near
-}
-
-/// The bits of a block and the next that stand so many places on.
-fn after(here: u64, next: u64, by: u32) -> u64 {
-    here >> by | next << (u64::BITS - by)
-}
 
 /// What stands where in the bytes that a layer holds.
 #[derive(Default)]
@@ -173,9 +29,7 @@ pub(crate) struct Classes {
     /// What each of them has.
     flags: Vec<u8>,
     /// For each of them its bytes in rare sets, where runs of them may stand.
-    rare: Vec<Marks<RARE, 0>>,
-    /// Space for the marks of a stride, and of the block before.
-    marks: Vec<Marks<ASCII, HIGH>>,
+    rare: Vec<[u64; RARE]>,
     base: u64,
     end: u64,
 }
@@ -197,68 +51,77 @@ impl Classes {
         self.rare.truncate(certain);
         let fresh = bytes.get(certain.saturating_mul(BLOCK_BYTES)..);
         let fresh = fresh.unwrap_or_default();
-        let mut marks = std::mem::take(&mut self.marks);
-        marks.resize(STRIDE_BLOCKS.saturating_add(1), Marks::NONE);
-        let mut there = fresh.len();
-        let (blocks, all_flags) = (&mut self.blocks, &mut self.flags);
-        let mut take = |here: &_, next: &_| {
-            let block = Block::new(here, next, there);
-            all_flags.push(block.flags(next));
-            blocks.push(block);
-            there = there.saturating_sub(BLOCK_BYTES);
-        };
-        for (number, stride) in fresh.chunks(STRIDE_BLOCKS * BLOCK_BYTES).enumerate() {
-            // The last of a stride is taken with the first of the next.
+        let (mut marks, mut told) = (Marks::NONE, Told::NONE);
+        // The last block of a stride is told of with the first of the next.
+        let mut first = 1;
+        let mut rest = fresh;
+        while !rest.is_empty() {
+            let (stride, later) = rest
+                .split_at_checked(STRIDE_BLOCKS * BLOCK_BYTES)
+                .unwrap_or((rest, &[]));
+            SETS.mark(stride, 1, &mut marks);
             let count = stride.len().div_ceil(BLOCK_BYTES);
-            SETS.mark(stride, marks.get_mut(1..).unwrap_or_default());
-            let first = usize::from(number == 0);
-            let marks = marks.get_mut(..=count).unwrap_or_default();
-            for pair in marks.get(first..).unwrap_or_default().windows(2) {
-                if let [here, next] = pair {
-                    take(here, next);
-                }
-            }
-            if let [first, .., last] = marks {
-                *first = *last;
-            }
+            ESCAPES.mark(rest, count, 1, &mut told.escape);
+            told.tell(&marks, count, stride.len());
+            self.take(&marks, &told, first..count);
+            marks.copy(count, 0);
+            told.copy(count, 0);
+            first = 0;
+            rest = later;
         }
-        if let Some(last) = marks.first() {
-            take(last, &Marks::NONE);
-        }
-        self.marks = marks;
+        marks.clear(1);
+        told.tell(&marks, 0, fresh.len());
+        self.take(&marks, &told, 0..1);
         self.end = end;
         self.read_rare(certain, fresh);
+    }
+
+    /// Takes the blocks at some places.
+    fn take(&mut self, marks: &Marks<ASCII, HIGH>, told: &Told, places: Range<usize>) {
+        self.blocks.reserve(places.len());
+        self.flags.reserve(places.len());
+        for place in places {
+            let (block, flags) = told.block(marks, place);
+            self.blocks.push(block);
+            self.flags.push(flags);
+        }
     }
 
     /// Looks at the blocks from this one on, of these bytes, in which some of a run may
     /// stand.
     fn read_rare(&mut self, first: usize, bytes: &[u8]) {
-        self.rare.resize(self.blocks.len(), Marks::NONE);
+        self.rare.resize(self.blocks.len(), [0; RARE]);
         let mut number = first;
         // A run that began in the block before may go on in the first.
-        let before = number
-            .checked_sub(1)
-            .and_then(|number| self.flags.get(number));
+        let before = number.checked_sub(1).and_then(|last| self.flags.get(last));
         if before.is_none_or(|flags| flags & flag::BASE32 == 0) {
             let Some(flagged) = self.flagged(number, flag::BASE32) else {
                 return;
             };
             number = flagged;
         }
-        loop {
-            let flags = self.flags.get(number..).unwrap_or_default();
+        let mut marks: Marks<RARE, 0> = Marks::NONE;
+        while let Some(flags) = self.flags.get(number..).filter(|flags| !flags.is_empty()) {
+            let flags = flags.get(..STRIDE_BLOCKS).unwrap_or(flags);
             let count = flags.iter().position(|flags| flags & flag::BASE32 == 0);
             // One more, in which the last of them may go on.
-            let stop = count.map_or(self.flags.len(), |count| {
-                number.saturating_add(count).saturating_add(1)
-            });
-            let from = number.saturating_sub(first).saturating_mul(BLOCK_BYTES);
+            let stop = number.saturating_add(count.map_or(flags.len(), |count| count + 1));
+            let place = |number: usize| number.saturating_sub(first).saturating_mul(BLOCK_BYTES);
+            let bytes = bytes.get(place(number)..).unwrap_or_default();
+            let here = place(stop).saturating_sub(place(number)).min(bytes.len());
+            RARE_SETS.mark(bytes.get(..here).unwrap_or_default(), 0, &mut marks);
+            let [capitals, small] = &marks.ascii;
             let rare = self.rare.get_mut(number..stop).unwrap_or_default();
-            RARE_SETS.mark(bytes.get(from..).unwrap_or_default(), rare);
-            let Some(flagged) = self.flagged(stop, flag::BASE32) else {
-                return;
-            };
-            number = flagged;
+            for ((rare, capitals), small) in rare.iter_mut().zip(capitals).zip(small) {
+                *rare = [*capitals, *small];
+            }
+            number = stop;
+            if count.is_some() {
+                let Some(flagged) = self.flagged(stop, flag::BASE32) else {
+                    return;
+                };
+                number = flagged;
+            }
         }
     }
 
@@ -295,10 +158,7 @@ impl Classes {
 
     /// The bytes of an alphabet in a block, of those before `to`.
     fn word(&self, alphabet: Alphabet, number: usize, to: u64) -> u64 {
-        let rare = || {
-            let marks = self.rare.get(number);
-            marks.map_or([0; RARE], |marks| marks.ascii)
-        };
+        let rare = || self.rare.get(number).copied().unwrap_or_default();
         let bits = match alphabet {
             Alphabet::Base64 => self.block(number).base64,
             Alphabet::Hex => self.block(number).hex,
@@ -412,64 +272,13 @@ impl Classes {
     }
 }
 
-/// The bits of so many bytes at the beginning of a block.
-fn before(bytes: u64) -> u64 {
-    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-    1_u64.checked_shl(bytes).map_or(u64::MAX, |bit| bit - 1)
-}
-
-/// The bits of the others.
-fn behind(bytes: u64) -> u64 {
-    !before(bytes)
-}
-
-/// A bit for each place from which on so many bits are set.
-fn stretches(bits: u64, least: usize) -> u64 {
-    let (mut all, mut have) = (bits, 1);
-    while have < least {
-        let more = have.min(least.saturating_sub(have));
-        all &= all >> more;
-        have = have.saturating_add(more);
-    }
-    all
-}
-
-/// The first place of a block from which on so many bits are set, of these 64 and
-/// the next.
-fn begin(here: u64, next: u64, least: usize) -> Option<u32> {
-    if !may_begin(here) {
-        return None;
-    }
-    let all = stretches(here, least);
-    if all != 0 {
-        return Some(all.trailing_zeros());
-    }
-    let last = here.leading_ones();
-    (last > 0 && across(here, next) >= least).then(|| u64::BITS.saturating_sub(last))
-}
-
-/// Whether so many bits may be set from some place of a block on as any run has at
-/// least: eight of them stand as one byte, or the next block has the others.
-fn may_begin(bits: u64) -> bool {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    let others = !bits;
-    // What is none of the bits of a byte becomes its highest (Hacker's Delight 6-1).
-    let full = others.wrapping_sub(ONES) & bits & (ONES << 7);
-    full | bits >> 63 != 0
-}
-
-const _: () = assert!(limits::BASE64_SYMBOLS_MIN >= 15 && limits::DIGITS_MIN >= 15);
-
-/// How many bits are set side by side where one block ends and the next begins.
-fn across(here: u64, next: u64) -> usize {
-    let bits = here.leading_ones().saturating_add(next.trailing_ones());
-    usize::try_from(bits).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use crate::filters::is_lead;
+
+    use super::block::is_text;
     use super::*;
 
     fn marks(bytes: &[u8], cuts: &[usize]) -> Classes {

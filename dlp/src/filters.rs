@@ -27,7 +27,7 @@ use crate::trail::Trail;
 
 use decode::Decoder;
 pub(crate) use fold::NEAR_BYTES as FOLD_NEAR_BYTES;
-pub(crate) use triggers::{begins, is_lead, may_begin, openings};
+pub(crate) use triggers::{PAIRS, Seeker, find, is_lead};
 
 /// The kinds, each decoded on its own, in the order in which they are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,6 +87,9 @@ struct Filter {
     until: u64,
     /// The last escape of this kind, if there was one.
     last: Option<u64>,
+    /// Space for what is decoded, and for where in it escapes stood.
+    made: Vec<u8>,
+    places: Vec<usize>,
 }
 
 /// Bytes on both sides of a change in which an escape may be new: the longest
@@ -145,11 +148,13 @@ impl Filters {
             Until::Flush | Until::End => end,
         };
         let from = self.seen.max(view.base);
-        triggers::find(view, from, to, &mut |kind, at| {
-            if self.is_new(kind, at) {
-                self.wake(scan, view, kind, at);
-            }
-        });
+        let range = (from, to);
+        let mut seeking = Seeking {
+            filters: self,
+            scan,
+            view,
+        };
+        find(view.bytes, view.classes, view.base, range, &mut seeking);
         let old = from.saturating_sub(NEAR_BYTES);
         while self.changed.front().is_some_and(|place| *place < old) {
             self.changed.pop_front();
@@ -187,11 +192,13 @@ impl Filters {
 
     /// Whether an escape is not removed together with what made the layer elsewhere.
     fn is_new(&self, kind: Kind, at: u64) -> bool {
-        let is_earlier = self.made_by.is_some_and(|made_by| kind < made_by);
+        if self.made_by.is_none_or(|made_by| kind >= made_by) {
+            return true;
+        }
         let from = at.saturating_sub(NEAR_BYTES);
         let next = self.changed.partition_point(|place| *place < from);
         let next = self.changed.get(next);
-        !is_earlier || next.is_some_and(|place| *place <= at.saturating_add(NEAR_BYTES))
+        next.is_some_and(|place| *place <= at.saturating_add(NEAR_BYTES))
     }
 
     fn wake(&mut self, scan: &mut Scan<'_>, view: &View<'_>, kind: Kind, at: u64) {
@@ -224,6 +231,23 @@ impl Filters {
     }
 }
 
+/// A look for escapes, and what is done about them.
+struct Seeking<'a, 'b, 's> {
+    filters: &'a mut Filters,
+    scan: &'a mut Scan<'s>,
+    view: &'a View<'b>,
+}
+
+impl Seeker for Seeking<'_, '_, '_> {
+    fn wants(&mut self, kind: Kind, at: u64) -> bool {
+        self.filters.is_new(kind, at)
+    }
+
+    fn found(&mut self, kind: Kind, at: u64) {
+        self.filters.wake(self.scan, self.view, kind, at);
+    }
+}
+
 impl Filter {
     fn new(kind: Kind, trail: &Trail) -> Self {
         Self {
@@ -235,6 +259,8 @@ impl Filter {
             fed: 0,
             until: 0,
             last: None,
+            made: Vec::new(),
+            places: Vec::new(),
         }
     }
 
@@ -270,24 +296,24 @@ impl Filter {
     }
 
     fn feed(&mut self, scan: &mut Scan<'_>, view: &View<'_>, to: u64) {
-        let (mut made, mut places) = (Vec::new(), Vec::new());
         while self.fed < to && !scan.is_over() {
             let next = self.fed.saturating_add(wide(limits::PIECE_BYTES)).min(to);
             // What waits in the decoder came before.
             let outer = view.origin(self.fed.saturating_sub(self.decoder.waiting()));
+            let (made, places) = (&mut self.made, &mut self.places);
             made.clear();
             places.clear();
             let piece = view.slice(self.fed, next);
-            self.decoder.push(piece, &mut made, &mut places);
+            self.decoder.push(piece, made, places);
             if !scan.state.budget.derive(made.len()) {
                 return;
             }
             let end = self.layer.end();
-            for place in &places {
+            for place in places {
                 let place = end.saturating_add(wide(*place));
                 self.layer.change(self.kind, place);
             }
-            self.layer.push(scan, &made, Some(outer));
+            self.layer.push(scan, made, Some(outer));
             self.fed = next;
         }
     }

@@ -9,7 +9,6 @@ use crate::confirm::Rule;
 use crate::containers::{MAGICS, Magic};
 use crate::detector::Anchor;
 use crate::prefilter::Prefilter;
-use crate::runs::Probe;
 use crate::settings::{Mode, Policy};
 pub(crate) use crate::twists::{Twist, forms};
 
@@ -36,8 +35,6 @@ impl Twist {
 /// The literals of all rules.
 pub(crate) struct Index {
     pub(crate) prefilter: Prefilter,
-    /// The same for what is coded in base64.
-    pub(crate) probe: Probe,
     /// For each literal what it means.
     pub(crate) hits: Vec<Vec<Hit>>,
     /// Rules without literals that somebody asked for.
@@ -80,10 +77,8 @@ impl Index {
         let mut literals: Vec<(Vec<u8>, Vec<Hit>)> = literals.into_iter().collect();
         literals.sort_by(|(one, _), (other, _)| one.cmp(other));
         let (literals, hits): (Vec<_>, Vec<_>) = literals.into_iter().unzip();
-        let literals = literals.into_iter().map(Vec::into_boxed_slice);
-        let literals: Vec<Box<[u8]>> = literals.collect();
+        let literals = literals.into_iter().map(Vec::into_boxed_slice).collect();
         Self {
-            probe: Probe::new(&literals),
             prefilter: Prefilter::new(literals),
             hits,
             searches,

@@ -9,7 +9,6 @@
 
 #![forbid(unsafe_code)]
 
-mod bits;
 mod budget;
 mod canary;
 mod classes;

@@ -18,7 +18,6 @@ use crate::limits;
 use crate::mark::mark;
 use crate::place::{Description, Part};
 use crate::prefilter::Prefilter;
-use crate::runs::Probe;
 use crate::settings::{Policy, Settings, Unscannable};
 use crate::shapes::Shapes;
 use crate::stream::Stream;
@@ -292,11 +291,6 @@ impl Ruleset {
     /// The search for literals.
     pub(crate) fn prefilter(&self) -> &Prefilter {
         &self.index.prefilter
-    }
-
-    /// The search for literals in what is coded.
-    pub(crate) fn probe(&self) -> &Probe {
-        &self.index.probe
     }
 
     /// What a literal means.

@@ -8,7 +8,7 @@ mod open;
 mod probe;
 mod radix;
 
-use crate::budget::wide;
+use crate::budget::{narrow, wide};
 use crate::containers::is_zlib;
 use crate::filters;
 use crate::finding::UnscannedReason;
@@ -19,8 +19,7 @@ use crate::trail::Trail;
 
 pub(crate) use alphabet::Alphabet;
 use open::{Open, is_dense};
-use probe::Cover;
-pub(crate) use probe::Probe;
+use probe::Probe;
 use radix::Phase;
 
 /// The runs of one layer, alphabet by alphabet.
@@ -41,9 +40,10 @@ struct Finder {
     is_open: bool,
     /// Layer of what short runs decode to, kept for its space.
     batch: Option<Box<Layer>>,
+    /// Space for a look at short runs.
+    probe: Probe,
     trail: Option<Trail>,
     symbols: Vec<u8>,
-    spots: Vec<u64>,
     made: Vec<u8>,
 }
 
@@ -111,9 +111,9 @@ impl Finder {
             run: None,
             is_open: false,
             batch: None,
+            probe: Probe::default(),
             trail: None,
             symbols: Vec::new(),
-            spots: Vec::new(),
             made: Vec::new(),
         }
     }
@@ -131,6 +131,7 @@ impl Finder {
         if !self.is_open {
             self.find(scan, view);
         }
+        self.probe(scan, view);
         if let Some(batch) = &mut self.batch
             && batch.end() > 0
         {
@@ -218,70 +219,69 @@ impl Finder {
         self.is_open = true;
     }
 
-    /// Known values in a phase in which nothing else begins.
-    fn find_known(&mut self, scan: &mut Scan<'_>, view: &View<'_>, (skip, outer): (usize, u64)) {
-        if scan.rules.known().is_some() {
-            let symbols = self.symbols.get(skip..).unwrap_or_default();
-            self.made.clear();
-            Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
-            let coding = self.alphabet.coding();
-            let trail = self
-                .trail
-                .get_or_insert_with(|| view.trail.with(coding, None));
-            scan.recall(&self.made, 0, trail, |_| outer);
-        }
-    }
-
-    /// Decodes a run that is whole, at the phases at which something begins.
+    /// Takes a run that is whole, to be decoded with others.
     fn decode(&mut self, scan: &mut Scan<'_>, view: &View<'_>, run: &[u8], at: u64) {
         self.symbols.clear();
         let mut reader = self.alphabet.reader();
         reader.read(run, &mut self.symbols);
         reader.finish(&mut self.symbols);
-        let mut cover = Cover {
-            until: [0; 4],
-            after: u64::MAX,
-            within: 1,
-        };
-        let is_dense = is_dense(self.alphabet, scan);
-        if !is_dense {
-            self.spots.clear();
-            let text = (self.symbols.as_slice(), 0);
-            let range = (0, self.symbols.len());
-            let probe = scan.rules.probe();
-            probe.find(text, range, &mut cover, &mut self.spots);
-        }
         let outer = view.origin(at);
+        if !is_dense(self.alphabet, scan) {
+            self.probe.take(&mut self.symbols, outer);
+            if self.probe.len() >= limits::STEP_BYTES {
+                self.probe(scan, view);
+            }
+            return;
+        }
         for skip in 0..self.alphabet.phases() {
             let symbols = self.symbols.get(skip..).unwrap_or_default();
-            let begins_zlib = symbols
-                .first_chunk::<4>()
-                .is_some_and(|few| is_zlib(&radix::bytes_of(*few)));
-            let is_spot = cover.until.get(skip).is_some_and(|until| *until > 0);
-            if !is_dense && !is_spot && !begins_zlib {
-                self.find_known(scan, view, (skip, outer));
-                continue;
-            }
-            if view.trail.depth() >= limits::DEPTH_MAX {
-                scan.miss(UnscannedReason::Depth, 1);
-                return;
-            }
-            self.made.clear();
-            Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
-            if !scan.state.budget.derive(self.made.len()) {
-                return;
-            }
-            let (coding, trail) = (self.alphabet.coding(), view.trail);
-            let batch = self
-                .batch
-                .get_or_insert_with(|| Box::new(Layer::new(trail.with(coding, None))));
-            if is_zlib(&self.made) {
-                let end = batch.end();
-                batch.containers().expect_zlib(end);
-            }
-            batch.push(scan, &self.made, Some(outer));
-            batch.push(scan, &BORDER, Some(outer));
+            let mut made = std::mem::take(&mut self.made);
+            made.clear();
+            Phase::new(self.alphabet.bits()).push(symbols, &mut made);
+            self.give(scan, view, &made, outer);
+            self.made = made;
         }
+    }
+
+    /// Looks at what the runs that were taken stand for.
+    fn probe(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
+        if self.probe.len() == 0 {
+            return;
+        }
+        let mut probe = std::mem::take(&mut self.probe);
+        for (part, made) in probe.found(scan.rules.prefilter()) {
+            self.give(scan, view, made, part.outer());
+        }
+        // Known values have no beginning that could be told.
+        let coding = self.alphabet.coding();
+        let trail = self
+            .trail
+            .get_or_insert_with(|| view.trail.with(coding, None));
+        let (made, origin) = probe.made();
+        scan.recall(made, 0, trail, origin);
+        probe.clear();
+        self.probe = probe;
+    }
+
+    /// Gives what a phase stands for to the layer of short runs.
+    fn give(&mut self, scan: &mut Scan<'_>, view: &View<'_>, made: &[u8], outer: u64) {
+        if view.trail.depth() >= limits::DEPTH_MAX {
+            scan.miss(UnscannedReason::Depth, 1);
+            return;
+        }
+        if scan.is_over() || !scan.state.budget.derive(made.len()) {
+            return;
+        }
+        let (coding, trail) = (self.alphabet.coding(), view.trail);
+        let batch = self
+            .batch
+            .get_or_insert_with(|| Box::new(Layer::new(trail.with(coding, None))));
+        if is_zlib(made) {
+            let end = batch.end();
+            batch.containers().expect_zlib(end);
+        }
+        batch.push(scan, made, Some(outer));
+        batch.push(scan, &BORDER, Some(outer));
     }
 }
 

@@ -53,10 +53,9 @@ pub(super) fn begins(bytes: &[u8]) -> bool {
     if !may_begin([*lead, *second]) {
         return false;
     }
-    let Ok((letter, _)) = first(bytes) else {
-        return false;
-    };
-    if matches!(fold(letter), Folded::Same) {
+    // Of two bytes all was said.
+    let is_told = *lead < 0xe0;
+    if !is_told && !first(bytes).is_ok_and(|(letter, _)| !matches!(fold(letter), Folded::Same)) {
         return false;
     }
     let near = bytes.get(..NEAR_BYTES).unwrap_or(bytes);

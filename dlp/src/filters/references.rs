@@ -87,17 +87,6 @@ fn number(bytes: &[u8]) -> Token {
     Token::Plain
 }
 
-/// The letters that names begin with.
-pub(super) fn initials() -> Vec<u8> {
-    let mut initials: Vec<u8> = NAMES
-        .iter()
-        .filter_map(|(name, _)| name.first().copied())
-        .collect();
-    initials.sort_unstable();
-    initials.dedup();
-    initials
-}
-
 /// Whether a reference stands here.
 pub(super) fn begins(bytes: &[u8]) -> bool {
     !matches!(token(bytes), Token::Plain | Token::More)

@@ -1,101 +1,101 @@
 //! Where in a layer escapes stand. A quick look at every byte, so that text
 //! without escapes costs nothing beside it.
 
+use outgate_lanes::{KINDS, Pair};
+
 use super::Kind;
 use super::decode::{self, Token, digit};
 use super::{fold, references};
 use crate::budget::narrow;
-use crate::layer::View;
+use crate::classes::Classes;
 
 /// Bytes on one side of an escape that must be text: the longer part of the
 /// shortest credential that it could stand in.
 const TEXT_BYTES: usize = 6;
 
-/// Every escape that begins in `from..to`, in offsets of the layer, kind by kind:
-/// what one kind has begun is not begun anew for another that comes after it.
-pub(super) fn find(view: &View<'_>, from: u64, to: u64, found: &mut impl FnMut(Kind, u64)) {
-    let mut look = |at: u64| {
-        let place = narrow(at.saturating_sub(view.base));
-        let (before, here) = view.bytes.split_at_checked(place).unwrap_or_default();
-        if let Some(kind) = kind(before, here) {
-            // The letter before the zero is part of it.
-            let back = u64::from(kind == Kind::Wide);
-            found(kind, at.saturating_sub(back));
-        }
+/// What the escapes of ASCII begin with, in kinds of which halves of bytes tell much.
+pub(crate) const PAIRS: [Pair; KINDS] = [
+    (|byte| byte == b'%', |byte| byte.is_ascii_hexdigit()),
+    (|byte| byte == b'\\', |byte| matches!(byte, b'0'..=b'7')),
+    (
+        |byte| byte == b'\\',
+        |byte| matches!(byte, b'u' | b'U' | b'x'),
+    ),
+    (|byte| byte == b'\\', |byte| byte == b'/'),
+    (|byte| byte == b'&', |byte| byte == b'#'),
+    (|byte| byte == b'&', |byte| byte.is_ascii_alphabetic()),
+    (|byte| byte == b'=', |byte| matches!(byte, b'2'..=b'7')),
+    (|byte| byte == b'=', |byte| matches!(byte, b'\r' | b'\n')),
+];
+
+/// Who looks for escapes.
+pub(crate) trait Seeker {
+    /// Whether it makes a difference that an escape of a kind stands there.
+    fn wants(&mut self, kind: Kind, at: u64) -> bool;
+
+    /// One does.
+    fn found(&mut self, kind: Kind, at: u64);
+}
+
+/// Every escape that begins in `from..to`, in offsets of the layer whose bytes from
+/// `base` on these are, kind by kind: what one kind has begun is not begun anew for
+/// another that comes after it.
+pub(crate) fn find(
+    bytes: &[u8],
+    classes: &Classes,
+    base: u64,
+    range: (u64, u64),
+    seeker: &mut impl Seeker,
+) {
+    let look = |at: u64, seeker: &mut dyn Seeker| -> Option<(Kind, u64)> {
+        let place = narrow(at.saturating_sub(base));
+        let (before, here) = bytes.split_at_checked(place).unwrap_or_default();
+        let kind = shape(here)?;
+        // The letter before the zero is part of it.
+        let back = u64::from(kind == Kind::Wide);
+        let at = at.saturating_sub(back);
+        let is_one = seeker.wants(kind, at) && is_among_text(kind, before, here);
+        is_one.then_some((kind, at))
     };
-    let range = (from, to);
-    let is_equals = |at: u64| view.bytes.get(narrow(at.saturating_sub(view.base))) == Some(&b'=');
-    for equals in [false, true] {
-        view.classes.escapes(range, &mut |at| {
-            if is_equals(at) == equals {
-                look(at);
-            }
-        });
+    let mut quoted = Vec::new();
+    classes.escapes(range, &mut |at| match look(at, seeker) {
+        Some((Kind::Quoted, at)) => quoted.push(at),
+        Some((kind, at)) => seeker.found(kind, at),
+        None => {}
+    });
+    for at in quoted {
+        seeker.found(Kind::Quoted, at);
     }
-    view.classes.uncommon(range, &mut look);
+    classes.uncommon(range, &mut |at| {
+        if let Some((kind, at)) = look(at, seeker) {
+            seeker.found(kind, at);
+        }
+    });
 }
 
-/// Whether an escape begins with the first of `here`.
-pub(crate) fn begins(before: &[u8], here: &[u8]) -> bool {
-    kind(before, here).is_some()
-}
-
-/// Whether an escape may begin with these bytes, which are not all of it.
-pub(crate) fn may_begin(bytes: [u8; 4]) -> bool {
-    match bytes {
-        [0, 0, zero, _] => zero == 0,
-        [0, one, zero, two] => zero == 0 && one.is_ascii_graphic() && two.is_ascii_graphic(),
-        [first, second, ..] if first >= 0xc2 => fold::may_begin([first, second]),
-        _ => true,
-    }
-}
-
-/// The kind of escape that begins with the first of `here`. Among bytes that are
-/// no text, none does: it could stand in no credential.
-fn kind(before: &[u8], here: &[u8]) -> Option<Kind> {
-    let kind = match here.first()? {
+/// The kind of escape that begins with the first of `here`.
+fn shape(here: &[u8]) -> Option<Kind> {
+    Some(match here.first()? {
         b'%' | b'\\' | b'&' => escape(here)?,
         b'=' if is_quoted(here) => Kind::Quoted,
         0 if is_wide(here) => Kind::Wide,
-        0xc2.. if fold::begins(here) => Kind::Fold,
+        // Most of those that are there are letters of other languages.
+        0xc2.. if fold::may_begin(*here.first_chunk()?) => Kind::Fold,
         _ => return None,
-    };
-    let last = before.len().saturating_sub(TEXT_BYTES);
+    })
+}
+
+/// Whether it stands in text: among other bytes it could stand in no credential.
+fn is_among_text(kind: Kind, before: &[u8], here: &[u8]) -> bool {
     let behind = match kind {
+        Kind::Fold if !fold::begins(here) => return false,
         // What was looked at counts for nothing, nor does the escape itself.
         Kind::Fold => 2 * fold::NEAR_BYTES,
         _ => TEXT_BYTES + 2,
     };
-    let is_among_text = fold::is_utf8(here.get(..behind).unwrap_or(here))
-        || fold::is_utf8(before.get(last..).unwrap_or_default());
-    is_among_text.then_some(kind)
-}
-
-/// The first three bytes of everything that can be found here, as sets: more of
-/// them may be given than are found, never less.
-pub(crate) fn openings() -> Vec<[Vec<u8>; 3]> {
-    let all = |test: fn(&u8) -> bool| (0..=255).filter(test).collect::<Vec<u8>>();
-    let (any, digits) = (all(|_| true), all(u8::is_ascii_hexdigit));
-    let (graphic, letters) = (all(u8::is_ascii_graphic), all(u8::is_ascii_alphanumeric));
-    let capitals = all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(byte));
-    let mut openings = vec![
-        [b"%".to_vec(), digits.clone(), digits.clone()],
-        [
-            b"\\".to_vec(),
-            b"uUx".to_vec(),
-            [digits.as_slice(), b"{"].concat(),
-        ],
-        [b"\\".to_vec(), b"01234567/".to_vec(), any.clone()],
-        [b"&".to_vec(), b"#".to_vec(), b"0123456789xX".to_vec()],
-        [b"&".to_vec(), references::initials(), letters],
-        [b"=".to_vec(), b"234567".to_vec(), capitals],
-        [b"=".to_vec(), b"\n".to_vec(), any.clone()],
-        (*b"=\r\n").map(|byte| vec![byte]),
-        [vec![0], graphic, vec![0]],
-        [vec![0], vec![0], vec![0]],
-    ];
-    openings.extend(fold::openings().map(|[lead, second]| [lead, second, any.clone()]));
-    openings
+    let last = before.len().saturating_sub(TEXT_BYTES);
+    fold::is_utf8(here.get(..behind).unwrap_or(here))
+        || fold::is_utf8(before.get(last..).unwrap_or_default())
 }
 
 /// The kind of escape that begins here.
@@ -153,17 +153,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_begins_may_begin(
-            before in proptest::collection::vec(any::<u8>(), 0..9),
-            here in prop_oneof![
-                proptest::collection::vec(any::<u8>(), 4..20),
-                "[%&\\\\=][0-9a-fxu#n/\n]{3,12}".prop_map(String::into_bytes),
-                "[\u{430}\u{445}\u{200b}\u{ff41}][a-z\u{1}\u{3}]{2,12}".prop_map(String::into_bytes),
-                "[\0][a-z\0]{4,12}".prop_map(String::into_bytes),
+        fn what_is_an_escape_begins_with_a_pair_of_one(
+            first in prop_oneof![Just(b'%'), Just(b'\\'), Just(b'&'), Just(b'=')],
+            rest in prop_oneof![
+                proptest::collection::vec(any::<u8>(), 1..12),
+                "[0-9a-fA-Fux#/]{1,4}[0-9a-f;]{0,6}".prop_map(String::into_bytes),
+                "[a-zA-Z]{2,8};".prop_map(String::into_bytes),
+                "(amp|lowbar|hyphen|period|sol|plus|equals|num|colon);".prop_map(String::into_bytes),
+                "\r?\n[a-z]{3}".prop_map(String::into_bytes),
             ],
         ) {
-            let few = here.first_chunk::<4>().copied().expect("four bytes");
-            prop_assert!(!begins(&before, &here) || may_begin(few), "{:?}", here);
+            let here = [&[first], rest.as_slice()].concat();
+            let second = rest[0];
+            let is_pair = PAIRS.iter().any(|(one, two)| one(first) && two(second));
+            prop_assert!(is_pair || shape(&here).is_none(), "{:?}", here);
         }
     }
 }

@@ -193,14 +193,6 @@ impl Alphabet {
     }
 }
 
-/// Whether all of these bytes could belong to one run.
-pub(super) fn is_run(bytes: &[u8]) -> bool {
-    // The others have no byte that these have not.
-    [Alphabet::Base64, Alphabet::Hex]
-        .into_iter()
-        .any(|alphabet| bytes.iter().all(|byte| alphabet.has(*byte)))
-}
-
 fn value(table: &[u8; 256], byte: u8) -> u8 {
     table.get(usize::from(byte)).copied().unwrap_or(OUTSIDE)
 }
@@ -221,11 +213,14 @@ impl Reader {
         let is_hex = self.alphabet == Alphabet::Hex;
         let is_plain = !is_hex && self.last != b'\\' && memchr::memchr(b'\\', bytes).is_none();
         if is_plain {
-            let values = bytes.iter().map(|byte| value(table, *byte));
-            if memchr::memchr2(b'\r', b'\n', bytes).is_none() {
-                symbols.extend(values);
-            } else {
-                symbols.extend(values.filter(|value| *value < BETWEEN));
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                let end = memchr::memchr2(b'\r', b'\n', rest);
+                let (line, behind) = rest
+                    .split_at_checked(end.unwrap_or(rest.len()))
+                    .unwrap_or_default();
+                self.line(line, symbols);
+                rest = behind.get(1..).unwrap_or_default();
             }
             self.last = bytes.last().copied().unwrap_or(self.last);
             return;
@@ -241,6 +236,18 @@ impl Reader {
                 symbols.push(value);
             }
             self.last = *byte;
+        }
+    }
+
+    /// Appends the values of bytes that are all symbols.
+    fn line(&self, line: &[u8], symbols: &mut Vec<u8>) {
+        if self.alphabet == Alphabet::Base64 {
+            let start = symbols.len();
+            symbols.resize(start.saturating_add(line.len()), 0);
+            outgate_lanes::symbols(line, symbols.get_mut(start..).unwrap_or_default());
+        } else {
+            let table = self.alphabet.table();
+            symbols.extend(line.iter().map(|byte| value(table, *byte)));
         }
     }
 

@@ -17,7 +17,7 @@ use crate::scan::Scan;
 use crate::trail::Trail;
 
 use super::alphabet::{Alphabet, Reader};
-use super::probe::{Cover, MARGIN_SYMBOLS};
+use super::probe::{Cover, MARGIN_SYMBOLS, Probe};
 use super::radix::{self, Phase};
 
 /// Symbols decoded behind a place where something begins: enough for the longest
@@ -53,6 +53,7 @@ pub(super) struct Open {
     floor: u64,
     spots: Vec<u64>,
     made: Vec<u8>,
+    probe: Probe,
 }
 
 /// One phase.
@@ -91,6 +92,7 @@ impl Open {
             floor: FREE,
             spots: Vec::new(),
             made: Vec::new(),
+            probe: Probe::default(),
         }
     }
 
@@ -217,26 +219,28 @@ impl Open {
             until: [0; 4],
             after: AFTER_SYMBOLS,
             within: WITHIN_SYMBOLS,
+            spots: std::mem::take(&mut self.spots),
         };
         for (known, lane) in cover.until.iter_mut().zip(&self.phases) {
             *known = if lane.is_active { lane.until } else { 0 };
         }
-        let mut spots = std::mem::take(&mut self.spots);
-        spots.clear();
+        cover.spots.clear();
         let range = (
             narrow(self.looked.saturating_sub(self.base)),
             narrow(to.saturating_sub(self.base)),
         );
         let text = (self.symbols.as_slice(), self.base);
-        scan.rules.probe().find(text, range, &mut cover, &mut spots);
-        for spot in &spots {
+        let prefilter = scan.rules.prefilter();
+        let probe = &mut self.probe;
+        probe.find(prefilter, text, range, &mut cover);
+        for spot in &cover.spots {
             // Of what began before, and goes on behind the end, nothing is told yet:
             // a phase that begins here has to see it when the rest comes.
             let phase = spot.checked_rem(self.group()).unwrap_or_default();
             let least = certain.saturating_sub(self.group()).min(*spot);
             self.wake(scan, *spot, self.aligned(least, phase).min(*spot));
         }
-        self.spots = spots;
+        self.spots = cover.spots;
         self.looked = if until == Until::End { end } else { certain };
     }
 

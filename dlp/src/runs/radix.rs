@@ -1,16 +1,11 @@
 //! Symbols of four, five or six bits to bytes, from one of the places where a
 //! byte may begin.
 
+use outgate_lanes::{GROUP_BYTES, pack};
+
 /// How many bytes before a piece the first byte it makes may have begun: the
 /// symbols of one byte, with what may stand between them.
 pub(super) const LAG: u64 = 64;
-
-/// The bytes of four symbols of six bits.
-pub(super) fn bytes_of(group: [u8; 4]) -> [u8; 3] {
-    let [a, b, c, d] = group.map(u32::from);
-    let [_, one, two, three] = ((a << 18) | (b << 12) | (c << 6) | d).to_be_bytes();
-    [one, two, three]
-}
 
 /// Decodes one phase of a run.
 pub(super) struct Phase {
@@ -48,13 +43,14 @@ impl Phase {
             self.one(*first, made);
             symbols = rest;
         }
-        let (groups, rest) = symbols.as_chunks::<4>();
+        let (groups, rest) = symbols.as_chunks();
         let start = made.len();
-        made.resize(start.saturating_add(groups.len().saturating_mul(3)), 0);
+        made.resize(
+            start.saturating_add(groups.len().saturating_mul(GROUP_BYTES)),
+            0,
+        );
         let space = made.get_mut(start..).unwrap_or_default();
-        for (group, bytes) in groups.iter().zip(space.as_chunks_mut::<3>().0) {
-            *bytes = bytes_of(*group);
-        }
+        pack(groups, space.as_chunks_mut().0);
         rest
     }
 

@@ -1,5 +1,6 @@
 //! Which of many bytes belong to which sets, and where some windows of bytes may
-//! stand: a bit for each byte, 64 bytes at once.
+//! stand: a bit for each byte, 64 bytes at once. And what symbols of base64 stand
+//! for.
 //!
 //! Pure: no system calls, no I/O. It stands beside the system calls because its
 //! fast form needs `unsafe` for the same reason: what the processor can do is
@@ -15,8 +16,12 @@
     reason = "the fast form may run only where the processor has it"
 )]
 
+mod pack;
+mod pairs;
 mod windows;
 
+pub use pack::{GROUP_BYTES, GROUP_SYMBOLS, STRIDE_SYMBOLS, bytes_of, pack, symbols};
+pub use pairs::{KINDS, Pair, Pairs};
 pub use windows::{GROUPS, WINDOW_BYTES, Windows};
 
 /// Bytes told of by one mark.
@@ -40,24 +45,58 @@ pub struct Sets<const ASCII: usize, const HIGH: usize> {
     has_avx2: bool,
 }
 
-/// A block of bytes: for each set a bit for each of them, the first byte's lowest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Blocks marked in one go.
+pub const STRIDE_BLOCKS: usize = 16;
+
+/// Places for the marks of blocks: a stride, and as many around it.
+pub const PLACES: usize = 2 * STRIDE_BLOCKS;
+
+/// Some blocks of bytes, each at a place: for each set a bit for each of its bytes, the
+/// first byte's lowest.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks<const ASCII: usize, const HIGH: usize> {
     /// Of the sets without bytes above 127, in their order.
-    pub ascii: [u64; ASCII],
+    pub ascii: [[u64; PLACES]; ASCII],
     /// Of the others.
-    pub others: [u64; HIGH],
+    pub others: [[u64; PLACES]; HIGH],
     /// Of bytes above 127.
-    pub high: u64,
+    pub high: [u64; PLACES],
 }
 
 impl<const ASCII: usize, const HIGH: usize> Marks<ASCII, HIGH> {
     /// No byte belongs to any set.
     pub const NONE: Self = Self {
-        ascii: [0; ASCII],
-        others: [0; HIGH],
-        high: 0,
+        ascii: [[0; PLACES]; ASCII],
+        others: [[0; PLACES]; HIGH],
+        high: [0; PLACES],
     };
+
+    /// Puts the block at one place to another as well.
+    pub fn copy(&mut self, from: usize, to: usize) {
+        for bits in self.rows() {
+            let block = bits.get(from).copied().unwrap_or_default();
+            if let Some(bits) = bits.get_mut(to) {
+                *bits = block;
+            }
+        }
+    }
+
+    /// No byte of the block at a place belongs to any set.
+    pub fn clear(&mut self, place: usize) {
+        self.keep(place, 0);
+    }
+
+    /// Only these bytes of the block at a place belong to any set.
+    fn keep(&mut self, place: usize, there: u64) {
+        for bits in self.rows().filter_map(|bits| bits.get_mut(place)) {
+            *bits &= there;
+        }
+    }
+
+    fn rows(&mut self) -> impl Iterator<Item = &mut [u64; PLACES]> {
+        let sets = self.ascii.iter_mut().chain(&mut self.others);
+        sets.chain([&mut self.high])
+    }
 }
 
 impl<const ASCII: usize, const HIGH: usize> Sets<ASCII, HIGH> {
@@ -93,39 +132,44 @@ impl<const ASCII: usize, const HIGH: usize> Sets<ASCII, HIGH> {
         self
     }
 
-    /// Marks each block of `bytes`, as far as there are marks for them. What is
-    /// missing in the last one belongs to no set.
-    pub fn mark(&self, bytes: &[u8], marks: &mut [Marks<ASCII, HIGH>]) {
+    /// Marks each block of `bytes`, the first at the place `first`, as far as there are
+    /// places. What is missing in the last one belongs to no set.
+    pub fn mark(&self, bytes: &[u8], first: usize, marks: &mut Marks<ASCII, HIGH>) {
         let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
-        self.mark_blocks(blocks, marks);
-        let Some(made) = marks.get_mut(blocks.len()).filter(|_| !rest.is_empty()) else {
+        let most = PLACES.saturating_sub(first);
+        let blocks = blocks.get(..most).unwrap_or(blocks);
+        self.mark_blocks(blocks, first, marks);
+        if rest.is_empty() || blocks.len() == most {
             return;
-        };
+        }
         let mut last = [0; BLOCK_BYTES];
         for (to, from) in last.iter_mut().zip(rest) {
             *to = *from;
         }
-        self.mark_blocks(&[last], std::slice::from_mut(made));
-        let there = (1 << rest.len()) - 1;
-        made.ascii.iter_mut().for_each(|bits| *bits &= there);
-        made.others.iter_mut().for_each(|bits| *bits &= there);
-        made.high &= there;
+        let place = first.saturating_add(blocks.len());
+        self.mark_blocks(&[last], place, marks);
+        marks.keep(place, (1 << rest.len()) - 1);
     }
 
-    fn mark_blocks(&self, blocks: &[[u8; BLOCK_BYTES]], marks: &mut [Marks<ASCII, HIGH>]) {
+    fn mark_blocks(
+        &self,
+        blocks: &[[u8; BLOCK_BYTES]],
+        first: usize,
+        marks: &mut Marks<ASCII, HIGH>,
+    ) {
         #[cfg(target_arch = "x86_64")]
         if self.has_avx2 {
             // SAFETY: the processor has AVX2, as was asked when the sets were made.
-            unsafe { wide::mark(self, blocks, marks) };
+            unsafe { wide::mark(self, blocks, first, marks) };
             return;
         }
-        for (marks, block) in marks.iter_mut().zip(blocks) {
-            *marks = self.look_up(block);
+        for (place, block) in (first..).zip(blocks) {
+            self.look_up(block, place, marks);
         }
     }
 
-    /// The marks of a block, read from the table.
-    fn look_up(&self, block: &[u8; BLOCK_BYTES]) -> Marks<ASCII, HIGH> {
+    /// Marks a block as the table has it.
+    fn look_up(&self, block: &[u8; BLOCK_BYTES], place: usize, marks: &mut Marks<ASCII, HIGH>) {
         let mut bits = [0; SETS_MAX];
         let halves = bits.as_chunks_mut::<8>().0.iter_mut();
         for (bits, table) in halves.zip(self.tables.iter()) {
@@ -137,16 +181,33 @@ impl<const ASCII: usize, const HIGH: usize> Sets<ASCII, HIGH> {
                 }
             }
         }
-        let mut marks = Marks::NONE;
-        let all = marks.ascii.iter_mut().chain(&mut marks.others);
-        for (mark, bits) in all.zip(bits) {
-            *mark = bits;
+        let high = |high: u64, byte: &u8| high << 1 | u64::from(byte >> 7);
+        let high = block.iter().rev().fold(0, high);
+        let sets = bits.into_iter().take(ASCII + HIGH).chain([high]);
+        for (bits, set) in marks.rows().zip(sets) {
+            if let Some(bits) = bits.get_mut(place) {
+                *bits = set;
+            }
         }
-        for byte in block.iter().rev() {
-            marks.high = marks.high << 1 | u64::from(byte >> 7);
-        }
-        marks
     }
+}
+
+/// Work written without regard to the processor, to be compiled for the widest
+/// registers there are: [`Work::act`] has to be `inline(always)` for that.
+pub trait Work {
+    /// Does it.
+    fn act(self);
+}
+
+/// Does work with the widest registers the processor has.
+pub fn widest(work: impl Work) {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx2() {
+        // SAFETY: the processor has AVX2, as was just asked.
+        unsafe { wide::act(work) };
+        return;
+    }
+    work.act();
 }
 
 /// For each lower half of a byte a bit for each of eight upper halves, from `first`
@@ -175,10 +236,13 @@ fn transposed(mut bits: u64) -> u64 {
     bits
 }
 
+/// Whether the processor has AVX2, and what came before it.
 fn has_avx2() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("popcnt")
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
@@ -194,7 +258,7 @@ mod wide {
         _mm256_shuffle_epi8, _mm256_srli_epi16,
     };
 
-    use super::{BLOCK_BYTES, Marks, Sets};
+    use super::{BLOCK_BYTES, Marks, PLACES, Sets, Work};
 
     /// Bits of the upper halves 0 to 7, and none of the others.
     const BELOW: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -202,12 +266,23 @@ mod wide {
     /// The same for 8 to 15.
     const ABOVE: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128];
 
+    /// Does work that is compiled for AVX2 here.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn act(work: impl Work) {
+        work.act();
+    }
+
     /// Marks blocks.
     #[target_feature(enable = "avx2")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "places are those of a block below the number of places"
+    )]
     pub(super) fn mark<const ASCII: usize, const HIGH: usize>(
         sets: &Sets<ASCII, HIGH>,
         blocks: &[[u8; BLOCK_BYTES]],
-        marks: &mut [Marks<ASCII, HIGH>],
+        first: usize,
+        marks: &mut Marks<ASCII, HIGH>,
     ) {
         let [below, above] = [both(BELOW), both(ABOVE)];
         let mut ascii = [below; ASCII];
@@ -218,18 +293,18 @@ mod wide {
         for (wide, table) in others.iter_mut().zip(&sets.others) {
             *wide = both(*table);
         }
-        for (made, block) in marks.iter_mut().zip(blocks) {
+        for (place, block) in (first..PLACES).zip(blocks) {
             let ([one, other], _) = block.as_chunks::<8>().0.as_chunks::<4>() else {
                 return;
             };
             let [one, other] = [load(*one), load(*other)];
-            made.high = high(one) | high(other) << 32;
+            marks.high[place] = high(one) | high(other) << 32;
             let [one, other] = [Half::new(one, below, above), Half::new(other, below, above)];
-            for (bits, table) in made.ascii.iter_mut().zip(&ascii) {
-                *bits = one.has(*table, one.below) | other.has(*table, other.below) << 32;
+            for (bits, table) in marks.ascii.iter_mut().zip(&ascii) {
+                bits[place] = one.has(*table, one.below) | other.has(*table, other.below) << 32;
             }
-            for (bits, table) in made.others.iter_mut().zip(&others) {
-                *bits = one.has(*table, one.above) | other.has(*table, other.above) << 32;
+            for (bits, table) in marks.others.iter_mut().zip(&others) {
+                bits[place] = one.has(*table, one.above) | other.has(*table, other.above) << 32;
             }
         }
     }
@@ -326,20 +401,18 @@ mod tests {
     }
 
     /// What the sets say of each byte.
-    fn plain(bytes: &[u8]) -> Vec<Marks<9, 3>> {
+    fn plain(bytes: &[u8], first: usize) -> Marks<9, 3> {
         let sets = sets();
-        let mut marks = Vec::new();
-        for block in bytes.chunks(BLOCK_BYTES) {
-            let mut made = Marks::NONE;
-            for (place, byte) in block.iter().enumerate() {
-                made.high |= u64::from(byte >> 7) << place;
+        let mut marks = Marks::NONE;
+        for (block, place) in bytes.chunks(BLOCK_BYTES).zip(first..PLACES) {
+            for (bit, byte) in block.iter().enumerate() {
+                marks.high[place] |= u64::from(byte >> 7) << bit;
                 let bits = [0, 1].map(|half: usize| sets.tables[half][usize::from(*byte)]);
                 let bits = u16::from_le_bytes(bits);
-                for (set, mark) in made.ascii.iter_mut().chain(&mut made.others).enumerate() {
-                    *mark |= u64::from(bits >> set & 1) << place;
+                for (set, mark) in marks.ascii.iter_mut().chain(&mut marks.others).enumerate() {
+                    mark[place] |= u64::from(bits >> set & 1) << bit;
                 }
             }
-            marks.push(made);
         }
         marks
     }
@@ -350,9 +423,9 @@ mod tests {
         for skip in 0..70 {
             let bytes = &every[skip..skip + 256];
             for (all, kind) in [(sets(), "fast"), (sets().portable(), "portable")] {
-                let mut marks = vec![Marks::NONE; bytes.len().div_ceil(BLOCK_BYTES)];
-                all.mark(bytes, &mut marks);
-                assert_eq!(marks, plain(bytes), "{kind} {skip}");
+                let mut marks = Marks::NONE;
+                all.mark(bytes, 1, &mut marks);
+                assert_eq!(marks, plain(bytes, 1), "{kind} {skip}");
             }
         }
     }
@@ -361,25 +434,37 @@ mod tests {
     fn members_are_those_that_were_named() {
         let sets = sets();
         for byte in 0..=u8::MAX {
-            let mut marks = [Marks::NONE];
-            sets.mark(&[byte], &mut marks);
-            let told = |set: usize| marks[0].ascii[set] == 1;
+            let mut marks = Marks::NONE;
+            sets.mark(&[byte], 0, &mut marks);
+            let told = |set: usize| marks.ascii[set][0] == 1;
             assert_eq!(told(0), byte.is_ascii_alphanumeric(), "{byte}");
             assert_eq!(told(1), byte == 0, "{byte}");
             assert_eq!(told(4), byte.is_ascii(), "{byte}");
             assert!(!told(5), "{byte}");
-            assert_eq!(marks[0].others[0] == 1, byte >= 0xc2, "{byte}");
-            assert_eq!(marks[0].others[1] == 1, byte & 0xc0 == 0x80, "{byte}");
+            assert_eq!(marks.others[0][0] == 1, byte >= 0xc2, "{byte}");
+            assert_eq!(marks.others[1][0] == 1, byte & 0xc0 == 0x80, "{byte}");
         }
+    }
+
+    #[test]
+    fn a_block_is_where_it_was_put() {
+        let mut marks = Marks::NONE;
+        sets().mark(&[b'a'; 80], 3, &mut marks);
+        marks.copy(4, 0);
+        marks.clear(3);
+        assert_eq!(marks.ascii[0][..6], [0xffff, 0, 0, 0, 0xffff, 0]);
     }
 
     proptest! {
         #[test]
-        fn both_forms_say_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn both_forms_say_the_same(
+            bytes in proptest::collection::vec(any::<u8>(), 0..2500),
+            first in 0_usize..40,
+        ) {
             for sets in [sets(), sets().portable()] {
-                let mut marks = vec![Marks::NONE; bytes.len().div_ceil(BLOCK_BYTES)];
-                sets.mark(&bytes, &mut marks);
-                prop_assert_eq!(marks, plain(&bytes));
+                let mut marks = Marks::NONE;
+                sets.mark(&bytes, first, &mut marks);
+                prop_assert_eq!(marks, plain(&bytes, first));
             }
         }
     }

@@ -28,7 +28,7 @@ pub struct Windows {
     /// for its lower and upper half: the groups that have it.
     halves: [[[[u8; 16]; 2]; WINDOW_BYTES]; 2],
     /// A bit for each number that a window has.
-    numbers: Box<[u64; 1 << (NUMBER_BITS - 6)]>,
+    numbers: Box<Numbers>,
     has_avx2: bool,
 }
 
@@ -70,6 +70,7 @@ impl Windows {
     /// Every place at which a window stands, in order, and some few others.
     pub fn find(&self, bytes: &[u8], found: &mut impl FnMut(usize)) {
         let mut start = 0_usize;
+        let mut places = [0; 2 * FEW_BLOCKS * BLOCK_BYTES];
         while let Some(rest) = bytes.get(start..).filter(|rest| rest.len() >= WINDOW_BYTES) {
             let mut marks = [0; STRIDE_BLOCKS];
             let blocks = rest.len().saturating_sub(WINDOW_BYTES - 1) / BLOCK_BYTES;
@@ -83,20 +84,33 @@ impl Windows {
                 let marks = marks.get_mut(..blocks.min(STRIDE_BLOCKS));
                 self.mark(rest, marks.unwrap_or_default());
             }
-            for (number, mut marks) in marks.into_iter().enumerate() {
-                while marks != 0 {
-                    let bit = usize::try_from(marks.trailing_zeros()).unwrap_or_default();
-                    marks &= marks.wrapping_sub(1);
-                    let at = number * BLOCK_BYTES + bit;
-                    let window = rest.get(at..).and_then(<[u8]>::first_chunk);
-                    if window.is_some_and(|window| self.may_be(*window)) {
-                        found(start.saturating_add(at));
-                    }
+            let blocks = blocks.clamp(1, STRIDE_BLOCKS);
+            let strides = marks.as_chunks().0.iter().enumerate();
+            for (number, marks) in strides.take(blocks.div_ceil(FEW_BLOCKS)) {
+                if *marks == [0; FEW_BLOCKS] {
+                    continue;
+                }
+                let first = number * FEW_BLOCKS * BLOCK_BYTES;
+                let here = rest.get(first..).unwrap_or_default();
+                let count = self.sieve(marks, here, &mut places);
+                for place in places.iter().take(count) {
+                    let place = first.saturating_add(usize::from(*place));
+                    found(start.saturating_add(place));
                 }
             }
-            let blocks = blocks.clamp(1, STRIDE_BLOCKS);
             start = start.saturating_add(blocks * BLOCK_BYTES);
         }
+    }
+
+    /// The places that are marked in a few blocks at which a window seems to stand, and
+    /// how many there are.
+    fn sieve(&self, marks: &[u64; FEW_BLOCKS], bytes: &[u8], places: &mut Places) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if self.has_avx2 {
+            // SAFETY: the processor has it, as was asked when the windows were taken.
+            return unsafe { wide::sieve(marks, bytes, &self.numbers, places) };
+        }
+        sieve(marks, bytes, &self.numbers, places)
     }
 
     /// Marks the places of so many blocks, which have to be there with the bytes of
@@ -122,13 +136,67 @@ impl Windows {
 
     /// Whether some window has the number of this one.
     fn may_be(&self, window: [u8; WINDOW_BYTES]) -> bool {
-        let (word, bit) = place(window);
-        self.numbers.get(word).is_some_and(|word| word & bit != 0)
+        has(&self.numbers, window)
     }
+}
+
+/// A bit for each number of a window.
+type Numbers = [u64; 1 << (NUMBER_BITS - 6)];
+
+fn has(numbers: &Numbers, window: [u8; WINDOW_BYTES]) -> bool {
+    let (word, bit) = place(window);
+    numbers.get(word).is_some_and(|word| word & bit != 0)
 }
 
 /// Most blocks looked at in one go.
 const STRIDE_BLOCKS: usize = 16;
+
+/// Blocks whose marks become places in one go.
+const FEW_BLOCKS: usize = 4;
+
+/// The places of a few blocks, and as much again, so that more may be written than
+/// there are.
+type Places = [u16; 2 * FEW_BLOCKS * BLOCK_BYTES];
+
+/// Places of a block that are written whether they are there or not.
+const SURE: u32 = 2;
+
+/// See [`Windows::sieve`]. Takes no branch that depends on a single place: nobody could
+/// foretell it.
+#[expect(clippy::indexing_slicing, reason = "the mask is that of the places")]
+#[inline(always)]
+fn sieve(marks: &[u64; FEW_BLOCKS], bytes: &[u8], numbers: &Numbers, places: &mut Places) -> usize {
+    const MASK: usize = 2 * FEW_BLOCKS * BLOCK_BYTES - 1;
+    let mut count = 0;
+    for (marks, first) in marks.iter().zip((0..).step_by(BLOCK_BYTES)) {
+        let mut marks = *marks;
+        let mut next = count;
+        let mut write = |marks: u64| {
+            let bit = usize::try_from(marks.trailing_zeros()).unwrap_or_default();
+            places[next & MASK] = u16::try_from(first + bit).unwrap_or_default();
+            next += 1;
+            marks & marks.wrapping_sub(1)
+        };
+        let here = marks.count_ones();
+        for _ in 0..SURE {
+            marks = write(marks);
+        }
+        while marks != 0 {
+            marks = write(marks);
+        }
+        count += usize::try_from(here).unwrap_or_default();
+    }
+    let mut kept = 0;
+    for number in 0..count {
+        let place = places[number & MASK];
+        let window = bytes
+            .get(usize::from(place)..)
+            .and_then(<[u8]>::first_chunk);
+        places[kept & MASK] = place;
+        kept += usize::from(window.is_some_and(|window| has(numbers, *window)));
+    }
+    kept
+}
 
 /// Where the number of a window has its bit.
 fn place([one, two, three]: [u8; WINDOW_BYTES]) -> (usize, u64) {
@@ -147,12 +215,23 @@ mod wide {
         _mm256_srli_epi16,
     };
 
-    use super::WINDOW_BYTES;
+    use super::{FEW_BLOCKS, Numbers, Places, WINDOW_BYTES};
     use crate::BLOCK_BYTES;
     use crate::wide::{both, load, told};
 
     /// Bytes in which the windows that begin in a block lie.
     const REACH_BYTES: usize = BLOCK_BYTES + WINDOW_BYTES - 1;
+
+    /// See [`super::sieve`].
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    pub(super) fn sieve(
+        marks: &[u64; FEW_BLOCKS],
+        bytes: &[u8],
+        numbers: &Numbers,
+        places: &mut Places,
+    ) -> usize {
+        super::sieve(marks, bytes, numbers, places)
+    }
 
     /// Marks the places of a stride.
     #[target_feature(enable = "avx2")]
@@ -162,13 +241,12 @@ mod wide {
         marks: &mut [u64],
     ) {
         let mut tables = [[[_mm256_set1_epi8(0); 2]; WINDOW_BYTES]; 2];
-        for (wide, narrow) in tables
-            .iter_mut()
-            .flatten()
-            .flatten()
-            .zip(halves.iter().flatten().flatten())
-        {
-            *wide = both(*narrow);
+        for (wide, narrow) in tables.iter_mut().zip(halves) {
+            for (wide, narrow) in wide.iter_mut().zip(narrow) {
+                for (wide, narrow) in wide.iter_mut().zip(narrow) {
+                    *wide = both(*narrow);
+                }
+            }
         }
         let [first, second] = tables;
         let mut rest = bytes;

@@ -1,0 +1,323 @@
+//! One block of a layer: what its marks come to for the searches, told of many blocks
+//! at once with the widest registers there are.
+
+use std::sync::LazyLock;
+
+use outgate_lanes::{BLOCK_BYTES, Marks, PLACES, Pairs, STRIDE_BLOCKS, Sets, Work, widest};
+
+use crate::budget::wide;
+use crate::filters::{self, is_lead};
+use crate::limits;
+use crate::runs::Alphabet;
+
+/// Sets of bytes below 128 that are told of every block.
+pub(super) const ASCII: usize = 4;
+
+/// Sets of bytes above.
+pub(super) const HIGH: usize = 2;
+
+/// Whether a byte is one of text.
+pub(super) fn is_text(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
+}
+
+pub(super) static SETS: LazyLock<Sets<ASCII, HIGH>> = LazyLock::new(|| {
+    Sets::new(
+        [
+            |byte| Alphabet::Base64.has(byte),
+            |byte| Alphabet::Hex.has(byte),
+            is_text,
+            |byte| byte == 0,
+        ],
+        [is_lead, |byte| byte & 0xc0 == 0x80],
+    )
+});
+
+/// What escapes begin with.
+pub(super) static ESCAPES: LazyLock<Pairs> = LazyLock::new(|| Pairs::new(&filters::PAIRS));
+
+/// What a search can skip a block for: a bit for what it has.
+pub(super) mod flag {
+    /// A run of base64 begins here.
+    pub(in crate::classes) const BASE64: u8 = 1;
+    /// One that is long enough for base32, whose bytes are all bytes of base64.
+    pub(in crate::classes) const BASE32: u8 = 2;
+    /// A run of hexadecimal digits begins here.
+    pub(in crate::classes) const HEX: u8 = 4;
+    /// Any of these.
+    pub(in crate::classes) const RUNS: u8 = BASE64 | BASE32 | HEX;
+    /// An escape may begin here.
+    pub(in crate::classes) const ESCAPE: u8 = 8;
+    /// A wide character, or one of several bytes, may begin here.
+    pub(in crate::classes) const UNCOMMON: u8 = 16;
+}
+
+// What a block has is certain once the next one is whole.
+const _: () = assert!(limits::DIGITS_MIN <= BLOCK_BYTES);
+const _: () = assert!(limits::BASE64_SYMBOLS_MIN <= limits::DIGITS_MIN);
+
+/// What stands where in 64 bytes: a bit for each of them, the first one's lowest.
+#[derive(Clone, Copy)]
+pub(super) struct Block {
+    pub(super) base64: u64,
+    pub(super) hex: u64,
+    /// Bytes that may begin an escape with the next.
+    pub(super) escape: u64,
+    /// Zeros between letters, and bytes that begin a character that may fold.
+    pub(super) uncommon: u64,
+}
+
+impl Block {
+    pub(super) const NONE: Self = Self {
+        base64: 0,
+        hex: 0,
+        escape: 0,
+        uncommon: 0,
+    };
+}
+
+/// What the marks of some blocks come to, place by place.
+pub(super) struct Told {
+    /// Known before.
+    pub(super) escape: [u64; PLACES],
+    uncommon: [u64; PLACES],
+    flags: [u64; PLACES],
+}
+
+impl Told {
+    pub(super) const NONE: Self = Self {
+        escape: [0; PLACES],
+        uncommon: [0; PLACES],
+        flags: [0; PLACES],
+    };
+
+    /// Tells of the blocks up to a place of a stride, each before the next. Behind the
+    /// block at this place nothing is known, and as much is missing in it as makes
+    /// `bytes` no whole blocks.
+    pub(super) fn tell(&mut self, marks: &Marks<ASCII, HIGH>, last: usize, bytes: usize) {
+        widest(Telling {
+            told: self,
+            may_go_on: &may_go_on(marks, last, bytes),
+            marks,
+            last,
+        });
+    }
+
+    /// What is known before of the block at one place is that of another as well.
+    pub(super) fn copy(&mut self, from: usize, to: usize) {
+        let block = self.escape.get(from).copied().unwrap_or_default();
+        if let Some(escape) = self.escape.get_mut(to) {
+            *escape = block;
+        }
+    }
+
+    /// What stands in the block at a place.
+    pub(super) fn block(&self, marks: &Marks<ASCII, HIGH>, place: usize) -> (Block, u8) {
+        let [base64, hex, ..] = &marks.ascii;
+        let [base64, hex, escape, uncommon, flags] =
+            [base64, hex, &self.escape, &self.uncommon, &self.flags]
+                .map(|bits| bits.get(place).copied().unwrap_or_default());
+        let [mut flags, ..] = flags.to_le_bytes();
+        // What may be so is looked at closely once.
+        if flags & flag::RUNS != 0 {
+            let [next_base64, next_hex, ..] = &marks.ascii;
+            let [next_base64, next_hex] = [next_base64, next_hex].map(|bits| {
+                let next = bits.get(place.saturating_add(1));
+                next.copied().unwrap_or_default()
+            });
+            for (flag, here, next, alphabet) in [
+                (flag::BASE64, base64, next_base64, Alphabet::Base64),
+                (flag::BASE32, base64, next_base64, Alphabet::Base32),
+                (flag::HEX, hex, next_hex, Alphabet::Hex),
+            ] {
+                if flags & flag != 0 && begin(here, next, alphabet.symbols_min()).is_none() {
+                    flags &= !flag;
+                }
+            }
+        }
+        let block = Block {
+            base64,
+            hex,
+            escape,
+            uncommon,
+        };
+        (block, flags)
+    }
+}
+
+/// See [`Told::tell`]. Behind the end some byte may go on with a character.
+struct Telling<'a> {
+    told: &'a mut Told,
+    marks: &'a Marks<ASCII, HIGH>,
+    may_go_on: &'a [u64; PLACES],
+    last: usize,
+}
+
+impl Work for Telling<'_> {
+    #[expect(
+        clippy::inline_always,
+        reason = "compiled for the registers of whoever calls"
+    )]
+    #[expect(clippy::indexing_slicing, reason = "a place of a stride has a next")]
+    #[inline(always)]
+    fn act(self) {
+        let Self {
+            told,
+            marks,
+            may_go_on,
+            last,
+        } = self;
+        let [base64, hex, text, zero] = &marks.ascii;
+        let [lead, goes_on] = &marks.others;
+        // Whole registers: what is behind the last costs nothing.
+        for here in 0..(last + 1).next_multiple_of(4).min(STRIDE_BLOCKS) {
+            let next = here + 1;
+            let [text_1, text_3] = [1, 3].map(|by| after(text[here], text[next], by));
+            let zeros = [1, 2, 4].map(|by| after(zero[here], zero[next], by));
+            let [zero_1, zero_2, zero_4] = zeros;
+            let two = zero[here] & text_1 & zero_2 & text_3;
+            let four = zero[here] & zero_1 & zero_2 & text_3 & zero_4;
+            let lead = lead[here] & after(goes_on[here], goes_on[next], 1);
+            let near = broken(
+                (marks.high[here], marks.high[next]),
+                (goes_on[here], goes_on[next]),
+                (may_go_on[here], may_go_on[next]),
+            );
+            let uncommon = two | four | (lead & !near);
+            told.uncommon[here] = uncommon;
+            let mut flags = 0;
+            for (is_so, flag) in [
+                (few_begin(base64[here], base64[next]), flag::BASE64),
+                (many_begin(base64[here], base64[next]), flag::BASE32),
+                (many_begin(hex[here], hex[next]), flag::HEX),
+                (told.escape[here], flag::ESCAPE),
+                (uncommon, flag::UNCOMMON),
+            ] {
+                // The highest bit of a number or of what is missing to zero.
+                flags |= ((is_so | is_so.wrapping_neg()) >> 63) * u64::from(flag);
+            }
+            told.flags[here] = flags;
+        }
+    }
+}
+
+/// Which bytes may go on with a character of several bytes: behind the last byte, in the
+/// block at this place when so many bytes are there, any may.
+fn may_go_on(marks: &Marks<ASCII, HIGH>, place: usize, bytes: usize) -> [u64; PLACES] {
+    let [_, goes_on] = &marks.others;
+    let mut may = *goes_on;
+    let last = bytes.checked_rem(BLOCK_BYTES).unwrap_or_default();
+    let missing = if last == 0 { 0 } else { behind(wide(last)) };
+    let places = may.iter_mut().skip(place);
+    for (may, missing) in places.zip([missing, u64::MAX]) {
+        *may |= missing;
+    }
+    may
+}
+
+/// Places of a block behind which something is no UTF-8, as far as that shows in
+/// the next bytes: of this block and the next, which bytes are above 127, which go on
+/// with a character of several bytes, and which may do so.
+#[expect(
+    clippy::inline_always,
+    reason = "compiled for the registers of whoever calls"
+)]
+#[inline(always)]
+fn broken(
+    (high, next_high): (u64, u64),
+    (goes_on, next_goes_on): (u64, u64),
+    (may, next_may): (u64, u64),
+) -> u64 {
+    let alone = goes_on & !(high << 1 | 1);
+    let cut = high & !goes_on & !after(may, next_may, 1);
+    let next_alone = next_goes_on & !after(high, next_high, 63);
+    let next_cut = next_high & !next_goes_on & !after(next_may, u64::MAX, 1);
+    let (mut near, mut next_near) = (alone | cut, next_alone | next_cut);
+    for by in [1, 2, 3] {
+        near |= after(near, next_near, by);
+        next_near |= next_near >> by;
+    }
+    near
+}
+
+/// The bits of a block and the next that stand so many places on.
+#[expect(
+    clippy::inline_always,
+    reason = "compiled for the registers of whoever calls"
+)]
+#[inline(always)]
+fn after(here: u64, next: u64, by: u32) -> u64 {
+    here >> by | next << (u64::BITS - by)
+}
+
+/// The lowest bits of eight bytes, and of four pairs of them.
+const BYTES: u64 = u64::from_le_bytes([1; 8]);
+const PAIRS: u64 = u64::from_le_bytes([1, 0, 1, 0, 1, 0, 1, 0]);
+
+/// Not zero where 15 bits or more may be set side by side from some place of a block
+/// on: eight of them stand as one byte, of this block or of the next.
+#[expect(
+    clippy::inline_always,
+    reason = "compiled for the registers of whoever calls"
+)]
+#[inline(always)]
+fn few_begin(bits: u64, next: u64) -> u64 {
+    // What is none of the bits of a byte becomes its highest (Hacker's Delight 6-1).
+    let full = (!bits).wrapping_sub(BYTES) & bits & (BYTES << 7);
+    full | (bits >> 63 & ((next & 0xff) + 1) >> 8)
+}
+
+/// The same for 31 bits or more, of which sixteen stand together.
+#[expect(
+    clippy::inline_always,
+    reason = "compiled for the registers of whoever calls"
+)]
+#[inline(always)]
+fn many_begin(bits: u64, next: u64) -> u64 {
+    let full = (!bits).wrapping_sub(PAIRS) & bits & (PAIRS << 15);
+    full | (bits >> 63 & ((next & 0xffff) + 1) >> 16)
+}
+
+const _: () = assert!(limits::BASE64_SYMBOLS_MIN >= 15 && limits::DIGITS_MIN >= 31);
+
+/// The bits of so many bytes at the beginning of a block.
+pub(super) fn before(bytes: u64) -> u64 {
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    1_u64.checked_shl(bytes).map_or(u64::MAX, |bit| bit - 1)
+}
+
+/// The bits of the others.
+pub(super) fn behind(bytes: u64) -> u64 {
+    !before(bytes)
+}
+
+/// A bit for each place from which on so many bits are set.
+fn stretches(bits: u64, least: usize) -> u64 {
+    let (mut all, mut have) = (bits, 1);
+    while have < least {
+        let more = have.min(least.saturating_sub(have));
+        all &= all >> more;
+        have = have.saturating_add(more);
+    }
+    all
+}
+
+/// The first place of a block from which on so many bits are set, of these 64 and
+/// the next.
+pub(super) fn begin(here: u64, next: u64, least: usize) -> Option<u32> {
+    if few_begin(here, next) == 0 {
+        return None;
+    }
+    let all = stretches(here, least);
+    if all != 0 {
+        return Some(all.trailing_zeros());
+    }
+    let last = here.leading_ones();
+    (last > 0 && across(here, next) >= least).then(|| u64::BITS.saturating_sub(last))
+}
+
+/// How many bits are set side by side where one block ends and the next begins.
+fn across(here: u64, next: u64) -> usize {
+    let bits = here.leading_ones().saturating_add(next.trailing_ones());
+    usize::try_from(bits).unwrap_or_default()
+}
