@@ -275,3 +275,95 @@ fn part_of(parts: &[Part], place: usize) -> Option<&Part> {
     let behind = parts.partition_point(|part| part.begin <= place);
     parts.get(behind.checked_sub(1)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Symbols of the phase, with these bytes from its group of that number on.
+    fn with(mut symbols: Vec<u8>, phase: usize, group: usize, bytes: &[u8]) -> Vec<u8> {
+        let mut put = Vec::new();
+        for bit in 0..bytes.len() * 8 / 6 {
+            let at = bit * 6;
+            let two = [bytes[at / 8], *bytes.get(at / 8 + 1).unwrap_or(&0)];
+            let shifted = u16::from_be_bytes(two) << (at % 8);
+            put.push(u8::try_from(shifted >> 10).expect("six bits"));
+        }
+        let first = phase + group * GROUP;
+        symbols.resize(symbols.len().max(first + put.len()), 0);
+        symbols[first..first + put.len()].copy_from_slice(&put);
+        symbols
+    }
+
+    proptest! {
+        #[test]
+        fn what_begins_is_found_in_its_phase(
+            symbols in proptest::collection::vec(0_u8..64, 40..3000),
+            (phase, group) in (0_usize..4, 0_usize..700),
+            skip in 0_usize..3,
+            what in prop_oneof![
+                Just(b"prefix-of-one.......".to_vec()),
+                Just(vec![0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0, 0, 3]),
+                Just(b"ghtext %41%42 text...".to_vec()),
+                Just(b"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=".to_vec()),
+                Just(b"30 31 32 33 34 35 36 37 38 39 3a 3b 3c 3d 3e".to_vec()),
+                Just("tok\u{435}n-of-text-that-goes-on".as_bytes().to_vec()),
+                Just(b"\0t\0o\0k\0e\0n\0s\0".to_vec()),
+            ],
+            (base, cut) in (0_u64..9, 0_usize..3200),
+        ) {
+            let literals: Vec<Box<[u8]>> = [&b"prefix-of-one"[..], &[0x1f, 0x8b, 0x08]]
+                .map(Into::into)
+                .to_vec();
+            let prefilter = Prefilter::new(literals);
+            let bytes = [&b"xyz"[..skip], &what].concat();
+            let symbols = with(symbols, phase, group, &bytes);
+            let mut probe = Probe::default();
+            let mut cover = Cover { until: [0; 4], after: 256, within: 184, spots: Vec::new() };
+            let cut = cut.min(symbols.len());
+            for range in [(0, cut), (cut, symbols.len())] {
+                // The second look has all that the first had.
+                let there = if range.1 == cut {
+                    cut.saturating_add(MARGIN_SYMBOLS).min(symbols.len())
+                } else {
+                    symbols.len()
+                };
+                probe.find(&prefilter, (&symbols[..there], base), range, &mut cover);
+            }
+            let first = base + wide(phase + group * GROUP);
+            let found = cover.spots.iter().any(|spot| {
+                spot & 3 == first & 3 && *spot <= first + 16 && spot + 184 >= first
+            });
+            prop_assert!(found, "{:?} {first}", cover.spots);
+        }
+
+        #[test]
+        fn short_runs_side_by_side_are_told_apart(
+            noise in proptest::collection::vec(
+                proptest::collection::vec(0_u8..64, 20..90), 1..12),
+            (which, phase) in (0_usize..12, 0_usize..4),
+        ) {
+            let prefilter = Prefilter::new(vec![b"prefix-of-one".as_slice().into()]);
+            let which = which % noise.len();
+            let mut probe = Probe::default();
+            for (number, symbols) in noise.into_iter().enumerate() {
+                let mut symbols = if number == which {
+                    with(symbols, phase, 1, b"prefix-of-one!")
+                } else {
+                    symbols
+                };
+                let before = symbols.clone();
+                probe.take(&mut symbols, wide(number));
+                prop_assert_eq!(&symbols[..before.len()], &before[..]);
+            }
+            let found: Vec<(u64, Vec<u8>)> = probe
+                .found(&prefilter)
+                .map(|(part, made)| (part.outer(), made.to_vec()))
+                .collect();
+            let has = |made: &[u8]| made.windows(13).any(|window| window == b"prefix-of-one");
+            prop_assert!(found.iter().any(|(outer, made)| *outer == wide(which) && has(made)));
+        }
+    }
+}
