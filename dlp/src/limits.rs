@@ -43,7 +43,9 @@ pub(crate) const DEPTH_MAX: usize = 16;
 pub(crate) const CONTAINERS_MAX: usize = 8;
 
 /// Layers of one stream at a time: each keeps up to [`STEP_BYTES`] and
-/// [`CONTEXT_BYTES`], and more than as much again of what stands where in them.
+/// [`CONTEXT_BYTES`], and three quarters as much again of what stands where in them;
+/// and of what its short runs of base64 stand for [`STEP_BYTES`] and one run more, with
+/// the same again.
 pub(crate) const LAYERS_MAX: usize = 256;
 
 /// Bytes around an escape that are looked at without it.

@@ -1,12 +1,14 @@
 //! Codings that stand as runs of an alphabet: base64, hexadecimal, base32. A
-//! run is decoded at every phase, since nobody says where it begins, as far as
-//! something begins there. Short runs are decoded together into one layer; a
-//! long run gets a layer for each phase.
+//! run is looked at in every phase, since nobody says where it begins; what
+//! something begins in goes through a layer. Short runs share one layer; a long
+//! run gets a layer for each phase.
 
 mod alphabet;
 mod open;
 mod probe;
 mod radix;
+
+use std::ops::ControlFlow;
 
 use crate::budget::{narrow, wide};
 use crate::containers::is_zlib;
@@ -40,7 +42,7 @@ struct Finder {
     is_open: bool,
     /// Layer of what short runs decode to, kept for its space.
     batch: Option<Box<Layer>>,
-    /// Space for a look at short runs.
+    /// Short runs that were taken, to be looked at together.
     probe: Probe,
     trail: Option<Trail>,
     symbols: Vec<u8>,
@@ -51,8 +53,8 @@ struct Finder {
 /// have to be UTF-8 behind a character that folds.
 const BORDER: [u8; filters::FOLD_NEAR_BYTES] = [1; filters::FOLD_NEAR_BYTES];
 
-/// Length of a run that is decoded together with others, in bytes: of longer
-/// ones only pieces are decoded where that is possible.
+/// Length of a run that shares a layer with others, in bytes: of longer ones only
+/// pieces go through one where that is possible.
 const BATCH_BYTES_MAX: usize = 1024;
 
 impl Runs {
@@ -192,7 +194,7 @@ impl Finder {
                 }
                 self.close(scan);
             } else {
-                self.decode(scan, view, run, at);
+                self.take_run(scan, view, run, at);
             }
             if scan.is_over() {
                 return;
@@ -219,8 +221,9 @@ impl Finder {
         self.is_open = true;
     }
 
-    /// Takes a run that is whole, to be decoded with others.
-    fn decode(&mut self, scan: &mut Scan<'_>, view: &View<'_>, run: &[u8], at: u64) {
+    /// Takes a run that is whole: to be looked at with others, or, where no look tells
+    /// places, to the layer at once.
+    fn take_run(&mut self, scan: &mut Scan<'_>, view: &View<'_>, run: &[u8], at: u64) {
         self.symbols.clear();
         let mut reader = self.alphabet.reader();
         reader.read(run, &mut self.symbols);
@@ -238,8 +241,11 @@ impl Finder {
             let mut made = std::mem::take(&mut self.made);
             made.clear();
             Phase::new(self.alphabet.bits()).push(symbols, &mut made);
-            self.give(scan, view, &made, outer);
+            let gave = self.give(scan, view, &made, outer);
             self.made = made;
+            if gave.is_break() {
+                return;
+            }
         }
     }
 
@@ -249,10 +255,15 @@ impl Finder {
             return;
         }
         let mut probe = std::mem::take(&mut self.probe);
+        let mut left = None;
         for (part, made) in probe.found(scan.rules.prefilter()) {
-            self.give(scan, view, made, part.outer());
+            let outer = part.outer();
+            if left != Some(outer) && self.give(scan, view, made, outer).is_break() {
+                left = Some(outer);
+            }
         }
-        // Known values have no beginning that could be told.
+        // Known values have no beginning that could be told. Those in what was given are
+        // met once more in its layer: they are reported once.
         let coding = self.alphabet.coding();
         let trail = self
             .trail
@@ -263,14 +274,21 @@ impl Finder {
         self.probe = probe;
     }
 
-    /// Gives what a phase stands for to the layer of short runs.
-    fn give(&mut self, scan: &mut Scan<'_>, view: &View<'_>, made: &[u8], outer: u64) {
+    /// Gives what a phase stands for to the layer of short runs, unless nothing more of
+    /// its run can be looked at.
+    fn give(
+        &mut self,
+        scan: &mut Scan<'_>,
+        view: &View<'_>,
+        made: &[u8],
+        outer: u64,
+    ) -> ControlFlow<()> {
         if view.trail.depth() >= limits::DEPTH_MAX {
             scan.miss(UnscannedReason::Depth, 1);
-            return;
+            return ControlFlow::Break(());
         }
         if scan.is_over() || !scan.state.budget.derive(made.len()) {
-            return;
+            return ControlFlow::Break(());
         }
         let (coding, trail) = (self.alphabet.coding(), view.trail);
         let batch = self
@@ -282,6 +300,7 @@ impl Finder {
         }
         batch.push(scan, made, Some(outer));
         batch.push(scan, &BORDER, Some(outer));
+        ControlFlow::Continue(())
     }
 }
 

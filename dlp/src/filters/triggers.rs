@@ -1,5 +1,5 @@
-//! Where in a layer escapes stand. A quick look at every byte, so that text
-//! without escapes costs nothing beside it.
+//! Where in a layer escapes stand: looks closely where the classes of bytes say that
+//! one may begin, so that text without escapes costs nothing.
 
 use outgate_lanes::{KINDS, Pair};
 
@@ -37,9 +37,10 @@ pub(crate) trait Seeker {
     fn found(&mut self, kind: Kind, at: u64);
 }
 
-/// Every escape that begins in `from..to`, in offsets of the layer whose bytes from
-/// `base` on these are, kind by kind: what one kind has begun is not begun anew for
-/// another that comes after it.
+/// Every escape that begins in `from..to`, in offsets of the layer of which `bytes` are
+/// those from `base` on: quoted-printable after the others of ASCII, and what is wide or
+/// folds last, so that what one kind has begun is not begun anew for a later one. Whether
+/// one is wanted may be asked before those in front of it are given.
 pub(crate) fn find(
     bytes: &[u8],
     classes: &Classes,

@@ -1,7 +1,7 @@
-//! A run under decoding. Of an alphabet in which places can be told without
-//! decoding, only what surrounds something that begins is decoded, at the phase
-//! at which it does; of others all of it, at every phase. Holds symbols, not
-//! bytes: what begins may reach back.
+//! A run under decoding. Of an alphabet in which a look tells places, only what
+//! surrounds something that begins goes through a layer, at the phase at which it
+//! does; of others all of it, at every phase. Holds symbols, not bytes: what begins
+//! may reach back.
 
 use std::collections::VecDeque;
 
@@ -47,7 +47,7 @@ pub(super) struct Open {
     recalled: u64,
     trail: Trail,
     phases: Vec<Lane>,
-    /// Whether all of it is decoded.
+    /// Whether all of it goes through layers.
     is_dense: bool,
     /// What must stay of what is not decoded, in offsets of the outermost stream.
     floor: u64,
@@ -118,7 +118,7 @@ impl Open {
         held.unwrap_or(FREE).min(self.floor)
     }
 
-    /// Takes the bytes of the run from `from` to `to`, and says how many it took.
+    /// Takes the bytes of the run from `from` to `to`.
     pub(super) fn read(&mut self, view: &View<'_>, from: u64, to: u64) {
         let mut next = from;
         while next < to {
@@ -480,8 +480,8 @@ impl Lane {
     }
 }
 
-/// Whether all of a run is decoded: where places cannot be told without, or
-/// something is looked for that has no fixed beginning.
+/// Whether all of a run goes through layers: where no look tells places, or something
+/// is looked for that has no fixed beginning.
 pub(super) fn is_dense(alphabet: Alphabet, scan: &Scan<'_>) -> bool {
     let is_told = alphabet.coding() == Coding::Base64;
     !is_told || !scan.rules.searches().is_empty()

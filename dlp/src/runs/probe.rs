@@ -1,8 +1,8 @@
 //! Where in the symbols of base64 something begins that the scan of what they
 //! stand for would look at: a literal, compressed data, an escape, a run of an
-//! alphabet. Decodes all four phases side by side and asks the searches that need
-//! no more than a look, so that only what surrounds such places goes through a
-//! layer. May say too much, never too little.
+//! alphabet. Decodes all four phases, one behind the other with a border between
+//! them, and asks the searches that need no more than a look, so that only what
+//! surrounds such places goes through a layer. May say too much, never too little.
 
 use outgate_lanes::{GROUP_BYTES, STRIDE_SYMBOLS, pack};
 
@@ -32,10 +32,11 @@ pub(super) const MARGIN_SYMBOLS: usize = limits::LITERAL_BYTES_MAX / 3 * GROUP +
 // What a run of an alphabet begins with is seen as well.
 const _: () = assert!(limits::DIGITS_MIN <= limits::LITERAL_BYTES_MAX);
 
-/// Up to where each phase is decoded whatever else begins in it.
+/// Up to where each phase goes through a layer whatever else begins in it: so far it is
+/// not looked at.
 pub(super) struct Cover {
     pub(super) until: [u64; GROUP],
-    /// How far decoding goes on behind something that begins.
+    /// How far a layer goes on behind something that begins.
     pub(super) after: u64,
     /// How far before the end it must begin so that the end does not cut it.
     pub(super) within: u64,
@@ -44,8 +45,8 @@ pub(super) struct Cover {
 }
 
 impl Cover {
-    /// Takes a group, and the one before if that is another, unless it is decoded in
-    /// any case.
+    /// Takes a group, and the one before if that is another, unless it goes through a
+    /// layer in any case.
     fn take(&mut self, before: u64, group: u64) {
         let phase = usize::try_from(group & 3).unwrap_or_default();
         let first = self.first(phase);
@@ -57,8 +58,8 @@ impl Cover {
         }
     }
 
-    /// The first number of a phase at which something may begin that is not decoded in
-    /// any case.
+    /// The first number of a phase at which something may begin that does not go through
+    /// a layer in any case.
     fn first(&self, phase: usize) -> u64 {
         let until = self.until.get(phase).copied().unwrap_or_default();
         until.saturating_add(1).saturating_sub(self.within)
@@ -78,9 +79,9 @@ pub(super) struct Probe {
 
 /// One phase of a run.
 pub(super) struct Part {
-    /// The number of its first symbol, or where in the outermost stream the run
-    /// stands.
-    number: u64,
+    /// For [`Probe::find`] the number of its first symbol, for [`Probe::take`] where in
+    /// the outermost stream its run stands.
+    start: u64,
     /// Where in what was made it begins.
     begin: usize,
     /// What begins here and later is looked for,
@@ -92,9 +93,9 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Where in the outermost stream a whole run stands.
+    /// Where in the outermost stream its run stands, if it came by [`Probe::take`].
     pub(super) fn outer(&self) -> u64 {
-        self.number
+        self.start
     }
 }
 
@@ -123,7 +124,7 @@ impl Probe {
                 if (part.from..part.to).contains(place) {
                     let group = |place: usize| {
                         let groups = place.saturating_sub(part.begin) / 3;
-                        part.number
+                        part.start
                             .saturating_add(wide(groups.saturating_mul(GROUP)))
                     };
                     // It may have begun with the byte before.
@@ -135,7 +136,8 @@ impl Probe {
         }
     }
 
-    /// Decodes the phases in which something may begin that is not decoded in any case.
+    /// Decodes the phases in which something may begin that does not go through a layer in
+    /// any case.
     fn decode(&mut self, (symbols, base): (&[u8], u64), range: (usize, usize), cover: &Cover) {
         let (start, stop) = range;
         let end = stop.saturating_add(MARGIN_SYMBOLS).min(symbols.len());
@@ -163,9 +165,10 @@ impl Probe {
         self.parts.clear();
     }
 
-    /// Takes all phases of a whole run that stands there in the outermost stream.
+    /// Takes all phases of a whole run that stands there in the outermost stream. Leaves
+    /// zeros behind `symbols`.
     pub(super) fn take(&mut self, symbols: &mut Vec<u8>, outer: u64) {
-        // Whole registers: what is behind the last symbol is cut off again.
+        // Whole registers: what the zeros stand for is cut off again.
         let count = symbols.len();
         symbols.resize(count.saturating_add(STRIDE_SYMBOLS), 0);
         for phase in 0..GROUP {
@@ -182,7 +185,7 @@ impl Probe {
             let end = begin.saturating_add(there.saturating_mul(GROUP_BYTES) / GROUP);
             self.made.truncate(end);
             self.parts.push(Part {
-                number: outer,
+                start: outer,
                 begin,
                 from: begin,
                 to: end,
@@ -193,13 +196,13 @@ impl Probe {
     }
 
     /// Decodes one phase, of whose bytes so many behind the first few are looked at.
-    fn push(&mut self, symbols: &[u8], number: u64, (skip, count): (usize, usize)) {
+    fn push(&mut self, symbols: &[u8], start: u64, (skip, count): (usize, usize)) {
         let begin = self.made.len();
         Phase::new(Alphabet::Base64.bits()).push(symbols, &mut self.made);
         let end = self.made.len();
         let from = begin.saturating_add(skip);
         self.parts.push(Part {
-            number,
+            start,
             begin,
             from,
             to: from.saturating_add(count).min(end),
@@ -265,8 +268,10 @@ impl Seeker for Escapes<'_> {
         true
     }
 
-    fn found(&mut self, _: Kind, at: u64) {
-        self.0.push(narrow(at));
+    fn found(&mut self, kind: Kind, at: u64) {
+        // The zero of a wide letter: the letter may stand before all that was made.
+        let skip = u64::from(kind == Kind::Wide);
+        self.0.push(narrow(at.saturating_add(skip)));
     }
 }
 

@@ -8,8 +8,8 @@
 //!
 //! A byte is looked up by its halves: of each set a table has, for every lower
 //! half, the upper halves that go with it. The shuffle of AVX2 looks up 32 halves
-//! in one instruction. Elsewhere a table of all bytes is read, eight bytes at a
-//! time.
+//! in one instruction. Elsewhere sets read a table of all bytes, eight bytes at a
+//! time; the others go byte by byte.
 
 #![allow(
     unsafe_code,
@@ -20,7 +20,7 @@ mod pack;
 mod pairs;
 mod windows;
 
-pub use pack::{GROUP_BYTES, GROUP_SYMBOLS, STRIDE_SYMBOLS, bytes_of, pack, symbols};
+pub use pack::{GROUP_BYTES, GROUP_SYMBOLS, STRIDE_SYMBOLS, pack, symbols};
 pub use pairs::{KINDS, Pair, Pairs};
 pub use windows::{GROUPS, WINDOW_BYTES, Windows};
 
@@ -193,7 +193,8 @@ impl<const ASCII: usize, const HIGH: usize> Sets<ASCII, HIGH> {
 }
 
 /// Work written without regard to the processor, to be compiled for the widest
-/// registers there are: [`Work::act`] has to be `inline(always)` for that.
+/// registers there are: [`Work::act`] has to be `inline(always)` for that, and so has
+/// what it calls. Otherwise it does the same, only slower.
 pub trait Work {
     /// Does it.
     fn act(self);
@@ -236,7 +237,8 @@ fn transposed(mut bits: u64) -> u64 {
     bits
 }
 
-/// Whether the processor has AVX2, and what came before it.
+/// Whether the processor has AVX2, and BMI1 and POPCNT, which the sieve of windows
+/// needs as well.
 fn has_avx2() -> bool {
     #[cfg(target_arch = "x86_64")]
     {

@@ -45,7 +45,8 @@ fn pack_many(_: &[[u8; GROUP_SYMBOLS]], _: &mut [[u8; GROUP_BYTES]]) -> usize {
 }
 
 /// Writes the symbol of each letter of base64, in either alphabet, as far as there is
-/// space for them. For bytes that are no letter of it any symbol is written.
+/// space for them. For bytes that are no letter of it any byte is written, not always
+/// one below 64, and not on every processor the same.
 pub fn symbols(letters: &[u8], made: &mut [u8]) {
     let done = symbols_many(letters, made);
     for (symbol, letter) in made.iter_mut().zip(letters).skip(done) {
@@ -81,8 +82,8 @@ fn symbol_of(letter: u8) -> u8 {
     }
 }
 
-/// The bytes of one group.
-pub fn bytes_of(group: [u8; GROUP_SYMBOLS]) -> [u8; GROUP_BYTES] {
+/// The bytes of one group of symbols below 64.
+fn bytes_of(group: [u8; GROUP_SYMBOLS]) -> [u8; GROUP_BYTES] {
     let [a, b, c, d] = group.map(u32::from);
     let [_, one, two, three] = ((a << 18) | (b << 12) | (c << 6) | d).to_be_bytes();
     [one, two, three]

@@ -2,7 +2,8 @@
 
 use crate::{BLOCK_BYTES, PLACES, has_avx2};
 
-/// Most kinds of pairs.
+/// Kinds of pairs that are told at once; where there are fewer, one that is never met is
+/// given for each that is missing.
 pub const KINDS: usize = 8;
 
 /// A kind of pairs: which byte stands first, and which second.
@@ -52,8 +53,10 @@ impl Pairs {
         self
     }
 
-    /// Marks in so many blocks of `bytes`, the first at the place `first`, where a pair
-    /// begins. What is missing is zero.
+    /// Marks in `count` blocks of `bytes`, the first at the place `first`, where a pair may
+    /// begin, as far as there are places; other places stay as they are. The byte behind
+    /// the last block counts too: give all that is there. Bytes that are missing count as
+    /// zero.
     pub fn mark(&self, bytes: &[u8], count: usize, first: usize, marks: &mut [u64; PLACES]) {
         let marks = marks.get_mut(first..).unwrap_or_default();
         let count = count.min(marks.len());

@@ -107,7 +107,8 @@ impl Windows {
     fn sieve(&self, marks: &[u64; FEW_BLOCKS], bytes: &[u8], places: &mut Places) -> usize {
         #[cfg(target_arch = "x86_64")]
         if self.has_avx2 {
-            // SAFETY: the processor has it, as was asked when the windows were taken.
+            // SAFETY: the processor has AVX2, BMI1 and POPCNT, as was asked when the
+            // windows were taken.
             return unsafe { wide::sieve(marks, bytes, &self.numbers, places) };
         }
         sieve(marks, bytes, &self.numbers, places)
