@@ -364,6 +364,29 @@ mod wide {
         )
     }
 
+    /// The 32 bytes from a place on.
+    #[target_feature(enable = "avx2")]
+    pub(crate) fn load_at(bytes: &[u8], place: usize) -> Option<__m256i> {
+        let (eights, _) = bytes.get(place..)?.first_chunk::<32>()?.as_chunks::<8>();
+        match eights {
+            [a, b, c, d] => Some(load([*a, *b, *c, *d])),
+            _ => None,
+        }
+    }
+
+    /// For each byte the bits that the tables of its lower and its upper half have in
+    /// common.
+    #[target_feature(enable = "avx2")]
+    pub(crate) fn looked_up(bytes: __m256i, [low, high]: &[__m256i; 2]) -> __m256i {
+        let four = _mm256_set1_epi8(0x0f);
+        let below = _mm256_and_si256(bytes, four);
+        let above = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), four);
+        _mm256_and_si256(
+            _mm256_shuffle_epi8(*low, below),
+            _mm256_shuffle_epi8(*high, above),
+        )
+    }
+
     /// A table for both halves of a register.
     #[target_feature(enable = "avx2")]
     pub(crate) fn both(table: [u8; 16]) -> __m256i {

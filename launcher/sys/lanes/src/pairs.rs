@@ -102,12 +102,10 @@ impl Pairs {
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use std::arch::x86_64::{
-        __m256i, _mm256_and_si256, _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_srli_epi16,
-    };
+    use std::arch::x86_64::{_mm256_and_si256, _mm256_set1_epi8};
 
     use crate::BLOCK_BYTES;
-    use crate::wide::{both, load, told};
+    use crate::wide::{both, load_at, looked_up, told};
 
     /// Marks blocks.
     #[target_feature(enable = "avx2")]
@@ -128,33 +126,14 @@ mod wide {
             for half in 0..2 {
                 let mut kinds = _mm256_set1_epi8(-1);
                 for (skip, tables) in tables.iter().enumerate() {
-                    let from = block.get(half * 32 + skip..).unwrap_or_default();
-                    let Some((eights, _)) =
-                        from.first_chunk::<32>().map(|all| all.as_chunks::<8>())
-                    else {
+                    let Some(here) = load_at(block, half * 32 + skip) else {
                         return;
                     };
-                    let [a, b, c, d] = eights else {
-                        return;
-                    };
-                    let here = load([*a, *b, *c, *d]);
                     kinds = _mm256_and_si256(kinds, looked_up(here, tables));
                 }
                 *mark |= told(kinds) << (half * 32);
             }
         }
-    }
-
-    /// The kinds that have each of these bytes.
-    #[target_feature(enable = "avx2")]
-    fn looked_up(bytes: __m256i, [low, high]: &[__m256i; 2]) -> __m256i {
-        let four = _mm256_set1_epi8(0x0f);
-        let below = _mm256_and_si256(bytes, four);
-        let above = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), four);
-        _mm256_and_si256(
-            _mm256_shuffle_epi8(*low, below),
-            _mm256_shuffle_epi8(*high, above),
-        )
     }
 }
 

@@ -211,14 +211,11 @@ fn place([one, two, three]: [u8; WINDOW_BYTES]) -> (usize, u64) {
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use std::arch::x86_64::{
-        __m256i, _mm256_and_si256, _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
-        _mm256_srli_epi16,
-    };
+    use std::arch::x86_64::{_mm256_and_si256, _mm256_or_si256, _mm256_set1_epi8};
 
     use super::{FEW_BLOCKS, Numbers, Places, WINDOW_BYTES};
     use crate::BLOCK_BYTES;
-    use crate::wide::{both, load, told};
+    use crate::wide::{both, load_at, looked_up, told};
 
     /// Bytes in which the windows that begin in a block lie.
     const REACH_BYTES: usize = BLOCK_BYTES + WINDOW_BYTES - 1;
@@ -260,34 +257,15 @@ mod wide {
                 let mut one = _mm256_set1_epi8(-1);
                 let mut other = one;
                 for (skip, (first, second)) in first.iter().zip(&second).enumerate() {
-                    let from = block.get(half * 32 + skip..).unwrap_or_default();
-                    let Some((eights, _)) =
-                        from.first_chunk::<32>().map(|all| all.as_chunks::<8>())
-                    else {
+                    let Some(here) = load_at(block, half * 32 + skip) else {
                         return;
                     };
-                    let [a, b, c, d] = eights else {
-                        return;
-                    };
-                    let here = load([*a, *b, *c, *d]);
-                    one = _mm256_and_si256(one, groups(here, first));
-                    other = _mm256_and_si256(other, groups(here, second));
+                    one = _mm256_and_si256(one, looked_up(here, first));
+                    other = _mm256_and_si256(other, looked_up(here, second));
                 }
                 *marks |= told(_mm256_or_si256(one, other)) << (half * 32);
             }
         }
-    }
-
-    /// The groups that have each of these bytes.
-    #[target_feature(enable = "avx2")]
-    fn groups(bytes: __m256i, [low, high]: &[__m256i; 2]) -> __m256i {
-        let four = _mm256_set1_epi8(0x0f);
-        let below = _mm256_and_si256(bytes, four);
-        let above = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), four);
-        _mm256_and_si256(
-            _mm256_shuffle_epi8(*low, below),
-            _mm256_shuffle_epi8(*high, above),
-        )
     }
 }
 
