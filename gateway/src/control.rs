@@ -168,9 +168,11 @@ fn is_ours(descriptor: &OwnedFd) -> bool {
             .is_ok_and(|flags| flags & O_PATH != 0)
 }
 
-/// Closes descriptors aside: closing a file waits for its file system.
+/// Closes descriptors aside, where there is a thread for it: closing a file waits
+/// for its file system.
 fn bury(descriptors: Vec<OwnedFd>) {
-    std::thread::spawn(move || drop(descriptors));
+    let closing = move || drop(descriptors);
+    std::thread::Builder::new().spawn(closing).ok();
 }
 
 /// Takes over a descriptor that was inherited under a number.
