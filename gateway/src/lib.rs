@@ -253,6 +253,7 @@ fn prepare(
         // What one account keeps ready must not hide what others just sent.
         builder.event_interval(limits::SHARED_EVENT_INTERVAL);
     }
+    scan::allow();
     let runtime = builder
         .enable_io()
         .enable_time()

@@ -343,6 +343,19 @@ pub(crate) const LABEL_FINDINGS_MAX: usize = 1024;
 /// Bytes of content that are read before anything is sent, so that a refusal is
 /// a clean one. Most requests of programs are smaller.
 pub(crate) const SCAN_AHEAD_BYTES_MAX: u64 = 256 * 1024;
+/// Bytes of content behind which the rest is scanned by a thread of its own, where
+/// one is free: what is read ahead is most of what short content has.
+pub(crate) const SCAN_LONG_BYTES: u64 = SCAN_AHEAD_BYTES_MAX;
+/// Bytes that such a thread gets at once, about: enough that going to and fro costs
+/// little beside.
+pub(crate) const SCAN_APART_BYTES: usize = 256 * 1024;
+/// Fewer are scanned where they are.
+pub(crate) const SCAN_APART_BYTES_MIN: usize = 32 * 1024;
+/// Threads that scan, at most.
+pub(crate) const SCANNERS_MAX: usize = 8;
+/// Stack of such a thread: what the first thread of a process has, since contents
+/// in contents are looked into by calls in calls.
+pub(crate) const SCANNER_STACK_BYTES: usize = 8 * 1024 * 1024;
 /// How long content of a known and small length may take to come before the
 /// request begins without it.
 pub(crate) const SCAN_AHEAD_TIME: Duration = Duration::from_secs(2);

@@ -23,6 +23,7 @@ use crate::refusal::Refusal;
 use crate::rules::Rules;
 use crate::target::{Shown, Target};
 
+mod apart;
 mod body;
 mod clean;
 #[cfg(any(test, fuzzing))]
@@ -32,6 +33,7 @@ mod grpc;
 mod guard;
 #[cfg(any(test, fuzzing))]
 mod heard;
+mod input;
 mod labels;
 mod messages;
 mod parts;
@@ -44,6 +46,7 @@ mod watched;
 mod websocket;
 mod windows;
 
+pub(crate) use apart::allow;
 pub(crate) use body::Screened;
 pub(crate) use guard::Guard;
 pub(crate) use messages::Stopped;

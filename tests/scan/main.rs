@@ -18,6 +18,7 @@ mod cases;
 mod credential;
 mod detectors;
 mod known;
+mod long;
 mod modes;
 mod places;
 mod recorder;

@@ -13,23 +13,44 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 
 use super::Guard;
+use super::apart::{Apart, Room};
+use super::input::Input;
+use super::messages::Stopped;
 use crate::content::{ContentError, Inner};
 use crate::limits;
 
 /// Content on its way through a guard, where there is one.
 #[derive(Debug)]
 pub(crate) struct Screened {
-    inner: Inner,
-    guard: Option<Guard>,
+    input: Input,
+    keeper: Keeper,
+    /// How many bytes came into the guard.
+    taken: u64,
+    /// How much was read ahead when others last had a turn to send more.
+    seen: usize,
     /// Read and cleared before anything was sent.
     ahead: VecDeque<Frame<Bytes>>,
+    /// Cleared by another thread.
+    cleared: VecDeque<Bytes>,
     /// Trailers that wait for the last data.
-    trailers: Option<HeaderMap>,
+    trailers: Option<Box<HeaderMap>>,
     stage: Stage,
     /// Others have a turn before the guard goes on.
     rests: bool,
     /// When what is held is let go although nothing follows.
     pause: Option<Pin<Box<Sleep>>>,
+}
+
+/// Who has the guard.
+#[derive(Debug)]
+enum Keeper {
+    /// There is none.
+    None,
+    Here(Guard),
+    /// A thread, and some pieces with it.
+    Apart(Box<Apart>),
+    /// Nobody, and nothing more goes on.
+    Lost,
 }
 
 /// How far the content is.
@@ -53,9 +74,12 @@ impl Screened {
                 Stage::Coming
             },
             rests: false,
-            inner,
-            guard,
+            input: Input::new(inner),
+            keeper: guard.map_or(Keeper::None, Keeper::Here),
+            taken: 0,
+            seen: 0,
             ahead: VecDeque::new(),
+            cleared: VecDeque::new(),
             trailers: None,
             pause: None,
         }
@@ -66,11 +90,11 @@ impl Screened {
     /// # Errors
     /// It may not leave, or its sender ended it.
     pub(crate) async fn read_ahead(&mut self) -> Result<(), ContentError> {
-        if self.guard.is_none() {
+        if matches!(self.keeper, Keeper::None) {
             return Ok(());
         }
         let most = limits::SCAN_AHEAD_BYTES_MAX;
-        let length = self.inner.size_hint().exact();
+        let length = self.input.size_hint().exact();
         let is_short = length.is_some_and(|length| length <= most);
         let end = Instant::now() + limits::SCAN_AHEAD_TIME;
         let mut read: u64 = 0;
@@ -91,67 +115,158 @@ impl Screened {
     }
 
     fn poll_screened(&mut self, context: &mut Context<'_>) -> Polled {
+        if matches!(self.keeper, Keeper::None) {
+            return self.input.poll_next(context);
+        }
         loop {
-            let Some(guard) = &mut self.guard else {
-                let polled = ready!(Pin::new(&mut self.inner).poll_frame(context));
-                return Poll::Ready(polled);
-            };
+            if let Some(bytes) = self.cleared.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            if matches!(self.keeper, Keeper::Apart(_)) {
+                ready!(self.poll_apart(context))?;
+                self.depart(context);
+                continue;
+            }
+            if self.is_long() && self.stage == Stage::Coming {
+                if self.gathers(context) {
+                    return Poll::Pending;
+                }
+                if self.depart(context) {
+                    continue;
+                }
+            }
             if self.stage == Stage::Over {
-                return Poll::Ready(self.trailers.take().map(|own| Ok(Frame::trailers(own))));
+                return Poll::Ready(self.trailers.take().map(|own| Ok(Frame::trailers(*own))));
             }
             if std::mem::take(&mut self.rests) {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            let mut bytes = Bytes::new();
-            if guard.has_more() {
-                bytes = guard.go_on()?;
-            } else {
-                let Poll::Ready(polled) = Pin::new(&mut self.inner).poll_frame(context) else {
-                    if guard.waiting() == 0 {
-                        return Poll::Pending;
-                    }
-                    let pause = self
-                        .pause
-                        .get_or_insert_with(|| Box::pin(sleep(limits::SCAN_PAUSE_TIME)));
-                    ready!(pause.as_mut().poll(context));
-                    // Once is enough: what is held now may still become a credential.
-                    pause
-                        .as_mut()
-                        .reset(Instant::now() + limits::SCAN_HELD_TIME);
-                    let bytes = guard.pause()?;
-                    if bytes.is_empty() {
-                        continue;
-                    }
-                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
-                };
-                self.pause = None;
-                match polled.transpose()?.map(Frame::into_data) {
-                    Some(Ok(data)) => {
-                        bytes = guard.pass(data)?;
-                        if self.inner.is_end_stream() {
-                            self.stage = Stage::Ended;
-                        }
-                    }
-                    Some(Err(frame)) => {
-                        let trailers = frame.into_trailers().unwrap_or_default();
-                        guard.trailers(&trailers)?;
-                        self.trailers = Some(trailers);
-                        self.stage = Stage::Ended;
-                    }
-                    None => self.stage = Stage::Ended,
-                }
-            }
-            self.rests = guard.has_more();
-            if self.stage == Stage::Ended && !self.rests {
-                bytes = join(bytes, guard.finish()?);
-                self.stage = Stage::Over;
-            }
+            let bytes = ready!(self.poll_here(context))?;
             if !bytes.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
         }
     }
+
+    /// Gives the guard here what comes next; the result is what it lets go.
+    fn poll_here(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, ContentError>> {
+        let Keeper::Here(guard) = &mut self.keeper else {
+            return Poll::Ready(Err(Stopped.into()));
+        };
+        let mut bytes = Bytes::new();
+        if guard.has_more() {
+            bytes = guard.go_on()?;
+        } else if self.stage == Stage::Coming {
+            let Poll::Ready(polled) = self.input.poll_next(context) else {
+                if guard.waiting() == 0 {
+                    return Poll::Pending;
+                }
+                let pause = self
+                    .pause
+                    .get_or_insert_with(|| Box::pin(sleep(limits::SCAN_PAUSE_TIME)));
+                ready!(pause.as_mut().poll(context));
+                // Once is enough: what is held now may still become a credential.
+                pause
+                    .as_mut()
+                    .reset(Instant::now() + limits::SCAN_HELD_TIME);
+                return Poll::Ready(guard.pause().map_err(Into::into));
+            };
+            self.pause = None;
+            match polled.transpose()?.map(Frame::into_data) {
+                Some(Ok(data)) => {
+                    self.taken = self.taken.saturating_add(wide(data.len()));
+                    bytes = guard.pass(data)?;
+                    if self.input.is_end_stream() {
+                        self.stage = Stage::Ended;
+                    }
+                }
+                Some(Err(frame)) => {
+                    let trailers = frame.into_trailers().unwrap_or_default();
+                    guard.trailers(&trailers)?;
+                    self.trailers = Some(Box::new(trailers));
+                    self.stage = Stage::Ended;
+                }
+                None => self.stage = Stage::Ended,
+            }
+        }
+        self.rests = guard.has_more();
+        if self.stage == Stage::Ended && !self.rests {
+            bytes = join(bytes, guard.finish()?);
+            self.stage = Stage::Over;
+        }
+        Poll::Ready(Ok(bytes))
+    }
+
+    /// Whether it is worth a thread.
+    fn is_long(&self) -> bool {
+        self.taken >= limits::SCAN_LONG_BYTES
+            && matches!(&self.keeper, Keeper::Here(guard) if guard.is_whole())
+    }
+
+    /// Reads ahead, and says whether others have a turn first, who may send more.
+    fn gathers(&mut self, context: &mut Context<'_>) -> bool {
+        self.input.gather(context, limits::SCAN_APART_BYTES);
+        let now = self.input.gathered();
+        let before = std::mem::replace(&mut self.seen, now);
+        let is_growing = now > before && now < limits::SCAN_APART_BYTES;
+        if !is_growing || self.input.has_ended() {
+            self.seen = 0;
+            return false;
+        }
+        context.waker().wake_by_ref();
+        true
+    }
+
+    /// Sends the guard to a thread with what was read ahead, if that is worth it and
+    /// a thread is free.
+    fn depart(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.is_long() {
+            return false;
+        }
+        self.input.gather(context, limits::SCAN_APART_BYTES);
+        let bytes = self.input.gathered();
+        if bytes < limits::SCAN_APART_BYTES_MIN {
+            return false;
+        }
+        let Some(room) = Room::find() else {
+            return false;
+        };
+        match std::mem::replace(&mut self.keeper, Keeper::Lost) {
+            Keeper::Here(guard) => {
+                self.pause = None;
+                self.taken = self.taken.saturating_add(wide(bytes));
+                let apart = Apart::begin(room, guard, self.input.take());
+                self.keeper = Keeper::Apart(Box::new(apart));
+                true
+            }
+            other => {
+                self.keeper = other;
+                false
+            }
+        }
+    }
+
+    /// Waits for the guard, and reads ahead meanwhile.
+    fn poll_apart(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Stopped>> {
+        self.input.gather(context, limits::SCAN_APART_BYTES);
+        let Keeper::Apart(apart) = &mut self.keeper else {
+            return Poll::Ready(Ok(()));
+        };
+        let brought = ready!(apart.poll(context));
+        self.keeper = Keeper::Lost;
+        let (guard, cleared) = brought?;
+        self.keeper = Keeper::Here(guard);
+        self.cleared = cleared?.into();
+        if self.input.is_end_stream() {
+            self.stage = Stage::Ended;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn wide(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 fn join(first: Bytes, second: Bytes) -> Bytes {
@@ -180,24 +295,33 @@ impl Body for Screened {
     }
 
     fn is_end_stream(&self) -> bool {
-        let nothing_waits = self.ahead.is_empty() && self.trailers.is_none();
-        match &self.guard {
-            None => self.inner.is_end_stream(),
-            Some(_) => self.stage == Stage::Over && nothing_waits,
+        let nothing_waits =
+            self.ahead.is_empty() && self.cleared.is_empty() && self.trailers.is_none();
+        match &self.keeper {
+            Keeper::None => self.input.is_end_stream(),
+            _ => self.stage == Stage::Over && nothing_waits,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        let inner = self.inner.size_hint();
-        let Some(guard) = &self.guard else {
-            return inner;
+        let inner = self.input.size_hint();
+        let held = match &self.keeper {
+            Keeper::None => return inner,
+            Keeper::Here(guard) => guard.waiting(),
+            Keeper::Apart(apart) => apart.waiting(),
+            Keeper::Lost => 0,
         };
         let ahead = self
             .ahead
             .iter()
             .filter_map(Frame::data_ref)
             .map(Bytes::len);
-        let waiting = ahead.sum::<usize>().saturating_add(guard.waiting());
+        let cleared = self.cleared.iter().map(Bytes::len);
+        let waiting = ahead
+            .chain(cleared)
+            .sum::<usize>()
+            .saturating_add(held)
+            .saturating_add(self.input.gathered());
         let waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
         let mut hint = SizeHint::new();
         if let Some(upper) = inner.upper() {

@@ -47,6 +47,11 @@ impl Guard {
         Self::Whole(Box::new(Whole::new(scan, asked, head)))
     }
 
+    /// Whether it takes bytes as they come, whatever they are.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self, Self::Whole(_))
+    }
+
     /// Where it will be said why the content ended.
     pub(crate) fn slot(&self) -> Slot {
         match self {
