@@ -26,7 +26,6 @@ mod detector_file;
 #[path = "src/detector_shape.rs"]
 mod detector_shape;
 #[path = "src/groups.rs"]
-#[expect(dead_code, reason = "the crate uses what this script does not")]
 mod groups;
 #[path = "src/limits.rs"]
 #[expect(dead_code, reason = "the crate uses what this script does not")]
@@ -42,7 +41,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use detector::{Detector, Scope, Texts};
-use groups::{Groups, Placed};
+use groups::{GROUPS, Groups, Placed, WINDOW_BYTES};
+
+/// Where literals are placed, by `examples/place.rs`.
+const PLACES: &str = "places.txt";
 
 fn main() -> Result<(), String> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
@@ -74,13 +76,18 @@ fn main() -> Result<(), String> {
         owners.len()
     );
     let folder = PathBuf::from(variable("OUT_DIR")?);
-    for (name, text) in [("shipped.rs", text), ("placed.rs", placed(literals))] {
+    let places = root.join(PLACES);
+    let places =
+        fs::read_to_string(&places).map_err(|error| format!("{}: {error}", places.display()))?;
+    let placed = placed(literals, &places)?;
+    for (name, text) in [("shipped.rs", text), ("placed.rs", placed)] {
         let output = folder.join(name);
         fs::write(&output, text).map_err(|error| format!("{}: {error}", output.display()))?;
     }
     let mut cargo = std::io::stdout();
     for watched in [
         "build.rs",
+        PLACES,
         "detectors",
         "src/detector.rs",
         "src/detector_file.rs",
@@ -95,25 +102,27 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
-/// Rounds in which literals are placed: each finds better places than the last.
-const ROUNDS: usize = 4;
-
-/// Where each literal is placed, as a table in the order of literals.
-fn placed(mut literals: BTreeMap<Vec<u8>, Option<Placed>>) -> String {
+/// Where each literal is placed, as a table in the order of literals: where the file
+/// of places says, and those that it does not have beside them.
+fn placed(mut literals: BTreeMap<Vec<u8>, Option<Placed>>, known: &str) -> Result<String, String> {
+    let mut places = BTreeMap::new();
+    for line in known.lines() {
+        let fault = || format!("{PLACES}: `{line}` is no place, group and literal");
+        let (at, rest) = line.split_once(' ').ok_or_else(fault)?;
+        let (group, literal) = rest.split_once(' ').ok_or_else(fault)?;
+        let at = at.parse().map_err(|_| fault())?;
+        let group = group.parse().map_err(|_| fault())?;
+        places.insert(literal, Placed { at, group });
+    }
+    for (literal, placed) in &mut literals {
+        let own = places.get(literal.escape_ascii().to_string().as_str());
+        *placed = own.copied().filter(|own| fits(*own, literal));
+    }
     let mut groups = Groups::default();
-    // The shortest leave the least choice.
-    let mut order: Vec<Vec<u8>> = literals.keys().cloned().collect();
-    order.sort_by_key(|literal| (literal.len(), literal.clone()));
-    for _ in 0..ROUNDS {
-        for literal in &order {
-            let Some(placed) = literals.get_mut(literal) else {
-                continue;
-            };
-            if let Some(placed) = placed.take() {
-                groups.remove(literal, placed);
-            }
-            *placed = groups.place(literal);
-        }
+    let there = literals.iter();
+    groups.add(there.filter_map(|(literal, placed)| Some((literal.as_slice(), (*placed)?))));
+    for (literal, placed) in &mut literals {
+        *placed = placed.or_else(|| groups.place(literal));
     }
     let rows: Vec<String> = literals
         .iter()
@@ -122,11 +131,15 @@ fn placed(mut literals: BTreeMap<Vec<u8>, Option<Placed>>) -> String {
             format!("(&{literal:?}, Placed {{ at: {at}, group: {group} }}),\n")
         })
         .collect();
-    format!(
+    Ok(format!(
         "static PLACED: [(&[u8], Placed); {}] = [\n{}];\n",
         rows.len(),
         rows.concat()
-    )
+    ))
+}
+
+fn fits(placed: Placed, literal: &[u8]) -> bool {
+    placed.group < GROUPS && placed.at.saturating_add(WINDOW_BYTES) <= literal.len()
 }
 
 fn variable(name: &str) -> Result<String, String> {

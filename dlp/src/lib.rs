@@ -26,10 +26,6 @@ mod filters;
 mod finding;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the build script uses what the crate does not")
-)]
 mod groups;
 mod head;
 pub mod holdings;

@@ -1,0 +1,279 @@
+//! Says which three bytes of each shipped literal are looked for, and in which group,
+//! so that as few places as possible of ordinary content look like one: by how often
+//! three bytes stand side by side in texts, tried for some minutes.
+//!
+//! `cargo run --release -p outgate-dlp --example place -- TEXTS… > dlp/places.txt`,
+//! where each of `TEXTS` is a file or a folder and counts as much as the others.
+//! Literals that the file does not have are placed by the build script, so it needs
+//! to be made anew only when there are many of them.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a fault ends it, and whoever started it looks at what it wrote"
+)]
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use outgate_dlp::Detectors;
+
+#[path = "../src/groups.rs"]
+#[expect(dead_code, reason = "the crate uses what this does not")]
+mod groups;
+#[path = "../src/twists.rs"]
+#[expect(dead_code, reason = "the crate uses what this does not")]
+mod twists;
+
+/// What the files of the crate call their own.
+mod detector {
+    pub(crate) use outgate_dlp::{Anchor, Detector, Tier};
+}
+
+use groups::{GROUPS, Placed, WINDOW_BYTES};
+
+/// How long places are tried.
+const TIME: Duration = Duration::from_mins(4);
+
+/// Bytes of each text that are read.
+const TEXT_BYTES_MAX: usize = 32 << 20;
+
+/// Share of the places in texts that are counted; the rest are too many kinds.
+const COUNTED: f64 = 0.97;
+
+/// What content in base64, and what random content counts beside texts.
+const BASE64: f64 = 0.15;
+/// See [`BASE64`].
+const RANDOM: f64 = 0.1;
+
+/// A worse place is taken at first about as often as not if it is so much worse.
+const HEAT: f64 = 0.0001;
+
+type Window = [u8; WINDOW_BYTES];
+
+/// Something for each of several bytes, in their order.
+type ByByte<T> = Vec<(u8, T)>;
+
+/// How often windows stand in ordinary content: by their first byte, their second, and
+/// their third.
+struct Content {
+    windows: ByByte<ByByte<ByByte<f64>>>,
+}
+
+impl Content {
+    /// Of these texts, each as much as the others.
+    fn read(texts: &[PathBuf]) -> Result<Self, Box<dyn Error>> {
+        let mut shares: HashMap<Window, f64> = HashMap::new();
+        for text in texts {
+            let mut bytes = Vec::new();
+            gather(text, &mut bytes)?;
+            let all = bytes.windows(WINDOW_BYTES);
+            let share = 1.0 / (all.len().max(1) as f64 * texts.len() as f64);
+            for window in all.filter_map(<[u8]>::first_chunk) {
+                *shares.entry(*window).or_default() += share;
+            }
+        }
+        let mut ordered: Vec<_> = shares.into_iter().collect();
+        ordered.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+        let mut sum = 0.0;
+        ordered.retain(|(_, share)| {
+            sum += share;
+            sum <= COUNTED
+        });
+        ordered.sort_by_key(|(window, _)| *window);
+        let mut windows: ByByte<ByByte<ByByte<f64>>> = Vec::new();
+        for ([one, two, three], share) in ordered {
+            let seconds = below(&mut windows, one);
+            below(seconds, two).push((three, share));
+        }
+        Ok(Self { windows })
+    }
+
+    /// How often a group seems to stand there.
+    fn often(&self, group: &Group) -> f64 {
+        let mut has = [[false; 256]; WINDOW_BYTES];
+        for (has, halves) in has.iter_mut().zip(&group.0) {
+            for (byte, has) in has.iter_mut().enumerate() {
+                *has = halves.low[byte % 16] > 0 && halves.high[byte / 16] > 0;
+            }
+        }
+        let is_there = |place: usize, byte: u8| has[place][usize::from(byte)];
+        let mut texts = 0.0;
+        for (_, seconds) in self.windows.iter().filter(|own| is_there(0, own.0)) {
+            for (_, thirds) in seconds.iter().filter(|own| is_there(1, own.0)) {
+                let thirds = thirds.iter().filter(|own| is_there(2, own.0));
+                texts += thirds.map(|(_, share)| share).sum::<f64>();
+            }
+        }
+        let among = |alphabet: &dyn Fn(u8) -> bool| -> f64 {
+            let all: Vec<usize> = (0..=u8::MAX)
+                .filter(|byte| alphabet(*byte))
+                .map(usize::from)
+                .collect();
+            let share = |has: &[bool; 256]| {
+                all.iter().filter(|byte| has[**byte]).count() as f64 / all.len() as f64
+            };
+            has.iter().map(share).product()
+        };
+        let is_symbol = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+        texts + BASE64 * among(&is_symbol) + RANDOM * among(&|_| true)
+    }
+}
+
+/// What stands below a byte, which is new or the last one.
+fn below<T>(list: &mut ByByte<Vec<T>>, byte: u8) -> &mut Vec<T> {
+    if list.last().is_none_or(|(last, _)| *last != byte) {
+        list.push((byte, Vec::new()));
+    }
+    let last = list.len() - 1;
+    &mut list[last].1
+}
+
+/// The bytes of a file, or of the files in a folder that are text.
+fn gather(path: &Path, bytes: &mut Vec<u8>) -> Result<(), Box<dyn Error>> {
+    if bytes.len() >= TEXT_BYTES_MAX || path.is_symlink() {
+        return Ok(());
+    }
+    if path.is_dir() {
+        let mut entries: Vec<PathBuf> = fs::read_dir(path)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<_, _>>()?;
+        entries.sort();
+        return entries.iter().try_for_each(|entry| gather(entry, bytes));
+    }
+    let content = fs::read(path)?;
+    if std::str::from_utf8(&content).is_ok() {
+        bytes.extend_from_slice(&content);
+    }
+    bytes.truncate(TEXT_BYTES_MAX);
+    Ok(())
+}
+
+/// How many windows have each half of a byte, first, second and third.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Group([Halves; WINDOW_BYTES]);
+
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Halves {
+    low: [u16; 16],
+    high: [u16; 16],
+}
+
+impl Group {
+    fn change(&mut self, window: &[u8], act: fn(u16) -> u16) {
+        for (halves, byte) in self.0.iter_mut().zip(window) {
+            let (low, high) = (usize::from(byte & 15), usize::from(byte >> 4));
+            halves.low[low] = act(halves.low[low]);
+            halves.high[high] = act(halves.high[high]);
+        }
+    }
+}
+
+/// xorshift64*, of which any spread will do.
+struct Chance(u64);
+
+impl Chance {
+    /// At least 0, and less than 1.
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() * end as f64) as usize
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let texts: Vec<PathBuf> = std::env::args_os().skip(1).map(Into::into).collect();
+    if texts.is_empty() {
+        return Err("no texts were named".into());
+    }
+    let content = Content::read(&texts)?;
+    let mut literals: Vec<Vec<u8>> = Vec::new();
+    for detector in Detectors::shipped().iter() {
+        for literal in detector.literals.iter() {
+            let forms = twists::forms(detector, literal.as_bytes());
+            literals.extend(forms.into_iter().map(|(form, _)| form));
+        }
+    }
+    literals.sort();
+    literals.dedup();
+    let placed = anneal(&content, &literals);
+    let mut out = std::io::stdout().lock();
+    for (literal, Placed { at, group }) in literals.iter().zip(placed) {
+        writeln!(out, "{at} {group} {}", literal.escape_ascii())?;
+    }
+    Ok(())
+}
+
+/// Places for all literals: tries one after the other by chance, and takes what is
+/// better; while it is warm also what is worse.
+fn anneal(content: &Content, literals: &[Vec<u8>]) -> Vec<Placed> {
+    let mut first = groups::Groups::default();
+    let mut placed: Vec<Placed> = literals
+        .iter()
+        .map(|literal| first.place(literal).expect("literals are long enough"))
+        .collect();
+    let mut all = vec![Group::default(); GROUPS];
+    for (literal, own) in literals.iter().zip(&placed) {
+        all[own.group].change(&literal[own.at..], |count| count + 1);
+    }
+    let mut often: Vec<f64> = all.iter().map(|group| content.often(group)).collect();
+    eprintln!(
+        "{:.3} of 64 places seem to be one",
+        often.iter().sum::<f64>() * 64.0
+    );
+    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    let begin = Instant::now();
+    loop {
+        let gone = begin.elapsed().as_secs_f64() / TIME.as_secs_f64();
+        if gone >= 1.0 {
+            break;
+        }
+        let heat = HEAT * (1.0 - gone).powi(2);
+        for _ in 0..64 {
+            let which = chance.below(literals.len());
+            let (literal, old) = (&literals[which], placed[which]);
+            let new = Placed {
+                at: chance.below(literal.len() - WINDOW_BYTES + 1),
+                group: chance.below(GROUPS),
+            };
+            // What it leaves and what it enters, which may be the same.
+            let mut changed = vec![(old.group, all[old.group].clone())];
+            changed[0].1.change(&literal[old.at..], |count| count - 1);
+            if new.group != old.group {
+                changed.push((new.group, all[new.group].clone()));
+            }
+            let last = changed.len() - 1;
+            changed[last]
+                .1
+                .change(&literal[new.at..], |count| count + 1);
+            let costs: Vec<f64> = changed
+                .iter()
+                .map(|(_, group)| content.often(group))
+                .collect();
+            let before: f64 = changed.iter().map(|(number, _)| often[*number]).sum();
+            let worse = costs.iter().sum::<f64>() - before;
+            if worse <= 0.0 || chance.next() < (-worse / heat).exp() {
+                for ((number, group), cost) in changed.into_iter().zip(costs) {
+                    all[number] = group;
+                    often[number] = cost;
+                }
+                placed[which] = new;
+            }
+        }
+    }
+    eprintln!("{:.3} of 64 afterwards", often.iter().sum::<f64>() * 64.0);
+    placed
+}
