@@ -7,6 +7,7 @@ mod alphabet;
 mod open;
 mod probe;
 mod radix;
+mod repeats;
 
 use std::ops::ControlFlow;
 
@@ -23,6 +24,7 @@ pub(crate) use alphabet::Alphabet;
 use open::{Open, is_dense};
 use probe::Probe;
 use radix::Phase;
+pub(crate) use repeats::Repeats;
 
 /// The runs of one layer, alphabet by alphabet.
 #[derive(Default)]
@@ -224,12 +226,16 @@ impl Finder {
     /// Takes a run that is whole: to be looked at with others, or, where no look tells
     /// places, to the layer at once.
     fn take_run(&mut self, scan: &mut Scan<'_>, view: &View<'_>, run: &[u8], at: u64) {
+        let is_dense = is_dense(self.alphabet, scan);
+        if !is_dense && !scan.state.repeats.is_new(run) {
+            return;
+        }
         self.symbols.clear();
         let mut reader = self.alphabet.reader();
         reader.read(run, &mut self.symbols);
         reader.finish(&mut self.symbols);
         let outer = view.origin(at);
-        if !is_dense(self.alphabet, scan) {
+        if !is_dense {
             self.probe.take(&mut self.symbols, outer);
             if self.probe.len() >= limits::STEP_BYTES {
                 self.probe(scan, view);
@@ -256,7 +262,9 @@ impl Finder {
         }
         let mut probe = std::mem::take(&mut self.probe);
         let mut left = None;
+        let mut is_any = false;
         for (part, made) in probe.found(scan.rules.prefilter()) {
+            is_any = true;
             let outer = part.outer();
             if left != Some(outer) && self.give(scan, view, made, outer).is_break() {
                 left = Some(outer);
@@ -269,7 +277,10 @@ impl Finder {
             .trail
             .get_or_insert_with(|| view.trail.with(coding, None));
         let (made, origin) = probe.made();
-        scan.recall(made, 0, trail, origin);
+        is_any |= scan.recall(made, 0, trail, origin) > 0;
+        if is_any {
+            scan.state.repeats.forget();
+        }
         probe.clear();
         self.probe = probe;
     }

@@ -15,6 +15,7 @@ use crate::limits;
 use crate::mark::mark;
 use crate::place::Place;
 use crate::ruleset::Ruleset;
+use crate::runs::Repeats;
 use crate::settings::{Policy, Unscannable};
 use crate::trail::Trail;
 
@@ -41,6 +42,8 @@ pub(crate) struct State {
     pub(crate) settled: usize,
     /// Whether to go on behind what must not leave, to find all there is.
     pub(crate) gathers: bool,
+    /// Short runs that hold nothing.
+    pub(crate) repeats: Repeats,
     /// For each rule the place it was last asked about.
     asked: Vec<u64>,
 }
@@ -187,19 +190,20 @@ impl Scan<'_> {
     }
 
     /// Takes the known values in `bytes` that end behind `from`; `origin` is where in
-    /// the outermost stream a place of them comes from.
+    /// the outermost stream a place of them comes from. The result is how many there are.
     pub(crate) fn recall(
         &mut self,
         bytes: &[u8],
         from: usize,
         trail: &Trail,
         origin: impl Fn(usize) -> u64,
-    ) {
+    ) -> usize {
         let rules = self.rules;
         let Some(known) = rules.known() else {
-            return;
+            return 0;
         };
         let mut from = from;
+        let mut count = 0_usize;
         while let Some(found) = known.find(bytes, from) {
             let spot = Spot {
                 offset: origin(found.range.start),
@@ -208,11 +212,13 @@ impl Scan<'_> {
             };
             let text = bytes.get(found.range.clone()).unwrap_or_default();
             self.known(found.value, text, found.form, &spot);
+            count = count.saturating_add(1);
             if !self.state.budget.work(limits::CONFIRM_BYTES_MIN) {
-                return;
+                return count;
             }
             from = found.range.end.max(from.saturating_add(1));
         }
+        count
     }
 
     /// Takes a known value, unless it may go where it is going.
