@@ -365,7 +365,8 @@ mod tests {
             let to = range.1.min(bytes.len());
             let from = range.0.min(to);
             let found = marks.run(Alphabet::Base64, (wide(from), wide(to)));
-            let expected = runs(&bytes[from..to], |byte| Alphabet::Base64.has(byte), 20);
+            let least = Alphabet::Base64.symbols_min();
+            let expected = runs(&bytes[from..to], |byte| Alphabet::Base64.has(byte), least);
             let shifted = |(start, stop): &(u64, u64)| (start + wide(from), stop + wide(from));
             prop_assert_eq!(found, expected.first().map(shifted));
         }
@@ -378,8 +379,8 @@ mod tests {
             marks.uncommon(all, &mut |place| zeros.push(narrow(place)));
             for place in 0..bytes.len() {
                 let here = &bytes[place..];
-                let is_wide = matches!(here, [0, one, 0, two, ..]
-                    if is_text(*one) && is_text(*two))
+                let is_wide = matches!(here, [0, one, 0, two, 0, three, ..]
+                    if [one, two, three].iter().all(|byte| is_text(**byte)))
                     || matches!(here, [0, 0, 0, one, 0, ..] if is_text(*one));
                 let is_character =
                     matches!(here, [lead, next, ..] if is_lead(*lead) && next & 0xc0 == 0x80);

@@ -44,8 +44,6 @@ pub(super) mod flag {
     pub(in crate::classes) const BASE32: u8 = 2;
     /// A run of hexadecimal digits begins here.
     pub(in crate::classes) const HEX: u8 = 4;
-    /// Any of these.
-    pub(in crate::classes) const RUNS: u8 = BASE64 | BASE32 | HEX;
     /// An escape may begin here.
     pub(in crate::classes) const ESCAPE: u8 = 8;
     /// A wide character, or one of several bytes, may begin here.
@@ -117,24 +115,7 @@ impl Told {
         let [base64, hex, escape, uncommon, flags] =
             [base64, hex, &self.escape, &self.uncommon, &self.flags]
                 .map(|bits| bits.get(place).copied().unwrap_or_default());
-        let [mut flags, ..] = flags.to_le_bytes();
-        // What may be so is looked at closely once.
-        if flags & flag::RUNS != 0 {
-            let [next_base64, next_hex, ..] = &marks.ascii;
-            let [next_base64, next_hex] = [next_base64, next_hex].map(|bits| {
-                let next = bits.get(place.saturating_add(1));
-                next.copied().unwrap_or_default()
-            });
-            for (flag, here, next, alphabet) in [
-                (flag::BASE64, base64, next_base64, Alphabet::Base64),
-                (flag::BASE32, base64, next_base64, Alphabet::Base32),
-                (flag::HEX, hex, next_hex, Alphabet::Hex),
-            ] {
-                if flags & flag != 0 && begin(here, next, alphabet.symbols_min()).is_none() {
-                    flags &= !flag;
-                }
-            }
-        }
+        let [flags, ..] = flags.to_le_bytes();
         let block = Block {
             base64,
             hex,
@@ -172,10 +153,10 @@ impl Work for Telling<'_> {
         // Whole registers: what is behind the last costs nothing.
         for here in 0..(last + 1).next_multiple_of(4).min(STRIDE_BLOCKS) {
             let next = here + 1;
-            let [text_1, text_3] = [1, 3].map(|by| after(text[here], text[next], by));
+            let [text_1, text_3, text_5] = [1, 3, 5].map(|by| after(text[here], text[next], by));
             let zeros = [1, 2, 4].map(|by| after(zero[here], zero[next], by));
             let [zero_1, zero_2, zero_4] = zeros;
-            let two = zero[here] & text_1 & zero_2 & text_3;
+            let two = zero[here] & text_1 & zero_2 & text_3 & zero_4 & text_5;
             let four = zero[here] & zero_1 & zero_2 & text_3 & zero_4;
             let lead = lead[here] & after(goes_on[here], goes_on[next], 1);
             let near = broken(
@@ -186,10 +167,13 @@ impl Work for Telling<'_> {
             let uncommon = two | four | (lead & !near);
             told.uncommon[here] = uncommon;
             let mut flags = 0;
+            let base64 = stretches((base64[here], base64[next]), limits::BASE64_SYMBOLS_MIN);
+            let base32 = stretches(base64, limits::DIGITS_MIN - limits::BASE64_SYMBOLS_MIN + 1);
+            let hex = stretches((hex[here], hex[next]), limits::DIGITS_MIN);
             for (is_so, flag) in [
-                (few_begin(base64[here], base64[next]), flag::BASE64),
-                (many_begin(base64[here], base64[next]), flag::BASE32),
-                (many_begin(hex[here], hex[next]), flag::HEX),
+                (base64.0, flag::BASE64),
+                (base32.0, flag::BASE32),
+                (hex.0, flag::HEX),
                 (told.escape[here], flag::ESCAPE),
                 (uncommon, flag::UNCOMMON),
             ] {
@@ -250,36 +234,6 @@ fn after(here: u64, next: u64, by: u32) -> u64 {
     here >> by | next << (u64::BITS - by)
 }
 
-/// The lowest bits of eight bytes, and of four pairs of them.
-const BYTES: u64 = u64::from_le_bytes([1; 8]);
-const PAIRS: u64 = u64::from_le_bytes([1, 0, 1, 0, 1, 0, 1, 0]);
-
-/// Not zero where 15 bits or more may be set side by side from some place of a block
-/// on: eight of them stand as one byte, of this block or of the next.
-#[expect(
-    clippy::inline_always,
-    reason = "compiled for the registers of whoever calls"
-)]
-#[inline(always)]
-fn few_begin(bits: u64, next: u64) -> u64 {
-    // What is none of the bits of a byte becomes its highest (Hacker's Delight 6-1).
-    let full = (!bits).wrapping_sub(BYTES) & bits & (BYTES << 7);
-    full | (bits >> 63 & ((next & 0xff) + 1) >> 8)
-}
-
-/// The same for 31 bits or more, of which sixteen stand together.
-#[expect(
-    clippy::inline_always,
-    reason = "compiled for the registers of whoever calls"
-)]
-#[inline(always)]
-fn many_begin(bits: u64, next: u64) -> u64 {
-    let full = (!bits).wrapping_sub(PAIRS) & bits & (PAIRS << 15);
-    full | (bits >> 63 & ((next & 0xffff) + 1) >> 16)
-}
-
-const _: () = assert!(limits::BASE64_SYMBOLS_MIN >= 15 && limits::DIGITS_MIN >= 31);
-
 /// The bits of so many bytes at the beginning of a block.
 pub(super) fn before(bytes: u64) -> u64 {
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -291,33 +245,27 @@ pub(super) fn behind(bytes: u64) -> u64 {
     !before(bytes)
 }
 
-/// A bit for each place from which on so many bits are set.
-fn stretches(bits: u64, least: usize) -> u64 {
-    let (mut all, mut have) = (bits, 1);
+/// A bit for each place of a block and the next from which on so many bits are set, as
+/// far as these two tell.
+#[expect(
+    clippy::inline_always,
+    reason = "compiled for the registers of whoever calls"
+)]
+#[inline(always)]
+fn stretches((here, next): (u64, u64), least: usize) -> (u64, u64) {
+    let (mut here, mut next, mut have) = (here, next, 1);
     while have < least {
         let more = have.min(least.saturating_sub(have));
-        all &= all >> more;
+        here &= here >> more | next << BLOCK_BYTES.saturating_sub(more);
+        next &= next >> more;
         have = have.saturating_add(more);
     }
-    all
+    (here, next)
 }
 
 /// The first place of a block from which on so many bits are set, of these 64 and
 /// the next.
 pub(super) fn begin(here: u64, next: u64, least: usize) -> Option<u32> {
-    if few_begin(here, next) == 0 {
-        return None;
-    }
-    let all = stretches(here, least);
-    if all != 0 {
-        return Some(all.trailing_zeros());
-    }
-    let last = here.leading_ones();
-    (last > 0 && across(here, next) >= least).then(|| u64::BITS.saturating_sub(last))
-}
-
-/// How many bits are set side by side where one block ends and the next begins.
-fn across(here: u64, next: u64) -> usize {
-    let bits = here.leading_ones().saturating_add(next.trailing_ones());
-    usize::try_from(bits).unwrap_or_default()
+    let (all, _) = stretches((here, next), least);
+    (all != 0).then(|| all.trailing_zeros())
 }

@@ -131,10 +131,14 @@ fn is_quoted(here: &[u8]) -> bool {
     }
 }
 
-/// Whether text with a zero after (or before) each letter begins with this zero.
+/// Whether text with a zero after (or before) each letter begins with this zero: three
+/// letters, since numbers of four bytes make two now and then.
 fn is_wide(here: &[u8]) -> bool {
     match here {
-        [_, one, 0, two, ..] if *one != 0 => one.is_ascii_graphic() && two.is_ascii_graphic(),
+        [_, one, 0, two, 0, three, ..] if *one != 0 => {
+            let letters = [one, two, three];
+            letters.iter().all(|letter| letter.is_ascii_graphic())
+        }
         [_, 0, 0, one, 0, ..] => one.is_ascii_graphic(),
         _ => false,
     }
