@@ -343,14 +343,20 @@ pub(crate) const LABEL_FINDINGS_MAX: usize = 1024;
 /// Bytes of content that are read before anything is sent, so that a refusal is
 /// a clean one. Most requests of programs are smaller.
 pub(crate) const SCAN_AHEAD_BYTES_MAX: u64 = 256 * 1024;
-/// Bytes of content behind which the rest is scanned by a thread of its own, where
-/// one is free: what is read ahead is most of what short content has.
+/// Bytes of content behind which the rest is scanned by a thread beside, where one is
+/// free. What comes before is read before anything is sent, and is all of most contents.
 pub(crate) const SCAN_LONG_BYTES: u64 = SCAN_AHEAD_BYTES_MAX;
 /// Bytes that such a thread gets at once, about: enough that going to and fro costs
 /// little beside.
 pub(crate) const SCAN_APART_BYTES: usize = 256 * 1024;
 /// Fewer are scanned where they are.
 pub(crate) const SCAN_APART_BYTES_MIN: usize = 32 * 1024;
+/// Bytes behind which it sees whether anybody still waits: a tenth of a second where
+/// escapes are escaped again and again, less than a tenth of a millisecond elsewhere.
+pub(crate) const SCAN_PART_BYTES: usize = 64 * 1024;
+/// Pieces of content that are shorter are put together while they wait: each takes
+/// some memory of its own.
+pub(crate) const SCAN_PIECE_BYTES_MIN: usize = 4 * 1024;
 /// Threads that scan, at most.
 pub(crate) const SCANNERS_MAX: usize = 8;
 /// Stack of such a thread: what the first thread of a process has, since contents

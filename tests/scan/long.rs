@@ -187,6 +187,37 @@ lab_tests! {
         assert_eq!(whole, 0, "none of those became whole");
     }
 
+    fn an_origin_that_gives_up_leaves_no_work_behind(lab) {
+        let origin = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, PORT + 1))
+            .expect("a port");
+        std::thread::spawn(move || {
+            for mut stream in origin.incoming().flatten() {
+                std::thread::spawn(move || {
+                    let mut some = vec![0; 262_144];
+                    std::io::Read::read_exact(&mut stream, &mut some).ok();
+                });
+            }
+        });
+        let thief = thief();
+        // What is escaped again and again takes long to look at.
+        let slow = [noise(340_000, 15), b"%2525252541".repeat(60_000)].concat();
+        let slow = given(lab, "slow", &slow);
+        let fine = noise(1_000_000, 17);
+        let path = given(lab, "fine", &fine);
+        let script = format!(
+            "for i in $(seq 20); do curl -sS -o /dev/null -T {} http://{HOST}:{1}/up; done; SECONDS=0; curl -sS -T {2} $URL/up; echo $SECONDS",
+            slow.display(), PORT + 1, path.display(),
+        );
+        let sandbox = confined(lab, Identity::Own)
+            .allow(&format!("http://{HOST}:{}", PORT + 1))
+            .pin(&format!("{HOST}:{0}=127.0.0.1:{0}", PORT + 1));
+        let outcome = sandbox.run(&bash(&script));
+        assert!(thief.take().ends_with(&fine), "{outcome}");
+        let waited = outcome.stdout.lines().last().expect("a time");
+        let waited: u64 = waited.parse().expect("seconds");
+        assert!(waited <= 2, "it waited behind others: {outcome}");
+    }
+
     fn it_arrives_where_no_more_threads_are_to_be_had(lab) {
         let (thief, credential) = (thief(), Credential::new());
         let fine = noise(3_000_000, 13);

@@ -1,7 +1,7 @@
 //! Long content is looked at beside what is sent and received: its guard goes to
-//! a thread of its own with some pieces, and comes back with what may go on. There
-//! are as many threads as processors have nothing else to do; content beyond is
-//! looked at where it is.
+//! a thread with some pieces, and comes back with what may go on. There is a thread
+//! for each processor but one, up to a bound; content beyond is looked at where it
+//! is. Nothing is at work for content that was given up.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -10,7 +10,6 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 
 use bytes::Bytes;
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::Guard;
@@ -32,18 +31,20 @@ struct Pool {
 
 type Worker = mpsc::Sender<Task>;
 
-/// What a thread gets, and the way back.
+/// What a thread gets, and the ways back.
 struct Task {
     guard: Guard,
     pieces: VecDeque<Bytes>,
     back: oneshot::Sender<Brought>,
+    /// Nothing is ever sent: it is gone once nobody works for the task.
+    _at_work: mpsc::Sender<()>,
 }
 
 /// What a thread brings back: the guard, and what may go on.
 type Brought = (Guard, Result<Vec<Bytes>, Stopped>);
 
-/// Lets as many threads scan beside this one as there are processors for them.
-/// They are made when they are needed first.
+/// Lets threads scan beside this one, which are made when they are needed first. Reads
+/// how many processors there are from files, so it comes before the process is confined.
 pub(crate) fn allow() {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     if let Ok(mut pool) = POOL.lock() {
@@ -51,12 +52,12 @@ pub(crate) fn allow() {
     }
 }
 
-/// A thread that has nothing to do.
+/// A thread that nobody else has. It is there until it is dropped.
 #[derive(Debug)]
 pub(super) struct Room(Option<Worker>);
 
 impl Room {
-    /// One of those there are, or that may be made and can.
+    /// An idle thread, or one that may be made and can.
     pub(super) fn find() -> Option<Self> {
         let mut pool = POOL.lock().ok()?;
         if let Some(worker) = pool.idle.pop() {
@@ -71,7 +72,6 @@ impl Room {
 }
 
 impl Drop for Room {
-    /// A thread that is still at work takes the next after it.
     fn drop(&mut self) {
         if let (Some(worker), Ok(mut pool)) = (self.0.take(), POOL.lock()) {
             pool.idle.push(worker);
@@ -82,13 +82,10 @@ impl Drop for Room {
 /// A new thread, unless the system has none.
 fn start() -> Option<Worker> {
     let (worker, tasks) = mpsc::channel();
-    // What it calls may count on being inside.
-    let handle = Handle::try_current().ok()?;
     let made = thread::Builder::new()
         .name("scan".to_owned())
         .stack_size(limits::SCANNER_STACK_BYTES)
         .spawn(move || {
-            let _inside = handle.enter();
             while let Ok(task) = tasks.recv() {
                 act(task);
             }
@@ -101,18 +98,32 @@ fn act(task: Task) {
         mut guard,
         pieces,
         back,
+        _at_work,
     } = task;
-    let cleared = pieces.into_iter().map(|piece| guard.pass(piece));
-    let cleared = cleared.filter(|bytes| !matches!(bytes, Ok(bytes) if bytes.is_empty()));
-    let cleared: Result<Vec<Bytes>, Stopped> = cleared.collect();
+    let cleared = parts(pieces)
+        .take_while(|_| !back.is_closed())
+        .map(|part| guard.pass(part))
+        .filter(|bytes| !matches!(bytes, Ok(bytes) if bytes.is_empty()))
+        .collect();
     // Nobody waits for it anymore where the content was given up.
     back.send((guard, cleared)).ok();
+}
+
+/// Pieces in parts that take little time.
+fn parts(pieces: VecDeque<Bytes>) -> impl Iterator<Item = Bytes> {
+    pieces.into_iter().flat_map(|mut piece| {
+        std::iter::from_fn(move || {
+            let part = piece.split_to(piece.len().min(limits::SCAN_PART_BYTES));
+            (!part.is_empty()).then_some(part)
+        })
+    })
 }
 
 /// A guard at work.
 #[derive(Debug)]
 pub(super) struct Apart {
     back: oneshot::Receiver<Brought>,
+    at_work: Mutex<mpsc::Receiver<()>>,
     /// How many bytes it holds.
     waiting: usize,
     /// Free again afterwards.
@@ -121,21 +132,25 @@ pub(super) struct Apart {
 
 impl Apart {
     /// Lets a guard take these pieces.
-    pub(super) fn begin(room: Room, guard: Guard, pieces: VecDeque<Bytes>) -> Self {
+    pub(super) fn begin(mut room: Room, guard: Guard, pieces: VecDeque<Bytes>) -> Self {
         let coming: usize = pieces.iter().map(Bytes::len).sum();
         let waiting = guard.waiting().saturating_add(coming);
         let (back, brought) = oneshot::channel();
-        if let Some(worker) = &room.0 {
-            let task = Task {
-                guard,
-                pieces,
-                back,
-            };
-            // A thread that is gone has dropped the way back: the content ends.
-            worker.send(task).ok();
+        let (mark, at_work) = mpsc::channel();
+        let task = Task {
+            guard,
+            pieces,
+            back,
+            _at_work: mark,
+        };
+        let sent = room.0.as_ref().map(|worker| worker.send(task).is_ok());
+        if sent != Some(true) {
+            // The thread is gone, and the task with it: the content ends.
+            room.0 = None;
         }
         Self {
             back: brought,
+            at_work: Mutex::new(at_work),
             waiting,
             _room: room,
         }
@@ -152,5 +167,17 @@ impl Apart {
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Brought, Stopped>> {
         let brought = ready!(Pin::new(&mut self.back).poll(context));
         Poll::Ready(brought.map_err(|_| Stopped))
+    }
+}
+
+impl Drop for Apart {
+    /// Waits until the thread has let go, which takes no longer than a part of the
+    /// content does here: what is given up costs nobody else anything, and its records
+    /// are written before the session ends.
+    fn drop(&mut self) {
+        self.back.close();
+        if let Ok(at_work) = self.at_work.get_mut() {
+            at_work.recv().ok();
+        }
     }
 }

@@ -22,12 +22,12 @@ use crate::limits;
 /// Content on its way through a guard, where there is one.
 #[derive(Debug)]
 pub(crate) struct Screened {
-    input: Input,
+    input: Box<Input>,
     keeper: Keeper,
     /// How many bytes came into the guard.
     taken: u64,
-    /// How much was read ahead when others last had a turn to send more.
-    seen: usize,
+    /// How much was gathered when others last had a turn to send more.
+    gathered: usize,
     /// Read and cleared before anything was sent.
     ahead: VecDeque<Frame<Bytes>>,
     /// Cleared by another thread.
@@ -53,6 +53,13 @@ enum Keeper {
     Lost,
 }
 
+/// Who goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Own,
+    Others,
+}
+
 /// How far the content is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -74,10 +81,10 @@ impl Screened {
                 Stage::Coming
             },
             rests: false,
-            input: Input::new(inner),
+            input: Box::new(Input::new(inner)),
             keeper: guard.map_or(Keeper::None, Keeper::Here),
             taken: 0,
-            seen: 0,
+            gathered: 0,
             ahead: VecDeque::new(),
             cleared: VecDeque::new(),
             trailers: None,
@@ -128,7 +135,7 @@ impl Screened {
                 continue;
             }
             if self.is_long() && self.stage == Stage::Coming {
-                if self.gathers(context) {
+                if self.gather(context) == Turn::Others {
                     return Poll::Pending;
                 }
                 if self.depart(context) {
@@ -204,22 +211,23 @@ impl Screened {
             && matches!(&self.keeper, Keeper::Here(guard) if guard.is_whole())
     }
 
-    /// Reads ahead, and says whether others have a turn first, who may send more.
-    fn gathers(&mut self, context: &mut Context<'_>) -> bool {
+    /// Gathers what there is. Where that is more than the last time, others have a turn
+    /// first, who may send more; without more nobody waits.
+    fn gather(&mut self, context: &mut Context<'_>) -> Turn {
         self.input.gather(context, limits::SCAN_APART_BYTES);
         let now = self.input.gathered();
-        let before = std::mem::replace(&mut self.seen, now);
+        let before = std::mem::replace(&mut self.gathered, now);
         let is_growing = now > before && now < limits::SCAN_APART_BYTES;
         if !is_growing || self.input.has_ended() {
-            self.seen = 0;
-            return false;
+            self.gathered = 0;
+            return Turn::Own;
         }
         context.waker().wake_by_ref();
-        true
+        Turn::Others
     }
 
-    /// Sends the guard to a thread with what was read ahead, if that is worth it and
-    /// a thread is free.
+    /// Sends the guard to a thread with what was gathered, if that is worth it and a
+    /// thread is free.
     fn depart(&mut self, context: &mut Context<'_>) -> bool {
         if !self.is_long() {
             return false;
@@ -232,35 +240,36 @@ impl Screened {
         let Some(room) = Room::find() else {
             return false;
         };
-        match std::mem::replace(&mut self.keeper, Keeper::Lost) {
-            Keeper::Here(guard) => {
-                self.pause = None;
-                self.taken = self.taken.saturating_add(wide(bytes));
-                let apart = Apart::begin(room, guard, self.input.take());
-                self.keeper = Keeper::Apart(Box::new(apart));
-                true
-            }
-            other => {
-                self.keeper = other;
-                false
-            }
-        }
+        let Keeper::Here(guard) = std::mem::replace(&mut self.keeper, Keeper::Lost) else {
+            return false;
+        };
+        self.pause = None;
+        self.taken = self.taken.saturating_add(wide(bytes));
+        let apart = Apart::begin(room, guard, self.input.take());
+        self.keeper = Keeper::Apart(Box::new(apart));
+        true
     }
 
-    /// Waits for the guard, and reads ahead meanwhile.
+    /// Waits for the guard, and gathers meanwhile.
     fn poll_apart(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Stopped>> {
         self.input.gather(context, limits::SCAN_APART_BYTES);
         let Keeper::Apart(apart) = &mut self.keeper else {
             return Poll::Ready(Ok(()));
         };
         let brought = ready!(apart.poll(context));
+        // Until all is well, nobody has it.
         self.keeper = Keeper::Lost;
-        let (guard, cleared) = brought?;
-        self.keeper = Keeper::Here(guard);
-        self.cleared = cleared?.into();
+        let (mut guard, cleared) = brought?;
+        let mut cleared = VecDeque::from(cleared?);
         if self.input.is_end_stream() {
+            // Nothing of the end goes on before all of it may.
             self.stage = Stage::Ended;
+            let last = guard.finish()?;
+            cleared.extend((!last.is_empty()).then_some(last));
+            self.stage = Stage::Over;
         }
+        self.cleared = cleared;
+        self.keeper = Keeper::Here(guard);
         Poll::Ready(Ok(()))
     }
 }
