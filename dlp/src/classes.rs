@@ -9,9 +9,10 @@ use std::sync::LazyLock;
 use outgate_lanes::{BLOCK_BYTES, Marks, STRIDE_BLOCKS, Sets};
 
 use crate::budget::{narrow, wide};
+use crate::limits;
 use crate::runs::Alphabet;
 
-use block::{ASCII, Block, ESCAPES, HIGH, SETS, Told, before, begin, behind, flag};
+use block::{ASCII, Block, ESCAPES, HIGH, SETS, Told, before, begin, begins, behind, flag};
 
 /// Sets that are told only where a run of them may stand.
 const RARE: usize = 2;
@@ -88,7 +89,7 @@ impl Classes {
     }
 
     /// Looks at the blocks from this one on, of these bytes, in which some of a run may
-    /// stand.
+    /// stand, and says of which blocks one does begin in.
     fn read_rare(&mut self, first: usize, bytes: &[u8]) {
         self.rare.resize(self.blocks.len(), [0; RARE]);
         let mut number = first;
@@ -114,6 +115,16 @@ impl Classes {
             let rare = self.rare.get_mut(number..stop).unwrap_or_default();
             for ((rare, capitals), small) in rare.iter_mut().zip(capitals).zip(small) {
                 *rare = [*capitals, *small];
+            }
+            // Of the last block nothing is certain without the next.
+            let flags = self.flags.get_mut(number..stop).unwrap_or_default();
+            for (flags, pair) in flags.iter_mut().zip(rare.windows(2)) {
+                let [[capitals, small], [next_capitals, next_small]] = pair else {
+                    continue;
+                };
+                let is_one = begins((*capitals, *next_capitals), limits::DIGITS_MIN)
+                    | begins((*small, *next_small), limits::DIGITS_MIN);
+                *flags &= !(u8::from(!is_one) * flag::BASE32);
             }
             number = stop;
             if count.is_some() {

@@ -54,9 +54,8 @@ pub(crate) const AFTER_ESCAPE_BYTES: u64 = 256;
 /// Bytes before an escape that are looked at without it, at least.
 pub(crate) const BEFORE_ESCAPE_BYTES: usize = 128;
 
-/// Fewest symbols of base64 worth decoding: they stand for sixteen bytes, as few as the
-/// shortest credential has.
-pub(crate) const BASE64_SYMBOLS_MIN: usize = 22;
+/// Fewest symbols of base64 worth decoding: shorter ones hold no credential.
+pub(crate) const BASE64_SYMBOLS_MIN: usize = 20;
 
 /// Fewest digits of hexadecimal and symbols of base32 worth decoding.
 pub(crate) const DIGITS_MIN: usize = 32;

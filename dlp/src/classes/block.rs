@@ -40,7 +40,8 @@ pub(super) static ESCAPES: LazyLock<Pairs> = LazyLock::new(|| Pairs::new(&filter
 pub(super) mod flag {
     /// A run of base64 begins here.
     pub(in crate::classes) const BASE64: u8 = 1;
-    /// One that is long enough for base32, whose bytes are all bytes of base64.
+    /// One of base32, whose bytes are all bytes of base64; or, until that is known, one
+    /// of base64 that is long enough.
     pub(in crate::classes) const BASE32: u8 = 2;
     /// A run of hexadecimal digits begins here.
     pub(in crate::classes) const HEX: u8 = 4;
@@ -261,6 +262,13 @@ fn stretches((here, next): (u64, u64), least: usize) -> (u64, u64) {
         have = have.saturating_add(more);
     }
     (here, next)
+}
+
+/// Whether there is a place of a block from which on so many bits are set, of these 64
+/// and the next.
+pub(super) fn begins(bits: (u64, u64), least: usize) -> bool {
+    let (all, _) = stretches(bits, least);
+    all != 0
 }
 
 /// The first place of a block from which on so many bits are set, of these 64 and

@@ -131,13 +131,15 @@ fn is_quoted(here: &[u8]) -> bool {
     }
 }
 
-/// Whether text with a zero after (or before) each letter begins with this zero: three
-/// letters, since numbers of four bytes make two now and then.
+/// Whether text with a zero after (or before) each character begins with this zero: three
+/// characters, two of them no space, since numbers of four bytes make two now and then.
 fn is_wide(here: &[u8]) -> bool {
     match here {
         [_, one, 0, two, 0, three, ..] if *one != 0 => {
-            let letters = [one, two, three];
-            letters.iter().all(|letter| letter.is_ascii_graphic())
+            let three = [one, two, three];
+            let graphic = three.iter().filter(|byte| byte.is_ascii_graphic());
+            let is_text = |byte: &&u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+            graphic.count() >= 2 && three.iter().all(is_text)
         }
         [_, 0, 0, one, 0, ..] => one.is_ascii_graphic(),
         _ => false,
