@@ -54,6 +54,10 @@ const BASE64: f64 = 0.15;
 /// See [`BASE64`].
 const RANDOM: f64 = 0.1;
 
+/// What a place costs at which the window of a literal does stand, beside one that
+/// only looks like some window: it is compared.
+const MET: f64 = 8.0;
+
 /// A worse place is taken at first about as often as not if it is so much worse.
 const HEAT: f64 = 0.0001;
 
@@ -66,6 +70,7 @@ type ByByte<T> = Vec<(u8, T)>;
 /// their third.
 struct Content {
     windows: ByByte<ByByte<ByByte<f64>>>,
+    shares: HashMap<Window, f64>,
 }
 
 impl Content {
@@ -81,7 +86,7 @@ impl Content {
                 *shares.entry(*window).or_default() += share;
             }
         }
-        let mut ordered: Vec<_> = shares.into_iter().collect();
+        let mut ordered: Vec<_> = shares.iter().map(|(own, share)| (*own, *share)).collect();
         ordered.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
         let mut sum = 0.0;
         ordered.retain(|(_, share)| {
@@ -94,7 +99,15 @@ impl Content {
             let seconds = below(&mut windows, one);
             below(seconds, two).push((three, share));
         }
-        Ok(Self { windows })
+        Ok(Self { windows, shares })
+    }
+
+    /// What it costs that the window of a literal stands there.
+    fn met(&self, literal: &[u8], at: usize) -> f64 {
+        let window: Option<&Window> = literal.get(at..).and_then(<[u8]>::first_chunk);
+        MET * window
+            .and_then(|window| self.shares.get(window))
+            .unwrap_or(&0.0)
     }
 
     /// How often a group seems to stand there.
@@ -264,7 +277,8 @@ fn anneal(content: &Content, literals: &[Vec<u8>]) -> Vec<Placed> {
                 .map(|(_, group)| content.often(group))
                 .collect();
             let before: f64 = changed.iter().map(|(number, _)| often[*number]).sum();
-            let worse = costs.iter().sum::<f64>() - before;
+            let met = content.met(literal, new.at) - content.met(literal, old.at);
+            let worse = costs.iter().sum::<f64>() - before + met;
             if worse <= 0.0 || chance.next() < (-worse / heat).exp() {
                 for ((number, group), cost) in changed.into_iter().zip(costs) {
                     all[number] = group;

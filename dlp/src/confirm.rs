@@ -2,6 +2,8 @@
 //! match with its check, and from there to what follows for a destination.
 //! Looks at a window around the literal only, never at a whole stream.
 
+mod letters;
+
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -16,12 +18,15 @@ use crate::limits;
 use crate::settings::{Mode, Policy};
 use crate::validate::{self, Outcome, Subject};
 
+use letters::Letters;
+
 /// A detector with what the operator decided about it.
 pub(crate) struct Rule {
     pub(crate) detector: Detector,
     pub(crate) mode: Option<Mode>,
     pub(crate) allowances: Vec<HostPattern>,
     pub(crate) registries: Vec<String>,
+    letters: OnceLock<Letters>,
     regex: OnceLock<Option<Regex>>,
 }
 
@@ -68,6 +73,7 @@ impl Rule {
             mode: None,
             allowances: Vec::new(),
             registries: Vec::new(),
+            letters: OnceLock::new(),
             regex: OnceLock::new(),
         }
     }
@@ -86,16 +92,32 @@ impl Rule {
             .as_ref()
     }
 
+    /// Whether no match can begin at `at` and end before `end`.
+    fn is_none(&self, window: &[u8], (at, end): (usize, usize)) -> bool {
+        let all = window.get(at..end).unwrap_or_default();
+        let Some(least) = all.get(..self.detector.min) else {
+            return true;
+        };
+        let letters = self.letters.get_or_init(|| {
+            let pattern = &self.detector.pattern;
+            Letters::of(pattern)
+        });
+        !letters.have(least) || !self.may_begin(window, at)
+    }
+
     /// What the literal at `at` belongs to. `window` holds one byte before the
     /// earliest start of a match and one after its latest end, unless the
     /// stream begins or ends there.
     pub(crate) fn confirm(&self, window: &[u8], at: usize) -> Confirmed {
-        let Some(regex) = self.regex() else {
-            return Confirmed::Unknown;
-        };
         let end = window.len().min(at.saturating_add(self.detector.max));
         let first = at.saturating_sub(self.before());
         let is_anchored = self.detector.anchor == Anchor::Start;
+        if is_anchored && self.is_none(window, (at, end)) {
+            return Confirmed::Nothing;
+        }
+        let Some(regex) = self.regex() else {
+            return Confirmed::Unknown;
+        };
         let anchored = if is_anchored {
             Anchored::Yes
         } else {
@@ -154,25 +176,21 @@ impl Rule {
     }
 
     fn stands_alone(&self, window: &[u8], found: &Range<usize>) -> bool {
+        let behind = self.detector.boundary == Boundary::Word && is_word(window.get(found.end));
+        self.may_begin(window, found.start) && !behind
+    }
+
+    /// Whether a match may stand behind what stands before `start`.
+    fn may_begin(&self, window: &[u8], start: usize) -> bool {
         if self.detector.boundary == Boundary::None {
             return true;
         }
-        let is_word = |byte: Option<&u8>| {
-            byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-        };
-        let before = found
-            .start
-            .checked_sub(1)
-            .and_then(|place| window.get(place));
-        let escape = found
-            .start
-            .checked_sub(2)
-            .and_then(|place| window.get(place));
+        let before = start.checked_sub(1).and_then(|place| window.get(place));
+        let escape = start.checked_sub(2).and_then(|place| window.get(place));
         // `\n` before a credential in a document is the end of a line, not a letter.
         let is_escaped = escape == Some(&b'\\')
             && before.is_some_and(|byte| matches!(byte, b'n' | b'r' | b't' | b'f' | b'b'));
-        let behind = self.detector.boundary == Boundary::Word && is_word(window.get(found.end));
-        (!is_word(before) || is_escaped) && !behind
+        !is_word(before) || is_escaped
     }
 
     /// What a match means on its way to `host`; nothing where it may go there,
@@ -238,6 +256,11 @@ impl Rule {
             .into_iter()
             .any(|checked| self.action(checked, policy) == Action::Block)
     }
+}
+
+/// A letter, a digit or an underscore.
+fn is_word(byte: Option<&u8>) -> bool {
+    byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
 /// Compiles a pattern over bytes.
