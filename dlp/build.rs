@@ -106,17 +106,33 @@ fn main() -> Result<(), String> {
 /// of places says, and those that it does not have beside them.
 fn placed(mut literals: BTreeMap<Vec<u8>, Option<Placed>>, known: &str) -> Result<String, String> {
     let mut places = BTreeMap::new();
-    for line in known.lines() {
-        let fault = || format!("{PLACES}: `{line}` is no place, group and literal");
-        let (at, rest) = line.split_once(' ').ok_or_else(fault)?;
-        let (group, literal) = rest.split_once(' ').ok_or_else(fault)?;
-        let at = at.parse().map_err(|_| fault())?;
-        let group = group.parse().map_err(|_| fault())?;
-        places.insert(literal, Placed { at, group });
+    for (number, line) in (1..).zip(known.lines()) {
+        let fault = |what: &str| format!("{PLACES}:{number}: `{line}` {what}");
+        let shape = || fault("is no place, group and literal in quotes");
+        let (at, rest) = line.split_once(' ').ok_or_else(shape)?;
+        let (group, literal) = rest.split_once(' ').ok_or_else(shape)?;
+        let literal = literal
+            .strip_prefix('\'')
+            .and_then(|own| own.strip_suffix('\''));
+        let literal = literal.ok_or_else(shape)?;
+        let at = at.parse().map_err(|_| shape())?;
+        let group = group.parse().map_err(|_| shape())?;
+        let stale = || fault("does not fit its literal; take the line out");
+        let is_twice = places
+            .insert(literal, (Placed { at, group }, stale()))
+            .is_some();
+        if is_twice {
+            return Err(fault("names a literal again"));
+        }
     }
     for (literal, placed) in &mut literals {
         let own = places.get(literal.escape_ascii().to_string().as_str());
-        *placed = own.copied().filter(|own| fits(*own, literal));
+        if let Some((own, fault)) = own {
+            if !fits(*own, literal) {
+                return Err(fault.clone());
+            }
+            *placed = Some(*own);
+        }
     }
     let mut groups = Groups::default();
     let there = literals.iter();

@@ -320,6 +320,8 @@ mod tests {
         let piece = prop_oneof![
             (any::<u8>(), 1_usize..150).prop_map(|(byte, times)| vec![byte; times]),
             "[a-zA-Z0-9]{1,90}".prop_map(String::into_bytes),
+            "[a-zA-Z0-9]{1000,2200}".prop_map(String::into_bytes),
+            "[A-Z2-7]{20,90}".prop_map(String::into_bytes),
             proptest::collection::vec(any::<u8>(), 1..60),
             Just(vec![0x1f, 0x8b, 0x08]),
             Just(b"g\0h\0p\0_\0".to_vec()),

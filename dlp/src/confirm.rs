@@ -2,7 +2,7 @@
 //! match with its check, and from there to what follows for a destination.
 //! Looks at a window around the literal only, never at a whole stream.
 
-mod letters;
+mod members;
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ use crate::limits;
 use crate::settings::{Mode, Policy};
 use crate::validate::{self, Outcome, Subject};
 
-use letters::Letters;
+use members::Members;
 
 /// A detector with what the operator decided about it.
 pub(crate) struct Rule {
@@ -26,7 +26,7 @@ pub(crate) struct Rule {
     pub(crate) mode: Option<Mode>,
     pub(crate) allowances: Vec<HostPattern>,
     pub(crate) registries: Vec<String>,
-    letters: OnceLock<Letters>,
+    members: OnceLock<Members>,
     regex: OnceLock<Option<Regex>>,
 }
 
@@ -73,7 +73,7 @@ impl Rule {
             mode: None,
             allowances: Vec::new(),
             registries: Vec::new(),
-            letters: OnceLock::new(),
+            members: OnceLock::new(),
             regex: OnceLock::new(),
         }
     }
@@ -92,17 +92,21 @@ impl Rule {
             .as_ref()
     }
 
-    /// Whether no match can begin at `at` and end before `end`.
-    fn is_none(&self, window: &[u8], (at, end): (usize, usize)) -> bool {
+    /// Whether it shows without the pattern that no match begins at `at` and ends at `end`
+    /// or before.
+    fn is_excluded(&self, window: &[u8], (at, end): (usize, usize)) -> bool {
         let all = window.get(at..end).unwrap_or_default();
         let Some(least) = all.get(..self.detector.min) else {
             return true;
         };
-        let letters = self.letters.get_or_init(|| {
+        if !self.may_begin(window, at) {
+            return true;
+        }
+        let members = self.members.get_or_init(|| {
             let pattern = &self.detector.pattern;
-            Letters::of(pattern)
+            Members::of(pattern)
         });
-        !letters.have(least) || !self.may_begin(window, at)
+        !members.have(least)
     }
 
     /// What the literal at `at` belongs to. `window` holds one byte before the
@@ -110,14 +114,21 @@ impl Rule {
     /// stream begins or ends there.
     pub(crate) fn confirm(&self, window: &[u8], at: usize) -> Confirmed {
         let end = window.len().min(at.saturating_add(self.detector.max));
-        let first = at.saturating_sub(self.before());
         let is_anchored = self.detector.anchor == Anchor::Start;
-        if is_anchored && self.is_none(window, (at, end)) {
+        if is_anchored && self.is_excluded(window, (at, end)) {
             return Confirmed::Nothing;
         }
+        self.ask(window, at)
+    }
+
+    /// The same by the pattern alone.
+    fn ask(&self, window: &[u8], at: usize) -> Confirmed {
         let Some(regex) = self.regex() else {
             return Confirmed::Unknown;
         };
+        let end = window.len().min(at.saturating_add(self.detector.max));
+        let first = at.saturating_sub(self.before());
+        let is_anchored = self.detector.anchor == Anchor::Start;
         let anchored = if is_anchored {
             Anchored::Yes
         } else {
@@ -289,5 +300,46 @@ fn group(regex: &Regex, window: &[u8], found: &Range<usize>) -> Range<usize> {
     match captures.get_group(1) {
         Some(span) => span.start..span.end,
         None => found.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detector_sample::expand;
+    use crate::detector_set::Detectors;
+
+    #[test]
+    fn what_is_excluded_matches_no_pattern() {
+        let (mut matches, mut excluded) = (0, 0);
+        for detector in Detectors::shipped().iter() {
+            let rule = Rule::new(detector.clone());
+            if detector.anchor != Anchor::Start {
+                continue;
+            }
+            let templates = detector.samples.iter().chain(detector.near_misses.iter());
+            for (template, seed) in templates.zip(0..) {
+                let text = expand(template, seed);
+                for change in 0..=text.len() {
+                    let mut text = [b" ", text.as_slice(), b" "].concat();
+                    // Nothing is changed in the first turn.
+                    for byte in text.iter_mut().skip(change).take(change.min(1)) {
+                        *byte ^= 0x12;
+                    }
+                    for literal in detector.literals.iter() {
+                        let mut places = text.windows(literal.len());
+                        let Some(at) = places.position(|one| one == literal.as_bytes()) else {
+                            continue;
+                        };
+                        let asked = rule.ask(&text, at);
+                        assert_eq!(rule.confirm(&text, at), asked, "{}: {text:?}", detector.id);
+                        matches += usize::from(matches!(asked, Confirmed::Match(_)));
+                        let end = text.len().min(at + detector.max);
+                        excluded += usize::from(rule.is_excluded(&text, (at, end)));
+                    }
+                }
+            }
+        }
+        assert!(matches > 1000 && excluded > 1000, "{matches} {excluded}");
     }
 }

@@ -94,7 +94,7 @@ pub(crate) fn faults(detector: &Detector) -> Vec<String> {
     let fits = |literal: &Text| (LITERAL_BYTES_MIN..=LITERAL_BYTES_MAX).contains(&literal.len());
     claim(
         detector.literals.iter().all(fits),
-        "a literal has 2 to 64 bytes",
+        "a literal has 3 to 64 bytes",
     );
     let has_issuers = !detector.issuers.is_empty();
     match detector.scope {

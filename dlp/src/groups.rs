@@ -58,7 +58,7 @@ impl Groups {
         }
         let (_, placed) = best?;
         self.change(literal, placed, |halves, byte| {
-            halves.count(byte, 1);
+            halves.count(byte);
             halves.measure();
         });
         Some(placed)
@@ -67,7 +67,7 @@ impl Groups {
     /// Takes literals that were placed before.
     pub(crate) fn add<'l>(&mut self, literals: impl IntoIterator<Item = (&'l [u8], Placed)>) {
         for (literal, placed) in literals {
-            self.change(literal, placed, |halves, byte| halves.count(byte, 1));
+            self.change(literal, placed, Halves::count);
         }
         let bytes = self.list.iter_mut().flat_map(|group| &mut group.bytes);
         bytes.for_each(Halves::measure);
@@ -97,10 +97,10 @@ impl Group {
 }
 
 impl Halves {
-    fn count(&mut self, byte: u8, by: i16) {
+    fn count(&mut self, byte: u8) {
         for (counts, half) in [(&mut self.low, byte & 0x0f), (&mut self.high, byte >> 4)] {
             if let Some(count) = counts.get_mut(usize::from(half)) {
-                *count = count.saturating_add_signed(by);
+                *count = count.saturating_add(1);
             }
         }
     }

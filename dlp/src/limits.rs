@@ -57,6 +57,13 @@ pub(crate) const BEFORE_ESCAPE_BYTES: usize = 128;
 /// Fewest symbols of base64 worth decoding: shorter ones hold no credential.
 pub(crate) const BASE64_SYMBOLS_MIN: usize = 20;
 
+/// Short runs of base64 that a stream remembers, in count: a few files have not many more
+/// of these names.
+pub(crate) const REPEATS_MAX: usize = 512;
+
+/// Bytes of one of them with its length: longer ones are looked at each time.
+pub(crate) const REPEAT_BYTES: usize = 32;
+
 /// Fewest digits of hexadecimal and symbols of base32 worth decoding.
 pub(crate) const DIGITS_MIN: usize = 32;
 

@@ -132,7 +132,7 @@ fn is_quoted(here: &[u8]) -> bool {
 }
 
 /// Whether text with a zero after (or before) each character begins with this zero: three
-/// characters, two of them no space, since numbers of four bytes make two now and then.
+/// characters, at least two of them no space, since numbers of four bytes make two now and then.
 fn is_wide(here: &[u8]) -> bool {
     match here {
         [_, one, 0, two, 0, three, ..] if *one != 0 => {

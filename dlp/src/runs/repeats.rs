@@ -2,13 +2,10 @@
 //! same names again and again. Keeps runs as they stand, so that none is taken for
 //! another, and forgets one for the next.
 
-/// Bytes of a slot: the length of a run, and the run.
-const SLOT_BYTES: usize = 32;
+use crate::limits;
 
-/// How many runs are kept: a few files have not many more of these names.
-const SLOTS: usize = 512;
-
-type Slot = [u8; SLOT_BYTES];
+/// The length of a run, and the run.
+type Slot = [u8; limits::REPEAT_BYTES];
 
 /// See the head of this file.
 #[derive(Default)]
@@ -17,19 +14,21 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// Whether a run is not among those that were looked at; it is from now on.
+    /// Whether a run is not among those that were looked at; it is from now on, though it
+    /// has still to be looked at: see [`Repeats::forget`].
     pub(super) fn is_new(&mut self, run: &[u8]) -> bool {
         let Some(own) = slot(run) else {
             return true;
         };
         if self.slots.is_empty() {
-            self.slots.resize(SLOTS, [0; SLOT_BYTES]);
+            self.slots
+                .resize(limits::REPEATS_MAX, [0; limits::REPEAT_BYTES]);
         }
         let known = self.slots.get_mut(place(&own));
         known.is_none_or(|known| std::mem::replace(known, own) != own)
     }
 
-    /// Some of them held something.
+    /// Forgets all of them: some held something, and nobody knows which.
     pub(super) fn forget(&mut self) {
         self.slots.clear();
     }
@@ -37,7 +36,7 @@ impl Repeats {
 
 /// What is kept of a run; nothing of one that is too long.
 fn slot(run: &[u8]) -> Option<Slot> {
-    let mut slot = [0; SLOT_BYTES];
+    let mut slot = [0; limits::REPEAT_BYTES];
     let [length, rest @ ..] = &mut slot;
     rest.get_mut(..run.len())?.copy_from_slice(run);
     *length = u8::try_from(run.len()).ok()?;
@@ -50,7 +49,7 @@ fn place(slot: &Slot) -> usize {
     let mixed = words.iter().fold(0_u64, |mixed, word| {
         (mixed.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(0x517c_c1b7_2722_0a95)
     });
-    usize::try_from(mixed >> 32).unwrap_or_default() % SLOTS
+    usize::try_from(mixed >> 32).unwrap_or_default() % limits::REPEATS_MAX
 }
 
 #[cfg(test)]
@@ -69,7 +68,7 @@ mod tests {
             for run in runs {
                 let is_new = repeats.is_new(run.as_bytes());
                 prop_assert!(is_new || before.contains(&run));
-                if run.len() < SLOT_BYTES {
+                if run.len() < limits::REPEAT_BYTES {
                     prop_assert!(!repeats.is_new(run.as_bytes()));
                 } else {
                     prop_assert!(is_new);

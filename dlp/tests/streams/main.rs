@@ -22,5 +22,6 @@ mod joined;
 mod known;
 mod mutation;
 mod oracle;
+mod repeats;
 mod splits;
 mod stage;

@@ -7,17 +7,17 @@ use crate::detector_shape;
 
 /// A set of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Letters([bool; 256]);
+pub(super) struct Members([bool; 256]);
 
-impl Letters {
+impl Members {
     /// Those of a pattern; all where it cannot be read.
     pub(super) fn of(pattern: &str) -> Self {
-        let mut letters = Self([false; 256]);
+        let mut members = Self([false; 256]);
         match detector_shape::parse(pattern) {
-            Ok(shape) => letters.add(&shape),
-            Err(_) => letters.range(0, u8::MAX),
+            Ok(shape) => members.add(&shape),
+            Err(_) => members.range(0, u8::MAX),
         }
-        letters
+        members
     }
 
     /// Whether all of these bytes are among them.
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_a_match_are_among_the_letters() {
+    fn the_bytes_of_a_match_are_among_its_members() {
         for (pattern, has, has_not) in [
             (r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}", "patAz09.f", " -_/\"é"),
             (r"(?i)ab(c|d+)?$", "aAbBcCdD", "e $"),
@@ -78,12 +78,12 @@ mod tests {
             (r"[^a-y]", "z\u{ff}Aé", "ay"),
             (r"(", "anything", ""),
         ] {
-            let letters = Letters::of(pattern);
+            let members = Members::of(pattern);
             for byte in has.bytes() {
-                assert!(letters.have(&[byte]), "{pattern} {byte}");
+                assert!(members.have(&[byte]), "{pattern} {byte}");
             }
             for byte in has_not.bytes() {
-                assert!(!letters.have(&[byte]), "{pattern} {byte}");
+                assert!(!members.have(&[byte]), "{pattern} {byte}");
             }
         }
     }
