@@ -252,8 +252,9 @@ fn prepare(
     if serves == Serves::Many {
         // What one account keeps ready must not hide what others just sent.
         builder.event_interval(limits::SHARED_EVENT_INTERVAL);
+        builder.thread_keep_alive(limits::COMPILERS_IDLE);
     }
-    scan::allow();
+    scan::count_processors();
     let runtime = builder
         .enable_io()
         .enable_time()
@@ -261,6 +262,10 @@ fn prepare(
         .build()
         .map_err(ServeError::Runtime)?;
     confine(directory.as_deref(), serves)?;
+    if serves == Serves::Many {
+        // One stays: to have none and to get none would end the process.
+        drop(runtime.spawn_blocking(|| {}));
+    }
     Ok((runtime, gateway))
 }
 

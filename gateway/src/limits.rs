@@ -275,6 +275,9 @@ pub(crate) const SHARED_EVENT_INTERVAL: u32 = 1;
 /// Threads that compile policies, so that long ones hold up no traffic.
 pub(crate) const COMPILERS_MAX: usize = 2;
 
+/// How long such a thread may have nothing to do: as good as for ever.
+pub(crate) const COMPILERS_IDLE: Duration = Duration::from_hours(24 * 365);
+
 /// Pause after a connection that could not be accepted.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -347,12 +350,13 @@ pub(crate) const SCAN_AHEAD_BYTES_MAX: u64 = 256 * 1024;
 /// free. What comes before is read before anything is sent, and is all of most contents.
 pub(crate) const SCAN_LONG_BYTES: u64 = SCAN_AHEAD_BYTES_MAX;
 /// Bytes that such a thread gets at once, about: enough that going to and fro costs
-/// little beside.
+/// little beside. As many are gathered meanwhile, and as many may wait to be sent.
 pub(crate) const SCAN_APART_BYTES: usize = 256 * 1024;
 /// Fewer are scanned where they are.
 pub(crate) const SCAN_APART_BYTES_MIN: usize = 32 * 1024;
 /// Bytes behind which it sees whether anybody still waits: a tenth of a second where
-/// escapes are escaped again and again, less than a tenth of a millisecond elsewhere.
+/// escapes are escaped again and again, as long as what is packed in them takes, less
+/// than a tenth of a millisecond elsewhere.
 pub(crate) const SCAN_PART_BYTES: usize = 64 * 1024;
 /// Pieces of content that are shorter are put together while they wait: each takes
 /// some memory of its own.

@@ -46,7 +46,7 @@ mod watched;
 mod websocket;
 mod windows;
 
-pub(crate) use apart::allow;
+pub(crate) use apart::count_processors;
 pub(crate) use body::Screened;
 pub(crate) use guard::Guard;
 pub(crate) use messages::Stopped;

@@ -205,7 +205,7 @@ lab_tests! {
         let fine = noise(1_000_000, 17);
         let path = given(lab, "fine", &fine);
         let script = format!(
-            "for i in $(seq 20); do curl -sS -o /dev/null -T {} http://{HOST}:{1}/up; done; SECONDS=0; curl -sS -T {2} $URL/up; echo $SECONDS",
+            "for i in $(seq 30); do curl -sS -o /dev/null -T {} http://{HOST}:{1}/up; done; SECONDS=0; curl -sS -T {2} $URL/up; echo $SECONDS",
             slow.display(), PORT + 1, path.display(),
         );
         let sandbox = confined(lab, Identity::Own)
@@ -215,7 +215,7 @@ lab_tests! {
         assert!(thief.take().ends_with(&fine), "{outcome}");
         let waited = outcome.stdout.lines().last().expect("a time");
         let waited: u64 = waited.parse().expect("seconds");
-        assert!(waited <= 2, "it waited behind others: {outcome}");
+        assert!(waited < 8, "it waited behind others: {outcome}");
     }
 
     fn it_arrives_where_no_more_threads_are_to_be_had(lab) {

@@ -18,12 +18,15 @@ use crate::limits;
 
 /// The threads of this process.
 static POOL: Mutex<Pool> = Mutex::new(Pool {
+    most: 0,
     idle: Vec::new(),
     unmade: 0,
 });
 
 /// Threads that scan.
 struct Pool {
+    /// How many there may be.
+    most: usize,
     idle: Vec<Worker>,
     /// How many more may be made.
     unmade: usize,
@@ -37,26 +40,32 @@ struct Task {
     pieces: VecDeque<Bytes>,
     back: oneshot::Sender<Brought>,
     /// Nothing is ever sent: it is gone once nobody works for the task.
-    _at_work: mpsc::Sender<()>,
+    at_work: mpsc::Sender<()>,
 }
 
 /// What a thread brings back: the guard, and what may go on.
 type Brought = (Guard, Result<Vec<Bytes>, Stopped>);
 
-/// Lets threads scan beside this one, which are made when they are needed first. Reads
-/// how many processors there are from files, so it comes before the process is confined.
-pub(crate) fn allow() {
+/// Sees how many threads may scan beside this one; they are made when they are needed
+/// first. Reads files, so it comes before the process is confined.
+pub(crate) fn count_processors() {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     if let Ok(mut pool) = POOL.lock() {
-        pool.unmade = processors.saturating_sub(1).min(limits::SCANNERS_MAX);
+        pool.most = processors.saturating_sub(1).min(limits::SCANNERS_MAX);
+        pool.unmade = pool.most;
     }
 }
 
-/// A thread that nobody else has. It is there until it is dropped.
+/// A thread that nobody else has; idle again once this is dropped.
 #[derive(Debug)]
 pub(super) struct Room(Option<Worker>);
 
 impl Room {
+    /// Whether there ever is one.
+    pub(super) fn exists() -> bool {
+        POOL.lock().is_ok_and(|pool| pool.most > 0)
+    }
+
     /// An idle thread, or one that may be made and can.
     pub(super) fn find() -> Option<Self> {
         let mut pool = POOL.lock().ok()?;
@@ -98,7 +107,7 @@ fn act(task: Task) {
         mut guard,
         pieces,
         back,
-        _at_work,
+        at_work,
     } = task;
     let cleared = parts(pieces)
         .take_while(|_| !back.is_closed())
@@ -107,6 +116,8 @@ fn act(task: Task) {
         .collect();
     // Nobody waits for it anymore where the content was given up.
     back.send((guard, cleared)).ok();
+    // INVARIANT: last; whoever waits for it takes the guard and its records as done with.
+    drop(at_work);
 }
 
 /// Pieces in parts that take little time.
@@ -123,6 +134,7 @@ fn parts(pieces: VecDeque<Bytes>) -> impl Iterator<Item = Bytes> {
 #[derive(Debug)]
 pub(super) struct Apart {
     back: oneshot::Receiver<Brought>,
+    /// In a mutex only because what is sent must be shared by reference.
     at_work: Mutex<mpsc::Receiver<()>>,
     /// How many bytes it holds.
     waiting: usize,
@@ -141,11 +153,12 @@ impl Apart {
             guard,
             pieces,
             back,
-            _at_work: mark,
+            at_work: mark,
         };
         let sent = room.0.as_ref().map(|worker| worker.send(task).is_ok());
         if sent != Some(true) {
-            // The thread is gone, and the task with it: the content ends.
+            // Only where a panic unwinds, as in tests: the thread is gone, and the task
+            // with it, so the content ends.
             room.0 = None;
         }
         Self {

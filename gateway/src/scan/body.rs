@@ -55,8 +55,9 @@ enum Keeper {
 
 /// Who goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    Own,
+enum Next {
+    /// This content.
+    Here,
     Others,
 }
 
@@ -131,14 +132,14 @@ impl Screened {
             }
             if matches!(self.keeper, Keeper::Apart(_)) {
                 ready!(self.poll_apart(context))?;
-                self.depart(context);
+                self.depart();
                 continue;
             }
             if self.is_long() && self.stage == Stage::Coming {
-                if self.gather(context) == Turn::Others {
+                if self.gather(context) == Next::Others {
                     return Poll::Pending;
                 }
-                if self.depart(context) {
+                if self.depart() {
                     continue;
                 }
             }
@@ -208,31 +209,31 @@ impl Screened {
     /// Whether it is worth a thread.
     fn is_long(&self) -> bool {
         self.taken >= limits::SCAN_LONG_BYTES
+            && Room::exists()
             && matches!(&self.keeper, Keeper::Here(guard) if guard.is_whole())
     }
 
     /// Gathers what there is. Where that is more than the last time, others have a turn
     /// first, who may send more; without more nobody waits.
-    fn gather(&mut self, context: &mut Context<'_>) -> Turn {
+    fn gather(&mut self, context: &mut Context<'_>) -> Next {
         self.input.gather(context, limits::SCAN_APART_BYTES);
         let now = self.input.gathered();
         let before = std::mem::replace(&mut self.gathered, now);
         let is_growing = now > before && now < limits::SCAN_APART_BYTES;
         if !is_growing || self.input.has_ended() {
             self.gathered = 0;
-            return Turn::Own;
+            return Next::Here;
         }
         context.waker().wake_by_ref();
-        Turn::Others
+        Next::Others
     }
 
     /// Sends the guard to a thread with what was gathered, if that is worth it and a
     /// thread is free.
-    fn depart(&mut self, context: &mut Context<'_>) -> bool {
+    fn depart(&mut self) -> bool {
         if !self.is_long() {
             return false;
         }
-        self.input.gather(context, limits::SCAN_APART_BYTES);
         let bytes = self.input.gathered();
         if bytes < limits::SCAN_APART_BYTES_MIN {
             return false;

@@ -99,8 +99,13 @@ impl Input {
         self.then.is_some() || self.inner.is_end_stream()
     }
 
+    /// Whether nothing is left to be read.
     pub(super) fn is_end_stream(&self) -> bool {
-        self.bytes == 0 && self.then.is_none() && self.inner.is_end_stream()
+        let is_over = match self.then.as_deref() {
+            Some(next) => next.is_none(),
+            None => self.inner.is_end_stream(),
+        };
+        self.bytes == 0 && is_over
     }
 
     pub(super) fn size_hint(&self) -> SizeHint {
