@@ -70,11 +70,11 @@ lab_tests! {
                 let path = path.display();
                 let outcome = sandbox().run(&bash(&format!("curl -sS -T {path} $URL/up")));
                 assert_eq!(outcome.stdout, "arrived\n", "{name} {bytes}: {outcome}");
-                let sent = thief.take();
+                let sent = thief.take_all();
                 assert!(sent.ends_with(&content), "{name} {bytes}: {} came", sent.len());
                 let outcome = sandbox().run(&bash(&format!("cat {path} | curl -sS -T - $URL/up")));
                 assert_eq!(outcome.stdout, "arrived\n", "{name} {bytes} in chunks: {outcome}");
-                let (arrived, _) = dechunked(&thief.take());
+                let (arrived, _) = dechunked(&thief.take_all());
                 assert!(arrived == content, "{name} {bytes} in chunks: {} came", arrived.len());
             }
         }
@@ -102,7 +102,7 @@ lab_tests! {
         }
         let outcome = sandbox.run(&bash(&format!("{} wait", uploads.concat())));
         for ((port, recorder), content) in ports.iter().zip(&recorders).zip(&contents) {
-            let sent = recorder.take();
+            let sent = recorder.take_all();
             if port % 2 == 1 {
                 assert_contained(&outcome, &sent, &credential, "together");
                 assert!(sent.len() > 1_000_000, "{port}: it was a stream: {outcome}");
@@ -122,7 +122,7 @@ lab_tests! {
             let path = given(lab, "content", &content);
             let script = format!("curl -sS -T {} $URL/up", path.display());
             let outcome = confined(lab, Identity::Own).run(&bash(&script));
-            let sent = thief.take();
+            let sent = thief.take_all();
             let place = at.to_string();
             assert_contained(&outcome, &sent, &credential, &place);
             assert_told(&outcome, &place);
@@ -141,7 +141,7 @@ lab_tests! {
                 path.display(),
             );
             let outcome = confined(lab, Identity::Own).run(&bash(&script));
-            let sent = thief.take();
+            let sent = thief.take_all();
             if arrives {
                 let (arrived, trailers) = dechunked(&sent);
                 let trailers = String::from_utf8_lossy(&trailers).to_lowercase();
@@ -182,7 +182,7 @@ lab_tests! {
         );
         let outcome = confined(lab, Identity::Own).run(&bash(&script));
         assert!(outcome.stdout.ends_with("arrived\n"), "{outcome}");
-        let sent = thief.take();
+        let sent = thief.take_all();
         let whole = sent.windows(7).filter(|part| *part == b"\r\n0\r\n\r\n").count();
         assert_eq!(whole, 0, "none of those became whole");
     }
@@ -212,7 +212,7 @@ lab_tests! {
             .allow(&format!("http://{HOST}:{}", PORT + 1))
             .pin(&format!("{HOST}:{0}=127.0.0.1:{0}", PORT + 1));
         let outcome = sandbox.run(&bash(&script));
-        assert!(thief.take().ends_with(&fine), "{outcome}");
+        assert!(thief.take_all().ends_with(&fine), "{outcome}");
         let waited = outcome.stdout.lines().last().expect("a time");
         let waited: u64 = waited.parse().expect("seconds");
         assert!(waited < 8, "it waited behind others: {outcome}");
@@ -234,7 +234,7 @@ lab_tests! {
                 .allow(&format!("http://127.0.0.1:{PORT}"))
                 .wrap(&["prlimit", "--nproc=60"]);
             let outcome = sandbox.run(&bash(&script));
-            let sent = thief.take();
+            let sent = thief.take_all();
             assert!(outcome.stdout.contains("temporarily unavailable"), "{outcome}");
             if name == "fine" {
                 assert!(outcome.stdout.ends_with("arrived\n"), "{outcome}");

@@ -3,27 +3,51 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
+
+use outgate_harness::eventually;
 
 /// The server. It ends with the test's process.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     bytes: Arc<Mutex<Vec<u8>>>,
+    /// Connections that are read.
+    open: Arc<AtomicUsize>,
 }
 
 impl Recorder {
     pub(crate) fn start(port: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port");
         let bytes = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&bytes);
+        let open = Arc::new(AtomicUsize::new(0));
+        let (seen, count) = (Arc::clone(&bytes), Arc::clone(&open));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let seen = Arc::clone(&seen);
-                thread::spawn(move || serve(stream, &seen));
+                let (seen, count) = (Arc::clone(&seen), Arc::clone(&count));
+                count.fetch_add(1, Ordering::SeqCst);
+                thread::spawn(move || {
+                    serve(stream, &seen);
+                    count.fetch_sub(1, Ordering::SeqCst);
+                });
             }
         });
-        Self { bytes }
+        Self { bytes, open }
+    }
+
+    /// The same once every connection was read to its end, behind a run that is over.
+    ///
+    /// # Panics
+    /// When one goes on.
+    pub(crate) fn take_all(&self) -> Vec<u8> {
+        let is_over = || self.open.load(Ordering::SeqCst) == 0;
+        assert!(
+            eventually(Duration::from_secs(10), is_over),
+            "a connection goes on"
+        );
+        self.take()
     }
 
     /// Everything that came since the last call.

@@ -29,7 +29,7 @@ lab_tests! {
                 credential.text(),
             );
             let outcome = confined(lab, Identity::Own).run(&bash(&script));
-            let sent = thief.take();
+            let sent = thief.take_all();
             assert_contained(&outcome, &sent, &credential, coding);
             assert_told(&outcome, coding);
             assert!(sent.len() > 1_000_000, "{coding}: it was a stream: {} bytes, {outcome}", sent.len());
