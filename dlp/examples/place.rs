@@ -2,8 +2,9 @@
 //! so that as few places as possible of ordinary content look like one: by how often
 //! three bytes stand side by side in texts, tried for some minutes.
 //!
-//! `cargo run --release -p outgate-dlp --example place -- TEXTS… > dlp/places.txt`,
-//! where each of `TEXTS` is a file or a folder and counts as much as the others.
+//! `cargo run --release -p outgate-dlp --example place -- TEXTS… > places.new`, where each
+//! of `TEXTS` is a file or a folder and counts as much as the others; what it wrote then
+//! takes the place of `dlp/places.txt`, which the build reads before it.
 //! Literals that the file does not have are placed by the build script, so it needs
 //! to be made anew only when there are many of them. Two runs do not find the same:
 //! the better one is kept, by what `bench scan` says. The texts of the file that is
@@ -62,7 +63,7 @@ const RANDOM: f64 = 0.1;
 /// only looks like some window: it is compared.
 const MET: f64 = 8.0;
 
-/// A worse place is taken at first about as often as not if it is so much worse.
+/// A place that is so much worse is taken one time in three at first.
 const HEAT: f64 = 0.0001;
 
 type Window = [u8; WINDOW_BYTES];
@@ -256,8 +257,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Places for all literals, and what they cost: tries one after the other by chance, and takes what is
-/// better; while it is warm also what is worse.
+/// Places for all literals, and what they cost: tries one after the other by chance, and
+/// takes what is better; while it is warm also what is worse.
 fn anneal(content: &Content, literals: &[Vec<u8>], mut chance: Chance) -> (f64, Vec<Placed>) {
     let mut first = groups::Groups::default();
     let mut placed: Vec<Placed> = literals

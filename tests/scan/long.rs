@@ -195,6 +195,8 @@ lab_tests! {
                 std::thread::spawn(move || {
                     let mut some = vec![0; 262_144];
                     std::io::Read::read_exact(&mut stream, &mut some).ok();
+                    // By then the slow part of the content is being looked at.
+                    std::thread::sleep(Duration::from_millis(50));
                 });
             }
         });
