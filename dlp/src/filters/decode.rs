@@ -135,7 +135,7 @@ impl Decoder {
             Kind::Reference => memchr::memchr(b'&', bytes),
             Kind::Quoted => memchr::memchr(b'=', bytes),
             Kind::Wide => memchr::memchr(0, bytes),
-            Kind::Fold => bytes.iter().position(|byte| *byte >= 0x80),
+            Kind::Fold => fold::next(bytes),
             Kind::Form => None,
         }
     }

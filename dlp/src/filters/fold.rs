@@ -7,6 +7,34 @@ use std::sync::OnceLock;
 use super::decode::Token;
 use super::triggers::is_lead;
 
+/// Where the next character may begin that folds to something else: of the others every
+/// byte stays as it is.
+pub(super) fn next(bytes: &[u8]) -> Option<usize> {
+    let mut place = 0_usize;
+    loop {
+        let rest = bytes.get(place..)?;
+        place = place.saturating_add(first_high(rest)?);
+        match bytes.get(place..)? {
+            [lead, second, ..] if !may_begin([*lead, *second]) => place = place.saturating_add(1),
+            _ => return Some(place),
+        }
+    }
+}
+
+/// The first byte above 0x7f.
+fn first_high(bytes: &[u8]) -> Option<usize> {
+    let (eights, rest) = bytes.as_chunks::<8>();
+    for (number, eight) in eights.iter().enumerate() {
+        let high = u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080;
+        if high != 0 {
+            let within = usize::try_from(high.trailing_zeros() / u8::BITS).unwrap_or_default();
+            return Some(number.saturating_mul(8).saturating_add(within));
+        }
+    }
+    let place = rest.iter().position(|byte| *byte >= 0x80)?;
+    Some(eights.len().saturating_mul(8).saturating_add(place))
+}
+
 /// What stands at a byte above 0x7f.
 pub(super) fn token(bytes: &[u8]) -> Token {
     let (letter, used) = match first(bytes) {
@@ -324,6 +352,8 @@ const ALIKE: &[(char, u8)] = &[
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -345,6 +375,35 @@ mod tests {
             let opens = leads[usize::from(bytes[0])].contains(&bytes[1]);
             assert!(!folds || opens, "{letter:?}");
             assert_eq!(may_begin([bytes[0], bytes[1]]), opens, "{letter:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_passed_over_stays_as_it_is(
+            pieces in proptest::collection::vec(
+                prop_oneof![
+                    any::<char>().prop_map(|letter| letter.to_string().into_bytes()),
+                    "[a-z]{0,20}".prop_map(String::into_bytes),
+                    "[à-ÿа-яあ-ん]{1,9}".prop_map(String::into_bytes),
+                    proptest::collection::vec(any::<u8>(), 0..3),
+                ],
+                0..12,
+            ),
+        ) {
+            let bytes = pieces.concat();
+            let passed = next(&bytes).unwrap_or(bytes.len());
+            let mut place = 0;
+            while place < passed {
+                place += match token(&bytes[place..]) {
+                    _ if bytes[place].is_ascii() => 1,
+                    Token::Character(used, _) => used,
+                    Token::Plain | Token::More => 1,
+                    Token::Byte(..) | Token::Nothing(_) => {
+                        return Err(TestCaseError::fail(format!("{place} of {bytes:?}")));
+                    }
+                };
+            }
         }
     }
 
