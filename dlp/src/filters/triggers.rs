@@ -132,14 +132,16 @@ fn is_quoted(here: &[u8]) -> bool {
 }
 
 /// Whether text with a zero after (or before) each character begins with this zero: three
-/// characters, at least two of them no space, since numbers of four bytes make two now and then.
+/// characters, at least two of them no space, since numbers of four bytes make two now and
+/// then. Nor are they all the same, as in code for machines: no credential is.
 fn is_wide(here: &[u8]) -> bool {
     match here {
         [_, one, 0, two, 0, three, ..] if *one != 0 => {
-            let three = [one, two, three];
-            let graphic = three.iter().filter(|byte| byte.is_ascii_graphic());
+            let is_same = one == two && two == three;
+            let all = [one, two, three];
+            let graphic = all.iter().filter(|byte| byte.is_ascii_graphic());
             let is_text = |byte: &&u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
-            graphic.count() >= 2 && three.iter().all(is_text)
+            !is_same && graphic.count() >= 2 && all.iter().all(is_text)
         }
         [_, 0, 0, one, 0, ..] => one.is_ascii_graphic(),
         _ => false,
@@ -157,6 +159,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn wide_text_is_told_from_its_first_letters_that_differ() {
+        let wide = |text: &str| -> Vec<u8> { text.bytes().flat_map(|byte| [0, byte]).collect() };
+        for text in ["ghp", "gg_", "g__", "g g", "g\ng"] {
+            assert!(is_wide(&wide(text)), "{text:?}");
+        }
+        for text in ["$$$", "g  ", "   ", "g\u{1}p"] {
+            assert!(!is_wide(&wide(text)), "{text:?}");
+        }
+    }
 
     proptest! {
         #[test]
