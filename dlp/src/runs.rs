@@ -176,6 +176,10 @@ impl Finder {
             from = stop;
             let touches = stop == end && view.until != Until::End;
             let run = view.slice(at, stop);
+            let is_told = !is_dense(self.alphabet, scan);
+            if is_told && !touches && !scan.state.repeats.is_new(run) {
+                continue;
+            }
             if self.alphabet.count(run) < least {
                 if touches {
                     // It may still become one.
@@ -227,9 +231,6 @@ impl Finder {
     /// places, to the layer at once.
     fn take_run(&mut self, scan: &mut Scan<'_>, view: &View<'_>, run: &[u8], at: u64) {
         let is_dense = is_dense(self.alphabet, scan);
-        if !is_dense && !scan.state.repeats.is_new(run) {
-            return;
-        }
         self.symbols.clear();
         let mut reader = self.alphabet.reader();
         reader.read(run, &mut self.symbols);
