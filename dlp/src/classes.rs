@@ -12,7 +12,7 @@ use crate::budget::{narrow, wide};
 use crate::limits;
 use crate::runs::Alphabet;
 
-use block::{ASCII, Block, ESCAPES, HIGH, SETS, Told, before, begin, begins, behind, flag};
+use block::{ASCII, Blocks, ESCAPES, HIGH, SETS, Told, before, begin, begins, behind, flag};
 
 /// Sets that are told only where a run of them may stand.
 const RARE: usize = 2;
@@ -26,10 +26,10 @@ static RARE_SETS: LazyLock<Sets<RARE, 0>> = LazyLock::new(|| {
 #[derive(Default)]
 pub(crate) struct Classes {
     /// The blocks from the first byte on, which is that of a block.
-    blocks: Vec<Block>,
+    blocks: Blocks,
     /// What each of them has.
     flags: Vec<u8>,
-    /// For each of them its bytes in rare sets, where runs of them may stand.
+    /// For each of them its bytes in rare sets, as far as runs of them may stand.
     rare: Vec<[u64; RARE]>,
     base: u64,
     end: u64,
@@ -47,7 +47,9 @@ impl Classes {
         // certain without it.
         let whole = narrow(self.end.saturating_sub(self.base)) / BLOCK_BYTES;
         let certain = whole.saturating_sub(1);
-        self.blocks.truncate(certain);
+        for row in self.blocks.rows() {
+            row.truncate(certain);
+        }
         self.flags.truncate(certain);
         self.rare.truncate(certain);
         let fresh = bytes.get(certain.saturating_mul(BLOCK_BYTES)..);
@@ -63,35 +65,34 @@ impl Classes {
             SETS.mark(stride, 1, &mut marks);
             let count = stride.len().div_ceil(BLOCK_BYTES);
             ESCAPES.mark(rest, count, 1, &mut told.escape);
+            // Behind the last of all nothing comes.
+            let is_last = later.is_empty();
+            if is_last {
+                marks.clear(count.saturating_add(1));
+            }
             told.tell(&marks, count, stride.len());
-            self.take(&marks, &told, first..count);
+            let behind = count.saturating_add(usize::from(is_last));
+            self.take(&marks, &told, first..behind);
             marks.copy(count, 0);
             told.copy(count, 0);
             first = 0;
             rest = later;
         }
-        marks.clear(1);
-        told.tell(&marks, 0, fresh.len());
-        self.take(&marks, &told, 0..1);
         self.end = end;
         self.read_rare(certain, fresh);
     }
 
     /// Takes the blocks at some places.
     fn take(&mut self, marks: &Marks<ASCII, HIGH>, told: &Told, places: Range<usize>) {
-        self.blocks.reserve(places.len());
-        self.flags.reserve(places.len());
-        for place in places {
-            let (block, flags) = told.block(marks, place);
-            self.blocks.push(block);
-            self.flags.push(flags);
+        for (row, told) in self.blocks.rows().into_iter().zip(told.rows(marks)) {
+            row.extend_from_slice(told.get(places.clone()).unwrap_or_default());
         }
+        self.flags.extend(told.flags(places));
     }
 
     /// Looks at the blocks from this one on, of these bytes, in which some of a run may
     /// stand, and says of which blocks one does begin in.
     fn read_rare(&mut self, first: usize, bytes: &[u8]) {
-        self.rare.resize(self.blocks.len(), [0; RARE]);
         let mut number = first;
         // A run that began in the block before may go on in the first.
         let before = number.checked_sub(1).and_then(|last| self.flags.get(last));
@@ -101,6 +102,7 @@ impl Classes {
             };
             number = flagged;
         }
+        self.rare.resize(self.flags.len(), [0; RARE]);
         let mut marks: Marks<RARE, 0> = Marks::NONE;
         while let Some(flags) = self.flags.get(number..).filter(|flags| !flags.is_empty()) {
             let flags = flags.get(..STRIDE_BLOCKS).unwrap_or(flags);
@@ -138,8 +140,10 @@ impl Classes {
 
     /// Forgets so many bytes at the beginning, which are whole blocks.
     pub(crate) fn forget(&mut self, bytes: usize) {
-        let blocks = (bytes / BLOCK_BYTES).min(self.blocks.len());
-        self.blocks.drain(..blocks);
+        let blocks = bytes / BLOCK_BYTES;
+        for row in self.blocks.rows() {
+            row.drain(..blocks.min(row.len()));
+        }
         self.flags.drain(..blocks.min(self.flags.len()));
         self.rare.drain(..blocks.min(self.rare.len()));
         self.base = self.base.saturating_add(wide(bytes));
@@ -147,7 +151,9 @@ impl Classes {
 
     /// Forgets everything but the space it took.
     pub(crate) fn clear(&mut self) {
-        self.blocks.clear();
+        for row in self.blocks.rows() {
+            row.clear();
+        }
         self.flags.clear();
         self.rare.clear();
         self.base = 0;
@@ -163,16 +169,12 @@ impl Classes {
         self.base.saturating_add(bytes)
     }
 
-    fn block(&self, number: usize) -> &Block {
-        self.blocks.get(number).unwrap_or(&Block::NONE)
-    }
-
     /// The bytes of an alphabet in a block, of those before `to`.
     fn word(&self, alphabet: Alphabet, number: usize, to: u64) -> u64 {
         let rare = || self.rare.get(number).copied().unwrap_or_default();
         let bits = match alphabet {
-            Alphabet::Base64 => self.block(number).base64,
-            Alphabet::Hex => self.block(number).hex,
+            Alphabet::Base64 => at(&self.blocks.base64, number),
+            Alphabet::Hex => at(&self.blocks.hex, number),
             Alphabet::Base32 => {
                 let [capitals, _] = rare();
                 capitals
@@ -198,11 +200,20 @@ impl Classes {
         let mut number = self.number(from);
         loop {
             let ahead = behind(from.saturating_sub(self.offset(number)));
-            let here = self.word(alphabet, number, to) & ahead;
-            let next = self.word(alphabet, number.saturating_add(1), to);
-            if let Some(place) = begin(here, next, least) {
+            let place = if alphabet == Alphabet::Base64 {
+                let starts = at(&self.blocks.starts, number) & ahead;
+                (starts != 0).then(|| starts.trailing_zeros())
+            } else {
+                let here = self.word(alphabet, number, to) & ahead;
+                let next = self.word(alphabet, number.saturating_add(1), to);
+                begin(here, next, least)
+            };
+            if let Some(place) = place {
                 let start = self.offset(number).saturating_add(u64::from(place));
                 let certain = start.saturating_add(wide(least));
+                if certain > to {
+                    return None;
+                }
                 return Some((start, self.stop(alphabet, (certain, to))));
             }
             number = self.flagged(number.saturating_add(1), flag)?;
@@ -249,20 +260,20 @@ impl Classes {
 
     /// Every place in `from..to` at which an escape may begin.
     pub(crate) fn escapes(&self, range: (u64, u64), found: &mut impl FnMut(u64)) {
-        self.places(range, flag::ESCAPE, |block| block.escape, found);
+        self.places(range, flag::ESCAPE, &self.blocks.escape, found);
     }
 
     /// Every place at which a zero stands between letters, as it does in wide
     /// characters, or a character begins that may fold.
     pub(crate) fn uncommon(&self, range: (u64, u64), found: &mut impl FnMut(u64)) {
-        self.places(range, flag::UNCOMMON, |block| block.uncommon, found);
+        self.places(range, flag::UNCOMMON, &self.blocks.uncommon, found);
     }
 
     fn places(
         &self,
         (from, to): (u64, u64),
         flag: u8,
-        marked: impl Fn(&Block) -> u64,
+        marked: &[u64],
         found: &mut impl FnMut(u64),
     ) {
         let mut number = self.number(from);
@@ -272,7 +283,7 @@ impl Classes {
                 return;
             }
             let ahead = behind(from.saturating_sub(first));
-            let mut marks = marked(self.block(flagged));
+            let mut marks = at(marked, flagged);
             marks &= ahead & before(to.saturating_sub(first));
             while marks != 0 {
                 found(first.saturating_add(u64::from(marks.trailing_zeros())));
@@ -281,6 +292,11 @@ impl Classes {
             number = flagged.saturating_add(1);
         }
     }
+}
+
+/// What stands where in a block; nothing where there is none.
+fn at(row: &[u64], number: usize) -> u64 {
+    row.get(number).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! One block of a layer: what its marks come to for the searches, told of many blocks
 //! at once with the widest registers there are.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
-use outgate_lanes::{BLOCK_BYTES, Marks, PLACES, Pairs, STRIDE_BLOCKS, Sets, Work, widest};
+use outgate_lanes::{BLOCK_BYTES, Marks, PLACES, Pairs, Sets, Work, widest};
 
 use crate::budget::wide;
 use crate::filters::{self, is_lead};
@@ -55,30 +56,38 @@ pub(super) mod flag {
 const _: () = assert!(limits::DIGITS_MIN <= BLOCK_BYTES);
 const _: () = assert!(limits::BASE64_SYMBOLS_MIN <= limits::DIGITS_MIN);
 
-/// What stands where in 64 bytes: a bit for each of them, the first one's lowest.
-#[derive(Clone, Copy)]
-pub(super) struct Block {
-    pub(super) base64: u64,
-    pub(super) hex: u64,
+/// What stands where in blocks of 64 bytes: of each block a bit for each byte, the first
+/// one's lowest. What there are no blocks for stands nowhere.
+#[derive(Default)]
+pub(super) struct Blocks {
+    pub(super) base64: Vec<u64>,
+    /// Bytes from which on so many are of base64 that they may be a run.
+    pub(super) starts: Vec<u64>,
+    pub(super) hex: Vec<u64>,
     /// Bytes that may begin an escape with the next.
-    pub(super) escape: u64,
+    pub(super) escape: Vec<u64>,
     /// Zeros between letters, and bytes that begin a character that may fold.
-    pub(super) uncommon: u64,
+    pub(super) uncommon: Vec<u64>,
 }
 
-impl Block {
-    pub(super) const NONE: Self = Self {
-        base64: 0,
-        hex: 0,
-        escape: 0,
-        uncommon: 0,
-    };
+impl Blocks {
+    /// All there is of them, in the order of [`Told::rows`].
+    pub(super) fn rows(&mut self) -> [&mut Vec<u64>; 5] {
+        [
+            &mut self.base64,
+            &mut self.starts,
+            &mut self.hex,
+            &mut self.escape,
+            &mut self.uncommon,
+        ]
+    }
 }
 
 /// What the marks of some blocks come to, place by place.
 pub(super) struct Told {
     /// Known before.
     pub(super) escape: [u64; PLACES],
+    starts: [u64; PLACES],
     uncommon: [u64; PLACES],
     flags: [u64; PLACES],
 }
@@ -86,6 +95,7 @@ pub(super) struct Told {
 impl Told {
     pub(super) const NONE: Self = Self {
         escape: [0; PLACES],
+        starts: [0; PLACES],
         uncommon: [0; PLACES],
         flags: [0; PLACES],
     };
@@ -110,20 +120,19 @@ impl Told {
         }
     }
 
-    /// What stands in the block at a place.
-    pub(super) fn block(&self, marks: &Marks<ASCII, HIGH>, place: usize) -> (Block, u8) {
+    /// What stands where, in the order of [`Blocks::rows`].
+    pub(super) fn rows<'a>(&'a self, marks: &'a Marks<ASCII, HIGH>) -> [&'a [u64; PLACES]; 5] {
         let [base64, hex, ..] = &marks.ascii;
-        let [base64, hex, escape, uncommon, flags] =
-            [base64, hex, &self.escape, &self.uncommon, &self.flags]
-                .map(|bits| bits.get(place).copied().unwrap_or_default());
-        let [flags, ..] = flags.to_le_bytes();
-        let block = Block {
-            base64,
-            hex,
-            escape,
-            uncommon,
-        };
-        (block, flags)
+        [base64, &self.starts, hex, &self.escape, &self.uncommon]
+    }
+
+    /// What is flagged in the blocks at some places.
+    pub(super) fn flags(&self, places: Range<usize>) -> impl Iterator<Item = u8> {
+        let flags = self.flags.get(places).unwrap_or_default();
+        flags.iter().map(|flags| {
+            let [flags, ..] = flags.to_le_bytes();
+            flags
+        })
     }
 }
 
@@ -152,7 +161,7 @@ impl Work for Telling<'_> {
         let [base64, hex, text, zero] = &marks.ascii;
         let [lead, goes_on] = &marks.others;
         // Whole registers: what is behind the last costs nothing.
-        for here in 0..(last + 1).next_multiple_of(4).min(STRIDE_BLOCKS) {
+        for here in 0..(last + 1).next_multiple_of(4).min(PLACES - 1) {
             let next = here + 1;
             let [text_1, text_3, text_5] = [1, 3, 5].map(|by| after(text[here], text[next], by));
             let zeros = [1, 2, 4].map(|by| after(zero[here], zero[next], by));
@@ -169,6 +178,7 @@ impl Work for Telling<'_> {
             told.uncommon[here] = uncommon;
             let mut flags = 0;
             let base64 = stretches((base64[here], base64[next]), limits::BASE64_SYMBOLS_MIN);
+            told.starts[here] = base64.0;
             let base32 = stretches(base64, limits::DIGITS_MIN - limits::BASE64_SYMBOLS_MIN + 1);
             let hex = stretches((hex[here], hex[next]), limits::DIGITS_MIN);
             for (is_so, flag) in [
