@@ -46,18 +46,18 @@ mod detector {
 use groups::{GROUPS, Placed, WINDOW_BYTES};
 
 /// How long places are tried.
-const TIME: Duration = Duration::from_mins(4);
+const TIME: Duration = Duration::from_mins(6);
 
 /// Bytes of each text that are read.
 const TEXT_BYTES_MAX: usize = 32 << 20;
 
-/// Share of the places in texts that are counted; the rest are too many kinds.
-const COUNTED: f64 = 0.97;
+/// Places of texts that are looked at.
+const PLACES: usize = 1 << 16;
 
-/// What content in base64, and what random content counts beside texts.
-const BASE64: f64 = 0.15;
+/// Places of content in base64, and of random content, beside.
+const BASE64: usize = PLACES / 8;
 /// See [`BASE64`].
-const RANDOM: f64 = 0.1;
+const RANDOM: usize = PLACES / 8;
 
 /// What a place costs at which the window of a literal does stand, beside one that
 /// only looks like some window: it is compared.
@@ -68,91 +68,80 @@ const HEAT: f64 = 0.0001;
 
 type Window = [u8; WINDOW_BYTES];
 
-/// Something for each of several bytes, in their order.
-type ByByte<T> = Vec<(u8, T)>;
-
-/// How often windows stand in ordinary content: by their first byte, their second, and
-/// their third.
+/// Places in ordinary content, a bit for each.
 struct Content {
-    windows: ByByte<ByByte<ByByte<f64>>>,
+    /// For each byte of a window, for its lower and its upper half: where it has which.
+    having: [[[Vec<u64>; 16]; 2]; WINDOW_BYTES],
+    /// How often each window stands in texts.
     shares: HashMap<Window, f64>,
 }
 
 impl Content {
     /// Of these texts, each as much as the others.
     fn read(texts: &[PathBuf]) -> Result<Self, Box<dyn Error>> {
-        let mut shares: HashMap<Window, f64> = HashMap::new();
+        let none = || std::array::from_fn(|_| Vec::new());
+        let mut made = Self {
+            having: std::array::from_fn(|_| [none(), none()]),
+            shares: HashMap::new(),
+        };
+        let mut places: Vec<Window> = Vec::new();
         for text in texts {
             let mut bytes = Vec::new();
             gather(text, &mut bytes)?;
             let all = bytes.windows(WINDOW_BYTES);
             let share = 1.0 / (all.len().max(1) as f64 * texts.len() as f64);
-            for window in all.filter_map(<[u8]>::first_chunk) {
-                *shares.entry(*window).or_default() += share;
+            let all = all.filter_map(<[u8]>::first_chunk).copied();
+            for window in all.clone() {
+                *made.shares.entry(window).or_default() += share;
+            }
+            let apart = (bytes.len() * texts.len() / PLACES).max(1);
+            places.extend(all.step_by(apart));
+        }
+        let mut chance = Chance(1);
+        let symbols: Vec<u8> = (0..=u8::MAX)
+            .filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+            .collect();
+        places.extend((0..BASE64).map(|_| [0; WINDOW_BYTES].map(|_| symbols[chance.below(64)])));
+        places.extend((0..RANDOM).map(|_| [0; WINDOW_BYTES].map(|_| chance.below(256) as u8)));
+        for list in made.having.as_flattened_mut().as_flattened_mut() {
+            list.resize(places.len().div_ceil(64), 0);
+        }
+        for (number, window) in places.iter().enumerate() {
+            for (byte, having) in window.iter().zip(&mut made.having) {
+                having[0][usize::from(byte % 16)][number / 64] |= 1 << (number % 64);
+                having[1][usize::from(byte / 16)][number / 64] |= 1 << (number % 64);
             }
         }
-        let mut ordered: Vec<_> = shares.iter().map(|(own, share)| (*own, *share)).collect();
-        ordered.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-        let mut sum = 0.0;
-        ordered.retain(|(_, share)| {
-            sum += share;
-            sum <= COUNTED
-        });
-        ordered.sort_by_key(|(window, _)| *window);
-        let mut windows: ByByte<ByByte<ByByte<f64>>> = Vec::new();
-        for ([one, two, three], share) in ordered {
-            let seconds = below(&mut windows, one);
-            below(seconds, two).push((three, share));
-        }
-        Ok(Self { windows, shares })
+        Ok(made)
     }
 
     /// What it costs that the window of a literal stands there.
     fn met(&self, literal: &[u8], at: usize) -> f64 {
         let window: Option<&Window> = literal.get(at..).and_then(<[u8]>::first_chunk);
-        MET * window
-            .and_then(|window| self.shares.get(window))
-            .unwrap_or(&0.0)
+        let share = window.and_then(|window| self.shares.get(window));
+        MET * share.unwrap_or(&0.0)
     }
 
     /// How often a group seems to stand there.
     fn often(&self, group: &Group) -> f64 {
-        let mut has = [[false; 256]; WINDOW_BYTES];
-        for (has, halves) in has.iter_mut().zip(&group.0) {
-            for (byte, has) in has.iter_mut().enumerate() {
-                *has = halves.low[byte % 16] > 0 && halves.high[byte / 16] > 0;
+        let mut all = vec![u64::MAX; self.having[0][0][0].len()];
+        let mut some = all.clone();
+        for (having, halves) in self.having.iter().zip(&group.0) {
+            for (having, counts) in having.iter().zip([&halves.low, &halves.high]) {
+                some.fill(0);
+                for (having, _) in having.iter().zip(counts).filter(|own| *own.1 > 0) {
+                    for (some, having) in some.iter_mut().zip(having) {
+                        *some |= having;
+                    }
+                }
+                for (all, some) in all.iter_mut().zip(&some) {
+                    *all &= some;
+                }
             }
         }
-        let is_there = |place: usize, byte: u8| has[place][usize::from(byte)];
-        let mut texts = 0.0;
-        for (_, seconds) in self.windows.iter().filter(|own| is_there(0, own.0)) {
-            for (_, thirds) in seconds.iter().filter(|own| is_there(1, own.0)) {
-                let thirds = thirds.iter().filter(|own| is_there(2, own.0));
-                texts += thirds.map(|(_, share)| share).sum::<f64>();
-            }
-        }
-        let among = |alphabet: &dyn Fn(u8) -> bool| -> f64 {
-            let all: Vec<usize> = (0..=u8::MAX)
-                .filter(|byte| alphabet(*byte))
-                .map(usize::from)
-                .collect();
-            let share = |has: &[bool; 256]| {
-                all.iter().filter(|byte| has[**byte]).count() as f64 / all.len() as f64
-            };
-            has.iter().map(share).product()
-        };
-        let is_symbol = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-        texts + BASE64 * among(&is_symbol) + RANDOM * among(&|_| true)
+        let count: u32 = all.iter().map(|places| places.count_ones()).sum();
+        f64::from(count) / PLACES as f64
     }
-}
-
-/// What stands below a byte, which is new or the last one.
-fn below<T>(list: &mut ByByte<Vec<T>>, byte: u8) -> &mut Vec<T> {
-    if list.last().is_none_or(|(last, _)| *last != byte) {
-        list.push((byte, Vec::new()));
-    }
-    let last = list.len() - 1;
-    &mut list[last].1
 }
 
 /// The bytes of a file, or of the files in a folder that are text.
@@ -175,7 +164,7 @@ fn gather(path: &Path, bytes: &mut Vec<u8>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How many windows have each half of a byte, first, second and third.
+/// How many windows have each half of each of their bytes.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct Group([Halves; WINDOW_BYTES]);
 
