@@ -188,11 +188,17 @@ fn sieve(marks: &[u64; FEW_BLOCKS], bytes: &[u8], numbers: &Numbers, places: &mu
         count += usize::try_from(here).unwrap_or_default();
     }
     let mut kept = 0;
+    // Mostly all of them are there with one byte more, and are read at once.
+    let all = bytes.first_chunk::<{ FEW_BLOCKS * BLOCK_BYTES + WINDOW_BYTES }>();
     for number in 0..count {
         let place = places[number & MASK];
-        let window = bytes
-            .get(usize::from(place)..)
-            .and_then(<[u8]>::first_chunk);
+        let window = if let Some(all) = all {
+            all[usize::from(place) % (FEW_BLOCKS * BLOCK_BYTES)..].first_chunk()
+        } else {
+            bytes
+                .get(usize::from(place)..)
+                .and_then(<[u8]>::first_chunk)
+        };
         places[kept & MASK] = place;
         kept += usize::from(window.is_some_and(|window| has(numbers, *window)));
     }
