@@ -10,13 +10,18 @@ use super::triggers::is_lead;
 /// Where the next character may begin that folds to something else: of the others every
 /// byte stays as it is.
 pub(super) fn next(bytes: &[u8]) -> Option<usize> {
+    let seconds = seconds();
     let mut place = 0_usize;
     loop {
         let rest = bytes.get(place..)?;
-        place = place.saturating_add(first_high(rest)?);
-        match bytes.get(place..)? {
-            [lead, second, ..] if !may_begin([*lead, *second]) => place = place.saturating_add(1),
-            _ => return Some(place),
+        match rest {
+            // What is not cut off, and what goes on with a character.
+            [0x80..0xc0, ..] => place = place.saturating_add(1),
+            [lead @ 0xc0..=0xff, second @ 0x80..0xc0, ..] if !folds(seconds, *lead, *second) => {
+                place = place.saturating_add(2);
+            }
+            [0xc0..=0xff, ..] => return Some(place),
+            _ => place = place.saturating_add(first_high(rest)?),
         }
     }
 }
@@ -140,15 +145,19 @@ pub(super) fn openings() -> impl Iterator<Item = [Vec<u8>; 2]> {
 
 /// Whether a character that folds may begin with these bytes.
 pub(super) fn may_begin([lead, second]: [u8; 2]) -> bool {
-    /// A bit for each second byte, lead by lead.
-    static SECONDS: OnceLock<[u64; 64]> = OnceLock::new();
-    if !is_lead(lead) || second & 0xc0 != 0x80 {
-        return false;
-    }
-    let all = SECONDS.get_or_init(|| {
+    lead >= 0xc0 && second & 0xc0 == 0x80 && folds(seconds(), lead, second)
+}
+
+/// For each byte that begins a character a bit for each byte behind it.
+type Seconds = [u64; 64];
+
+/// Those with which a character begins that may fold.
+fn seconds() -> &'static Seconds {
+    static SECONDS: OnceLock<Seconds> = OnceLock::new();
+    SECONDS.get_or_init(|| {
         let mut all = [0; 64];
         for [leads, seconds] in openings() {
-            for lead in leads {
+            for lead in leads.into_iter().filter(|lead| is_lead(*lead)) {
                 if let Some(bits) = all.get_mut(usize::from(lead & 0x3f)) {
                     *bits = seconds
                         .iter()
@@ -157,9 +166,12 @@ pub(super) fn may_begin([lead, second]: [u8; 2]) -> bool {
             }
         }
         all
-    });
-    let seconds = all.get(usize::from(lead & 0x3f)).copied();
-    seconds.unwrap_or_default() >> (second & 0x3f) & 1 != 0
+    })
+}
+
+fn folds(seconds: &Seconds, lead: u8, second: u8) -> bool {
+    let bits = seconds.get(usize::from(lead & 0x3f)).copied();
+    bits.unwrap_or_default() >> (second & 0x3f) & 1 != 0
 }
 
 /// What a character is taken for.
