@@ -201,24 +201,36 @@ impl Filters {
         next.is_some_and(|place| *place <= at.saturating_add(NEAR_BYTES))
     }
 
+    /// Where those filters begin that an escape of this kind wakes.
+    fn start(&self, view: &View<'_>, kind: Kind, at: u64) -> u64 {
+        let mut asked = self.list.iter().filter(|filter| !filter.is_active);
+        let may_begin = asked
+            .any(|filter| filter.kind == kind || (filter.kind < kind && filter.last.is_some()));
+        // Mostly all of them have begun where there are many escapes.
+        if !may_begin {
+            return at;
+        }
+        // What a later kind has begun is removed in the layer of this one.
+        let later = self.list.iter().filter(|filter| filter.is_active);
+        let later = later.filter(|other| other.kind > kind && other.kind != Kind::Form);
+        let since = later.map(|other| other.since).min().unwrap_or(FREE);
+        lookback(view, at).min(since).max(view.base)
+    }
+
     fn wake(&mut self, scan: &mut Scan<'_>, view: &View<'_>, kind: Kind, at: u64) {
         if view.trail.depth() >= limits::DEPTH_MAX {
             scan.miss(UnscannedReason::Depth, 1);
             return;
         }
-        let mut start = lookback(view, at);
         for other in &mut self.list {
             if other.is_active && other.until <= at {
                 other.advance(scan, view, at);
-            }
-            // What a later kind has begun is removed in the layer of this one.
-            if other.is_active && other.kind > kind && other.kind != Kind::Form {
-                start = start.min(other.since).max(view.base);
             }
         }
         if !self.list.iter().any(|filter| filter.kind == kind) {
             self.list.push(Filter::new(kind, view.trail));
         }
+        let start = self.start(view, kind, at);
         for filter in &mut self.list {
             let is_near = filter.is_active || filter.last.is_some_and(|last| last >= start);
             if filter.kind == kind || (filter.kind < kind && is_near) {
