@@ -104,11 +104,20 @@ impl Told {
     /// block at this place nothing is known, and as much is missing in it as makes
     /// `bytes` no whole blocks.
     pub(super) fn tell(&mut self, marks: &Marks<ASCII, HIGH>, last: usize, bytes: usize) {
+        let [.., zero] = &marks.ascii;
+        let rare = zero.iter().zip(&marks.high).take(last.saturating_add(1));
+        let is_plain = rare.fold(0, |all, (zero, high)| all | zero | high) == 0;
+        let may_go_on = if is_plain {
+            [0; PLACES]
+        } else {
+            may_go_on(marks, last, bytes)
+        };
         widest(Telling {
             told: self,
-            may_go_on: &may_go_on(marks, last, bytes),
+            may_go_on: &may_go_on,
             marks,
             last,
+            is_plain,
         });
     }
 
@@ -142,6 +151,8 @@ struct Telling<'a> {
     marks: &'a Marks<ASCII, HIGH>,
     may_go_on: &'a [u64; PLACES],
     last: usize,
+    /// Neither zeros nor bytes above 127 stand in any block.
+    is_plain: bool,
 }
 
 impl Work for Telling<'_> {
@@ -149,32 +160,34 @@ impl Work for Telling<'_> {
         clippy::inline_always,
         reason = "compiled for the registers of whoever calls"
     )]
-    #[expect(clippy::indexing_slicing, reason = "a place of a stride has a next")]
     #[inline(always)]
     fn act(self) {
-        let Self {
-            told,
-            marks,
-            may_go_on,
-            last,
-        } = self;
-        let [base64, hex, text, zero] = &marks.ascii;
-        let [lead, goes_on] = &marks.others;
+        if self.is_plain {
+            self.each::<true>();
+        } else {
+            self.each::<false>();
+        }
+    }
+}
+
+impl Telling<'_> {
+    #[expect(
+        clippy::inline_always,
+        reason = "compiled for the registers of whoever calls"
+    )]
+    #[expect(clippy::indexing_slicing, reason = "a place of a stride has a next")]
+    #[inline(always)]
+    fn each<const IS_PLAIN: bool>(self) {
+        let (told, last) = (self.told, self.last);
+        let [base64, hex, ..] = &self.marks.ascii;
         // Whole registers: what is behind the last costs nothing.
         for here in 0..(last + 1).next_multiple_of(4).min(PLACES - 1) {
             let next = here + 1;
-            let [text_1, text_3, text_5] = [1, 3, 5].map(|by| after(text[here], text[next], by));
-            let zeros = [1, 2, 4].map(|by| after(zero[here], zero[next], by));
-            let [zero_1, zero_2, zero_4] = zeros;
-            let two = zero[here] & text_1 & zero_2 & text_3 & zero_4 & text_5;
-            let four = zero[here] & zero_1 & zero_2 & text_3 & zero_4;
-            let lead = lead[here] & after(goes_on[here], goes_on[next], 1);
-            let near = broken(
-                (marks.high[here], marks.high[next]),
-                (goes_on[here], goes_on[next]),
-                (may_go_on[here], may_go_on[next]),
-            );
-            let uncommon = two | four | (lead & !near);
+            let uncommon = if IS_PLAIN {
+                0
+            } else {
+                uncommon(self.marks, self.may_go_on, here)
+            };
             told.uncommon[here] = uncommon;
             let mut flags = 0;
             let base64 = stretches((base64[here], base64[next]), limits::BASE64_SYMBOLS_MIN);
@@ -194,6 +207,32 @@ impl Work for Telling<'_> {
             told.flags[here] = flags;
         }
     }
+}
+
+/// Zeros between letters in the block at a place, and bytes that begin a character that
+/// may fold.
+#[expect(
+    clippy::inline_always,
+    reason = "compiled for the registers of whoever calls"
+)]
+#[expect(clippy::indexing_slicing, reason = "a place of a stride has a next")]
+#[inline(always)]
+fn uncommon(marks: &Marks<ASCII, HIGH>, may_go_on: &[u64; PLACES], here: usize) -> u64 {
+    let next = here + 1;
+    let [.., text, zero] = &marks.ascii;
+    let [lead, goes_on] = &marks.others;
+    let [text_1, text_3, text_5] = [1, 3, 5].map(|by| after(text[here], text[next], by));
+    let zeros = [1, 2, 4].map(|by| after(zero[here], zero[next], by));
+    let [zero_1, zero_2, zero_4] = zeros;
+    let two = zero[here] & text_1 & zero_2 & text_3 & zero_4 & text_5;
+    let four = zero[here] & zero_1 & zero_2 & text_3 & zero_4;
+    let lead = lead[here] & after(goes_on[here], goes_on[next], 1);
+    let near = broken(
+        (marks.high[here], marks.high[next]),
+        (goes_on[here], goes_on[next]),
+        (may_go_on[here], may_go_on[next]),
+    );
+    two | four | (lead & !near)
 }
 
 /// Which bytes may go on with a character of several bytes: behind the last byte, in the

@@ -300,35 +300,47 @@ mod wide {
                 return;
             };
             let [one, other] = [load(*one), load(*other)];
-            marks.high[place] = high(one) | high(other) << 32;
-            let [one, other] = [Half::new(one, below, above), Half::new(other, below, above)];
+            let is_high = high(one) | high(other) << 32;
+            marks.high[place] = is_high;
+            let halves = [Half::new(one), Half::new(other)];
+            let upper = halves.each_ref().map(|half| half.upper(below));
             for (bits, table) in marks.ascii.iter_mut().zip(&ascii) {
-                bits[place] = one.has(*table, one.below) | other.has(*table, other.below) << 32;
+                bits[place] = both_have(&halves, *table, upper);
             }
+            // Mostly text, all of whose bytes are of ASCII.
+            if is_high == 0 {
+                for bits in &mut marks.others {
+                    bits[place] = 0;
+                }
+                continue;
+            }
+            let upper = halves.each_ref().map(|half| half.upper(above));
             for (bits, table) in marks.others.iter_mut().zip(&others) {
-                bits[place] = one.has(*table, one.above) | other.has(*table, other.above) << 32;
+                bits[place] = both_have(&halves, *table, upper);
             }
         }
     }
 
-    /// Half of a block: the lower halves of its bytes, and a bit for each upper half
-    /// that is one of the first eight, or one of the others.
+    /// Half of a block: the lower and the upper halves of its bytes.
     struct Half {
         low: __m256i,
-        below: __m256i,
-        above: __m256i,
+        high: __m256i,
     }
 
     impl Half {
         #[target_feature(enable = "avx2")]
-        fn new(bytes: __m256i, below: __m256i, above: __m256i) -> Self {
+        fn new(bytes: __m256i) -> Self {
             let four = _mm256_set1_epi8(0x0f);
-            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), four);
             Self {
                 low: _mm256_and_si256(bytes, four),
-                below: _mm256_shuffle_epi8(below, high),
-                above: _mm256_shuffle_epi8(above, high),
+                high: _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), four),
             }
+        }
+
+        /// A bit for each upper half that is one of some eight.
+        #[target_feature(enable = "avx2")]
+        fn upper(&self, eight: __m256i) -> __m256i {
+            _mm256_shuffle_epi8(eight, self.high)
         }
 
         /// A bit for each byte of the table that has one of these upper halves.
@@ -339,6 +351,13 @@ mod wide {
                 upper,
             ))
         }
+    }
+
+    /// The same for both halves of a block.
+    #[target_feature(enable = "avx2")]
+    fn both_have([one, other]: &[Half; 2], table: __m256i, upper: [__m256i; 2]) -> u64 {
+        let [of_one, of_other] = upper;
+        one.has(table, of_one) | other.has(table, of_other) << 32
     }
 
     /// A bit for each byte above 127.
