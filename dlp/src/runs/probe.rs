@@ -20,7 +20,7 @@ use super::{BORDER, narrow, wide};
 const GROUP: usize = 4;
 
 /// Symbols looked at in one go.
-const LOOK_SYMBOLS: usize = 1024;
+const LOOK_SYMBOLS: usize = 4096;
 
 /// Symbols decoded before those that are looked at: what an escape may stand in.
 const BEFORE_SYMBOLS: usize = 16;
