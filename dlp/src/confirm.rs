@@ -92,21 +92,41 @@ impl Rule {
             .as_ref()
     }
 
-    /// Whether it shows without the pattern that no match begins at `at` and ends at `end`
-    /// or before.
-    fn is_excluded(&self, window: &[u8], (at, end): (usize, usize)) -> bool {
-        let all = window.get(at..end).unwrap_or_default();
-        let Some(least) = all.get(..self.detector.min) else {
-            return true;
+    fn members(&self) -> &Members {
+        self.members.get_or_init(|| {
+            let literals = self.detector.literals.iter();
+            Members::of(
+                &self.detector.pattern,
+                literals.map(|literal| literal.as_bytes()),
+            )
+        })
+    }
+
+    /// Whether a look at a few bytes shows that no match begins with the literal at `at`.
+    /// Where they are not all there it does not.
+    pub(crate) fn is_hopeless(&self, window: &[u8], at: usize) -> bool {
+        let few = self.detector.min.min(limits::FEW_BYTES);
+        let few = window.get(at..at.saturating_add(few));
+        let Some(few) = few.filter(|_| self.detector.anchor == Anchor::Start) else {
+            return false;
         };
-        if !self.may_begin(window, at) {
-            return true;
+        !self.members().have(few) || !self.may_begin(window, at)
+    }
+
+    /// Whether it shows without the pattern that no match has the literal at `at`, of those
+    /// that begin at `first` or later and end at `end` or before.
+    fn is_excluded(&self, window: &[u8], (first, at, end): (usize, usize, usize)) -> bool {
+        let all = window.get(first..end).unwrap_or_default();
+        if self.detector.anchor == Anchor::Start {
+            let least = window
+                .get(at..end)
+                .and_then(|all| all.get(..self.detector.min));
+            let is_one = |least| self.may_begin(window, at) && self.members().have(least);
+            if !least.is_some_and(is_one) {
+                return true;
+            }
         }
-        let members = self.members.get_or_init(|| {
-            let pattern = &self.detector.pattern;
-            Members::of(pattern)
-        });
-        !members.have(least)
+        self.members().miss(all)
     }
 
     /// What the literal at `at` belongs to. `window` holds one byte before the
@@ -114,8 +134,8 @@ impl Rule {
     /// stream begins or ends there.
     pub(crate) fn confirm(&self, window: &[u8], at: usize) -> Confirmed {
         let end = window.len().min(at.saturating_add(self.detector.max));
-        let is_anchored = self.detector.anchor == Anchor::Start;
-        if is_anchored && self.is_excluded(window, (at, end)) {
+        let first = at.saturating_sub(self.before());
+        if self.is_excluded(window, (first, at, end)) {
             return Confirmed::Nothing;
         }
         self.ask(window, at)
@@ -314,9 +334,6 @@ mod tests {
         let (mut matches, mut excluded) = (0, 0);
         for detector in Detectors::shipped().iter() {
             let rule = Rule::new(detector.clone());
-            if detector.anchor != Anchor::Start {
-                continue;
-            }
             let templates = detector.samples.iter().chain(detector.near_misses.iter());
             for (template, seed) in templates.zip(0..) {
                 let text = expand(template, seed);
@@ -335,7 +352,8 @@ mod tests {
                         assert_eq!(rule.confirm(&text, at), asked, "{}: {text:?}", detector.id);
                         matches += usize::from(matches!(asked, Confirmed::Match(_)));
                         let end = text.len().min(at + detector.max);
-                        excluded += usize::from(rule.is_excluded(&text, (at, end)));
+                        let first = at.saturating_sub(rule.before());
+                        excluded += usize::from(rule.is_excluded(&text, (first, at, end)));
                     }
                 }
             }

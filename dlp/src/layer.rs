@@ -279,15 +279,19 @@ impl Layer {
             Until::Step => end.saturating_sub(wide(OVERLAP)).max(self.seen),
             Until::Flush | Until::End => end,
         };
-        let (pending, base) = (&mut self.pending, self.base);
+        let (pending, buffer, base) = (&mut self.pending, &self.buffer, self.base);
         let containers = &mut self.containers;
         let rules = scan.rules;
-        let mut hit = |literal: usize, at: usize| {
-            let at = base.saturating_add(wide(at));
+        let mut hit = |literal: usize, place: usize| {
+            let at = base.saturating_add(wide(place));
             for hit in rules.hits(literal) {
                 match hit {
                     Hit::Rule { rule, twist } => {
                         let (rule, twist) = (*rule, *twist);
+                        let known = rules.rule(rule).filter(|_| twist == Twist::None);
+                        if known.is_some_and(|known| known.is_hopeless(buffer, place)) {
+                            continue;
+                        }
                         let new = Pending { rule, at, twist };
                         if !pending.contains(&new) {
                             pending.push_back(new);
@@ -300,7 +304,7 @@ impl Layer {
         let from = narrow(self.seen.saturating_sub(base));
         let region = narrow(to.saturating_sub(base));
         let prefilter = rules.prefilter();
-        prefilter.scan(&self.buffer, from, region, &mut hit);
+        prefilter.scan(buffer, from, region, &mut hit);
         let certain = end.saturating_sub(wide(OVERLAP));
         self.seen = if until == Until::End {
             end

@@ -91,6 +91,9 @@ pub(crate) const WORK_BYTES_FREE: u64 = 32 << 20;
 /// Work that confirming may take for each byte of input.
 pub(crate) const WORK_RATIO_MAX: u64 = 16;
 
+/// Bytes from a literal on that are looked at before a place is kept for it.
+pub(crate) const FEW_BYTES: usize = 16;
+
 /// What one confirmation counts at least, in bytes read.
 pub(crate) const CONFIRM_BYTES_MIN: u64 = 64;
 
