@@ -27,23 +27,41 @@ impl Phase {
     /// Appends the bytes that `symbols` complete.
     pub(super) fn push(&mut self, symbols: &[u8], made: &mut Vec<u8>) {
         let mut symbols = symbols;
-        if self.bits == 6 {
-            symbols = self.by_fours(symbols, made);
+        match self.bits {
+            6 => symbols = self.by_fours(symbols, made),
+            5 => symbols = self.by_eights(symbols, made),
+            _ => {}
         }
         for symbol in symbols {
             self.one(*symbol, made);
         }
     }
 
-    /// Most of base64: four symbols are three bytes.
-    fn by_fours<'a>(&mut self, mut symbols: &'a [u8], made: &mut Vec<u8>) -> &'a [u8] {
+    /// The symbols of a group that has begun; the others are left.
+    fn complete<'a>(&mut self, mut symbols: &'a [u8], made: &mut Vec<u8>) -> &'a [u8] {
         while self.filled != 0
             && let Some((first, rest)) = symbols.split_first()
         {
             self.one(*first, made);
             symbols = rest;
         }
-        let (groups, rest) = symbols.as_chunks();
+        symbols
+    }
+
+    /// Most of base32: eight symbols are five bytes.
+    fn by_eights<'a>(&mut self, symbols: &'a [u8], made: &mut Vec<u8>) -> &'a [u8] {
+        let (groups, rest) = self.complete(symbols, made).as_chunks::<8>();
+        for group in groups {
+            let symbols = group.iter().copied().map(u64::from);
+            let [_, _, _, bytes @ ..] = symbols.fold(0, |all, one| all << 5 | one).to_be_bytes();
+            made.extend_from_slice(&bytes);
+        }
+        rest
+    }
+
+    /// Most of base64: four symbols are three bytes.
+    fn by_fours<'a>(&mut self, symbols: &'a [u8], made: &mut Vec<u8>) -> &'a [u8] {
+        let (groups, rest) = self.complete(symbols, made).as_chunks();
         let start = made.len();
         made.resize(
             start.saturating_add(groups.len().saturating_mul(GROUP_BYTES)),
