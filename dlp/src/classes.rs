@@ -196,9 +196,9 @@ impl Classes {
             Alphabet::Hex => flag::HEX,
             Alphabet::Base32 | Alphabet::Base32Small => flag::BASE32,
         };
-        // From the middle of a run on it may be one as well.
-        let mut number = self.number(from);
-        loop {
+        let mut number = self.flagged(self.number(from), flag)?;
+        while self.offset(number) < to {
+            // From the middle of a run on it may be one as well.
             let ahead = behind(from.saturating_sub(self.offset(number)));
             let place = if alphabet == Alphabet::Base64 {
                 let starts = at(&self.blocks.starts, number) & ahead;
@@ -217,10 +217,8 @@ impl Classes {
                 return Some((start, self.stop(alphabet, (certain, to))));
             }
             number = self.flagged(number.saturating_add(1), flag)?;
-            if self.offset(number) >= to {
-                return None;
-            }
         }
+        None
     }
 
     /// The first block from this one on that has this flag.

@@ -131,11 +131,15 @@ impl Finder {
 
     fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         self.done = self.done.max(view.base);
-        self.go_on(scan, view);
+        if self.is_open {
+            self.go_on(scan, view);
+        }
         if !self.is_open {
             self.find(scan, view);
         }
-        self.probe(scan, view);
+        if self.probe.len() > 0 {
+            self.probe(scan, view);
+        }
         if let Some(batch) = &mut self.batch
             && batch.end() > 0
         {
@@ -154,7 +158,7 @@ impl Finder {
 
     /// Goes on with an open run to its end or that of the bytes.
     fn go_on(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
-        let Some(run) = self.run.as_mut().filter(|_| self.is_open) else {
+        let Some(run) = &mut self.run else {
             return;
         };
         let end = view.end();
@@ -258,9 +262,6 @@ impl Finder {
 
     /// Looks at what the runs that were taken stand for.
     fn probe(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
-        if self.probe.len() == 0 {
-            return;
-        }
         let mut probe = std::mem::take(&mut self.probe);
         let mut left = None;
         let mut is_any = false;
