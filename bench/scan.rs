@@ -58,7 +58,7 @@ pub(crate) fn measure(lab: &Lab, report: &mut Report) -> Outcome<()> {
             report.note(format!("no {name} on this machine"));
             continue;
         }
-        // As many bytes of each: a short one is over before the machine is quiet.
+        // As many bytes of each: a short disturbance must not be all turns of the shorter.
         let turns = bytes.saturating_mul(turns).div_ceil(content.len());
         let scan = best(turns, content.len(), || send(&rules, &content))?;
         let look = best(turns, content.len(), || {

@@ -1,13 +1,14 @@
 //! Says which three bytes of each shipped literal are looked for, and in which group,
-//! so that as few places as possible of ordinary content look like one: by how often
-//! three bytes stand side by side in texts, tried for some minutes.
+//! so that as few places as possible of ordinary content look like one: tried for some
+//! minutes on a sample of places of texts, of base64 and of random bytes.
 //!
 //! `cargo run --release -p outgate-dlp --example place -- TEXTS… > places.new`, where each
-//! of `TEXTS` is a file or a folder and counts as much as the others; what it wrote then
-//! takes the place of `dlp/places.txt`, which the build reads before it.
+//! of `TEXTS` is a file or a folder (of which the first 32 MiB that are UTF-8 are read, in
+//! order of names) and counts as much as the others. Then `mv places.new dlp/places.txt`:
+//! not written there at once, since the build needs the old one.
 //! Literals that the file does not have are placed by the build script, so it needs
 //! to be made anew only when there are many of them. Two runs do not find the same:
-//! the better one is kept, by what `bench scan` says. The texts of the file that is
+//! the better one is kept, by what `cargo bench -- --only scan` says. The texts of the file that is
 //! there were crates of Rust, the library of Python, packages of Node.js, documents in
 //! JSON and in Markdown.
 
@@ -45,22 +46,23 @@ mod detector {
 
 use groups::{GROUPS, Placed, WINDOW_BYTES};
 
-/// How long places are tried.
+/// How long every thread tries.
 const TIME: Duration = Duration::from_mins(6);
 
 /// Bytes of each text that are read.
 const TEXT_BYTES_MAX: usize = 32 << 20;
 
-/// Places of texts that are looked at.
+/// Places of all texts together that groups are tried on.
 const PLACES: usize = 1 << 16;
 
-/// Places of content in base64, and of random content, beside.
+/// Places of content in base64 beside them, and of random content: what each counts is its
+/// share of [`PLACES`].
 const BASE64: usize = PLACES / 8;
 /// See [`BASE64`].
 const RANDOM: usize = PLACES / 8;
 
-/// What a place costs at which the window of a literal does stand, beside one that
-/// only looks like some window: it is compared.
+/// What it costs that the window of a literal does stand somewhere, beside the one for
+/// looking like some window: it is compared.
 const MET: f64 = 8.0;
 
 /// A place that is so much worse is taken one time in three at first.
@@ -91,11 +93,12 @@ impl Content {
             let all = bytes.windows(WINDOW_BYTES);
             let share = 1.0 / (all.len().max(1) as f64 * texts.len() as f64);
             let all = all.filter_map(<[u8]>::first_chunk).copied();
-            for window in all.clone() {
+            for window in all {
                 *made.shares.entry(window).or_default() += share;
             }
-            let apart = (bytes.len() * texts.len() / PLACES).max(1);
-            places.extend(all.step_by(apart));
+            let each = PLACES / texts.len();
+            let sample = (0..each).filter_map(|number| bytes.get(number * bytes.len() / each..));
+            places.extend(sample.filter_map(<[u8]>::first_chunk).copied());
         }
         let mut chance = Chance(1);
         let symbols: Vec<u8> = (0..=u8::MAX)
@@ -238,7 +241,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .into_iter()
         .min_by(|one, other| one.0.total_cmp(&other.0));
     let (cost, placed) = best.ok_or("nothing was tried")?;
-    eprintln!("at a cost of {cost:.3} for 64 places");
+    eprintln!("at a cost of {cost:.3} for 64 bytes of text");
     let mut out = std::io::stdout().lock();
     for (literal, Placed { at, group }) in literals.iter().zip(placed) {
         writeln!(out, "{at} {group} '{}'", literal.escape_ascii())?;

@@ -201,7 +201,8 @@ impl Filters {
         next.is_some_and(|place| *place <= at.saturating_add(NEAR_BYTES))
     }
 
-    /// Where those filters begin that an escape of this kind wakes.
+    /// Where those filters begin that an escape of this kind wakes; `at` where none does.
+    /// The filter of the kind itself has to be among them.
     fn start(&self, view: &View<'_>, kind: Kind, at: u64) -> u64 {
         let mut asked = self.list.iter().filter(|filter| !filter.is_active);
         let may_begin = asked

@@ -288,6 +288,7 @@ impl Layer {
                 match hit {
                     Hit::Rule { rule, twist } => {
                         let (rule, twist) = (*rule, *twist);
+                        // What is twisted does not stand there as the pattern has it.
                         let known = rules.rule(rule).filter(|_| twist == Twist::None);
                         if known.is_some_and(|known| known.is_hopeless(buffer, place)) {
                             continue;

@@ -43,9 +43,10 @@ pub(crate) const DEPTH_MAX: usize = 16;
 pub(crate) const CONTAINERS_MAX: usize = 8;
 
 /// Layers of one stream at a time: each keeps up to [`STEP_BYTES`] and
-/// [`CONTEXT_BYTES`], and three quarters as much again of what stands where in them;
-/// and of what its short runs of base64 stand for [`STEP_BYTES`] and one run more, with
-/// the same again.
+/// [`CONTEXT_BYTES`], and nine tenths as much again of what stands where in them; of
+/// what its short runs of base64 stand for [`STEP_BYTES`] and one run more, and of what it
+/// looks at in a long one three bytes for each of [`LOOK_SYMBOLS`], both with nine tenths
+/// again.
 pub(crate) const LAYERS_MAX: usize = 256;
 
 /// Bytes around an escape that are looked at without it.
@@ -56,6 +57,10 @@ pub(crate) const BEFORE_ESCAPE_BYTES: usize = 128;
 
 /// Fewest symbols of base64 worth decoding: shorter ones hold no credential.
 pub(crate) const BASE64_SYMBOLS_MIN: usize = 20;
+
+/// Symbols of base64 looked at in one go: those at the borders are decoded twice, a
+/// fortieth of them, and what four phases make still fits into the first cache.
+pub(crate) const LOOK_SYMBOLS: usize = 4096;
 
 /// Short runs of base64 that a stream remembers, in count: a few files have not many more
 /// of these names.
@@ -91,8 +96,9 @@ pub(crate) const WORK_BYTES_FREE: u64 = 32 << 20;
 /// Work that confirming may take for each byte of input.
 pub(crate) const WORK_RATIO_MAX: u64 = 16;
 
-/// Bytes from a literal on that are looked at before a place is kept for it.
-pub(crate) const FEW_BYTES: usize = 16;
+/// Bytes from a literal on that are looked at before a place is kept for it: nearly all
+/// that begin nothing show it in so many, and each literal costs as much.
+pub(crate) const FIRST_BYTES: usize = 16;
 
 /// What one confirmation counts at least, in bytes read.
 pub(crate) const CONFIRM_BYTES_MIN: u64 = 64;

@@ -180,8 +180,10 @@ impl Finder {
             from = stop;
             let touches = stop == end && view.until != Until::End;
             let run = view.slice(at, stop);
-            let is_told = !is_dense(self.alphabet, scan);
-            if is_told && !touches && !scan.state.repeats.is_new(run) {
+            // What came before and held nothing is not even counted. What touches the end
+            // may be longer, and where all goes through a layer nothing is remembered.
+            let is_remembered = !touches && !is_dense(self.alphabet, scan);
+            if is_remembered && !scan.state.repeats.is_new(run) {
                 continue;
             }
             if self.alphabet.count(run) < least {

@@ -1,5 +1,5 @@
-//! One block of a layer: what its marks come to for the searches, told of many blocks
-//! at once with the widest registers there are.
+//! What stands where in the blocks of a layer, row by row, and what their marks come to
+//! for the searches: told of many blocks at once with the widest registers there are.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -107,17 +107,12 @@ impl Told {
         let [.., zero] = &marks.ascii;
         let rare = zero.iter().zip(&marks.high).take(last.saturating_add(1));
         let is_plain = rare.fold(0, |all, (zero, high)| all | zero | high) == 0;
-        let may_go_on = if is_plain {
-            [0; PLACES]
-        } else {
-            may_go_on(marks, last, bytes)
-        };
+        let may_go_on = (!is_plain).then(|| may_go_on(marks, last, bytes));
         widest(Telling {
             told: self,
-            may_go_on: &may_go_on,
+            may_go_on: may_go_on.as_ref(),
             marks,
             last,
-            is_plain,
         });
     }
 
@@ -149,10 +144,9 @@ impl Told {
 struct Telling<'a> {
     told: &'a mut Told,
     marks: &'a Marks<ASCII, HIGH>,
-    may_go_on: &'a [u64; PLACES],
+    /// None where neither zeros nor bytes above 127 stand in any block.
+    may_go_on: Option<&'a [u64; PLACES]>,
     last: usize,
-    /// Neither zeros nor bytes above 127 stand in any block.
-    is_plain: bool,
 }
 
 impl Work for Telling<'_> {
@@ -162,32 +156,30 @@ impl Work for Telling<'_> {
     )]
     #[inline(always)]
     fn act(self) {
-        if self.is_plain {
-            self.each::<true>();
-        } else {
-            self.each::<false>();
+        let marks = self.marks;
+        match self.may_go_on {
+            Some(may_go_on) => self.each(|here| uncommon(marks, may_go_on, here)),
+            None => self.each(|_| 0),
         }
     }
 }
 
 impl Telling<'_> {
+    /// Tells of one block after the other, given what is uncommon in each: compiled apart
+    /// for blocks in which nothing can be.
     #[expect(
         clippy::inline_always,
         reason = "compiled for the registers of whoever calls"
     )]
     #[expect(clippy::indexing_slicing, reason = "a place of a stride has a next")]
     #[inline(always)]
-    fn each<const IS_PLAIN: bool>(self) {
+    fn each(self, uncommon: impl Fn(usize) -> u64) {
         let (told, last) = (self.told, self.last);
         let [base64, hex, ..] = &self.marks.ascii;
         // Whole registers: what is behind the last costs nothing.
         for here in 0..(last + 1).next_multiple_of(4).min(PLACES - 1) {
             let next = here + 1;
-            let uncommon = if IS_PLAIN {
-                0
-            } else {
-                uncommon(self.marks, self.may_go_on, here)
-            };
+            let uncommon = uncommon(here);
             told.uncommon[here] = uncommon;
             let mut flags = 0;
             let base64 = stretches((base64[here], base64[next]), limits::BASE64_SYMBOLS_MIN);

@@ -15,11 +15,13 @@ pub(super) fn next(bytes: &[u8]) -> Option<usize> {
     loop {
         let rest = bytes.get(place..)?;
         match rest {
-            // What is not cut off, and what goes on with a character.
+            // The rest of a character that was passed over, or of none.
             [0x80..0xc0, ..] => place = place.saturating_add(1),
+            // Begins one that stays.
             [lead @ 0xc0..=0xff, second @ 0x80..0xc0, ..] if !folds(seconds, *lead, *second) => {
                 place = place.saturating_add(2);
             }
+            // May fold, or is cut off or broken: [`token`] tells.
             [0xc0..=0xff, ..] => return Some(place),
             _ => place = place.saturating_add(first_high(rest)?),
         }
@@ -169,6 +171,7 @@ fn seconds() -> &'static Seconds {
     })
 }
 
+/// Whether a character that may fold begins with these two.
 fn folds(seconds: &Seconds, lead: u8, second: u8) -> bool {
     let bits = seconds.get(usize::from(lead & 0x3f)).copied();
     bits.unwrap_or_default() >> (second & 0x3f) & 1 != 0
@@ -387,6 +390,7 @@ mod tests {
             let opens = leads[usize::from(bytes[0])].contains(&bytes[1]);
             assert!(!folds || opens, "{letter:?}");
             assert_eq!(may_begin([bytes[0], bytes[1]]), opens, "{letter:?}");
+            assert_eq!(next(bytes), opens.then_some(0), "{letter:?}");
         }
     }
 

@@ -133,7 +133,8 @@ fn is_quoted(here: &[u8]) -> bool {
 
 /// Whether text with a zero after (or before) each character begins with this zero: three
 /// characters, at least two of them no space, since numbers of four bytes make two now and
-/// then. Nor are they all the same, as in code for machines: no credential is.
+/// then, and not all the same, as in code for machines. Text that begins with three that
+/// are is told from a later zero, and decoded from before it.
 fn is_wide(here: &[u8]) -> bool {
     match here {
         [_, one, 0, two, 0, three, ..] if *one != 0 => {
@@ -166,6 +167,8 @@ mod tests {
         for text in ["ghp", "gg_", "g__", "g g", "g\ng"] {
             assert!(is_wide(&wide(text)), "{text:?}");
         }
+        let late = wide("aaab");
+        assert!(!is_wide(&late) && is_wide(&late[2..]));
         for text in ["$$$", "g  ", "   ", "g\u{1}p"] {
             assert!(!is_wide(&wide(text)), "{text:?}");
         }

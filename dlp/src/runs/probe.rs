@@ -19,9 +19,6 @@ use super::{BORDER, narrow, wide};
 /// Symbols of a group, and phases.
 const GROUP: usize = 4;
 
-/// Symbols looked at in one go.
-const LOOK_SYMBOLS: usize = 4096;
-
 /// Symbols decoded before those that are looked at: what an escape may stand in.
 const BEFORE_SYMBOLS: usize = 16;
 
@@ -113,7 +110,7 @@ impl Probe {
     ) {
         let mut start = from;
         while start < to {
-            let stop = start.saturating_add(LOOK_SYMBOLS).min(to);
+            let stop = start.saturating_add(limits::LOOK_SYMBOLS).min(to);
             self.clear();
             self.decode((symbols, base), (start, stop), cover);
             self.look(prefilter);
@@ -306,7 +303,8 @@ mod tests {
         #[test]
         fn what_begins_is_found_in_its_phase(
             symbols in proptest::collection::vec(0_u8..64, 40..3000),
-            (phase, group) in (0_usize..4, 0_usize..700),
+            // In the first look, in the second, and behind it.
+            (phase, group) in (0_usize..4, 0_usize..2 * limits::LOOK_SYMBOLS / GROUP + 100),
             skip in 0_usize..3,
             what in prop_oneof![
                 Just(b"prefix-of-one.......".to_vec()),
@@ -317,7 +315,7 @@ mod tests {
                 Just("tok\u{435}n-of-text-that-goes-on".as_bytes().to_vec()),
                 Just(b"\0t\0o\0k\0e\0n\0s\0".to_vec()),
             ],
-            (base, cut) in (0_u64..9, 0_usize..3200),
+            (base, cut) in (0_u64..9, 0_usize..2 * limits::LOOK_SYMBOLS + 600),
         ) {
             let literals: Vec<Box<[u8]>> = [&b"prefix-of-one"[..], &[0x1f, 0x8b, 0x08]]
                 .map(Into::into)

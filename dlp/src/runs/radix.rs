@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn pieces_make_what_the_whole_makes() {
-        let symbols: Vec<u8> = (0..200_u8)
-            .map(|value| value.wrapping_mul(37) & 0x0f)
-            .collect();
         for bits in [6, 5, 4] {
+            let symbols: Vec<u8> = (0..200_u8)
+                .map(|value| value.wrapping_mul(37) & ((1 << bits) - 1))
+                .collect();
             let mut whole = Vec::new();
             Phase::new(bits).push(&symbols, &mut whole);
             for split in 1..20 {
@@ -113,5 +113,9 @@ mod tests {
         // "Z2hw" of base64.
         Phase::new(6).push(&[25, 54, 33, 48], &mut made);
         assert_eq!(made, b"ghp");
+        made.clear();
+        // "M5UHAX3B" of base32.
+        Phase::new(5).push(&[12, 29, 20, 7, 0, 23, 27, 1], &mut made);
+        assert_eq!(made, b"ghp_a");
     }
 }

@@ -1,4 +1,4 @@
-//! Short runs that were looked at and held nothing: sources and documents spell the
+//! Short runs that were looked at and held nothing, or had too few symbols: sources and documents spell the
 //! same names again and again. Keeps runs as they stand, so that none is taken for
 //! another, and forgets one for the next.
 
@@ -14,8 +14,8 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// Whether a run is not among those that were looked at; it is from now on, though it
-    /// has still to be looked at: see [`Repeats::forget`].
+    /// Whether a run did not come before; it has from now on, though it may still have to
+    /// be looked at: see [`Repeats::forget`].
     pub(super) fn is_new(&mut self, run: &[u8]) -> bool {
         let Some(own) = slot(run) else {
             return true;

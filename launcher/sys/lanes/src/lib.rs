@@ -300,15 +300,15 @@ mod wide {
                 return;
             };
             let [one, other] = [load(*one), load(*other)];
-            let is_high = high(one) | high(other) << 32;
-            marks.high[place] = is_high;
+            let above_127 = high(one) | high(other) << 32;
+            marks.high[place] = above_127;
             let halves = [Half::new(one), Half::new(other)];
             let upper = halves.each_ref().map(|half| half.upper(below));
             for (bits, table) in marks.ascii.iter_mut().zip(&ascii) {
                 bits[place] = both_have(&halves, *table, upper);
             }
             // Mostly text, all of whose bytes are of ASCII.
-            if is_high == 0 {
+            if above_127 == 0 {
                 for bits in &mut marks.others {
                     bits[place] = 0;
                 }
@@ -497,6 +497,18 @@ mod tests {
         marks.copy(4, 0);
         marks.clear(3);
         assert_eq!(marks.ascii[0][..6], [0xffff, 0, 0, 0, 0xffff, 0]);
+    }
+
+    #[test]
+    fn what_stood_at_a_place_before_is_forgotten() {
+        for before in [0x80, 0xc4] {
+            for sets in [sets(), sets().portable()] {
+                let mut marks = Marks::NONE;
+                sets.mark(&[before; 2 * BLOCK_BYTES], 1, &mut marks);
+                sets.mark(&[b'a'; 2 * BLOCK_BYTES], 1, &mut marks);
+                assert_eq!(marks, plain(&[b'a'; 2 * BLOCK_BYTES], 1), "{before}");
+            }
+        }
     }
 
     proptest! {

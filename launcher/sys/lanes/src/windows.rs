@@ -164,7 +164,10 @@ const SURE: u32 = 2;
 
 /// See [`Windows::sieve`]. Takes no branch that depends on a single place: nobody could
 /// foretell it.
-#[expect(clippy::indexing_slicing, reason = "the mask is that of the places")]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "places are masked, and all windows of so many blocks are there"
+)]
 #[inline(always)]
 fn sieve(marks: &[u64; FEW_BLOCKS], bytes: &[u8], numbers: &Numbers, places: &mut Places) -> usize {
     const MASK: usize = 2 * FEW_BLOCKS * BLOCK_BYTES - 1;
@@ -188,7 +191,8 @@ fn sieve(marks: &[u64; FEW_BLOCKS], bytes: &[u8], numbers: &Numbers, places: &mu
         count += usize::try_from(here).unwrap_or_default();
     }
     let mut kept = 0;
-    // Mostly all of them are there with one byte more, and are read at once.
+    // Mostly the windows of all blocks are there. With one byte more each can be read as
+    // one number of four bytes, and nothing has to be asked for its end.
     let all = bytes.first_chunk::<{ FEW_BLOCKS * BLOCK_BYTES + WINDOW_BYTES }>();
     for number in 0..count {
         let place = places[number & MASK];
