@@ -58,6 +58,29 @@ lab_tests! {
         }
     }
 
+    fn a_path_with_dots_is_resolved_while_files_are_renamed(lab) {
+        // openat2(2) gives up on `..` whenever anything on the machine is renamed.
+        let script = "import collections, os, socket, sys, threading\n\
+                      os.mkdir('sub'); path = os.getcwd() + '/sub/../sub/../own'\n\
+                      server = socket.socket(socket.AF_UNIX); server.bind('own'); server.listen(64)\n\
+                      def serve():\n    \
+                      while True: server.accept()[0].close()\n\
+                      threading.Thread(target=serve, daemon=True).start()\n\
+                      renamer = os.fork()\n\
+                      if not renamer:\n    \
+                      open('one', 'w')\n    \
+                      while True: os.rename('one', 'sub/two'); os.rename('sub/two', 'one')\n\
+                      seen = collections.Counter()\n\
+                      for _ in range(1000):\n    \
+                      with socket.socket(socket.AF_UNIX) as client: seen[client.connect_ex(path)] += 1\n\
+                      os.kill(renamer, 9); print(dict(seen))";
+        let command = ["python3".to_owned(), "-c".to_owned(), script.to_owned()];
+        for identity in Identity::all() {
+            let outcome = lab.sandbox(identity).run(&command);
+            assert_eq!(outcome.stdout, "{0: 1000}\n", "{identity:?} {outcome}");
+        }
+    }
+
     fn an_own_ipv6_listener_does_not_vouch_for_a_strangers_ipv4_port(lab) {
         beside(lab, "[::]", &["127.0.0.1", "[::ffff:127.0.0.1]"]);
         beside(lab, "[::1]", &["127.0.0.1", "[::ffff:127.0.0.1]"]);

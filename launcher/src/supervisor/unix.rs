@@ -63,7 +63,12 @@ struct Resolved {
     stat: FileStat,
 }
 
-/// Resolves a path as the caller would, to an inode.
+/// How often a path with `..` is resolved that cannot be while files are renamed, in
+/// count: beside one process that renames without end a twentieth of the tries fail.
+const RESOLVE_TRIES: u32 = 64;
+
+/// Resolves a path as the caller would, to an inode. `ECONNREFUSED` when files are
+/// renamed faster than that.
 fn resolve(thread: u32, path: &[u8]) -> Result<Resolved, Errno> {
     let (base, resolve) = if path.first() == Some(&b'/') {
         let flags = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
@@ -75,7 +80,11 @@ fn resolve(thread: u32, path: &[u8]) -> Result<Resolved, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
     let base = open(base.as_str(), flags | OFlag::O_DIRECTORY, Mode::empty())?;
     let how = OpenHow::new().flags(flags).resolve(resolve);
-    let target = openat2(base.as_fd(), OsStr::from_bytes(path), how)?;
+    // EAGAIN (openat2(2)): something on the machine was renamed meanwhile.
+    let target = (0..RESOLVE_TRIES)
+        .map(|_| openat2(base.as_fd(), OsStr::from_bytes(path), how))
+        .find(|target| !matches!(target, Err(Errno::EAGAIN)))
+        .unwrap_or(Err(Errno::ECONNREFUSED))?;
     let stat = fstat(&target)?;
     let link = format!("/proc/self/fd/{}", target.as_raw_fd());
     let path = nix::fcntl::readlinkat(AT_FDCWD, link.as_str())?.into_vec();
