@@ -42,6 +42,8 @@ struct Finder {
     /// The run that goes on, or the space of the last that did.
     run: Option<Box<Open>>,
     is_open: bool,
+    /// Whether what may become a run goes on: it is long, and has too few symbols yet.
+    is_waiting: bool,
     /// Layer of what short runs decode to, kept for its space.
     batch: Option<Box<Layer>>,
     /// Short runs that were taken, to be looked at together.
@@ -60,9 +62,10 @@ const BORDER: [u8; filters::FOLD_NEAR_BYTES] = [1; filters::FOLD_NEAR_BYTES];
 const BATCH_BYTES_MAX: usize = 1024;
 
 impl Runs {
-    /// Whether a run goes on.
+    /// Whether a run goes on, or what may become one.
     pub(crate) fn is_open(&self) -> bool {
-        self.list.iter().any(|finder| finder.is_open)
+        let mut finders = self.list.iter();
+        finders.any(|finder| finder.is_open || finder.is_waiting)
     }
 
     /// The offset before which every run is done with.
@@ -114,6 +117,7 @@ impl Finder {
             done: 0,
             run: None,
             is_open: false,
+            is_waiting: false,
             batch: None,
             probe: Probe::default(),
             trail: None,
@@ -124,6 +128,7 @@ impl Finder {
 
     fn close(&mut self, scan: &mut Scan<'_>) {
         self.is_open = false;
+        self.is_waiting = false;
         if let Some(run) = &mut self.run {
             run.clear(scan);
         }
@@ -176,6 +181,7 @@ impl Finder {
         let end = view.end();
         let least = self.alphabet.symbols_min();
         let mut from = self.done;
+        self.is_waiting = false;
         while let Some((at, stop)) = view.classes.run(self.alphabet, (from, end)) {
             from = stop;
             let touches = stop == end && view.until != Until::End;
@@ -188,6 +194,7 @@ impl Finder {
             }
             if self.alphabet.count(run) < least {
                 if touches {
+                    self.is_waiting = true;
                     // It may still become one.
                     let most = wide(limits::RUN_START_BYTES_MAX);
                     self.done = at.max(end.saturating_sub(most));

@@ -80,7 +80,8 @@ const fn hex() -> [u8; 256] {
         table[b'A' as usize + value] = value as u8 + 10;
         value += 1;
     }
-    let between = *b":- ,;xX\\\r\n\t";
+    // The letters are those of escaped ends of lines.
+    let between = *b":- ,;xX\\\r\n\tnrt";
     let mut place = 0;
     while place < between.len() {
         table[between[place] as usize] = BETWEEN;
@@ -112,6 +113,15 @@ const fn base32(first: u8) -> [u8; 256] {
     table[b'\r' as usize] = BETWEEN;
     table[b'\n' as usize] = BETWEEN;
     table[b'\\' as usize] = BETWEEN;
+    // Those of escaped ends of lines, where they are no symbols.
+    let ends = *b"nrt";
+    let mut place = 0;
+    while place < ends.len() {
+        if table[ends[place] as usize] == OUTSIDE {
+            table[ends[place] as usize] = BETWEEN;
+        }
+        place += 1;
+    }
     table
 }
 

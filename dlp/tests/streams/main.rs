@@ -15,6 +15,7 @@
 
 mod bombs;
 mod codings;
+mod dumps;
 mod encode;
 mod ends;
 mod evasions;
