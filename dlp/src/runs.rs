@@ -41,9 +41,7 @@ struct Finder {
     done: u64,
     /// The run that goes on, or the space of the last that did.
     run: Option<Box<Open>>,
-    is_open: bool,
-    /// Whether what may become a run goes on: it is long, and has too few symbols yet.
-    is_waiting: bool,
+    stage: Stage,
     /// Layer of what short runs decode to, kept for its space.
     batch: Option<Box<Layer>>,
     /// Short runs that were taken, to be looked at together.
@@ -51,6 +49,17 @@ struct Finder {
     trail: Option<Trail>,
     symbols: Vec<u8>,
     made: Vec<u8>,
+}
+
+/// Where the runs of an alphabet stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// None goes on.
+    Between,
+    /// What may become one goes on: it is long, and has too few symbols yet.
+    Waiting,
+    /// One goes on.
+    Open,
 }
 
 /// Between what two runs, or two phases, decode to: in no alphabet, and as many as
@@ -65,18 +74,24 @@ impl Runs {
     /// Whether a run goes on, or what may become one.
     pub(crate) fn is_open(&self) -> bool {
         let mut finders = self.list.iter();
-        finders.any(|finder| finder.is_open || finder.is_waiting)
+        finders.any(|finder| finder.stage != Stage::Between)
     }
 
     /// The offset before which every run is done with.
     pub(crate) fn uncertain(&self) -> u64 {
-        let waiting = self.list.iter().filter(|finder| !finder.is_open);
+        let waiting = self
+            .list
+            .iter()
+            .filter(|finder| finder.stage != Stage::Open);
         waiting.map(|finder| finder.done).min().unwrap_or(FREE)
     }
 
     /// What must stay, in offsets of the outermost stream.
     pub(crate) fn held(&self) -> u64 {
-        let open = self.list.iter().filter(|finder| finder.is_open);
+        let open = self
+            .list
+            .iter()
+            .filter(|finder| finder.stage == Stage::Open);
         let runs = open.filter_map(|finder| finder.run.as_ref());
         runs.map(|run| run.held()).min().unwrap_or(FREE)
     }
@@ -116,8 +131,7 @@ impl Finder {
             alphabet,
             done: 0,
             run: None,
-            is_open: false,
-            is_waiting: false,
+            stage: Stage::Between,
             batch: None,
             probe: Probe::default(),
             trail: None,
@@ -127,8 +141,7 @@ impl Finder {
     }
 
     fn close(&mut self, scan: &mut Scan<'_>) {
-        self.is_open = false;
-        self.is_waiting = false;
+        self.stage = Stage::Between;
         if let Some(run) = &mut self.run {
             run.clear(scan);
         }
@@ -136,10 +149,10 @@ impl Finder {
 
     fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         self.done = self.done.max(view.base);
-        if self.is_open {
+        if self.stage == Stage::Open {
             self.go_on(scan, view);
         }
-        if !self.is_open {
+        if self.stage != Stage::Open {
             self.find(scan, view);
         }
         if self.probe.len() > 0 {
@@ -151,7 +164,7 @@ impl Finder {
             batch.work(scan, Until::End);
             batch.clear(scan);
         }
-        if self.is_open
+        if self.stage == Stage::Open
             && let Some(run) = &mut self.run
         {
             run.work(scan, view.until);
@@ -181,7 +194,7 @@ impl Finder {
         let end = view.end();
         let least = self.alphabet.symbols_min();
         let mut from = self.done;
-        self.is_waiting = false;
+        self.stage = Stage::Between;
         while let Some((at, stop)) = view.classes.run(self.alphabet, (from, end)) {
             from = stop;
             let touches = stop == end && view.until != Until::End;
@@ -194,7 +207,7 @@ impl Finder {
             }
             if self.alphabet.count(run) < least {
                 if touches {
-                    self.is_waiting = true;
+                    self.stage = Stage::Waiting;
                     // It may still become one.
                     let most = wide(limits::RUN_START_BYTES_MAX);
                     self.done = at.max(end.saturating_sub(most));
@@ -237,7 +250,7 @@ impl Finder {
             .get_or_insert_with(|| Box::new(Open::new(alphabet, view.trail)));
         run.read(view, from, to);
         run.begin(scan);
-        self.is_open = true;
+        self.stage = Stage::Open;
     }
 
     /// Takes a run that is whole: to be looked at with others, or, where no look tells
