@@ -304,8 +304,7 @@ impl Layer {
         };
         let from = narrow(self.seen.saturating_sub(base));
         let region = narrow(to.saturating_sub(base));
-        let prefilter = rules.prefilter();
-        prefilter.scan(buffer, from, region, &mut hit);
+        rules.prefilter().scan(buffer, from, region, &mut hit);
         let certain = end.saturating_sub(wide(OVERLAP));
         self.seen = if until == Until::End {
             end
