@@ -207,7 +207,10 @@ impl Finder {
             }
             if self.alphabet.count(run) < least {
                 if touches {
-                    self.stage = Stage::Waiting;
+                    // Nothing waits for what goes on without end and becomes none.
+                    if run.len() < limits::RUN_START_BYTES_MAX {
+                        self.stage = Stage::Waiting;
+                    }
                     // It may still become one.
                     let most = wide(limits::RUN_START_BYTES_MAX);
                     self.done = at.max(end.saturating_sub(most));
