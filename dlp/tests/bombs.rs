@@ -220,6 +220,15 @@ fn attacks() -> Vec<Attack> {
         ("hexadecimal", None, full("67687067 ")),
         ("base32", None, full("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ ")),
         ("hexadecimal of bombs", None, full(&digits(&small))),
+        (
+            "a thin dump without end behind escapes",
+            None,
+            [
+                b"%41\\u0041=41&#65;".as_slice(),
+                &format!("1{:70}", "").repeat((16 << 20) / 71).into_bytes(),
+            ]
+            .concat(),
+        ),
     ]);
     attacks
 }
