@@ -13,6 +13,7 @@ pub(crate) struct Budget {
     inflated: u64,
     work: u64,
     layers: usize,
+    guesses: usize,
     spent: Option<UnscannedReason>,
 }
 
@@ -70,6 +71,21 @@ impl Budget {
     /// A layer is gone.
     pub(crate) fn close(&mut self) {
         self.layers = self.layers.saturating_sub(1);
+    }
+
+    /// Something is decompressed that may be none.
+    pub(crate) fn guess(&mut self) {
+        self.guesses = self.guesses.saturating_add(1);
+    }
+
+    /// One of them is over.
+    pub(crate) fn decide(&mut self) {
+        self.guesses = self.guesses.saturating_sub(1);
+    }
+
+    /// How many of them there are.
+    pub(crate) fn guesses(&self) -> usize {
+        self.guesses
     }
 
     /// What ran out, if anything did. Nothing is decoded or confirmed any more.

@@ -5,8 +5,11 @@
 mod brotli;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod guess;
 mod inflate;
+mod meta_block;
 mod pack;
+mod prefix;
 mod recognise;
 mod stored;
 mod unpack;
@@ -22,7 +25,8 @@ use crate::limits;
 use crate::scan::Scan;
 use crate::trail::Trail;
 
-use recognise::{Begin, Recognised};
+pub(crate) use guess::{is_unmarked, may_be_unmarked};
+use recognise::{Begin, Recognised, UNMARKED, Wait};
 pub(crate) use recognise::{MAGICS, Magic, is_zlib};
 use unpack::{Fault, Made, Unpack};
 
@@ -50,6 +54,8 @@ pub(crate) struct Declared {
 struct Spotted {
     magic: Magic,
     at: u64,
+    /// Where it ends at the latest.
+    until: u64,
 }
 
 /// How certain it is that this is what it looks like.
@@ -57,7 +63,7 @@ struct Spotted {
 enum Certainty {
     /// Somebody said so, or the beginning is long: damage is told.
     Known,
-    /// Two bytes look like it: damage means that they only looked so.
+    /// A few bits look like it: damage means that they only looked so.
     Guessed,
 }
 
@@ -68,10 +74,14 @@ struct Container {
     certainty: Certainty,
     /// Bytes of the layer around it before this offset went in.
     fed: u64,
+    /// Those from this offset on do not belong to it.
+    until: u64,
     /// Bytes of the outermost stream from here on may not have come out.
     quiet: u64,
     /// Bytes that came out.
     made: u64,
+    /// What went in before this offset, when some last did.
+    spoke: u64,
     /// How many have to before all of a piece has, and where in the outermost
     /// stream that piece stands.
     behind: VecDeque<(u64, u64)>,
@@ -92,15 +102,22 @@ impl Containers {
 
     /// Something may begin at `at`.
     pub(crate) fn spot(&mut self, magic: Magic, at: u64) {
+        self.spot_until(magic, at, FREE);
+    }
+
+    fn spot_until(&mut self, magic: Magic, at: u64, until: u64) {
         if !self.known.contains(&(magic, at)) {
             self.known.push((magic, at));
-            self.spotted.push(Spotted { magic, at });
+            self.spotted.push(Spotted { magic, at, until });
         }
     }
 
-    /// zlib could begin at `at`: two bytes are too few to look for everywhere.
-    pub(crate) fn expect_zlib(&mut self, at: u64) {
-        self.spot(Magic::Zlib, at);
+    /// Compressed data without a mark could begin at `at`, and end before `until`: it is
+    /// looked for in few places only.
+    pub(crate) fn expect(&mut self, at: u64, until: u64) {
+        for magic in UNMARKED {
+            self.spot_until(magic, at, until);
+        }
     }
 
     /// Whether anything goes on.
@@ -132,7 +149,8 @@ impl Containers {
         let spotted = std::mem::take(&mut self.spotted);
         for one in spotted {
             // Many small entries are over before the next ones begin.
-            let is_full = self.open.len() >= limits::CONTAINERS_MAX;
+            let kinds = [Certainty::Known, Certainty::Guessed];
+            let is_full = kinds.iter().any(|kind| !self.has_room(scan, *kind));
             if is_full && self.open.iter().any(|open| open.fed < view.end()) {
                 self.go_on(scan, view);
             }
@@ -180,8 +198,8 @@ impl Containers {
         let mut inner = std::mem::take(&mut self.declared);
         let outer = inner.codings.remove(0);
         // It need not be recognised as well.
-        self.known
-            .extend(recognise::magic(outer).map(|magic| (magic, 0)));
+        let magic = recognise::magic(outer).filter(|magic| !self.known.contains(&(*magic, 0)));
+        self.known.extend(magic.map(|magic| (magic, 0)));
         self.spotted.retain(|one| one.at != 0);
         for (coding, certainty) in recognise::declared(outer, view.bytes) {
             let Some(mut unpack) = recognise::unpack(coding) else {
@@ -195,7 +213,7 @@ impl Containers {
                 trail,
                 data: 0,
             };
-            if let Some(container) = self.add(scan, view, begin, certainty) {
+            if let Some(container) = self.add(scan, view, begin, (certainty, FREE)) {
                 let containers = container.layer.containers();
                 containers.declare(inner.clone());
             }
@@ -203,24 +221,43 @@ impl Containers {
     }
 
     fn look(&mut self, scan: &mut Scan<'_>, view: &View<'_>, spotted: Spotted) {
-        let here = view.slice(spotted.at, view.end());
+        let here = view.slice(spotted.at, view.end().min(spotted.until));
         let may_come = view.until != Until::End;
-        match recognise::recognise(spotted.magic, here, view.trail) {
+        let wait = match view.until {
+            _ if spotted.until <= view.end() => Wait::Over,
+            Until::Step => Wait::Long,
+            Until::Flush => Wait::Short,
+            Until::End => Wait::Over,
+        };
+        match recognise::recognise(spotted.magic, here, view.trail, wait) {
             Recognised::More if may_come => self.spotted.push(spotted),
             Recognised::More | Recognised::Other => {}
             Recognised::Unreadable(reason) => scan.miss(reason, 1),
             Recognised::Begin(mut begin) => {
                 begin.data = begin.data.saturating_add(spotted.at);
                 // Text decoded out of compressed bytes begins like them too.
-                let is_guess = spotted.magic == Magic::Zlib || view.trail.is_text();
+                let is_guess = UNMARKED.contains(&spotted.magic) || view.trail.is_text();
+                // Chance makes them out of each other.
+                if is_guess && view.trail.unmarked() >= limits::UNMARKED_DEPTH_MAX {
+                    return;
+                }
                 let certainty = if is_guess {
                     Certainty::Guessed
                 } else {
                     Certainty::Known
                 };
-                self.add(scan, view, begin, certainty);
+                self.add(scan, view, begin, (certainty, spotted.until));
             }
         }
+    }
+
+    /// Whether one more may be open. What only looks like something takes no room from what
+    /// is something, and what comes out of it may look like more.
+    fn has_room(&self, scan: &Scan<'_>, certainty: Certainty) -> bool {
+        let alike = self.open.iter().filter(|open| open.certainty == certainty);
+        let is_crowded = scan.state.budget.guesses() >= limits::GUESSES_MAX;
+        let is_guess = certainty == Certainty::Guessed;
+        alike.count() < limits::CONTAINERS_MAX && !(is_guess && is_crowded)
     }
 
     fn add(
@@ -228,24 +265,27 @@ impl Containers {
         scan: &mut Scan<'_>,
         view: &View<'_>,
         begin: Begin,
-        certainty: Certainty,
+        (certainty, until): (Certainty, u64),
     ) -> Option<&mut Container> {
-        let is_room = self.open.len() < limits::CONTAINERS_MAX;
-        if !is_room || view.trail.depth() >= limits::DEPTH_MAX || !scan.state.budget.open() {
-            if certainty == Certainty::Known {
-                scan.miss(UnscannedReason::Depth, 1);
-            }
+        let is_room = self.has_room(scan, certainty) && view.trail.depth() < limits::DEPTH_MAX;
+        if !is_room || !scan.state.budget.open() {
+            scan.miss(UnscannedReason::Depth, 1);
             return None;
         }
+        if certainty == Certainty::Guessed {
+            scan.state.budget.guess();
+        }
         let mut layer = Box::new(Layer::new(begin.trail));
-        layer.containers().expect_zlib(0);
+        layer.containers().expect(0, FREE);
         self.open.push(Container {
             unpack: begin.unpack,
             layer,
             certainty,
             fed: begin.data,
+            until,
             quiet: view.origin(begin.data),
             made: 0,
+            spoke: begin.data,
             behind: VecDeque::new(),
         });
         self.open.last_mut()
@@ -256,10 +296,18 @@ impl Container {
     fn drop(mut self, scan: &mut Scan<'_>) {
         self.layer.clear(scan);
         scan.state.budget.close();
+        if self.certainty == Certainty::Guessed {
+            scan.state.budget.decide();
+        }
     }
 
     fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) -> Became {
-        let end = view.end();
+        let end = view.end().min(self.until);
+        let until = if self.until <= end {
+            Until::End
+        } else {
+            view.until
+        };
         while self.fed < end {
             if scan.is_over() {
                 return Became::Open;
@@ -288,6 +336,9 @@ impl Container {
             if self.made > before {
                 // The last bytes of a piece may not have come out.
                 self.quiet = self.behind.front().map_or(here, |(_, origin)| *origin);
+                self.spoke = self.fed;
+            } else if self.behind.is_empty() && self.is_idle() {
+                self.quiet = here;
             }
             match progress {
                 Ok(progress) if progress.is_done => {
@@ -298,7 +349,7 @@ impl Container {
                 Err(fault) => return self.fail(scan, fault),
             }
         }
-        if view.until == Until::End {
+        if until == Until::End {
             let (layer, quiet) = (&mut self.layer, self.quiet);
             self.unpack.finish(&mut |made| {
                 if let Made::Bytes(bytes) = made {
@@ -307,8 +358,8 @@ impl Container {
                 !scan.is_over()
             });
         }
-        self.layer.work(scan, view.until);
-        match view.until {
+        self.layer.work(scan, until);
+        match until {
             Until::End if self.unpack.may_end() => Became::Done,
             Until::End => self.fail(scan, Fault::Damaged),
             Until::Flush if !self.unpack.is_pending() => {
@@ -321,6 +372,11 @@ impl Container {
                 Became::Open
             }
         }
+    }
+
+    /// Whether so much went in of which nothing came that it is something to be skipped.
+    fn is_idle(&self) -> bool {
+        self.fed.saturating_sub(self.spoke) > limits::IDLE_BYTES_MAX
     }
 
     /// Notes what the piece at `here` may have made that has not come out.

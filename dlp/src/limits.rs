@@ -42,6 +42,30 @@ pub(crate) const DEPTH_MAX: usize = 16;
 /// Archives and compressed data decoded side by side in one layer.
 pub(crate) const CONTAINERS_MAX: usize = 8;
 
+/// Bytes that deflate with its fixed codes makes at least, in a run that is whole: random
+/// bytes seldom make as many without a fault.
+pub(crate) const DEFLATED_BYTES_MIN: u32 = 64;
+
+/// Or so many letters of text.
+pub(crate) const DEFLATED_TEXT_MIN: u32 = 12;
+
+/// Fewest bytes of a run that may be a credential under compression, without a mark.
+pub(crate) const UNMARKED_BYTES_MIN: usize = 21;
+
+/// Bytes that may go into a decompressor and wait for something to come out: headers take
+/// a few KiB, and blocks to be skipped up to 16 MiB.
+pub(crate) const IDLE_BYTES_MAX: u64 = 64 << 10;
+
+/// Bytes of a header of Brotli that are read before a decompressor is begun.
+pub(crate) const HEADER_BYTES_MAX: usize = 4096;
+
+/// What is decompressed of one stream at a time and may be none, in count: what comes out
+/// of that may look like more of it.
+pub(crate) const GUESSES_MAX: usize = 16;
+
+/// Of those on top of each other as many are undone.
+pub(crate) const UNMARKED_DEPTH_MAX: usize = 4;
+
 /// Layers of one stream at a time: each keeps up to [`STEP_BYTES`] and
 /// [`CONTEXT_BYTES`], and nine tenths as much again of what stands where in them; of
 /// what its short runs of base64 stand for [`STEP_BYTES`] and one run more, and of what it
@@ -71,6 +95,16 @@ pub(crate) const REPEAT_BYTES: usize = 32;
 
 /// Fewest digits of hexadecimal and symbols of base32 worth decoding.
 pub(crate) const DIGITS_MIN: usize = 32;
+
+/// Symbols of a run that are asked whether compressed data begin with them.
+pub(crate) const FIRST_SYMBOLS: usize = 24;
+
+/// Bytes of a run in which something may begin behind its first symbols: what a line or a
+/// word before it looks like.
+pub(crate) const STARTS_BYTES: usize = 96;
+
+/// Places in them that are looked at, in count.
+pub(crate) const STARTS_MAX: usize = 8;
 
 /// Longest piece of what may become a run, in bytes, before it counts as none.
 pub(crate) const RUN_START_BYTES_MAX: usize = 1024;

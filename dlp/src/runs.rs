@@ -12,7 +12,8 @@ mod repeats;
 use std::ops::ControlFlow;
 
 use crate::budget::{narrow, wide};
-use crate::containers::is_zlib;
+use crate::coding::Coding;
+use crate::containers::{is_unmarked, is_zlib};
 use crate::filters;
 use crate::finding::UnscannedReason;
 use crate::layer::{FREE, Layer, Until, View};
@@ -21,7 +22,8 @@ use crate::scan::Scan;
 use crate::trail::Trail;
 
 pub(crate) use alphabet::Alphabet;
-use open::{Open, is_dense};
+use alphabet::Starts;
+use open::Open;
 use probe::Probe;
 use radix::Phase;
 pub(crate) use repeats::Repeats;
@@ -252,7 +254,7 @@ impl Finder {
             .run
             .get_or_insert_with(|| Box::new(Open::new(alphabet, view.trail)));
         run.read(view, from, to);
-        run.begin(scan);
+        run.begin(scan, alphabet.starts(view.slice(from, to)));
         self.stage = Stage::Open;
     }
 
@@ -266,7 +268,14 @@ impl Finder {
         reader.finish(&mut self.symbols);
         let outer = view.origin(at);
         if !is_dense {
-            self.probe.take(&mut self.symbols, outer);
+            // Nothing compressed is made of hexadecimal digits alone, and most runs are.
+            let is_number = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'-';
+            let starts = if run.iter().all(is_number) {
+                Starts::NONE
+            } else {
+                self.alphabet.starts(run)
+            };
+            self.probe.take(&mut self.symbols, (outer, starts));
             if self.probe.len() >= limits::STEP_BYTES {
                 self.probe(scan, view);
             }
@@ -277,7 +286,13 @@ impl Finder {
             let mut made = std::mem::take(&mut self.made);
             made.clear();
             Phase::new(self.alphabet.bits()).push(symbols, &mut made);
-            let gave = self.give(scan, view, &made, outer);
+            let starts = self.alphabet.starts(run);
+            let gave = self.give(
+                scan,
+                view,
+                (&made, outer),
+                starts.offsets(skip, self.alphabet),
+            );
             self.made = made;
             if gave.is_break() {
                 return;
@@ -293,7 +308,8 @@ impl Finder {
         for (part, made) in probe.found(scan.rules.prefilter()) {
             is_any = true;
             let outer = part.outer();
-            if left != Some(outer) && self.give(scan, view, made, outer).is_break() {
+            let starts = part.starts();
+            if left != Some(outer) && self.give(scan, view, (made, outer), starts).is_break() {
                 left = Some(outer);
             }
         }
@@ -313,13 +329,13 @@ impl Finder {
     }
 
     /// Gives what a phase stands for to the layer of short runs, unless nothing more of
-    /// its run can be looked at.
+    /// its run can be looked at. `starts` are where in it something may begin.
     fn give(
         &mut self,
         scan: &mut Scan<'_>,
         view: &View<'_>,
-        made: &[u8],
-        outer: u64,
+        (made, outer): (&[u8], u64),
+        starts: impl Iterator<Item = usize>,
     ) -> ControlFlow<()> {
         if view.trail.depth() >= limits::DEPTH_MAX {
             scan.miss(UnscannedReason::Depth, 1);
@@ -332,14 +348,25 @@ impl Finder {
         let batch = self
             .batch
             .get_or_insert_with(|| Box::new(Layer::new(trail.with(coding, None))));
-        if is_zlib(made) {
-            let end = batch.end();
-            batch.containers().expect_zlib(end);
+        let end = batch.end();
+        let until = end.saturating_add(wide(made.len()));
+        let first = is_zlib(made).then_some(0);
+        let is_unmarked = |start: &usize| is_unmarked(made.get(*start..).unwrap_or_default());
+        for start in starts.filter(is_unmarked).chain(first) {
+            let at = end.saturating_add(wide(start));
+            batch.containers().expect(at, until);
         }
         batch.push(scan, made, Some(outer));
         batch.push(scan, &BORDER, Some(outer));
         ControlFlow::Continue(())
     }
+}
+
+/// Whether all of a run goes through layers: where no look tells places, or something
+/// is looked for that has no fixed beginning.
+fn is_dense(alphabet: Alphabet, scan: &Scan<'_>) -> bool {
+    let is_told = alphabet.coding() == Coding::Base64;
+    !is_told || !scan.rules.searches().is_empty()
 }
 
 /// How many bytes of a run wait at most before it counts as none.

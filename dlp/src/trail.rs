@@ -70,6 +70,14 @@ impl Trail {
         step.coding == Coding::Joined || step.before.is_joined()
     }
 
+    /// How many of the codings have no mark at their beginning.
+    pub(crate) fn unmarked(&self) -> usize {
+        let codings = self.chain();
+        let is_unmarked =
+            |coding: &&Coding| matches!(coding, Coding::Zlib | Coding::Deflate | Coding::Brotli);
+        codings.iter().filter(is_unmarked).count()
+    }
+
     /// How many codings deep.
     pub(crate) fn depth(&self) -> usize {
         self.steps.as_ref().map_or(0, |step| step.depth)

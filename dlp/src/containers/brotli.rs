@@ -9,9 +9,35 @@ type State = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
 /// Bytes that come out at a time.
 const SPACE_BYTES: usize = 8 * 1024;
 
-/// Low bits of a first byte that ask for a window of 16 MiB, or for one of the
-/// large windows that no browser reads: above the limit of decoders.
-const LARGE_WINDOWS: [u8; 2] = [0x0f, 0x11];
+/// Bytes that come out at most where it is only tried.
+const TRIED_BYTES: usize = 64;
+
+/// Whether a first byte asks for a window of 16 MiB, or for one of the large windows that
+/// no browser reads: above the limit of decoders. One block of at most a MiB, the last,
+/// takes no more than its own length whatever it asks for.
+pub(super) fn is_large(first: u8) -> bool {
+    let is_last = first & 0x30 == 0x10;
+    let is_small = is_last && first >> 6 <= 1;
+    first & 0x7f == 0x11 || (first & 0x0f == 0x0f && !is_small)
+}
+
+/// Whether something comes out of these bytes before anything in them makes no sense.
+pub(super) fn makes_some(bytes: &[u8]) -> bool {
+    let mut space = [0_u8; TRIED_BYTES];
+    let (mut left, mut used, mut total) = (bytes.len(), 0, 0);
+    let (mut room, mut written) = (space.len(), 0);
+    let result = BrotliDecompressStream(
+        &mut left,
+        &mut used,
+        bytes,
+        &mut room,
+        &mut written,
+        &mut space,
+        &mut total,
+        &mut fresh(),
+    );
+    written > 0 || !matches!(result, BrotliResult::ResultFailure)
+}
 
 /// Brotli.
 pub(super) struct Brotli {
@@ -51,8 +77,7 @@ impl Unpack for Brotli {
             && let Some(first) = input.first()
         {
             self.is_begun = true;
-            let [wide, large] = LARGE_WINDOWS;
-            if first & 0x0f == wide || first & 0x7f == large {
+            if is_large(*first) {
                 return Err(Fault::Memory);
             }
         }

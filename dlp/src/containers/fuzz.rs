@@ -20,7 +20,7 @@ use crate::fuzz::{pieces, split};
 use crate::limits;
 use crate::trail::Trail;
 
-use super::recognise::{self, Magic, Recognised};
+use super::recognise::{self, Magic, Recognised, Wait};
 use super::unpack::{Fault, Made, Unpack};
 
 /// Bytes that are taken out at most.
@@ -306,7 +306,7 @@ fn added(delta: &[u8], made: &mut Vec<u8>) {
 /// An entry of a zip archive behind its beginning: stored, or deflated.
 pub(crate) fn zip(input: &[u8]) {
     let (cut, bytes) = split(input);
-    let begin = || match recognise::recognise(Magic::Zip, bytes, &Trail::default()) {
+    let begin = || match recognise::recognise(Magic::Zip, bytes, &Trail::default(), Wait::Long) {
         Recognised::Begin(begin) => Some(begin),
         Recognised::More | Recognised::Other | Recognised::Unreadable(_) => None,
     };
@@ -350,11 +350,13 @@ pub(crate) fn beginnings(input: &[u8]) {
         Magic::Zstd,
         Magic::Zip,
         Magic::Pack,
+        Magic::Deflate,
+        Magic::Brotli,
     ];
     let magic = magics[usize::from(kind) % magics.len()];
     let bytes = bytes.get(..1200).unwrap_or(bytes);
     let trail = Trail::default();
-    let tell = |bytes: &[u8]| match recognise::recognise(magic, bytes, &trail) {
+    let tell = |bytes: &[u8]| match recognise::recognise(magic, bytes, &trail, Wait::Long) {
         Recognised::More => None,
         Recognised::Other => Some((0, None)),
         Recognised::Unreadable(reason) => Some((1, Some(format!("{reason}")))),

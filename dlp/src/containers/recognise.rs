@@ -4,6 +4,7 @@
 use miniz_oxide::DataFormat;
 
 use super::brotli::Brotli;
+use super::guess::{GUESS_BYTES, is_brotli, is_deflate, is_whole_brotli, is_whole_deflate};
 use super::inflate::{Gzip, Inflate};
 use super::pack::Pack;
 use super::stored::Stored;
@@ -23,7 +24,15 @@ pub(crate) enum Magic {
     Zstd,
     Zip,
     Pack,
+    /// Bare deflate, which has no mark.
+    Deflate,
+    /// Brotli, which has none either.
+    Brotli,
 }
+
+/// What is looked for where compressed data may begin, for it has too few bytes that are
+/// always the same.
+pub(super) const UNMARKED: [Magic; 3] = [Magic::Zlib, Magic::Deflate, Magic::Brotli];
 
 /// Beginnings that are looked for everywhere.
 pub(crate) const MAGICS: [(&[u8], Magic); 4] = [
@@ -32,6 +41,17 @@ pub(crate) const MAGICS: [(&[u8], Magic); 4] = [
     (b"PK\x03\x04", Magic::Zip),
     (b"PACK\0\0\0", Magic::Pack),
 ];
+
+/// How many bytes a look may wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// As many as make it certain.
+    Long,
+    /// No more than it cannot do without: what is here wants to leave.
+    Short,
+    /// There are no more.
+    Over,
+}
 
 /// What a beginning turned out to be.
 pub(super) enum Recognised {
@@ -71,6 +91,8 @@ pub(super) fn magic(coding: Coding) -> Option<Magic> {
     match coding {
         Coding::Gzip => Some(Magic::Gzip),
         Coding::Zstd => Some(Magic::Zstd),
+        Coding::Deflate => Some(Magic::Deflate),
+        Coding::Brotli => Some(Magic::Brotli),
         _ => None,
     }
 }
@@ -88,7 +110,7 @@ pub(super) fn declared(coding: Coding, bytes: &[u8]) -> Vec<(Coding, Certainty)>
 }
 
 /// Looks at a beginning.
-pub(super) fn recognise(magic: Magic, here: &[u8], trail: &Trail) -> Recognised {
+pub(super) fn recognise(magic: Magic, here: &[u8], trail: &Trail, wait: Wait) -> Recognised {
     let plain = |coding: Coding| match unpack(coding) {
         Some(unpack) => Recognised::Begin(Begin {
             unpack,
@@ -112,7 +134,16 @@ pub(super) fn recognise(magic: Magic, here: &[u8], trail: &Trail) -> Recognised 
         },
         Magic::Zlib if here.len() < 2 => Recognised::More,
         Magic::Zlib if is_zlib(here) => plain(Coding::Zlib),
-        Magic::Zlib => Recognised::Other,
+        Magic::Deflate | Magic::Brotli
+            if here.is_empty() || (wait == Wait::Long && here.len() < GUESS_BYTES) =>
+        {
+            Recognised::More
+        }
+        Magic::Deflate if wait == Wait::Over && !is_whole_deflate(here) => Recognised::Other,
+        Magic::Deflate if is_deflate(here) => plain(Coding::Deflate),
+        Magic::Brotli if wait == Wait::Over && !is_whole_brotli(here) => Recognised::Other,
+        Magic::Brotli if is_brotli(here) => plain(Coding::Brotli),
+        Magic::Zlib | Magic::Deflate | Magic::Brotli => Recognised::Other,
         Magic::Zstd => match here.get(4) {
             Some(descriptor) if descriptor & 0x08 == 0 => plain(Coding::Zstd),
             Some(_) => Recognised::Other,

@@ -17,6 +17,47 @@ pub(crate) enum Alphabet {
     Base32Small,
 }
 
+/// Numbers of the first symbols of words among the first bytes of a run, but for the word
+/// it begins with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Starts {
+    numbers: [u8; limits::STARTS_MAX],
+    count: usize,
+    is_none: bool,
+}
+
+impl Starts {
+    /// Nothing begins anywhere.
+    pub(super) const NONE: Self = Self {
+        numbers: [0; limits::STARTS_MAX],
+        count: 0,
+        is_none: true,
+    };
+
+    fn add(&mut self, number: u8) {
+        if let Some(place) = self.numbers.get_mut(self.count) {
+            *place = number;
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    /// The numbers behind the first symbol.
+    pub(super) fn words(self) -> impl Iterator<Item = usize> {
+        self.numbers.into_iter().take(self.count).map(usize::from)
+    }
+
+    /// Where in what a phase stands for, in bytes: a run may begin with it, or a word.
+    pub(super) fn offsets(self, phase: usize, alphabet: Alphabet) -> impl Iterator<Item = usize> {
+        let phases = alphabet.phases();
+        let bits = usize::try_from(alphabet.bits()).unwrap_or_default();
+        let is_here = move |number: &usize| number.checked_rem(phases) == Some(phase);
+        let offset = move |number: usize| number.saturating_sub(phase).saturating_mul(bits) / 8;
+        let first = (!self.is_none && phase == 0).then_some(0);
+        let words = self.words().filter(is_here).map(offset);
+        first.into_iter().chain(words)
+    }
+}
+
 /// No symbol, but may stand between symbols.
 const BETWEEN: u8 = 0xfe;
 
@@ -171,6 +212,30 @@ impl Alphabet {
             Self::Base32 => &BASE32,
             Self::Base32Small => &BASE32_SMALL,
         }
+    }
+
+    /// Where in a run something may begin: text that stands before it may look as if it
+    /// belonged to it.
+    pub(super) fn starts(self, run: &[u8]) -> Starts {
+        let mut starts = Starts::default();
+        let few = run.get(..limits::STARTS_BYTES).unwrap_or(run);
+        if self == Self::Base64 && memchr::memchr3(b'\r', b'\n', b'\\', few).is_none() {
+            return starts;
+        }
+        let mut symbols = 0_u8;
+        let mut is_between = false;
+        for byte in few {
+            if value(self.table(), *byte) < BETWEEN {
+                if is_between && symbols > 0 {
+                    starts.add(symbols);
+                }
+                symbols = symbols.saturating_add(1);
+                is_between = false;
+            } else {
+                is_between = true;
+            }
+        }
+        starts
     }
 
     /// Whether a byte belongs to a run.

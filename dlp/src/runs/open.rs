@@ -6,8 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::budget::{narrow, wide};
-use crate::coding::Coding;
-use crate::containers::is_zlib;
+use crate::containers::may_be_unmarked;
 use crate::finding::UnscannedReason;
 use crate::known::Known;
 use crate::layer::{FREE, Layer, Until, View, unbroken};
@@ -16,9 +15,10 @@ use crate::prefilter::OVERLAP;
 use crate::scan::Scan;
 use crate::trail::Trail;
 
-use super::alphabet::{Alphabet, Reader};
+use super::alphabet::{Alphabet, Reader, Starts};
+use super::is_dense;
 use super::probe::{Cover, MARGIN_SYMBOLS, Probe};
-use super::radix::{self, Phase};
+use super::radix::{self, Phase, slice};
 
 /// Symbols decoded behind a place where something begins: enough for the longest
 /// literal and for what follows to be looked at.
@@ -156,18 +156,41 @@ impl Open {
         mark.map_or(0, |(_, outer)| *outer)
     }
 
-    /// The run begins: its first symbols are here.
-    pub(super) fn begin(&mut self, scan: &mut Scan<'_>) {
+    /// The run begins: its first symbols are here, and these are where words begin.
+    pub(super) fn begin(&mut self, scan: &mut Scan<'_>, starts: Starts) {
         self.is_dense = is_dense(self.alphabet, scan);
-        for skip in 0..self.group() {
+        let phases = 0..self.alphabet.phases();
+        for start in phases.chain(starts.words()).map(wide) {
             if self.is_dense {
-                self.wake(scan, skip, skip);
-                if let Some(lane) = self.phases.get_mut(narrow(skip)) {
+                self.wake(scan, start, start);
+                if let Some(lane) = self.lane(start) {
                     lane.until = u64::MAX;
                 }
-            } else if is_zlib(&self.first(skip)) {
-                self.wake(scan, skip, skip);
+            } else if may_be_unmarked(&self.first(start)) {
+                // What stands before it in its phase is not looked at otherwise.
+                self.wake(scan, start, start % self.group().max(1));
+            } else {
+                continue;
             }
+            self.expect(start);
+        }
+    }
+
+    /// The phase of a symbol.
+    fn lane(&mut self, number: u64) -> Option<&mut Lane> {
+        let phase = number.checked_rem(self.group()).map(narrow);
+        self.phases.get_mut(phase.unwrap_or_default())
+    }
+
+    /// Compressed data without a mark may begin with this symbol.
+    fn expect(&mut self, start: u64) {
+        let bits = u64::from(self.alphabet.bits());
+        if let Some(lane) = self.lane(start)
+            && let Some(layer) = lane.layer.as_mut().filter(|_| lane.is_active)
+        {
+            let ahead = start.saturating_sub(lane.fed).saturating_mul(bits) / 8;
+            let at = layer.end().saturating_add(ahead);
+            layer.containers().expect(at, FREE);
         }
     }
 
@@ -175,7 +198,7 @@ impl Open {
     fn first(&self, skip: u64) -> Vec<u8> {
         let mut made = Vec::new();
         let symbols = self.symbols.get(narrow(skip)..).unwrap_or_default();
-        let few = symbols.get(..4).unwrap_or(symbols);
+        let few = symbols.get(..limits::FIRST_SYMBOLS).unwrap_or(symbols);
         Phase::new(self.alphabet.bits()).push(few, &mut made);
         made
     }
@@ -318,9 +341,6 @@ impl Open {
             .layer
             .get_or_insert_with(|| Box::new(Layer::new(trail.clone())));
         layer.recall(&self.made, outer);
-        if at < wide(self.alphabet.phases()) {
-            layer.containers().expect_zlib(0);
-        }
         lane.is_active = true;
         lane.fed = at;
         lane.ahead = 0;
@@ -478,18 +498,4 @@ impl Lane {
         self.ahead = 0;
         self.until = 0;
     }
-}
-
-/// Whether all of a run goes through layers: where no look tells places, or something
-/// is looked for that has no fixed beginning.
-pub(super) fn is_dense(alphabet: Alphabet, scan: &Scan<'_>) -> bool {
-    let is_told = alphabet.coding() == Coding::Base64;
-    !is_told || !scan.rules.searches().is_empty()
-}
-
-/// Symbols by their numbers, as far as they are there.
-fn slice(symbols: &[u8], base: u64, (from, to): (u64, u64)) -> &[u8] {
-    let from = narrow(from.saturating_sub(base)).min(symbols.len());
-    let to = narrow(to.saturating_sub(base)).min(symbols.len());
-    symbols.get(from..to).unwrap_or_default()
 }

@@ -7,12 +7,12 @@
 use outgate_lanes::{GROUP_BYTES, STRIDE_SYMBOLS, pack};
 
 use crate::classes::Classes;
-use crate::containers::is_zlib;
+use crate::containers::{is_unmarked, is_zlib};
 use crate::filters::{self, Kind, Seeker};
 use crate::limits;
 use crate::prefilter::Prefilter;
 
-use super::alphabet::Alphabet;
+use super::alphabet::{Alphabet, Starts};
 use super::radix::Phase;
 use super::{BORDER, narrow, wide};
 
@@ -87,9 +87,17 @@ pub(super) struct Part {
     to: usize,
     /// Where it ends.
     end: usize,
+    /// Which phase it is, and where in its run something may begin.
+    starts: (usize, Starts),
 }
 
 impl Part {
+    /// Where in what it stands for something may begin.
+    pub(super) fn starts(&self) -> impl Iterator<Item = usize> + use<> {
+        let (phase, starts) = self.starts;
+        starts.offsets(phase, Alphabet::Base64)
+    }
+
     /// Where in the outermost stream its run stands, if it came by [`Probe::take`].
     pub(super) fn outer(&self) -> u64 {
         self.start
@@ -164,7 +172,7 @@ impl Probe {
 
     /// Takes all phases of a whole run that stands there in the outermost stream. Leaves
     /// zeros behind `symbols`.
-    pub(super) fn take(&mut self, symbols: &mut Vec<u8>, outer: u64) {
+    pub(super) fn take(&mut self, symbols: &mut Vec<u8>, (outer, starts): (u64, Starts)) {
         // Whole registers: what the zeros stand for is cut off again.
         let count = symbols.len();
         symbols.resize(count.saturating_add(STRIDE_SYMBOLS), 0);
@@ -187,6 +195,7 @@ impl Probe {
                 from: begin,
                 to: end,
                 end,
+                starts: (phase, starts),
             });
             self.made.extend_from_slice(&BORDER);
         }
@@ -204,6 +213,7 @@ impl Probe {
             from,
             to: from.saturating_add(count).min(end),
             end,
+            starts: (0, Starts::default()),
         });
         self.made.extend_from_slice(&BORDER);
     }
@@ -226,7 +236,9 @@ impl Probe {
         let made = &self.made;
         self.parts.iter().filter_map(move |part| {
             let here = made.get(part.begin..part.end).unwrap_or_default();
-            let mut is_found = is_zlib(here);
+            let mut starts = part.starts();
+            let is_unmarked = |start| is_unmarked(here.get(start..).unwrap_or_default());
+            let mut is_found = is_zlib(here) || starts.any(is_unmarked);
             while places.next_if(|place| **place < part.end).is_some() {
                 is_found = true;
             }
@@ -358,7 +370,7 @@ mod tests {
                     symbols
                 };
                 let before = symbols.clone();
-                probe.take(&mut symbols, wide(number));
+                probe.take(&mut symbols, (wide(number), Starts::default()));
                 prop_assert_eq!(&symbols[..before.len()], &before[..]);
             }
             let found: Vec<(u64, Vec<u8>)> = probe

@@ -3,6 +3,8 @@
 
 use outgate_lanes::{GROUP_BYTES, pack};
 
+use super::narrow;
+
 /// How many bytes before a piece the first byte it makes may have begun: the
 /// symbols of one byte, with what may stand between them.
 pub(super) const LAG: u64 = 64;
@@ -82,6 +84,13 @@ impl Phase {
             self.rest &= (1 << self.filled) - 1;
         }
     }
+}
+
+/// Symbols by their numbers, as far as they are there.
+pub(super) fn slice(symbols: &[u8], base: u64, (from, to): (u64, u64)) -> &[u8] {
+    let from = narrow(from.saturating_sub(base)).min(symbols.len());
+    let to = narrow(to.saturating_sub(base)).min(symbols.len());
+    symbols.get(from..to).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -115,6 +115,17 @@ pub(crate) const CODINGS: &[Coding] = &[
     ("gzip in base64", |bytes| {
         base64(&gzip(bytes), STANDARD, "=")
     }),
+    ("bare deflate in base64", |bytes| {
+        base64(&deflate(bytes), STANDARD, "=")
+    }),
+    ("bare deflate in hex", |bytes| {
+        each(&deflate(bytes), |byte| format!("{byte:02x}"))
+    }),
+    ("bare deflate in gzip", |bytes| gzip(&deflate(bytes))),
+    ("brotli in base64", |bytes| base64(&brotli(bytes), URL, "")),
+    ("brotli in base32", |bytes| {
+        base32(&brotli(bytes), b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+    }),
     ("gzip twice", |bytes| gzip(&gzip(bytes))),
     ("base64 in gzip", |bytes| gzip(&base64(bytes, URL, ""))),
     ("zstd", zstd),
@@ -269,6 +280,103 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// One frame of zstd.
+pub(crate) fn deflate(bytes: &[u8]) -> Vec<u8> {
+    compress_to_vec(bytes, 6)
+}
+
+/// Bits, the first in the lowest place of each byte.
+#[derive(Default)]
+struct Bits {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Bits {
+    fn put(&mut self, value: u32, count: u32) {
+        for place in 0..count {
+            if self.filled.is_multiple_of(8) {
+                self.bytes.push(0);
+            }
+            if let Some(last) = self.bytes.last_mut() {
+                *last |= u8::from(value >> place & 1 == 1) << (self.filled % 8);
+            }
+            self.filled += 1;
+        }
+    }
+}
+
+/// Codes of insertions from so many bytes on, with so many bits more (RFC 7932 5).
+const INSERTIONS: [(u32, u32); 24] = [
+    (0, 0),
+    (1, 0),
+    (2, 0),
+    (3, 0),
+    (4, 0),
+    (5, 0),
+    (6, 1),
+    (8, 1),
+    (10, 2),
+    (14, 2),
+    (18, 3),
+    (26, 3),
+    (34, 4),
+    (50, 4),
+    (66, 5),
+    (98, 5),
+    (130, 6),
+    (194, 7),
+    (322, 8),
+    (578, 9),
+    (1090, 10),
+    (2114, 12),
+    (6210, 14),
+    (22594, 24),
+];
+
+/// Brotli (RFC 7932) of at most 64 KiB: one block that inserts all its bytes, each as
+/// eight bits of which none stands as it was.
+pub(crate) fn brotli(bytes: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(bytes.len()).expect("a length");
+    let code = INSERTIONS.iter().rposition(|(base, _)| *base <= length);
+    let code = code.expect("the first is zero");
+    let (base, extra) = INSERTIONS[code];
+    // The first of the eight copies that go with it, with a distance.
+    let symbol = match u32::try_from(code).expect("a code") {
+        code @ 0..8 => 128 + (code << 3),
+        code @ 8..16 => 256 + ((code - 8) << 3),
+        code => 448 + ((code - 16) << 3),
+    };
+    let mut bits = Bits::default();
+    // A window of 4 MiB; the last block, not empty, with four nibbles of length.
+    bits.put(0b1011, 4);
+    bits.put(0b0001, 4);
+    bits.put(length - 1, 16);
+    // One kind of blocks each, no direct distances, one tree each.
+    bits.put(0, 3 + 6 + 2 + 2);
+    // All 256 letters have codes of eight bits: of the lengths only 8 is used.
+    bits.put(0, 2);
+    for length in [1, 2, 3, 4, 0, 5, 17, 6, 16, 7, 8] {
+        if length == 8 {
+            bits.put(0b0111, 4);
+        } else {
+            bits.put(0b00, 2);
+        }
+    }
+    for _ in 11..18 {
+        bits.put(0b00, 2);
+    }
+    for (symbol, width) in [(symbol, 10), (0, 6)] {
+        bits.put(1, 2);
+        bits.put(0, 2);
+        bits.put(symbol, width);
+    }
+    bits.put(length - base, extra);
+    for byte in bytes {
+        bits.put(u32::from(byte.reverse_bits()), 8);
+    }
+    bits.bytes
+}
+
 pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }

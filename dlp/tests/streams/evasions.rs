@@ -146,6 +146,10 @@ fn brotli_is_undone() {
     let finding = outcome.found().expect("a finding");
     assert_eq!(finding.to_string(), "br>digitalocean-token");
     assert_refused(Some("br"), &bytes[..60], UnscannedReason::Damaged);
+    // With a window of 16 MiB as programs ask for that cannot know how much comes.
+    let wide = [&[bytes[0] | 0x0f], &bytes[1..]].concat();
+    assert_eq!(wide[0] & 0x30, 0x10, "the last block");
+    assert!(content(Some("br"), &wide).found().is_some());
 }
 
 #[test]

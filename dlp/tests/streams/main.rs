@@ -26,3 +26,4 @@ mod oracle;
 mod repeats;
 mod splits;
 mod stage;
+mod unmarked;

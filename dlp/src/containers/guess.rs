@@ -1,0 +1,302 @@
+//! Compressed data without a mark at their beginning, bare deflate (RFC 1951) and
+//! Brotli (RFC 7932): whether bytes may begin so, from what their first block says of
+//! itself. Never says no to what a decompressor takes; of random bytes it says yes to
+//! few, and those show soon that they are none.
+
+use super::brotli;
+use super::meta_block;
+use super::prefix::{Bits, Code, End, LENGTH_MAX, Read};
+use super::recognise::is_zlib;
+use crate::limits;
+
+/// Bytes that make it certain enough: with fewer, more may be waited for.
+pub(super) const GUESS_BYTES: usize = 16;
+
+/// Whether these bytes, all there are, may be compressed without a mark. Brotli is
+/// tried: its beginning alone says too little.
+pub(crate) fn is_unmarked(bytes: &[u8]) -> bool {
+    bytes.len() >= limits::UNMARKED_BYTES_MIN && (is_whole_deflate(bytes) || is_whole_brotli(bytes))
+}
+
+/// Whether they may begin so, where what comes later will tell.
+pub(crate) fn may_be_unmarked(bytes: &[u8]) -> bool {
+    is_zlib(bytes) || is_deflate(bytes) || is_brotli(bytes)
+}
+
+/// Whether Brotli may begin so (RFC 7932 9.1, 9.2), with something in it.
+pub(super) fn is_brotli(bytes: &[u8]) -> bool {
+    let few = bytes.get(..GUESS_BYTES).unwrap_or(bytes);
+    if bytes.first().is_none_or(|first| brotli::is_large(*first)) || is_text(few) {
+        return false;
+    }
+    !matches!(meta_block::read(bytes), Err(End::Wrong))
+}
+
+/// Whether Brotli begins so of which all is there: its first codes, and more than bytes
+/// that stand there as they are.
+pub(super) fn is_whole_brotli(bytes: &[u8]) -> bool {
+    if bytes.len() < limits::UNMARKED_BYTES_MIN {
+        return false;
+    }
+    let plain = meta_block::read(bytes);
+    let has_more = plain.is_ok_and(|plain| plain < bytes.len());
+    has_more && is_brotli(bytes) && brotli::makes_some(bytes)
+}
+
+/// Whether these are letters and marks of ASCII only: no compressor makes so many of
+/// them in a row at its beginning.
+fn is_text(bytes: &[u8]) -> bool {
+    bytes.len() == GUESS_BYTES
+        && bytes
+            .iter()
+            .all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r'))
+}
+
+/// Whether bare deflate may begin so (RFC 1951 3.2.3), with something in it.
+pub(super) fn is_deflate(bytes: &[u8]) -> bool {
+    !matches!(
+        blocks(&mut Bits::of(bytes), &mut Made::default()),
+        Err(End::Wrong)
+    )
+}
+
+/// Whether bare deflate begins so of which all is there: codes of its own, or as much
+/// text as a credential takes, or more than chance makes.
+pub(super) fn is_whole_deflate(bytes: &[u8]) -> bool {
+    let mut made = Made::default();
+    let end = blocks(&mut Bits::of(bytes), &mut made);
+    let is_fixed = made.bytes > 0;
+    let is_long = made.bytes >= limits::DEFLATED_BYTES_MIN;
+    let is_much = is_long || made.longest >= limits::DEFLATED_TEXT_MIN;
+    match end {
+        Ok(()) => is_much || !is_fixed,
+        Err(End::Short) => is_much,
+        Err(End::Wrong) => false,
+    }
+}
+
+/// What comes out of blocks with the fixed codes.
+#[derive(Default)]
+struct Made {
+    /// So many bytes.
+    bytes: u32,
+    /// How many of the last ones are text, or were made before,
+    text: u32,
+    /// and how many at most were so far.
+    longest: u32,
+}
+
+impl Made {
+    fn literal(&mut self, value: u32) {
+        let is_text = matches!(value, 0x20..=0x7e);
+        self.bytes = self.bytes.saturating_add(1);
+        self.text = if is_text {
+            self.text.saturating_add(1)
+        } else {
+            0
+        };
+        self.longest = self.longest.max(self.text);
+    }
+
+    fn copy(&mut self, length: u32) {
+        self.bytes = self.bytes.saturating_add(length);
+        self.text = self.text.saturating_add(length);
+        self.longest = self.longest.max(self.text);
+    }
+}
+
+/// Reads the first blocks, and counts what comes out of them.
+fn blocks(bits: &mut Bits<'_>, made: &mut Made) -> Read<()> {
+    loop {
+        let is_last = bits.bit()? == 1;
+        match bits.take(2)? {
+            0 => {
+                // What is stored is looked at as it stands.
+                bits.pad()?;
+                let length = bits.take(16)?;
+                return (length ^ bits.take(16)? == 0xffff)
+                    .then_some(())
+                    .ok_or(End::Wrong);
+            }
+            1 => fixed(bits, made)?,
+            2 => return lengths(bits),
+            _ => return Err(End::Wrong),
+        }
+        if is_last {
+            return (made.bytes > 0).then_some(()).ok_or(End::Wrong);
+        }
+    }
+}
+
+/// Goes through a block with the fixed codes (RFC 1951 3.2.6), and counts what comes out.
+fn fixed(bits: &mut Bits<'_>, made: &mut Made) -> Read<()> {
+    loop {
+        let mut code = bits.code(7)?;
+        if code > 0b001_0111 {
+            code = (code << 1) | bits.bit()?;
+            if code < 0b1100_0000 {
+                made.literal(code.saturating_sub(0b0011_0000));
+                continue;
+            }
+            if code >= 0b1100_1000 {
+                bits.bit()?;
+                made.literal(u32::MAX);
+                continue;
+            }
+            // 280 to 287.
+            code = code.saturating_sub(0b1100_0000).saturating_add(24);
+        }
+        // 256 and those above, as numbers from 0.
+        let (base, extra) = match code {
+            0 => return Ok(()),
+            1..=8 => (code.saturating_add(2), 0),
+            9..=28 => {
+                let (extra, part) = (code.saturating_sub(5) / 4, code.saturating_sub(5) % 4);
+                let base = part.saturating_add(4) << extra;
+                (base.saturating_add(3), extra)
+            }
+            29 => (258, 0),
+            _ => return Err(End::Wrong),
+        };
+        let length = base.saturating_add(bits.take(extra)?);
+        let code = bits.code(5)?;
+        let (base, extra) = match code {
+            0..=3 => (code.saturating_add(1), 0),
+            4..=29 => {
+                let extra = (code >> 1).saturating_sub(1);
+                let base = ((code & 1) | 2) << extra;
+                (base.saturating_add(1), extra)
+            }
+            _ => return Err(End::Wrong),
+        };
+        (base.saturating_add(bits.take(extra)?) <= made.bytes)
+            .then_some(())
+            .ok_or(End::Wrong)?;
+        made.copy(length);
+    }
+}
+
+/// The order in which the lengths of the code for lengths stand (RFC 1951 3.2.7).
+const ORDER: [u32; 19] = [
+    16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
+];
+
+/// Reads the codes of a block that has its own (RFC 1951 3.2.7): each has to be whole, or
+/// of one symbol.
+fn lengths(bits: &mut Bits<'_>) -> Read<()> {
+    let literals = bits.take(5)?.saturating_add(257);
+    (literals <= 286).then_some(()).ok_or(End::Wrong)?;
+    let distances = bits.take(5)?.saturating_add(1);
+    let count = usize::try_from(bits.take(4)?).unwrap_or_default();
+    let mut of_lengths = Vec::new();
+    for symbol in ORDER.iter().take(count.saturating_add(4)) {
+        let length = usize::try_from(bits.take(3)?).unwrap_or_default();
+        if length > 0 {
+            of_lengths.push((*symbol, length));
+        }
+    }
+    if of_lengths.len() < 2 {
+        return Ok(());
+    }
+    (is_whole(&of_lengths)).then_some(()).ok_or(End::Wrong)?;
+    of_lengths.sort_unstable();
+    let of_lengths = Code::of(&of_lengths);
+    let all = literals.saturating_add(distances);
+    let mut lengths: Vec<(u32, usize)> = Vec::new();
+    let (mut symbol, mut before) = (0_u32, 0_usize);
+    while symbol < all {
+        let (length, count) = match of_lengths.next(bits)? {
+            16 => (before, bits.take(2)?.saturating_add(3)),
+            17 => (0, bits.take(3)?.saturating_add(3)),
+            18 => (0, bits.take(7)?.saturating_add(11)),
+            length => (usize::try_from(length).unwrap_or_default(), 1),
+        };
+        (count <= all.saturating_sub(symbol))
+            .then_some(())
+            .ok_or(End::Wrong)?;
+        let symbols = symbol..symbol.saturating_add(count);
+        if length > 0 {
+            lengths.extend(symbols.map(|symbol| (symbol, length)));
+        }
+        symbol = symbol.saturating_add(count);
+        before = length;
+    }
+    let behind = lengths.partition_point(|(symbol, _)| *symbol < literals);
+    let (of_literals, of_distances) = lengths.split_at_checked(behind).unwrap_or_default();
+    (is_whole(of_literals) && is_whole(of_distances))
+        .then_some(())
+        .ok_or(End::Wrong)
+}
+
+/// Whether lengths make a whole code, or one of at most one symbol.
+fn is_whole(lengths: &[(u32, usize)]) -> bool {
+    let part = |(_, length): &(u32, usize)| 1_u32 << LENGTH_MAX.saturating_sub(*length);
+    let sum = lengths.iter().map(part).fold(0, u32::saturating_add);
+    lengths.len() <= 1 || sum == 1 << LENGTH_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use miniz_oxide::deflate::compress_to_vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A token and words around it, compressed elsewhere, with a window of 16 MiB and with
+    /// one of 64 KiB.
+    const BROTLI: [&str; 2] = [
+        "1f6c00a0e5b961aa8478fc2d31159c260d4cd8800387021a74b30560d880830ce296ebdbe041fdab7a9f7c\
+         12240e31e5525b1f536db1614546c04693e3",
+        "6239008028b82dd585c8c15bba1be001772b2ea812694c95d9011b63c3f11b41d057afe0dca85117f809551bf\
+         d095dc8baedc779dd0f17526943db163ad7a1d186580cf02f52ea0cdfe697f12d9f1cd3bfe059bf90b54c2d5f\
+         fd7e230a",
+    ];
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let pairs = hex.as_bytes().chunks(2);
+        let digits = pairs.map(|pair| str::from_utf8(pair).expect("digits"));
+        let bytes = digits.map(|two| u8::from_str_radix(two, 16).expect("hexadecimal"));
+        bytes.collect()
+    }
+
+    #[test]
+    fn brotli_of_every_window_may_begin() {
+        for hex in BROTLI {
+            let bytes = bytes(hex);
+            assert!(is_whole_brotli(&bytes), "{hex}");
+            for length in 1..bytes.len() {
+                assert!(is_brotli(&bytes[..length]), "{length} of {hex}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_and_nothing_are_not_compressed() {
+        let texts: [&[u8]; 5] = [
+            b"",
+            b"{\"model\":\"of some size\",\"messages\":[]}",
+            b"<html><head><title>A page</title></head>",
+            b"name=value&other=more&third=something",
+            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0\0\0\x01\0",
+        ];
+        for text in texts {
+            assert!(!is_unmarked(text), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_deflate_makes_may_begin_so(
+            text in proptest::collection::vec(b' '..=b'~', 12..3000),
+            bytes in proptest::collection::vec(any::<u8>(), 64..3000),
+            level in 0_u8..=10,
+            cut in 0_usize..3000,
+        ) {
+            for content in [text, bytes] {
+                let made = compress_to_vec(&content, level);
+                prop_assert!(is_whole_deflate(&made), "level {level}");
+                prop_assert!(is_deflate(&made[..cut.min(made.len())]), "level {level}");
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Whether bytes may begin with a meta-block of Brotli (RFC 7932 9): its header has
+//! prefix codes that are whole only where somebody made them, and a decompressor takes too
+//! long to begin to be asked each time. Reads a few KiB at most, and keeps a few.
+
+use super::prefix::{Bits, Code, End, LENGTH_MAX, Read};
+
+/// Lengths and bits of the code for the lengths of the code of lengths, by the next four
+/// bits (RFC 7932 3.5).
+const LENGTHS: [(usize, u32); 16] = [
+    (0, 2),
+    (4, 2),
+    (3, 2),
+    (2, 3),
+    (0, 2),
+    (4, 2),
+    (3, 2),
+    (1, 4),
+    (0, 2),
+    (4, 2),
+    (3, 2),
+    (2, 3),
+    (0, 2),
+    (4, 2),
+    (3, 2),
+    (5, 4),
+];
+
+/// The order in which they stand there.
+const ORDER: [u32; 18] = [1, 2, 3, 4, 0, 5, 17, 6, 16, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+/// Bits of the numbers behind the codes of lengths of blocks (RFC 7932 6).
+const BLOCK_BITS: [u32; 26] = [
+    2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 7, 8, 9, 10, 11, 12, 13, 24,
+];
+
+/// A prefix code for so many symbols (RFC 7932 3.4, 3.5).
+fn code(bits: &mut Bits<'_>, alphabet: u32) -> Read<Code> {
+    match bits.take(2)? {
+        1 => simple(bits, alphabet),
+        skipped => complex(bits, alphabet, skipped),
+    }
+}
+
+fn simple(bits: &mut Bits<'_>, alphabet: u32) -> Read<Code> {
+    let count = bits.take(2)?.saturating_add(1);
+    let width = 32_u32.saturating_sub(alphabet.saturating_sub(1).leading_zeros());
+    let mut symbols = Vec::new();
+    for _ in 0..count {
+        let symbol = bits.take(width)?;
+        (symbol < alphabet && !symbols.contains(&symbol))
+            .then_some(())
+            .ok_or(End::Wrong)?;
+        symbols.push(symbol);
+    }
+    let lengths: &[usize] = match symbols.as_slice() {
+        [symbol] => return Ok(Code::single(*symbol)),
+        [_, _] => &[1, 1],
+        [_, _, _] => &[1, 2, 2],
+        _ if bits.bit()? == 0 => &[2, 2, 2, 2],
+        _ => &[1, 2, 3, 3],
+    };
+    let mut lengths: Vec<_> = symbols.into_iter().zip(lengths.iter().copied()).collect();
+    lengths.sort_unstable();
+    Ok(Code::of(&lengths))
+}
+
+fn complex(bits: &mut Bits<'_>, alphabet: u32, skipped: u32) -> Read<Code> {
+    let of_lengths = code_of_lengths(bits, skipped)?;
+    let mut lengths: Vec<(u32, usize)> = Vec::new();
+    let (mut symbol, mut space, mut before) = (0_u32, 1_u32 << LENGTH_MAX, 8_usize);
+    let (mut repeat, mut repeated) = (0_u32, 0_u32);
+    while symbol < alphabet && space > 0 {
+        let next = of_lengths.next(bits)?;
+        let length = usize::try_from(next).unwrap_or_default();
+        let (length, count) = if next < 16 {
+            repeat = 0;
+            if next > 0 {
+                before = length;
+            }
+            (length, 1)
+        } else {
+            let (extra, length) = if next == 16 { (2, before) } else { (3, 0) };
+            if repeated != next {
+                repeat = 0;
+            }
+            repeated = next;
+            let known = repeat;
+            repeat = repeat.saturating_sub(2) << if known > 0 { extra } else { 0 };
+            repeat = repeat.saturating_add(bits.take(extra)?).saturating_add(3);
+            (repeat <= alphabet).then_some(()).ok_or(End::Wrong)?;
+            (length, repeat.saturating_sub(known))
+        };
+        (count <= alphabet.saturating_sub(symbol))
+            .then_some(())
+            .ok_or(End::Wrong)?;
+        if length > 0 {
+            let taken = count << LENGTH_MAX.saturating_sub(length);
+            space = space.checked_sub(taken).ok_or(End::Wrong)?;
+            let all = symbol..symbol.saturating_add(count);
+            lengths.extend(all.map(|symbol| (symbol, length)));
+        }
+        symbol = symbol.saturating_add(count);
+    }
+    (space == 0).then_some(()).ok_or(End::Wrong)?;
+    Ok(Code::of(&lengths))
+}
+
+fn code_of_lengths(bits: &mut Bits<'_>, skipped: u32) -> Read<Code> {
+    let mut lengths = [0_usize; ORDER.len()];
+    let mut space = 32_u32;
+    let skipped = usize::try_from(skipped).unwrap_or_default();
+    for known in lengths.iter_mut().skip(skipped) {
+        // Of a code that ends before four bits the others do not matter.
+        let four = usize::try_from(bits.peek() & 15).unwrap_or_default();
+        let (length, width) = LENGTHS.get(four).copied().ok_or(End::Wrong)?;
+        bits.skip(width)?;
+        if length > 0 {
+            *known = length;
+            space = space.checked_sub(32 >> length).ok_or(End::Wrong)?;
+            if space == 0 {
+                break;
+            }
+        }
+    }
+    let used = ORDER.into_iter().zip(lengths);
+    let mut used: Vec<_> = used.filter(|(_, length)| *length > 0).collect();
+    if let [(symbol, _)] = used.as_slice() {
+        return Ok(Code::single(*symbol));
+    }
+    (space == 0).then_some(()).ok_or(End::Wrong)?;
+    used.sort_unstable();
+    Ok(Code::of(&used))
+}
+
+/// A number of kinds or of codes, from 1 to 256.
+fn count(bits: &mut Bits<'_>) -> Read<u32> {
+    if bits.bit()? == 0 {
+        return Ok(1);
+    }
+    let extra = bits.take(3)?;
+    let base = 1_u32 << extra;
+    Ok(base.saturating_add(1).saturating_add(bits.take(extra)?))
+}
+
+/// A map of `size` contexts to so many codes (RFC 7932 7.3).
+fn context_map(bits: &mut Bits<'_>, size: u32, trees: u32) -> Read<()> {
+    let zeros = if bits.bit()? == 1 {
+        bits.take(4)?.saturating_add(1)
+    } else {
+        0
+    };
+    let code = code(bits, trees.saturating_add(zeros))?;
+    let mut at = 0_u32;
+    while at < size {
+        let symbol = code.next(bits)?;
+        let run = if symbol > 0 && symbol <= zeros {
+            (1_u32 << symbol).saturating_add(bits.take(symbol)?)
+        } else {
+            1
+        };
+        (run <= size.saturating_sub(at))
+            .then_some(())
+            .ok_or(End::Wrong)?;
+        at = at.saturating_add(run);
+    }
+    bits.bit()?;
+    Ok(())
+}
+
+/// Reads the header of a stream and of its first meta-block. The result is where
+/// bytes end that stand there as they are.
+///
+/// # Errors
+/// Says why it was not read to its end.
+pub(super) fn read(bytes: &[u8]) -> Read<usize> {
+    let mut bits = Bits::of(bytes);
+    if bits.bit()? == 1 && bits.take(3)? == 0 {
+        // A large window.
+        (bits.take(3)? != 1).then_some(()).ok_or(End::Wrong)?;
+    }
+    let is_last = bits.bit()? == 1;
+    // An empty one is of no interest.
+    (!is_last || bits.bit()? == 0)
+        .then_some(())
+        .ok_or(End::Wrong)?;
+    let nibbles = bits.take(2)?.saturating_add(4);
+    if nibbles == 7 {
+        // Something to be skipped.
+        (!is_last && bits.bit()? == 0)
+            .then_some(())
+            .ok_or(End::Wrong)?;
+        let bytes = bits.take(2)?;
+        let length = bits.take(bytes.saturating_mul(8))?;
+        (bytes <= 1 || length >> bytes.saturating_sub(1).saturating_mul(8) != 0)
+            .then_some(())
+            .ok_or(End::Wrong)?;
+        bits.align()?;
+        return Ok(bits.plain(length));
+    }
+    let length = bits.take(nibbles.saturating_mul(4))?;
+    (nibbles == 4 || length >> nibbles.saturating_sub(1).saturating_mul(4) != 0)
+        .then_some(())
+        .ok_or(End::Wrong)?;
+    if !is_last && bits.bit()? == 1 {
+        bits.align()?;
+        return Ok(bits.plain(length));
+    }
+    codes(&mut bits)?;
+    Ok(0)
+}
+
+/// Reads the codes of a compressed meta-block (RFC 7932 9.2).
+fn codes(bits: &mut Bits<'_>) -> Read<()> {
+    let mut kinds = [1_u32; 3];
+    for kind in &mut kinds {
+        *kind = count(bits)?;
+        if *kind > 1 {
+            code(bits, kind.saturating_add(2))?;
+            let first = code(bits, 26)?.next(bits)?;
+            let first = usize::try_from(first).unwrap_or(usize::MAX);
+            bits.take(*BLOCK_BITS.get(first).ok_or(End::Wrong)?)?;
+        }
+    }
+    let [literals, commands, distances] = kinds;
+    let postfix = bits.take(2)?;
+    let direct = bits.take(4)? << postfix;
+    for _ in 0..literals {
+        bits.take(2)?;
+    }
+    let trees = count(bits)?;
+    if trees > 1 {
+        context_map(bits, literals.saturating_mul(64), trees)?;
+    }
+    let far = count(bits)?;
+    if far > 1 {
+        context_map(bits, distances.saturating_mul(4), far)?;
+    }
+    let places = (48_u32 << postfix)
+        .saturating_add(direct)
+        .saturating_add(16);
+    for (count, alphabet) in [(trees, 256), (commands, 704), (far, places)] {
+        for _ in 0..count {
+            code(bits, alphabet)?;
+        }
+    }
+    Ok(())
+}
