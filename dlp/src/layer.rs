@@ -15,6 +15,7 @@ use crate::containers::Containers;
 use crate::filters::{Filters, Kind};
 use crate::index::{Hit, Twist};
 use crate::limits;
+use crate::origins::Origins;
 use crate::prefilter::OVERLAP;
 use crate::runs::Runs;
 use crate::scan::{Scan, Spot};
@@ -96,41 +97,6 @@ impl<'a> View<'a> {
     /// The offset in the outermost stream.
     pub(crate) fn origin(&self, offset: u64) -> u64 {
         self.origins.of(offset)
-    }
-}
-
-/// Where the bytes of a layer come from in the outermost stream.
-#[derive(Default)]
-pub(crate) struct Origins {
-    /// Offsets of the layer and of the outermost stream; none for that itself.
-    marks: VecDeque<(u64, u64)>,
-    is_derived: bool,
-}
-
-impl Origins {
-    /// The offset in the outermost stream, never too large.
-    pub(crate) fn of(&self, offset: u64) -> u64 {
-        if !self.is_derived {
-            return offset;
-        }
-        let after = self.marks.partition_point(|(own, _)| *own <= offset);
-        let before = after.saturating_sub(1);
-        self.marks.get(before).map_or(0, |(_, outer)| *outer)
-    }
-
-    fn note(&mut self, own: u64, outer: u64) {
-        self.is_derived = true;
-        let last = self.marks.back();
-        let is_new = last.is_none_or(|(known, origin)| *known != own && *origin != outer);
-        if is_new {
-            self.marks.push_back((own, outer));
-        }
-    }
-
-    fn forget(&mut self, before: u64) {
-        while self.marks.get(1).is_some_and(|(own, _)| *own <= before) {
-            self.marks.pop_front();
-        }
     }
 }
 
@@ -232,7 +198,7 @@ impl Layer {
         self.buffer.clear();
         self.base = 0;
         self.classes.clear();
-        self.origins.marks.clear();
+        self.origins.clear();
         self.seen = 0;
         self.fresh = 0;
         self.searched = 0;

@@ -35,6 +35,7 @@ mod known_forms;
 mod layer;
 mod limits;
 mod mark;
+mod origins;
 mod place;
 mod prefilter;
 mod ruleset;
