@@ -326,6 +326,7 @@ impl Filter {
                 let place = end.saturating_add(wide(*place));
                 self.layer.change(self.kind, place);
             }
+            self.layer.limit(made.len(), view.origin(next));
             self.layer.push(scan, made, Some(outer));
             self.fed = next;
         }

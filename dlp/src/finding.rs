@@ -42,7 +42,9 @@ pub struct Finding {
     pub offset: u64,
     /// The codings around it, outermost first.
     pub chain: Vec<Coding>,
-    /// Which entry of an archive, part of a form or value of a document.
+    /// Which value of a document, part of a form or entry of an archive, outermost
+    /// first: `$.messages[0].content`, ``part `key`, file `id.txt` ``. On one line, and
+    /// nothing in it is a credential.
     pub inside: Option<String>,
     /// How certain its form is.
     pub tier: Tier,

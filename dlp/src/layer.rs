@@ -142,6 +142,12 @@ impl Layer {
         self.base.saturating_add(wide(self.buffer.len()))
     }
 
+    /// The next bytes, of which there are so many, end before `outer`.
+    pub(crate) fn limit(&mut self, bytes: usize, outer: u64) {
+        let end = self.end().saturating_add(wide(bytes));
+        self.origins.limit(end, outer);
+    }
+
     /// What must stay, as of the last step, in offsets of the outermost stream.
     pub(crate) fn held(&self) -> u64 {
         self.held
@@ -311,6 +317,7 @@ impl Layer {
             }
             let spot = Spot {
                 offset: self.origins.of(pending.at),
+                around: Some((&self.origins, self.base)),
                 trail: &self.trail,
                 twist: pending.twist,
             };
@@ -349,6 +356,7 @@ impl Layer {
                 }
                 let spot = Spot {
                     offset: self.origins.of(starts),
+                    around: Some((&self.origins, self.base)),
                     trail: &self.trail,
                     twist: Twist::None,
                 };

@@ -36,6 +36,9 @@ pub(crate) const CONTEXT_BYTES: usize = 4096;
 /// next can be traced back.
 pub(crate) const PIECE_BYTES: usize = 512;
 
+/// How many bytes before a piece of a run the first byte it makes may have begun.
+pub(crate) const RUN_LAG_BYTES: u64 = 64;
+
 /// Layers on top of each other.
 pub(crate) const DEPTH_MAX: usize = 16;
 
@@ -154,6 +157,51 @@ pub(crate) const REPORTED_MAX: usize = 1024;
 
 /// Bytes of the name of an archive's entry that a finding shows.
 pub(crate) const INSIDE_BYTES_SHOWN: usize = 128;
+
+/// Bytes of JSON that are followed to say in which value a finding stands: more than most
+/// requests have.
+pub(crate) const DOCUMENT_BYTES_MAX: usize = 256 * 1024;
+
+/// Values within each other that are followed; behind deeper ones no path is told.
+pub(crate) const DOCUMENT_DEPTH_MAX: usize = 64;
+
+/// Texts of documents that are kept with their places, 24 bytes each; behind them no path
+/// is told.
+pub(crate) const DOCUMENT_TEXTS_MAX: usize = 4096;
+
+/// Steps of paths that are kept, 16 bytes each.
+pub(crate) const DOCUMENT_STEPS_MAX: usize = 4096;
+
+/// Bytes of the names in paths that are kept.
+pub(crate) const DOCUMENT_NAMES_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of a name that is shown in a path or as that of a part: longer ones hold more
+/// than a name.
+pub(crate) const NAME_BYTES_SHOWN: usize = 64;
+
+/// Names of one stream that are looked at before they are shown, in count: each takes some
+/// microseconds. Of findings behind them it is not said in what they stand.
+pub(crate) const NAMES_MAX: usize = 1024;
+
+/// Bytes of a path that is shown, about: of a longer one the middle is left out.
+pub(crate) const PATH_BYTES_SHOWN: usize = 256;
+
+/// Shortest name that is not shown since a credential that was found holds it, in bytes:
+/// words like `key` are in many.
+pub(crate) const NAME_OF_SECRET_BYTES_MIN: usize = 6;
+
+/// Longest boundary of multipart content, in bytes (RFC 2046 5.1.1).
+pub(crate) const BOUNDARY_BYTES_MAX: usize = 70;
+
+/// Bytes of the fields of a part that are read; behind them its name stays unknown.
+pub(crate) const PART_FIELDS_BYTES_MAX: usize = 4096;
+
+/// Parts of multipart content that are told apart; of those behind nothing is told.
+pub(crate) const PARTS_MAX: usize = 1024;
+
+/// How far behind the mark of a piece a place may lie that several codings of text were
+/// removed from, in bytes: escapes of six bytes of what fills [`PIECE_BYTES`].
+pub(crate) const NESTED_REACH_BYTES: u64 = 4096;
 
 /// Bytes of values kept of what went to one host: longer than any credential that
 /// is told by its form, and looked through with each message, however short.

@@ -1,19 +1,24 @@
 //! One scan while it runs: the rules, the destination, what it has cost and
 //! what it has found. Handed down through all layers.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, wide};
 use crate::coding::Coding;
 use crate::confirm::{Confirmed, Judgement, Match};
+use crate::destination::Destination;
 use crate::detector::{Scope, Text, Tier};
 use crate::finding::{Action, Checked, Finding, Unscanned, UnscannedReason};
+use crate::head;
 use crate::index::Twist;
 use crate::known::Nature;
 use crate::known_forms::Form;
 use crate::limits;
 use crate::mark::mark;
+use crate::origins::Origins;
 use crate::place::Place;
+use crate::position::{Position, Spread};
 use crate::ruleset::Ruleset;
 use crate::runs::Repeats;
 use crate::settings::{Policy, Unscannable};
@@ -44,6 +49,10 @@ pub(crate) struct State {
     pub(crate) gathers: bool,
     /// Short runs that hold nothing.
     pub(crate) repeats: Repeats,
+    /// What stands where in the outermost stream.
+    pub(crate) position: Position,
+    /// How many names were looked at to say so.
+    names: usize,
     /// For each rule the place it was last asked about.
     asked: Vec<u64>,
 }
@@ -75,10 +84,25 @@ pub(crate) struct Scan<'a> {
 pub(crate) struct Spot<'a> {
     /// Offset in the outermost stream.
     pub(crate) offset: u64,
+    /// Where the bytes that were looked at come from, and the offset of the first of them
+    /// in their layer, if that is known.
+    pub(crate) around: Option<(&'a Origins, u64)>,
     /// How the layer came about.
     pub(crate) trail: &'a Trail,
     /// What was done to the bytes before they were looked at.
     pub(crate) twist: Twist,
+}
+
+impl Spot<'_> {
+    /// Where in the outermost stream that begins which stands at `start` of the bytes that
+    /// were looked at.
+    fn spread(&self, start: usize) -> Spread {
+        let reach = match (self.twist, self.around) {
+            (Twist::None, Some((origins, base))) => origins.reach(base.saturating_add(wide(start))),
+            (Twist::None | Twist::Reversed(_) | Twist::Rot13, _) => (self.offset, None),
+        };
+        Spread::of(self.trail, self.offset, reach)
+    }
 }
 
 impl Scan<'_> {
@@ -170,9 +194,10 @@ impl Scan<'_> {
             Twist::None => judged.action,
             Twist::Reversed(_) | Twist::Rot13 => Action::Warn,
         };
+        let spread = spot.spread(found.secret.start);
         self.report(
             rule,
-            secret,
+            (secret, spread),
             Finding {
                 detector: detector.id.clone(),
                 name: detector.name.clone(),
@@ -207,6 +232,7 @@ impl Scan<'_> {
         while let Some(found) = known.find(bytes, from) {
             let spot = Spot {
                 offset: origin(found.range.start),
+                around: None,
                 trail,
                 twist: Twist::None,
             };
@@ -250,9 +276,10 @@ impl Scan<'_> {
             }
         };
         let place = KNOWN.saturating_add(number);
+        let spread = spot.spread(0);
         self.report(
             place,
-            text,
+            (text, spread),
             Finding {
                 detector: Text::Borrowed(detector),
                 name: Text::Owned(value.label.clone()),
@@ -270,17 +297,50 @@ impl Scan<'_> {
     }
 
     /// Takes a finding, unless the same value was reported for the same rule.
-    pub(crate) fn report(&mut self, rule: usize, secret: &[u8], finding: Finding) {
+    fn report(&mut self, rule: usize, (secret, spread): (&[u8], Spread), finding: Finding) {
         let key = (rule, mark(self.rules.key(), secret).into_bytes());
         let state = &mut *self.state;
         if state.reported.len() < limits::REPORTED_MAX && !state.reported.insert(key) {
             return;
         }
-        if finding.action == Action::Block && !state.gathers {
-            state.block.get_or_insert(finding);
-        } else if state.warnings.len() < limits::FINDINGS_MAX {
-            state.warnings.push(finding);
+        let is_last = finding.action == Action::Block && !state.gathers;
+        let is_kept = is_last && state.block.is_none()
+            || !is_last && state.warnings.len() < limits::FINDINGS_MAX;
+        if !is_kept {
+            return;
         }
+        let around = self.inside(secret, spread);
+        let inside = match (around, &finding.inside) {
+            (Some(around), Some(entry)) => Some(format!("{around}: {entry}")),
+            (around, entry) => around.or_else(|| entry.clone()),
+        };
+        let finding = Finding { inside, ..finding };
+        if is_last {
+            self.state.block = Some(finding);
+        } else {
+            self.state.warnings.push(finding);
+        }
+    }
+
+    /// What a place of the outermost stream lies in. A name that holds a credential, or is
+    /// a part of this one, is not shown.
+    fn inside(&mut self, secret: &[u8], spread: Spread) -> Option<String> {
+        if self.state.names >= limits::NAMES_MAX {
+            return None;
+        }
+        let names = Cell::new(self.state.names);
+        let to = Destination {
+            host: self.host,
+            port: 0,
+        };
+        let inside = self.state.position.inside(spread, &|name| {
+            names.set(names.get().saturating_add(1));
+            let is_part = name.len() >= limits::NAME_OF_SECRET_BYTES_MIN
+                && memchr::memmem::find(secret, name).is_some();
+            !is_part && !head::whole(self.rules, &to, name).holds
+        });
+        self.state.names = names.get();
+        inside
     }
 
     /// Bytes were not looked into.

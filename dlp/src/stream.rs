@@ -12,6 +12,7 @@ use crate::finding::{Finding, Stop, Unscanned};
 use crate::layer::{FREE, Layer, Until};
 use crate::limits;
 use crate::place::{Description, Place};
+use crate::position::Position;
 use crate::ruleset::Ruleset;
 use crate::scan::{Scan, State};
 use crate::settings::Unscannable;
@@ -55,6 +56,9 @@ impl Stream {
         layer.containers().declare(declared);
         let mut state = State::default();
         let media_type = description.media_type.unwrap_or_default();
+        if !is_coded {
+            state.position = Position::of(media_type);
+        }
         if !is_coded && is_form(media_type) {
             let mut scan = Scan {
                 rules,
@@ -86,6 +90,7 @@ impl Stream {
         }
         self.taken = self.taken.saturating_add(wide(bytes.len()));
         self.state.budget.take(bytes.len());
+        self.state.position.push(bytes);
         self.with(|layer, scan| layer.push(scan, bytes, None))
     }
 

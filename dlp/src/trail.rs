@@ -95,6 +95,15 @@ impl Trail {
         chain
     }
 
+    /// The outermost coding.
+    pub(crate) fn first(&self) -> Option<Coding> {
+        let mut first = self.steps.as_ref()?;
+        while let Some(step) = &first.before.steps {
+            first = step;
+        }
+        Some(first.coding)
+    }
+
     /// The innermost entry, with the names of those around it.
     pub(crate) fn inside(&self) -> Option<String> {
         let mut names = Vec::new();

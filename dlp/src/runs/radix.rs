@@ -7,7 +7,7 @@ use super::narrow;
 
 /// How many bytes before a piece the first byte it makes may have begun: the
 /// symbols of one byte, with what may stand between them.
-pub(super) const LAG: u64 = 64;
+pub(super) const LAG: u64 = crate::limits::RUN_LAG_BYTES;
 
 /// Decodes one phase of a run.
 pub(super) struct Phase {

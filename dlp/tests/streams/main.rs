@@ -23,6 +23,7 @@ mod joined;
 mod known;
 mod mutation;
 mod oracle;
+mod places;
 mod repeats;
 mod splits;
 mod stage;
