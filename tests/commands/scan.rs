@@ -226,6 +226,52 @@ fn programs_read_json_and_sarif() {
 }
 
 #[test]
+fn a_finding_in_a_document_has_its_path() {
+    let text = format!(
+        "{{\n \"a\": [\"x\", {{\"b c\": \"key:\\n{}\"}}],\n \"{}\": 1\n}}\n",
+        token(8),
+        token(9)
+    );
+    let desk = Desk::new().also("a.json", &text);
+    let silent = |said: &Said| {
+        assert_silent_about(said, &token(8));
+        assert_silent_about(said, &token(9));
+    };
+    let said = desk.call(&["scan", "a.json"]);
+    silent(&said);
+    for line in ["in $.a[1]['b c'], json,", "in a name in $, checked"] {
+        assert!(said.stdout.contains(line), "{}", said.stdout);
+    }
+    let said = desk.call(&["scan", "--json", "a.json"]);
+    silent(&said);
+    let json = document(&said);
+    let findings = json["findings"].as_array().expect("findings");
+    let mut paths: Vec<&str> = findings
+        .iter()
+        .filter_map(|finding| finding["inside"].as_str())
+        .collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["$.a[1]['b c']", "a name in $"]);
+    let said = desk.call(&["scan", "--sarif", "a.json"]);
+    silent(&said);
+    let sarif = document(&said);
+    let results = sarif["runs"][0]["results"].as_array().expect("results");
+    let mut paths: Vec<&str> = results
+        .iter()
+        .filter_map(|one| one["locations"][0]["logicalLocations"][0]["fullyQualifiedName"].as_str())
+        .collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["$.a[1]['b c']", "a name in $"]);
+    let message = results[0]["message"]["text"].as_str().expect("a message");
+    assert!(message.contains(") in "), "{message}");
+    // Of what is no document there is none.
+    let desk = Desk::new().also("a.py", &format!("[words] = \"{}\"\n", token(8)));
+    let said = desk.call(&["scan", "--sarif", "a.py"]);
+    let place = &document(&said)["runs"][0]["results"][0]["locations"][0];
+    assert_eq!(place["logicalLocations"], Value::Array(Vec::new()));
+}
+
+#[test]
 fn recorded_requests_are_judged_by_their_hosts() {
     let token = token(7);
     let request = |url: &str| {

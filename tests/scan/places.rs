@@ -1,6 +1,7 @@
 //! One credential at every place of a request, and in every form a shell can
 //! give it.
 
+use outgate_harness::audit::{records, text};
 use outgate_harness::{Identity, Lab, lab_tests};
 
 use crate::{Credential, Recorder, assert_contained, assert_told, bash, confined, thief};
@@ -152,6 +153,60 @@ lab_tests! {
         let thief = thief();
         for identity in Identity::all() {
             attempts(lab, identity, &thief);
+        }
+    }
+
+    fn a_denial_says_where_in_the_content_it_stands(lab) {
+        let thief = thief();
+        let folder = lab.folder("records", Identity::Own);
+        let json = "curl -sS -H 'Content-Type: application/json'";
+        for (number, (script, inside)) in [
+            (
+                format!("printf '{{\"messages\":[{{\"role\":\"user\",\"content\":\"it is %s\"}}]}}' \"$T\" | {json} --data-binary @- $URL/"),
+                "$.messages[0].content",
+            ),
+            (
+                format!("printf '{{\"a\":\"b\",\"c d\":[1,\"key:\\\\n%s\"]}}' \"$T\" | {json} --data-binary @- $URL/"),
+                "$['c d'][1]",
+            ),
+            (
+                format!("printf '{{\"a\":{{\"%s\":1}}}}' \"$T\" | {json} --data-binary @- $URL/"),
+                "a name in $.a",
+            ),
+            (
+                format!("printf '{{\"%s\":{{\"b\":\"%s\"}}}}' \"x\" \"$T\" | {json} -H 'Transfer-Encoding: chunked' --data-binary @- $URL/"),
+                "$.x.b",
+            ),
+            (
+                "printf %s \"$T\" > id.txt; curl -sS -F 'a=1' -F 'key=@id.txt' $URL/".to_owned(),
+                "part `key`, file `id.txt`",
+            ),
+            (
+                "curl -sS -F 'a=1' -F \"b=$T\" $URL/".to_owned(),
+                "part `b`",
+            ),
+        ].into_iter().enumerate() {
+            let file = folder.join(format!("places-{number}.jsonl"));
+            let credential = Credential::new();
+            let script = format!("T='{}'; {script}", credential.text());
+            let sandbox = confined(lab, Identity::Own).option("--audit", &file.to_string_lossy());
+            let outcome = sandbox.run(&bash(&script));
+            let sent = thief.take();
+            assert_contained(&outcome, &sent, &credential, inside);
+            assert_eq!(sent, b"", "{inside}: {outcome}");
+            assert_told(&outcome, inside);
+            let told = format!(" in the content at {inside} (byte ");
+            for text in [&outcome.stdout, &outcome.stderr] {
+                let lines = text.lines().filter(|line| line.contains(&told));
+                assert_eq!(lines.count(), 1, "{told}: {outcome}");
+            }
+            let records = records(&file);
+            let found = records.iter().rev().find(|record| text(record, "kind") == "finding");
+            let found = found.expect("a record");
+            assert_eq!(found["finding"]["inside"], inside, "{found:?}");
+            assert!(text(found, "detail").contains(&told), "{found:?}");
+            let all = std::fs::read_to_string(&file).expect("the record");
+            assert!(credential.pieces().all(|piece| !all.contains(piece)), "{all}");
         }
     }
 

@@ -61,6 +61,13 @@ fn result(located: &Located, ids: &[&str]) -> Value {
         Some((line, column)) => json!({ "startLine": line, "startColumn": column }),
         None => json!({ "byteOffset": finding.offset }),
     };
+    let (text, logical) = match &finding.inside {
+        Some(inside) => (
+            format!("{} ({finding}) in {inside}", finding.name),
+            json!([{ "fullyQualifiedName": inside }]),
+        ),
+        None => (format!("{} ({finding})", finding.name), json!([])),
+    };
     let level = match located.action {
         Action::Block => "error",
         Action::Warn => "warning",
@@ -69,11 +76,11 @@ fn result(located: &Located, ids: &[&str]) -> Value {
         "ruleId": id,
         "ruleIndex": ids.iter().position(|known| *known == id),
         "level": level,
-        "message": { "text": format!("{} ({finding})", finding.name) },
+        "message": { "text": text },
         "locations": [{ "physicalLocation": {
             "artifactLocation": { "uri": uri(&located.path) },
             "region": region,
-        } }],
+        }, "logicalLocations": logical }],
         "fingerprints": { "outgate/mark": finding.mark },
     })
 }

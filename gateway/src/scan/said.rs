@@ -204,9 +204,10 @@ fn source(label: &str) -> String {
 }
 
 fn placed(finding: &Finding) -> String {
+    let (place, offset) = (&finding.place, finding.offset);
     match &finding.inside {
-        Some(inside) => format!("in the {} at {inside}", finding.place),
-        None => format!("in the {} at byte {}", finding.place, finding.offset),
+        Some(inside) => format!("in the {place} at {inside} (byte {offset})"),
+        None => format!("in the {place} at byte {offset}"),
     }
 }
 

@@ -322,7 +322,10 @@ fn finding(html: &mut Html, subject: &str, finding: &Finding) {
     if !found.place.is_empty() {
         html.element(", in the ", &found.place, "");
         match &found.inside {
-            Some(inside) => html.element(" at <code>", inside, "</code>"),
+            Some(inside) => html
+                .element(" at <code>", inside, "</code> (byte ")
+                .number(found.offset)
+                .raw(")"),
             None => html.raw(" at byte ").number(found.offset),
         };
     }
