@@ -127,9 +127,19 @@ fn look(bytes: &[u8], depth: usize, found: &mut Found) -> Option<usize> {
     let mut first: Option<usize> = None;
     for rule in (0..).map_while(|place| RULES.rule(place)) {
         let is_asked = rule.detector.anchor != Anchor::Scan && rule.mode != Some(Mode::Off);
-        let mut from = 0;
+        let (mut from, mut taken) = (0, 0);
         while let Some(place) = rule.search(bytes, from).filter(|_| is_asked) {
-            from = place.whole.end.max(from + 1);
+            // Of matches that begin before their literal and lie over each other the scan
+            // says one for each literal, and which one is its own affair.
+            let is_over = place.whole.start < taken;
+            taken = place.whole.end.max(taken);
+            from = match rule.detector.anchor {
+                Anchor::Inside => place.whole.start + 1,
+                Anchor::Start | Anchor::Scan => place.whole.end.max(from + 1),
+            };
+            if is_over {
+                continue;
+            }
             let secret = bytes.get(place.secret.clone()).unwrap_or_default();
             if let Judgement::Found(_) = rule.judge(secret, ELSEWHERE.host, Policy::Monitor) {
                 let least = first.map_or(place.whole.start, |first| first.min(place.whole.start));
@@ -206,6 +216,12 @@ mod tests {
     use outgate_harness::fuzz::corpus;
 
     use super::*;
+
+    #[test]
+    fn matches_that_lie_over_each_other_are_said_once() {
+        let key = expand("MIIEogIBAAKCAQEA{b64:40}", 1);
+        scanner(&[&b"\x00 "[..], &key, &key, &key].concat());
+    }
 
     #[test]
     fn the_corpus_shows_the_naive_engine_what_there_is_to_find() {
