@@ -208,6 +208,7 @@ fn write(table: &mut String, detector: &Detector) -> std::fmt::Result {
     for (key, texts) in [
         ("literals", &detector.literals),
         ("issuers", &detector.issuers),
+        ("forms", &detector.forms),
         ("samples", &detector.samples),
         ("near_misses", &detector.near_misses),
     ] {
@@ -222,6 +223,7 @@ fn write(table: &mut String, detector: &Detector) -> std::fmt::Result {
     writeln!(table, "failure: Failure::{:?},", detector.failure)?;
     writeln!(table, "min_entropy: {:?},", detector.min_entropy)?;
     writeln!(table, "scope: Scope::{scope},")?;
+    writeln!(table, "tenants: Tenants::{:?},", detector.tenants)?;
     writeln!(table, "}},")
 }
 

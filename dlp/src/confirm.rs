@@ -12,9 +12,10 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input};
 
 use crate::destination::{self, HostPattern};
-use crate::detector::{Anchor, Boundary, Detector, Scope, Tier};
+use crate::detector::{Anchor, Boundary, Detector, Scope, Tenants, Tier};
 use crate::finding::{Action, Checked};
 use crate::limits;
+use crate::place::PlaceKind;
 use crate::settings::{Mode, Policy};
 use crate::validate::{self, Outcome, Subject};
 
@@ -225,9 +226,14 @@ impl Rule {
         !is_word(before) || is_escaped
     }
 
-    /// What a match means on its way to `host`; nothing where it may go there,
-    /// is a placeholder, or the detector is off.
-    pub(crate) fn judge(&self, secret: &[u8], host: &str, policy: Policy) -> Judgement {
+    /// What a match means on its way to a host, at such a place; nothing where it may
+    /// go there, is a placeholder, or the detector is off.
+    pub(crate) fn judge(
+        &self,
+        secret: &[u8],
+        (host, kind): (&str, PlaceKind<'_>),
+        policy: Policy,
+    ) -> Judgement {
         if self.mode == Some(Mode::Off) {
             return Judgement::Nothing;
         }
@@ -238,10 +244,10 @@ impl Rule {
             Outcome::Claims { checked, hosts } => (checked, hosts),
         };
         let issuers = self.issuers(claims);
-        if issuers
+        let is_home = issuers
             .iter()
-            .any(|pattern| destination::covers(pattern, host))
-        {
+            .any(|pattern| destination::covers(pattern, host));
+        if is_home && (self.takes(host, kind) || self.is_allowed(host)) {
             return Judgement::Settled;
         }
         let action = self.action(checked, policy);
@@ -250,6 +256,36 @@ impl Rule {
             action,
             issuers,
         })
+    }
+
+    /// Whether it may stand at such a place of what goes to those who issued it.
+    pub(crate) fn takes(&self, host: &str, kind: PlaceKind<'_>) -> bool {
+        match (self.detector.tenants, kind) {
+            (Tenants::One, _) | (Tenants::Many, PlaceKind::Head) => true,
+            (Tenants::Many, PlaceKind::Content) => false,
+            (Tenants::Many, PlaceKind::Form(path)) => self.takes_form(host, path),
+        }
+    }
+
+    /// Whether it may stand in a form for this path.
+    pub(crate) fn takes_form(&self, host: &str, path: &str) -> bool {
+        self.detector.forms.iter().any(|form| {
+            let (hosts, own) = form.split_at(form.find('/').unwrap_or(form.len()));
+            own == path && destination::covers(hosts, host)
+        })
+    }
+
+    /// Whether this host of its issuers keeps what anybody sends.
+    pub(crate) fn keeps(&self, host: &str) -> bool {
+        let own = self.detector.issuers.iter().map(AsRef::as_ref);
+        let mut issuers = own.chain(self.registries.iter().map(String::as_str));
+        self.detector.tenants == Tenants::Many
+            && issuers.any(|pattern| destination::covers(pattern, host))
+    }
+
+    /// Whether the operator lets it go there, wherever it stands.
+    fn is_allowed(&self, host: &str) -> bool {
+        self.detector.scope != Scope::Never && self.allowances.iter().any(|own| own.covers(host))
     }
 
     /// Where the credential may go, as host patterns.

@@ -72,6 +72,16 @@ pub enum Scope {
     Registry(Registry),
 }
 
+/// Whose content the hosts of an issuer keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tenants {
+    /// Nobody's, or that of the account that sends it.
+    One,
+    /// What anybody sends them, where others can read it: a credential may go there
+    /// only where a client shows it, never in content.
+    Many,
+}
+
 /// What follows when an offline check says no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
@@ -163,6 +173,11 @@ pub struct Detector {
     pub scope: Scope,
     /// Its issuers, as host patterns.
     pub issuers: Texts,
+    /// Whose content these keep.
+    pub tenants: Tenants,
+    /// Where it may stand in the content of a form although they keep what anybody
+    /// sends them: hosts, each with one path, such as where tokens are made new.
+    pub forms: Texts,
     /// Templates of matches, for `detector_sample::expand`.
     pub samples: Texts,
     /// Templates of texts that come close and are nothing.
@@ -176,6 +191,16 @@ impl Tier {
             Self::Strong => "strong",
             Self::Structured => "structured",
             Self::Context => "context",
+        }
+    }
+}
+
+impl Tenants {
+    /// As detector files write it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Many => "many",
         }
     }
 }

@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::detector::{
-    Anchor, Boundary, Detector, Failure, Registry, Scope, Text, Texts, Tier, Validator,
+    Anchor, Boundary, Detector, Failure, Registry, Scope, Tenants, Text, Texts, Tier, Validator,
 };
 use crate::detector_shape;
 
@@ -135,7 +135,7 @@ struct Entry<'t, 'f, 'a> {
 }
 
 /// Every key of a detector.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 20] = [
     "id",
     "name",
     "cost",
@@ -152,6 +152,8 @@ const KEYS: [&str; 18] = [
     "scope",
     "registry",
     "issuers",
+    "tenants",
+    "forms",
     "samples",
     "near_misses",
 ];
@@ -224,6 +226,8 @@ impl<'t> Entry<'t, '_, '_> {
             min_entropy: self.bits("min_entropy"),
             scope: self.scope(),
             issuers: self.texts("issuers"),
+            tenants: self.word("tenants", &TENANTS, Tenants::One),
+            forms: self.texts("forms"),
             samples: self.texts("samples"),
             near_misses: self.texts("near_misses"),
         }
@@ -354,6 +358,8 @@ const BOUNDARIES: [(&str, Boundary); 3] = [
 ];
 
 const FAILURES: [(&str, Failure); 2] = [("lower", Failure::Lower), ("clear", Failure::Clear)];
+
+const TENANTS: [(&str, Tenants); 2] = [("one", Tenants::One), ("many", Tenants::Many)];
 
 const SCOPES: [(&str, Scope); 5] = [
     ("issuers", Scope::Issuers),

@@ -8,7 +8,7 @@ use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use regex_syntax::hir::{Hir, HirKind};
 
 use crate::confirm;
-use crate::detector::{Anchor, Boundary, Detector, Failure, Scope, Text, Tier, Validator};
+use crate::detector::{Anchor, Boundary, Detector, Failure, Scope, Tenants, Text, Tier, Validator};
 use crate::detector_shape::{is_id, is_issuer, lengths, parse};
 use crate::limits::{INSIDE_BYTES_MAX, LITERAL_BYTES_MAX};
 
@@ -31,6 +31,8 @@ pub struct Own<'a> {
     pub pattern: &'a str,
     /// Host patterns of those who issue it.
     pub issuers: &'a [String],
+    /// Whose content these keep.
+    pub tenants: Tenants,
 }
 
 impl Detector {
@@ -55,6 +57,9 @@ impl Detector {
             return Err(format!(
                 "the issuer `{issuer}` is no lower-case host; `*.example.org` is every host below"
             ));
+        }
+        if own.tenants == Tenants::Many && own.issuers.is_empty() {
+            return Err("`tenants = \"many\"` is said of `issuers`, and there are none".to_owned());
         }
         if confirm::compile(own.pattern).is_none() {
             return Err(
@@ -84,6 +89,8 @@ impl Detector {
                 Scope::Issuers
             },
             issuers: own.issuers.iter().map(|issuer| text(issuer)).collect(),
+            tenants: own.tenants,
+            forms: Cow::Borrowed(&[]),
             samples: Cow::Borrowed(&[]),
             near_misses: Cow::Borrowed(&[]),
         })
@@ -177,6 +184,7 @@ mod tests {
             literals: &texts(literals),
             pattern,
             issuers: &texts(issuers),
+            tenants: Tenants::One,
         })
     }
 

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 
 use crate::detector::{
-    Anchor, Boundary, Detector, Failure, Registry, Scope, Text, Tier, Validator,
+    Anchor, Boundary, Detector, Failure, Registry, Scope, Tenants, Text, Tier, Validator,
 };
 use crate::limits::DETECTORS_MAX;
 use crate::shapes::{is_asked_for, is_shape};

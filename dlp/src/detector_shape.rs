@@ -7,8 +7,8 @@
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::Hir;
 
-use crate::destination::HostPattern;
-use crate::detector::{Anchor, Detector, Failure, Scope, Text, Tier, Validator};
+use crate::destination::{self, HostPattern};
+use crate::detector::{Anchor, Detector, Failure, Scope, Tenants, Text, Tier, Validator};
 use crate::limits::{LITERAL_BYTES_MAX, LITERAL_BYTES_MIN, MATCH_BYTES_MAX};
 
 /// Shortest match worth a finding, in bytes.
@@ -96,18 +96,6 @@ pub(crate) fn faults(detector: &Detector) -> Vec<String> {
         detector.literals.iter().all(fits),
         "a literal has 3 to 64 bytes",
     );
-    let has_issuers = !detector.issuers.is_empty();
-    match detector.scope {
-        Scope::Issuers => claim(has_issuers, "`scope = \"issuers\"` needs `issuers`"),
-        Scope::Never | Scope::User => {
-            claim(!has_issuers, "`issuers` need `scope = \"issuers\"`");
-        }
-        Scope::Claims | Scope::Registry(_) => {}
-    }
-    claim(
-        detector.issuers.iter().all(|issuer| is_issuer(issuer)),
-        "an issuer is a lower-case host; `*` stands for whole labels left of two others",
-    );
     let computes = !matches!(detector.validator, Validator::None | Validator::Entropy);
     let clears = detector.failure == Failure::Clear;
     claim(
@@ -134,13 +122,55 @@ pub(crate) fn faults(detector: &Detector) -> Vec<String> {
         detector.near_misses.len() >= 2,
         "`near_misses` needs two or more",
     );
+    host_faults(detector, claim);
     faults
+}
+
+/// What does not go together in what a detector says of hosts.
+fn host_faults(detector: &Detector, mut claim: impl FnMut(bool, &str)) {
+    let has_issuers = !detector.issuers.is_empty();
+    match detector.scope {
+        Scope::Issuers => claim(has_issuers, "`scope = \"issuers\"` needs `issuers`"),
+        Scope::Never | Scope::User => {
+            claim(!has_issuers, "`issuers` need `scope = \"issuers\"`");
+        }
+        Scope::Claims | Scope::Registry(_) => {}
+    }
+    claim(
+        detector.issuers.iter().all(|issuer| is_issuer(issuer)),
+        "an issuer is a lower-case host; `*` stands for whole labels left of two others",
+    );
+    let has_home = matches!(
+        detector.scope,
+        Scope::Issuers | Scope::Claims | Scope::Registry(_)
+    );
+    claim(
+        detector.tenants == Tenants::One || has_home,
+        "`tenants = \"many\"` is said of hosts that it may go to; this may go to none by itself",
+    );
+    claim(
+        detector.tenants == Tenants::Many || detector.forms.is_empty(),
+        "`forms` need `tenants = \"many\"`; otherwise all content is open to its issuers",
+    );
+    claim(
+        detector.forms.iter().all(|form| is_form(detector, form)),
+        "a form is a host of the issuers and a path: `api.example.org/oauth/token`",
+    );
 }
 
 /// Whether a text is a host pattern that spells out at least its last two labels.
 pub(crate) fn is_issuer(text: &str) -> bool {
     let spelt = text.rsplit('.').take_while(|label| *label != "*").count();
     HostPattern::parse(text).is_ok() && (spelt >= 2 || !text.contains('*'))
+}
+
+/// Whether a text names one path of hosts that the issuers cover.
+fn is_form(detector: &Detector, text: &str) -> bool {
+    let (host, path) = text.split_at(text.find('/').unwrap_or(text.len()));
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#*%\\".contains(&byte);
+    let mut issuers = detector.issuers.iter();
+    let is_known = issuers.any(|issuer| destination::covers(issuer, host));
+    is_known && is_issuer(host) && path.starts_with('/') && path.bytes().all(is_plain)
 }
 
 pub(crate) fn is_id(text: &str) -> bool {

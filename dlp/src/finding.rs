@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt;
 
 use crate::coding::Coding;
+use crate::destination;
 use crate::detector::{Text, Tier};
 use crate::place::Place;
 
@@ -57,6 +58,15 @@ pub struct Finding {
     /// A keyed fingerprint of the value, in hexadecimal, the same for the same
     /// value under the same key.
     pub mark: String,
+}
+
+impl Finding {
+    /// Whether it may go to this host, and only its place is wrong: the host keeps
+    /// what is sent to it, and the value stands where it would be kept.
+    pub fn is_misplaced(&self, host: &str) -> bool {
+        let mut issuers = self.issuers.iter();
+        issuers.any(|issuer| destination::covers(issuer, host))
+    }
 }
 
 impl fmt::Display for Finding {

@@ -5,7 +5,7 @@ use crate::destination::Destination;
 use crate::detector::Tier;
 use crate::finding::{Checked, Finding, Report};
 use crate::layer::{Layer, Until};
-use crate::place::{Joined, Part, Place};
+use crate::place::{Joined, Part, Place, PlaceKind};
 use crate::ruleset::Ruleset;
 use crate::scan::{Scan, State};
 use crate::trail::Trail;
@@ -26,12 +26,12 @@ pub(crate) fn scan(rules: &Ruleset, destination: &Destination<'_>, parts: &[Part
         };
         text.extend_from_slice(border);
     }
-    let mut report = whole(rules, destination, &text);
+    let to = (destination, kind(parts));
+    let mut report = whole(rules, to, &text);
     let targets = || parts.iter().filter(|part| part.place == Place::Target);
-    report.holds =
-        report.holds && targets().any(|part| whole(rules, destination, part.bytes).holds);
+    report.holds = report.holds && targets().any(|part| whole(rules, to, part.bytes).holds);
     for finding in &mut report.findings {
-        if let Some((place, offset)) = attribute(rules, destination, parts, finding) {
+        if let Some((place, offset)) = attribute(rules, to, parts, finding) {
             finding.place = place;
             finding.offset = offset;
         }
@@ -68,11 +68,10 @@ pub(crate) fn join(
     let plain: Vec<u8> = values.concat();
     let is_word = |byte: &u8| !byte.is_ascii_whitespace() && !b",;\"'|".contains(byte);
     let bare: Vec<u8> = plain.iter().copied().filter(is_word).collect();
-    let mut report = whole(rules, destination, &plain);
+    let to = (destination, Place::Joined(joined).kind());
+    let mut report = whole(rules, to, &plain);
     if bare != plain {
-        report
-            .findings
-            .extend(whole(rules, destination, &bare).findings);
+        report.findings.extend(whole(rules, to, &bare).findings);
     }
     let mut findings: Vec<Finding> = Vec::new();
     for mut finding in report.findings {
@@ -87,14 +86,29 @@ pub(crate) fn join(
     findings
 }
 
+/// What parts are for together: what stands beside content counts as content.
+fn kind(parts: &[Part<'_>]) -> PlaceKind<'static> {
+    let mut kinds = parts.iter().map(|part| part.place.kind());
+    if kinds.all(|kind| kind == PlaceKind::Head) {
+        PlaceKind::Head
+    } else {
+        PlaceKind::Content
+    }
+}
+
 /// Scans one buffer with all that is coded in it.
-pub(crate) fn whole(rules: &Ruleset, destination: &Destination<'_>, bytes: &[u8]) -> Report {
+pub(crate) fn whole(
+    rules: &Ruleset,
+    (destination, kind): (&Destination<'_>, PlaceKind<'_>),
+    bytes: &[u8],
+) -> Report {
     let mut state = State::default();
     state.gathers = true;
     state.budget.take(bytes.len());
     let mut scan = Scan {
         rules,
         host: destination.host,
+        kind,
         state: &mut state,
     };
     let mut layer = Layer::new(Trail::default());
@@ -111,12 +125,12 @@ pub(crate) fn whole(rules: &Ruleset, destination: &Destination<'_>, bytes: &[u8]
 /// The part a finding belongs to, and where in it.
 fn attribute(
     rules: &Ruleset,
-    destination: &Destination<'_>,
+    to: (&Destination<'_>, PlaceKind<'_>),
     parts: &[Part<'_>],
     finding: &Finding,
 ) -> Option<(Place, u64)> {
     for part in parts {
-        let report = whole(rules, destination, part.bytes);
+        let report = whole(rules, to, part.bytes);
         let same = |own: &&Finding| own.detector == finding.detector && own.mark == finding.mark;
         if let Some(own) = report.findings.iter().find(same) {
             return Some((part.place.clone(), own.offset));

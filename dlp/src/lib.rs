@@ -58,7 +58,7 @@ pub use canary::{Canary, Plant, canaries};
 pub use coding::Coding;
 pub use destination::{Destination, HostPattern, PatternError};
 pub use detector::{
-    Anchor, Boundary, Detector, Failure, Registry, Scope, Text, Texts, Tier, Validator,
+    Anchor, Boundary, Detector, Failure, Registry, Scope, Tenants, Text, Texts, Tier, Validator,
 };
 pub use detector_file::{FileFault, parse as parse_detectors};
 pub use detector_own::Own;

@@ -38,8 +38,40 @@ pub enum Joined {
     Fields,
     /// The values of a form or of a document.
     Content,
-    /// Values of several messages.
+    /// Values of the heads of several messages.
+    Heads,
+    /// Values of the contents of several messages.
     Messages,
+}
+
+/// What a place is for, as far as credentials go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlaceKind<'a> {
+    /// Where a client shows a credential: the head of a request, and names.
+    Head,
+    /// Where stands what is sent, and may be kept.
+    Content,
+    /// The same where all of it is a form for this path.
+    Form(&'a str),
+}
+
+impl Place {
+    /// What it is for.
+    pub(crate) const fn kind(&self) -> PlaceKind<'static> {
+        match self {
+            Self::Method
+            | Self::Target
+            | Self::FieldName
+            | Self::Field(_)
+            | Self::ServerName
+            | Self::Label
+            | Self::Joined(Joined::Query | Joined::Fields | Joined::Heads) => PlaceKind::Head,
+            Self::Content
+            | Self::Trailer(_)
+            | Self::Message
+            | Self::Joined(Joined::Content | Joined::Messages) => PlaceKind::Content,
+        }
+    }
 }
 
 impl fmt::Display for Place {
@@ -57,7 +89,9 @@ impl fmt::Display for Place {
             Self::Joined(Joined::Query) => formatter.write_str("values of the query"),
             Self::Joined(Joined::Fields) => formatter.write_str("values of fields"),
             Self::Joined(Joined::Content) => formatter.write_str("values of the content"),
-            Self::Joined(Joined::Messages) => formatter.write_str("values of several messages"),
+            Self::Joined(Joined::Heads | Joined::Messages) => {
+                formatter.write_str("values of several messages")
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::confirm::Rule;
 use crate::destination::{Destination, HostPattern};
-use crate::detector::Scope;
+use crate::detector::{Scope, Tenants};
 use crate::detector_set::Detectors;
 use crate::finding::{Finding, Report};
 use crate::head;
@@ -16,7 +16,7 @@ use crate::index::{Hit, Index};
 use crate::known::{Known, KnownValue, Nature};
 use crate::limits;
 use crate::mark::mark;
-use crate::place::{Description, Part};
+use crate::place::{Description, Part, PlaceKind};
 use crate::prefilter::Prefilter;
 use crate::settings::{Policy, Settings, Unscannable};
 use crate::shapes::Shapes;
@@ -202,8 +202,36 @@ impl Ruleset {
 
     /// Whether a known value may go to a host.
     pub(crate) fn lets(&self, value: &KnownValue, host: &str) -> bool {
-        value.nature != Nature::Canary
-            && (value.may_go_to(host) || self.besides(value).any(|home| home.covers(host)))
+        value.nature != Nature::Canary && (value.may_go_to(host) || self.names(value, host))
+    }
+
+    /// Whether the operator lets a known value go to a host, wherever it stands.
+    pub(crate) fn names(&self, value: &KnownValue, host: &str) -> bool {
+        self.besides(value).any(|home| home.covers(host))
+    }
+
+    /// Whether a known value may stand at such a place of what goes to a host that
+    /// it may go to. What its owner's files and its form say of hosts does not say
+    /// that others cannot read there what is sent.
+    pub(crate) fn takes(&self, value: &KnownValue, host: &str, kind: PlaceKind<'_>) -> bool {
+        let path = match kind {
+            PlaceKind::Head => return true,
+            PlaceKind::Content => None,
+            PlaceKind::Form(path) => Some(path),
+        };
+        let mut rules = self.rules.iter();
+        self.names(value, host)
+            || self.tenants(host) == Tenants::One
+            || path.is_some_and(|path| rules.any(|rule| rule.takes_form(host, path)))
+    }
+
+    /// Whose content a host keeps, as far as the detectors say.
+    pub(crate) fn tenants(&self, host: &str) -> Tenants {
+        if self.rules.iter().any(|rule| rule.keeps(host)) {
+            Tenants::Many
+        } else {
+            Tenants::One
+        }
     }
 
     /// Where a known value may go, as host patterns.

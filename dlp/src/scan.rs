@@ -6,9 +6,9 @@ use std::collections::HashSet;
 
 use crate::budget::{Budget, wide};
 use crate::coding::Coding;
-use crate::confirm::{Confirmed, Judgement, Match};
+use crate::confirm::{Confirmed, Judged, Judgement, Match, Rule};
 use crate::destination::Destination;
-use crate::detector::{Scope, Text, Tier};
+use crate::detector::{Scope, Tenants, Text, Tier};
 use crate::finding::{Action, Checked, Finding, Unscanned, UnscannedReason};
 use crate::head;
 use crate::index::Twist;
@@ -17,7 +17,7 @@ use crate::known_forms::Form;
 use crate::limits;
 use crate::mark::mark;
 use crate::origins::Origins;
-use crate::place::Place;
+use crate::place::{Place, PlaceKind};
 use crate::position::{Position, Spread};
 use crate::ruleset::Ruleset;
 use crate::runs::Repeats;
@@ -45,6 +45,8 @@ pub(crate) struct State {
     reported: HashSet<(usize, Vec<u8>)>,
     /// How often a value was seen that may go where it is going.
     pub(crate) settled: usize,
+    /// How often one of them only because it stands in a form.
+    pub(crate) granted: usize,
     /// Whether to go on behind what must not leave, to find all there is.
     pub(crate) gathers: bool,
     /// Short runs that hold nothing.
@@ -58,9 +60,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// A value was seen that may go where it is going.
-    fn settle(&mut self) {
+    /// A value was seen that may go where it is going, whose content is kept or not.
+    fn settle(&mut self, kind: PlaceKind<'_>, tenants: Tenants) {
         self.settled = self.settled.saturating_add(1);
+        if tenants == Tenants::Many && matches!(kind, PlaceKind::Form(_)) {
+            self.granted = self.granted.saturating_add(1);
+        }
     }
 
     /// What was not looked into, the budgets' end included.
@@ -77,6 +82,8 @@ impl State {
 pub(crate) struct Scan<'a> {
     pub(crate) rules: &'a Ruleset,
     pub(crate) host: &'a str,
+    /// What the place is for at which the outermost bytes stand.
+    pub(crate) kind: PlaceKind<'a>,
     pub(crate) state: &'a mut State,
 }
 
@@ -105,12 +112,21 @@ impl Spot<'_> {
     }
 }
 
-impl Scan<'_> {
+impl<'a> Scan<'a> {
     /// Whether there is any sense in going on.
     pub(crate) fn is_over(&self) -> bool {
         self.state.block.is_some()
             || self.state.budget.spent().is_some()
             || (self.state.unscanned.is_some() && self.rules.unscannable() == Unscannable::Refuse)
+    }
+
+    /// What the place is for at which something was found. A form shows what stands
+    /// in it as it is; what has to be decoded is content like any other.
+    fn kind(&self, trail: &Trail, twist: Option<Coding>) -> PlaceKind<'a> {
+        match self.kind {
+            PlaceKind::Form(_) if twist.is_some() || !trail.is_plain() => PlaceKind::Content,
+            kind => kind,
+        }
     }
 
     /// Counts the work of asking a rule about `at`: little, unless it was asked
@@ -158,26 +174,8 @@ impl Scan<'_> {
             return;
         };
         let secret = window.get(found.secret.clone()).unwrap_or_default();
-        // The user's own value goes where the user's configuration has it go, and
-        // about a canary is said that it is one.
-        let own = self.rules.known().and_then(|known| known.identify(secret));
-        let is_settled = own.is_some_and(|own| match own.nature {
-            Nature::Canary => spot.twist != Twist::Rot13,
-            Nature::Sent | Nature::Kept => {
-                known.detector.scope != Scope::Never && self.rules.lets(own, self.host)
-            }
-        });
-        if is_settled {
-            self.state.settle();
+        let Some(judged) = self.judge(known, secret, spot) else {
             return;
-        }
-        let judged = match known.judge(secret, self.host, self.rules.policy()) {
-            Judgement::Nothing => return,
-            Judgement::Settled => {
-                self.state.settle();
-                return;
-            }
-            Judgement::Found(judged) => judged,
         };
         let detector = &known.detector;
         // Of what was apart chance makes weaker forms.
@@ -212,6 +210,45 @@ impl Scan<'_> {
                 mark,
             },
         );
+    }
+
+    /// What a match means here; nothing where it is no credential or may go on.
+    fn judge(&mut self, known: &Rule, secret: &[u8], spot: &Spot<'_>) -> Option<Judged> {
+        let kind = self.kind(spot.trail, spot.twist.coding());
+        // The user's own value goes where the user's configuration has it go, and
+        // about a canary is said that it is one.
+        let own = self.rules.known().and_then(|known| known.identify(secret));
+        let own = own.filter(|own| match own.nature {
+            Nature::Canary => spot.twist != Twist::Rot13,
+            Nature::Sent | Nature::Kept => {
+                known.detector.scope != Scope::Never && self.rules.lets(own, self.host)
+            }
+        });
+        // That a host is its home does not say that others read nothing there.
+        let is_settled = own.is_some_and(|own| {
+            let is_named = self.rules.names(own, self.host);
+            own.nature == Nature::Canary || is_named || known.takes(self.host, kind)
+        });
+        let judgement = if is_settled {
+            Judgement::Settled
+        } else {
+            known.judge(secret, (self.host, kind), self.rules.policy())
+        };
+        match judgement {
+            Judgement::Nothing => None,
+            Judgement::Settled => {
+                self.state.settle(kind, known.detector.tenants);
+                None
+            }
+            Judgement::Found(mut judged) => {
+                for home in own.iter().flat_map(|own| self.rules.homes(own)) {
+                    if !judged.issuers.contains(&home) {
+                        judged.issuers.push(home);
+                    }
+                }
+                Some(judged)
+            }
+        }
     }
 
     /// Takes the known values in `bytes` that end behind `from`; `origin` is where in
@@ -252,17 +289,19 @@ impl Scan<'_> {
         let Some(value) = self.rules.known().and_then(|known| known.value(number)) else {
             return;
         };
-        if self.rules.lets(value, self.host) {
-            self.state.settle();
-            return;
-        }
-        let mut chain = spot.trail.chain();
-        chain.extend(match form {
+        let coded = match form {
             Form::Raw => None,
             Form::Reversed => Some(Coding::Reversed),
             Form::Base64 => Some(Coding::Base64),
             Form::Hex => Some(Coding::Hex),
-        });
+        };
+        let kind = self.kind(spot.trail, coded);
+        if self.rules.lets(value, self.host) && self.rules.takes(value, self.host, kind) {
+            self.state.settle(kind, self.rules.tenants(self.host));
+            return;
+        }
+        let mut chain = spot.trail.chain();
+        chain.extend(coded);
         let detector = match value.nature {
             Nature::Sent => KNOWN_VALUE,
             Nature::Kept => KNOWN_KEY,
@@ -337,7 +376,7 @@ impl Scan<'_> {
             names.set(names.get().saturating_add(1));
             let is_part = name.len() >= limits::NAME_OF_SECRET_BYTES_MIN
                 && memchr::memmem::find(secret, name).is_some();
-            !is_part && !head::whole(self.rules, &to, name).holds
+            !is_part && !head::whole(self.rules, (&to, PlaceKind::Head), name).holds
         });
         self.state.names = names.get();
         inside

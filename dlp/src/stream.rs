@@ -11,7 +11,7 @@ use crate::destination::Destination;
 use crate::finding::{Finding, Stop, Unscanned};
 use crate::layer::{FREE, Layer, Until};
 use crate::limits;
-use crate::place::{Description, Place};
+use crate::place::{Description, Place, PlaceKind};
 use crate::position::Position;
 use crate::ruleset::Ruleset;
 use crate::scan::{Scan, State};
@@ -23,6 +23,8 @@ pub struct Stream {
     rules: Arc<Ruleset>,
     host: String,
     place: Place,
+    /// The path that a form is for; none where it is none.
+    form: Option<String>,
     layer: Layer,
     state: State,
     taken: u64,
@@ -59,10 +61,12 @@ impl Stream {
         if !is_coded {
             state.position = Position::of(media_type);
         }
-        if !is_coded && is_form(media_type) {
+        let is_form = !is_coded && is_form(media_type);
+        if is_form {
             let mut scan = Scan {
                 rules,
                 host: destination.host,
+                kind: description.place.kind(),
                 state: &mut state,
             };
             layer.join_form(&mut scan);
@@ -71,12 +75,26 @@ impl Stream {
             rules: Arc::clone(rules),
             host: destination.host.to_owned(),
             place: description.place.clone(),
+            form: (is_form && description.place == Place::Content).then(String::new),
             layer,
             state,
             taken: 0,
             released: 0,
             stop: None,
         }
+    }
+
+    /// The same on its way to a path of the host: a form may show there what other
+    /// content may not hold.
+    #[must_use]
+    pub fn for_path(mut self, path: &str) -> Self {
+        self.form = self.form.map(|_| path.to_owned());
+        self
+    }
+
+    /// Whether something was seen that may go there only because it stands in a form.
+    pub fn has_granted(&self) -> bool {
+        self.state.granted > 0
     }
 
     /// Takes the next bytes, and says how many bytes from the start of the
@@ -119,6 +137,10 @@ impl Stream {
         let mut scan = Scan {
             rules: &self.rules,
             host: &self.host,
+            kind: match &self.form {
+                Some(path) => PlaceKind::Form(path),
+                None => self.place.kind(),
+            },
             state: &mut self.state,
         };
         act(&mut self.layer, &mut scan);

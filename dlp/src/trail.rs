@@ -19,25 +19,9 @@ struct Step {
     before: Trail,
 }
 
-impl Trail {
-    /// One coding further in.
-    pub(crate) fn with(&self, coding: Coding, inside: Option<String>) -> Self {
-        let depth = self.depth().saturating_add(1);
-        let before = self.clone();
-        let step = Step {
-            coding,
-            inside,
-            depth,
-            before,
-        };
-        let steps = Some(Arc::new(step));
-        Self { steps }
-    }
-
-    /// Whether the innermost coding is one of text.
-    pub(crate) fn is_text(&self) -> bool {
-        let coding = self.steps.as_ref().map(|step| step.coding);
-        coding.is_some_and(|coding| match coding {
+impl Step {
+    fn is_text(&self) -> bool {
+        match self.coding {
             Coding::Percent
             | Coding::Json
             | Coding::Html
@@ -59,7 +43,40 @@ impl Trail {
             | Coding::GitPack
             | Coding::Reversed
             | Coding::Rot13 => false,
-        })
+        }
+    }
+}
+
+impl Trail {
+    /// One coding further in.
+    pub(crate) fn with(&self, coding: Coding, inside: Option<String>) -> Self {
+        let depth = self.depth().saturating_add(1);
+        let before = self.clone();
+        let step = Step {
+            coding,
+            inside,
+            depth,
+            before,
+        };
+        let steps = Some(Arc::new(step));
+        Self { steps }
+    }
+
+    /// Whether the innermost coding is one of text.
+    pub(crate) fn is_text(&self) -> bool {
+        self.steps.as_deref().is_some_and(Step::is_text)
+    }
+
+    /// Whether nothing but codings of text is around it.
+    pub(crate) fn is_plain(&self) -> bool {
+        let mut trail = self;
+        while let Some(step) = &trail.steps {
+            if !step.is_text() {
+                return false;
+            }
+            trail = &step.before;
+        }
+        true
     }
 
     /// Whether what stands here one after the other was apart before.

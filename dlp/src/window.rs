@@ -30,7 +30,7 @@ impl fmt::Debug for Window {
 }
 
 impl Window {
-    /// An empty window for values of messages that go to `destination`.
+    /// An empty window for values of contents that go to `destination`.
     pub fn new(rules: &Arc<Ruleset>, destination: &Destination<'_>) -> Self {
         Self::of(rules, destination, Joined::Messages)
     }

@@ -36,7 +36,8 @@ fn ruleset() -> Arc<Ruleset> {
 }
 
 fn found(rules: &Ruleset, destination: &Destination<'_>, bytes: &[u8]) -> Vec<Finding> {
-    let place = Place::Content;
+    // Where issuers with many tenants take it, too.
+    let place = Place::Field("authorization".to_owned());
     rules.head(destination, &[Part { place, bytes }]).findings
 }
 

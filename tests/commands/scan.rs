@@ -114,16 +114,19 @@ fn standard_input_is_scanned_where_nothing_is_named() {
 
 #[test]
 fn what_may_go_to_a_host_is_no_finding_towards_it() {
-    let desk = desk(3);
-    let check = |host: &str, status: i32| {
-        let said = desk.call(&["scan", "--to", host, "a.py"]);
+    let key = String::from_utf8(sample("sk_live_{b62:99}", 3)).expect("letters");
+    let desk = desk(3).also("b.py", &format!("use_it(\"{key}\")\n"));
+    let check = |host: &str, file: &str, status: i32| {
+        let said = desk.call(&["scan", "--to", host, file]);
         assert_eq!(said.status, status, "{host}: {}", said.stdout);
     };
-    check("api.github.com", 0);
-    check("github.com", 0);
-    check("api.github.com.evil.test", 1);
-    check("evil.test", 1);
-    check("API.GitHub.com.", 0);
+    check("api.stripe.com", "b.py", 0);
+    check("API.Stripe.com.", "b.py", 0);
+    check("api.stripe.com.evil.test", "b.py", 1);
+    check("evil.test", "b.py", 1);
+    // A file is content, and these keep what is sent to them.
+    check("api.github.com", "a.py", 1);
+    check("github.com", "a.py", 1);
     desk.expect_refusal(
         &["scan", "--to", "*.github.com", "a.py"],
         "outgate: `--to *.github.com` is not a host; write `api.example.org`\n",
@@ -290,15 +293,20 @@ fn recorded_requests_are_judged_by_their_hosts() {
     assert_silent_about(&said, &token);
     let json = document(&said);
     let findings = json["findings"].as_array().expect("a list");
-    assert_eq!(findings.len(), 2, "{json:#}");
-    for finding in findings {
-        assert_eq!(finding["part"], "entry 2, POST to evil.test");
-    }
-    let places: Vec<&str> = findings
+    let places: Vec<(&str, &str)> = findings
         .iter()
-        .filter_map(|finding| finding["place"].as_str())
+        .filter_map(|finding| Some((finding["part"].as_str()?, finding["place"].as_str()?)))
         .collect();
-    assert_eq!(places, ["field `authorization`", "content"]);
+    let (home, away) = (
+        "entry 1, POST to api.github.com",
+        "entry 2, POST to evil.test",
+    );
+    let expected = [
+        (home, "content"),
+        (away, "field `authorization`"),
+        (away, "content"),
+    ];
+    assert_eq!(places, expected, "{json:#}");
     desk.write("broken.har", "{}");
     let said = desk.call(&["scan", "broken.har"]);
     assert_eq!(said.status, 2);

@@ -17,6 +17,7 @@ mod canary;
 mod cases;
 mod credential;
 mod detectors;
+mod issuers;
 mod known;
 mod long;
 mod modes;

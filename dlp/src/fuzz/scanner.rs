@@ -10,6 +10,7 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use crate::confirm::Judgement;
 use crate::detector_sample::expand;
 use crate::mark::mark;
+use crate::place::PlaceKind;
 use crate::{Anchor, Detectors, Mode, Policy, Ruleset, Settings, Unscannable};
 
 use super::encode::ENCODE;
@@ -141,7 +142,11 @@ fn look(bytes: &[u8], depth: usize, found: &mut Found) -> Option<usize> {
                 continue;
             }
             let secret = bytes.get(place.secret.clone()).unwrap_or_default();
-            if let Judgement::Found(_) = rule.judge(secret, ELSEWHERE.host, Policy::Monitor) {
+            if let Judgement::Found(_) = rule.judge(
+                secret,
+                (ELSEWHERE.host, PlaceKind::Content),
+                Policy::Monitor,
+            ) {
                 let least = first.map_or(place.whole.start, |first| first.min(place.whole.start));
                 first = Some(least);
                 found.insert((rule.detector.id.to_string(), mark(RULES.key(), secret)));

@@ -392,7 +392,7 @@ fn a_credential_may_go_to_its_issuer_and_to_none_like_it() {
     let goes = |host: &str| {
         let destination = Destination { host, port: 443 };
         let bytes = token();
-        let place = Place::Content;
+        let place = Place::Field("authorization".to_owned());
         rules
             .head(
                 &destination,

@@ -33,7 +33,7 @@ pub(crate) struct Scan {
     /// What is read is an HTTP archive; files named *.har always are
     #[arg(long)]
     pub(crate) har: bool,
-    /// The host it would go to: what may go there is no finding
+    /// The host to which it would go as content: what may go there is no finding
     #[arg(long, value_name = "HOST")]
     pub(crate) to: Option<String>,
     /// Take doubtful findings and what could not be scanned as seriously as others

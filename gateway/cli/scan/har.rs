@@ -102,7 +102,8 @@ fn findings(
             content_codings: None,
             length: u64::try_from(text.len()).ok(),
         };
-        let mut stream = rules.stream(&destination, &description);
+        let path = request.target.split('?').next().unwrap_or_default();
+        let mut stream = rules.stream(&destination, &description).for_path(path);
         findings.extend(content(&mut stream, text.as_bytes()));
         unscanned = unscanned.or(stream.unscanned());
     }

@@ -1,6 +1,6 @@
 //! The list of detectors: for people, or as JSON.
 
-use outgate_dlp::{Detector, Detectors, Scope};
+use outgate_dlp::{Detector, Detectors, Scope, Tenants};
 use serde_json::{Value, json};
 
 use super::arguments::Scan;
@@ -50,12 +50,22 @@ fn entry(detector: &Detector) -> Value {
         "confirmed": detector.confirmed,
         "enabled": is_on(detector),
         "issuers": detector.issuers,
+        "tenants": detector.tenants.word(),
+        "forms": detector.forms,
         "destinations": destinations(detector),
     })
 }
 
 /// Where its credentials may go, in words.
 fn destinations(detector: &Detector) -> String {
+    let hosts = hosts(detector);
+    match detector.tenants {
+        Tenants::One => hosts,
+        Tenants::Many => format!("{hosts}; not in content"),
+    }
+}
+
+fn hosts(detector: &Detector) -> String {
     let hosts = detector.issuers.join(" ");
     match detector.scope {
         Scope::Issuers => hosts,

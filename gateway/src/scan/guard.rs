@@ -174,6 +174,7 @@ impl Drop for Whole {
         let was_refused = self.slot.lock().map_or(true, |slot| slot.is_some());
         if let Some(mut seen) = self.seen.take()
             && !was_refused
+            && !self.stream.has_granted()
         {
             let host = host(&self.target.host);
             let to = destination(&host, self.target.port);
@@ -198,7 +199,10 @@ impl Whole {
         let media_type = description.media_type.unwrap_or_default();
         Self {
             gist: Gist::of(&scan.rules, &to, media_type),
-            stream: scan.rules.stream(&to, &description),
+            stream: scan
+                .rules
+                .stream(&to, &description)
+                .for_path(target.resource.path()),
             scan: Arc::clone(scan),
             flow: Arc::clone(flow),
             target: target.clone(),
@@ -253,8 +257,11 @@ impl Whole {
         Ok(bytes)
     }
 
-    /// What this content makes together with what went before.
+    /// What this content makes together with what went before. A form in which a
+    /// credential may stand counts by itself: nobody keeps it, and one that is whole
+    /// in it is not in pieces.
     fn together(&mut self) -> Result<(), Stopped> {
+        self.forget_granted();
         let Some(mut seen) = self.seen.take() else {
             return Ok(());
         };
@@ -266,6 +273,7 @@ impl Whole {
 
     /// The same for content that is not over, before some of it goes on.
     fn so_far(&mut self) -> Result<(), Stopped> {
+        self.forget_granted();
         let Some(seen) = &self.seen else {
             return Ok(());
         };
@@ -273,6 +281,12 @@ impl Whole {
         let to = destination(&host, self.target.port);
         let split = self.scan.so_far(&to, seen);
         self.judge(&split)
+    }
+
+    fn forget_granted(&mut self) {
+        if self.stream.has_granted() {
+            self.seen = None;
+        }
     }
 
     fn trailers(&mut self, trailers: &HeaderMap) -> Result<(), Stopped> {

@@ -215,6 +215,9 @@ fn placed(finding: &Finding) -> String {
 fn homes(finding: &Finding, host: &str) -> String {
     match &*finding.detector {
         KNOWN_KEY => "it is never sent".to_owned(),
+        _ if finding.is_misplaced(host) => {
+            format!("{host} keeps what is sent to it: it may go there in a field, not in content")
+        }
         KNOWN_VALUE if finding.issuers.is_empty() => {
             format!("nothing says that it is for {host}")
         }

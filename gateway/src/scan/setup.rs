@@ -5,7 +5,7 @@
 
 use outgate_dlp::{
     Allowance, Detector, Detectors, HostPattern, KNOWN_VALUE, Mode, Own, Policy, Scope, Settings,
-    Unscannable,
+    Tenants, Unscannable,
 };
 use outgate_policy as policy;
 use outgate_policy::{Host, Inspect, InspectDetector, InspectScope};
@@ -71,6 +71,7 @@ fn add(detectors: &mut Detectors, described: &InspectDetector) -> Result<(), Str
         literals: &form.literals,
         pattern: &form.pattern,
         issuers: &form.issuers,
+        tenants: Tenants::One,
     });
     let made = made.map_err(|why| format!("{}: detector `{id}`: {why}", form.place))?;
     match detectors.find(id) {

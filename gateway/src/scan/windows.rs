@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use outgate_dlp::{Destination, Finding, Ruleset, Window};
+use outgate_dlp::{Destination, Finding, Joined, Ruleset, Window};
 
 use crate::limits;
 
@@ -14,6 +14,16 @@ use crate::limits;
 pub(super) enum Place {
     Head,
     Content,
+}
+
+impl Place {
+    /// What its values are together.
+    const fn joined(self) -> Joined {
+        match self {
+            Self::Head => Joined::Heads,
+            Self::Content => Joined::Messages,
+        }
+    }
 }
 
 /// The windows of one sandbox, the one that was used last at the end.
@@ -60,9 +70,11 @@ impl Windows {
             (host.as_str(), *port, *at) == (to.host, to.port, place)
         };
         let at = self.0.iter().position(known);
-        let (host, port, place, mut window) = at
-            .and_then(|at| self.0.remove(at))
-            .unwrap_or_else(|| (to.host.to_owned(), to.port, place, Window::new(rules, to)));
+        let (host, port, place, mut window) =
+            at.and_then(|at| self.0.remove(at)).unwrap_or_else(|| {
+                let window = Window::of(rules, to, place.joined());
+                (to.host.to_owned(), to.port, place, window)
+            });
         // The policy may have changed since what came before.
         window.judge_by(rules);
         let findings = window.push(values);
