@@ -7,7 +7,7 @@ use std::path::Path;
 use outgate_policy::{
     AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, InspectDetector, InspectScope,
     Intercept, KnownHosts, PathGrant, Policy, Precaution, RuleRef, Secret, SecretKind, Switch,
-    Unscannable,
+    Tenants, Unscannable,
 };
 use serde_json::{Value, json};
 
@@ -157,6 +157,9 @@ fn scan(policy: &Policy) -> Vec<Row> {
             let _ = write!(what, "  {}", form.pattern.escape_debug());
             if !form.issuers.is_empty() {
                 let _ = write!(what, "  to {}", form.issuers.join(", "));
+                if form.tenants == Tenants::Many {
+                    what.push_str(", not in content");
+                }
             }
         }
         Row::new("find", what, &own.place)
@@ -355,6 +358,7 @@ fn scan_json(policy: &Policy) -> Value {
                 "pattern": form.map(|form| &form.pattern),
                 "literals": form.map(|form| &form.literals),
                 "issuers": form.map(|form| &form.issuers),
+                "tenants": form.map(|form| form.tenants.word()),
             })
         })
         .collect();

@@ -11,6 +11,7 @@ mode = "block"
 id = "mycorp-token"
 pattern = "mycorp_[0-9A-Za-z]{24}"
 issuers = ["*.corp.example"]
+tenants = "many"
 [[inspect.allow]]
 detector = "github-token"
 host = "git.corp.example"
@@ -58,7 +59,7 @@ fn a_policy_with_detectors_is_checked_by_the_engine() {
         (
             "github-token",
             "db-uri",
-            "own.toml:9:13: what `db-uri` finds may go nowhere",
+            "own.toml:10:13: what `db-uri` finds may go nowhere",
         ),
         ("github-token", "known-value", "--known NAME@HOST"),
     ] {
@@ -91,7 +92,7 @@ fn detectors_allowances_and_budgets_are_shown_with_their_places() {
     for line in [
         "https://paste.example.org  at most 10485760 bytes out",
         "payment-card = block",
-        "mycorp-token  mycorp_[0-9A-Za-z]{24}  to *.corp.example",
+        "mycorp-token  mycorp_[0-9A-Za-z]{24}  to *.corp.example, not in content",
         "iban = warn",
         "github-token to git.corp.example",
     ] {
@@ -105,6 +106,7 @@ fn detectors_allowances_and_budgets_are_shown_with_their_places() {
         shown["scan"]["detectors"][1]["issuers"][0],
         "*.corp.example"
     );
+    assert_eq!(shown["scan"]["detectors"][1]["tenants"], "many");
     assert_eq!(
         shown["scan"]["allowances"][0]["hosts"][0],
         "git.corp.example"

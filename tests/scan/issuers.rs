@@ -172,4 +172,22 @@ lab_tests! {
         assert_eq!(outcome.stdout, "arrived\n", "{outcome}");
         assert_ne!(thief.take(), b"");
     }
+
+    fn a_detector_of_the_users_own_has_many_tenants_where_it_says_so(lab) {
+        let thief = thief();
+        let file = lab.folder("given", Identity::Own).join("own.toml");
+        let key = "mycorp_7f3Kq9Zx2mVb8Ls4Rt6Yw1Nc5Hd0Jg3v";
+        for (tenants, content) in [("one", "arrived\n"), ("many", "")] {
+            let policy = format!(
+                "[[inspect.detector]]\nid = \"mycorp-token\"\npattern = \"mycorp_[0-9A-Za-z]{{32}}\"\nissuers = [\"drop.example\"]\ntenants = \"{tenants}\"\n"
+            );
+            std::fs::write(&file, policy).expect("a policy");
+            let sandbox = || confined(lab, Identity::Own).option("-p", &file.to_string_lossy());
+            let outcome = sandbox().run(&with(key, "curl -sS -H \"x: $T\" $URL/"));
+            assert_eq!(outcome.stdout, "arrived\n", "{tenants}: {outcome}");
+            let outcome = sandbox().run(&with(key, "curl -sSf -d \"t=$T\" $URL/"));
+            assert_eq!(outcome.stdout, content, "{tenants}: {outcome}");
+            thief.take();
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use crate::location::At;
 use crate::reader::{Item, Reader};
-use crate::settings::{DetectorForm, Inspect, InspectDetector, InspectScope, Unscannable};
+use crate::settings::{DetectorForm, Inspect, InspectDetector, InspectScope, Tenants, Unscannable};
 
 /// The words for what a finding does.
 pub(crate) const MODES: [(&str, Inspect); 3] = [
@@ -18,6 +18,8 @@ pub(crate) const MODES: [(&str, Inspect); 3] = [
     ("warn", Inspect::Warn),
     ("off", Inspect::Off),
 ];
+
+const TENANTS: [(&str, Tenants); 2] = [("one", Tenants::One), ("many", Tenants::Many)];
 
 const KEYS: &[&str] = &[
     "mode",
@@ -81,6 +83,7 @@ struct Parts<'a, 't> {
     pattern: Option<Text<'a, 't>>,
     literals: Vec<Text<'a, 't>>,
     issuers: Vec<Text<'a, 't>>,
+    tenants: Option<Tenants>,
 }
 
 fn detector(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
@@ -91,6 +94,7 @@ fn detector(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
         "literals",
         "pattern",
         "issuers",
+        "tenants",
     ];
     let mut parts = Parts::default();
     let before = reader.draft.faults();
@@ -100,6 +104,7 @@ fn detector(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
         "description" => parts.description = reader.string(key, value),
         "pattern" => parts.pattern = reader.string(key, value),
         "literals" => parts.literals = reader.strings(key, value),
+        "tenants" => parts.tenants = reader.word(key, value, &TENANTS),
         _ => parts.issuers = reader.strings(key, value),
     });
     let Some((at, id)) = parts.id else {
@@ -134,7 +139,8 @@ fn formless(reader: &mut Reader<'_, '_, '_>, item: Item<'_>, parts: &Parts<'_, '
     let unused = [("literals", &parts.literals), ("issuers", &parts.issuers)];
     let unused = unused.into_iter().find(|(_, list)| !list.is_empty());
     let unused = unused.map(|(key, _)| key);
-    if let Some(key) = unused.or(parts.description.map(|_| "description")) {
+    let unused = unused.or(parts.description.map(|_| "description"));
+    if let Some(key) = unused.or(parts.tenants.map(|_| "tenants")) {
         let message = format!("`{key}` without `pattern` describes no detector");
         let hint = "add the form, as in `pattern = \"mycorp_[0-9A-Za-z]{32}\"`; to let a shipped \
                     detector's credentials go to a host, write `[[inspect.allow]]`";
@@ -183,6 +189,7 @@ fn form(
         literals: texts(&parts.literals),
         pattern: pattern.1.to_owned(),
         issuers: texts(&parts.issuers),
+        tenants: parts.tenants.unwrap_or_default(),
         place: pattern.0.place(),
     }
 }

@@ -68,7 +68,7 @@ pub use question::{Question, QuestionError};
 pub use secret::{Misplaced, Position, Secret, SecretKind, SecretSource};
 pub use settings::{
     AuditFull, ClientCertificate, DetectorForm, DnsPin, DnsServer, Inspect, InspectDetector,
-    InspectScope, Intercept, KnownHosts, Precaution, Settings, Switch, Unscannable,
+    InspectScope, Intercept, KnownHosts, Precaution, Settings, Switch, Tenants, Unscannable,
 };
 pub use source::{Context, Source, SourceKind};
 pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};

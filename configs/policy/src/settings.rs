@@ -106,6 +106,16 @@ pub struct InspectDetector {
     pub place: Arc<str>,
 }
 
+/// Whose content the hosts of an issuer keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tenants {
+    /// Nobody's, or that of the account that sends it.
+    #[default]
+    One,
+    /// What anybody sends them: a credential may go there, but not in content.
+    Many,
+}
+
 /// What a detector of the user's own finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectorForm {
@@ -118,8 +128,20 @@ pub struct DetectorForm {
     pub pattern: String,
     /// Host patterns of those who issue it; empty for nobody.
     pub issuers: Vec<String>,
+    /// Whose content these keep.
+    pub tenants: Tenants,
     /// Where the pattern stands.
     pub place: Arc<str>,
+}
+
+impl Tenants {
+    /// As documents write it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Many => "many",
+        }
+    }
 }
 
 /// A precaution, in force unless somebody turns it off.

@@ -71,7 +71,10 @@ fn add(detectors: &mut Detectors, described: &InspectDetector) -> Result<(), Str
         literals: &form.literals,
         pattern: &form.pattern,
         issuers: &form.issuers,
-        tenants: Tenants::One,
+        tenants: match form.tenants {
+            policy::Tenants::One => Tenants::One,
+            policy::Tenants::Many => Tenants::Many,
+        },
     });
     let made = made.map_err(|why| format!("{}: detector `{id}`: {why}", form.place))?;
     match detectors.find(id) {
