@@ -26,6 +26,7 @@ macro_rules! carried_tests {
 }
 
 mod browser;
+mod chat;
 mod denials;
 mod fetching;
 mod languages;
