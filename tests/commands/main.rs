@@ -6,6 +6,7 @@
     reason = "a test ends where something is not as it must be"
 )]
 
+mod archives;
 mod audit;
 mod audit_report;
 mod detectors;

