@@ -50,7 +50,7 @@ fn hostile() -> String {
 const BUDGET: &str = r#""kind":"budget","verdict":"note","target":"http://a.test","reason":"budget","detail":"8 of 10 MB are spent""#;
 
 /// Every name of a tag or an attribute that the program writes.
-const KNOWN: &str = "a aria-hidden aria-label b body br circle class code cx cy d data-head dd div dl dt dx g h1 h2 h3 head header height href html id li line main nav p path pre preserveAspectRatio r rect role rx scope section small \
+const KNOWN: &str = "a aria-hidden aria-label b body br circle class code cx cy d data-head dd div dl dt foreignObject g h1 h2 h3 head header height href html id li line main nav p path pre preserveAspectRatio r rect role rx scope section small \
     span strong stroke-width svg table tbody td text \
     text-anchor th thead time title tr transform ul viewBox width x x1 x2 y y1 y2";
 

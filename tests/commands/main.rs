@@ -9,6 +9,7 @@
 mod archives;
 mod audit;
 mod audit_report;
+mod browser;
 mod detectors;
 mod last;
 mod manual;

@@ -9,7 +9,7 @@ use crate::audit::lines::size;
 /// Programs and hosts that are drawn; the others are drawn as one.
 const PROGRAMS_MAX: usize = 7;
 const HOSTS_MAX: usize = 10;
-/// Pixels of a row, and of the timeline above and below its axis.
+/// Pixels of a row, as the texts beside the streams have it too, and of the timeline above and below its axis.
 const ROW: u64 = 40;
 const ABOVE: u64 = 84;
 const BELOW: u64 = 44;
@@ -196,24 +196,22 @@ fn side(html: &mut Html, nodes: &[Node], side: Side) {
             .raw("\" height=\"")
             .number(ROW - 6)
             .raw("\"/>");
-        // An inner drawing cuts off what is too long.
+        // Text of a drawing cannot end in dots where there is no more room; that of a
+        // page can.
         html.raw(match side {
-            Side::Programs => "<svg x=\"0\" width=\"27%\"><text class=\"name\" x=\"100%\" dx=\"-10\" text-anchor=\"end\" y=\"",
-            Side::Hosts => "<svg x=\"56%\" width=\"44%\"><text class=\"name\" x=\"0\" dx=\"11\" y=\"",
+            Side::Programs => {
+                "<foreignObject class=\"before\" x=\"0\" width=\"27%\" height=\"40\" y=\""
+            }
+            Side::Hosts => "<foreignObject x=\"56%\" width=\"44%\" height=\"40\" y=\"",
         });
-        html.number(node.top + 17)
-            .raw("\"><title>")
+        html.number(node.top)
+            .raw("\"><div class=\"name\"")
+            .attribute("title", &node.name)
+            .raw(">")
             .text(&node.name)
-            .raw("</title>");
-        html.text(&node.name).raw("</text>");
-        html.raw(match side {
-            Side::Programs => "<text class=\"said\" x=\"100%\" dx=\"-10\" text-anchor=\"end\" y=\"",
-            Side::Hosts => "<text class=\"said\" x=\"0\" dx=\"11\" y=\"",
-        });
-        html.number(node.top + 32)
-            .raw("\">")
+            .raw("</div><div class=\"said\">")
             .text(&node.said)
-            .raw("</text></svg>");
+            .raw("</div></foreignObject>");
     }
 }
 
