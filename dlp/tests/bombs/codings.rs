@@ -1,0 +1,104 @@
+//! Compressed content that expands, asks for memory, or begins again and again.
+
+use miniz_oxide::deflate::{compress_to_vec, compress_to_vec_zlib};
+
+use crate::Attack;
+use crate::pack::{
+    LAST, WINDOW_8_MIB, WINDOW_16_MIB, WINDOW_64_KIB, brotli, deflated, frame, gzip, pack, raw,
+    repeated, zstd,
+};
+
+/// The largest window that a decoder may have.
+const WINDOW: u64 = 8 << 20;
+
+/// Bytes of a block of zstd.
+const BLOCK: usize = 128 << 10;
+
+pub(crate) fn all() -> Vec<Attack> {
+    let zeros = vec![0; 100 << 20];
+    let mut attacks = expanding(&zeros);
+    attacks.extend(windows());
+    attacks.extend(beginnings());
+    attacks
+}
+
+fn expanding(zeros: &[u8]) -> Vec<Attack> {
+    let bomb = gzip(zeros);
+    let nested = |times: usize| (0..times).fold(b"nothing".to_vec(), |all, _| gzip(&all));
+    let mebibyte = vec![0; 1 << 20];
+    let br = |blocks| brotli(WINDOW_64_KIB, blocks);
+    let coded = Attack::coded;
+    vec![
+        coded("gzip", "gzip", bomb.clone()),
+        Attack::bare("gzip, not declared", bomb.clone()),
+        coded("gzip twice", "gzip, gzip", gzip(&bomb)),
+        Attack::bare("gzip forty times", nested(40)),
+        Attack::bare("gzip a hundred times", nested(100)),
+        coded("gzip, declared nine times", NINE, nested(100)),
+        Attack::bare("zlib", compress_to_vec_zlib(zeros, 6)),
+        coded("deflate", "deflate", compress_to_vec(zeros, 6)),
+        coded("zstd", "zstd", zstd(zeros)),
+        Attack::bare("zstd, not declared", zstd(zeros)),
+        coded("zstd in gzip", "zstd, gzip", gzip(&zstd(zeros))),
+        coded("brotli", "br", br(640)),
+        coded("brotli in gzip", "br, gzip", gzip(&br(640))),
+        coded("gzip of many members", "gzip", gzip(&mebibyte).repeat(2000)),
+        Attack::bare("zip in gzip", gzip(&deflated(zeros))),
+        Attack::bare("pack of one object", pack(&[zeros])),
+        Attack::bare(
+            "pack of many objects",
+            pack(&vec![mebibyte.as_slice(); 400]),
+        ),
+    ]
+}
+
+const NINE: &str = "gzip, gzip, gzip, gzip, gzip, gzip, gzip, gzip, gzip";
+
+/// Windows that are as large as they may be, or larger, and many of them.
+fn windows() -> Vec<Attack> {
+    // So many bytes of zeros in a few.
+    let zeros = |bytes: usize| repeated(0, BLOCK).repeat(bytes / BLOCK);
+    let run = |window: u64, bytes: usize| [frame(window), zeros(bytes), LAST.to_vec()].concat();
+    let short = [frame(WINDOW), raw(b"a"), LAST.to_vec()].concat();
+    vec![
+        Attack::coded("brotli of 8 MiB", "br", brotli(WINDOW_8_MIB, 40)),
+        Attack::coded("brotli of 16 MiB", "br", brotli(WINDOW_16_MIB, 40)),
+        Attack::coded("zstd of 8 MiB", "zstd", run(WINDOW, 400 << 20)),
+        Attack::coded("zstd of 128 MiB", "zstd", run(128 << 20, 400 << 20)),
+        Attack::bare("zstd of 2 GiB, not declared", run(2 << 30, 400 << 20)),
+        Attack::coded("zstd of many frames of 8 MiB", "zstd", short.repeat(50_000)),
+        Attack::bare("zstd of many frames, not declared", short.repeat(50_000)),
+    ]
+}
+
+/// What begins again and again, and comes to nothing.
+fn beginnings() -> Vec<Attack> {
+    // A dictionary of this number, which nobody has.
+    let asks = |number: u32| {
+        let number = number.to_le_bytes();
+        [&[0x28, 0xb5, 0x2f, 0xfd, 3, 0x68][..], &number, &LAST].concat()
+    };
+    let dictionaries: Vec<Vec<u8>> = (1..50_000).map(asks).collect();
+    let trained = b"\x37\xa4\x30\xec\x01\0\0\0".repeat(100_000);
+    let member = gzip(b"");
+    let empty = b"\x50\x2a\x4d\x18\0\0\0\0";
+    vec![
+        Attack::coded("zstd with a dictionary each", "zstd", dictionaries.concat()),
+        Attack::bare(
+            "zstd with a dictionary each, not declared",
+            dictionaries.concat(),
+        ),
+        Attack::bare("zstd of one dictionary again and again", trained),
+        Attack::coded("zstd of nothing to skip", "zstd", empty.repeat(100_000)),
+        Attack::coded("gzip of empty members", "gzip", member.repeat(50_000)),
+        Attack::bare("gzip of empty members, not declared", member.repeat(50_000)),
+        Attack::bare(
+            "beginnings of gzip",
+            b"\x1f\x8b\x08\0\0\0\0\0\0\x03".repeat(100_000),
+        ),
+        Attack::bare("beginnings of zlib", b"\x78\x9c".repeat(500_000)),
+        Attack::bare("beginnings of zip", b"PK\x03\x04".repeat(250_000)),
+        Attack::bare("beginnings of zstd", b"\x28\xb5\x2f\xfd".repeat(250_000)),
+        Attack::bare("beginnings of packs", b"PACK\0\0\0\x02".repeat(125_000)),
+    ]
+}
