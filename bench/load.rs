@@ -34,6 +34,8 @@ pub(crate) enum Demand {
     Tail(f64),
     /// Rates of peers, and how many times them outgate's must be.
     Rates(&'static [(&'static str, f64)]),
+    /// Share of the rate of another, at least.
+    Share(f64, &'static str),
     /// Growth of resident memory, in KiB, at most.
     Growth(f64),
     /// Resident KiB when idle, for each connection, and after they closed as a
@@ -418,6 +420,15 @@ fn judge(
                 return (String::new(), Verdict::Open);
             }
             (format!(">= {}", words.join(", ")), met(holds))
+        }
+        Demand::Share(least, other) => {
+            let Some(other_figures) = of(other) else {
+                return (String::new(), Verdict::Open);
+            };
+            let share = figures.rate / other_figures.rate;
+            let (is, least_percent) = (share * 100.0, least * 100.0);
+            let words = format!("{is:.0} % of {other}, >= {least_percent:.0} %");
+            (words, met(share >= least))
         }
         Demand::Growth(limit) => {
             let [before, with, _] = figures.resident;

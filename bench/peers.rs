@@ -27,6 +27,9 @@ const KIBIBYTES: u64 = 1024;
 /// Nanoseconds of a clock tick of `/proc/PID/stat` (proc_pid_stat(5)).
 const TICK_NS: u64 = 10_000_000;
 
+/// outgate with everything but the scan.
+pub(crate) const UNSCANNED: &str = "outgate --inspect off";
+
 /// One that the client runs bare, inside, or through.
 #[derive(Debug)]
 pub(crate) struct Contender {
@@ -83,15 +86,32 @@ impl Contender {
         }
     }
 
+    /// Inside TLS with the scan and without it; a rule of requests opens it in both.
+    pub(crate) fn scanning(lab: &Lab, origin_port: &str) -> Vec<Self> {
+        let origin = lab.directory.join(ROOTS);
+        let options = opening::options(&origin, origin_port);
+        let unscanned = [options.clone(), vec!["--inspect".into(), "off".into()]].concat();
+        let contenders = [
+            Self::new("bare", Kind::Bare),
+            Self::new("outgate", Kind::Outgate(options)),
+            Self::new(UNSCANNED, Kind::Outgate(unscanned)),
+        ];
+        contenders
+            .into_iter()
+            .map(|contender| Self {
+                roots: Some(origin.clone()),
+                ..contender
+            })
+            .collect()
+    }
+
     /// The same inside TLS: those who can open it, and who is not there.
     pub(crate) fn opening(lab: &Lab, origin_port: &str) -> Outcome<(Vec<Self>, Vec<&'static str>)> {
         let origin = lab.directory.join(ROOTS);
-        let rule = format!("GET,POST https://127.0.0.0/8:{origin_port}/**");
-        let named = origin.to_string_lossy().into_owned();
-        let options = ["-a", &rule, "--upstream-ca", &named].map(str::to_owned);
+        let options = opening::options(&origin, origin_port);
         let mut contenders = vec![
             Self::new("bare", Kind::Bare),
-            Self::new("outgate", Kind::Outgate(options.to_vec())),
+            Self::new("outgate", Kind::Outgate(options)),
         ];
         let mut missing = Vec::new();
         let proxies: [(&'static str, Option<PathBuf>, Configure, PathBuf); 2] = [

@@ -1,5 +1,5 @@
-//! How the peers that open TLS are told to: an authority of their own, and whom
-//! they trust to vouch for the origin.
+//! How outgate and the peers that open TLS are told to: an authority of their own,
+//! and whom they trust to vouch for the origin.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,6 +8,13 @@ use std::process::Command;
 
 use crate::Outcome;
 use crate::lab::{Lab, ROOTS, run};
+
+/// What outgate is told: a rule of requests, which asks for it, and whom to trust.
+pub(super) fn options(origin: &Path, origin_port: &str) -> Vec<String> {
+    let rule = format!("GET,POST https://127.0.0.0/8:{origin_port}/**");
+    let named = origin.to_string_lossy().into_owned();
+    vec!["-a".into(), rule, "--upstream-ca".into(), named]
+}
 
 /// Whether this squid can open TLS.
 pub(super) fn bumps(program: &Path) -> bool {
