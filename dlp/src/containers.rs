@@ -268,6 +268,9 @@ impl Containers {
         (certainty, until): (Certainty, u64),
     ) -> Option<&mut Container> {
         let is_room = self.has_room(scan, certainty) && view.trail.depth() < limits::DEPTH_MAX;
+        if !scan.state.budget.work(limits::CONTAINER_WORK) {
+            return None;
+        }
         if !is_room || !scan.state.budget.open() {
             scan.miss(UnscannedReason::Depth, 1);
             return None;

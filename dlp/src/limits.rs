@@ -121,10 +121,10 @@ pub(crate) const DERIVED_BYTES_FREE: u64 = 1 << 20;
 pub(crate) const DERIVED_RATIO_MAX: u64 = 64;
 
 /// Bytes that decompression may make without regard to the length of the input.
-pub(crate) const INFLATED_BYTES_FREE: u64 = 64 << 20;
+pub(crate) const INFLATED_BYTES_FREE: u64 = 16 << 20;
 
 /// Bytes that decompression may make for each byte of input.
-pub(crate) const INFLATED_RATIO_MAX: u64 = 200;
+pub(crate) const INFLATED_RATIO_MAX: u64 = 100;
 
 /// Work that confirming may take without regard to the length of the input, in
 /// bytes that patterns read.
@@ -136,6 +136,10 @@ pub(crate) const WORK_RATIO_MAX: u64 = 16;
 /// Bytes from a literal on that are looked at before a place is kept for it: nearly all
 /// that begin nothing show it in so many, and each literal costs as much.
 pub(crate) const FIRST_BYTES: usize = 16;
+
+/// What beginning to decompress counts, in bytes read: it takes as long, however little
+/// comes out.
+pub(crate) const CONTAINER_WORK: u64 = 4096;
 
 /// What one confirmation counts at least, in bytes read.
 pub(crate) const CONFIRM_BYTES_MIN: u64 = 64;
