@@ -53,12 +53,28 @@ fn expanding(zeros: &[u8]) -> Vec<Attack> {
 }
 
 const NINE: &str = "gzip, gzip, gzip, gzip, gzip, gzip, gzip, gzip, gzip";
+const EIGHT: &str = "zstd, zstd, zstd, zstd, zstd, zstd, zstd, zstd";
 
 /// Windows that are as large as they may be, or larger, and many of them.
 fn windows() -> Vec<Attack> {
     // So many bytes of zeros in a few.
     let zeros = |bytes: usize| repeated(0, BLOCK).repeat(bytes / BLOCK);
     let run = |window: u64, bytes: usize| [frame(window), zeros(bytes), LAST.to_vec()].concat();
+    // Each level fills its window, with what the next one skips.
+    let skipped = 7 << 20;
+    let skip = [b"\x50\x2a\x4d\x18".as_slice(), &u32::to_le_bytes(skipped)].concat();
+    let filled = zeros(usize::try_from(skipped).expect("a few MiB"));
+    let levels = (0..8).fold(b"nothing".to_vec(), |inner, _| {
+        let last = LAST.to_vec();
+        [frame(WINDOW), raw(&skip), filled.clone(), raw(&inner), last].concat()
+    });
+    // Each stands in a block of the one before, fills its window and does not end.
+    let open = (0..8).fold(Vec::new(), |inner, _| {
+        [frame(WINDOW), zeros(8 << 20), raw(&inner)].concat()
+    });
+    let noise: Vec<u8> = (0..2_u32 << 20)
+        .map(|number| (number.wrapping_mul(0x9e37_79b1) >> 24).to_le_bytes()[0])
+        .collect();
     let short = [frame(WINDOW), raw(b"a"), LAST.to_vec()].concat();
     vec![
         Attack::coded("brotli of 8 MiB", "br", brotli(WINDOW_8_MIB, 40)),
@@ -66,6 +82,9 @@ fn windows() -> Vec<Attack> {
         Attack::coded("zstd of 8 MiB", "zstd", run(WINDOW, 400 << 20)),
         Attack::coded("zstd of 128 MiB", "zstd", run(128 << 20, 400 << 20)),
         Attack::bare("zstd of 2 GiB, not declared", run(2 << 30, 400 << 20)),
+        Attack::coded("zstd eight times, of 8 MiB each", EIGHT, levels),
+        Attack::bare("zstd in blocks of zstd", open.clone()),
+        Attack::bare("zstd in blocks of zstd, later", [noise, open].concat()),
         Attack::coded("zstd of many frames of 8 MiB", "zstd", short.repeat(50_000)),
         Attack::bare("zstd of many frames, not declared", short.repeat(50_000)),
     ]
