@@ -14,6 +14,7 @@ pub(crate) struct Budget {
     work: u64,
     layers: usize,
     guesses: usize,
+    kept: u64,
     spent: Option<UnscannedReason>,
 }
 
@@ -71,6 +72,14 @@ impl Budget {
     /// A layer is gone.
     pub(crate) fn close(&mut self) {
         self.layers = self.layers.saturating_sub(1);
+    }
+
+    /// A decompressor keeps so many bytes instead of so many before: whether all of them
+    /// together may. Taking them takes time, too.
+    pub(crate) fn keep(&mut self, before: u64, now: u64) -> bool {
+        self.kept = self.kept.saturating_sub(before).saturating_add(now);
+        let is_little = self.kept <= limits::KEPT_BYTES_MAX;
+        self.work(now.saturating_sub(before) / limits::KEPT_BYTES_PER_WORK) && is_little
     }
 
     /// Something is decompressed that may be none.

@@ -80,6 +80,8 @@ struct Container {
     quiet: u64,
     /// Bytes that came out.
     made: u64,
+    /// Bytes that the decompressor keeps.
+    kept: u64,
     /// What went in before this offset, when some last did.
     spoke: u64,
     /// How many have to before all of a piece has, and where in the outermost
@@ -176,7 +178,8 @@ impl Containers {
                 Became::Done => self.open.swap_remove(place).drop(scan),
                 Became::Failed(reason) => {
                     let container = self.open.swap_remove(place);
-                    if container.certainty == Certainty::Known {
+                    let is_told = reason == UnscannedReason::Memory && container.made > 0;
+                    if is_told || container.certainty == Certainty::Known {
                         scan.miss(reason, view.end().saturating_sub(container.fed).max(1));
                     }
                     container.drop(scan);
@@ -288,6 +291,7 @@ impl Containers {
             until,
             quiet: view.origin(begin.data),
             made: 0,
+            kept: 0,
             spoke: begin.data,
             behind: VecDeque::new(),
         });
@@ -299,6 +303,7 @@ impl Container {
     fn drop(mut self, scan: &mut Scan<'_>) {
         self.layer.clear(scan);
         scan.state.budget.close();
+        scan.state.budget.keep(self.kept, 0);
         if self.certainty == Certainty::Guessed {
             scan.state.budget.decide();
         }
@@ -336,13 +341,13 @@ impl Container {
                 }
             });
             self.note(here);
-            if self.made > before {
-                // The last bytes of a piece may not have come out.
-                self.quiet = self.behind.front().map_or(here, |(_, origin)| *origin);
-                self.spoke = self.fed;
-            } else if self.behind.is_empty() && self.is_idle() {
-                self.quiet = here;
+            if !self.keep(scan) {
+                return Became::Failed(UnscannedReason::Memory);
             }
+            if self.made > before {
+                self.spoke = self.fed;
+            }
+            self.settle(here);
             match progress {
                 Ok(progress) if progress.is_done => {
                     self.layer.work(scan, Until::End);
@@ -377,9 +382,22 @@ impl Container {
         }
     }
 
-    /// Whether so much went in of which nothing came that it is something to be skipped.
-    fn is_idle(&self) -> bool {
-        self.fed.saturating_sub(self.spoke) > limits::IDLE_BYTES_MAX
+    /// Counts what the decompressor keeps; answers whether all of them together may.
+    fn keep(&mut self, scan: &mut Scan<'_>) -> bool {
+        let before = std::mem::replace(&mut self.kept, self.unpack.kept(self.made));
+        scan.state.budget.keep(before, self.kept)
+    }
+
+    /// From where on the outermost stream has to stay now that all pieces before that at
+    /// `here` went in.
+    fn settle(&mut self, here: u64) {
+        // So much goes in and nothing comes out only of what is to be skipped.
+        let idle = self.fed.saturating_sub(self.spoke);
+        let is_idle = self.behind.is_empty() && idle > limits::IDLE_BYTES_MAX;
+        if idle == 0 || is_idle {
+            // The last bytes of a piece may not have come out.
+            self.quiet = self.behind.front().map_or(here, |(_, origin)| *origin);
+        }
     }
 
     /// Notes what the piece at `here` may have made that has not come out.

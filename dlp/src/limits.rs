@@ -150,6 +150,12 @@ pub(crate) const INSIDE_STARTS_MAX: usize = 8;
 /// Window a decoder may ask for, in bytes.
 pub(crate) const DECODER_WINDOW_BYTES_MAX: u64 = 8 << 20;
 
+/// What all decoders of one stream may keep at a time, in bytes.
+pub(crate) const KEPT_BYTES_MAX: u64 = 24 << 20;
+
+/// How many of them count as one byte that a pattern reads.
+pub(crate) const KEPT_BYTES_PER_WORK: u64 = 4;
+
 /// Content codings on top of each other.
 pub(crate) const CODINGS_MAX: usize = 8;
 

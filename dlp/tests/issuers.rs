@@ -283,7 +283,10 @@ fn what_is_put_together_counts_as_what_it_stood_in() {
         bytes: b"x",
     };
     let github = to("api.github.com");
-    assert_eq!(rules.head(&github, std::slice::from_ref(&field)).findings, []);
+    assert_eq!(
+        rules.head(&github, std::slice::from_ref(&field)).findings,
+        []
+    );
     assert_eq!(rules.head(&github, &[field, content]).findings.len(), 1);
 }
 

@@ -2,6 +2,8 @@
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 
+use crate::limits;
+
 use super::unpack::{Fault, Made, Progress, Sink, Unpack};
 
 type State = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
@@ -111,5 +113,9 @@ impl Unpack for Brotli {
 
     fn is_pending(&self) -> bool {
         false
+    }
+
+    fn kept(&self, made: u64) -> u64 {
+        made.min(limits::DECODER_WINDOW_BYTES_MAX)
     }
 }

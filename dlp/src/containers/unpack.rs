@@ -49,6 +49,12 @@ pub(super) trait Unpack: Send + Sync {
         0
     }
 
+    /// How many bytes it keeps at most, of so many that came out; nothing where they are
+    /// fewer than a layer keeps.
+    fn kept(&self, _: u64) -> u64 {
+        0
+    }
+
     /// Nothing will come: what waited for it comes out.
     fn finish(&mut self, _: &mut Sink<'_>) {}
 

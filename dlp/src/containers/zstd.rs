@@ -116,7 +116,7 @@ impl Zstd {
                 self.has_checksum = descriptor & 4 != 0;
                 let result = self.decoder.reset(gathered.as_slice());
                 result.map_err(|_| Fault::Memory)?;
-                self.window = window(descriptor, gathered.get(5).copied());
+                self.window = window(descriptor, gathered.get(5..).unwrap_or_default());
                 self.stage = Stage::Block;
             }
             Stage::Block => {
@@ -167,15 +167,23 @@ impl Zstd {
     }
 }
 
-/// The window that a header asks for (RFC 8878 3.1.1.1.2), in bytes; where it says
-/// only how long the content is, the longest there may be.
-fn window(descriptor: u8, window: Option<u8>) -> u64 {
-    match window {
-        Some(window) if descriptor & 0x20 == 0 => {
+/// The window that a header asks for (RFC 8878 3.1.1.1.2), in bytes; where it says only how
+/// long the content is (3.1.1.1.4), that. `rest` is what follows the descriptor.
+fn window(descriptor: u8, rest: &[u8]) -> u64 {
+    match rest {
+        [window, ..] if descriptor & 0x20 == 0 => {
             let base = 1_u64 << (10 + (window >> 3));
             base + (base >> 3) * u64::from(window & 7)
         }
-        _ => limits::DECODER_WINDOW_BYTES_MAX,
+        [one] => u64::from(*one),
+        _ => {
+            let mut eight = [0; 8];
+            for (to, from) in eight.iter_mut().zip(rest) {
+                *to = *from;
+            }
+            let more = if rest.len() == 2 { 256 } else { 0 };
+            u64::from_le_bytes(eight).saturating_add(more)
+        }
     }
 }
 
@@ -195,6 +203,10 @@ impl Unpack for Zstd {
         };
         let is_done = matches!(self.stage, Stage::Done | Stage::Skipped);
         Ok(Progress { used, is_done })
+    }
+
+    fn kept(&self, _: u64) -> u64 {
+        self.behind()
     }
 
     fn behind(&self) -> u64 {
