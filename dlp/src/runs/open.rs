@@ -28,8 +28,7 @@ const AFTER_SYMBOLS: u64 = 256;
 /// whole: the symbols of the longest literal, and of those looked at twice.
 const WITHIN_SYMBOLS: u64 = 184;
 
-/// Bytes before what begins that are decoded with it, at least: what an escape
-/// may stand in.
+/// Bytes before what begins that are decoded with it, at least: an escape's.
 const CONTEXT_BYTES: usize = 256;
 
 /// A run, or what is left of the last one for the next.
