@@ -267,14 +267,8 @@ impl Finder {
         reader.read(run, &mut self.symbols);
         reader.finish(&mut self.symbols);
         let outer = view.origin(at);
+        let starts = self.starts(run);
         if !is_dense {
-            // Nothing compressed is made of hexadecimal digits alone, and most runs are.
-            let is_number = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'-';
-            let starts = if run.iter().all(is_number) {
-                Starts::NONE
-            } else {
-                self.alphabet.starts(run)
-            };
             self.probe.take(&mut self.symbols, (outer, starts));
             if self.probe.len() >= limits::STEP_BYTES {
                 self.probe(scan, view);
@@ -298,6 +292,19 @@ impl Finder {
                 return;
             }
         }
+    }
+
+    /// Where in a run that is whole compressed data without a mark may begin.
+    fn starts(&self, run: &[u8]) -> Starts {
+        let bits = usize::try_from(self.alphabet.bits()).unwrap_or_default();
+        let is_short = run.len().saturating_mul(bits) / 8 < limits::UNMARKED_BYTES_MIN;
+        // No base64 of it is made of hexadecimal digits alone, and most such runs are.
+        let is_number = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'-';
+        let is_base64 = self.alphabet == Alphabet::Base64;
+        if is_short || (is_base64 && run.iter().all(is_number)) {
+            return Starts::NONE;
+        }
+        self.alphabet.starts(run)
     }
 
     /// Looks at what the runs that were taken stand for.
