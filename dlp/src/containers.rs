@@ -76,7 +76,8 @@ struct Container {
     fed: u64,
     /// Those from this offset on do not belong to it.
     until: u64,
-    /// Bytes of the outermost stream from here on may not have come out.
+    /// Bytes of the outermost stream from here on may not have come out: after a pause, only
+    /// those that go in then.
     quiet: u64,
     /// Bytes that came out.
     made: u64,
@@ -226,10 +227,12 @@ impl Containers {
     fn look(&mut self, scan: &mut Scan<'_>, view: &View<'_>, spotted: Spotted) {
         let here = view.slice(spotted.at, view.end().min(spotted.until));
         let may_come = view.until != Until::End;
+        // Chance makes many beginnings out of a few symbols, and out of each other.
+        let is_outer = !view.trail.is_run() && view.trail.unmarked() == 0;
         let wait = match view.until {
             _ if spotted.until <= view.end() => Wait::Over,
-            Until::Step => Wait::Long,
-            Until::Flush => Wait::Short,
+            Until::Flush if is_outer => Wait::Short,
+            Until::Step | Until::Flush => Wait::Long,
             Until::End => Wait::Over,
         };
         match recognise::recognise(spotted.magic, here, view.trail, wait) {
@@ -311,11 +314,7 @@ impl Container {
 
     fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) -> Became {
         let end = view.end().min(self.until);
-        let until = if self.until <= end {
-            Until::End
-        } else {
-            view.until
-        };
+        let until = self.goes_on(view);
         while self.fed < end {
             if scan.is_over() {
                 return Became::Open;
@@ -323,7 +322,7 @@ impl Container {
             let next = self.fed.saturating_add(wide(limits::PIECE_BYTES)).min(end);
             let piece = view.slice(self.fed, next);
             let here = view.origin(self.fed);
-            let (layer, quiet, before) = (&mut self.layer, self.quiet, self.made);
+            let (layer, quiet, before) = (&mut self.layer, self.quiet.min(here), self.made);
             let all = &mut self.made;
             let progress = self.unpack.push(piece, &mut |made| match made {
                 Made::Bytes(bytes) => {
@@ -358,7 +357,8 @@ impl Container {
             }
         }
         if until == Until::End {
-            let (layer, quiet) = (&mut self.layer, self.quiet);
+            let layer = &mut self.layer;
+            let quiet = self.quiet.min(view.origin(view.end()));
             self.unpack.finish(&mut |made| {
                 if let Made::Bytes(bytes) = made {
                     layer.push(scan, bytes, Some(quiet));
@@ -379,6 +379,15 @@ impl Container {
                 self.quiet = self.quiet.min(view.origin(last.max(view.base)));
                 Became::Open
             }
+        }
+    }
+
+    /// How far the bytes go that may belong to it.
+    fn goes_on(&self, view: &View<'_>) -> Until {
+        if self.until <= view.end() {
+            Until::End
+        } else {
+            view.until
         }
     }
 

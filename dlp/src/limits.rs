@@ -47,7 +47,7 @@ pub(crate) const CONTAINERS_MAX: usize = 8;
 
 /// Bytes that deflate with its fixed codes makes at least, in a run that is whole: random
 /// bytes seldom make as many without a fault.
-pub(crate) const DEFLATED_BYTES_MIN: u32 = 64;
+pub(crate) const DEFLATED_BYTES_MIN: u32 = 21;
 
 /// Or so many letters of text.
 pub(crate) const DEFLATED_TEXT_MIN: u32 = 12;
@@ -152,6 +152,10 @@ pub(crate) const DECODER_WINDOW_BYTES_MAX: u64 = 8 << 20;
 
 /// What all decoders of one stream may keep at a time, in bytes.
 pub(crate) const KEPT_BYTES_MAX: u64 = 24 << 20;
+
+/// Bytes that come out of Brotli before the whole of a window of 16 MiB counts: of a short
+/// stream no more is taken than it needs.
+pub(crate) const WIDE_FREE_BYTES: u64 = 1 << 20;
 
 /// How many of them count as one byte that a pattern reads.
 pub(crate) const KEPT_BYTES_PER_WORK: u64 = 4;

@@ -112,9 +112,7 @@ pub(crate) fn shown(name: &[u8], quote: char, is_clean: IsClean<'_>) -> Option<S
     }
     let mut text = String::new();
     for letter in std::str::from_utf8(name).ok()?.chars() {
-        let is_hidden = letter.is_control()
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-        if is_hidden {
+        if letter.is_control() || is_unseen(letter) {
             // Writing to a string cannot fail.
             let _ = write!(text, "\\u{:04x}", u32::from(letter));
         } else {
@@ -125,6 +123,18 @@ pub(crate) fn shown(name: &[u8], quote: char, is_clean: IsClean<'_>) -> Option<S
         }
     }
     Some(text)
+}
+
+/// Whether a character does not show, or turns around what stands beside it: those that may
+/// be ignored where they are not known (Unicode, `Default_Ignorable_Code_Point`), ends of
+/// lines and marks of annotations.
+fn is_unseen(letter: char) -> bool {
+    matches!(letter,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

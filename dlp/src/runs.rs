@@ -358,7 +358,10 @@ impl Finder {
         let end = batch.end();
         let until = end.saturating_add(wide(made.len()));
         let first = is_zlib(made).then_some(0);
-        let is_unmarked = |start: &usize| is_unmarked(made.get(*start..).unwrap_or_default());
+        let is_unmarked = |start: &usize| {
+            let here = made.get(*start..).unwrap_or_default();
+            is_zlib(here) || is_unmarked(here)
+        };
         for start in starts.filter(is_unmarked).chain(first) {
             let at = end.saturating_add(wide(start));
             batch.containers().expect(at, until);

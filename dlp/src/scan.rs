@@ -374,8 +374,8 @@ impl<'a> Scan<'a> {
         };
         let inside = self.state.position.inside(spread, &|name| {
             names.set(names.get().saturating_add(1));
-            let is_part = name.len() >= limits::NAME_OF_SECRET_BYTES_MIN
-                && memchr::memmem::find(secret, name).is_some();
+            let mut pieces = name.windows(limits::NAME_OF_SECRET_BYTES_MIN);
+            let is_part = pieces.any(|piece| memchr::memmem::find(secret, piece).is_some());
             !is_part && !head::whole(self.rules, (&to, PlaceKind::Head), name).holds
         });
         self.state.names = names.get();

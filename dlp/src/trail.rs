@@ -87,6 +87,12 @@ impl Trail {
         step.coding == Coding::Joined || step.before.is_joined()
     }
 
+    /// Whether the innermost coding is that of a run.
+    pub(crate) fn is_run(&self) -> bool {
+        let coding = self.steps.as_ref().map(|step| step.coding);
+        matches!(coding, Some(Coding::Base64 | Coding::Hex | Coding::Base32))
+    }
+
     /// How many of the codings have no mark at their beginning.
     pub(crate) fn unmarked(&self) -> usize {
         let codings = self.chain();

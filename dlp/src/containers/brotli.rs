@@ -14,14 +14,15 @@ const SPACE_BYTES: usize = 8 * 1024;
 /// Bytes that come out at most where it is only tried.
 const TRIED_BYTES: usize = 64;
 
-/// Whether a first byte asks for a window of 16 MiB, or for one of the large windows that
-/// no browser reads: above the limit of decoders. One block of at most a MiB, the last,
-/// takes no more than its own length whatever it asks for.
-pub(super) fn is_large(first: u8) -> bool {
-    let is_last = first & 0x30 == 0x10;
-    let is_small = is_last && first >> 6 <= 1;
-    first & 0x7f == 0x11 || (first & 0x0f == 0x0f && !is_small)
-}
+/// Low bits of a first byte that asks for one of the large windows that no browser reads:
+/// above the limit of decoders.
+const LARGE_WINDOW: u8 = 0x11;
+
+/// Low bits of one that asks for 16 MiB, as programs do that cannot know how much comes.
+const WIDE_WINDOW: u8 = 0x0f;
+
+/// That window, in bytes.
+const WIDE_BYTES: u64 = 16 << 20;
 
 /// Whether something comes out of these bytes before anything in them makes no sense.
 pub(super) fn makes_some(bytes: &[u8]) -> bool {
@@ -41,11 +42,21 @@ pub(super) fn makes_some(bytes: &[u8]) -> bool {
     written > 0 || !matches!(result, BrotliResult::ResultFailure)
 }
 
+/// The window a stream asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Window {
+    /// At most 8 MiB.
+    Usual,
+    /// 16 MiB.
+    Wide,
+}
+
 /// Brotli.
 pub(super) struct Brotli {
     state: Box<State>,
     space: Vec<u8>,
     is_begun: bool,
+    window: Window,
 }
 
 fn fresh() -> Box<State> {
@@ -62,6 +73,7 @@ impl Brotli {
             state: fresh(),
             space: vec![0; SPACE_BYTES],
             is_begun: false,
+            window: Window::Usual,
         }
     }
 }
@@ -71,6 +83,7 @@ impl Unpack for Brotli {
         if self.is_begun {
             self.state = fresh();
             self.is_begun = false;
+            self.window = Window::Usual;
         }
     }
 
@@ -79,8 +92,11 @@ impl Unpack for Brotli {
             && let Some(first) = input.first()
         {
             self.is_begun = true;
-            if is_large(*first) {
+            if first & 0x7f == LARGE_WINDOW {
                 return Err(Fault::Memory);
+            }
+            if first & 0x0f == WIDE_WINDOW {
+                self.window = Window::Wide;
             }
         }
         let (mut left, mut used, mut total) = (input.len(), 0, 0);
@@ -116,6 +132,10 @@ impl Unpack for Brotli {
     }
 
     fn kept(&self, made: u64) -> u64 {
+        // It may take a window at once, or as much as comes out.
+        if self.window == Window::Wide && made > limits::WIDE_FREE_BYTES {
+            return WIDE_BYTES;
+        }
         made.min(limits::DECODER_WINDOW_BYTES_MAX)
     }
 }

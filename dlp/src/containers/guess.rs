@@ -1,10 +1,10 @@
 //! Compressed data without a mark at their beginning, bare deflate (RFC 1951) and
 //! Brotli (RFC 7932): whether bytes may begin so, from what their first block says of
-//! itself. Never says no to what a decompressor takes; of random bytes it says yes to
-//! few, and those show soon that they are none.
+//! itself. Says no to nothing a compressor makes that could hold a credential; of random
+//! bytes it says yes to few, and those show soon that they are none.
 
 use super::brotli;
-use super::meta_block;
+use super::meta_block::{self, Header};
 use super::prefix::{Bits, Code, End, LENGTH_MAX, Read};
 use super::recognise::is_zlib;
 use crate::limits;
@@ -25,11 +25,15 @@ pub(crate) fn may_be_unmarked(bytes: &[u8]) -> bool {
 
 /// Whether Brotli may begin so (RFC 7932 9.1, 9.2), with something in it.
 pub(super) fn is_brotli(bytes: &[u8]) -> bool {
-    let few = bytes.get(..GUESS_BYTES).unwrap_or(bytes);
-    if bytes.first().is_none_or(|first| brotli::is_large(*first)) || is_text(few) {
+    if bytes.is_empty() {
         return false;
     }
-    !matches!(meta_block::read(bytes), Err(End::Wrong))
+    let few = bytes.get(..GUESS_BYTES).unwrap_or(bytes);
+    match meta_block::read(bytes) {
+        Ok(Header::Skip(_)) => true,
+        Ok(Header::Plain(_) | Header::Codes) | Err(End::Short) => !is_text(few),
+        Err(End::Wrong) => false,
+    }
 }
 
 /// Whether Brotli begins so of which all is there: its first codes, and more than bytes
@@ -38,8 +42,11 @@ pub(super) fn is_whole_brotli(bytes: &[u8]) -> bool {
     if bytes.len() < limits::UNMARKED_BYTES_MIN {
         return false;
     }
-    let plain = meta_block::read(bytes);
-    let has_more = plain.is_ok_and(|plain| plain < bytes.len());
+    let has_more = match meta_block::read(bytes) {
+        Ok(Header::Skip(end) | Header::Plain(end)) => end < bytes.len(),
+        Ok(Header::Codes) => true,
+        Err(End::Short | End::Wrong) => false,
+    };
     has_more && is_brotli(bytes) && brotli::makes_some(bytes)
 }
 
@@ -60,19 +67,26 @@ pub(super) fn is_deflate(bytes: &[u8]) -> bool {
     )
 }
 
-/// Whether bare deflate begins so of which all is there: codes of its own, or as much
-/// text as a credential takes, or more than chance makes.
+/// Whether bare deflate begins so of which all is there: a block that chance hardly makes,
+/// or as much as a credential takes.
 pub(super) fn is_whole_deflate(bytes: &[u8]) -> bool {
     let mut made = Made::default();
     let end = blocks(&mut Bits::of(bytes), &mut made);
-    let is_fixed = made.bytes > 0;
-    let is_long = made.bytes >= limits::DEFLATED_BYTES_MIN;
-    let is_much = is_long || made.longest >= limits::DEFLATED_TEXT_MIN;
+    let is_much =
+        made.bytes >= limits::DEFLATED_BYTES_MIN || made.longest >= limits::DEFLATED_TEXT_MIN;
     match end {
-        Ok(()) => is_much || !is_fixed,
-        Err(End::Short) => is_much,
+        Ok(Last::Fixed) | Err(End::Short) => is_much,
+        Ok(Last::Other) => true,
         Err(End::Wrong) => false,
     }
+}
+
+/// With what a look at blocks ended.
+enum Last {
+    /// The last block, which had the fixed codes.
+    Fixed,
+    /// The beginning of one that has others, or none.
+    Other,
 }
 
 /// What comes out of blocks with the fixed codes.
@@ -106,7 +120,7 @@ impl Made {
 }
 
 /// Reads the first blocks, and counts what comes out of them.
-fn blocks(bits: &mut Bits<'_>, made: &mut Made) -> Read<()> {
+fn blocks(bits: &mut Bits<'_>, made: &mut Made) -> Read<Last> {
     loop {
         let is_last = bits.bit()? == 1;
         match bits.take(2)? {
@@ -114,16 +128,15 @@ fn blocks(bits: &mut Bits<'_>, made: &mut Made) -> Read<()> {
                 // What is stored is looked at as it stands.
                 bits.pad()?;
                 let length = bits.take(16)?;
-                return (length ^ bits.take(16)? == 0xffff)
-                    .then_some(())
-                    .ok_or(End::Wrong);
+                let is_right = length ^ bits.take(16)? == 0xffff;
+                return is_right.then_some(Last::Other).ok_or(End::Wrong);
             }
             1 => fixed(bits, made)?,
-            2 => return lengths(bits),
+            2 => return lengths(bits).map(|()| Last::Other),
             _ => return Err(End::Wrong),
         }
         if is_last {
-            return (made.bytes > 0).then_some(()).ok_or(End::Wrong);
+            return (made.bytes > 0).then_some(Last::Fixed).ok_or(End::Wrong);
         }
     }
 }

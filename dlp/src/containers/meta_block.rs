@@ -167,12 +167,21 @@ fn context_map(bits: &mut Bits<'_>, size: u32, trees: u32) -> Read<()> {
     Ok(())
 }
 
-/// Reads the header of a stream and of its first meta-block. The result is where
-/// bytes end that stand there as they are.
+/// What a stream begins with.
+pub(super) enum Header {
+    /// Bytes to be skipped, up to there.
+    Skip(usize),
+    /// Bytes that stand there as they are, up to there.
+    Plain(usize),
+    /// Codes.
+    Codes,
+}
+
+/// Reads the header of a stream and of its first meta-block.
 ///
 /// # Errors
 /// Says why it was not read to its end.
-pub(super) fn read(bytes: &[u8]) -> Read<usize> {
+pub(super) fn read(bytes: &[u8]) -> Read<Header> {
     let mut bits = Bits::of(bytes);
     if bits.bit()? == 1 && bits.take(3)? == 0 {
         // A large window.
@@ -195,7 +204,7 @@ pub(super) fn read(bytes: &[u8]) -> Read<usize> {
             .then_some(())
             .ok_or(End::Wrong)?;
         bits.align()?;
-        return Ok(bits.plain(length));
+        return Ok(Header::Skip(bits.plain(length)));
     }
     let length = bits.take(nibbles.saturating_mul(4))?;
     (nibbles == 4 || length >> nibbles.saturating_sub(1).saturating_mul(4) != 0)
@@ -203,10 +212,10 @@ pub(super) fn read(bytes: &[u8]) -> Read<usize> {
         .ok_or(End::Wrong)?;
     if !is_last && bits.bit()? == 1 {
         bits.align()?;
-        return Ok(bits.plain(length));
+        return Ok(Header::Plain(bits.plain(length)));
     }
     codes(&mut bits)?;
-    Ok(0)
+    Ok(Header::Codes)
 }
 
 /// Reads the codes of a compressed meta-block (RFC 7932 9.2).

@@ -237,7 +237,10 @@ impl Probe {
         self.parts.iter().filter_map(move |part| {
             let here = made.get(part.begin..part.end).unwrap_or_default();
             let mut starts = part.starts();
-            let is_unmarked = |start| is_unmarked(here.get(start..).unwrap_or_default());
+            let is_unmarked = |start| {
+                let here = here.get(start..).unwrap_or_default();
+                is_zlib(here) || is_unmarked(here)
+            };
             let mut is_found = is_zlib(here) || starts.any(is_unmarked);
             while places.next_if(|place| **place < part.end).is_some() {
                 is_found = true;

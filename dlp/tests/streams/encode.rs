@@ -1,5 +1,8 @@
 //! The codings a credential is sent in, as a sender makes them.
 
+use miniz_oxide::deflate::core::{
+    CompressorOxide, TDEFLFlush, TDEFLStatus, compress_to_output, create_comp_flags_from_zip_params,
+};
 use miniz_oxide::deflate::{compress_to_vec, compress_to_vec_zlib};
 
 /// A coding: its name and how it is made.
@@ -146,7 +149,8 @@ pub(crate) const CODINGS: &[Coding] = &[
     }),
 ];
 
-const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+pub(crate) const STANDARD: &[u8; 64] =
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 fn each(bytes: &[u8], form: impl Fn(u8) -> String) -> Vec<u8> {
@@ -279,9 +283,26 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     made
 }
 
-/// One frame of zstd.
+/// Bare deflate.
 pub(crate) fn deflate(bytes: &[u8]) -> Vec<u8> {
     compress_to_vec(bytes, 6)
+}
+
+/// Bare deflate of pieces, each of which comes out as soon as it went in.
+pub(crate) fn flushed<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> Vec<Vec<u8>> {
+    let mut compressor = CompressorOxide::new(create_comp_flags_from_zip_params(6, 0, 0));
+    let mut all = Vec::new();
+    for piece in pieces {
+        let mut made = Vec::new();
+        let (status, used) =
+            compress_to_output(&mut compressor, piece, TDEFLFlush::Sync, |bytes| {
+                made.extend_from_slice(bytes);
+                true
+            });
+        assert_eq!((status, used), (TDEFLStatus::Okay, piece.len()), "a piece");
+        all.push(made);
+    }
+    all
 }
 
 /// Bits, the first in the lowest place of each byte.
@@ -336,6 +357,21 @@ const INSERTIONS: [(u32, u32); 24] = [
 /// Brotli (RFC 7932) of at most 64 KiB: one block that inserts all its bytes, each as
 /// eight bits of which none stands as it was.
 pub(crate) fn brotli(bytes: &[u8]) -> Vec<u8> {
+    let mut bits = Bits::default();
+    // A window of 4 MiB.
+    bits.put(0b1011, 4);
+    block(&mut bits, bytes);
+    bits.bytes
+}
+
+/// The same without the beginning, for a window of 64 KiB that was asked for before.
+pub(crate) fn brotli_of_64_kib(bytes: &[u8]) -> Vec<u8> {
+    let mut bits = Bits::default();
+    block(&mut bits, bytes);
+    bits.bytes
+}
+
+fn block(bits: &mut Bits, bytes: &[u8]) {
     let length = u32::try_from(bytes.len()).expect("a length");
     let code = INSERTIONS.iter().rposition(|(base, _)| *base <= length);
     let code = code.expect("the first is zero");
@@ -346,9 +382,7 @@ pub(crate) fn brotli(bytes: &[u8]) -> Vec<u8> {
         code @ 8..16 => 256 + ((code - 8) << 3),
         code => 448 + ((code - 16) << 3),
     };
-    let mut bits = Bits::default();
-    // A window of 4 MiB; the last block, not empty, with four nibbles of length.
-    bits.put(0b1011, 4);
+    // The last block, not empty, with four nibbles of length.
     bits.put(0b0001, 4);
     bits.put(length - 1, 16);
     // One kind of blocks each, no direct distances, one tree each.
@@ -374,9 +408,9 @@ pub(crate) fn brotli(bytes: &[u8]) -> Vec<u8> {
     for byte in bytes {
         bits.put(u32::from(byte.reverse_bits()), 8);
     }
-    bits.bytes
 }
 
+/// One frame of zstd.
 pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }

@@ -178,7 +178,9 @@ fn names_that_hold_a_credential_are_not_shown() {
         r#"{{"{token}":{{"{other}":{{"{}":{{"{part}":{{"b":"{token} {other}"}}}}}}}}}}"#,
         base64(other.as_bytes())
     );
-    for finding in found(JSON, document.as_bytes(), 64) {
+    let beside = format!(r#"{{"k:{part} and more":"{token}"}}"#);
+    let findings = [document, beside].map(|one| found(JSON, one.as_bytes(), 64));
+    for finding in findings.into_iter().flatten() {
         let inside = finding.inside.expect("a path");
         for secret in [
             &token[4..12],

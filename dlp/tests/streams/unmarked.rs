@@ -1,9 +1,11 @@
 //! Compressed data that nothing says anything of, and that has no mark: bare deflate and
 //! Brotli, at the beginning of content.
 
-use outgate_dlp::{Anchor, Detectors, Policy, Stop, Unscannable, sample};
+use std::sync::Arc;
 
-use crate::encode::{Coding, brotli, deflate, gzip};
+use outgate_dlp::{Anchor, Detectors, Policy, Ruleset, Stop, Unscannable, sample};
+
+use crate::encode::{Coding, STANDARD, base64, brotli, brotli_of_64_kib, deflate, flushed, gzip};
 use crate::stage::{Dice, rules, sample_of, send, stream, strict};
 
 /// What compresses without a mark.
@@ -75,20 +77,122 @@ fn what_has_no_mark_is_undone_layer_by_layer() {
     }
 }
 
+/// How many bytes of a secret left that came in pieces of so many, each followed by a
+/// pause, `pieces` as they stand in the content.
+fn left(rules: &Arc<Ruleset>, codings: Option<&str>, pieces: &[Vec<u8>], each: usize) -> usize {
+    let mut stream = stream(rules, codings);
+    let mut ends = Vec::new();
+    let mut released = 0;
+    for piece in pieces {
+        let before = ends.last().copied().unwrap_or(0);
+        ends.push(before + piece.len() as u64);
+        let upto = stream.push(piece).and_then(|_| stream.end_of_message());
+        match upto {
+            Ok(upto) => released = upto,
+            Err(_) => break,
+        }
+    }
+    ends.iter().filter(|end| **end <= released).count() * each
+}
+
+#[test]
+fn what_is_sent_piece_by_piece_leaves_no_more_for_being_compressed() {
+    let rules = strict();
+    for detector in Detectors::shipped().iter() {
+        if detector.anchor == Anchor::Scan || detector.id == "nested-percent" {
+            continue;
+        }
+        let secret = sample(&detector.samples[0], 9);
+        for each in [1, 3, 7] {
+            let pieces: Vec<Vec<u8>> = secret.chunks(each).map(<[u8]>::to_vec).collect();
+            let plain = left(&rules, None, &pieces, each);
+            let mut coded = flushed(secret.chunks(each));
+            let bare = left(&rules, None, &coded, each);
+            let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+            coded[0].splice(0..0, head);
+            for (name, out) in [
+                ("deflate", bare),
+                ("gzip", left(&rules, None, &coded, each)),
+                ("gzip as it says", left(&rules, Some("gzip"), &coded, each)),
+            ] {
+                // Behind the first bytes it cannot be told what they are.
+                assert!(
+                    out <= plain.max(16),
+                    "{} in {name} by {each}: {out} bytes, {plain} plain",
+                    detector.id
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_first_block_of_any_kind_hides_nothing() {
+    let rules = strict();
+    let secret = sample_of("github-token", 8);
+    let (small, long) = (&b"a"[..], &[b'\0'; 300][..]);
+    for first in [small, long, b"\x01\x02\xff\xfe"] {
+        let pieces = flushed([first, &secret, b" and more"].into_iter());
+        let content = pieces.concat();
+        assert_found(&rules, &content);
+    }
+    for content in [
+        deflate(&deflate(&secret)),
+        deflate(&gzip(&secret)),
+        // Something to be skipped, text in it.
+        [&[0x2c, 0x20], &[b'x'; 65][..], &brotli_of_64_kib(&secret)].concat(),
+    ] {
+        assert_found(&rules, &content);
+    }
+}
+
+fn assert_found(rules: &Arc<Ruleset>, content: &[u8]) {
+    for content in [
+        content.to_vec(),
+        base64(content, STANDARD, "="),
+        [&b"data\n"[..], &base64(content, STANDARD, "=")].concat(),
+    ] {
+        let outcome = send(rules, None, &content, &[13]);
+        let head = &content[..content.len().min(16)];
+        assert!(outcome.found().is_some(), "{head:02x?}: {:?}", outcome.stop);
+    }
+}
+
 #[test]
 fn content_that_only_looks_compressed_leaves() {
     let rules = rules(Policy::Tiered, Unscannable::Refuse);
     let mut dice = Dice(13);
     for turn in 0..3000 {
         let length = 1 + dice.roll(2000);
-        let content = dice.bytes(length);
+        let bytes = dice.bytes(length);
+        let content = match turn % 4 {
+            0 => bytes,
+            1 => base64(&bytes, STANDARD, "="),
+            2 => bytes
+                .iter()
+                .flat_map(|byte| format!("{byte:02x}").into_bytes())
+                .collect(),
+            _ => [
+                &b"\"integrity\": \"sha512-"[..],
+                &base64(&bytes, STANDARD, "="),
+                b"\",\n",
+            ]
+            .concat(),
+        };
         let outcome = send(&rules, None, &content, &dice.lengths(1460));
         assert_eq!(
             outcome.stop,
             None,
             "{turn}: {:02x?}",
-            &content[..length.min(16)]
+            &content[..content.len().min(16)]
         );
         assert_eq!(outcome.unscanned, None, "{turn}");
+        let mut stream = stream(&rules, None);
+        let pause = 1 + dice.roll(50);
+        for piece in content.chunks(pause) {
+            let end = stream.push(piece).and_then(|_| stream.end_of_message());
+            assert!(end.is_ok(), "{turn} by {pause}: {end:?}");
+        }
+        assert!(stream.finish().is_ok(), "{turn} by {pause}");
     }
 }
