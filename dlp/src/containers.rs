@@ -115,9 +115,19 @@ impl Containers {
         }
     }
 
-    /// Compressed data without a mark could begin at `at`, and end before `until`: it is
-    /// looked for in few places only.
-    pub(crate) fn expect(&mut self, at: u64, until: u64) {
+    /// zlib could begin at `at`: two bytes are too few to look for everywhere.
+    pub(crate) fn expect_zlib(&mut self, at: u64) {
+        self.spot(Magic::Zlib, at);
+    }
+
+    /// Compressed data without a mark could begin at `at`: it is looked for in few places
+    /// only.
+    pub(crate) fn expect(&mut self, at: u64) {
+        self.expect_until(at, FREE);
+    }
+
+    /// The same where it ends before `until`.
+    pub(crate) fn expect_until(&mut self, at: u64, until: u64) {
         for magic in UNMARKED {
             self.spot_until(magic, at, until);
         }
@@ -285,7 +295,7 @@ impl Containers {
             scan.state.budget.guess();
         }
         let mut layer = Box::new(Layer::new(begin.trail));
-        layer.containers().expect(0, FREE);
+        layer.containers().expect(0);
         self.open.push(Container {
             unpack: begin.unpack,
             layer,

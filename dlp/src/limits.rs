@@ -107,7 +107,7 @@ pub(crate) const FIRST_SYMBOLS: usize = 24;
 pub(crate) const STARTS_BYTES: usize = 96;
 
 /// Places in them that are looked at, in count.
-pub(crate) const STARTS_MAX: usize = 8;
+pub(crate) const STARTS_MAX: usize = 4;
 
 /// Longest piece of what may become a run, in bytes, before it counts as none.
 pub(crate) const RUN_START_BYTES_MAX: usize = 1024;

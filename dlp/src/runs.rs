@@ -254,7 +254,15 @@ impl Finder {
             .run
             .get_or_insert_with(|| Box::new(Open::new(alphabet, view.trail)));
         run.read(view, from, to);
-        run.begin(scan, alphabet.starts(view.slice(from, to)));
+        let here = view.slice(from, to);
+        let few = here.get(..limits::STARTS_BYTES).unwrap_or(here);
+        let is_hopeless = alphabet == Alphabet::Base64 && is_name(few);
+        let starts = if is_hopeless {
+            Starts::NONE
+        } else {
+            alphabet.starts(few)
+        };
+        run.begin(scan, starts);
         self.stage = Stage::Open;
     }
 
@@ -298,10 +306,12 @@ impl Finder {
     fn starts(&self, run: &[u8]) -> Starts {
         let bits = usize::try_from(self.alphabet.bits()).unwrap_or_default();
         let is_short = run.len().saturating_mul(bits) / 8 < limits::UNMARKED_BYTES_MIN;
-        // No base64 of it is made of hexadecimal digits alone, and most such runs are.
-        let is_number = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'-';
-        let is_base64 = self.alphabet == Alphabet::Base64;
-        if is_short || (is_base64 && run.iter().all(is_number)) {
+        let is_hopeless = match self.alphabet {
+            Alphabet::Base64 => is_name(run),
+            Alphabet::Hex => false,
+            Alphabet::Base32 | Alphabet::Base32Small => !run.iter().any(u8::is_ascii_digit),
+        };
+        if is_short || is_hopeless {
             return Starts::NONE;
         }
         self.alphabet.starts(run)
@@ -364,12 +374,24 @@ impl Finder {
         };
         for start in starts.filter(is_unmarked).chain(first) {
             let at = end.saturating_add(wide(start));
-            batch.containers().expect(at, until);
+            batch.containers().expect_until(at, until);
         }
         batch.push(scan, made, Some(outer));
         batch.push(scan, &BORDER, Some(outer));
         ControlFlow::Continue(())
     }
+}
+
+/// Whether a run of base64 is a number in hexadecimal, or letters with few capitals, as most
+/// are: of what was compressed one in a hundred thousand looks so.
+fn is_name(run: &[u8]) -> bool {
+    let count = |is: fn(&u8) -> bool| run.iter().filter(|byte| is(byte)).count();
+    let capitals = count(u8::is_ascii_uppercase);
+    let has_few = capitals.saturating_mul(8) < run.len();
+    (has_few && count(|byte| byte.is_ascii_digit() || *byte == b'+') == 0)
+        || run
+            .iter()
+            .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-')
 }
 
 /// Whether all of a run goes through layers: where no look tells places, or something

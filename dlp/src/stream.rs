@@ -9,7 +9,7 @@ use crate::coding::Coding;
 use crate::containers::Declared;
 use crate::destination::Destination;
 use crate::finding::{Finding, Stop, Unscanned};
-use crate::layer::{FREE, Layer, Until};
+use crate::layer::{Layer, Until};
 use crate::limits;
 use crate::place::{Description, Place, PlaceKind};
 use crate::position::Position;
@@ -52,7 +52,7 @@ impl Stream {
         let mut layer = Layer::new(Trail::default());
         let declared = codings(description.content_codings.unwrap_or_default());
         if declared.codings.is_empty() {
-            layer.containers().expect(0, FREE);
+            layer.containers().expect(0);
         }
         let is_coded = !declared.codings.is_empty() || declared.has_more;
         layer.containers().declare(declared);

@@ -2,6 +2,8 @@
 //! (RFC 1952). Checksums at the end are not compared: what came out was looked
 //! at whatever they say.
 
+use std::cell::Cell;
+
 use miniz_oxide::DataFormat;
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
@@ -12,13 +14,35 @@ use super::unpack::{Fault, Made, Progress, Sink, Unpack};
 /// from here: nothing waits for room elsewhere when damage comes.
 const WINDOW_BYTES: usize = 32 * 1024;
 
+/// The space of a decompressor.
+struct Space {
+    state: DecompressorOxide,
+    /// Zeros, but where something came out.
+    window: Vec<u8>,
+}
+
+fn fresh() -> Box<Space> {
+    Box::new(Space {
+        state: DecompressorOxide::new(),
+        window: vec![0; WINDOW_BYTES],
+    })
+}
+
+thread_local! {
+    /// The space of the last that was dropped: what may be compressed begins often and is
+    /// over soon, and fresh memory takes longer than that.
+    static SPARE: Cell<Option<Box<Space>>> = const { Cell::new(None) };
+}
+
 /// Deflate, bare or as zlib.
 pub(super) struct Inflate {
-    state: Box<DecompressorOxide>,
+    /// There until it is dropped.
+    space: Option<Box<Space>>,
     flags: u32,
-    window: Vec<u8>,
     /// Where in the window the next byte comes out.
     at: usize,
+    /// Up to where in it something came out.
+    used: usize,
 }
 
 impl Inflate {
@@ -27,32 +51,56 @@ impl Inflate {
             DataFormat::Raw => 0,
             _ => inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER,
         };
+        let mut space = SPARE.take().unwrap_or_else(fresh);
+        space.state.init();
         Self {
-            state: Box::default(),
+            space: Some(space),
             flags: header
                 | inflate_flags::TINFL_FLAG_HAS_MORE_INPUT
                 | inflate_flags::TINFL_FLAG_IGNORE_ADLER32,
-            window: vec![0; WINDOW_BYTES],
             at: 0,
+            used: 0,
+        }
+    }
+}
+
+impl Drop for Inflate {
+    fn drop(&mut self) {
+        if let Some(mut space) = self.space.take() {
+            // Nothing of one stream is seen in another.
+            let used = space.window.get_mut(..self.used);
+            used.unwrap_or_default().fill(0);
+            SPARE.set(Some(space));
         }
     }
 }
 
 impl Unpack for Inflate {
     fn reset(&mut self) {
-        self.state.init();
+        if let Some(space) = &mut self.space {
+            space.state.init();
+        }
         self.at = 0;
     }
 
     fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+        let Some(space) = &mut self.space else {
+            return Err(Fault::Memory);
+        };
         let mut used = 0_usize;
         loop {
             let rest = input.get(used..).unwrap_or_default();
-            let (status, taken, count) =
-                decompress(&mut self.state, rest, &mut self.window, self.at, self.flags);
+            let (status, taken, count) = decompress(
+                &mut space.state,
+                rest,
+                &mut space.window,
+                self.at,
+                self.flags,
+            );
             used = used.saturating_add(taken);
             let end = self.at.saturating_add(count);
-            let made = self.window.get(self.at..end).unwrap_or_default();
+            self.used = self.used.max(end);
+            let made = space.window.get(self.at..end).unwrap_or_default();
             self.at = end % WINDOW_BYTES;
             if !made.is_empty() && !sink(Made::Bytes(made)) {
                 return Err(Fault::Stopped);

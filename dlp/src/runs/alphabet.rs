@@ -41,9 +41,11 @@ impl Starts {
         }
     }
 
-    /// The numbers behind the first symbol.
-    pub(super) fn words(self) -> impl Iterator<Item = usize> {
-        self.numbers.into_iter().take(self.count).map(usize::from)
+    /// All numbers: of the first symbol, and of those that words begin with.
+    pub(super) fn all(self) -> impl Iterator<Item = usize> {
+        let first = (!self.is_none).then_some(0).into_iter();
+        let words = self.numbers.into_iter().take(self.count);
+        first.chain(words.map(usize::from))
     }
 
     /// Where in what a phase stands for, in bytes: a run may begin with it, or a word.
@@ -52,9 +54,7 @@ impl Starts {
         let bits = usize::try_from(alphabet.bits()).unwrap_or_default();
         let is_here = move |number: &usize| number.checked_rem(phases) == Some(phase);
         let offset = move |number: usize| number.saturating_sub(phase).saturating_mul(bits) / 8;
-        let first = (!self.is_none && phase == 0).then_some(0);
-        let words = self.words().filter(is_here).map(offset);
-        first.into_iter().chain(words)
+        self.all().filter(is_here).map(offset)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::budget::{narrow, wide};
-use crate::containers::may_be_unmarked;
+use crate::containers::{Containers, is_zlib, may_be_unmarked};
 use crate::finding::UnscannedReason;
 use crate::known::Known;
 use crate::layer::{FREE, Layer, Until, View, unbroken};
@@ -20,12 +20,10 @@ use super::is_dense;
 use super::probe::{Cover, MARGIN_SYMBOLS, Probe};
 use super::radix::{self, Phase, slice};
 
-/// Symbols decoded behind a place where something begins: enough for the longest
-/// literal and for what follows to be looked at.
+/// Symbols decoded behind a place where something begins: the longest literal and more.
 const AFTER_SYMBOLS: u64 = 256;
 
-/// How far before the end of what is decoded something must begin to be seen
-/// whole: the symbols of the longest literal, and of those looked at twice.
+/// How far before the end of what is decoded something must begin to be seen whole.
 const WITHIN_SYMBOLS: u64 = 184;
 
 /// Bytes before what begins that are decoded with it, at least: an escape's.
@@ -157,21 +155,23 @@ impl Open {
 
     /// The run begins: its first symbols are here, and these are where words begin.
     pub(super) fn begin(&mut self, scan: &mut Scan<'_>, starts: Starts) {
-        self.is_dense = is_dense(self.alphabet, scan);
-        let phases = 0..self.alphabet.phases();
-        for start in phases.chain(starts.words()).map(wide) {
-            if self.is_dense {
+        let is_dense = is_dense(self.alphabet, scan);
+        self.is_dense = is_dense;
+        for start in 0..self.group() {
+            if is_dense || is_zlib(&self.first(start)) {
                 self.wake(scan, start, start);
-                if let Some(lane) = self.lane(start) {
-                    lane.until = u64::MAX;
-                }
-            } else if may_be_unmarked(&self.first(start)) {
+                self.expect(start, Containers::expect_zlib);
+            }
+            if let Some(lane) = self.lane(start).filter(|_| is_dense) {
+                lane.until = u64::MAX;
+            }
+        }
+        for start in starts.all().map(wide) {
+            if is_dense || may_be_unmarked(&self.first(start)) {
                 // What stands before it in its phase is not looked at otherwise.
                 self.wake(scan, start, start % self.group().max(1));
-            } else {
-                continue;
+                self.expect(start, Containers::expect);
             }
-            self.expect(start);
         }
     }
 
@@ -181,15 +181,15 @@ impl Open {
         self.phases.get_mut(phase.unwrap_or_default())
     }
 
-    /// Compressed data without a mark may begin with this symbol.
-    fn expect(&mut self, start: u64) {
+    /// Compressed data may begin with this symbol.
+    fn expect(&mut self, start: u64, tell: fn(&mut Containers, u64)) {
         let bits = u64::from(self.alphabet.bits());
         if let Some(lane) = self.lane(start)
             && let Some(layer) = lane.layer.as_mut().filter(|_| lane.is_active)
         {
             let ahead = start.saturating_sub(lane.fed).saturating_mul(bits) / 8;
             let at = layer.end().saturating_add(ahead);
-            layer.containers().expect(at, FREE);
+            tell(layer.containers(), at);
         }
     }
 
