@@ -253,8 +253,9 @@ impl Containers {
                 begin.data = begin.data.saturating_add(spotted.at);
                 // Text decoded out of compressed bytes begins like them too.
                 let is_guess = UNMARKED.contains(&spotted.magic) || view.trail.is_text();
-                // Chance makes them out of each other.
-                if is_guess && view.trail.unmarked() >= limits::UNMARKED_DEPTH_MAX {
+                // Chance makes these out of each other.
+                let is_bare = matches!(spotted.magic, Magic::Deflate | Magic::Brotli);
+                if is_bare && view.trail.unmarked() >= limits::UNMARKED_DEPTH_MAX {
                     return;
                 }
                 let certainty = if is_guess {

@@ -66,7 +66,7 @@ pub(crate) const HEADER_BYTES_MAX: usize = 4096;
 /// of that may look like more of it.
 pub(crate) const GUESSES_MAX: usize = 16;
 
-/// Of those on top of each other as many are undone.
+/// Bare deflate and Brotli that are undone on top of each other, in layers.
 pub(crate) const UNMARKED_DEPTH_MAX: usize = 4;
 
 /// Layers of one stream at a time: each keeps up to [`STEP_BYTES`] and

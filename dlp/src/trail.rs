@@ -93,11 +93,10 @@ impl Trail {
         matches!(coding, Some(Coding::Base64 | Coding::Hex | Coding::Base32))
     }
 
-    /// How many of the codings have no mark at their beginning.
+    /// How many of the codings have nothing that they begin with.
     pub(crate) fn unmarked(&self) -> usize {
         let codings = self.chain();
-        let is_unmarked =
-            |coding: &&Coding| matches!(coding, Coding::Zlib | Coding::Deflate | Coding::Brotli);
+        let is_unmarked = |coding: &&Coding| matches!(coding, Coding::Deflate | Coding::Brotli);
         codings.iter().filter(is_unmarked).count()
     }
 

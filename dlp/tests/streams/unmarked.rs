@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use miniz_oxide::deflate::compress_to_vec_zlib;
 use outgate_dlp::{Anchor, Detectors, Policy, Ruleset, Stop, Unscannable, sample};
 
 use crate::encode::{Coding, STANDARD, base64, brotli, brotli_of_64_kib, deflate, flushed, gzip};
@@ -156,6 +157,18 @@ fn assert_found(rules: &Arc<Ruleset>, content: &[u8]) {
         let head = &content[..content.len().min(16)];
         assert!(outcome.found().is_some(), "{head:02x?}: {:?}", outcome.stop);
     }
+}
+
+#[test]
+fn zlib_is_undone_however_often_it_was_made() {
+    let rules = strict();
+    let mut text = Dice(14).words(2000);
+    text.extend(sample_of("github-token", 10));
+    let content = (0..7).fold(text, |all, _| compress_to_vec_zlib(&all, 6));
+    let outcome = send(&rules, None, &content, &[13]);
+    let chain = outcome.found().map(ToString::to_string);
+    let expected = format!("{}github-token", "zlib>".repeat(7));
+    assert_eq!(chain.as_deref(), Some(expected.as_str()));
 }
 
 #[test]
