@@ -1,12 +1,17 @@
 //! Brotli (RFC 7932).
 
-use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+use std::cell::Cell;
+
+use brotli_decompressor::{
+    Allocator, BrotliDecompressStream, BrotliResult, BrotliState, SliceWrapper, SliceWrapperMut,
+    StandardAlloc,
+};
 
 use crate::limits;
 
 use super::unpack::{Fault, Made, Progress, Sink, Unpack};
 
-type State = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
+type State = BrotliState<Rooms, StandardAlloc, StandardAlloc>;
 
 /// Bytes that come out at a time.
 const SPACE_BYTES: usize = 8 * 1024;
@@ -24,6 +29,89 @@ const WIDE_WINDOW: u8 = 0x0f;
 /// That window, in bytes.
 const WIDE_BYTES: u64 = 16 << 20;
 
+/// Bytes of the smallest window that is kept for the next stream.
+const ROOM_BYTES_MIN: usize = 32 * 1024;
+
+/// How many of its bytes may have been used, and are made zero again.
+const ROOM_USED_MAX: usize = 64 * 1024;
+
+/// How far behind the last byte that came out a decompressor may write, at most.
+const ROOM_SLACK: usize = 256;
+
+/// A window, all zeros but where something came out.
+#[derive(Default)]
+struct Room {
+    bytes: Vec<u8>,
+    /// How many of them a stream asked for.
+    count: usize,
+}
+
+impl SliceWrapper<u8> for Room {
+    fn slice(&self) -> &[u8] {
+        self.bytes.get(..self.count).unwrap_or_default()
+    }
+}
+
+impl SliceWrapperMut<u8> for Room {
+    fn slice_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(..self.count).unwrap_or_default()
+    }
+}
+
+thread_local! {
+    /// The window of the last stream that was dropped: what may be compressed begins often
+    /// and is over soon, and megabytes of zeros take longer than that.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Where a decompressor has its bytes from.
+#[derive(Default)]
+struct Rooms;
+
+impl Allocator<u8> for Rooms {
+    type AllocatedMemory = Room;
+
+    fn alloc_cell(&mut self, count: usize) -> Room {
+        let spare = if count >= ROOM_BYTES_MIN {
+            SPARE.take()
+        } else {
+            Vec::new()
+        };
+        let bytes = if spare.len() >= count {
+            spare
+        } else {
+            vec![0; count]
+        };
+        Room { bytes, count }
+    }
+
+    fn free_cell(&mut self, _: Room) {}
+}
+
+/// What goes on between two pieces.
+struct Decoder(Box<State>);
+
+impl Decoder {
+    fn new() -> Self {
+        let (bytes, numbers, codes) = Default::default();
+        Self(Box::new(BrotliState::new(bytes, numbers, codes)))
+    }
+}
+
+impl Drop for Decoder {
+    fn drop(&mut self) {
+        let mut room = std::mem::take(&mut self.0.ringbuffer);
+        let end = usize::try_from(self.0.pos).unwrap_or(usize::MAX);
+        let used = end.saturating_add(ROOM_SLACK).min(room.bytes.len());
+        let is_little = self.0.rb_roundtrips == 0 && end <= ROOM_USED_MAX;
+        if is_little && room.bytes.len() >= ROOM_BYTES_MIN {
+            // Nothing of one stream is seen in another.
+            room.bytes.get_mut(..used).unwrap_or_default().fill(0);
+            SPARE.set(room.bytes);
+        }
+    }
+}
+
 /// Whether something comes out of these bytes before anything in them makes no sense.
 pub(super) fn makes_some(bytes: &[u8]) -> bool {
     let mut space = [0_u8; TRIED_BYTES];
@@ -37,7 +125,7 @@ pub(super) fn makes_some(bytes: &[u8]) -> bool {
         &mut written,
         &mut space,
         &mut total,
-        &mut fresh(),
+        &mut Decoder::new().0,
     );
     written > 0 || !matches!(result, BrotliResult::ResultFailure)
 }
@@ -53,24 +141,16 @@ enum Window {
 
 /// Brotli.
 pub(super) struct Brotli {
-    state: Box<State>,
+    decoder: Decoder,
     space: Vec<u8>,
     is_begun: bool,
     window: Window,
 }
 
-fn fresh() -> Box<State> {
-    Box::new(BrotliState::new(
-        StandardAlloc::default(),
-        StandardAlloc::default(),
-        StandardAlloc::default(),
-    ))
-}
-
 impl Brotli {
     pub(super) fn new() -> Self {
         Self {
-            state: fresh(),
+            decoder: Decoder::new(),
             space: vec![0; SPACE_BYTES],
             is_begun: false,
             window: Window::Usual,
@@ -81,7 +161,7 @@ impl Brotli {
 impl Unpack for Brotli {
     fn reset(&mut self) {
         if self.is_begun {
-            self.state = fresh();
+            self.decoder = Decoder::new();
             self.is_begun = false;
             self.window = Window::Usual;
         }
@@ -110,7 +190,7 @@ impl Unpack for Brotli {
                 &mut written,
                 &mut self.space,
                 &mut total,
-                &mut self.state,
+                &mut self.decoder.0,
             );
             let made = self.space.get(..written).unwrap_or_default();
             if !made.is_empty() && !sink(Made::Bytes(made)) {
