@@ -100,7 +100,7 @@ pub(crate) const REPEAT_BYTES: usize = 32;
 pub(crate) const DIGITS_MIN: usize = 32;
 
 /// Symbols of a run that are asked whether compressed data begin with them.
-pub(crate) const FIRST_SYMBOLS: usize = 24;
+pub(crate) const FIRST_SYMBOLS: usize = 512;
 
 /// Bytes of a run in which something may begin behind its first symbols: what a line or a
 /// word before it looks like.

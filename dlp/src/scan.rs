@@ -68,6 +68,13 @@ impl State {
         }
     }
 
+    /// A number that is another one when more was told.
+    pub(crate) fn told(&self) -> u64 {
+        let missed = self.unscanned.as_ref().map_or(0, |missed| missed.bytes);
+        let found = self.reported.len().saturating_add(self.warnings.len());
+        wide(found.saturating_add(self.settled)).saturating_add(missed)
+    }
+
     /// What was not looked into, the budgets' end included.
     pub(crate) fn unscanned(&self) -> Option<Unscanned> {
         let spent = self.budget.spent().map(|reason| Unscanned {

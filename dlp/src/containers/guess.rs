@@ -4,9 +4,10 @@
 //! bytes it says yes to few, and those show soon that they are none.
 
 use super::brotli;
-use super::meta_block::{self, Header};
+use super::meta_block::{self, Header, Plain};
 use super::prefix::{Bits, Code, End, LENGTH_MAX, Read};
-use super::recognise::is_zlib;
+use super::recognise::{MAGICS, is_zlib};
+use crate::budget::wide;
 use crate::limits;
 
 /// Bytes that make it certain enough: with fewer, more may be waited for.
@@ -15,21 +16,36 @@ pub(super) const GUESS_BYTES: usize = 16;
 /// Whether these bytes, all there are, may be compressed without a mark. Brotli is
 /// tried: its beginning alone says too little.
 pub(crate) fn is_unmarked(bytes: &[u8]) -> bool {
-    bytes.len() >= limits::UNMARKED_BYTES_MIN && (is_whole_deflate(bytes) || is_whole_brotli(bytes))
+    let is_even = bytes.windows(2).all(|two| two.first() == two.last());
+    let is_enough = bytes.len() >= limits::UNMARKED_BYTES_MIN && !is_even;
+    is_enough && (is_whole_deflate(bytes) || is_whole_brotli(bytes))
 }
 
-/// Whether they may begin so, where what comes later will tell.
-pub(crate) fn may_be_unmarked(bytes: &[u8]) -> bool {
-    is_zlib(bytes) || is_deflate(bytes) || is_brotli(bytes)
+/// Whether they may begin so, where what comes later will tell. `all` is how many there are
+/// in all, if that is known.
+pub(crate) fn may_be_unmarked(bytes: &[u8], all: Option<usize>) -> bool {
+    if is_zlib(bytes) || is_deflate(bytes) {
+        return true;
+    }
+    let header = meta_block::read(bytes);
+    let is_plain = all.is_some_and(|all| is_plain_brotli(&header, all));
+    !bytes.is_empty() && !is_plain && has_begun(&header, bytes)
+}
+
+/// Whether nothing but bytes that stand there as they are comes out of so many bytes of
+/// Brotli that begin so.
+fn is_plain_brotli(header: &Read<Header>, all: usize) -> bool {
+    matches!(header, Ok(Header::Skip(end) | Header::Plain(Plain { end, .. })) if *end >= all)
 }
 
 /// Whether Brotli may begin so (RFC 7932 9.1, 9.2), with something in it.
 pub(super) fn is_brotli(bytes: &[u8]) -> bool {
-    if bytes.is_empty() {
-        return false;
-    }
+    !bytes.is_empty() && has_begun(&meta_block::read(bytes), bytes)
+}
+
+fn has_begun(header: &Read<Header>, bytes: &[u8]) -> bool {
     let few = bytes.get(..GUESS_BYTES).unwrap_or(bytes);
-    match meta_block::read(bytes) {
+    match header {
         Ok(Header::Skip(_)) => true,
         Ok(Header::Plain(_) | Header::Codes) | Err(End::Short) => !is_text(few),
         Err(End::Wrong) => false,
@@ -42,12 +58,28 @@ pub(super) fn is_whole_brotli(bytes: &[u8]) -> bool {
     if bytes.len() < limits::UNMARKED_BYTES_MIN {
         return false;
     }
-    let has_more = match meta_block::read(bytes) {
-        Ok(Header::Skip(end) | Header::Plain(end)) => end < bytes.len(),
-        Ok(Header::Codes) => true,
-        Err(End::Short | End::Wrong) => false,
+    let header = meta_block::read(bytes);
+    let has_more = header.is_ok() && !is_plain_brotli(&header, bytes.len());
+    has_more && has_begun(&header, bytes) && brotli::makes_some(bytes)
+}
+
+/// How many of the first bytes that come out of Brotli stand in it as they are, and are looked
+/// at there: none where something compressed begins with the first one, which may go on
+/// behind them.
+pub(super) fn seen_of_brotli(bytes: &[u8]) -> u64 {
+    let Ok(Header::Plain(Plain { begin, end })) = meta_block::read(bytes) else {
+        return 0;
     };
-    has_more && is_brotli(bytes) && brotli::makes_some(bytes)
+    let inside = bytes.get(begin..).unwrap_or_default();
+    let is_magic = |magic: &&[u8]| inside.starts_with(magic);
+    let begins = inside.len() < GUESS_BYTES
+        || MAGICS.iter().map(|(magic, _)| magic).any(is_magic)
+        || may_be_unmarked(inside, None);
+    if begins {
+        0
+    } else {
+        wide(end.saturating_sub(begin))
+    }
 }
 
 /// Whether these are letters and marks of ASCII only: no compressor makes so many of
@@ -190,62 +222,60 @@ fn fixed(bits: &mut Bits<'_>, made: &mut Made) -> Read<()> {
 }
 
 /// The order in which the lengths of the code for lengths stand (RFC 1951 3.2.7).
-const ORDER: [u32; 19] = [
+const ORDER: [usize; 19] = [
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
 ];
 
 /// Reads the codes of a block that has its own (RFC 1951 3.2.7): each has to be whole, or
 /// of one symbol.
 fn lengths(bits: &mut Bits<'_>) -> Read<()> {
-    let literals = bits.take(5)?.saturating_add(257);
+    let literals = usize::try_from(bits.take(5)?.saturating_add(257)).unwrap_or_default();
     (literals <= 286).then_some(()).ok_or(End::Wrong)?;
-    let distances = bits.take(5)?.saturating_add(1);
+    let distances = usize::try_from(bits.take(5)?.saturating_add(1)).unwrap_or_default();
     let count = usize::try_from(bits.take(4)?).unwrap_or_default();
-    let mut of_lengths = Vec::new();
-    for symbol in ORDER.iter().take(count.saturating_add(4)) {
-        let length = usize::try_from(bits.take(3)?).unwrap_or_default();
-        if length > 0 {
-            of_lengths.push((*symbol, length));
-        }
+    let mut of_lengths = [0_u8; ORDER.len()];
+    for symbol in ORDER.into_iter().take(count.saturating_add(4)) {
+        let length = u8::try_from(bits.take(3)?).unwrap_or_default();
+        *of_lengths.get_mut(symbol).ok_or(End::Wrong)? = length;
     }
-    if of_lengths.len() < 2 {
+    if of_lengths.iter().filter(|length| **length > 0).count() < 2 {
         return Ok(());
     }
-    (is_whole(&of_lengths)).then_some(()).ok_or(End::Wrong)?;
-    of_lengths.sort_unstable();
+    is_whole(&of_lengths).then_some(()).ok_or(End::Wrong)?;
     let of_lengths = Code::of(&of_lengths);
     let all = literals.saturating_add(distances);
-    let mut lengths: Vec<(u32, usize)> = Vec::new();
-    let (mut symbol, mut before) = (0_u32, 0_usize);
-    while symbol < all {
+    let mut lengths = [0_u8; 286 + 32];
+    let (mut at, mut before) = (0_usize, 0_u8);
+    while at < all {
         let (length, count) = match of_lengths.next(bits)? {
             16 => (before, bits.take(2)?.saturating_add(3)),
             17 => (0, bits.take(3)?.saturating_add(3)),
             18 => (0, bits.take(7)?.saturating_add(11)),
-            length => (usize::try_from(length).unwrap_or_default(), 1),
+            length => (u8::try_from(length).unwrap_or_default(), 1),
         };
-        (count <= all.saturating_sub(symbol))
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        (count <= all.saturating_sub(at))
             .then_some(())
             .ok_or(End::Wrong)?;
-        let symbols = symbol..symbol.saturating_add(count);
-        if length > 0 {
-            lengths.extend(symbols.map(|symbol| (symbol, length)));
-        }
-        symbol = symbol.saturating_add(count);
-        before = length;
+        let behind = at.saturating_add(count);
+        let here = lengths.get_mut(at..behind).ok_or(End::Wrong)?;
+        here.fill(length);
+        (at, before) = (behind, length);
     }
-    let behind = lengths.partition_point(|(symbol, _)| *symbol < literals);
-    let (of_literals, of_distances) = lengths.split_at_checked(behind).unwrap_or_default();
+    let (of_literals, of_distances) = lengths.split_at_checked(literals).unwrap_or_default();
     (is_whole(of_literals) && is_whole(of_distances))
         .then_some(())
         .ok_or(End::Wrong)
 }
 
 /// Whether lengths make a whole code, or one of at most one symbol.
-fn is_whole(lengths: &[(u32, usize)]) -> bool {
-    let part = |(_, length): &(u32, usize)| 1_u32 << LENGTH_MAX.saturating_sub(*length);
-    let sum = lengths.iter().map(part).fold(0, u32::saturating_add);
-    lengths.len() <= 1 || sum == 1 << LENGTH_MAX
+fn is_whole(lengths: &[u8]) -> bool {
+    let (mut used, mut sum) = (0_u32, 0_u32);
+    for length in lengths.iter().filter(|length| **length > 0) {
+        let part = 1_u32 << LENGTH_MAX.saturating_sub(usize::from(*length));
+        (used, sum) = (used.saturating_add(1), sum.saturating_add(part));
+    }
+    used <= 1 || sum == 1 << LENGTH_MAX
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 //! prefix codes that are whole only where somebody made them, and a decompressor takes too
 //! long to begin to be asked each time. Reads a few KiB at most, and keeps a few.
 
-use super::prefix::{Bits, Code, End, LENGTH_MAX, Read};
+use std::ops::Range;
+
+use super::prefix::{Bits, Code, End, LENGTH_MAX, Read, SYMBOLS_MAX};
 
 /// Lengths and bits of the code for the lengths of the code of lengths, by the next four
 /// bits (RFC 7932 3.5).
-const LENGTHS: [(usize, u32); 16] = [
+const LENGTHS: [(u8, u32); 16] = [
     (0, 2),
     (4, 2),
     (3, 2),
@@ -26,7 +28,7 @@ const LENGTHS: [(usize, u32); 16] = [
 ];
 
 /// The order in which they stand there.
-const ORDER: [u32; 18] = [1, 2, 3, 4, 0, 5, 17, 6, 16, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+const ORDER: [usize; 18] = [1, 2, 3, 4, 0, 5, 17, 6, 16, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// Bits of the numbers behind the codes of lengths of blocks (RFC 7932 6).
 const BLOCK_BITS: [u32; 26] = [
@@ -42,36 +44,43 @@ fn code(bits: &mut Bits<'_>, alphabet: u32) -> Read<Code> {
 }
 
 fn simple(bits: &mut Bits<'_>, alphabet: u32) -> Read<Code> {
-    let count = bits.take(2)?.saturating_add(1);
+    let count = usize::try_from(bits.take(2)?.saturating_add(1)).unwrap_or_default();
     let width = 32_u32.saturating_sub(alphabet.saturating_sub(1).leading_zeros());
-    let mut symbols = Vec::new();
-    for _ in 0..count {
-        let symbol = bits.take(width)?;
-        (symbol < alphabet && !symbols.contains(&symbol))
-            .then_some(())
-            .ok_or(End::Wrong)?;
-        symbols.push(symbol);
+    let (mut symbols, mut lengths) = ([0_u32; 4], [0_u8; SYMBOLS_MAX]);
+    let symbols = symbols.get_mut(..count).unwrap_or_default();
+    for place in symbols.iter_mut() {
+        *place = bits.take(width)?;
     }
-    let lengths: &[usize] = match symbols.as_slice() {
-        [symbol] => return Ok(Code::single(*symbol)),
-        [_, _] => &[1, 1],
-        [_, _, _] => &[1, 2, 2],
+    let own: &[u8] = match count {
+        1 => &[0],
+        2 => &[1, 1],
+        3 => &[1, 2, 2],
         _ if bits.bit()? == 0 => &[2, 2, 2, 2],
         _ => &[1, 2, 3, 3],
     };
-    let mut lengths: Vec<_> = symbols.into_iter().zip(lengths.iter().copied()).collect();
-    lengths.sort_unstable();
-    Ok(Code::of(&lengths))
+    for (symbol, own) in symbols.iter().zip(own) {
+        let known = usize::try_from(*symbol).unwrap_or(usize::MAX);
+        let known = lengths.get_mut(known).ok_or(End::Wrong)?;
+        // None twice.
+        (*symbol < alphabet && *known == 0)
+            .then_some(())
+            .ok_or(End::Wrong)?;
+        *known = *own;
+    }
+    match symbols {
+        [symbol] => Ok(Code::single(*symbol)),
+        _ => Ok(Code::of(&lengths)),
+    }
 }
 
 fn complex(bits: &mut Bits<'_>, alphabet: u32, skipped: u32) -> Read<Code> {
     let of_lengths = code_of_lengths(bits, skipped)?;
-    let mut lengths: Vec<(u32, usize)> = Vec::new();
-    let (mut symbol, mut space, mut before) = (0_u32, 1_u32 << LENGTH_MAX, 8_usize);
+    let mut lengths = [0_u8; SYMBOLS_MAX];
+    let (mut symbol, mut space, mut before) = (0_u32, 1_u32 << LENGTH_MAX, 8_u8);
     let (mut repeat, mut repeated) = (0_u32, 0_u32);
     while symbol < alphabet && space > 0 {
         let next = of_lengths.next(bits)?;
-        let length = usize::try_from(next).unwrap_or_default();
+        let length = u8::try_from(next).unwrap_or_default();
         let (length, count) = if next < 16 {
             repeat = 0;
             if next > 0 {
@@ -93,43 +102,48 @@ fn complex(bits: &mut Bits<'_>, alphabet: u32, skipped: u32) -> Read<Code> {
         (count <= alphabet.saturating_sub(symbol))
             .then_some(())
             .ok_or(End::Wrong)?;
+        let behind = symbol.saturating_add(count);
         if length > 0 {
-            let taken = count << LENGTH_MAX.saturating_sub(length);
+            let taken = count << LENGTH_MAX.saturating_sub(usize::from(length));
             space = space.checked_sub(taken).ok_or(End::Wrong)?;
-            let all = symbol..symbol.saturating_add(count);
-            lengths.extend(all.map(|symbol| (symbol, length)));
+            let all = places(symbol, behind);
+            lengths.get_mut(all).ok_or(End::Wrong)?.fill(length);
         }
-        symbol = symbol.saturating_add(count);
+        symbol = behind;
     }
     (space == 0).then_some(()).ok_or(End::Wrong)?;
     Ok(Code::of(&lengths))
 }
 
+/// These symbols as places.
+fn places(from: u32, to: u32) -> Range<usize> {
+    let place = |symbol| usize::try_from(symbol).unwrap_or(usize::MAX);
+    place(from)..place(to)
+}
+
 fn code_of_lengths(bits: &mut Bits<'_>, skipped: u32) -> Read<Code> {
-    let mut lengths = [0_usize; ORDER.len()];
-    let mut space = 32_u32;
+    let mut lengths = [0_u8; ORDER.len()];
+    let (mut space, mut used, mut last) = (32_u32, 0_usize, 0_usize);
     let skipped = usize::try_from(skipped).unwrap_or_default();
-    for known in lengths.iter_mut().skip(skipped) {
+    for symbol in ORDER.into_iter().skip(skipped) {
         // Of a code that ends before four bits the others do not matter.
         let four = usize::try_from(bits.peek() & 15).unwrap_or_default();
         let (length, width) = LENGTHS.get(four).copied().ok_or(End::Wrong)?;
         bits.skip(width)?;
         if length > 0 {
-            *known = length;
+            *lengths.get_mut(symbol).ok_or(End::Wrong)? = length;
+            (used, last) = (used.saturating_add(1), symbol);
             space = space.checked_sub(32 >> length).ok_or(End::Wrong)?;
             if space == 0 {
                 break;
             }
         }
     }
-    let used = ORDER.into_iter().zip(lengths);
-    let mut used: Vec<_> = used.filter(|(_, length)| *length > 0).collect();
-    if let [(symbol, _)] = used.as_slice() {
-        return Ok(Code::single(*symbol));
+    if used == 1 {
+        return Ok(Code::single(u32::try_from(last).unwrap_or_default()));
     }
     (space == 0).then_some(()).ok_or(End::Wrong)?;
-    used.sort_unstable();
-    Ok(Code::of(&used))
+    Ok(Code::of(&lengths))
 }
 
 /// A number of kinds or of codes, from 1 to 256.
@@ -171,10 +185,16 @@ fn context_map(bits: &mut Bits<'_>, size: u32, trees: u32) -> Read<()> {
 pub(super) enum Header {
     /// Bytes to be skipped, up to there.
     Skip(usize),
-    /// Bytes that stand there as they are, up to there.
-    Plain(usize),
+    /// Bytes that stand there as they are.
+    Plain(Plain),
     /// Codes.
     Codes,
+}
+
+/// Where they stand.
+pub(super) struct Plain {
+    pub(super) begin: usize,
+    pub(super) end: usize,
 }
 
 /// Reads the header of a stream and of its first meta-block.
@@ -212,7 +232,10 @@ pub(super) fn read(bytes: &[u8]) -> Read<Header> {
         .ok_or(End::Wrong)?;
     if !is_last && bits.bit()? == 1 {
         bits.align()?;
-        return Ok(Header::Plain(bits.plain(length)));
+        return Ok(Header::Plain(Plain {
+            begin: bits.place(),
+            end: bits.plain(length),
+        }));
     }
     codes(&mut bits)?;
     Ok(Header::Codes)

@@ -65,10 +65,15 @@ impl<'a> Bits<'a> {
         Ok(())
     }
 
+    /// Which byte the next bit is in.
+    pub(super) fn place(&self) -> usize {
+        self.at >> 3
+    }
+
     /// How many bytes there are up to the end of so many and one more.
     pub(super) fn plain(&self, length: u32) -> usize {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        length.saturating_add(1).saturating_add(self.at >> 3)
+        length.saturating_add(1).saturating_add(self.place())
     }
 
     /// The next `count` bits as a code of deflate, whose highest bit comes first.
@@ -95,51 +100,78 @@ impl<'a> Bits<'a> {
 /// Longest code, in bits.
 pub(super) const LENGTH_MAX: usize = 15;
 
+/// Most symbols of a code: the lengths of inserts and copies of Brotli (RFC 7932 5).
+pub(super) const SYMBOLS_MAX: usize = 704;
+
 /// A prefix code: how many codes there are of each length, and the symbols in order.
 pub(super) struct Code {
-    counts: [u32; LENGTH_MAX + 1],
-    symbols: Vec<u32>,
+    counts: [u16; LENGTH_MAX + 1],
+    symbols: [u16; SYMBOLS_MAX],
+    /// The only symbol, which takes no bits.
+    only: Option<u32>,
 }
 
 impl Code {
-    /// Of symbols with lengths, in order of the symbols.
-    pub(super) fn of(lengths: &[(u32, usize)]) -> Self {
-        let mut counts = [0_u32; LENGTH_MAX + 1];
-        let mut symbols = Vec::new();
-        for length in 1..=LENGTH_MAX {
-            let alike = lengths.iter().filter(|(_, known)| *known == length);
-            let before = symbols.len();
-            symbols.extend(alike.map(|(symbol, _)| *symbol));
-            if let Some(count) = counts.get_mut(length) {
-                *count = u32::try_from(symbols.len().saturating_sub(before)).unwrap_or_default();
+    /// Of the lengths of the codes of all symbols, zero for those that have none.
+    pub(super) fn of(lengths: &[u8]) -> Self {
+        let mut counts = [0_u16; LENGTH_MAX + 1];
+        for length in lengths {
+            if let Some(count) = counts.get_mut(usize::from(*length)) {
+                *count = count.saturating_add(1);
             }
         }
-        Self { counts, symbols }
+        counts[0] = 0;
+        let (mut places, mut sum) = ([0_u16; LENGTH_MAX + 1], 0_u16);
+        for (place, count) in places.iter_mut().zip(counts) {
+            *place = sum;
+            sum = sum.saturating_add(count);
+        }
+        let mut symbols = [0_u16; SYMBOLS_MAX];
+        for (symbol, length) in (0..).zip(lengths) {
+            if *length > 0
+                && let Some(place) = places.get_mut(usize::from(*length))
+                && let Some(known) = symbols.get_mut(usize::from(*place))
+            {
+                *known = symbol;
+                *place = place.saturating_add(1);
+            }
+        }
+        Self {
+            counts,
+            symbols,
+            only: None,
+        }
     }
 
     /// One symbol, which takes no bits.
     pub(super) fn single(symbol: u32) -> Self {
         Self {
             counts: [0; LENGTH_MAX + 1],
-            symbols: vec![symbol],
+            symbols: [0; SYMBOLS_MAX],
+            only: Some(symbol),
         }
     }
 
     /// The next symbol.
     pub(super) fn next(&self, bits: &mut Bits<'_>) -> Read<u32> {
-        if let [symbol] = self.symbols.as_slice() {
-            return Ok(*symbol);
+        if let Some(symbol) = self.only {
+            return Ok(symbol);
         }
+        let mut ahead = bits.peek();
         let (mut code, mut first, mut index) = (0_u32, 0_u32, 0_u32);
-        for count in self.counts.iter().skip(1) {
-            code |= bits.bit()?;
-            if code < first.saturating_add(*count) {
+        for (length, count) in (1_u32..).zip(self.counts.iter().skip(1)) {
+            let count = u32::from(*count);
+            code |= ahead & 1;
+            ahead >>= 1;
+            if code < first.saturating_add(count) {
+                bits.skip(length)?;
                 let place = index.saturating_add(code).saturating_sub(first);
                 let place = usize::try_from(place).unwrap_or(usize::MAX);
-                return self.symbols.get(place).copied().ok_or(End::Wrong);
+                let symbol = self.symbols.get(place).ok_or(End::Wrong)?;
+                return Ok(u32::from(*symbol));
             }
-            index = index.saturating_add(*count);
-            first = first.saturating_add(*count) << 1;
+            index = index.saturating_add(count);
+            first = first.saturating_add(count) << 1;
             code <<= 1;
         }
         Err(End::Wrong)

@@ -17,6 +17,7 @@ use crate::trail::Trail;
 
 use super::alphabet::{Alphabet, Reader, Starts};
 use super::is_dense;
+use super::lane::{Extent, Lane};
 use super::probe::{Cover, MARGIN_SYMBOLS, Probe};
 use super::radix::{self, Phase, slice};
 
@@ -53,28 +54,9 @@ pub(super) struct Open {
     probe: Probe,
 }
 
-/// One phase.
-struct Lane {
-    layer: Option<Box<Layer>>,
-    is_active: bool,
-    /// Symbols before this number went in.
-    fed: u64,
-    /// So many bytes of the group behind them did as well.
-    ahead: usize,
-    /// The number at which it ends unless something is open.
-    until: u64,
-}
-
 impl Open {
     /// No run yet.
     pub(super) fn new(alphabet: Alphabet, trail: &Trail) -> Self {
-        let lane = || Lane {
-            layer: None,
-            is_active: false,
-            fed: 0,
-            ahead: 0,
-            until: 0,
-        };
         Self {
             alphabet,
             reader: alphabet.reader(),
@@ -84,7 +66,7 @@ impl Open {
             looked: 0,
             recalled: 0,
             trail: trail.with(alphabet.coding(), None),
-            phases: (0..alphabet.phases()).map(|_| lane()).collect(),
+            phases: (0..alphabet.phases()).map(|_| Lane::default()).collect(),
             is_dense: true,
             floor: FREE,
             spots: Vec::new(),
@@ -153,8 +135,9 @@ impl Open {
         mark.map_or(0, |(_, outer)| *outer)
     }
 
-    /// The run begins: its first symbols are here, and these are where words begin.
-    pub(super) fn begin(&mut self, scan: &mut Scan<'_>, starts: Starts) {
+    /// The run begins: its first symbols are here, or all of it, and these are where words
+    /// begin.
+    pub(super) fn begin(&mut self, scan: &mut Scan<'_>, starts: Starts, extent: Extent) {
         let is_dense = is_dense(self.alphabet, scan);
         self.is_dense = is_dense;
         for start in 0..self.group() {
@@ -166,8 +149,12 @@ impl Open {
                 lane.until = u64::MAX;
             }
         }
+        let bits = u64::from(self.alphabet.bits());
         for start in starts.all().map(wide) {
-            if is_dense || may_be_unmarked(&self.first(start)) {
+            let symbols = self.end().saturating_sub(start);
+            let all = narrow(symbols.saturating_mul(bits) / 8);
+            let all = (extent == Extent::Whole).then_some(all);
+            if is_dense || may_be_unmarked(&self.first(start), all) {
                 // What stands before it in its phase is not looked at otherwise.
                 self.wake(scan, start, start % self.group().max(1));
                 self.expect(start, Containers::expect);
@@ -481,20 +468,5 @@ impl Open {
                 self.marks.pop_front();
             }
         }
-    }
-}
-
-impl Lane {
-    fn stop(&mut self, scan: &mut Scan<'_>) {
-        if self.is_active {
-            self.is_active = false;
-            if let Some(layer) = &mut self.layer {
-                layer.clear(scan);
-            }
-            scan.state.budget.close();
-        }
-        self.fed = 0;
-        self.ahead = 0;
-        self.until = 0;
     }
 }

@@ -91,6 +91,15 @@ pub(super) struct Part {
     starts: (usize, Starts),
 }
 
+/// What begins in a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begins {
+    /// Something that may go on behind it.
+    Surely,
+    /// What may be compressed, and ends with it.
+    Perhaps,
+}
+
 impl Part {
     /// Where in what it stands for something may begin.
     pub(super) fn starts(&self) -> impl Iterator<Item = usize> + use<> {
@@ -230,7 +239,10 @@ impl Probe {
     }
 
     /// Looks at what was taken, and gives those phases in which something begins.
-    pub(super) fn found(&mut self, prefilter: &Prefilter) -> impl Iterator<Item = (&Part, &[u8])> {
+    pub(super) fn found(
+        &mut self,
+        prefilter: &Prefilter,
+    ) -> impl Iterator<Item = (&Part, &[u8], Begins)> {
         self.look(prefilter);
         let mut places = self.places.iter().peekable();
         let made = &self.made;
@@ -241,11 +253,12 @@ impl Probe {
                 let here = here.get(start..).unwrap_or_default();
                 is_zlib(here) || is_unmarked(here)
             };
-            let mut is_found = is_zlib(here) || starts.any(is_unmarked);
+            let is_guess = is_zlib(here) || starts.any(is_unmarked);
+            let mut begins = is_guess.then_some(Begins::Perhaps);
             while places.next_if(|place| **place < part.end).is_some() {
-                is_found = true;
+                begins = Some(Begins::Surely);
             }
-            is_found.then_some((part, here))
+            Some((part, here, begins?))
         })
     }
 
@@ -378,7 +391,7 @@ mod tests {
             }
             let found: Vec<(u64, Vec<u8>)> = probe
                 .found(&prefilter)
-                .map(|(part, made)| (part.outer(), made.to_vec()))
+                .map(|(part, made, _)| (part.outer(), made.to_vec()))
                 .collect();
             let has = |made: &[u8]| made.windows(13).any(|window| window == b"prefix-of-one");
             prop_assert!(found.iter().any(|(outer, made)| *outer == wide(which) && has(made)));

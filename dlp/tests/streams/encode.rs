@@ -371,6 +371,16 @@ pub(crate) fn brotli_of_64_kib(bytes: &[u8]) -> Vec<u8> {
     bits.bytes
 }
 
+/// The beginning of Brotli with a window of 64 KiB: a block of at most 64 KiB that stands
+/// there as it is, and is not the last one.
+pub(crate) fn brotli_stored(bytes: &[u8]) -> Vec<u8> {
+    let mut bits = Bits::default();
+    bits.put(0, 1 + 1 + 2);
+    bits.put(u32::try_from(bytes.len() - 1).expect("a length"), 16);
+    bits.put(1, 1);
+    [&bits.bytes, bytes].concat()
+}
+
 fn block(bits: &mut Bits, bytes: &[u8]) {
     let length = u32::try_from(bytes.len()).expect("a length");
     let code = INSERTIONS.iter().rposition(|(base, _)| *base <= length);

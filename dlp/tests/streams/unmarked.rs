@@ -6,7 +6,9 @@ use std::sync::Arc;
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use outgate_dlp::{Anchor, Detectors, Policy, Ruleset, Stop, Unscannable, sample};
 
-use crate::encode::{Coding, STANDARD, base64, brotli, brotli_of_64_kib, deflate, flushed, gzip};
+use crate::encode::{
+    Coding, STANDARD, base64, brotli, brotli_of_64_kib, brotli_stored, deflate, flushed, gzip,
+};
 use crate::stage::{Dice, rules, sample_of, send, stream, strict};
 
 /// What compresses without a mark.
@@ -147,15 +149,59 @@ fn a_first_block_of_any_kind_hides_nothing() {
     }
 }
 
+#[test]
+fn a_long_first_block_that_stands_as_it_is_hides_nothing_behind_it() {
+    let rules = strict();
+    let mut dice = Dice(15);
+    let secret = sample_of("github-token", 11);
+    let mut text = dice.words(250_000);
+    text.splice(200_000..200_000, secret.iter().copied());
+    let compressed = [gzip(&text), deflate(&text), brotli(&text[190_000..250_000])];
+    let [gzip, deflate, brotli] = compressed.each_ref().map(|all| all.split_at(20_000));
+    let (begun, rest) = secret.split_at(3);
+    let mut noise = dice.bytes(40_000);
+    noise.splice(0..1, *b"\xff");
+    let spread = [&noise, begun].concat();
+    for (first, second) in [
+        (noise.as_slice(), secret.as_slice()),
+        (&spread, rest),
+        gzip,
+        deflate,
+        brotli,
+    ] {
+        let content = [brotli_stored(first), brotli_of_64_kib(second)].concat();
+        assert_found(&rules, &content);
+    }
+}
+
 fn assert_found(rules: &Arc<Ruleset>, content: &[u8]) {
     for content in [
         content.to_vec(),
         base64(content, STANDARD, "="),
         [&b"data\n"[..], &base64(content, STANDARD, "=")].concat(),
     ] {
-        let outcome = send(rules, None, &content, &[13]);
-        let head = &content[..content.len().min(16)];
-        assert!(outcome.found().is_some(), "{head:02x?}: {:?}", outcome.stop);
+        for pieces in [13, 1460] {
+            let outcome = send(rules, None, &content, &[pieces]);
+            let head = &content[..content.len().min(16)];
+            assert!(outcome.found().is_some(), "{head:02x?}: {:?}", outcome.stop);
+        }
+    }
+}
+
+#[test]
+fn what_looks_like_a_name_before_it_hides_nothing() {
+    let rules = strict();
+    let secret = sample_of("github-token", 12);
+    for (_, compress) in UNMARKED {
+        let run = base64(&compress(&secret), STANDARD, "=");
+        for name in ["name", "aNameOfSomeLength", &"letters".repeat(12)] {
+            for between in ["\n", "\r\n", "\\n", "\n\n", "\nshort\n"] {
+                let content = [name.as_bytes(), between.as_bytes(), &run].concat();
+                let outcome = send(&rules, None, &content, &[1460]);
+                let text = content.escape_ascii();
+                assert!(outcome.found().is_some(), "{text}: {:?}", outcome.stop);
+            }
+        }
     }
 }
 
