@@ -8,7 +8,7 @@
 //!
 //! A byte is looked up by its halves: of each set a table has, for every lower
 //! half, the upper halves that go with it. The shuffle of AVX2 looks up 32 halves
-//! in one instruction. Elsewhere sets read a table of all bytes, eight bytes at a
+//! in one instruction, that of AVX-512 64. Elsewhere sets read a table of all bytes, eight bytes at a
 //! time; the others go byte by byte.
 
 #![allow(
@@ -18,11 +18,14 @@
 
 mod pack;
 mod pairs;
+mod registers;
 mod windows;
 
 pub use pack::{GROUP_BYTES, GROUP_SYMBOLS, STRIDE_SYMBOLS, pack, symbols};
 pub use pairs::{KINDS, Pair, Pairs};
 pub use windows::{GROUPS, WINDOW_BYTES, Windows};
+
+use registers::Registers;
 
 /// Bytes told of by one mark.
 pub const BLOCK_BYTES: usize = 64;
@@ -42,7 +45,7 @@ pub struct Sets<const ASCII: usize, const HIGH: usize> {
     /// For each byte a bit for each set it belongs to, those of ASCII first: eight
     /// sets, and eight more.
     tables: Box<[[u8; 256]; 2]>,
-    has_avx2: bool,
+    registers: Registers,
 }
 
 /// Blocks marked in one go.
@@ -121,14 +124,14 @@ impl<const ASCII: usize, const HIGH: usize> Sets<ASCII, HIGH> {
             ascii: ascii.map(|is_member| halves(is_member, 0)),
             others: others.map(|is_member| halves(is_member, 8)),
             tables,
-            has_avx2: has_avx2(),
+            registers: Registers::here(),
         }
     }
 
-    /// The same without what only some processors have.
+    /// The same with registers that are no wider.
     #[cfg(test)]
-    fn portable(mut self) -> Self {
-        self.has_avx2 = false;
+    fn within(mut self, most: Registers) -> Self {
+        self.registers = most.at_most();
         self
     }
 
@@ -158,10 +161,12 @@ impl<const ASCII: usize, const HIGH: usize> Sets<ASCII, HIGH> {
         marks: &mut Marks<ASCII, HIGH>,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if self.has_avx2 {
+        match self.registers {
+            // SAFETY: the processor has AVX-512, as was asked when the sets were made.
+            Registers::Block => return unsafe { wider::mark(self, blocks, first, marks) },
             // SAFETY: the processor has AVX2, as was asked when the sets were made.
-            unsafe { wide::mark(self, blocks, first, marks) };
-            return;
+            Registers::Half => return unsafe { wide::mark(self, blocks, first, marks) },
+            Registers::Plain => {}
         }
         for (place, block) in (first..).zip(blocks) {
             self.look_up(block, place, marks);
@@ -192,18 +197,19 @@ impl<const ASCII: usize, const HIGH: usize> Sets<ASCII, HIGH> {
     }
 }
 
-/// Work written without regard to the processor, to be compiled for the widest
-/// registers there are: [`Work::act`] has to be `inline(always)` for that, and so has
-/// what it calls. Otherwise it does the same, only slower.
+/// Work written without regard to the processor, to be compiled for wide registers, those
+/// of AVX2 (of wider ones the compiler makes less): [`Work::act`] has to be
+/// `inline(always)` for that, and so has what it calls. Otherwise it does the same, only
+/// slower.
 pub trait Work {
     /// Does it.
     fn act(self);
 }
 
-/// Does work with the widest registers the processor has.
+/// Does work with the widest registers the processor has, of 32 bytes at most.
 pub fn widest(work: impl Work) {
     #[cfg(target_arch = "x86_64")]
-    if has_avx2() {
+    if Registers::here() != Registers::Plain {
         // SAFETY: the processor has AVX2, as was just asked.
         unsafe { wide::act(work) };
         return;
@@ -237,21 +243,6 @@ fn transposed(mut bits: u64) -> u64 {
     bits
 }
 
-/// Whether the processor has AVX2, and BMI1 and POPCNT, which the sieve of windows
-/// needs as well.
-fn has_avx2() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("bmi1")
-            && std::arch::is_x86_feature_detected!("popcnt")
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        false
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use std::arch::x86_64::{
@@ -263,10 +254,10 @@ mod wide {
     use super::{BLOCK_BYTES, Marks, PLACES, Sets, Work};
 
     /// Bits of the upper halves 0 to 7, and none of the others.
-    const BELOW: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0];
+    pub(crate) const BELOW: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0];
 
     /// The same for 8 to 15.
-    const ABOVE: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128];
+    pub(crate) const ABOVE: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128];
 
     /// Does work that is compiled for AVX2 here.
     #[target_feature(enable = "avx2")]
@@ -417,6 +408,69 @@ mod wide {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+mod wider {
+    use std::arch::x86_64::{
+        __m512i, _mm512_movepi8_mask, _mm512_shuffle_epi8, _mm512_test_epi8_mask,
+    };
+
+    use super::{BLOCK_BYTES, Marks, PLACES, Sets};
+    use crate::registers::block::{all, halves, load_at};
+    use crate::wide::{ABOVE, BELOW};
+
+    /// Marks blocks.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "places are those of a block below the number of places"
+    )]
+    pub(super) fn mark<const ASCII: usize, const HIGH: usize>(
+        sets: &Sets<ASCII, HIGH>,
+        blocks: &[[u8; BLOCK_BYTES]],
+        first: usize,
+        marks: &mut Marks<ASCII, HIGH>,
+    ) {
+        let [below, above] = [all(BELOW), all(ABOVE)];
+        let mut ascii = [below; ASCII];
+        for (wide, table) in ascii.iter_mut().zip(&sets.ascii) {
+            *wide = all(*table);
+        }
+        let mut others = [above; HIGH];
+        for (wide, table) in others.iter_mut().zip(&sets.others) {
+            *wide = all(*table);
+        }
+        for (place, block) in (first..PLACES).zip(blocks) {
+            let Some(bytes) = load_at(block, 0) else {
+                return;
+            };
+            let above_127 = _mm512_movepi8_mask(bytes);
+            marks.high[place] = above_127;
+            let [low, high] = halves(bytes);
+            let upper = _mm512_shuffle_epi8(below, high);
+            for (bits, table) in marks.ascii.iter_mut().zip(&ascii) {
+                bits[place] = has(*table, low, upper);
+            }
+            // Mostly text, all of whose bytes are of ASCII.
+            if above_127 == 0 {
+                for bits in &mut marks.others {
+                    bits[place] = 0;
+                }
+                continue;
+            }
+            let upper = _mm512_shuffle_epi8(above, high);
+            for (bits, table) in marks.others.iter_mut().zip(&others) {
+                bits[place] = has(*table, low, upper);
+            }
+        }
+    }
+
+    /// A bit for each byte of the table that has one of these upper halves.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn has(table: __m512i, low: __m512i, upper: __m512i) -> u64 {
+        _mm512_test_epi8_mask(_mm512_shuffle_epi8(table, low), upper)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -466,10 +520,10 @@ mod tests {
         let every: Vec<u8> = (0..=u8::MAX).chain(0..=u8::MAX).collect();
         for skip in 0..70 {
             let bytes = &every[skip..skip + 256];
-            for (all, kind) in [(sets(), "fast"), (sets().portable(), "portable")] {
+            for registers in Registers::ALL {
                 let mut marks = Marks::NONE;
-                all.mark(bytes, 1, &mut marks);
-                assert_eq!(marks, plain(bytes, 1), "{kind} {skip}");
+                sets().within(registers).mark(bytes, 1, &mut marks);
+                assert_eq!(marks, plain(bytes, 1), "{registers:?} {skip}");
             }
         }
     }
@@ -502,7 +556,7 @@ mod tests {
     #[test]
     fn what_stood_at_a_place_before_is_forgotten() {
         for before in [0x80, 0xc4] {
-            for sets in [sets(), sets().portable()] {
+            for sets in Registers::ALL.map(|most| sets().within(most)) {
                 let mut marks = Marks::NONE;
                 sets.mark(&[before; 2 * BLOCK_BYTES], 1, &mut marks);
                 sets.mark(&[b'a'; 2 * BLOCK_BYTES], 1, &mut marks);
@@ -517,7 +571,7 @@ mod tests {
             bytes in proptest::collection::vec(any::<u8>(), 0..2500),
             first in 0_usize..40,
         ) {
-            for sets in [sets(), sets().portable()] {
+            for sets in Registers::ALL.map(|most| sets().within(most)) {
                 let mut marks = Marks::NONE;
                 sets.mark(&bytes, first, &mut marks);
                 prop_assert_eq!(marks, plain(&bytes, first));

@@ -1,6 +1,9 @@
 //! Four symbols of six bits to three bytes, and what symbols the letters of base64 are
 //! (RFC 4648 4, 5): 32 at once.
 
+#[cfg(target_arch = "x86_64")]
+use crate::registers::Registers;
+
 /// Symbols that are three bytes.
 pub const GROUP_SYMBOLS: usize = 4;
 
@@ -30,7 +33,7 @@ pub fn pack(groups: &[[u8; GROUP_SYMBOLS]], made: &mut [[u8; GROUP_BYTES]]) {
 /// Packs the first groups, and says how many.
 #[cfg(target_arch = "x86_64")]
 fn pack_many(groups: &[[u8; GROUP_SYMBOLS]], made: &mut [[u8; GROUP_BYTES]]) -> usize {
-    if !crate::has_avx2() {
+    if Registers::here() == Registers::Plain {
         return 0;
     }
     // SAFETY: the processor has AVX2, as was just asked.
@@ -57,7 +60,7 @@ pub fn symbols(letters: &[u8], made: &mut [u8]) {
 /// Writes the first symbols, and says how many.
 #[cfg(target_arch = "x86_64")]
 fn symbols_many(letters: &[u8], made: &mut [u8]) -> usize {
-    if !crate::has_avx2() {
+    if Registers::here() == Registers::Plain {
         return 0;
     }
     // SAFETY: the processor has AVX2, as was just asked.

@@ -1,6 +1,7 @@
 //! Where two bytes side by side may be of some kind: 64 places at once.
 
-use crate::{BLOCK_BYTES, PLACES, has_avx2};
+use crate::registers::Registers;
+use crate::{BLOCK_BYTES, PLACES};
 
 /// Kinds of pairs that are told at once; where there are fewer, one that is never met is
 /// given for each that is missing.
@@ -19,7 +20,7 @@ pub struct Pairs {
     /// For the first byte and the second, and for the lower and the upper half: the
     /// kinds that have it.
     halves: [[[u8; 16]; 2]; 2],
-    has_avx2: bool,
+    registers: Registers,
 }
 
 impl Pairs {
@@ -42,14 +43,14 @@ impl Pairs {
         }
         Self {
             halves,
-            has_avx2: has_avx2(),
+            registers: Registers::here(),
         }
     }
 
-    /// The same without what only some processors have.
+    /// The same with registers that are no wider.
     #[cfg(test)]
-    fn portable(mut self) -> Self {
-        self.has_avx2 = false;
+    fn within(mut self, most: Registers) -> Self {
+        self.registers = most.at_most();
         self
     }
 
@@ -78,10 +79,12 @@ impl Pairs {
     /// Marks blocks that are there with the byte behind each.
     fn mark_blocks(&self, bytes: &[u8], marks: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
-        if self.has_avx2 {
+        match self.registers {
+            // SAFETY: the processor has AVX-512, as was asked when the kinds were taken.
+            Registers::Block => return unsafe { wider::mark(&self.halves, bytes, marks) },
             // SAFETY: the processor has AVX2, as was asked when the kinds were taken.
-            unsafe { wide::mark(&self.halves, bytes, marks) };
-            return;
+            Registers::Half => return unsafe { wide::mark(&self.halves, bytes, marks) },
+            Registers::Plain => {}
         }
         for (mark, start) in marks.iter_mut().zip((0..).step_by(BLOCK_BYTES)) {
             let block = bytes.get(start..start + BLOCK_BYTES + 1);
@@ -137,6 +140,40 @@ mod wide {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+mod wider {
+    use std::arch::x86_64::{_mm512_set1_epi8, _mm512_test_epi8_mask};
+
+    use crate::BLOCK_BYTES;
+    use crate::registers::block::{all, halves, load_at, looked_up};
+
+    /// Marks blocks.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn mark(narrow: &[[[u8; 16]; 2]; 2], bytes: &[u8], marks: &mut [u64]) {
+        let mut tables = [[_mm512_set1_epi8(0); 2]; 2];
+        for (wide, narrow) in tables.iter_mut().zip(narrow) {
+            for (wide, narrow) in wide.iter_mut().zip(narrow) {
+                *wide = all(*narrow);
+            }
+        }
+        let [of_first, of_second] = tables;
+        let mut rest = bytes;
+        for mark in marks {
+            let Some(block) = rest.first_chunk::<{ BLOCK_BYTES + 1 }>() else {
+                return;
+            };
+            rest = rest.get(BLOCK_BYTES..).unwrap_or_default();
+            let (Some(first), Some(second)) = (load_at(block, 0), load_at(block, 1)) else {
+                return;
+            };
+            *mark = _mm512_test_epi8_mask(
+                looked_up(halves(first), &of_first),
+                looked_up(halves(second), &of_second),
+            );
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -167,8 +204,10 @@ mod tests {
         ) {
             let count = bytes.len().div_ceil(BLOCK_BYTES);
             let fast = marks(&Pairs::new(&KINDS_HERE), &bytes, count);
-            let portable = marks(&Pairs::new(&KINDS_HERE).portable(), &bytes, count);
-            prop_assert_eq!(fast, portable);
+            for most in Registers::ALL {
+                let same = marks(&Pairs::new(&KINDS_HERE).within(most), &bytes, count);
+                prop_assert_eq!(fast, same, "{:?}", most);
+            }
             prop_assert_eq!([fast[1], fast[2 + count]], [u64::MAX; 2]);
             for (place, pair) in bytes.windows(2).enumerate() {
                 let bit = fast[2 + place / BLOCK_BYTES] >> (place % BLOCK_BYTES) & 1;

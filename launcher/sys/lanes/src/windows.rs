@@ -6,7 +6,8 @@
 //! all six halves agree with one group, one of its windows may stand. This is the
 //! search called Teddy (Geoffrey Langdale, in Hyperscan), with sixteen groups.
 
-use crate::{BLOCK_BYTES, has_avx2};
+use crate::BLOCK_BYTES;
+use crate::registers::Registers;
 
 /// Bytes of a window.
 pub const WINDOW_BYTES: usize = 3;
@@ -29,7 +30,7 @@ pub struct Windows {
     halves: [[[[u8; 16]; 2]; WINDOW_BYTES]; 2],
     /// A bit for each number that a window has.
     numbers: Box<Numbers>,
-    has_avx2: bool,
+    registers: Registers,
 }
 
 impl Windows {
@@ -38,7 +39,7 @@ impl Windows {
         let mut made = Self {
             halves: [[[[0; 16]; 2]; WINDOW_BYTES]; 2],
             numbers: Box::new([0; 1 << (NUMBER_BITS - 6)]),
-            has_avx2: has_avx2(),
+            registers: Registers::here(),
         };
         for (group, window) in windows {
             let group = group % GROUPS;
@@ -60,10 +61,10 @@ impl Windows {
         made
     }
 
-    /// The same without what only some processors have.
+    /// The same with registers that are no wider.
     #[cfg(test)]
-    fn portable(mut self) -> Self {
-        self.has_avx2 = false;
+    fn within(mut self, most: Registers) -> Self {
+        self.registers = most.at_most();
         self
     }
 
@@ -106,7 +107,7 @@ impl Windows {
     /// how many there are.
     fn sieve(&self, marks: &[u64; FEW_BLOCKS], bytes: &[u8], places: &mut Places) -> usize {
         #[cfg(target_arch = "x86_64")]
-        if self.has_avx2 {
+        if self.registers != Registers::Plain {
             // SAFETY: the processor has AVX2, BMI1 and POPCNT, as was asked when the
             // windows were taken.
             return unsafe { wide::sieve(marks, bytes, &self.numbers, places) };
@@ -118,10 +119,12 @@ impl Windows {
     /// one more window.
     fn mark(&self, bytes: &[u8], marks: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
-        if self.has_avx2 {
+        match self.registers {
+            // SAFETY: the processor has AVX-512, as was asked when the windows were taken.
+            Registers::Block => return unsafe { wider::mark(&self.halves, bytes, marks) },
             // SAFETY: the processor has AVX2, as was asked when the windows were taken.
-            unsafe { wide::mark(&self.halves, bytes, marks) };
-            return;
+            Registers::Half => return unsafe { wide::mark(&self.halves, bytes, marks) },
+            Registers::Plain => {}
         }
         for (marks, start) in marks.iter_mut().zip((0..).step_by(BLOCK_BYTES)) {
             let rest = bytes.get(start..).unwrap_or_default();
@@ -279,6 +282,57 @@ mod wide {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+mod wider {
+    use std::arch::x86_64::{
+        _mm512_and_si512, _mm512_or_si512, _mm512_set1_epi8, _mm512_test_epi8_mask,
+    };
+
+    use super::WINDOW_BYTES;
+    use crate::BLOCK_BYTES;
+    use crate::registers::block::{all, halves, load_at, looked_up};
+
+    /// Bytes in which the windows that begin in a block lie.
+    const REACH_BYTES: usize = BLOCK_BYTES + WINDOW_BYTES - 1;
+
+    /// Marks the places of a stride.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn mark(
+        narrow: &[[[[u8; 16]; 2]; WINDOW_BYTES]; 2],
+        bytes: &[u8],
+        marks: &mut [u64],
+    ) {
+        let mut tables = [[[_mm512_set1_epi8(0); 2]; WINDOW_BYTES]; 2];
+        for (wide, narrow) in tables.iter_mut().zip(narrow) {
+            for (wide, narrow) in wide.iter_mut().zip(narrow) {
+                for (wide, narrow) in wide.iter_mut().zip(narrow) {
+                    *wide = all(*narrow);
+                }
+            }
+        }
+        let [first, second] = tables;
+        let mut rest = bytes;
+        for marks in marks {
+            let Some(block) = rest.first_chunk::<REACH_BYTES>() else {
+                return;
+            };
+            rest = rest.get(BLOCK_BYTES..).unwrap_or_default();
+            let mut one = _mm512_set1_epi8(-1);
+            let mut other = one;
+            for (skip, (first, second)) in first.iter().zip(&second).enumerate() {
+                let Some(here) = load_at(block, skip) else {
+                    return;
+                };
+                let here = halves(here);
+                one = _mm512_and_si512(one, looked_up(here, first));
+                other = _mm512_and_si512(other, looked_up(here, second));
+            }
+            let any = _mm512_or_si512(one, other);
+            *marks |= _mm512_test_epi8_mask(any, any);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -307,15 +361,15 @@ mod tests {
             let at = at.min(bytes.len());
             let window = list[which % list.len()].1;
             bytes.splice(at..at, window);
-            for form in [false, true] {
+            for most in Registers::ALL {
                 let windows = Windows::new(list.iter().map(|(group, window)| (*group, window)));
-                let windows = if form { windows.portable() } else { windows };
+                let windows = windows.within(most);
                 let found = places(&windows, &bytes);
                 prop_assert!(found.windows(2).all(|pair| pair[0] < pair[1]));
                 prop_assert!(found.iter().all(|place| place + 3 <= bytes.len()));
                 for (place, three) in bytes.windows(3).enumerate() {
                     if list.iter().any(|(_, window)| window == three) {
-                        prop_assert!(found.binary_search(&place).is_ok(), "{form} {place}");
+                        prop_assert!(found.binary_search(&place).is_ok(), "{most:?} {place}");
                     }
                 }
             }
@@ -328,10 +382,9 @@ mod tests {
         let bytes: Vec<u8> = (0..100_000_u32)
             .flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes())
             .collect();
-        for windows in [
-            Windows::new(list.iter().map(|(g, w)| (*g, w))),
-            Windows::new(list.iter().map(|(g, w)| (*g, w))).portable(),
-        ] {
+        for most in Registers::ALL {
+            let windows = Windows::new(list.iter().map(|(group, window)| (*group, window)));
+            let windows = windows.within(most);
             assert!(places(&windows, &bytes).len() < 100);
         }
     }
