@@ -56,12 +56,12 @@ pub(crate) fn measure(lab: &Lab, report: &mut Report) -> Outcome<()> {
     ];
     // As many bytes of each: a short disturbance must not be all turns of the shorter. And
     // in rounds: one of a second must not be all turns of any.
-    let turns = |content: &[u8]| bytes.saturating_mul(turns).div_ceil(content.len().max(1));
-    let mut scans = [0.0_f64; 4];
+    let turns_of = |content: &[u8]| bytes.saturating_mul(turns).div_ceil(content.len().max(1));
+    let mut scans = contents.each_ref().map(|_| 0.0_f64);
     for _ in 0..rounds {
         let there = contents.iter().zip(&mut scans);
         for ((_, content, _), rate) in there.filter(|((_, content, _), _)| !content.is_empty()) {
-            let scan = best(turns(content), content.len(), || send(&rules, content))?;
+            let scan = best(turns_of(content), content.len(), || send(&rules, content))?;
             *rate = rate.max(scan);
         }
     }
@@ -70,7 +70,7 @@ pub(crate) fn measure(lab: &Lab, report: &mut Report) -> Outcome<()> {
             report.note(format!("no {name} on this machine"));
             continue;
         }
-        let turns = turns(content);
+        let turns = turns_of(content);
         let look = best(turns, content.len(), || {
             std::hint::black_box(memchr::memchr_iter(0xf8, content).count());
             Ok(())

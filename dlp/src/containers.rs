@@ -17,10 +17,9 @@ mod zstd;
 
 use std::collections::VecDeque;
 
-use crate::budget::{narrow, wide};
+use crate::budget::wide;
 use crate::coding::Coding;
 use crate::finding::UnscannedReason;
-use crate::known::Known;
 use crate::layer::{FREE, Layer, Until, View};
 use crate::limits;
 use crate::scan::Scan;
@@ -82,8 +81,6 @@ struct Container {
     quiet: u64,
     /// Bytes that came out.
     made: u64,
-    /// So many of them were looked at where they stand in what went in.
-    seen: u64,
     /// Bytes that the decompressor keeps.
     kept: u64,
     /// What went in before this offset, when some last did.
@@ -134,12 +131,6 @@ impl Containers {
         for magic in UNMARKED {
             self.spot_until(magic, at, until);
         }
-    }
-
-    /// Nothing has to begin where it could.
-    fn forget(&mut self) {
-        self.spotted.clear();
-        self.known.clear();
     }
 
     /// Whether anything goes on.
@@ -272,18 +263,7 @@ impl Containers {
                 } else {
                     Certainty::Known
                 };
-                let seen = if spotted.magic == Magic::Brotli {
-                    guess::seen_of_brotli(here)
-                } else {
-                    0
-                };
-                // What follows may belong to the last of it.
-                let known = scan.rules.known().map_or(0, Known::longest);
-                let reach = scan.rules.reach().max(known);
-                let reach = reach.saturating_add(limits::CONTEXT_BYTES);
-                if let Some(container) = self.add(scan, view, begin, (certainty, spotted.until)) {
-                    container.skip(seen.saturating_sub(wide(reach)));
-                }
+                self.add(scan, view, begin, (certainty, spotted.until));
             }
         }
     }
@@ -325,7 +305,6 @@ impl Containers {
             until,
             quiet: view.origin(begin.data),
             made: 0,
-            seen: 0,
             kept: 0,
             spoke: begin.data,
             behind: VecDeque::new(),
@@ -335,14 +314,6 @@ impl Containers {
 }
 
 impl Container {
-    /// The first `seen` bytes that come out were looked at where they stand.
-    fn skip(&mut self, seen: u64) {
-        if seen > 0 {
-            self.seen = seen;
-            self.layer.containers().forget();
-        }
-    }
-
     fn drop(mut self, scan: &mut Scan<'_>) {
         self.layer.clear(scan);
         scan.state.budget.close();
@@ -363,16 +334,14 @@ impl Container {
             let piece = view.slice(self.fed, next);
             let here = view.origin(self.fed);
             let (layer, quiet, before) = (&mut self.layer, self.quiet.min(here), self.made);
-            let (all, seen) = (&mut self.made, self.seen);
+            let all = &mut self.made;
             let progress = self.unpack.push(piece, &mut |made| match made {
                 Made::Bytes(bytes) => {
-                    let skip = narrow(seen.saturating_sub(*all));
                     *all = all.saturating_add(wide(bytes.len()));
                     if !scan.state.budget.inflate(bytes.len()) {
                         return false;
                     }
-                    let new = bytes.get(skip..).unwrap_or_default();
-                    layer.push(scan, new, Some(quiet));
+                    layer.push(scan, bytes, Some(quiet));
                     !scan.is_over()
                 }
                 Made::Border => {

@@ -99,8 +99,19 @@ pub(crate) const REPEAT_BYTES: usize = 32;
 /// Fewest digits of hexadecimal and symbols of base32 worth decoding.
 pub(crate) const DIGITS_MIN: usize = 32;
 
-/// Symbols of a run that are asked whether compressed data begin with them.
+/// Symbols of a run that are asked whether compressed data begin with them: the codes of most
+/// first blocks end in so many.
 pub(crate) const FIRST_SYMBOLS: usize = 512;
+
+/// Smallest window of Brotli that a thread keeps for the next stream, in bytes.
+pub(crate) const ROOM_BYTES_MIN: usize = 32 * 1024;
+
+/// Largest one: all windows but those that only some programs read. Of one that is kept no
+/// more memory was used than [`ROOM_USED_MAX`].
+pub(crate) const ROOM_BYTES_MAX: usize = (16 << 20) + 1024;
+
+/// Bytes of a window that may have come out if it is kept: so many are made zero again.
+pub(crate) const ROOM_USED_MAX: usize = 64 * 1024;
 
 /// Bytes of a run in which something may begin behind its first symbols: what a line or a
 /// word before it looks like.

@@ -5,6 +5,7 @@
 
 mod alphabet;
 mod lane;
+mod name;
 mod open;
 mod probe;
 mod radix;
@@ -268,12 +269,7 @@ impl Finder {
             .get_or_insert_with(|| Box::new(Open::new(alphabet, view.trail)));
         run.read(view, from, to);
         let here = view.slice(from, to);
-        let starts = if alphabet == Alphabet::Base64 && is_hopeless(here) {
-            Starts::NONE
-        } else {
-            alphabet.starts(here)
-        };
-        run.begin(scan, starts, extent);
+        run.begin(scan, alphabet.starts(here, extent), extent);
         self.stage = Stage::Open;
     }
 
@@ -318,15 +314,11 @@ impl Finder {
         if run.len().saturating_mul(bits) / 8 < limits::UNMARKED_BYTES_MIN {
             return Starts::NONE;
         }
-        let is_hopeless = match self.alphabet {
-            Alphabet::Base64 => is_hopeless(run),
-            Alphabet::Hex => false,
-            Alphabet::Base32 | Alphabet::Base32Small => !run.iter().any(u8::is_ascii_digit),
-        };
-        if is_hopeless {
+        let is_base32 = matches!(self.alphabet, Alphabet::Base32 | Alphabet::Base32Small);
+        if is_base32 && !run.iter().any(u8::is_ascii_digit) {
             return Starts::NONE;
         }
-        self.alphabet.starts(run)
+        self.alphabet.starts(run, Extent::Whole)
     }
 
     /// Looks at what the runs that were taken stand for.
@@ -334,8 +326,10 @@ impl Finder {
         let mut probe = std::mem::take(&mut self.probe);
         let mut left = None;
         let mut is_any = false;
+        // What may be compressed is not looked at as far as elsewhere.
+        let is_limited = view.trail.unmarked() > 0 || view.trail.is_joined();
         for (part, made, begins) in probe.found(scan.rules.prefilter()) {
-            is_any |= begins == Begins::Surely;
+            is_any |= begins == Begins::Surely || is_limited;
             let outer = part.outer();
             let starts = part.starts();
             if left != Some(outer) && self.give(scan, view, (made, outer), starts).is_break() {
@@ -392,64 +386,6 @@ impl Finder {
         batch.push(scan, &BORDER, Some(outer));
         ControlFlow::Continue(())
     }
-}
-
-/// Whether nothing compressed begins in a run of base64 where a word of it does: all of them
-/// begin like names, or are too short.
-fn is_hopeless(run: &[u8]) -> bool {
-    let mut rest = run;
-    for _ in 0..=limits::STARTS_MAX {
-        let few = rest.get(..limits::STARTS_BYTES).unwrap_or(rest);
-        let is_short = few.len().saturating_mul(6) / 8 < limits::UNMARKED_BYTES_MIN;
-        if !is_short && !is_name(few) {
-            return false;
-        }
-        let Some(end) = memchr::memchr3(b'\r', b'\n', b'\\', few) else {
-            return true;
-        };
-        rest = rest.get(end.saturating_add(1)..).unwrap_or_default();
-    }
-    true
-}
-
-/// Whether a run of base64 is a number in hexadecimal, or is spelled like a name: its letters
-/// and digits turn from small ones to capitals or digits and back less than twice in seven
-/// bytes. Of 28 random symbols one in ten thousand looks so, of 40 one in a hundred thousand.
-fn is_name(run: &[u8]) -> bool {
-    let (mut turns, mut before, mut all) = (0_usize, 0_u8, 0_u8);
-    for byte in run {
-        let kinds = KINDS.get(usize::from(*byte)).copied().unwrap_or_default();
-        let kind = kinds & !NO_HEX;
-        turns = turns.saturating_add(usize::from(kind & before != kind));
-        before = if kind == 0 { before } else { kind };
-        all |= kinds;
-    }
-    all & NO_HEX == 0 || turns.saturating_mul(7) < run.len().saturating_mul(2)
-}
-
-/// Small letters, capitals and digits, and whether a byte stands in no hexadecimal number.
-static KINDS: [u8; 256] = kinds();
-const NO_HEX: u8 = 8;
-
-#[expect(
-    clippy::indexing_slicing,
-    reason = "runs in the compiler, which checks it"
-)]
-const fn kinds() -> [u8; 256] {
-    let mut table = [NO_HEX; 256];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        let kind = match byte {
-            b'a'..=b'z' => 1,
-            b'A'..=b'Z' => 2,
-            b'0'..=b'9' => 4,
-            _ => 0,
-        };
-        let is_hex = byte.is_ascii_hexdigit() || byte == b'-';
-        table[byte as usize] = if is_hex { kind } else { kind | NO_HEX };
-        byte += 1;
-    }
-    table
 }
 
 /// Whether all of a run goes through layers: where no look tells places, or something

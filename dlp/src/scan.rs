@@ -68,7 +68,8 @@ impl State {
         }
     }
 
-    /// A number that is another one when more was told.
+    /// A number that grows with all that is told: findings, values that may go where they go,
+    /// and what was not looked into.
     pub(crate) fn told(&self) -> u64 {
         let missed = self.unscanned.as_ref().map_or(0, |missed| missed.bytes);
         let found = self.reported.len().saturating_add(self.warnings.len());

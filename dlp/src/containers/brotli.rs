@@ -29,13 +29,8 @@ const WIDE_WINDOW: u8 = 0x0f;
 /// That window, in bytes.
 const WIDE_BYTES: u64 = 16 << 20;
 
-/// Bytes of the smallest window that is kept for the next stream.
-const ROOM_BYTES_MIN: usize = 32 * 1024;
-
-/// How many of its bytes may have been used, and are made zero again.
-const ROOM_USED_MAX: usize = 64 * 1024;
-
-/// How far behind the last byte that came out a decompressor may write, at most.
+/// How far behind the last byte that came out a decompressor may have written (two copies of
+/// 16 bytes, or a word of 37), and more.
 const ROOM_SLACK: usize = 256;
 
 /// A window, all zeros but where something came out.
@@ -72,7 +67,7 @@ impl Allocator<u8> for Rooms {
     type AllocatedMemory = Room;
 
     fn alloc_cell(&mut self, count: usize) -> Room {
-        let spare = if count >= ROOM_BYTES_MIN {
+        let spare = if count >= limits::ROOM_BYTES_MIN {
             SPARE.take()
         } else {
             Vec::new()
@@ -94,7 +89,7 @@ struct Decoder(Box<State>);
 impl Decoder {
     fn new() -> Self {
         let (bytes, numbers, codes) = Default::default();
-        Self(Box::new(BrotliState::new(bytes, numbers, codes)))
+        Self(Box::new(BrotliState::new_strict(bytes, numbers, codes)))
     }
 }
 
@@ -103,8 +98,11 @@ impl Drop for Decoder {
         let mut room = std::mem::take(&mut self.0.ringbuffer);
         let end = usize::try_from(self.0.pos).unwrap_or(usize::MAX);
         let used = end.saturating_add(ROOM_SLACK).min(room.bytes.len());
-        let is_little = self.0.rb_roundtrips == 0 && end <= ROOM_USED_MAX;
-        if is_little && room.bytes.len() >= ROOM_BYTES_MIN {
+        // INVARIANT: the position is behind all that came out. Large windows, whose distances
+        // end a decompressor before it says where it is, are refused.
+        let is_little = self.0.rb_roundtrips == 0 && end <= limits::ROOM_USED_MAX;
+        let sizes = limits::ROOM_BYTES_MIN..=limits::ROOM_BYTES_MAX;
+        if is_little && sizes.contains(&room.bytes.len()) {
             // Nothing of one stream is seen in another.
             room.bytes.get_mut(..used).unwrap_or_default().fill(0);
             SPARE.set(room.bytes);
@@ -217,5 +215,58 @@ impl Unpack for Brotli {
             return WIDE_BYTES;
         }
         made.min(limits::DECODER_WINDOW_BYTES_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept of the window of a stream that begins with a block of so many bytes that
+    /// stand there as they are, and goes on with `rest`.
+    fn kept(head: [u8; 3], count: usize, rest: &[u8]) -> Vec<u8> {
+        let content = [&head[..], &vec![b'x'; count], rest].concat();
+        let mut brotli = Brotli::new();
+        let mut made = 0;
+        let pushed = brotli.push(&content, &mut |bytes| {
+            if let Made::Bytes(bytes) = bytes {
+                made += bytes.len();
+            }
+            true
+        });
+        assert!(made > 0 || pushed.is_err());
+        drop(brotli);
+        SPARE.take()
+    }
+
+    #[test]
+    fn a_window_that_is_kept_is_all_zeros() {
+        // Windows of 64 KiB and of 4 MiB; what follows is missing, the end, or damage.
+        for head in [[0xf0, 0xa5, 0x1e], [0x8b, 0x2f, 0xf5]] {
+            for (count, rest) in [
+                (1, &b""[..]),
+                (59_999, b""),
+                (60_000, b"\x03"),
+                (60_000, b"\xff\xff\xff"),
+            ] {
+                let kept = kept(head, count, rest);
+                assert!(kept.len() >= 1 << 16, "{head:02x?} {count} {rest:02x?}");
+                assert!(kept.iter().all(|byte| *byte == 0), "{head:02x?} {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_of_which_much_was_used_is_not_kept() {
+        // All of 64 KiB.
+        assert!(kept([0xf0, 0xff, 0x1f], 1 << 16, b"\x03").is_empty());
+    }
+
+    #[test]
+    fn a_window_that_was_kept_is_taken_again() {
+        let large = kept([0x8b, 0x2f, 0xf5], 100, b"");
+        let count = large.len();
+        SPARE.set(large);
+        assert_eq!(kept([0xf0, 0xa5, 0x1e], 100, b"").len(), count);
     }
 }

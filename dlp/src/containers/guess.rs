@@ -6,8 +6,7 @@
 use super::brotli;
 use super::meta_block::{self, Header, Plain};
 use super::prefix::{Bits, Code, End, LENGTH_MAX, Read};
-use super::recognise::{MAGICS, is_zlib};
-use crate::budget::wide;
+use super::recognise::is_zlib;
 use crate::limits;
 
 /// Bytes that make it certain enough: with fewer, more may be waited for.
@@ -16,8 +15,9 @@ pub(super) const GUESS_BYTES: usize = 16;
 /// Whether these bytes, all there are, may be compressed without a mark. Brotli is
 /// tried: its beginning alone says too little.
 pub(crate) fn is_unmarked(bytes: &[u8]) -> bool {
-    let is_even = bytes.windows(2).all(|two| two.first() == two.last());
-    let is_enough = bytes.len() >= limits::UNMARKED_BYTES_MIN && !is_even;
+    // Nothing compressed is one byte again and again.
+    let is_one_byte = bytes.windows(2).all(|two| two.first() == two.last());
+    let is_enough = bytes.len() >= limits::UNMARKED_BYTES_MIN && !is_one_byte;
     is_enough && (is_whole_deflate(bytes) || is_whole_brotli(bytes))
 }
 
@@ -28,14 +28,21 @@ pub(crate) fn may_be_unmarked(bytes: &[u8], all: Option<usize>) -> bool {
         return true;
     }
     let header = meta_block::read(bytes);
-    let is_plain = all.is_some_and(|all| is_plain_brotli(&header, all));
+    let is_plain = all.is_some_and(|all| is_plain_brotli(&header, bytes, all));
     !bytes.is_empty() && !is_plain && has_begun(&header, bytes)
 }
 
 /// Whether nothing but bytes that stand there as they are comes out of so many bytes of
-/// Brotli that begin so.
-fn is_plain_brotli(header: &Read<Header>, all: usize) -> bool {
-    matches!(header, Ok(Header::Skip(end) | Header::Plain(Plain { end, .. })) if *end >= all)
+/// Brotli that begin so, and nothing compressed begins with the first of them.
+fn is_plain_brotli(header: &Read<Header>, bytes: &[u8], all: usize) -> bool {
+    match header {
+        Ok(Header::Skip(end)) => *end >= all,
+        Ok(Header::Plain(Plain { begin, end })) => {
+            let inside = bytes.get(*begin..).unwrap_or_default();
+            *end >= all && !may_be_unmarked(inside, None)
+        }
+        Ok(Header::Codes) | Err(_) => false,
+    }
 }
 
 /// Whether Brotli may begin so (RFC 7932 9.1, 9.2), with something in it.
@@ -59,27 +66,8 @@ pub(super) fn is_whole_brotli(bytes: &[u8]) -> bool {
         return false;
     }
     let header = meta_block::read(bytes);
-    let has_more = header.is_ok() && !is_plain_brotli(&header, bytes.len());
+    let has_more = header.is_ok() && !is_plain_brotli(&header, bytes, bytes.len());
     has_more && has_begun(&header, bytes) && brotli::makes_some(bytes)
-}
-
-/// How many of the first bytes that come out of Brotli stand in it as they are, and are looked
-/// at there: none where something compressed begins with the first one, which may go on
-/// behind them.
-pub(super) fn seen_of_brotli(bytes: &[u8]) -> u64 {
-    let Ok(Header::Plain(Plain { begin, end })) = meta_block::read(bytes) else {
-        return 0;
-    };
-    let inside = bytes.get(begin..).unwrap_or_default();
-    let is_magic = |magic: &&[u8]| inside.starts_with(magic);
-    let begins = inside.len() < GUESS_BYTES
-        || MAGICS.iter().map(|(magic, _)| magic).any(is_magic)
-        || may_be_unmarked(inside, None);
-    if begins {
-        0
-    } else {
-        wide(end.saturating_sub(begin))
-    }
 }
 
 /// Whether these are letters and marks of ASCII only: no compressor makes so many of

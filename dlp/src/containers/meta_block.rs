@@ -191,7 +191,7 @@ pub(super) enum Header {
     Codes,
 }
 
-/// Where they stand.
+/// Where they stand, in bytes from the beginning of the stream: up to behind what is here.
 pub(super) struct Plain {
     pub(super) begin: usize,
     pub(super) end: usize,

@@ -1,5 +1,5 @@
 //! Bits and prefix codes of deflate (RFC 1951 3.2) and of Brotli (RFC 7932 3), as far as
-//! it takes to tell whether bytes may be compressed. Slow, and for few bytes.
+//! it takes to tell whether bytes may be compressed. For few bytes.
 
 use crate::limits;
 

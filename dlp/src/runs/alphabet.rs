@@ -4,6 +4,9 @@
 use crate::coding::Coding;
 use crate::limits;
 
+use super::lane::Extent;
+use super::name;
+
 /// An alphabet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alphabet {
@@ -17,12 +20,12 @@ pub(crate) enum Alphabet {
     Base32Small,
 }
 
-/// Numbers of the first symbols of words among the first bytes of a run, but for the word
-/// it begins with.
+/// Numbers of the first symbols of words among the first bytes of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Starts {
     numbers: [u8; limits::STARTS_MAX],
     count: usize,
+    /// The word that the run begins with is not among them.
     is_none: bool,
 }
 
@@ -214,26 +217,38 @@ impl Alphabet {
         }
     }
 
-    /// Where in a run something may begin: text that stands before it may look as if it
-    /// belonged to it.
-    pub(super) fn starts(self, run: &[u8]) -> Starts {
-        let mut starts = Starts::default();
+    /// Where in a run compressed data without a mark may begin: text that stands before them
+    /// may look as if it belonged to it.
+    pub(super) fn starts(self, run: &[u8], extent: Extent) -> Starts {
+        let mut starts = Starts::NONE;
         let few = run.get(..limits::STARTS_BYTES).unwrap_or(run);
         if self == Self::Base64 && memchr::memchr3(b'\r', b'\n', b'\\', few).is_none() {
+            starts.is_none = name::is_name(run, extent);
             return starts;
         }
-        let mut symbols = 0_u8;
-        let mut is_between = false;
-        for byte in few {
-            if value(self.table(), *byte) < BETWEEN {
-                if is_between && symbols > 0 {
-                    starts.add(symbols);
-                }
-                symbols = symbols.saturating_add(1);
-                is_between = false;
-            } else {
-                is_between = true;
+        let (mut symbols, mut is_between, mut last) = (0_u8, false, 0_u8);
+        for (place, byte) in run.iter().enumerate() {
+            if symbols > 0 && place >= limits::STARTS_BYTES {
+                break;
             }
+            let is_end = last == b'\\' && matches!(byte, b'n' | b'r' | b't');
+            last = *byte;
+            if is_end || value(self.table(), *byte) >= BETWEEN {
+                is_between = true;
+                continue;
+            }
+            let is_first = symbols == 0;
+            if is_first || is_between {
+                let word = run.get(place..).unwrap_or_default();
+                let is_name = self == Self::Base64 && name::is_name(word, extent);
+                match (is_first, is_name) {
+                    (_, true) => {}
+                    (true, false) => starts.is_none = false,
+                    (false, false) => starts.add(symbols),
+                }
+            }
+            symbols = symbols.saturating_add(1);
+            is_between = false;
         }
         starts
     }

@@ -1,4 +1,4 @@
-//! One phase of a run under decoding.
+//! One phase of a run under decoding, and how much of a run is here.
 
 use crate::layer::Layer;
 use crate::scan::Scan;

@@ -91,12 +91,13 @@ pub(super) struct Part {
     starts: (usize, Starts),
 }
 
-/// What begins in a phase.
+/// How certain it is that something begins in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begins {
-    /// Something that may go on behind it.
+    /// A literal, an escape, a run or something with a mark, which may go on behind it.
     Surely,
-    /// What may be compressed, and ends with it.
+    /// Only what may be compressed, and ends with it: if nothing is told of it, it held
+    /// nothing.
     Perhaps,
 }
 

@@ -1,5 +1,5 @@
-//! Short runs that were looked at and held nothing, or had too few symbols: sources and documents spell the
-//! same names again and again. Keeps runs as they stand, so that none is taken for
+//! Short runs that were looked at and of which nothing was told, or that had too few symbols:
+//! sources and documents spell the same names again and again. Keeps runs as they stand, so that none is taken for
 //! another, and forgets one for the next.
 
 use crate::limits;
@@ -28,7 +28,7 @@ impl Repeats {
         known.is_none_or(|known| std::mem::replace(known, own) != own)
     }
 
-    /// Forgets all of them: some held something, and nobody knows which.
+    /// Forgets all of them: of some something was told, and nobody knows which.
     pub(super) fn forget(&mut self) {
         self.slots.clear();
     }

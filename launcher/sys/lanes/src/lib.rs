@@ -8,8 +8,8 @@
 //!
 //! A byte is looked up by its halves: of each set a table has, for every lower
 //! half, the upper halves that go with it. The shuffle of AVX2 looks up 32 halves
-//! in one instruction, that of AVX-512 64. Elsewhere sets read a table of all bytes, eight bytes at a
-//! time; the others go byte by byte.
+//! in one instruction, that of AVX-512 64. Elsewhere sets read a table of all bytes,
+//! eight bytes at a time; the others go byte by byte.
 
 #![allow(
     unsafe_code,
@@ -45,6 +45,7 @@ pub struct Sets<const ASCII: usize, const HIGH: usize> {
     /// For each byte a bit for each set it belongs to, those of ASCII first: eight
     /// sets, and eight more.
     tables: Box<[[u8; 256]; 2]>,
+    /// INVARIANT: what [`Registers::here`] said, or less.
     registers: Registers,
 }
 
@@ -162,7 +163,8 @@ impl<const ASCII: usize, const HIGH: usize> Sets<ASCII, HIGH> {
     ) {
         #[cfg(target_arch = "x86_64")]
         match self.registers {
-            // SAFETY: the processor has AVX-512, as was asked when the sets were made.
+            // SAFETY: the processor has AVX-512 F and BW, as was asked when the sets were
+            // made.
             Registers::Block => return unsafe { wider::mark(self, blocks, first, marks) },
             // SAFETY: the processor has AVX2, as was asked when the sets were made.
             Registers::Half => return unsafe { wide::mark(self, blocks, first, marks) },
@@ -198,7 +200,7 @@ impl<const ASCII: usize, const HIGH: usize> Sets<ASCII, HIGH> {
 }
 
 /// Work written without regard to the processor, to be compiled for wide registers, those
-/// of AVX2 (of wider ones the compiler makes less): [`Work::act`] has to be
+/// of AVX2 (its code for wider ones is slower): [`Work::act`] has to be
 /// `inline(always)` for that, and so has what it calls. Otherwise it does the same, only
 /// slower.
 pub trait Work {
@@ -567,7 +569,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_forms_say_the_same(
+        fn all_forms_say_the_same(
             bytes in proptest::collection::vec(any::<u8>(), 0..2500),
             first in 0_usize..40,
         ) {

@@ -20,6 +20,7 @@ pub struct Pairs {
     /// For the first byte and the second, and for the lower and the upper half: the
     /// kinds that have it.
     halves: [[[u8; 16]; 2]; 2],
+    /// INVARIANT: what [`Registers::here`] said, or less.
     registers: Registers,
 }
 
@@ -80,7 +81,8 @@ impl Pairs {
     fn mark_blocks(&self, bytes: &[u8], marks: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         match self.registers {
-            // SAFETY: the processor has AVX-512, as was asked when the kinds were taken.
+            // SAFETY: the processor has AVX-512 F and BW, as was asked when the kinds were
+            // taken.
             Registers::Block => return unsafe { wider::mark(&self.halves, bytes, marks) },
             // SAFETY: the processor has AVX2, as was asked when the kinds were taken.
             Registers::Half => return unsafe { wide::mark(&self.halves, bytes, marks) },

@@ -4,15 +4,15 @@
 /// The widest registers that there is a form for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
-    not(target_arch = "x86_64"),
-    allow(dead_code, reason = "there is one form only")
+    all(not(target_arch = "x86_64"), not(test)),
+    expect(dead_code, reason = "there is one form only")
 )]
 pub(crate) enum Registers {
     /// Those that every processor has.
     Plain,
     /// 32 bytes, by AVX2; with BMI1 and POPCNT, which the sieve of windows needs as well.
     Half,
-    /// 64 bytes, by AVX-512 F and BW, and all of the others.
+    /// 64 bytes, by AVX-512 F and BW; such a processor has what `Half` needs as well.
     Block,
 }
 

@@ -30,6 +30,7 @@ pub struct Windows {
     halves: [[[[u8; 16]; 2]; WINDOW_BYTES]; 2],
     /// A bit for each number that a window has.
     numbers: Box<Numbers>,
+    /// INVARIANT: what [`Registers::here`] said, or less.
     registers: Registers,
 }
 
@@ -120,7 +121,8 @@ impl Windows {
     fn mark(&self, bytes: &[u8], marks: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         match self.registers {
-            // SAFETY: the processor has AVX-512, as was asked when the windows were taken.
+            // SAFETY: the processor has AVX-512 F and BW, as was asked when the windows were
+            // taken.
             Registers::Block => return unsafe { wider::mark(&self.halves, bytes, marks) },
             // SAFETY: the processor has AVX2, as was asked when the windows were taken.
             Registers::Half => return unsafe { wide::mark(&self.halves, bytes, marks) },
