@@ -120,6 +120,10 @@ pub(crate) const STARTS_BYTES: usize = 96;
 /// Places in them that are looked at, in count.
 pub(crate) const STARTS_MAX: usize = 4;
 
+/// Words in them of which it is asked whether they are names, in count: lines of one letter
+/// each are as many as half the bytes.
+pub(crate) const STARTS_ASKED_MAX: usize = 8;
+
 /// Longest piece of what may become a run, in bytes, before it counts as none.
 pub(crate) const RUN_START_BYTES_MAX: usize = 1024;
 

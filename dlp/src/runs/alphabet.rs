@@ -227,8 +227,10 @@ impl Alphabet {
             return starts;
         }
         let (mut symbols, mut is_between, mut last) = (0_u8, false, 0_u8);
+        let mut asked = 0_usize;
         for (place, byte) in run.iter().enumerate() {
-            if symbols > 0 && place >= limits::STARTS_BYTES {
+            let is_behind = symbols > 0 && place >= limits::STARTS_BYTES;
+            if is_behind || asked > limits::STARTS_ASKED_MAX {
                 break;
             }
             let is_end = last == b'\\' && matches!(byte, b'n' | b'r' | b't');
@@ -239,6 +241,7 @@ impl Alphabet {
             }
             let is_first = symbols == 0;
             if is_first || is_between {
+                asked = asked.saturating_add(1);
                 let word = run.get(place..).unwrap_or_default();
                 let is_name = self == Self::Base64 && name::is_name(word, extent);
                 match (is_first, is_name) {

@@ -14,11 +14,12 @@ const ZEROS: usize = 6;
 /// Whether a word of base64 is a number in hexadecimal, or spelled like a name: its first
 /// letters and digits change between small ones, capitals and digits less than twice in seven.
 /// Of random symbols two in ten thousand look so; zeros, with which much begins, do not. One
-/// that is too short to hold anything counts as a name, unless more of it may come.
+/// that is too short to hold anything counts as a name, unless more of it may come; one whose
+/// symbols stand far apart does not.
 pub(super) fn is_name(word: &[u8], extent: Extent) -> bool {
     let (mut turns, mut before, mut all, mut count) = (0_usize, 0_u8, 0_u8, 0_usize);
     let mut zeros = 0_usize;
-    for byte in word {
+    for byte in word.iter().take(limits::STARTS_BYTES) {
         if matches!(byte, b'\r' | b'\n' | b'\\') {
             continue;
         }
@@ -41,7 +42,7 @@ pub(super) fn is_name(word: &[u8], extent: Extent) -> bool {
             return is_hex || turns.saturating_mul(7) < count.saturating_mul(2);
         }
     }
-    extent == Extent::Whole
+    extent == Extent::Whole && word.len() <= limits::STARTS_BYTES
 }
 
 /// Of each byte whether it is a small letter, a capital, a digit, each a bit, and whether it
@@ -98,5 +99,7 @@ mod tests {
             assert!(!is_name(other.as_bytes(), Extent::Whole), "{other}");
         }
         assert!(!is_name(b"tooShortForAnything0", Extent::Part));
+        let apart = "a\n\n\n\n\n".repeat(1000);
+        assert!(!is_name(apart.as_bytes(), Extent::Whole));
     }
 }

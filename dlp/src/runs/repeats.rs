@@ -1,6 +1,6 @@
 //! Short runs that were looked at and of which nothing was told, or that had too few symbols:
-//! sources and documents spell the same names again and again. Keeps runs as they stand, so that none is taken for
-//! another, and forgets one for the next.
+//! sources and documents spell the same names again and again. Keeps runs as they stand, so
+//! that none is taken for another, and forgets one for the next.
 
 use crate::limits;
 

@@ -27,6 +27,14 @@ pub(crate) fn all() -> Vec<Attack> {
         ("addresses without an end", full("postgres://a")),
         ("short runs", full("QUJDREVGR0hJSktMTU5PUFFS ")),
         ("hexadecimal", full("67687067 ")),
+        (
+            "lines of one letter",
+            full(&format!("{} ", "a\nb\n".repeat(24))),
+        ),
+        (
+            "letters far apart",
+            full(&format!("{}{} ", "a\n".repeat(40), "\n".repeat(900))),
+        ),
         ("base32", full("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ ")),
     ]
     .map(bare)

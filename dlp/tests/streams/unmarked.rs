@@ -49,17 +49,7 @@ fn a_pause_in_what_has_no_mark_hides_nothing() {
         for (name, compress) in UNMARKED {
             let content = compress(&secret);
             for cut in 1..content.len() {
-                let mut stream = stream(&rules, None);
-                let (before, after) = content.split_at(cut);
-                let end = stream
-                    .push(before)
-                    .and_then(|_| stream.end_of_message())
-                    .and_then(|_| stream.push(after))
-                    .and_then(|_| stream.finish());
-                assert!(
-                    matches!(end, Err(Stop::Found(_))),
-                    "{name} at {cut}: {end:?}"
-                );
+                assert_found_with_pause(&rules, &content, cut, name);
             }
         }
     }
@@ -195,6 +185,19 @@ fn a_long_first_block_that_stands_as_it_is_hides_nothing_behind_it() {
     }
 }
 
+/// Found where the bytes before `cut` come before a pause.
+fn assert_found_with_pause(rules: &Arc<Ruleset>, content: &[u8], cut: usize, name: &str) {
+    let mut stream = stream(rules, None);
+    let (before, after) = content.split_at(cut);
+    let end = stream
+        .push(before)
+        .and_then(|_| stream.end_of_message())
+        .and_then(|_| stream.push(after))
+        .and_then(|_| stream.finish());
+    let is_found = matches!(end, Err(Stop::Found(_)));
+    assert!(is_found, "{name} at {cut}: {end:?}");
+}
+
 fn assert_found(rules: &Arc<Ruleset>, content: &[u8]) {
     for content in [
         content.to_vec(),
@@ -252,15 +255,7 @@ fn a_run_that_is_cut_anywhere_hides_nothing() {
         for (name, compress) in UNMARKED {
             let run = base64(&compress(&secret), STANDARD, "");
             for cut in 1..run.len() {
-                let mut stream = stream(&rules, None);
-                let (before, after) = run.split_at(cut);
-                let end = stream
-                    .push(before)
-                    .and_then(|_| stream.end_of_message())
-                    .and_then(|_| stream.push(after))
-                    .and_then(|_| stream.finish());
-                let is_found = matches!(end, Err(Stop::Found(_)));
-                assert!(is_found, "{name} at {cut}: {end:?}");
+                assert_found_with_pause(&rules, &run, cut, name);
             }
             // Some of it before content is looked at for the first time.
             for ahead in 0..64 {
