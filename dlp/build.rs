@@ -23,6 +23,9 @@ mod detector;
 #[path = "src/detector_file.rs"]
 #[expect(unreachable_pub, reason = "the crate shows what this script does not")]
 mod detector_file;
+#[path = "src/detector_place.rs"]
+#[expect(dead_code, reason = "the crate uses what this script does not")]
+mod detector_place;
 #[path = "src/detector_shape.rs"]
 mod detector_shape;
 #[path = "src/groups.rs"]
@@ -91,6 +94,7 @@ fn main() -> Result<(), String> {
         "detectors",
         "src/detector.rs",
         "src/detector_file.rs",
+        "src/detector_place.rs",
         "src/destination.rs",
         "src/groups.rs",
         "src/limits.rs",
@@ -202,13 +206,19 @@ fn write(table: &mut String, detector: &Detector) -> std::fmt::Result {
         ("cost", &detector.cost),
         ("reference", &detector.reference),
         ("pattern", &detector.pattern),
+        ("harmless", &detector.harmless),
+        ("unplaced", &detector.unplaced),
     ] {
         writeln!(table, "{key}: Cow::Borrowed({text:?}),")?;
     }
     for (key, texts) in [
         ("literals", &detector.literals),
         ("issuers", &detector.issuers),
+        ("tenant_hosts", &detector.tenant_hosts),
+        ("except", &detector.except),
         ("forms", &detector.forms),
+        ("documents", &detector.documents),
+        ("places", &detector.places),
         ("samples", &detector.samples),
         ("near_misses", &detector.near_misses),
     ] {

@@ -11,12 +11,15 @@ use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input};
 
+use crate::budget::wide;
 use crate::destination::{self, HostPattern};
-use crate::detector::{Anchor, Boundary, Detector, Scope, Tenants, Tier};
-use crate::finding::{Action, Checked};
+use crate::detector::{Anchor, Boundary, Detector, Scope, Tenants, Texts, Validator};
+use crate::detector_place::{self, Route};
+use crate::finding::{self, Action, Checked};
 use crate::limits;
-use crate::place::PlaceKind;
+use crate::place::{PlaceKind, Written};
 use crate::settings::{Mode, Policy};
+use crate::twists;
 use crate::validate::{self, Outcome, Subject};
 
 use members::Members;
@@ -27,6 +30,8 @@ pub(crate) struct Rule {
     pub(crate) mode: Option<Mode>,
     pub(crate) allowances: Vec<HostPattern>,
     pub(crate) registries: Vec<String>,
+    /// Those names of customers that a rule of the operator's spells out.
+    pub(crate) named: Vec<String>,
     members: OnceLock<Members>,
     regex: OnceLock<Option<Regex>>,
 }
@@ -36,6 +41,27 @@ pub(crate) struct Rule {
 pub(crate) struct Match {
     pub(crate) whole: Range<usize>,
     pub(crate) secret: Range<usize>,
+}
+
+/// Places in a layer at which pieces were put together: there a word ends and the next
+/// begins, whatever letters stand beside them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Borders<'a> {
+    places: &'a [u64],
+    base: u64,
+}
+
+impl<'a> Borders<'a> {
+    /// The places, in order, for a window that begins at `base`.
+    pub(crate) fn new(places: &'a [u64], base: u64) -> Self {
+        Self { places, base }
+    }
+
+    fn has(self, at: usize) -> bool {
+        // Mostly there are none.
+        let place = || self.base.saturating_add(wide(at));
+        !self.places.is_empty() && self.places.binary_search(&place()).is_ok()
+    }
 }
 
 /// What was made of a literal's place.
@@ -74,6 +100,7 @@ impl Rule {
             mode: None,
             allowances: Vec::new(),
             registries: Vec::new(),
+            named: Vec::new(),
             members: OnceLock::new(),
             regex: OnceLock::new(),
         }
@@ -106,24 +133,29 @@ impl Rule {
     /// Whether the first bytes show that no match begins with the literal at `at`: never
     /// where fewer are there, nor where a match may begin before its literal. `window` as
     /// for [`Rule::confirm`].
-    pub(crate) fn is_hopeless(&self, window: &[u8], at: usize) -> bool {
+    pub(crate) fn is_hopeless(&self, window: &[u8], at: usize, borders: Borders<'_>) -> bool {
         let few = self.detector.min.min(limits::FIRST_BYTES);
         let few = window.get(at..at.saturating_add(few));
         let Some(few) = few.filter(|_| self.detector.anchor == Anchor::Start) else {
             return false;
         };
-        !self.members().have(few) || !self.may_begin(window, at)
+        !self.members().have(few) || !self.may_begin(window, at, borders)
     }
 
     /// Whether it shows without the pattern that no match has the literal at `at`, of those
     /// that begin at `first` or later and end at `end` or before.
-    fn is_excluded(&self, window: &[u8], (first, at, end): (usize, usize, usize)) -> bool {
+    fn is_excluded(
+        &self,
+        window: &[u8],
+        (first, at, end): (usize, usize, usize),
+        borders: Borders<'_>,
+    ) -> bool {
         let all = window.get(first..end).unwrap_or_default();
         if self.detector.anchor == Anchor::Start {
             let least = window
                 .get(at..end)
                 .and_then(|all| all.get(..self.detector.min));
-            let is_one = |least| self.may_begin(window, at) && self.members().have(least);
+            let is_one = |least| self.may_begin(window, at, borders) && self.members().have(least);
             if !least.is_some_and(is_one) {
                 return true;
             }
@@ -134,17 +166,76 @@ impl Rule {
     /// What the literal at `at` belongs to. `window` holds two bytes before the
     /// earliest start of a match and one after its latest end, unless the
     /// stream begins or ends there.
-    pub(crate) fn confirm(&self, window: &[u8], at: usize) -> Confirmed {
+    pub(crate) fn confirm(&self, window: &[u8], at: usize, borders: Borders<'_>) -> Confirmed {
         let end = window.len().min(at.saturating_add(self.detector.max));
         let first = at.saturating_sub(self.before());
-        if self.is_excluded(window, (first, at, end)) {
+        if self.is_excluded(window, (first, at, end), borders) {
             return Confirmed::Nothing;
         }
-        self.ask(window, at)
+        self.ask(window, at, borders)
+    }
+
+    /// How many bytes a match has that a text begins with; of forms with a literal inside
+    /// too.
+    pub(crate) fn first(&self, text: &[u8]) -> Option<usize> {
+        let literals = self.detector.literals.iter();
+        let mut places = literals.filter_map(|own| memchr::memmem::find(text, own.as_bytes()));
+        places.find_map(|at| match self.confirm(text, at, Borders::default()) {
+            Confirmed::Match(found) if found.whole.start == 0 => Some(found.whole.end),
+            _ => None,
+        })
+    }
+
+    /// How many bytes of a value the credential has that it begins with, if it is one only
+    /// behind its label (`dd-api-key: `).
+    pub(crate) fn labelled(&self, label: &[u8], value: &[u8]) -> Option<usize> {
+        let text = [label, value].concat();
+        let literals = self.detector.literals.iter();
+        let mut places = literals.filter_map(|own| memchr::memmem::find(&text, own.as_bytes()));
+        places.find_map(|at| match self.confirm(&text, at, Borders::default()) {
+            Confirmed::Match(found) if found.secret.start == label.len() => {
+                Some(found.secret.len())
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether it is shown in places of its own to this host.
+    pub(crate) fn is_shown_at(&self, host: &str) -> bool {
+        self.detector.is_placed() && self.mode != Some(Mode::Off) && self.is_issuer(host)
+    }
+
+    /// Whether a host is one of its issuers: one that all know, the registry that the client
+    /// is configured for, or a customer's name that the operator spelt out.
+    pub(crate) fn is_issuer(&self, host: &str) -> bool {
+        let covers = |own: &Texts| own.iter().any(|own| destination::covers(own, host));
+        let is_own = covers(&self.detector.issuers) && !covers(&self.detector.except);
+        let mut named = self.registries.iter().chain(&self.named);
+        is_own || named.any(|own| destination::covers(own, host))
+    }
+
+    /// The names and patterns of its issuers.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &str> {
+        let own = self.detector.issuers.iter().map(AsRef::as_ref);
+        let named = self.registries.iter().chain(&self.named);
+        own.chain(named.map(String::as_str))
+    }
+
+    /// Takes those of the names that the operator spelt out that are customers' of its issuers.
+    pub(crate) fn name(&mut self, hosts: &[String]) {
+        let tenants = &self.detector.tenant_hosts;
+        let is_one = |host: &&String| tenants.iter().any(|own| destination::covers(own, host));
+        self.named = hosts.iter().filter(is_one).cloned().collect();
+    }
+
+    /// Whether all of a text is a match with the literal at `at`.
+    pub(crate) fn is_whole(&self, text: &[u8], at: usize) -> bool {
+        let all = 0..text.len();
+        matches!(self.confirm(text, at, Borders::default()), Confirmed::Match(found) if found.whole == all)
     }
 
     /// The same by the pattern alone.
-    fn ask(&self, window: &[u8], at: usize) -> Confirmed {
+    fn ask(&self, window: &[u8], at: usize, borders: Borders<'_>) -> Confirmed {
         let Some(regex) = self.regex() else {
             return Confirmed::Unknown;
         };
@@ -166,7 +257,7 @@ impl Rule {
             if found.start() > at {
                 return Confirmed::Nothing;
             }
-            if found.end() > at && self.stands_alone(window, &found.range()) {
+            if found.end() > at && self.stands_alone(window, &found.range(), borders) {
                 let secret = group(regex, window, &found.range());
                 let text = window.get(secret.clone()).unwrap_or_default();
                 if self.is_dense(text) {
@@ -183,7 +274,7 @@ impl Rule {
     }
 
     /// The first match from `from` on of a rule without literals.
-    pub(crate) fn search(&self, window: &[u8], from: usize) -> Option<Match> {
+    pub(crate) fn search(&self, window: &[u8], from: usize, borders: Borders<'_>) -> Option<Match> {
         let regex = self.regex()?;
         let mut start = from;
         // A match of nothing, or one that does not stand alone, ends no search.
@@ -191,7 +282,7 @@ impl Rule {
             let input = Input::new(window).range(start..window.len());
             let found = regex.search(&input)?;
             let is_some = !found.range().is_empty();
-            if is_some && self.stands_alone(window, &found.range()) {
+            if is_some && self.stands_alone(window, &found.range(), borders) {
                 let secret = group(regex, window, &found.range());
                 let text = window.get(secret.clone()).unwrap_or_default();
                 if self.is_dense(text) {
@@ -208,14 +299,16 @@ impl Rule {
         validate::entropy::is_dense(text, f64::from(self.detector.min_entropy))
     }
 
-    fn stands_alone(&self, window: &[u8], found: &Range<usize>) -> bool {
-        let behind = self.detector.boundary == Boundary::Word && is_word(window.get(found.end));
-        self.may_begin(window, found.start) && !behind
+    fn stands_alone(&self, window: &[u8], found: &Range<usize>, borders: Borders<'_>) -> bool {
+        let behind = self.detector.boundary == Boundary::Word
+            && is_word(window.get(found.end))
+            && !borders.has(found.end);
+        self.may_begin(window, found.start, borders) && !behind
     }
 
     /// Whether a match may stand behind what stands before `start`.
-    fn may_begin(&self, window: &[u8], start: usize) -> bool {
-        if self.detector.boundary == Boundary::None {
+    fn may_begin(&self, window: &[u8], start: usize, borders: Borders<'_>) -> bool {
+        if self.detector.boundary == Boundary::None || borders.has(start) {
             return true;
         }
         let before = start.checked_sub(1).and_then(|place| window.get(place));
@@ -243,13 +336,12 @@ impl Rule {
             Outcome::Checked(checked) => (checked, Vec::new()),
             Outcome::Claims { checked, hosts } => (checked, hosts),
         };
-        let issuers = self.issuers(claims);
-        let is_home = issuers
-            .iter()
-            .any(|pattern| destination::covers(pattern, host));
-        if is_home && (self.takes(host, kind) || self.is_allowed(host)) {
+        let claimed = |host| claims.iter().any(|own| destination::covers(own, host));
+        let is_home = self.is_issuer(host) || claimed(host);
+        if is_home && self.takes(host, kind) || self.is_allowed(host) {
             return Judgement::Settled;
         }
+        let issuers = self.issuers(claims);
         let action = self.action(checked, policy);
         Judgement::Found(Judged {
             checked,
@@ -260,27 +352,52 @@ impl Rule {
 
     /// Whether it may stand at such a place of what goes to those who issued it.
     pub(crate) fn takes(&self, host: &str, kind: PlaceKind<'_>) -> bool {
-        match (self.detector.tenants, kind) {
-            (Tenants::One, _) | (Tenants::Many, PlaceKind::Head) => true,
-            (Tenants::Many, PlaceKind::Content) => false,
-            (Tenants::Many, PlaceKind::Form(path)) => self.takes_form(host, path),
+        let is_placed = self.detector.is_placed();
+        let keeps = self.detector.tenants == Tenants::Many;
+        match kind {
+            // What stands in its place was taken out before.
+            PlaceKind::Head | PlaceKind::Pieces => !is_placed,
+            PlaceKind::Content => !is_placed && !keeps,
+            PlaceKind::Form(form) => !is_placed && !keeps || self.takes_form(host, form),
         }
     }
 
-    /// Whether it may stand in a form for this path.
-    pub(crate) fn takes_form(&self, host: &str, path: &str) -> bool {
-        self.detector.forms.iter().any(|form| {
-            let (hosts, own) = form.split_at(form.find('/').unwrap_or(form.len()));
-            own == path && destination::covers(hosts, host)
+    /// The same of a value that the user's own configuration binds to a host: where that is
+    /// no issuer of its form, nobody knows where it is shown.
+    pub(crate) fn takes_own(&self, host: &str, kind: PlaceKind<'_>) -> bool {
+        let is_head = matches!(kind, PlaceKind::Head | PlaceKind::Pieces);
+        let is_open = is_head || self.detector.tenants == Tenants::One;
+        self.takes(host, kind) || is_open && !self.is_issuer(host)
+    }
+
+    /// Whether it may stand in such a form.
+    pub(crate) fn takes_form(&self, host: &str, form: Written<'_>) -> bool {
+        let routes = if form.is_json {
+            &self.detector.documents
+        } else {
+            &self.detector.forms
+        };
+        routes.iter().any(|route| {
+            let Some((route, key)) = Route::parse(route) else {
+                return false;
+            };
+            let own = || {
+                if form.is_json {
+                    detector_place::member_before(form.before)
+                } else {
+                    detector_place::name_before(form.before)
+                }
+            };
+            route.covers(host, form.path)
+                && key.is_none_or(|key| own().is_some_and(|own| own == key.as_bytes()))
         })
     }
 
     /// Whether this host of its issuers keeps what anybody sends.
     pub(crate) fn keeps(&self, host: &str) -> bool {
-        let own = self.detector.issuers.iter().map(AsRef::as_ref);
-        let mut issuers = own.chain(self.registries.iter().map(String::as_str));
+        let mut tenants = self.detector.tenant_hosts.iter();
         self.detector.tenants == Tenants::Many
-            && issuers.any(|pattern| destination::covers(pattern, host))
+            && (self.is_issuer(host) || tenants.any(|own| destination::covers(own, host)))
     }
 
     /// Whether the operator lets it go there, wherever it stands.
@@ -297,6 +414,7 @@ impl Rule {
             Scope::Issuers | Scope::User | Scope::Registry(_) => Vec::new(),
         };
         issuers.extend(detector.issuers.iter().map(ToString::to_string));
+        issuers.extend(detector.tenant_hosts.iter().map(ToString::to_string));
         issuers.extend(self.registries.iter().cloned());
         issuers.extend(self.allowances.iter().map(ToString::to_string));
         issuers
@@ -307,15 +425,30 @@ impl Rule {
             (Policy::Monitor, _) | (_, Some(Mode::Warn | Mode::Off)) => Action::Warn,
             // What is said of one detector holds against what is said of all.
             (Policy::Strict, None) | (_, Some(Mode::Block)) => Action::Block,
-            (Policy::Tiered, None) => match (self.detector.tier, checked) {
-                // One letter changed on the way and sent after it, and a checksum fails:
-                // where the form alone is certain, it does not decide.
-                (Tier::Strong, _) | (Tier::Structured, Checked::Passed | Checked::None) => {
-                    Action::Block
-                }
-                (Tier::Structured, Checked::Failed) | (Tier::Context, _) => Action::Warn,
-            },
+            (Policy::Tiered, None) => finding::weigh(self.detector.tier, checked),
         }
+    }
+
+    /// The same of what stands back to front or with letters moved. Chance makes some of
+    /// these forms, but none with a right checksum; where rules are strict nobody asks.
+    pub(crate) fn twisted(&self, checked: Checked, policy: Policy) -> Action {
+        let is_certain = checked == Checked::Passed || policy == Policy::Strict;
+        if is_certain {
+            self.action(checked, policy)
+        } else {
+            Action::Warn
+        }
+    }
+
+    /// Whether a match could have to stay that stands back to front or with letters moved.
+    pub(crate) fn can_block_twisted(&self, policy: Policy) -> bool {
+        let can_pass = !matches!(
+            self.detector.validator,
+            Validator::None | Validator::Entropy | Validator::Placeholder | Validator::CrcTailHex
+        );
+        twists::is_twisted(&self.detector)
+            && (can_pass || policy == Policy::Strict)
+            && self.twisted(Checked::Passed, policy) == Action::Block
     }
 
     /// Whether any match could have to stay here.
@@ -385,15 +518,21 @@ mod tests {
                         let Some(at) = places.position(|one| one == literal.as_bytes()) else {
                             continue;
                         };
-                        let asked = rule.ask(&text, at);
-                        assert_eq!(rule.confirm(&text, at), asked, "{}: {text:?}", detector.id);
-                        let is_hopeless = rule.is_hopeless(&text, at);
+                        let none = Borders::default();
+                        let asked = rule.ask(&text, at, none);
+                        assert_eq!(
+                            rule.confirm(&text, at, none),
+                            asked,
+                            "{}: {text:?}",
+                            detector.id
+                        );
+                        let is_hopeless = rule.is_hopeless(&text, at, none);
                         assert!(!is_hopeless || asked == Confirmed::Nothing, "{text:?}");
                         hopeless += usize::from(is_hopeless);
                         matches += usize::from(matches!(asked, Confirmed::Match(_)));
                         let end = text.len().min(at + detector.max);
                         let first = at.saturating_sub(rule.before());
-                        let is_excluded = rule.is_excluded(&text, (first, at, end));
+                        let is_excluded = rule.is_excluded(&text, (first, at, end), none);
                         excluded += usize::from(is_excluded);
                         // Of these only a byte that is missing tells.
                         let is_inside = detector.anchor != Anchor::Start;

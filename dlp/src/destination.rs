@@ -7,6 +7,9 @@ use std::net::IpAddr;
 
 use crate::limits;
 
+/// Stands for a label such as `eu-central-1`.
+const REGION: &str = "{region}";
+
 /// Where bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Destination<'a> {
@@ -20,7 +23,8 @@ pub struct Destination<'a> {
 /// A host, or all names below one: `api.example.org`, `*.example.org`, or with
 /// a label in the middle left open: `bedrock.*.example.org`.
 ///
-/// A leading `*` stands for one label or more, any other for exactly one.
+/// A leading `*` stands for one label or more, any other for exactly one, and `{region}`
+/// for one that names a region of a cloud, as no name that strangers rent does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPattern {
     text: String,
@@ -48,7 +52,7 @@ impl HostPattern {
     /// or consists of stars alone.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let label = |label: &str| {
-            label == "*"
+            matches!(label, "*" | REGION)
                 || (!label.is_empty()
                     && label.bytes().all(|byte| {
                         byte.is_ascii_lowercase()
@@ -93,6 +97,7 @@ pub(crate) fn covers(pattern: &str, host: &str) -> bool {
     for wanted in rest.rsplit('.') {
         match labels.next() {
             Some(label) if !label.is_empty() && (wanted == "*" || wanted == label) => {}
+            Some(label) if wanted == REGION && is_region(label) => {}
             _ => return false,
         }
     }
@@ -100,6 +105,27 @@ pub(crate) fn covers(pattern: &str, host: &str) -> bool {
         None => !is_open,
         Some(label) => is_open && !label.is_empty(),
     }
+}
+
+/// Whether a label names a region: two letters, one to three words, and a number
+/// (`us-gov-west-1`). Names of buckets stand left of a service's label, which is none
+/// (`s3`, `s3-us-west-2`).
+fn is_region(label: &str) -> bool {
+    let mut parts = label.split('-');
+    let Some(place) = parts.next() else {
+        return false;
+    };
+    let is_word = |part: &&str| part.bytes().all(|byte| byte.is_ascii_lowercase());
+    let words: Vec<&str> = parts.collect();
+    let Some((number, words)) = words.split_last() else {
+        return false;
+    };
+    place.len() == 2
+        && is_word(&place)
+        && (1..=3).contains(&words.len())
+        && words.iter().all(|word| word.len() > 1 && is_word(word))
+        && (1..=2).contains(&number.len())
+        && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -121,6 +147,12 @@ mod tests {
             ("x.*.a.example", "x.a.example", false),
             ("x.*.a.example", "x.y.z.a.example", false),
             ("*.a.example", "b.a.example.evil.example", false),
+            ("x.{region}.a.example", "x.eu-central-1.a.example", true),
+            ("x.{region}.a.example", "x.us-gov-west-1.a.example", true),
+            ("x.{region}.a.example", "x.s3.a.example", false),
+            ("x.{region}.a.example", "x.s3-us-west-2.a.example", false),
+            ("x.{region}.a.example", "x.a.example", false),
+            ("x.{region}.a.example", "x.eu-1.a.example", false),
             ("localhost", "localhost", true),
             ("localhost", "127.0.0.1", true),
             ("localhost", "::1", true),

@@ -173,15 +173,36 @@ pub struct Detector {
     pub scope: Scope,
     /// Its issuers, as host patterns.
     pub issuers: Texts,
+    /// Names below its issuer's that belong to customers, who read what is sent to them: one
+    /// of these is an issuer only where a rule of the operator's spells it out.
+    pub tenant_hosts: Texts,
+    /// Hosts that the issuers cover and that are none.
+    pub except: Texts,
+    /// Why strangers who hold names below its issuers gain nothing by what is shown there.
+    pub harmless: Text,
     /// Whose content these keep.
     pub tenants: Tenants,
-    /// Where it may stand in the content of a form although they keep what anybody
-    /// sends them: hosts, each with one path, such as where tokens are made new.
+    /// Where it may stand in the content of a form although content is closed to it: hosts,
+    /// each with a path, such as where tokens are made new, and maybe with a key.
     pub forms: Texts,
+    /// The same of documents in JSON.
+    pub documents: Texts,
+    /// Where in the head of a request its clients show it, where that is known: in no other
+    /// part of a request may it go to its issuers, but in forms and documents.
+    pub places: Texts,
+    /// Why it has no place in a head, if nobody shows it there.
+    pub unplaced: Text,
     /// Templates of matches, for `detector_sample::expand`.
     pub samples: Texts,
     /// Templates of texts that come close and are nothing.
     pub near_misses: Texts,
+}
+
+impl Detector {
+    /// Whether it is known where clients show it, so that it may stand nowhere else.
+    pub fn is_placed(&self) -> bool {
+        !self.places.is_empty() || !self.unplaced.is_empty()
+    }
 }
 
 impl Tier {

@@ -135,7 +135,7 @@ struct Entry<'t, 'f, 'a> {
 }
 
 /// Every key of a detector.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 26] = [
     "id",
     "name",
     "cost",
@@ -152,8 +152,14 @@ const KEYS: [&str; 20] = [
     "scope",
     "registry",
     "issuers",
+    "tenant_hosts",
+    "except",
+    "harmless",
     "tenants",
     "forms",
+    "documents",
+    "places",
+    "unplaced",
     "samples",
     "near_misses",
 ];
@@ -226,8 +232,14 @@ impl<'t> Entry<'t, '_, '_> {
             min_entropy: self.bits("min_entropy"),
             scope: self.scope(),
             issuers: self.texts("issuers"),
+            tenant_hosts: self.texts("tenant_hosts"),
+            except: self.texts("except"),
+            harmless: self.sentence("harmless"),
             tenants: self.word("tenants", &TENANTS, Tenants::One),
             forms: self.texts("forms"),
+            documents: self.texts("documents"),
+            places: self.texts("places"),
+            unplaced: self.sentence("unplaced"),
             samples: self.texts("samples"),
             near_misses: self.texts("near_misses"),
         }
@@ -252,6 +264,14 @@ impl<'t> Entry<'t, '_, '_> {
         let message = format!("`{key}` must be there: a text of 1 to {TEXT_BYTES_MAX} bytes");
         self.fault(self.place(key), message);
         Cow::Borrowed("")
+    }
+
+    /// A text that may be there.
+    fn sentence(&mut self, key: &str) -> Text {
+        match self.item(key) {
+            Some(_) => self.text(key),
+            None => Cow::Borrowed(""),
+        }
     }
 
     fn texts(&mut self, key: &str) -> Texts {

@@ -89,8 +89,14 @@ impl Detector {
                 Scope::Issuers
             },
             issuers: own.issuers.iter().map(|issuer| text(issuer)).collect(),
+            tenant_hosts: Cow::Borrowed(&[]),
+            except: Cow::Borrowed(&[]),
+            harmless: Cow::Borrowed(""),
             tenants: own.tenants,
             forms: Cow::Borrowed(&[]),
+            documents: Cow::Borrowed(&[]),
+            places: Cow::Borrowed(&[]),
+            unplaced: Cow::Borrowed(""),
             samples: Cow::Borrowed(&[]),
             near_misses: Cow::Borrowed(&[]),
         })

@@ -9,6 +9,7 @@ use regex_syntax::hir::Hir;
 
 use crate::destination::{self, HostPattern};
 use crate::detector::{Anchor, Detector, Failure, Scope, Tenants, Text, Tier, Validator};
+use crate::detector_place::{Route, Shown};
 use crate::limits::{LITERAL_BYTES_MAX, LITERAL_BYTES_MIN, MATCH_BYTES_MAX};
 
 /// Shortest match worth a finding, in bytes.
@@ -128,16 +129,20 @@ pub(crate) fn faults(detector: &Detector) -> Vec<String> {
 
 /// What does not go together in what a detector says of hosts.
 fn host_faults(detector: &Detector, mut claim: impl FnMut(bool, &str)) {
-    let has_issuers = !detector.issuers.is_empty();
+    let has_issuers = !detector.issuers.is_empty() || !detector.tenant_hosts.is_empty();
     match detector.scope {
-        Scope::Issuers => claim(has_issuers, "`scope = \"issuers\"` needs `issuers`"),
+        Scope::Issuers => claim(
+            has_issuers,
+            "`scope = \"issuers\"` needs `issuers` or `tenant_hosts`",
+        ),
         Scope::Never | Scope::User => {
             claim(!has_issuers, "`issuers` need `scope = \"issuers\"`");
         }
         Scope::Claims | Scope::Registry(_) => {}
     }
+    let mut hosts = detector.issuers.iter().chain(detector.tenant_hosts.iter());
     claim(
-        detector.issuers.iter().all(|issuer| is_issuer(issuer)),
+        hosts.all(|issuer| is_issuer(issuer)) && detector.except.iter().all(|own| is_issuer(own)),
         "an issuer is a lower-case host; `*` stands for whole labels left of two others",
     );
     let has_home = matches!(
@@ -149,13 +154,48 @@ fn host_faults(detector: &Detector, mut claim: impl FnMut(bool, &str)) {
         "`tenants = \"many\"` is said of hosts that it may go to; this may go to none by itself",
     );
     claim(
-        detector.tenants == Tenants::Many || detector.forms.is_empty(),
-        "`forms` need `tenants = \"many\"`; otherwise all content is open to its issuers",
+        detector.tenant_hosts.is_empty() || detector.is_placed(),
+        "`tenant_hosts` need `places`: whoever holds such a name reads the rest",
     );
     claim(
-        detector.forms.iter().all(|form| is_form(detector, form)),
-        "a form is a host of the issuers and a path: `api.example.org/oauth/token`",
+        detector.except.is_empty() || !detector.issuers.is_empty(),
+        "`except` is said of `issuers`, and there are none",
     );
+    let is_closed = detector.tenants == Tenants::Many || detector.is_placed();
+    let mut forms = detector.forms.iter().chain(detector.documents.iter());
+    claim(
+        is_closed || forms.next().is_none(),
+        "`forms` and `documents` need `places` or `tenants = \"many\"`; otherwise all content is \
+         open to its issuers",
+    );
+    let mut forms = detector.forms.iter().chain(detector.documents.iter());
+    claim(
+        forms.all(|form| is_form(detector, form)),
+        "a form or document is a host of the issuers and a path, and maybe a key: \
+         `api.example.org/oauth/token?refresh_token`",
+    );
+    claim(
+        has_home || !detector.is_placed(),
+        "`places` are said of hosts that it may go to; this may go to none by itself",
+    );
+    claim(
+        detector.places.is_empty() || detector.unplaced.is_empty(),
+        "`unplaced` says why there are no `places`, and there are some",
+    );
+    claim(
+        detector
+            .places
+            .iter()
+            .all(|place| is_place(detector, place)),
+        "a place is a field, with what stands before the credential, a key of the query, or the \
+         end of a path: `x-key`, `authorization: Bearer `, `?key`, `/bot*`, `api.example.org/a?key`",
+    );
+    for reason in [&detector.harmless, &detector.unplaced] {
+        claim(
+            reason.is_empty() || is_sentence(reason),
+            "`harmless` and `unplaced` are one sentence: a capital letter first, a full stop last",
+        );
+    }
 }
 
 /// Whether a text is a host pattern that spells out at least its last two labels.
@@ -164,13 +204,26 @@ pub(crate) fn is_issuer(text: &str) -> bool {
     HostPattern::parse(text).is_ok() && (spelt >= 2 || !text.contains('*'))
 }
 
-/// Whether a text names one path of hosts that the issuers cover.
+/// Whether a text names a place, and if a host, then one of the issuers.
+fn is_place(detector: &Detector, text: &str) -> bool {
+    match Shown::parse(text) {
+        Some(Shown::Key {
+            route: Some(route), ..
+        }) => is_known(detector, &route),
+        Some(_) => true,
+        None => false,
+    }
+}
+
+/// Whether a text names paths of hosts that the issuers cover.
 fn is_form(detector: &Detector, text: &str) -> bool {
-    let (host, path) = text.split_at(text.find('/').unwrap_or(text.len()));
-    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#*%\\".contains(&byte);
-    let mut issuers = detector.issuers.iter();
-    let is_known = issuers.any(|issuer| destination::covers(issuer, host));
-    is_known && is_issuer(host) && path.starts_with('/') && path.bytes().all(is_plain)
+    Route::parse(text).is_some_and(|(route, _)| is_known(detector, &route))
+}
+
+fn is_known(detector: &Detector, route: &Route<'_>) -> bool {
+    let mut issuers = detector.issuers.iter().chain(detector.tenant_hosts.iter());
+    let is_issuers = issuers.any(|issuer| destination::covers(issuer, route.host));
+    is_issuers && is_issuer(route.host)
 }
 
 pub(crate) fn is_id(text: &str) -> bool {

@@ -9,6 +9,14 @@ use crate::destination;
 use crate::detector::{Text, Tier};
 use crate::place::Place;
 
+/// The ids of findings of known values, of those that are never sent, and of
+/// canaries.
+pub const KNOWN_VALUE: &str = "known-value";
+/// See [`KNOWN_VALUE`].
+pub const KNOWN_KEY: &str = "known-key";
+/// See [`KNOWN_VALUE`].
+pub const CANARY: &str = "canary";
+
 /// What the offline check of a credential said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Checked {
@@ -61,6 +69,17 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// What follows where what is certain is refused and what may be one is recorded, no
+    /// detector being weighed apart. Of what stands back to front or with letters moved
+    /// only a right checksum is certain: chance makes some of the forms.
+    pub fn tiered(&self) -> Action {
+        let is_twisted = |coding: &Coding| matches!(coding, Coding::Reversed | Coding::Rot13);
+        if self.chain.iter().any(is_twisted) && self.checked != Checked::Passed {
+            return Action::Warn;
+        }
+        weigh(self.tier, self.checked)
+    }
+
     /// Whether it may go to this host, and only its place is wrong: the host keeps
     /// what is sent to it, and the value stands where it would be kept.
     pub fn is_misplaced(&self, host: &str) -> bool {
@@ -75,6 +94,16 @@ impl fmt::Display for Finding {
             write!(formatter, "{coding}>")?;
         }
         formatter.write_str(&self.detector)
+    }
+}
+
+/// What a form and its check mean where nothing else is said.
+pub(crate) const fn weigh(tier: Tier, checked: Checked) -> Action {
+    match (tier, checked) {
+        // One letter changed on the way and sent after it, and a checksum fails:
+        // where the form alone is certain, it does not decide.
+        (Tier::Strong, _) | (Tier::Structured, Checked::Passed | Checked::None) => Action::Block,
+        (Tier::Structured, Checked::Failed) | (Tier::Context, _) => Action::Warn,
     }
 }
 

@@ -5,9 +5,12 @@ use crate::destination::Destination;
 use crate::detector::Tier;
 use crate::finding::{Checked, Finding, Report};
 use crate::layer::{Layer, Until};
+use crate::pieces::{self, Age, Entry, Side, Source, Text};
 use crate::place::{Joined, Part, Place, PlaceKind};
 use crate::ruleset::Ruleset;
 use crate::scan::{Scan, State};
+use crate::settings::Depth;
+use crate::shown;
 use crate::trail::Trail;
 
 /// Between two parts: in no credential and in no run.
@@ -15,6 +18,31 @@ const BORDER: &[u8] = b"\x01\n";
 
 /// Scans parts, and what their values make together.
 pub(crate) fn scan(rules: &Ruleset, destination: &Destination<'_>, parts: &[Part<'_>]) -> Report {
+    let to = (destination, kind(parts));
+    // Beside content nothing is shown.
+    let (rest, is_shown) = match to.1 {
+        PlaceKind::Head => shown::rest(rules, destination.host, parts),
+        _ => (
+            parts.iter().map(|part| part.bytes.to_vec()).collect(),
+            false,
+        ),
+    };
+    let rest: Vec<Part<'_>> = parts
+        .iter()
+        .zip(&rest)
+        .map(|(part, bytes)| Part {
+            place: part.place.clone(),
+            bytes,
+        })
+        .collect();
+    let mut report = each(rules, to, &rest);
+    report.holds = report.holds || is_shown;
+    report
+}
+
+/// Scans the parts of which nothing more is known.
+fn each(rules: &Ruleset, to: (&Destination<'_>, PlaceKind<'_>), parts: &[Part<'_>]) -> Report {
+    let (destination, _) = to;
     let mut text = Vec::new();
     for part in parts {
         text.extend_from_slice(part.bytes);
@@ -26,7 +54,6 @@ pub(crate) fn scan(rules: &Ruleset, destination: &Destination<'_>, parts: &[Part
         };
         text.extend_from_slice(border);
     }
-    let to = (destination, kind(parts));
     let mut report = whole(rules, to, &text);
     let targets = || parts.iter().filter(|part| part.place == Place::Target);
     report.holds = report.holds && targets().any(|part| whole(rules, to, part.bytes).holds);
@@ -37,11 +64,11 @@ pub(crate) fn scan(rules: &Ruleset, destination: &Destination<'_>, parts: &[Part
         }
     }
     report.findings.extend(rules.segments(destination, parts));
-    for (joined, values) in [
-        (Joined::Query, query_values(parts)),
-        (Joined::Fields, field_values(parts)),
+    for (joined, source, values) in [
+        (Joined::Query, Source::Query, query_values(parts)),
+        (Joined::Fields, Source::Field, field_values(parts)),
     ] {
-        let found = join(rules, destination, joined, &values);
+        let found = of_one(rules, destination, (joined, source), &values);
         let is_new = |finding: &Finding| {
             !report
                 .findings
@@ -54,36 +81,76 @@ pub(crate) fn scan(rules: &Ruleset, destination: &Destination<'_>, parts: &[Part
     report
 }
 
-/// What several values make one after the other, and without what separates
-/// words: strong forms only, since chance makes others.
+/// What the values of one source in one message make together.
+fn of_one(
+    rules: &Ruleset,
+    destination: &Destination<'_>,
+    (joined, source): (Joined, Source),
+    values: &[&[u8]],
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let entries: Vec<Entry<'_>> = (0..)
+        .zip(values)
+        .map(|(slot, bytes)| Entry {
+            source,
+            slot,
+            bytes,
+            age: Age::New,
+            is_dense: pieces::is_dense(bytes),
+        })
+        .collect();
+    for (side, text) in pieces::streams(&entries) {
+        join(rules, destination, (joined, side, text), &mut findings);
+    }
+    findings
+}
+
+/// What pieces make in the streams that are in a text: strong forms only, since chance makes
+/// others, and nothing that one of the pieces holds alone, which is judged where it stands.
 pub(crate) fn join(
     rules: &Ruleset,
     destination: &Destination<'_>,
-    joined: Joined,
-    values: &[&[u8]],
-) -> Vec<Finding> {
-    if values.len() < 2 {
-        return Vec::new();
+    (joined, side, text): (Joined, Side, Text),
+    findings: &mut Vec<Finding>,
+) {
+    if text.bytes.is_empty() {
+        return;
     }
-    let plain: Vec<u8> = values.concat();
-    let is_word = |byte: &u8| !byte.is_ascii_whitespace() && !b",;\"'|".contains(byte);
-    let bare: Vec<u8> = plain.iter().copied().filter(is_word).collect();
+    let mut state = State::default();
+    state.borders.clone_from(&text.borders);
+    state.depth = match side {
+        Side::Head | Side::Content => Depth::Codings,
+        Side::HeadAsWritten | Side::ContentAsWritten => Depth::AsWritten,
+    };
     let to = (destination, Place::Joined(joined).kind());
-    let mut report = whole(rules, to, &plain);
-    if bare != plain {
-        report.findings.extend(whole(rules, to, &bare).findings);
-    }
-    let mut findings: Vec<Finding> = Vec::new();
+    let report = look(rules, to, &text.bytes, &mut state);
     for mut finding in report.findings {
         let is_known = findings.iter().any(|known| known.mark == finding.mark);
         // Pieces that are put together by chance have no right checksum.
         let may_be = finding.checked != Checked::Failed;
-        if finding.tier == Tier::Strong && may_be && !is_known {
+        if finding.tier == Tier::Strong
+            && may_be
+            && !is_known
+            && !stands_in_one(rules, &text, &finding)
+        {
             finding.place = Place::Joined(joined);
             findings.push(finding);
         }
     }
-    findings
+}
+
+/// Whether the piece in which a finding begins holds by itself what begins there.
+fn stands_in_one(rules: &Ruleset, text: &Text, finding: &Finding) -> bool {
+    // To nobody's host nothing may go.
+    let nobody = Destination { host: "", port: 0 };
+    let Some((piece, at)) = text.piece(finding.offset) else {
+        return false;
+    };
+    let alone = whole(rules, (&nobody, PlaceKind::Content), piece);
+    alone.findings.iter().any(|own| {
+        let is_same = own.mark == finding.mark;
+        is_same || (own.detector == finding.detector && own.offset == at)
+    })
 }
 
 /// What parts are for together: what stands beside content counts as content.
@@ -102,14 +169,23 @@ pub(crate) fn whole(
     (destination, kind): (&Destination<'_>, PlaceKind<'_>),
     bytes: &[u8],
 ) -> Report {
-    let mut state = State::default();
+    look(rules, (destination, kind), bytes, &mut State::default())
+}
+
+/// The same with what is known of the buffer.
+fn look(
+    rules: &Ruleset,
+    (destination, kind): (&Destination<'_>, PlaceKind<'_>),
+    bytes: &[u8],
+    state: &mut State,
+) -> Report {
     state.gathers = true;
     state.budget.take(bytes.len());
     let mut scan = Scan {
         rules,
         host: destination.host,
         kind,
-        state: &mut state,
+        state,
     };
     let mut layer = Layer::new(Trail::default());
     layer.push(&mut scan, bytes, None);
@@ -117,7 +193,7 @@ pub(crate) fn whole(
     let unscanned = state.unscanned();
     Report {
         holds: state.settled > 0 || unscanned.is_some() || !state.warnings.is_empty(),
-        findings: state.warnings,
+        findings: std::mem::take(&mut state.warnings),
         unscanned,
     }
 }

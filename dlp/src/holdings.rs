@@ -17,7 +17,7 @@ use std::fmt;
 use crate::detector::Registry;
 use crate::secret::Secret;
 
-pub use environment::environment;
+pub use environment::{credential, environment};
 
 /// Largest text that is read, in bytes; more is left out.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -228,7 +228,10 @@ impl Collector<'_> {
 
     fn labelled(&mut self, label: String, value: Vec<u8>, hosts: &[&str]) {
         let value = Secret::new(value);
-        let is_reference = value.expose().starts_with(b"${") || value.expose().starts_with(b"$(");
+        let is_reference = matches!(
+            value.expose(),
+            [b'$', b'{', .., b'}'] | [b'$', b'(', .., b')']
+        );
         let same = |known: &Holding| known.value.expose() == value.expose();
         if value.expose().is_empty() || is_reference {
             return;

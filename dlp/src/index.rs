@@ -8,6 +8,7 @@ use crate::coding::Coding;
 use crate::confirm::Rule;
 use crate::containers::{MAGICS, Magic};
 use crate::detector::Anchor;
+use crate::limits;
 use crate::prefilter::Prefilter;
 use crate::settings::{Mode, Policy};
 pub(crate) use crate::twists::{Twist, forms};
@@ -62,6 +63,12 @@ impl Index {
             reach = rule.before().max(reach);
             if rule.can_block(policy) {
                 before = before.max(rule.before());
+            }
+            if rule.can_block_twisted(policy) {
+                // Back to front the literal comes last.
+                let longest = detector.max.min(limits::INSIDE_BYTES_MAX);
+                reach = reach.max(longest);
+                before = before.max(longest);
             }
             for literal in detector.literals.iter() {
                 for (bytes, twist) in forms(detector, literal.as_bytes()) {

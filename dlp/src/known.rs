@@ -1,6 +1,6 @@
 //! The user's own secrets, known by keyed fingerprints: found wherever they
-//! stand, raw, reversed, in base 64 at any phase and in hexadecimal, whatever
-//! they look like.
+//! stand, raw, reversed, in base 64 at any phase, in hexadecimal and as strings and
+//! words of other languages, whatever they look like.
 //!
 //! A value is hashed when it is added and not kept. What stays are fingerprints
 //! of windows of it and, to find candidates quickly, keyed hashes of a few
@@ -401,10 +401,16 @@ fn fits(value: &[u8]) -> Result<(), Unfit> {
     let word = value.len() < 16 && value.iter().all(u8::is_ascii_lowercase);
     let number = value.len() < 16 && value.iter().all(u8::is_ascii_digit);
     let head = value.get(..value.len().min(128)).unwrap_or_default();
-    if word || number || placeholder::is(value) || entropy::bits(head) < VALUE_BITS_MIN {
+    if word || number || placeholder::is_no_value(value) || entropy::bits(head) < VALUE_BITS_MIN {
         return Err(Unfit::Plain);
     }
     Ok(())
+}
+
+/// Whether a value that is for these hosts is looked for so that finding it counts:
+/// it can be told from other text, and is for some host or was made up by nobody.
+pub(crate) fn is_looked_for(value: &[u8], hosts: &[String]) -> bool {
+    fits(value).is_ok() && (!hosts.is_empty() || !is_weak(value))
 }
 
 /// Whether a value may be one that people make up, and stand elsewhere too.

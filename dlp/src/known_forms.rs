@@ -15,7 +15,33 @@ pub enum Form {
     Base64,
     /// In hexadecimal.
     Hex,
+    /// With signs escaped, as documents, tables and shells write it.
+    Escaped,
 }
+
+/// Longest text of an escaped form, in bytes: as long as other forms become.
+const ESCAPED_BYTES_MAX: usize = 128;
+/// How often strings of documents are written into strings of others.
+const NESTED_MAX: usize = 3;
+
+/// Which signs languages write with a backslash before them.
+const BACKSLASHED: [fn(u8) -> bool; 8] = [
+    // Strings of JSON and C.
+    |byte| matches!(byte, b'"' | b'\\' | b'\n' | b'\r' | b'\t'),
+    // Strings in single quotes.
+    |byte| matches!(byte, b'\'' | b'\\' | b'\n' | b'\r' | b'\t'),
+    // Whatever the quotes are.
+    |byte| matches!(byte, b'"' | b'\'' | b'\\'),
+    // Strings in other quotes than those in it.
+    |byte| matches!(byte, b'\\' | b'\n' | b'\r' | b'\t'),
+    // Strings of a shell.
+    |byte| matches!(byte, b'"' | b'\\' | b'$' | b'`'),
+    // Words of a shell: those of bash, and those of most others.
+    |byte| b" '\"\\|&;()<>!{}*[]?^$`,#~".contains(&byte),
+    |byte| !byte.is_ascii_alphanumeric() && !b"_-.,:+/@%=".contains(&byte),
+    // Regular expressions.
+    |byte| !byte.is_ascii_alphanumeric() && byte != b'_',
+];
 
 /// A value in each form, without what depends on its neighbours.
 pub(crate) fn forms(value: &[u8]) -> Vec<(Form, Secret)> {
@@ -48,7 +74,75 @@ pub(crate) fn forms(value: &[u8]) -> Vec<(Form, Secret)> {
     };
     forms.push((Form::Hex, digits(b"0123456789abcdef")));
     forms.push((Form::Hex, digits(b"0123456789ABCDEF")));
+    for text in escaped(value) {
+        forms.push((Form::Escaped, text));
+    }
     forms
+}
+
+/// A value as strings and words of other languages, where that is not the value itself.
+fn escaped(value: &[u8]) -> Vec<Secret> {
+    let mut texts: Vec<Secret> = Vec::new();
+    let mut add = |text: Secret| {
+        let is_new = texts.iter().all(|other| other.expose() != text.expose());
+        if is_new && text.expose() != value && text.expose().len() <= ESCAPED_BYTES_MAX {
+            texts.push(text);
+        }
+    };
+    if value.iter().all(u8::is_ascii_alphanumeric) {
+        return texts;
+    }
+    for is_escaped in BACKSLASHED {
+        add(backslashed(value, is_escaped));
+    }
+    let [document, ..] = BACKSLASHED;
+    let mut nested = Secret::new(value.to_vec());
+    for _ in 0..NESTED_MAX {
+        nested = backslashed(nested.expose(), document);
+        // In a table.
+        add(replaced(nested.expose(), b'"', b"\"\""));
+        add(Secret::new(nested.expose().to_vec()));
+    }
+    for (sign, writings) in [
+        (b'"', &[&b"\"\""[..]][..]),
+        // Of YAML and SQL, and of shells.
+        (b'\'', &[b"''", b"'\\''", b"'\"'\"'"]),
+    ] {
+        for writing in writings {
+            add(replaced(value, sign, writing));
+        }
+    }
+    texts
+}
+
+/// A text with a backslash before some of its signs.
+fn backslashed(text: &[u8], is_escaped: fn(u8) -> bool) -> Secret {
+    let mut made = Vec::with_capacity(text.len().saturating_mul(2));
+    for byte in text {
+        if is_escaped(*byte) {
+            made.push(b'\\');
+        }
+        made.push(match byte {
+            b'\n' if is_escaped(*byte) => b'n',
+            b'\r' if is_escaped(*byte) => b'r',
+            b'\t' if is_escaped(*byte) => b't',
+            _ => *byte,
+        });
+    }
+    Secret::new(made)
+}
+
+/// A text with something else for one of its signs.
+fn replaced(text: &[u8], sign: u8, writing: &[u8]) -> Secret {
+    let mut made = Vec::with_capacity(text.len().saturating_mul(writing.len()));
+    for byte in text {
+        if *byte == sign {
+            made.extend_from_slice(writing);
+        } else {
+            made.push(*byte);
+        }
+    }
+    Secret::new(made)
 }
 
 /// The characters that hold bits of the value alone when so many bytes stand

@@ -19,6 +19,7 @@ use crate::origins::Origins;
 use crate::prefilter::OVERLAP;
 use crate::runs::Runs;
 use crate::scan::{Scan, Spot};
+use crate::settings::Depth;
 use crate::trail::Trail;
 
 /// How far a layer goes with what it has.
@@ -237,9 +238,11 @@ impl Layer {
             classes: &self.classes,
             until,
         };
-        self.containers.work(scan, &view);
-        self.filters.work(scan, &view);
-        self.runs.work(scan, &view);
+        if scan.state.depth == Depth::Codings {
+            self.containers.work(scan, &view);
+            self.filters.work(scan, &view);
+            self.runs.work(scan, &view);
+        }
         self.held = self.hold(scan, until);
         self.worked = self.end();
         self.trim(scan);
@@ -254,6 +257,7 @@ impl Layer {
         let (pending, buffer, base) = (&mut self.pending, &self.buffer, self.base);
         let containers = &mut self.containers;
         let rules = scan.rules;
+        let borders = scan.borders(&self.trail, base);
         let mut hit = |literal: usize, place: usize| {
             let at = base.saturating_add(wide(place));
             for hit in rules.hits(literal) {
@@ -262,7 +266,7 @@ impl Layer {
                         let (rule, twist) = (*rule, *twist);
                         // What is twisted does not stand there as the pattern has it.
                         let known = rules.rule(rule).filter(|_| twist == Twist::None);
-                        if known.is_some_and(|known| known.is_hopeless(buffer, place)) {
+                        if known.is_some_and(|known| known.is_hopeless(buffer, place, borders)) {
                             continue;
                         }
                         let new = Pending { rule, at, twist };
@@ -320,6 +324,7 @@ impl Layer {
                 around: Some((&self.origins, self.base)),
                 trail: &self.trail,
                 twist: pending.twist,
+                before: &[],
             };
             let at = narrow(pending.at.saturating_sub(self.base));
             let is_match = match pending.twist.apply(&self.buffer, at, rule.detector.max) {
@@ -348,7 +353,9 @@ impl Layer {
             }
             let mut from = narrow(self.searched.saturating_sub(self.base));
             let reach = wide(rule.detector.max);
-            while let Some(found) = rule.search(&self.buffer, from) {
+            while let Some(found) =
+                rule.search(&self.buffer, from, scan.borders(&self.trail, self.base))
+            {
                 let starts = self.base.saturating_add(wide(found.whole.start));
                 if until != Until::End && found.whole.end == self.buffer.len() {
                     next = next.min(starts);
@@ -359,6 +366,7 @@ impl Layer {
                     around: Some((&self.origins, self.base)),
                     trail: &self.trail,
                     twist: Twist::None,
+                    before: &[],
                 };
                 scan.found(id, &self.buffer, &found, &spot);
                 from = found.whole.end.max(from.saturating_add(1));
@@ -387,9 +395,16 @@ impl Layer {
                     continue;
                 };
                 let is_alive = until == Until::Step || self.is_alive(pending);
-                let is_plain = pending.twist == Twist::None;
-                if is_alive && is_plain && scan.rules.can_block(pending.rule) {
-                    own = own.min(pending.at.saturating_sub(wide(rule.before())));
+                let (can_block, before) = match pending.twist {
+                    Twist::None => (scan.rules.can_block(pending.rule), rule.before()),
+                    Twist::Rot13 => (scan.rules.can_block_twisted(pending.rule), 0),
+                    Twist::Reversed(_) => {
+                        let longest = rule.detector.max.min(limits::INSIDE_BYTES_MAX);
+                        (scan.rules.can_block_twisted(pending.rule), longest)
+                    }
+                };
+                if is_alive && can_block {
+                    own = own.min(pending.at.saturating_sub(wide(before)));
                 }
             }
         }
@@ -444,8 +459,9 @@ impl Layer {
                 .rules
                 .rule(pending.rule)
                 .map_or(0, crate::confirm::Rule::before);
-            // Two more for what stands before a match.
-            let first = pending.at.saturating_sub(wide(before)).saturating_sub(2);
+            // And what stands before a match, with the key of a value.
+            let first = pending.at.saturating_sub(wide(before));
+            let first = first.saturating_sub(wide(limits::KEY_BYTES_MAX));
             keep = keep.min(first);
         }
         keep = keep.min(self.runs.uncertain());

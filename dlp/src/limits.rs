@@ -32,6 +32,13 @@ pub(crate) const STEP_BYTES: usize = 16 * 1024;
 /// reach back to. More than the longest match with a literal inside.
 pub(crate) const CONTEXT_BYTES: usize = 4096;
 
+/// Most credentials of a form that are remembered: a request for a token shows two.
+pub(crate) const SHOWN_MAX: usize = 8;
+
+/// Bytes before a match that stay as long as it does: a key of a form or a document, of which
+/// the longest that opens one has 16, with what stands around it.
+pub(crate) const KEY_BYTES_MAX: usize = 64;
+
 /// Bytes that go from a layer to the next at a time: how exactly a place in the
 /// next can be traced back.
 pub(crate) const PIECE_BYTES: usize = 512;
@@ -156,6 +163,10 @@ pub(crate) const FIRST_BYTES: usize = 16;
 /// comes out.
 pub(crate) const CONTAINER_WORK: u64 = 4096;
 
+/// Stronger forms that are asked about what a weaker one found, in count: a credential has
+/// few literals.
+pub(crate) const STRONGER_MAX: usize = 32;
+
 /// What one confirmation counts at least, in bytes read.
 pub(crate) const CONFIRM_BYTES_MIN: u64 = 64;
 
@@ -232,9 +243,41 @@ pub(crate) const PARTS_MAX: usize = 1024;
 /// removed from, in bytes: escapes of six bytes of what fills [`PIECE_BYTES`].
 pub(crate) const NESTED_REACH_BYTES: u64 = 4096;
 
-/// Bytes of values kept of what went to one host: longer than any credential that
-/// is told by its form, and looked through with each message, however short.
-pub(crate) const WINDOW_BYTES_MAX: usize = 1024;
+/// Bytes of pieces before those of a message with which they are read together: longer
+/// than nearly any credential that is told by its form, and looked through in several
+/// streams with each message, however short.
+pub(crate) const WINDOW_BYTES_MAX: usize = 512;
+
+/// Bytes of pieces kept of what went to one host, for each source: so many that a few
+/// credentials' worth of words between two pieces hides nothing.
+pub(crate) const WINDOW_KEPT_BYTES_MAX: usize = 8 * WINDOW_BYTES_MAX;
+
+/// Pieces kept of what went to one host, for each source: letters one by one are pieces.
+pub(crate) const WINDOW_PIECES_MAX: usize = 512;
+
+/// Marks of what was recorded of one host's pieces: more than fit into a window.
+pub(crate) const WINDOW_TOLD_MAX: usize = 64;
+
+/// Bytes kept of one piece: half of either end. A credential that is longer is seen in
+/// the piece itself.
+pub(crate) const PIECE_BYTES_MAX: usize = 2 * WINDOW_BYTES_MAX;
+
+/// Bytes of all streams that one message's pieces are put together to, for the head and
+/// for the content: with each message, however short.
+pub(crate) const JOINED_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of a stream that could hold a credential told by its form.
+pub(crate) const JOINED_BYTES_MIN: usize = 10;
+
+/// Slots whose own streams are read with one message.
+pub(crate) const JOINED_SLOTS_MAX: usize = 16;
+
+/// How many of a message's last pieces are also read without those behind them.
+pub(crate) const JOINED_ENDS_MAX: usize = 4;
+
+/// How often the same piece again, or the same head, counts as a piece: letters stand
+/// beside each other twice.
+pub(crate) const AGAIN_MAX: usize = 4;
 
 /// Unbroken bytes at the end of a message that may be a credential whose literal
 /// has not come: fewer give too little away.

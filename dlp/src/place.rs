@@ -49,10 +49,22 @@ pub enum Joined {
 pub(crate) enum PlaceKind<'a> {
     /// Where a client shows a credential: the head of a request, and names.
     Head,
+    /// Where it was shown in pieces, of which nobody knows the places.
+    Pieces,
     /// Where stands what is sent, and may be kept.
     Content,
-    /// The same where all of it is a form for this path.
-    Form(&'a str),
+    /// The same where all of it is a form or a document.
+    Form(Written<'a>),
+}
+
+/// Content of keys and values, on its way to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written<'a> {
+    pub(crate) path: &'a str,
+    /// Whether it is a document in JSON; a form otherwise.
+    pub(crate) is_json: bool,
+    /// What stands before the value that is asked about.
+    pub(crate) before: &'a [u8],
 }
 
 impl Place {
@@ -65,7 +77,8 @@ impl Place {
             | Self::Field(_)
             | Self::ServerName
             | Self::Label
-            | Self::Joined(Joined::Query | Joined::Fields | Joined::Heads) => PlaceKind::Head,
+            | Self::Joined(Joined::Query | Joined::Fields) => PlaceKind::Head,
+            Self::Joined(Joined::Heads) => PlaceKind::Pieces,
             Self::Content
             | Self::Trailer(_)
             | Self::Message

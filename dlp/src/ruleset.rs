@@ -25,6 +25,8 @@ use crate::stream::Stream;
 /// Everything a scan needs that stays the same. Immutable, shared by [`Arc`].
 pub struct Ruleset {
     rules: Vec<Rule>,
+    /// Rules by the end of their issuers' names.
+    near: HashMap<String, Vec<usize>>,
     shapes: Shapes,
     index: Index,
     known: Option<Arc<Known>>,
@@ -120,7 +122,9 @@ impl Ruleset {
         let mut rules: Vec<Rule> = Vec::new();
         for detector in detectors.iter() {
             check(detector)?;
-            rules.push(Rule::new(detector.clone()));
+            let mut rule = Rule::new(detector.clone());
+            rule.name(&settings.named);
+            rules.push(rule);
         }
         if rules.len() > limits::DETECTORS_MAX {
             return Err(RulesetError::TooMany { count: rules.len() });
@@ -166,6 +170,7 @@ impl Ruleset {
         }
         Ok(Self {
             index: Index::new(&rules, settings.policy),
+            near: near(&rules),
             known: None,
             homes: Vec::new(),
             placeholders: Vec::new(),
@@ -214,15 +219,15 @@ impl Ruleset {
     /// it may go to. What its owner's files and its form say of hosts does not say
     /// that others cannot read there what is sent.
     pub(crate) fn takes(&self, value: &KnownValue, host: &str, kind: PlaceKind<'_>) -> bool {
-        let path = match kind {
-            PlaceKind::Head => return true,
+        let form = match kind {
+            PlaceKind::Head | PlaceKind::Pieces => return true,
             PlaceKind::Content => None,
-            PlaceKind::Form(path) => Some(path),
+            PlaceKind::Form(form) => Some(form),
         };
         let mut rules = self.rules.iter();
         self.names(value, host)
             || self.tenants(host) == Tenants::One
-            || path.is_some_and(|path| rules.any(|rule| rule.takes_form(host, path)))
+            || form.is_some_and(|form| rules.any(|rule| rule.takes_form(host, form)))
     }
 
     /// Whose content a host keeps, as far as the detectors say.
@@ -253,6 +258,7 @@ impl Ruleset {
         let rules = Vec::new();
         let watching = Self {
             index: Index::new(&rules, self.policy),
+            near: HashMap::new(),
             rules,
             shapes: Shapes::new(self.policy),
             known: Some(watched),
@@ -316,6 +322,13 @@ impl Ruleset {
         self.rules.get(place)
     }
 
+    /// The rules whose credentials have places of their own in requests to a host.
+    pub(crate) fn shown_at<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Rule> {
+        let near = self.near.get(tail(host)).into_iter().flatten();
+        let rules = near.filter_map(|place| self.rules.get(*place));
+        rules.filter(move |rule| rule.is_shown_at(host))
+    }
+
     /// The search for literals.
     pub(crate) fn prefilter(&self) -> &Prefilter {
         &self.index.prefilter
@@ -347,6 +360,12 @@ impl Ruleset {
             .is_some_and(|rule| rule.can_block(self.policy))
     }
 
+    /// The same of what stands back to front or with letters moved.
+    pub(crate) fn can_block_twisted(&self, place: usize) -> bool {
+        self.rule(place)
+            .is_some_and(|rule| rule.can_block_twisted(self.policy))
+    }
+
     /// How doubtful findings weigh.
     pub(crate) fn policy(&self) -> Policy {
         self.policy
@@ -356,6 +375,29 @@ impl Ruleset {
     pub(crate) fn key(&self) -> &[u8; 32] {
         &self.key
     }
+}
+
+/// Rules by the end of their issuers' names, which each of these spells out.
+fn near(rules: &[Rule]) -> HashMap<String, Vec<usize>> {
+    let mut near: HashMap<String, Vec<usize>> = HashMap::new();
+    for (place, rule) in rules.iter().enumerate() {
+        for host in rule.hosts() {
+            let own = near.entry(tail(host).to_owned()).or_default();
+            if own.last() != Some(&place) {
+                own.push(place);
+            }
+        }
+    }
+    near
+}
+
+/// The last two labels of a name or a pattern.
+fn tail(host: &str) -> &str {
+    let mut dots = host.rmatch_indices('.');
+    let second = dots.nth(1);
+    second.map_or(host, |(dot, _)| {
+        host.get(dot.saturating_add(1)..).unwrap_or(host)
+    })
 }
 
 fn check(detector: &crate::Detector) -> Result<(), RulesetError> {

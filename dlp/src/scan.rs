@@ -6,10 +6,12 @@ use std::collections::HashSet;
 
 use crate::budget::{Budget, wide};
 use crate::coding::Coding;
-use crate::confirm::{Confirmed, Judged, Judgement, Match, Rule};
+use crate::confirm::{Borders, Confirmed, Judged, Judgement, Match, Rule};
 use crate::destination::Destination;
 use crate::detector::{Scope, Tenants, Text, Tier};
-use crate::finding::{Action, Checked, Finding, Unscanned, UnscannedReason};
+use crate::finding::{
+    Action, CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, Unscanned, UnscannedReason,
+};
 use crate::head;
 use crate::index::Twist;
 use crate::known::Nature;
@@ -17,20 +19,12 @@ use crate::known_forms::Form;
 use crate::limits;
 use crate::mark::mark;
 use crate::origins::Origins;
-use crate::place::{Place, PlaceKind};
+use crate::place::{Place, PlaceKind, Written};
 use crate::position::{Position, Spread};
 use crate::ruleset::Ruleset;
 use crate::runs::Repeats;
-use crate::settings::{Policy, Unscannable};
+use crate::settings::{Depth, Policy, Unscannable};
 use crate::trail::Trail;
-
-/// The ids of findings of known values, of those that are never sent, and of
-/// canaries.
-pub const KNOWN_VALUE: &str = "known-value";
-/// See [`KNOWN_VALUE`].
-pub const KNOWN_KEY: &str = "known-key";
-/// See [`KNOWN_VALUE`].
-pub const CANARY: &str = "canary";
 
 /// Where the numbers of known values begin among those of rules.
 const KNOWN: usize = 1 << 16;
@@ -47,8 +41,15 @@ pub(crate) struct State {
     pub(crate) settled: usize,
     /// How often one of them only because it stands in a form.
     pub(crate) granted: usize,
+    /// What that was: of which detector, how long, and its mark.
+    shown: Vec<(Text, usize, String)>,
     /// Whether to go on behind what must not leave, to find all there is.
     pub(crate) gathers: bool,
+    /// How far it looks.
+    pub(crate) depth: Depth,
+    /// Where in the outermost stream, if that is pieces put together, one ends and the next
+    /// begins.
+    pub(crate) borders: Vec<u64>,
     /// Short runs that hold nothing.
     pub(crate) repeats: Repeats,
     /// What stands where in the outermost stream.
@@ -60,10 +61,15 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// A value was seen that may go where it is going, whose content is kept or not.
-    fn settle(&mut self, kind: PlaceKind<'_>, tenants: Tenants) {
+    /// A value was seen that may go where it is going.
+    fn settle(&mut self) {
         self.settled = self.settled.saturating_add(1);
-        if tenants == Tenants::Many && matches!(kind, PlaceKind::Form(_)) {
+    }
+
+    /// The same of a value to which all other content is closed.
+    fn settle_closed(&mut self, kind: PlaceKind<'_>) {
+        self.settle();
+        if matches!(kind, PlaceKind::Form(_)) {
             self.granted = self.granted.saturating_add(1);
         }
     }
@@ -106,6 +112,8 @@ pub(crate) struct Spot<'a> {
     pub(crate) trail: &'a Trail,
     /// What was done to the bytes before they were looked at.
     pub(crate) twist: Twist,
+    /// What stands before it, as far as that is there.
+    pub(crate) before: &'a [u8],
 }
 
 impl Spot<'_> {
@@ -128,11 +136,32 @@ impl<'a> Scan<'a> {
             || (self.state.unscanned.is_some() && self.rules.unscannable() == Unscannable::Refuse)
     }
 
+    /// Where pieces were put together in a layer that came about like this, of which the
+    /// bytes from `base` on are looked at.
+    pub(crate) fn borders(&self, trail: &Trail, base: u64) -> Borders<'_> {
+        if trail.is_plain() {
+            Borders::new(&self.state.borders, base)
+        } else {
+            Borders::default()
+        }
+    }
+
     /// What the place is for at which something was found. A form shows what stands
     /// in it as it is; what has to be decoded is content like any other.
-    fn kind(&self, trail: &Trail, twist: Option<Coding>) -> PlaceKind<'a> {
+    pub(crate) fn kind<'s>(
+        &self,
+        trail: &Trail,
+        twist: Option<Coding>,
+        before: &'s [u8],
+    ) -> PlaceKind<'s>
+    where
+        'a: 's,
+    {
         match self.kind {
             PlaceKind::Form(_) if twist.is_some() || !trail.is_plain() => PlaceKind::Content,
+            // What an escape stood for is no sign of a form.
+            PlaceKind::Form(form) if trail.depth() > 0 => PlaceKind::Form(form),
+            PlaceKind::Form(form) => PlaceKind::Form(Written { before, ..form }),
             kind => kind,
         }
     }
@@ -163,7 +192,11 @@ impl<'a> Scan<'a> {
         let Some(known) = self.rules.rule(rule) else {
             return false;
         };
-        match known.confirm(window, at) {
+        let borders = match (spot.twist, spot.around) {
+            (Twist::None, Some((_, base))) => self.borders(spot.trail, base),
+            _ => Borders::default(),
+        };
+        match known.confirm(window, at, borders) {
             Confirmed::Match(found) => {
                 self.found(rule, window, &found, spot);
                 true
@@ -182,9 +215,14 @@ impl<'a> Scan<'a> {
             return;
         };
         let secret = window.get(found.secret.clone()).unwrap_or_default();
+        let before = window.get(..found.secret.start).unwrap_or_default();
+        let spot = &Spot { before, ..*spot };
         let Some(judged) = self.judge(known, secret, spot) else {
             return;
         };
+        if self.is_cleared(rule, secret, spot) {
+            return;
+        }
         let detector = &known.detector;
         // Of what was apart chance makes weaker forms.
         if spot.trail.is_joined() && detector.tier != Tier::Strong {
@@ -198,7 +236,7 @@ impl<'a> Scan<'a> {
         chain.extend(spot.twist.coding());
         let action = match spot.twist {
             Twist::None => judged.action,
-            Twist::Reversed(_) | Twist::Rot13 => Action::Warn,
+            Twist::Reversed(_) | Twist::Rot13 => known.twisted(judged.checked, self.rules.policy()),
         };
         let spread = spot.spread(found.secret.start);
         self.report(
@@ -220,9 +258,14 @@ impl<'a> Scan<'a> {
         );
     }
 
+    /// Whether what a rule recognises may go where it is going, or is no credential.
+    pub(crate) fn lets(&mut self, known: &Rule, secret: &[u8], spot: &Spot<'_>) -> bool {
+        self.judge(known, secret, spot).is_none()
+    }
+
     /// What a match means here; nothing where it is no credential or may go on.
     fn judge(&mut self, known: &Rule, secret: &[u8], spot: &Spot<'_>) -> Option<Judged> {
-        let kind = self.kind(spot.trail, spot.twist.coding());
+        let kind = self.kind(spot.trail, spot.twist.coding(), spot.before);
         // The user's own value goes where the user's configuration has it go, and
         // about a canary is said that it is one.
         let own = self.rules.known().and_then(|known| known.identify(secret));
@@ -235,7 +278,7 @@ impl<'a> Scan<'a> {
         // That a host is its home does not say that others read nothing there.
         let is_settled = own.is_some_and(|own| {
             let is_named = self.rules.names(own, self.host);
-            own.nature == Nature::Canary || is_named || known.takes(self.host, kind)
+            own.nature == Nature::Canary || is_named || known.takes_own(self.host, kind)
         });
         let judgement = if is_settled {
             Judgement::Settled
@@ -245,9 +288,17 @@ impl<'a> Scan<'a> {
         match judgement {
             Judgement::Nothing => None,
             Judgement::Settled => {
-                self.state.settle(kind, known.detector.tenants);
+                let is_closed = known.detector.is_placed();
+                let is_closed = is_closed || known.detector.tenants == Tenants::Many;
+                if is_closed {
+                    self.state.settle_closed(kind);
+                } else {
+                    self.state.settle();
+                }
+                self.remember(known, secret, kind);
                 None
             }
+            Judgement::Found(_) if self.was_shown(known, secret, spot) => None,
             Judgement::Found(mut judged) => {
                 for home in own.iter().flat_map(|own| self.rules.homes(own)) {
                     if !judged.issuers.contains(&home) {
@@ -257,6 +308,26 @@ impl<'a> Scan<'a> {
                 Some(judged)
             }
         }
+    }
+
+    /// Takes note of what a form shows under its key.
+    fn remember(&mut self, known: &Rule, secret: &[u8], kind: PlaceKind<'_>) {
+        let shown = &mut self.state.shown;
+        if matches!(kind, PlaceKind::Form(_)) && shown.len() < limits::SHOWN_MAX {
+            let mark = mark(self.rules.key(), secret);
+            shown.push((known.detector.id.clone(), secret.len(), mark));
+        }
+    }
+
+    /// Whether values of a form that were put together begin with one that it shows under its
+    /// key: there it was let go as a whole.
+    fn was_shown(&self, known: &Rule, secret: &[u8], spot: &Spot<'_>) -> bool {
+        let is_same = |(id, length, own): &(Text, usize, String)| {
+            let begins = secret.get(..*length);
+            *id == known.detector.id
+                && begins.is_some_and(|begins| mark(self.rules.key(), begins) == *own)
+        };
+        spot.trail.is_joined() && spot.twist == Twist::None && self.state.shown.iter().any(is_same)
     }
 
     /// Takes the known values in `bytes` that end behind `from`; `origin` is where in
@@ -280,6 +351,7 @@ impl<'a> Scan<'a> {
                 around: None,
                 trail,
                 twist: Twist::None,
+                before: bytes.get(..found.range.start).unwrap_or_default(),
             };
             let text = bytes.get(found.range.clone()).unwrap_or_default();
             self.known(found.value, text, found.form, &spot);
@@ -302,10 +374,16 @@ impl<'a> Scan<'a> {
             Form::Reversed => Some(Coding::Reversed),
             Form::Base64 => Some(Coding::Base64),
             Form::Hex => Some(Coding::Hex),
+            Form::Escaped => Some(Coding::Json),
         };
-        let kind = self.kind(spot.trail, coded);
+        let kind = self.kind(spot.trail, coded, spot.before);
         if self.rules.lets(value, self.host) && self.rules.takes(value, self.host, kind) {
-            self.state.settle(kind, self.rules.tenants(self.host));
+            let is_closed = self.rules.tenants(self.host) == Tenants::Many;
+            if is_closed {
+                self.state.settle_closed(kind);
+            } else {
+                self.state.settle();
+            }
             return;
         }
         let mut chain = spot.trail.chain();

@@ -68,6 +68,19 @@ pub struct Settings {
     pub allowances: Vec<Allowance>,
     /// Issuers learnt from the client's configuration.
     pub registries: Vec<Issuer>,
+    /// Hosts that the operator's rules spell out: of these one may be a customer's name of
+    /// an issuer's.
+    pub named: Vec<String>,
     /// The key of marks; random for every run, or kept to compare runs.
     pub key: [u8; 32],
+}
+
+/// How far a scan looks into what it gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Depth {
+    /// Through all codings.
+    #[default]
+    Codings,
+    /// At the bytes as they are.
+    AsWritten,
 }

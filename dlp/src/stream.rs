@@ -11,7 +11,7 @@ use crate::destination::Destination;
 use crate::finding::{Finding, Stop, Unscanned};
 use crate::layer::{Layer, Until};
 use crate::limits;
-use crate::place::{Description, Place, PlaceKind};
+use crate::place::{Description, Place, PlaceKind, Written};
 use crate::position::Position;
 use crate::ruleset::Ruleset;
 use crate::scan::{Scan, State};
@@ -23,8 +23,9 @@ pub struct Stream {
     rules: Arc<Ruleset>,
     host: String,
     place: Place,
-    /// The path that a form is for; none where it is none.
-    form: Option<String>,
+    /// The path that a form or a document in JSON is for, and whether it is the latter; none
+    /// where it is neither.
+    form: Option<(String, bool)>,
     layer: Layer,
     state: State,
     taken: u64,
@@ -61,7 +62,8 @@ impl Stream {
         if !is_coded {
             state.position = Position::of(media_type);
         }
-        let is_form = !is_coded && is_form(media_type);
+        let is_form = !is_coded && is_of(media_type, FORM);
+        let is_open = is_form || !is_coded && is_of(media_type, JSON);
         if is_form {
             let mut scan = Scan {
                 rules,
@@ -75,7 +77,8 @@ impl Stream {
             rules: Arc::clone(rules),
             host: destination.host.to_owned(),
             place: description.place.clone(),
-            form: (is_form && description.place == Place::Content).then(String::new),
+            form: (is_open && description.place == Place::Content)
+                .then(|| (String::new(), !is_form)),
             layer,
             state,
             taken: 0,
@@ -88,7 +91,7 @@ impl Stream {
     /// content may not hold.
     #[must_use]
     pub fn for_path(mut self, path: &str) -> Self {
-        self.form = self.form.map(|_| path.to_owned());
+        self.form = self.form.map(|(_, is_json)| (path.to_owned(), is_json));
         self
     }
 
@@ -138,7 +141,11 @@ impl Stream {
             rules: &self.rules,
             host: &self.host,
             kind: match &self.form {
-                Some(path) => PlaceKind::Form(path),
+                Some((path, is_json)) => PlaceKind::Form(Written {
+                    path,
+                    is_json: *is_json,
+                    before: &[],
+                }),
                 None => self.place.kind(),
             },
             state: &mut self.state,
@@ -181,15 +188,18 @@ impl Stream {
     }
 }
 
-/// Whether content is a form with names and values.
-fn is_form(media_type: &[u8]) -> bool {
-    let essence = media_type
+/// A form with names and values.
+const FORM: &[u8] = b"application/x-www-form-urlencoded";
+/// A document.
+const JSON: &[u8] = b"application/json";
+
+/// Whether content says to be of a media type.
+fn is_of(media_type: &[u8], essence: &[u8]) -> bool {
+    let own = media_type
         .split(|byte| *byte == b';')
         .next()
         .unwrap_or_default();
-    essence
-        .trim_ascii()
-        .eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+    own.trim_ascii().eq_ignore_ascii_case(essence)
 }
 
 /// The codings a `Content-Encoding` names, the one that was applied last first,

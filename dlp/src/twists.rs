@@ -50,12 +50,19 @@ const TWISTED_BYTES_MIN: usize = 4;
 /// The forms in which a literal of a detector is looked for.
 pub(crate) fn forms(detector: &Detector, literal: &[u8]) -> Vec<(Vec<u8>, Twist)> {
     let mut forms = vec![(literal.to_vec(), Twist::None)];
-    let is_strong = detector.tier == Tier::Strong && detector.anchor == Anchor::Start;
-    if is_strong && literal.len() >= TWISTED_BYTES_MIN {
+    if is_twisted(detector) && literal.len() >= TWISTED_BYTES_MIN {
         let reversed: Vec<u8> = literal.iter().rev().copied().collect();
         forms.push((reversed, Twist::Reversed(literal.len())));
         let moved: Vec<u8> = literal.iter().map(|byte| rot13(*byte)).collect();
-        forms.push((moved, Twist::Rot13));
+        // Without letters it is the same, and what follows it is another's.
+        if moved != literal {
+            forms.push((moved, Twist::Rot13));
+        }
     }
     forms
+}
+
+/// Whether it is looked for in these forms too.
+pub(crate) fn is_twisted(detector: &Detector) -> bool {
+    detector.tier == Tier::Strong && detector.anchor == Anchor::Start
 }

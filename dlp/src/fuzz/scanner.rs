@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use crate::confirm::Judgement;
+use crate::confirm::{Borders, Judgement};
 use crate::detector_sample::expand;
 use crate::mark::mark;
 use crate::place::PlaceKind;
@@ -129,7 +129,10 @@ fn look(bytes: &[u8], depth: usize, found: &mut Found) -> Option<usize> {
     for rule in (0..).map_while(|place| RULES.rule(place)) {
         let is_asked = rule.detector.anchor != Anchor::Scan && rule.mode != Some(Mode::Off);
         let (mut from, mut taken) = (0, 0);
-        while let Some(place) = rule.search(bytes, from).filter(|_| is_asked) {
+        while let Some(place) = rule
+            .search(bytes, from, Borders::default())
+            .filter(|_| is_asked)
+        {
             // Of matches that begin before their literal and lie over each other the scan
             // says one for each literal, and which one is its own affair.
             let is_over = place.whole.start < taken;

@@ -2,10 +2,11 @@
 //! go, as far as a name tells it.
 
 use super::lines::unquoted;
-use super::{Collector, Holdings, password_of};
+use super::{Collector, Holdings, host_of, password_of};
+use crate::validate::placeholder;
 
 /// Words of a name that make its value a secret.
-const WORDS: [&str; 12] = [
+const WORDS: [&str; 17] = [
     "TOKEN",
     "SECRET",
     "PASSWORD",
@@ -18,7 +19,23 @@ const WORDS: [&str; 12] = [
     "PWD",
     "AUTH",
     "KEY",
+    "PASS",
+    "JWT",
+    "PIN",
+    "SALT",
+    "COOKIE",
 ];
+/// Names whose values are secrets whatever they look like, beside those with hosts.
+const OPAQUE: [&str; 3] = [
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SECRET_KEY",
+    "AZURE_CLIENT_SECRET",
+];
+/// First folders of paths that are none of small letters.
+const FOLDERS: [&str; 5] = ["Users", "Volumes", "Applications", "Library", "System"];
+/// Longest scheme of a URL, in bytes.
+const SCHEME_BYTES_MAX: usize = 12;
+
 /// Words of a name that make its value none: names of files, of public halves,
 /// of sockets and of keys that are only identifiers.
 const HARMLESS: [&str; 15] = [
@@ -46,7 +63,7 @@ const HOSTS: [(&str, &[&str]); 34] = [
         "CLAUDE_CODE_OAUTH_TOKEN",
         &["*.anthropic.com", "*.claude.com", "claude.ai"],
     ),
-    ("OPENAI_API_KEY", &["*.openai.com"]),
+    ("OPENAI_API_KEY", &["*.openai.com", "chatgpt.com"]),
     (
         "AZURE_OPENAI_API_KEY",
         &["*.openai.azure.com", "*.cognitiveservices.azure.com"],
@@ -119,6 +136,9 @@ const HOSTS: [(&str, &[&str]); 34] = [
     ("VERCEL_TOKEN", &["api.vercel.com", "vercel.com"]),
 ];
 
+/// Whom keys sign for that are never sent.
+const AWS: [&str; 3] = ["*.amazonaws.com", "*.amazonaws.com.cn", "*.api.aws"];
+
 /// Secrets among variables.
 pub fn environment<'a>(variables: impl Iterator<Item = (&'a str, &'a str)>) -> Holdings {
     let mut holdings = Holdings::default();
@@ -130,6 +150,21 @@ pub fn environment<'a>(variables: impl Iterator<Item = (&'a str, &'a str)>) -> H
         variable(name, value, &format!("${name}"), &mut into);
     }
     holdings
+}
+
+/// The hosts that the secret in one variable is for, as host patterns; `None` where
+/// it holds none that is looked for in what leaves.
+pub fn credential(name: &str, value: &str) -> Option<Vec<String>> {
+    let values = environment(std::iter::once((name, value))).values;
+    let looked_for = values.into_iter().filter_map(|holding| {
+        let mut hosts = holding.hosts;
+        if hosts.is_empty() && name.starts_with("AWS_") {
+            hosts = AWS.map(str::to_owned).to_vec();
+        }
+        crate::known::is_looked_for(holding.value.expose(), &hosts).then_some(hosts)
+    });
+    // What goes to the fewest decides.
+    looked_for.min_by_key(Vec::len)
 }
 
 /// `NAME=value` on each line, with quotation marks or without.
@@ -157,17 +192,89 @@ fn variable(name: &str, value: &str, label: &str, into: &mut Collector<'_>) {
         into.labelled(label.to_owned(), password, &[value]);
         return;
     }
-    // A name of a file, a list, or a text is no secret.
-    let is_plain =
-        value.starts_with(['/', '~', '.']) || value.contains([' ', '\n']) || value.contains("://");
-    let is_key = value.contains("-----BEGIN ");
-    if is_key {
+    if value.contains("-----BEGIN ") {
         super::private_key::read(value, into);
-    } else if is_secret(&upper) && !is_plain {
-        let hosts = HOSTS.iter().find(|(known, _)| *known == upper);
-        let hosts = hosts.map(|(_, hosts)| *hosts).unwrap_or_default();
-        into.labelled(label.to_owned(), value.as_bytes().to_vec(), hosts);
+        return;
     }
+    settings(value, label, into);
+    let hosts = HOSTS.iter().find(|(known, _)| *known == upper);
+    let is_known = hosts.is_some() || OPAQUE.contains(&upper.as_str());
+    if !is_secret(&upper) || !is_known && is_plain(value.trim()) {
+        return;
+    }
+    let hosts = hosts.map(|(_, hosts)| *hosts).unwrap_or_default();
+    let mut add = |value: &str| into.labelled(label.to_owned(), value.as_bytes().to_vec(), hosts);
+    // Behind the name of a scheme.
+    for part in value.split_ascii_whitespace() {
+        let is_value = crate::known::is_looked_for(part.as_bytes(), &[]);
+        if part.len() < value.trim().len() && is_value && !placeholder::is_of_words(part.as_bytes())
+        {
+            add(part);
+        }
+    }
+    add(value);
+}
+
+/// Secrets among `name=value` in a list, such as those of connections and of the queries of
+/// URLs.
+fn settings(value: &str, label: &str, into: &mut Collector<'_>) {
+    let (list, separators, url): (&str, &[char], &[&str]) = match value.split_once("://") {
+        Some((_, rest)) => (rest, &[';', '&', '?'], &[value]),
+        None if value.contains(';') => (value, &[';'], &[]),
+        None => (value, &[' ', '\t'], &[]),
+    };
+    for pair in list.split(separators) {
+        let Some((name, text)) = pair.split_once('=') else {
+            continue;
+        };
+        let name = name.trim().to_ascii_uppercase().replace(' ', "_");
+        let is_one = is_secret(&name) || name.ends_with("PWD") || name.ends_with("KEY");
+        let text = unquoted(text.trim());
+        let is_value = crate::known::is_looked_for(text.as_bytes(), &[]);
+        if is_one && pair.len() < value.len() && is_value && !is_plain(text) {
+            into.labelled(label.to_owned(), text.as_bytes().to_vec(), url);
+        }
+    }
+}
+
+/// A name of a file, a list, a URL or a text is no secret; one that has the signs of these
+/// and no words is.
+fn is_plain(value: &str) -> bool {
+    let has_blank = value.contains([' ', '\n']);
+    let may_be = value.starts_with(['/', '~', '.']) || has_blank || value.contains("://");
+    let is_public = has_blank && (value.starts_with("ssh-") || value.starts_with("ecdsa-"));
+    may_be
+        && (value.contains('\n')
+            || is_public
+            || is_url(value)
+            || is_path(value)
+            || placeholder::is_of_words(value.as_bytes()))
+}
+
+fn is_url(value: &str) -> bool {
+    let is_sign = |letter: char| letter.is_ascii_lowercase() || "+-".contains(letter);
+    value.split_once("://").is_some_and(|(scheme, _)| {
+        (2..=SCHEME_BYTES_MAX).contains(&scheme.len())
+            && scheme.chars().all(is_sign)
+            && host_of(value).is_some()
+    })
+}
+
+/// Whether it begins as paths do: with a folder that has a name of letters.
+fn is_path(value: &str) -> bool {
+    if ["./", "../", "~/"]
+        .iter()
+        .any(|start| value.starts_with(start))
+    {
+        return true;
+    }
+    let folders = value
+        .strip_prefix('/')
+        .and_then(|rest| rest.split_once('/'));
+    folders.is_some_and(|(first, _)| {
+        let is_name = first.len() > 1 && first.bytes().all(|byte| byte.is_ascii_lowercase());
+        is_name || FOLDERS.contains(&first)
+    })
 }
 
 fn is_secret(name: &str) -> bool {

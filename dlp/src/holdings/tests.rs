@@ -1,5 +1,7 @@
 //! Each format with a sample as its program writes it, and broken ones.
 
+mod signs;
+
 use super::{Format, Holdings, environment, read};
 use crate::detector::Registry;
 use crate::validate::base64;
@@ -349,7 +351,11 @@ fn dotenv_is_read_as_shells_read_it() {
     check(
         Format::Dotenv,
         "# x\nexport API_TOKEN='kV8 pq2Lm#z'\nDB_PASSWORD=zz99zz # old\nDATABASE_URL=postgres://app:w0rd-77@db.example.org/x\nDEBUG=true\nTOKEN_FILE=/run/token\nEMPTY_TOKEN=\n",
-        &[("zz99zz", &[]), ("w0rd-77", &["db.example.org"])],
+        &[
+            ("kV8 pq2Lm#z", &[]),
+            ("zz99zz", &[]),
+            ("w0rd-77", &["db.example.org"]),
+        ],
     );
 }
 
@@ -394,76 +400,4 @@ fn variables_are_told_by_their_names() {
     );
     assert!(found.values[0].hosts.contains(&"*.github.com".to_owned()));
     assert_eq!(found.values[4].hosts, ["index.example.org"]);
-}
-
-#[test]
-fn broken_files_end_nothing() {
-    let noise = crate::detector_sample::Dice::new(1).bytes(4000);
-    let deep = "[".repeat(100_000);
-    let long = format!("machine a.example password {}", "x".repeat(3_000_000));
-    let texts: [&[u8]; 6] = [
-        &noise,
-        deep.as_bytes(),
-        long.as_bytes(),
-        b"",
-        b"\xff\xfe",
-        b"-----BEGIN PRIVATE KEY-----",
-    ];
-    for format in [
-        Format::Netrc,
-        Format::Npmrc,
-        Format::GitCredentials,
-        Format::Hosts,
-        Format::CargoCredentials,
-        Format::CargoConfig,
-        Format::Pypirc,
-        Format::PipConf,
-        Format::Docker,
-        Format::Aws,
-        Format::Google,
-        Format::Azure,
-        Format::Kubeconfig,
-        Format::PrivateKey,
-        Format::Dotenv,
-        Format::List,
-    ] {
-        for text in texts {
-            let holdings = read(format, "file", text);
-            assert!(holdings.values.len() <= 256, "{format:?}");
-        }
-    }
-}
-
-#[test]
-fn what_is_not_read_is_said() {
-    let left_out = |text: &[u8]| read(Format::List, "file", text).left_out;
-    let values = |count: usize| -> String {
-        let line = |number: usize| format!("value-{number}-of-many\n");
-        (0..count).map(line).collect()
-    };
-    assert_eq!(left_out(values(256).as_bytes()), None);
-    let twice = [values(256), values(256)].concat();
-    assert_eq!(left_out(twice.as_bytes()), None, "no value more");
-    assert_eq!(
-        left_out(values(257).as_bytes()).as_deref(),
-        Some("only its first 256 values are read")
-    );
-    assert_eq!(
-        left_out(b"first-value\nwor\xe4d-77\n").as_deref(),
-        Some("line 2 is not UTF-8, so it is not read")
-    );
-    let long = format!("kV8pq2Lm-zz-41\n{}", "x".repeat(1 << 20));
-    let holdings = read(Format::List, "file", long.as_bytes());
-    assert_eq!(holdings.values.len(), 1, "no piece of a value");
-    assert_eq!(
-        holdings.left_out.as_deref(),
-        Some("only its first 1048576 bytes are read")
-    );
-}
-
-#[test]
-fn nothing_read_is_shown() {
-    let holdings = read(Format::List, "file", b"kV8pq2Lm-zz-41");
-    assert!(!format!("{holdings:?}").contains("kV8"));
-    assert!(!format!("{:?}", holdings.values).contains("kV8"));
 }

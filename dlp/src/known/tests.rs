@@ -66,6 +66,64 @@ fn a_value_is_found_in_every_form_at_every_place() {
 }
 
 #[test]
+fn a_value_is_found_as_strings_of_any_language_write_it() {
+    for (value, writings) in [
+        (
+            r#"k7Pq8Zw"9xTv2mLr4eNb6"#,
+            &[
+                r#"k7Pq8Zw\"9xTv2mLr4eNb6"#,
+                r#"k7Pq8Zw\\\"9xTv2mLr4eNb6"#,
+                r#"k7Pq8Zw\\\\\\\"9xTv2mLr4eNb6"#,
+                r#"k7Pq8Zw""9xTv2mLr4eNb6"#,
+                r#"k7Pq8Zw\""9xTv2mLr4eNb6"#,
+            ][..],
+        ),
+        (
+            r"k7Pq8Zw\9xTv2mLr4eNb6",
+            &[r"k7Pq8Zw\\9xTv2mLr4eNb6", r"k7Pq8Zw\\\\9xTv2mLr4eNb6"],
+        ),
+        (
+            r#"k7P\q8Zw"9x'Tv2mL"#,
+            &[
+                r#"k7P\\q8Zw\"9x'Tv2mL"#,
+                r#"k7P\\q8Zw"9x\'Tv2mL"#,
+                r#"k7P\\q8Zw\"9x\'Tv2mL"#,
+            ],
+        ),
+        (
+            "k7Pq8Zw'9xTv2mLr4eNb6",
+            &[
+                r"k7Pq8Zw\'9xTv2mLr4eNb6",
+                r"k7Pq8Zw'\''9xTv2mLr4eNb6",
+                r#"k7Pq8Zw'"'"'9xTv2mLr4eNb6"#,
+                "k7Pq8Zw''9xTv2mLr4eNb6",
+            ],
+        ),
+        (
+            "k7Pq8&Zw$9x,Tv+2mLr4e;Nb6",
+            &[
+                r"k7Pq8\&Zw\$9x\,Tv+2mLr4e\;Nb6",
+                r"k7Pq8\&Zw\$9x,Tv+2mLr4e\;Nb6",
+                r"k7Pq8\&Zw\$9x\,Tv\+2mLr4e\;Nb6",
+                r"k7Pq8&Zw\$9x,Tv+2mLr4e;Nb6",
+            ],
+        ),
+        ("k7Pq8Zw\n9xTv2mLr4eNb6", &[r"k7Pq8Zw\n9xTv2mLr4eNb6"]),
+    ] {
+        let known = known(&[value.as_bytes()]);
+        for writing in writings {
+            for place in 0..20 {
+                let text = [&noise(place, 1), writing.as_bytes(), b"\"}"].concat();
+                let found = known.find(&text, 0).map(|found| found.form);
+                assert_eq!(found, Some(Form::Escaped), "{writing} at {place}");
+            }
+        }
+        // Nothing longer has to be held for them.
+        assert!(known.longest() <= 128, "{value}");
+    }
+}
+
+#[test]
 fn a_part_of_a_long_value_is_enough() {
     let long: Vec<u8> = sample("{b62:900}", 4);
     let known = known(&[&long]);

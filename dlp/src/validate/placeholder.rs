@@ -70,8 +70,28 @@ const PUBLISHED: [&str; 9] = [
 /// Longest value that can be a placeholder, in bytes.
 const BYTES_MAX: usize = 128;
 
+/// Letters and digits of a text that are of no word, so many that the text is none of words.
+const WILD_BYTES_MIN: usize = 8;
+/// Most digits behind a word that belong to it.
+const NUMBER_BYTES_MAX: usize = 4;
+
 /// Whether a value stands for another.
 pub(crate) fn is(value: &[u8]) -> bool {
+    is_reference_of(value, |_| true) || is_sample(value)
+}
+
+/// Whether a value that was read where values stand is none: what has the signs of a
+/// reference is one when it consists of words, too.
+pub(crate) fn is_no_value(value: &[u8]) -> bool {
+    is_reference_of(value, is_of_words) || is_sample(value)
+}
+
+fn is_reference_of(value: &[u8], also: fn(&[u8]) -> bool) -> bool {
+    let text = value.to_ascii_lowercase();
+    value.len() <= BYTES_MAX && is_reference(&String::from_utf8_lossy(&text)) && also(value)
+}
+
+fn is_sample(value: &[u8]) -> bool {
     if value.is_empty() {
         return true;
     }
@@ -81,8 +101,7 @@ pub(crate) fn is(value: &[u8]) -> bool {
     let value = value.to_ascii_lowercase();
     let text = String::from_utf8_lossy(&value);
     let bare = text.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '!');
-    is_reference(&text)
-        || PUBLISHED.contains(&text.as_ref())
+    PUBLISHED.contains(&text.as_ref())
         || WHOLE.contains(&bare)
         || WITHIN.iter().any(|word| text.contains(word))
         || is_monotone(&value)
@@ -122,6 +141,23 @@ pub(crate) fn is_words(value: &[u8]) -> bool {
     plain && (capitals.saturating_mul(4) <= letters || capitals == letters) || is_identifier(value)
 }
 
+/// Whether what stands between the signs of a text are words, perhaps with numbers, but for
+/// a few letters.
+pub(crate) fn is_of_words(text: &[u8]) -> bool {
+    let segments = text.split(|byte| !byte.is_ascii_alphanumeric());
+    let wild = segments.filter(|segment| {
+        let digits = segment
+            .iter()
+            .rev()
+            .take_while(|byte| byte.is_ascii_digit());
+        let number = digits.count();
+        let word = segment.len().saturating_sub(number);
+        let is_number = word == 0 || number <= NUMBER_BYTES_MAX;
+        !is_number || !is_words(segment.get(..word).unwrap_or_default())
+    });
+    wild.map(<[u8]>::len).sum::<usize>() < WILD_BYTES_MIN
+}
+
 /// Three capitalised words or more, run together, and next to nothing else.
 fn is_identifier(value: &[u8]) -> bool {
     let mut words: usize = 0;
@@ -155,7 +191,34 @@ fn is_monotone(value: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is, is_words};
+    use super::{is, is_no_value, is_of_words, is_words};
+
+    #[test]
+    fn texts_of_words_are_told_from_values_with_signs() {
+        for text in [
+            "/etc/keys/service-account-7.json",
+            "correct horse battery staple",
+            "$DB_PASSWORD2",
+            "{self.password}",
+            "../lib64/x86_64-linux-gnu",
+            "2026-01-01 12:00:00",
+            "Arch Linux 6.12",
+        ] {
+            assert!(is_of_words(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "/kVpq2LmzR41xQw7Tz9uYb3/nB5tW9rLx2Kd7QvZ",
+            "$k7Pq8Zw9xTv2mLr4eNb6",
+            "k7Pq8Zw{9xTv2mLr4}eNb6",
+            "k7Pq8Zw...9xTv2mLr4eNb6",
+        ] {
+            assert!(!is_of_words(text.as_bytes()), "{text}");
+            assert!(!is_no_value(text.as_bytes()), "{text}");
+        }
+        for text in ["${DB_PASSWORD}", "<password>", "changeme!", "pass...word"] {
+            assert!(is_no_value(text.as_bytes()), "{text}");
+        }
+    }
 
     #[test]
     fn what_documentation_writes_is_no_password() {

@@ -1,8 +1,12 @@
 //! Credentials cut into values: of one head, and of several messages.
 
-use outgate_dlp::{Description, Joined, Part, Place, Stop, Window};
+use outgate_dlp::{Description, Joined, Part, Piece, Place, Stop, Window};
 
 use crate::stage::{ELSEWHERE, sample_of, strict};
+
+fn of(bytes: &[u8]) -> Piece<'_> {
+    Piece::of_content(bytes)
+}
 
 #[test]
 fn values_of_a_query_are_read_together() {
@@ -50,13 +54,13 @@ fn messages_are_read_together_as_often_as_they_are_tried() {
     let mut window = Window::new(&rules, &ELSEWHERE);
     let (one, rest) = token.split_at(12);
     let (two, three) = rest.split_at(12);
-    assert_eq!(window.push(&[b"something", one]), []);
-    assert_eq!(window.push(&[two]), []);
+    assert_eq!(window.push(&[of(b"something"), of(one)]), []);
+    assert_eq!(window.push(&[of(two)]), []);
     for _ in 0..3 {
-        let found = window.push(&[three]);
+        let found = window.push(&[of(three)]);
         assert_eq!(found[0].place, Place::Joined(Joined::Messages));
     }
-    assert_eq!(window.push(&[b"another value"]), []);
+    assert_eq!(window.push(&[of(b"another value")]), []);
 }
 
 #[test]
@@ -65,11 +69,11 @@ fn a_window_forgets() {
     let token = sample_of("github-token", 4);
     let mut window = Window::new(&rules, &ELSEWHERE);
     let (one, two) = token.split_at(12);
-    assert_eq!(window.push(&[one]), []);
+    assert_eq!(window.push(&[of(one)]), []);
     for _ in 0..64 {
-        assert_eq!(window.push(&[&[b' '; 100]]), []);
+        assert_eq!(window.push(&[of(&[b' '; 100])]), []);
     }
-    assert_eq!(window.push(&[two]), []);
+    assert_eq!(window.push(&[of(two)]), []);
 }
 
 #[test]

@@ -1,0 +1,223 @@
+//! Where clients show a credential in the head of a request: the fields, signatures, keys of
+//! a query and segments of a path by which its issuer reads it. What stands there on its way
+//! to the issuer is taken out of what is scanned; whatever else holds it is a leak, at the
+//! issuer's own host too, whose names anybody may rent.
+
+use std::ops::Range;
+
+use crate::confirm::Rule;
+use crate::detector_place::{Route, Shown};
+use crate::place::{Part, Place};
+use crate::ruleset::Ruleset;
+use crate::validate::base64;
+
+/// Stands for what was taken out: in no credential.
+const TAKEN: u8 = 1;
+/// Begins a Basic credential (RFC 7617).
+const BASIC: &str = "Basic ";
+/// What stands as the password where the name of a Basic pair is the credential.
+const NO_PASSWORDS: [&[u8]; 4] = [b"", b"x-oauth-basic", b"x", b"X"];
+
+/// A place of a part where a credential may stand.
+struct Spot {
+    /// What stands there.
+    range: Range<usize>,
+    /// What stands before it and names it, for forms that are one only with their name.
+    label: Vec<u8>,
+    /// Whether a name and a password stand there in base 64.
+    is_pair: bool,
+}
+
+/// The bytes of each part without what is shown there as it should be, and whether one of
+/// the targets held such a value.
+pub(crate) fn rest(rules: &Ruleset, host: &str, parts: &[Part<'_>]) -> (Vec<Vec<u8>>, bool) {
+    let mut rest: Vec<Vec<u8>> = parts.iter().map(|part| part.bytes.to_vec()).collect();
+    let mut in_target = false;
+    for rule in rules.shown_at(host) {
+        let places = rule.detector.places.iter();
+        for shown in places.filter_map(|place| Shown::parse(place)) {
+            for (part, own) in parts.iter().zip(&mut rest) {
+                for spot in spots(host, part, shown) {
+                    let is_taken = take(rules, (rule, host), (part.bytes, &spot), own);
+                    in_target = in_target || is_taken && part.place == Place::Target;
+                }
+            }
+        }
+    }
+    (rest, in_target)
+}
+
+/// Where in a part a place is.
+fn spots(host: &str, part: &Part<'_>, shown: Shown<'_>) -> Vec<Spot> {
+    match (&part.place, shown) {
+        (Place::Field(own), Shown::Field { name, prefix }) if own.eq_ignore_ascii_case(name) => {
+            let mut spots = Vec::new();
+            for element in elements(own, part.bytes) {
+                let value = part.bytes.get(element.clone()).unwrap_or_default();
+                let Some(behind) = behind(value, prefix) else {
+                    continue;
+                };
+                spots.push(Spot {
+                    range: element.start.saturating_add(behind)..element.end,
+                    label: format!("{name}: {prefix}").into_bytes(),
+                    is_pair: prefix.ends_with(BASIC),
+                });
+            }
+            spots
+        }
+        (Place::Target, Shown::Key { route, key }) if is_at(host, part.bytes, route) => {
+            let is_key = |spot: &Spot| {
+                let name = spot.label.strip_suffix(b"=").unwrap_or_default();
+                name.eq_ignore_ascii_case(key.as_bytes())
+            };
+            pairs(part.bytes).filter(is_key).collect()
+        }
+        (Place::Target, Shown::Query) => {
+            let end = part.bytes.len();
+            let whole = |spot: Spot| Spot {
+                range: spot.range.start.saturating_sub(spot.label.len())..end,
+                label: Vec::new(),
+                is_pair: false,
+            };
+            pairs(part.bytes).map(whole).collect()
+        }
+        (Place::Target, Shown::Path { before }) => {
+            segment(part.bytes, before).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The elements of a field: one, but where clients write a list of them.
+fn elements(name: &str, value: &[u8]) -> Vec<Range<usize>> {
+    let border = match name.to_ascii_lowercase().as_str() {
+        "cookie" => b';',
+        "sec-websocket-protocol" => b',',
+        _ => return std::iter::once(0..value.len()).collect(),
+    };
+    let mut at = 0_usize;
+    let mut elements = Vec::new();
+    for element in value.split(|byte| *byte == border) {
+        let blanks = element
+            .len()
+            .saturating_sub(element.trim_ascii_start().len());
+        let end = at.saturating_add(element.len());
+        elements.push(at.saturating_add(blanks)..end);
+        at = end.saturating_add(1);
+    }
+    elements
+}
+
+/// How many bytes of a value a prefix stands for, of which `*` is any text up to what
+/// follows it; nothing where it begins with others.
+fn behind(value: &[u8], prefix: &str) -> Option<usize> {
+    let Some((first, second)) = prefix.split_once('*') else {
+        let begins = value.get(..prefix.len())?;
+        return begins
+            .eq_ignore_ascii_case(prefix.as_bytes())
+            .then_some(prefix.len());
+    };
+    let behind_first = behind(value, first)?;
+    let rest = value.get(behind_first..)?;
+    let found = memchr::memmem::find(rest, second.as_bytes())?;
+    Some(
+        behind_first
+            .saturating_add(found)
+            .saturating_add(second.len()),
+    )
+}
+
+/// Whether a target is for a route; none is every one.
+fn is_at(host: &str, target: &[u8], route: Option<Route<'_>>) -> bool {
+    let path = target
+        .split(|byte| *byte == b'?')
+        .next()
+        .unwrap_or_default();
+    route.is_none_or(|route| std::str::from_utf8(path).is_ok_and(|path| route.covers(host, path)))
+}
+
+/// The values of the query of a target, each with its key and `=` for a label.
+fn pairs(target: &[u8]) -> impl Iterator<Item = Spot> {
+    let query = target.iter().position(|byte| *byte == b'?');
+    let mut at = query.map_or(target.len(), |mark| mark.saturating_add(1));
+    let pairs = target.get(at..).unwrap_or_default();
+    pairs.split(|byte| *byte == b'&').map(move |pair| {
+        let start = at;
+        let end = start.saturating_add(pair.len());
+        at = end.saturating_add(1);
+        let equals = pair.iter().position(|byte| *byte == b'=');
+        let (label, _) = pair.split_at(equals.map_or(0, |equals| equals.saturating_add(1)));
+        Spot {
+            range: start.saturating_add(label.len())..end,
+            label: label.to_vec(),
+            is_pair: false,
+        }
+    })
+}
+
+/// What stands in a path behind its beginning, up to the end of the segment.
+fn segment(target: &[u8], before: &str) -> Option<Spot> {
+    let rest = target.strip_prefix(before.as_bytes())?;
+    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
+    let end = end.unwrap_or(rest.len()).saturating_add(before.len());
+    Some(Spot {
+        range: before.len()..end,
+        label: Vec::new(),
+        is_pair: false,
+    })
+}
+
+/// Takes the credential out of a place, if one stands there that may.
+fn take(
+    rules: &Ruleset,
+    (rule, host): (&Rule, &str),
+    (bytes, spot): (&[u8], &Spot),
+    rest: &mut [u8],
+) -> bool {
+    let value = bytes.get(spot.range.clone()).unwrap_or_default();
+    let rest = rest.get_mut(spot.range.clone()).unwrap_or_default();
+    if spot.is_pair {
+        let pair = base64::decode(value.trim_ascii_end()).unwrap_or_default();
+        let Some(open) = opened(rules, (rule, host), pair) else {
+            return false;
+        };
+        // In its place stands the pair as it is, to be looked through: it is shorter.
+        rest.fill(TAKEN);
+        for (own, byte) in rest.iter_mut().zip(open) {
+            *own = byte;
+        }
+        return true;
+    }
+    let length = rule
+        .first(value)
+        .or_else(|| rule.labelled(&spot.label, value));
+    let secret = length.and_then(|length| value.get(..length));
+    let Some(secret) = secret.filter(|secret| is_free(rules, host, secret)) else {
+        return false;
+    };
+    rest.get_mut(..secret.len()).unwrap_or_default().fill(TAKEN);
+    true
+}
+
+/// A pair without the credential that is all of its password, or, where there is no password,
+/// all of its name.
+fn opened(rules: &Ruleset, (rule, host): (&Rule, &str), mut pair: Vec<u8>) -> Option<Vec<u8>> {
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    let (name, password) = pair.split_at_mut(colon);
+    let password = password.get_mut(1..)?;
+    let is_one = |text: &[u8]| rule.first(text) == Some(text.len()) && is_free(rules, host, text);
+    if is_one(password) {
+        password.fill(TAKEN);
+    } else if NO_PASSWORDS.contains(&&*password) && is_one(name) {
+        name.fill(TAKEN);
+    } else {
+        return None;
+    }
+    Some(pair)
+}
+
+/// Whether no value that is bound elsewhere stands there, nor a canary.
+fn is_free(rules: &Ruleset, host: &str, secret: &[u8]) -> bool {
+    let own = rules.known().and_then(|known| known.identify(secret));
+    own.is_none_or(|own| rules.lets(own, host))
+}

@@ -1,0 +1,94 @@
+//! Credentials back to front and with letters moved: a right checksum decides.
+
+use outgate_dlp::{
+    Action, Anchor, Checked, Coding, Detectors, Finding, Part, Place, Policy, Tier, Unscannable,
+};
+
+use crate::stage::{Dice, ELSEWHERE, rules, sample_of, send};
+
+/// Back to front, and with letters moved by thirteen.
+fn twisted(plain: &[u8]) -> [(Vec<u8>, Coding); 2] {
+    let reversed: Vec<u8> = plain.iter().rev().copied().collect();
+    let moved = plain.iter().map(|byte| match byte {
+        b'a'..=b'm' | b'A'..=b'M' => byte + 13,
+        b'n'..=b'z' | b'N'..=b'Z' => byte - 13,
+        other => *other,
+    });
+    [
+        (reversed, Coding::Reversed),
+        (moved.collect(), Coding::Rot13),
+    ]
+}
+
+#[test]
+fn back_to_front_and_with_letters_moved_a_right_checksum_decides() {
+    let default = rules(Policy::Tiered, Unscannable::Record);
+    let strict = rules(Policy::Strict, Unscannable::Record);
+    let monitor = rules(Policy::Monitor, Unscannable::Record);
+    let mut count = 0;
+    for detector in Detectors::shipped().iter() {
+        let is_long = |literal: &outgate_dlp::Text| literal.len() >= 4;
+        let is_twisted = detector.tier == Tier::Strong && detector.anchor == Anchor::Start;
+        if !is_twisted || !detector.literals.iter().all(is_long) {
+            continue;
+        }
+        let plain = sample_of(&detector.id, 7);
+        let as_is = send(&default, None, &plain, &[plain.len()]);
+        let checked = as_is.found().expect("a finding").checked;
+        // Without letters in its literal a form is itself when its letters are moved.
+        let has_letters =
+            |literal: &outgate_dlp::Text| literal.bytes().any(|b| b.is_ascii_alphabetic());
+        let moves = detector.literals.iter().all(has_letters);
+        let forms = twisted(&plain)
+            .into_iter()
+            .filter(|(_, coding)| moves || *coding != Coding::Rot13);
+        for (bytes, coding) in forms {
+            let before = Dice(3).words(5000);
+            let content = [before.as_slice(), b"-- ", &bytes, b" -- words"].concat();
+            for lengths in [&[1][..], &[700], &[16_384], &[content.len()]] {
+                for (rules, is_refused) in [
+                    (&default, checked == Checked::Passed),
+                    (&strict, true),
+                    (&monitor, false),
+                ] {
+                    let what = format!("{} {coding} {lengths:?}", detector.id);
+                    let outcome = send(rules, None, &content, lengths);
+                    let own = |finding: &&Finding| {
+                        finding.detector == detector.id && finding.chain == [coding]
+                    };
+                    if is_refused {
+                        let found = outcome.found().unwrap_or_else(|| panic!("{what}"));
+                        assert_eq!(found.action, Action::Block, "{what}");
+                        let start = before.len() + 3;
+                        let most = start + bytes.len().saturating_sub(2048);
+                        let released = usize::try_from(outcome.released).expect("a length");
+                        assert!(released <= most, "{what}: {released} of {start}");
+                    } else {
+                        assert_eq!(outcome.stop, None, "{what}: told, not stopped");
+                        let warning = outcome.warnings.iter().find(own);
+                        assert_eq!(warning.expect(&what).action, Action::Warn, "{what}");
+                    }
+                }
+            }
+            count += usize::from(checked == Checked::Passed);
+        }
+        // In fields the same.
+        for (bytes, coding) in twisted(&plain) {
+            let place = Place::Field("x-note".to_owned());
+            let part = [Part {
+                place,
+                bytes: &bytes,
+            }];
+            let report = default.head(&ELSEWHERE, &part);
+            let is_refused = report.block().is_some();
+            assert!(
+                is_refused || checked != Checked::Passed,
+                "{} {coding}",
+                detector.id
+            );
+            let report = strict.head(&ELSEWHERE, &part);
+            assert!(report.block().is_some(), "{} {coding}", detector.id);
+        }
+    }
+    assert!(count >= 8, "{count}");
+}
