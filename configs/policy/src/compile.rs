@@ -27,9 +27,10 @@ pub fn compile(sources: &[Source], context: &Context) -> Result<Policy, PolicyEr
         .partition(|source| source.kind == SourceKind::Project);
     for source in sources {
         if source.kind == SourceKind::Document
-            && let Some(paths) = preset::shipped(&source.text).and_then(|shipped| shipped.paths)
+            && let Some(shipped) = preset::shipped(&source.text)
+            && shipped.paths.is_some()
         {
-            draft.shipped(&source.place, paths);
+            draft.shipped(&source.place, shipped);
             continue;
         }
         let location = Location::of(source);

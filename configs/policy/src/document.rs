@@ -295,9 +295,7 @@ fn set_variables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
                 .draft
                 .fault(at.error(0, "the value holds a NUL".to_owned(), hint));
         }
-        reader.draft.note(&format!("environment.set.{name}"), at);
-        let set = &mut reader.draft.policy.environment.set;
-        set.insert(name.to_string(), text.to_owned());
+        reader.draft.variable(at, (name, text), reader.author);
     }
 }
 

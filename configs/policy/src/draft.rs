@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::error::{PolicyError, PolicyErrors};
-use crate::expand::{PathFault, expand};
+use crate::expand::{PathFault, expand, expand_value};
 use crate::grammar;
 use crate::grant::{ListenGrant, PathGrant};
 use crate::host::{Host, HostName, shown};
@@ -15,6 +15,7 @@ use crate::limits::{CLIENTS_MAX, ERRORS_MAX, RULES_MAX};
 use crate::location::At;
 use crate::net::Net;
 use crate::policy::{Pin, Policy, pinned};
+use crate::preset::Shipped;
 use crate::preset_paths::ShippedPath;
 use crate::rule::{self, Rule, Target};
 use crate::rule_host::{parse_address, parse_port};
@@ -197,6 +198,7 @@ impl<'c> Draft<'c> {
             }
         };
         self.warn_of_wide_path(at, access, &path);
+        self.make(access, text, &path);
         let list = self.list(access);
         if let Some(known) = list.iter_mut().find(|known| known.path == path) {
             known.optional &= optional;
@@ -209,15 +211,45 @@ impl<'c> Draft<'c> {
         });
     }
 
-    /// Adds the paths of a shipped policy, which need no reading.
-    pub(crate) fn shipped(&mut self, place: &str, paths: &[ShippedPath]) {
-        for own in paths {
+    /// Sets a variable of the command. A value that begins with `~/` or `$TMPDIR/`,
+    /// or has one behind its first `=`, names a path there.
+    pub(crate) fn variable(&mut self, at: At<'_>, (name, value): (&str, &str), author: Author) {
+        let value = match expand_value(value, self.context) {
+            Ok(value) => value,
+            Err(PathFault::Unknown(_)) if author == Author::Preset => return,
+            Err(PathFault::Unknown(name)) => {
+                self.fault(unknown_directory(at, name));
+                return;
+            }
+            Err(PathFault::Wrong(message, hint)) => {
+                self.fault(at.error(0, message, Some(hint.to_owned())));
+                return;
+            }
+        };
+        self.note(&format!("environment.set.{name}"), at);
+        self.policy.environment.set.insert(name.to_owned(), value);
+    }
+
+    /// Adds what a shipped policy about files says, which needs no reading.
+    pub(crate) fn shipped(&mut self, place: &str, shipped: &Shipped) {
+        for own in shipped.variables {
+            let Ok(value) = expand_value(own.value, self.context) else {
+                continue;
+            };
+            let at = Arc::from(format!("{place}:{}:{}", own.line, own.column));
+            let key = format!("environment.set.{}", own.name);
+            self.policy.places.insert(key, at);
+            let set = &mut self.policy.environment.set;
+            set.insert(own.name.to_owned(), value);
+        }
+        for own in shipped.paths.unwrap_or_default() {
             let Ok(path) = expand(own.path, self.context) else {
                 continue;
             };
             if own.path == "." {
                 self.warn_of_home_as_working_directory(place, own, &path);
             }
+            self.make(own.access, own.path, &path);
             let list = self.list(own.access);
             if !list.iter().any(|known| known.path == path) {
                 list.push(PathGrant {
@@ -249,6 +281,13 @@ impl<'c> Draft<'c> {
             .strip_prefix(path)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         !home.is_empty() && (above || path == "/")
+    }
+
+    /// Notes a directory that is made where it is absent.
+    fn make(&mut self, access: Access, text: &str, path: &str) {
+        if access == Access::Write && text.ends_with('/') {
+            self.policy.filesystem.made.push(path.to_owned());
+        }
     }
 
     fn list(&mut self, access: Access) -> &mut Vec<PathGrant> {

@@ -28,7 +28,7 @@ impl Policy {
     /// The same, whatever projects say.
     pub(crate) fn judge(&self, facts: &Facts<'_>) -> Verdict {
         let event = Event::of(facts);
-        let mut inspect = None;
+        let mut weighed = None;
         let outcome = match *facts {
             Facts::Connect {
                 process,
@@ -66,7 +66,13 @@ impl Policy {
                 };
                 let to = Destination::new(process, peer, port);
                 let outcome = self.request(to, request);
-                inspect = outcome.is_ok().then(|| self.mode_of(to, request));
+                let allowed = outcome.as_ref().ok();
+                weighed = allowed.map(|(_, rule)| {
+                    (
+                        self.mode_of(to, request),
+                        self.more_budgets(to, request, rule),
+                    )
+                });
                 outcome
             }
             Facts::Unix { process, path } => self.unix(process, path),
@@ -76,8 +82,8 @@ impl Policy {
             Ok((route, rule)) => {
                 let budget = self.budget_of(&rule);
                 let permit = Permit::new(route, rule, budget);
-                Verdict::Allow(match inspect {
-                    Some(inspect) => permit.weighed(inspect),
+                Verdict::Allow(match weighed {
+                    Some((inspect, budgets)) => permit.weighed(inspect, budgets),
                     None => permit,
                 })
             }
@@ -143,6 +149,9 @@ impl Policy {
             (None, None) => return Err(Cause::inspection(nearest)),
             (None, Some(whole)) => whole,
         };
+        if let Some(rule) = self.counted_inside(to) {
+            return Err(Cause::inspection(rule));
+        }
         // A placeholder must be found wherever it goes.
         let opens = !self.secrets().is_empty() || self.presents(to.peer);
         match self.inside(to) {

@@ -71,6 +71,26 @@ pub(crate) fn expand(text: &str, context: &Context) -> Result<String, PathFault>
     }
 }
 
+/// Puts the directory into a variable's value that begins with `~/` or `$TMPDIR/`,
+/// or has one of them behind its first `=`, as an option of a program has.
+///
+/// # Errors
+/// Those of [`expand`], where there is one.
+pub(crate) fn expand_value(value: &str, context: &Context) -> Result<String, PathFault> {
+    let is_path = |text: &str| text.starts_with("~/") || text.starts_with("$TMPDIR/");
+    let (before, path) = match value.split_once('=') {
+        _ if is_path(value) => ("", value),
+        Some((option, path)) if is_path(path) => (option, path),
+        _ => return Ok(value.to_owned()),
+    };
+    let path = expand(path, context)?;
+    Ok(if before.is_empty() {
+        path
+    } else {
+        format!("{before}={path}")
+    })
+}
+
 fn normalised(parts: &[&str]) -> String {
     let mut out = String::with_capacity(parts.iter().map(|part| part.len() + 1).sum());
     for segment in parts.iter().flat_map(|part| part.split('/')) {

@@ -26,6 +26,9 @@ pub struct Filesystem {
     pub read: Vec<PathGrant>,
     /// Readable, executable and writable, with everything below.
     pub write: Vec<PathGrant>,
+    /// Which of these are directories that are made where they are absent: written
+    /// with a `/` at their end.
+    pub made: Vec<String>,
     /// Hidden, with everything below, whatever the other two lists say.
     pub deny: Vec<PathGrant>,
 }

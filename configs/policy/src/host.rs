@@ -133,6 +133,15 @@ impl fmt::Display for Host {
     }
 }
 
+/// Whether the names below a name are meant, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Below {
+    /// They are.
+    Too,
+    /// They are not.
+    Not,
+}
+
 /// Whom a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HostPattern {
@@ -153,6 +162,19 @@ pub(crate) enum HostPattern {
 }
 
 impl HostPattern {
+    /// Whether a rule that grants covers this name, or with `below` some name below it.
+    pub(crate) fn may_grant(&self, name: &HostName, below: Below) -> bool {
+        let wider = |own: &HostName| below == Below::Too && (own == name || is_below(own, name));
+        match self {
+            Self::Exact(own) => own == name || wider(own),
+            Self::Below(own) | Self::AtOrBelow(own) => {
+                own == name || is_below(name, own) || wider(own)
+            }
+            Self::Everything | Self::Any => true,
+            Self::Localhost | Self::Net(_) => false,
+        }
+    }
+
     /// Whether a rule that grants covers this name.
     pub(crate) fn grants_name(&self, name: &HostName) -> bool {
         match self {

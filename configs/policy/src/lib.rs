@@ -37,6 +37,7 @@ mod preset;
 mod preset_paths;
 mod quantity;
 mod query;
+mod query_key;
 mod question;
 mod reader;
 mod readings;
@@ -64,6 +65,7 @@ pub use nearest::{Difference, Near, Part};
 pub use path::{RequestTarget, TargetError};
 pub use policy::{Naming, Policy};
 pub use preset::{PresetKind, preset, preset_kind, preset_names, preset_title};
+pub use query::QueryKey;
 pub use question::{Question, QuestionError};
 pub use secret::{Misplaced, Position, Secret, SecretKind, SecretSource};
 pub use settings::{

@@ -30,6 +30,10 @@ pub(crate) const TARGET_BYTES_MAX: usize = 64 * 1024;
 /// Greatest length of a path, in bytes: all its readings are kept at once.
 pub(crate) const PATH_BYTES_MAX: usize = 16 * 1024;
 
+/// Greatest length of all structural readings of one path together, in bytes: each
+/// is kept, and compared with every rule. Hundreds of readings of a usual path fit.
+pub(crate) const READINGS_BYTES_MAX: usize = 256 * 1024;
+
 /// How often a path may be decoded beyond the first time before it counts as
 /// hostile: no server is known to decode more than twice.
 pub(crate) const DECODE_ROUNDS_MAX: usize = 3;
@@ -38,8 +42,9 @@ pub(crate) const DECODE_ROUNDS_MAX: usize = 3;
 pub(crate) const ANY_DEPTH_MAX: usize = 4;
 
 /// Greatest number of pairs of a query that rules are matched against; a query
-/// with more is denied by every rule with a query pattern.
-pub(crate) const QUERY_PAIRS_MAX: usize = 1024;
+/// with more is denied by every rule with a query pattern. PHP, `qs` and Node
+/// leave away what stands behind the thousandth.
+pub(crate) const QUERY_PAIRS_MAX: usize = 1000;
 
 /// Greatest length of the path shown in a denial, in bytes: it goes into a field and a line.
 pub(crate) const SHOWN_PATH_BYTES_MAX: usize = 256;

@@ -18,6 +18,8 @@ pub struct RequestTarget {
     text: String,
     /// `None` for the asterisk, which has no path.
     readings: Option<Readings>,
+    /// Whether nobody can tell what the keys and values of the query are.
+    is_query_hidden: bool,
 }
 
 /// Why a text is not a request target. Whoever sent it is to blame: 400.
@@ -55,6 +57,7 @@ impl RequestTarget {
             return Ok(Self {
                 text: "*".to_owned(),
                 readings: None,
+                is_query_hidden: false,
             });
         }
         if path_and_query.len() > TARGET_BYTES_MAX {
@@ -80,7 +83,22 @@ impl RequestTarget {
         Ok(Self {
             text,
             readings: Some(readings),
+            is_query_hidden: false,
         })
+    }
+
+    /// The same target, of a request that asks for its query to be read in a character
+    /// set nobody knows, or one that writes ASCII otherwise: each rule that denies
+    /// by a key is about it, and none that allows by one.
+    #[must_use]
+    pub fn with_hidden_query(mut self) -> Self {
+        self.is_query_hidden = self.query().is_some_and(|query| !query.is_empty());
+        self
+    }
+
+    /// Whether nobody can tell what the keys and values of its query are.
+    pub fn is_query_hidden(&self) -> bool {
+        self.is_query_hidden
     }
 
     /// The canonical form: the bytes that were judged and that are to be sent.

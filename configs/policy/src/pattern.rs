@@ -61,6 +61,23 @@ impl Glob {
         }
     }
 
+    /// What stands before the first such byte; `None` if there is none.
+    fn up_to(&self, ends: impl Fn(u8) -> bool) -> Option<Self> {
+        let find = |part: &Vec<u8>| part.iter().position(|byte| ends(*byte));
+        let (index, at) = self
+            .parts
+            .iter()
+            .enumerate()
+            .find_map(|(index, part)| Some((index, find(part)?)))?;
+        let mut parts: Vec<Vec<u8>> = self.parts.iter().take(index + 1).cloned().collect();
+        parts.last_mut()?.truncate(at);
+        Some(Self { parts })
+    }
+
+    pub(crate) fn holds(&self, byte: u8) -> bool {
+        self.parts.iter().any(|part| part.contains(&byte))
+    }
+
     fn is_star(&self) -> bool {
         self.parts.len() > 1 && self.parts.iter().all(Vec::is_empty)
     }
@@ -110,9 +127,10 @@ enum Star {
 pub(crate) struct PathPattern {
     /// As written.
     written: Vec<Segment>,
-    /// With escaped slashes and backslashes as separators, where that differs:
-    /// the form in which it meets readings that take them so.
-    split: Option<Vec<Segment>>,
+    /// With escaped slashes and backslashes as separators, and ended at an escaped
+    /// `?` or `#`, where that differs: the forms in which it meets readings that
+    /// take them so.
+    others: Vec<Vec<Segment>>,
     /// Lower case, without trailing slash: the forms that deny.
     denying: Vec<Vec<Segment>>,
 }
@@ -164,14 +182,19 @@ impl PathPattern {
         if matches!(written.as_slice(), [Segment::AnyDepth]) {
             return Ok(None);
         }
-        let split = (split != written).then_some(split);
+        let mut others: Vec<Vec<Segment>> = Vec::new();
+        for form in [ended(&written), ended(&split), split] {
+            if form != written && !others.contains(&form) {
+                others.push(form);
+            }
+        }
         let denying = std::iter::once(&written)
-            .chain(&split)
+            .chain(&others)
             .map(|form| denying_form(form))
             .collect();
         Ok(Some(Self {
             written,
-            split,
+            others,
             denying,
         }))
     }
@@ -188,7 +211,7 @@ impl PathPattern {
             .collect();
         Self {
             written,
-            split: None,
+            others: Vec::new(),
             denying: Vec::new(),
         }
     }
@@ -208,8 +231,7 @@ impl PathPattern {
             |form: &[Segment], reading: &[u8]| matches_reading(form, reading, Star::NeedsBytes);
         fits(&self.written, readings.canonical())
             && readings.other_structural().all(|reading| {
-                fits(&self.written, reading)
-                    || self.split.as_ref().is_some_and(|form| fits(form, reading))
+                fits(&self.written, reading) || self.others.iter().any(|form| fits(form, reading))
             })
     }
 
@@ -221,6 +243,23 @@ impl PathPattern {
                 .any(|form| matches_reading(form, reading, Star::MayBeEmpty))
         })
     }
+}
+
+/// The pattern up to the first `?` or `#` in it, if there is one.
+fn ended(form: &[Segment]) -> Vec<Segment> {
+    let mut out = Vec::with_capacity(form.len());
+    for segment in form {
+        let head = match segment {
+            Segment::AnyDepth => None,
+            Segment::One(glob) => glob.up_to(|byte| matches!(byte, b'?' | b'#')),
+        };
+        if let Some(head) = head {
+            out.push(Segment::One(head));
+            break;
+        }
+        out.push(segment.clone());
+    }
+    out
 }
 
 fn denying_form(form: &[Segment]) -> Vec<Segment> {
@@ -439,6 +478,35 @@ mod tests {
             ("/admin/**", "/%2561dmin", false, true),
             ("/admin/**", "/x//admin", false, false),
             ("/admin/**", "//admin", false, true),
+            ("/admin/**", "//x/admin/keys", false, true),
+            ("/admin/**", "//x:80/admin", false, true),
+            ("/admin/**", "//u@[::1]/admin", false, true),
+            ("/admin/**", "///x/admin", false, true),
+            ("/admin/**", "//x//admin", false, true),
+            ("/admin/**", "//x//y/admin", false, true),
+            ("/admin/**", "/%2fx/admin", false, true),
+            ("/admin/**", "/%252fx/admin", false, true),
+            ("/admin/**", "/\\x/admin", false, true),
+            ("/admin/**", "/%5c%5cx/admin", false, true),
+            ("/admin/**", "//x%2fy/admin", false, true),
+            ("/admin/**", "//x%2fy/a%2f..%2fadmin", false, true),
+            ("/admin/**", "/.//x/admin", false, true),
+            ("/admin/**", "/a/..//x/admin", false, true),
+            ("/admin/**", "/a%2f..%2f/x/admin", false, true),
+            ("/admin/**", "/;//x/admin", false, true),
+            ("/admin/**", "/;/x/admin", false, true),
+            ("/admin/**", "//x;y/ADMIN;z/k", false, true),
+            ("/admin/**", "//x/admin?q", false, true),
+            ("/admin/**", "/x/;y//..;/admin", false, true),
+            ("/admin", "/admin%3fx", false, true),
+            ("/admin", "/admin%2523x", false, true),
+            ("/admin/**", "//x/y/admin", false, false),
+            ("/admin/**", "/x/admin", false, false),
+            ("/", "//x", false, true),
+            ("/*/x", "//b/x", false, true),
+            ("/wiki/C%23", "/wiki/C%23", true, true),
+            ("/wiki/C%23", "/wiki/C", false, true),
+            ("/a/*/b", "/a/x%3f/b", false, true),
             ("/admin", "/admin/", false, true),
             ("/admin/", "/admin", false, true),
             ("/public/*", "/admin/secret/..%2f..%2fpublic/x", false, true),

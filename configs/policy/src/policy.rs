@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::error::PolicyError;
 use crate::facts::Peer;
 use crate::grant::{Environment, Filesystem, Limits, ListenGrant};
-use crate::host::{Host, HostName, HostPattern};
+use crate::host::{Below, Host, HostName, HostPattern};
 use crate::net::Ports;
 use crate::rule::{NetworkTarget, Protocol, Rule, Target};
 use crate::secret::Secret;
@@ -214,6 +214,38 @@ impl Policy {
         naming
     }
 
+    /// The names that rules and pins spell out.
+    pub fn spelt(&self) -> impl Iterator<Item = &HostName> {
+        let hosts = self
+            .network_rules()
+            .filter(|(rule, _)| rule.reference.effect != Effect::Deny)
+            .map(|(_, target)| &target.host);
+        let names = hosts.filter_map(|host| match host {
+            HostPattern::Exact(name) | HostPattern::AtOrBelow(name) => Some(name),
+            HostPattern::Localhost
+            | HostPattern::Everything
+            | HostPattern::Any
+            | HostPattern::Below(_)
+            | HostPattern::Net(_) => None,
+        });
+        names.chain(self.pins.0.keys())
+    }
+
+    /// Whether a rule allows anything at a host of this pattern, `NAME` or `*.NAME`.
+    pub fn may_reach(&self, pattern: &str) -> bool {
+        let (name, below) = match pattern.strip_prefix("*.") {
+            Some(name) => (name, Below::Too),
+            None => (pattern, Below::Not),
+        };
+        let Ok(name) = HostName::parse(name) else {
+            return false;
+        };
+        let mut allowed = self
+            .network_rules()
+            .filter(|(rule, _)| rule.reference.effect == Effect::Allow);
+        allowed.any(|(_, target)| target.host.may_grant(&name, below))
+    }
+
     /// All rules, in the order of the sources; those of projects come last.
     pub fn rules(&self) -> impl Iterator<Item = RuleRef> {
         let rules = self.rules.iter().chain(self.narrowing_rules());
@@ -300,6 +332,20 @@ impl Policy {
         self.rules.iter().any(|rule| {
             rule.reference.effect != Effect::Deny && matches!(rule.target, Target::Network(_))
         })
+    }
+
+    /// Whether some rule tells requests to this host by their paths or queries, as
+    /// far as its name goes.
+    pub fn looks_at_paths(&self, peer: Peer<'_>) -> bool {
+        let is_named = |target: &NetworkTarget| match peer {
+            Peer::Name(name) => target.host.grants_name(name) || target.host.denies_name(name),
+            Peer::Address(ip) => target.host.grants_address(ip) || target.host.denies_address(ip),
+        };
+        // What a project narrows it may tell by paths too.
+        self.narrowing.is_some()
+            || self.network_rules().any(|(_, target)| {
+                (target.path.is_some() || !target.query.is_empty()) && is_named(target)
+            })
     }
 
     /// The rules about the network, in order.

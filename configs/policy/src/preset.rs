@@ -1,6 +1,6 @@
 //! The policies we ship. Data; whoever collects sources adds them by name.
 
-use crate::preset_paths::{BASE, DEV_TOOLS, ShippedPath};
+use crate::preset_paths::{BASE, DEV_TOOLS, DEV_TOOLS_VARIABLES, ShippedPath, ShippedVariable};
 
 /// A shipped policy: its document, and what the document extends and grants.
 pub(crate) struct Shipped {
@@ -9,6 +9,8 @@ pub(crate) struct Shipped {
     /// The files it is about, as data; `None` if it is about hosts, and read
     /// like any document.
     pub(crate) paths: Option<&'static [ShippedPath]>,
+    /// The variables it sets, if it is about files.
+    pub(crate) variables: &'static [ShippedVariable],
     /// What it extends, if it is about files.
     pub(crate) extends: &'static [&'static str],
     kind: PresetKind,
@@ -26,6 +28,7 @@ const fn files(
         name,
         text,
         paths,
+        variables: &[],
         extends,
         kind,
     }
@@ -36,6 +39,7 @@ const fn hosts(name: &'static str, text: &'static str) -> Shipped {
         name,
         text,
         paths: None,
+        variables: &[],
         extends: &[],
         kind: PresetKind::Hosts,
     }
@@ -70,7 +74,10 @@ pub(crate) const SHIPPED: [Shipped; 15] = [
     registries("cargo", include_str!("../../presets/cargo.toml")),
     hosts("codeberg", include_str!("../../presets/codeberg.toml")),
     hosts("copilot", include_str!("../../presets/copilot.toml")),
-    files("dev-tools", include_str!("../../presets/dev-tools.toml"), DEV_TOOLS, &["base"]),
+    Shipped {
+        variables: DEV_TOOLS_VARIABLES,
+        ..files("dev-tools", include_str!("../../presets/dev-tools.toml"), DEV_TOOLS, &["base"])
+    },
     hosts("gemini", include_str!("../../presets/gemini.toml")),
     hosts("github", include_str!("../../presets/github.toml")),
     hosts("gitlab", include_str!("../../presets/gitlab.toml")),
@@ -135,6 +142,7 @@ mod tests {
     use crate::document;
     use crate::draft::{Access, Author, Draft};
     use crate::location::Location;
+    use crate::policy::Policy;
     use crate::source::{Source, SourceKind};
     use std::fmt::Write as _;
 
@@ -150,7 +158,11 @@ mod tests {
         let location = Location::of(&source);
         document::read(&mut draft, &location, Author::Preset);
         let policy = draft.finish().expect("a sound document");
-        assert_eq!(policy.rules().count(), 0, "the table holds paths only");
+        assert_eq!(policy.rules().count(), 0, "the table holds no rules");
+        listed(&policy)
+    }
+
+    fn listed(policy: &Policy) -> String {
         let mut out = String::new();
         let files = policy.filesystem();
         for (access, list) in [
@@ -162,24 +174,28 @@ mod tests {
                 let _ = writeln!(out, "{access:?} {} {}", grant.place, grant.path);
             }
         }
+        let _ = writeln!(out, "made {:?}", files.made);
+        for (name, value) in &policy.environment.set {
+            let place = policy
+                .place(&format!("environment.set.{name}"))
+                .expect(name);
+            let _ = writeln!(out, "{place} {name}={value}");
+        }
         out
     }
 
-    fn tabled(paths: &[ShippedPath]) -> String {
+    fn tabled(shipped: &Shipped) -> String {
         let context = context();
-        let mut out = String::new();
-        for own in paths {
-            let path = crate::expand::expand(own.path, &context).expect("a path");
-            let _ = writeln!(out, "{:?} p:{}:{} {path}", own.access, own.line, own.column);
-        }
-        out
+        let mut draft = Draft::new(&context);
+        draft.shipped("p", shipped);
+        listed(&draft.finish().expect("a sound table"))
     }
 
     #[test]
     fn the_tables_say_what_the_documents_say() {
         for shipped in &SHIPPED {
-            if let Some(paths) = shipped.paths {
-                assert_eq!(tabled(paths), read(shipped), "{}", shipped.name);
+            if shipped.paths.is_some() {
+                assert_eq!(tabled(shipped), read(shipped), "{}", shipped.name);
             }
         }
     }

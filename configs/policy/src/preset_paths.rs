@@ -1,4 +1,4 @@
-//! The file lists of the shipped policies, as data.
+//! The file lists of the shipped policies and the variables they set, as data.
 //!
 //! Reading a document takes longer than everything else a run without network
 //! compiles, and these never change between two builds. A test proves that
@@ -22,6 +22,29 @@ const fn path(access: Access, line: u32, column: u32, path: &'static str) -> Shi
         line,
         column,
         path,
+    }
+}
+
+/// One variable that a shipped policy sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShippedVariable {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    pub(crate) name: &'static str,
+    pub(crate) value: &'static str,
+}
+
+const fn variable(
+    line: u32,
+    column: u32,
+    name: &'static str,
+    value: &'static str,
+) -> ShippedVariable {
+    ShippedVariable {
+        line,
+        column,
+        name,
+        value,
     }
 }
 
@@ -71,59 +94,63 @@ pub(crate) const BASE: &[ShippedPath] = &[
 /// `dev-tools`.
 #[rustfmt::skip]
 pub(crate) const DEV_TOOLS: &[ShippedPath] = &[
-    path(Read, 14, 4, "~/.gitconfig"),
-    path(Read, 14, 20, "~/.config/git/config"),
-    path(Read, 14, 44, "~/.config/git/ignore"),
-    path(Read, 14, 68, "~/.config/git/attributes"),
-    path(Read, 15, 4, "~/.local/bin"),
-    path(Read, 15, 20, "~/.local/lib"),
-    path(Read, 15, 36, "~/.local/share/uv"),
-    path(Read, 15, 57, "~/.local/share/pnpm"),
-    path(Read, 15, 80, "~/.local/share/virtualenvs"),
-    path(Read, 17, 4, "~/.cargo/bin"),
-    path(Read, 17, 20, "~/.cargo/env"),
-    path(Read, 17, 36, "~/.cargo/config.toml"),
-    path(Read, 17, 60, "~/.rustup"),
-    path(Read, 19, 4, "~/go/bin"),
-    path(Read, 19, 16, "~/.local/go"),
-    path(Read, 19, 31, "~/sdk"),
-    path(Read, 21, 4, "~/.pyenv"),
-    path(Read, 21, 16, "~/.local/pipx"),
-    path(Read, 21, 33, "~/.local/share/pipx"),
-    path(Read, 21, 56, "~/miniconda3"),
-    path(Read, 21, 72, "~/.conda/envs"),
-    path(Read, 23, 4, "~/.nvm"),
-    path(Read, 23, 14, "~/.volta"),
-    path(Read, 23, 26, "~/.fnm"),
-    path(Read, 23, 36, "~/.local/share/fnm"),
-    path(Read, 23, 58, "~/.bun/bin"),
-    path(Read, 23, 72, "~/.deno/bin"),
-    path(Read, 23, 87, "~/.yarn/bin"),
-    path(Read, 25, 4, "~/.sdkman"),
-    path(Read, 25, 17, "~/.jdks"),
-    path(Read, 25, 28, "~/.rbenv"),
-    path(Read, 25, 40, "~/.rvm"),
-    path(Read, 25, 50, "~/.gem/ruby"),
-    path(Read, 25, 65, "~/.dotnet"),
-    path(Read, 25, 78, "~/.ghcup"),
-    path(Read, 25, 90, "~/.opam"),
-    path(Read, 26, 4, "~/.asdf"),
-    path(Read, 26, 15, "~/.local/share/mise"),
-    path(Read, 26, 38, "~/.nix-profile"),
-    path(Read, 26, 56, "~/.local/state/nix/profiles"),
-    path(Write, 31, 4, "/dev/pts"),
-    path(Write, 31, 16, "/dev/shm"),
-    path(Write, 32, 4, "~/.cache"),
-    path(Write, 33, 4, "~/.cargo/registry"),
-    path(Write, 33, 25, "~/.cargo/git"),
-    path(Write, 34, 4, "~/go/pkg"),
-    path(Write, 35, 4, "~/.npm"),
-    path(Write, 35, 14, "~/.bun/install/cache"),
-    path(Write, 35, 38, "~/.yarn/berry"),
-    path(Write, 36, 4, "~/.m2/repository"),
-    path(Write, 36, 24, "~/.gradle/caches"),
-    path(Write, 36, 44, "~/.gradle/wrapper"),
-    path(Write, 36, 65, "~/.gradle/daemon"),
-    path(Write, 37, 4, "~/.nuget/packages"),
-    path(Write, 37, 25, "~/.bundle/cache"),
+    path(Read, 13, 4, "~/.gitconfig"),
+    path(Read, 13, 20, "~/.config/git/config"),
+    path(Read, 13, 44, "~/.config/git/ignore"),
+    path(Read, 13, 68, "~/.config/git/attributes"),
+    path(Read, 14, 4, "~/.local/bin"),
+    path(Read, 14, 20, "~/.local/lib"),
+    path(Read, 14, 36, "~/.local/share/uv"),
+    path(Read, 14, 57, "~/.local/share/pnpm"),
+    path(Read, 14, 80, "~/.local/share/virtualenvs"),
+    path(Read, 16, 4, "~/.cargo/bin"),
+    path(Read, 16, 20, "~/.cargo/env"),
+    path(Read, 16, 36, "~/.cargo/config.toml"),
+    path(Read, 16, 60, "~/.rustup"),
+    path(Read, 18, 4, "~/go/bin"),
+    path(Read, 18, 16, "~/.local/go"),
+    path(Read, 18, 31, "~/sdk"),
+    path(Read, 20, 4, "~/.pyenv"),
+    path(Read, 20, 16, "~/.local/pipx"),
+    path(Read, 20, 33, "~/.local/share/pipx"),
+    path(Read, 20, 56, "~/miniconda3"),
+    path(Read, 20, 72, "~/.conda/envs"),
+    path(Read, 22, 4, "~/.nvm"),
+    path(Read, 22, 14, "~/.volta"),
+    path(Read, 22, 26, "~/.fnm"),
+    path(Read, 22, 36, "~/.local/share/fnm"),
+    path(Read, 22, 58, "~/.bun/bin"),
+    path(Read, 22, 72, "~/.deno/bin"),
+    path(Read, 22, 87, "~/.yarn/bin"),
+    path(Read, 24, 4, "~/.sdkman"),
+    path(Read, 24, 17, "~/.jdks"),
+    path(Read, 24, 28, "~/.rbenv"),
+    path(Read, 24, 40, "~/.rvm"),
+    path(Read, 24, 50, "~/.gem/ruby"),
+    path(Read, 24, 65, "~/.dotnet"),
+    path(Read, 24, 78, "~/.ghcup"),
+    path(Read, 24, 90, "~/.opam"),
+    path(Read, 25, 4, "~/.asdf"),
+    path(Read, 25, 15, "~/.local/share/mise"),
+    path(Read, 25, 38, "~/.nix-profile"),
+    path(Read, 25, 56, "~/.local/state/nix/profiles"),
+    path(Write, 30, 4, "/dev/pts"),
+    path(Write, 30, 16, "/dev/shm"),
+    path(Write, 32, 4, "~/.cache/outgate/"),
+];
+
+/// Variables that `dev-tools` sets.
+#[rustfmt::skip]
+pub(crate) const DEV_TOOLS_VARIABLES: &[ShippedVariable] = &[
+    variable(38, 19, "XDG_CACHE_HOME", "~/.cache/outgate"),
+    variable(39, 15, "CARGO_HOME", "~/.cache/outgate/cargo"),
+    variable(40, 15, "GOMODCACHE", "~/.cache/outgate/go-mod"),
+    variable(41, 21, "npm_config_cache", "~/.cache/outgate/npm"),
+    variable(42, 23, "YARN_GLOBAL_FOLDER", "~/.cache/outgate/yarn"),
+    variable(43, 26, "BUN_INSTALL_CACHE_DIR", "~/.cache/outgate/bun"),
+    variable(44, 24, "PUPPETEER_CACHE_DIR", "~/.cache/outgate/puppeteer"),
+    variable(45, 21, "GRADLE_USER_HOME", "~/.cache/outgate/gradle"),
+    variable(46, 15, "MAVEN_ARGS", "-Dmaven.repo.local=~/.cache/outgate/maven"),
+    variable(47, 19, "NUGET_PACKAGES", "~/.cache/outgate/nuget"),
+    variable(48, 22, "BUNDLE_USER_CACHE", "~/.cache/outgate/bundle"),
 ];

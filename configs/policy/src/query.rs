@@ -1,20 +1,21 @@
 //! Patterns of query values, and how they match queries.
 //!
-//! Servers disagree about separators, `+`, repeated keys and repeated
-//! decoding. A rule that allows must match in every reading, a rule that
-//! denies in any. Nothing in this file knows paths, hosts or effects.
+//! Servers disagree about separators, `+`, repeated keys, repeated decoding and
+//! the spelling of keys. A rule that allows must match in every reading, a rule
+//! that denies in any. Nothing in this file knows paths, hosts or effects.
 
 use crate::host::shown;
 use crate::limits::QUERY_PAIRS_MAX;
 use crate::path::unescape;
 use crate::pattern::{Glob, PatternError, check_escapes, fault};
+use crate::query_key::{FoldedKey, decodings, readable};
 use crate::readings::fold_case;
 
 /// One `key=pattern` of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QueryPattern {
     key: Vec<u8>,
-    folded_key: Vec<u8>,
+    folded_key: FoldedKey,
     value: Glob,
     folded_value: Glob,
 }
@@ -56,7 +57,7 @@ impl QueryPattern {
             let key = unescape(key.as_bytes());
             let value = Glob::decoded(value);
             out.push(Self {
-                folded_key: fold_case(&key),
+                folded_key: FoldedKey::of(&key),
                 folded_value: value.folded(),
                 key,
                 value,
@@ -81,21 +82,17 @@ impl QueryPattern {
 
     /// Whether the key is there and every value it may have, in every reading, matches.
     pub(crate) fn matches_all(&self, query: &str) -> bool {
-        let mut found = false;
-        for (key, value) in pairs(query, Separators::Ampersand) {
-            if unescape(key.as_bytes()) == self.key {
-                found = true;
-            }
-            if self.may_be_key(key) && !decodings(value).iter().all(|v| self.value.matches(v)) {
-                return false;
-            }
-        }
-        let hidden_fits = |(key, value): (&str, &str)| {
-            !self.may_be_key(key) || decodings(value).iter().all(|v| self.value.matches(v))
+        let is_there = pairs(query, Separators::Ampersand)
+            .any(|(key, _)| unescape(key.as_bytes()) == self.key);
+        let fits = |(key, value): (&str, &str)| {
+            !self.folded_key.may_be(key) || self.fits_in_every_reading(value)
         };
-        found
+        is_there
             && is_bounded(query)
-            && (!query.contains(';') || pairs(query, Separators::Both).all(hidden_fits))
+            && pairs(query, Separators::Ampersand).all(fits)
+            && (!has_other_separators(query)
+                || (pairs(query, Separators::Semicolon).all(fits)
+                    && pairs(query, Separators::All).all(fits)))
     }
 
     /// Whether any value the key may have, in any reading, matches.
@@ -103,58 +100,146 @@ impl QueryPattern {
         if !is_bounded(query) {
             return true;
         }
-        let hits = |(key, value): (&str, &str)| {
-            self.may_be_key(key)
-                && decodings(value)
-                    .iter()
-                    .any(|v| self.folded_value.matches(&fold_case(v)))
-        };
-        pairs(query, Separators::Ampersand).any(hits)
-            || (query.contains(';') && pairs(query, Separators::Both).any(hits))
+        self.hits(query, Separators::Ampersand)
+            || (has_other_separators(query)
+                && (self.hits(query, Separators::Semicolon) || self.hits(query, Separators::All)))
     }
 
-    /// Whether some server may take the raw key for this one: decoded more
-    /// often, in another case, with an index such as `[]`.
-    fn may_be_key(&self, raw: &str) -> bool {
-        decodings(raw).iter().any(|key| {
-            let key = fold_case(key);
-            let bare = key.split(|b| *b == b'[').next().unwrap_or(&key);
-            key == self.folded_key || bare == self.folded_key.as_slice()
+    fn hits(&self, query: &str, separators: Separators) -> bool {
+        let mut joined = String::new();
+        let mut count = 0;
+        for (key, value) in pairs(query, separators) {
+            if !self.folded_key.may_be(key) {
+                continue;
+            }
+            if self.fits_in_some_reading(value) {
+                return true;
+            }
+            if count > 0 {
+                joined.push(',');
+            }
+            joined.push_str(value);
+            count += 1;
+        }
+        // ASP.NET shows repeated keys as one value, with commas.
+        count > 1 && self.fits_in_some_reading(&joined)
+    }
+
+    fn fits_in_every_reading(&self, value: &str) -> bool {
+        // Where the rule itself has a comma, it is about the value as a whole.
+        let is_list = !self.value.holds(b',');
+        decodings(value).iter().all(|value| {
+            self.value.matches(value)
+                && (!is_list || pieces(value).all(|piece| self.value.matches(piece)))
         })
     }
+
+    fn fits_in_some_reading(&self, value: &str) -> bool {
+        decodings(value).iter().any(|value| {
+            let (shown, value) = (fold_case(value), fold_case(&readable(value)));
+            self.folded_value.matches(&shown)
+                || self.folded_value.matches(&value)
+                || self.folded_value.matches(value.trim_ascii())
+                || pieces(&value).any(|piece| self.folded_value.matches(piece.trim_ascii()))
+        })
+    }
+}
+
+/// A key of queries and forms that means something whatever rules say.
+#[derive(Debug, Clone)]
+pub struct QueryKey(FoldedKey);
+
+impl QueryKey {
+    /// The key of this name.
+    pub fn new(name: &str) -> Self {
+        Self(FoldedKey::of(name.as_bytes()))
+    }
+
+    /// Whether some reader may take the raw key for it.
+    pub fn may_be(&self, raw: &str) -> bool {
+        self.0.may_be(raw)
+    }
+
+    /// Whether a longer raw key that begins so may still be it.
+    pub fn may_begin(&self, raw: &str) -> bool {
+        self.0.may_begin(raw)
+    }
+
+    /// Every value that it may have in a query or a form, in every reading, without
+    /// blanks around it; none that is empty.
+    pub fn values(&self, query: &str) -> Vec<String> {
+        let separators: &[Separators] = if has_other_separators(query) {
+            &[
+                Separators::Ampersand,
+                Separators::Semicolon,
+                Separators::All,
+            ]
+        } else {
+            &[Separators::Ampersand]
+        };
+        let pairs = separators
+            .iter()
+            .flat_map(|separators| pairs(query, *separators));
+        let mut values: Vec<String> = pairs
+            .filter(|(key, _)| self.0.may_be(key))
+            .flat_map(|(_, value)| decodings(value))
+            .map(|value| String::from_utf8_lossy(&readable(&value)).trim().to_owned())
+            .filter(|value| !value.is_empty())
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+}
+
+/// What a value is to a parser that takes it for a list.
+fn pieces(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',')
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Separators {
     Ampersand,
-    Both,
+    /// `;` as well (HTML 4.01 B.2.2).
+    Semicolon,
+    /// A further `?` as well, behind which some begin.
+    All,
+}
+
+fn has_other_separators(query: &str) -> bool {
+    query.contains([';', '?'])
 }
 
 fn is_bounded(query: &str) -> bool {
     query.bytes().filter(|b| matches!(b, b'&' | b';')).count() < QUERY_PAIRS_MAX
 }
 
+/// Keys and values; both of a pair that two parsers divide at different places.
 fn pairs(query: &str, separators: Separators) -> impl Iterator<Item = (&str, &str)> {
     query
-        .split(move |c| c == '&' || (c == ';' && separators == Separators::Both))
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .split(move |c| match c {
+            '&' => true,
+            ';' => separators != Separators::Ampersand,
+            '?' => separators == Separators::All,
+            _ => false,
+        })
+        .flat_map(|pair| {
+            let usual = pair.split_once('=').unwrap_or((pair, ""));
+            let plain = behind_bracket(pair, &["]"]).filter(|other| *other != usual);
+            let escaped = behind_bracket(pair, &["]", "%5D", "%5d"])
+                .filter(|other| *other != usual && Some(*other) != plain);
+            std::iter::once(usual).chain(plain).chain(escaped)
+        })
 }
 
-/// What a raw key or value may be decoded to: once, with `+` as space, twice.
-fn decodings(raw: &str) -> Vec<Vec<u8>> {
-    if !raw.contains(['%', '+']) {
-        return vec![raw.as_bytes().to_vec()];
-    }
-    let once = unescape(raw.as_bytes());
-    let spaced = unescape(raw.replace('+', " ").as_bytes());
-    let twice = unescape(&once);
-    let mut out = vec![once];
-    for other in [spaced, twice] {
-        if !out.contains(&other) {
-            out.push(other);
-        }
-    }
-    out
+/// The pair divided at the first `]=`, where `qs` divides it: `a[=]=b`. Its older
+/// versions look for the bracket itself, newer ones for an escaped one too.
+fn behind_bracket<'a>(pair: &'a str, brackets: &[&str]) -> Option<(&'a str, &'a str)> {
+    pair.match_indices('=').find_map(|(at, _)| {
+        let (key, value) = pair.split_at_checked(at)?;
+        let is_end = brackets.iter().any(|bracket| key.ends_with(bracket));
+        is_end.then(|| (key, value.get(1..).unwrap_or("")))
+    })
 }
 
 #[cfg(test)]
@@ -181,12 +266,93 @@ mod tests {
             ("a=1&b=2", "b=2&a=1&c=3", true, true),
             ("a=1&b=2", "a=1", false, false),
             ("a=Secret", "a=SECRET", false, true),
+            // Blanks and other signs around the key.
+            ("a=1", "a=1&+a=2", false, true),
+            ("a=1", "a=2&%20%09a=1", false, true),
+            ("a=1", "%20a=1", false, true),
+            ("a=1", "%EF%BB%BFa=1", false, true),
+            ("a=1", "%C2%A0a=1", false, true),
+            ("a=1", "a%20=1", false, true),
+            ("a=1", "!a=1", false, true),
+            ("a=1", "?a=1", false, true),
+            ("a=1", "x=1?a=1", false, true),
+            ("a=1", "amp;a=1", false, true),
+            ("a=1", "b;[a]?=1", false, true),
+            ("a=1", "%C1%A1=1", false, true),
+            ("a=1", "%25u0061=1", false, true),
+            ("a=1", "%FFa=1", false, true),
+            ("a=b", "a=%26%2398%3b", false, true),
+            ("a=1", "ba=1", false, false),
+            // Brackets and dots.
+            ("a=1", "[a]=1", false, true),
+            ("a=1", "a=1&[a]=2", false, true),
+            ("a=1", "[a][b]=1", false, true),
+            ("a=1", "a%5b%5d=2[b]=1", false, true),
+            ("a=1", "]a=1", false, true),
+            ("a=1", "a.b=1", false, true),
+            ("a=1", "b[a]=1", false, false),
+            ("a_b=1", "a.b=1", false, true),
+            ("a_b=1", "a+b=1", false, true),
+            ("a_b=1", "a%20b=1", false, true),
+            ("a_b=1", "a[b=1", false, true),
+            ("a_b=1", "a%5Bb=1", false, true),
+            ("a_b=1", "a.b[c]=1", false, true),
+            ("a_b=1", "a_b=1&a.b=2", false, true),
+            ("a.b=1", "a_b=1", false, true),
+            ("a_b=1", "ab=1", false, false),
+            ("a_b=1", "a-b=1", false, false),
+            ("a[b]=1", "a[b]=1", true, true),
+            ("a[b]=1", "a.b=1", false, true),
+            ("a[b]=1", "a[b][c]=1", false, true),
+            ("a[b]=1", "a[c]=1", false, false),
+            ("a=1", "a[=]=1", false, true),
+            ("a=1", "a=1&a%5B=%5d=2", false, true),
+            // Lists.
+            ("a=1", "a=1,2", false, true),
+            ("a=1,2", "a=1,2", true, true),
+            ("a=1,2", "a=1&a=2", false, true),
+            ("a=*", "a=1,2", true, true),
+            ("a=1*", "a=1,2", false, true),
+            ("a=1", "a=1+", false, true),
         ] {
             let patterns = QueryPattern::parse_all(pattern).expect(pattern);
             let found = patterns.iter().all(|p| p.matches_all(query));
             assert_eq!(found, all, "allow {pattern} {query}");
             let found = patterns.iter().all(|p| p.matches_any(query));
             assert_eq!(found, any, "deny {pattern} {query}");
+        }
+    }
+
+    #[test]
+    fn a_key_has_the_values_of_every_reading() {
+        let key = QueryKey::new("_method");
+        for (query, values) in [
+            ("_method=delete", &["delete"][..]),
+            ("a=1&_METHOD=delete", &["delete"]),
+            ("+_method=delete", &["delete"]),
+            (".method=delete", &["delete"]),
+            ("%5fmethod=%64elete", &["delete"]),
+            ("_method[]=delete", &["delete"]),
+            ("[_method]=delete", &["delete"]),
+            ("a=1;_method=delete", &["delete"]),
+            ("_method=put&_method=delete", &["delete", "put"]),
+            ("_method=", &[]),
+            ("_method", &[]),
+            ("method=delete", &[]),
+            ("a=_method", &[]),
+            ("x_method=delete", &[]),
+        ] {
+            assert_eq!(key.values(query), values, "{query}");
+        }
+        for (begin, may) in [
+            ("", true),
+            ("_me", true),
+            ("++%5f", true),
+            ("_methodx", true),
+            ("a", false),
+            ("{\"_m", false),
+        ] {
+            assert_eq!(key.may_begin(begin), may, "{begin}");
         }
     }
 

@@ -4,8 +4,14 @@
 //! segments exist; lenient ones also fold case, drop parameters and trailing
 //! slashes. An allow rule must match every structural reading, a deny rule
 //! any lenient one. Nothing here knows patterns or rules.
+//!
+//! A path that begins with `//` is also a network-path reference (RFC 3986 4.2):
+//! what parses the target as a reference takes the segment behind the slashes
+//! for an authority, and serves the rest.
 
-use crate::limits::DECODE_ROUNDS_MAX;
+use std::collections::BTreeSet;
+
+use crate::limits::{DECODE_ROUNDS_MAX, READINGS_BYTES_MAX};
 use crate::path::{TargetError, above_root, unescape};
 
 /// Decoded segments, joined by [`SEPARATOR`].
@@ -30,8 +36,15 @@ mod liberty {
     pub(super) const BACKSLASH: u8 = 2;
     pub(super) const COLLAPSE_FIRST: u8 = 4;
     pub(super) const COLLAPSE_LAST: u8 = 8;
+    /// Parameters do not count where they stand alone or behind dots.
     pub(super) const PARAMETER_DOTS: u8 = 16;
-    pub(super) const ALL: u8 = 31;
+    /// An authority behind `//`, taken away before dots are resolved.
+    pub(super) const AUTHORITY_FIRST: u8 = 32;
+    /// The same behind `//` that is there once they are.
+    pub(super) const AUTHORITY_LAST: u8 = 64;
+    /// A decoded `?` or `#` ends the path.
+    pub(super) const ENDS: u8 = 128;
+    pub(super) const ALL: u8 = 255;
 }
 
 impl Readings {
@@ -42,12 +55,21 @@ impl Readings {
     /// above the root, or is still escaped after the last round.
     pub(crate) fn of(path: &str) -> Result<Self, TargetError> {
         let mut structural = Vec::with_capacity(1);
-        let mut segments: Vec<Vec<u8>> = Vec::new();
         if path.bytes().all(is_plain) && !path.contains("//") {
             structural.push(joined_plain(path));
         } else {
-            segments.extend(path.split('/').skip(1).map(|s| unescape(s.as_bytes())));
-            add_rounds(&mut structural, &mut segments)?;
+            let segments: Vec<Vec<u8>> = path
+                .split('/')
+                .skip(1)
+                .map(|s| unescape(s.as_bytes()))
+                .collect();
+            let mut found = Found::default();
+            found.add_rounds(&mut segments.clone())?;
+            // Before any decoding, the authority ends at a slash that is sent as one.
+            if begins_with_authority(&segments) {
+                found.add_rounds(&mut without_authority(&segments).to_vec())?;
+            }
+            structural = found.readings;
         }
         let lenient = if structural.iter().all(|r| is_lenient_already(r)) {
             Vec::new()
@@ -93,25 +115,80 @@ fn joined_plain(path: &str) -> Reading {
         .collect()
 }
 
-/// Adds the readings of the once decoded segments, and of each further round.
-fn add_rounds(structural: &mut Vec<Reading>, segments: &mut [Vec<u8>]) -> Result<(), TargetError> {
-    for _ in 0..=DECODE_ROUNDS_MAX {
-        check_decoded(segments)?;
-        add_structural(structural, segments)?;
-        let mut changed = false;
-        for segment in segments.iter_mut().filter(|s| s.contains(&b'%')) {
-            let decoded = unescape(segment);
-            changed |= decoded != *segment;
-            *segment = decoded;
-        }
-        if !changed {
+/// The structural readings found so far, in their order and without repetition.
+#[derive(Debug, Default)]
+struct Found {
+    readings: Vec<Reading>,
+    known: BTreeSet<Reading>,
+    bytes: usize,
+}
+
+impl Found {
+    fn add(&mut self, reading: Reading) -> Result<(), TargetError> {
+        if self.known.contains(&reading) {
             return Ok(());
         }
+        self.bytes = self.bytes.saturating_add(reading.len());
+        if self.bytes > READINGS_BYTES_MAX {
+            return Err(TargetError::new(format!(
+                "the readings of the path have more than {READINGS_BYTES_MAX} bytes"
+            )));
+        }
+        self.known.insert(reading.clone());
+        self.readings.push(reading);
+        Ok(())
     }
-    Err(TargetError::new(format!(
-        "the path is escaped more than {} times",
-        DECODE_ROUNDS_MAX + 1
-    )))
+
+    /// Adds the readings of the once decoded segments, and of each further round.
+    fn add_rounds(&mut self, segments: &mut [Vec<u8>]) -> Result<(), TargetError> {
+        for _ in 0..=DECODE_ROUNDS_MAX {
+            check_decoded(segments)?;
+            self.add_structural(segments)?;
+            let mut changed = false;
+            for segment in segments.iter_mut().filter(|s| s.contains(&b'%')) {
+                let decoded = unescape(segment);
+                changed |= decoded != *segment;
+                *segment = decoded;
+            }
+            if !changed {
+                return Ok(());
+            }
+        }
+        Err(TargetError::new(format!(
+            "the path is escaped more than {} times",
+            DECODE_ROUNDS_MAX + 1
+        )))
+    }
+
+    /// Adds the reading under every combination of liberties that makes a difference.
+    fn add_structural(&mut self, segments: &[Vec<u8>]) -> Result<(), TargetError> {
+        let relevant = relevant_liberties(segments);
+        for liberties in 0..=liberty::ALL {
+            if liberties & !relevant == 0 {
+                self.add(read(segments, liberties)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the path of these segments begins with two slashes and a name behind them.
+fn begins_with_authority<S: AsRef<[u8]>>(segments: &[S]) -> bool {
+    segments
+        .first()
+        .is_some_and(|first| first.as_ref().is_empty())
+        && segments.iter().any(|segment| !segment.as_ref().is_empty())
+}
+
+/// The segments behind the first that is not empty: all others may be leading
+/// slashes to a parser, and that one an authority.
+fn without_authority<S: AsRef<[u8]>>(segments: &[S]) -> &[S] {
+    let authority = segments
+        .iter()
+        .position(|segment| !segment.as_ref().is_empty());
+    authority
+        .and_then(|at| segments.get(at + 1..))
+        .unwrap_or(segments)
 }
 
 fn check_decoded(segments: &[Vec<u8>]) -> Result<(), TargetError> {
@@ -136,21 +213,6 @@ fn check_decoded(segments: &[Vec<u8>]) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// Adds the reading under every combination of liberties that makes a difference.
-fn add_structural(out: &mut Vec<Reading>, segments: &[Vec<u8>]) -> Result<(), TargetError> {
-    let relevant = relevant_liberties(segments);
-    for liberties in 0..=liberty::ALL {
-        if liberties & !relevant != 0 {
-            continue;
-        }
-        let reading = read(segments, liberties)?;
-        if !out.contains(&reading) {
-            out.push(reading);
-        }
-    }
-    Ok(())
-}
-
 fn relevant_liberties(segments: &[Vec<u8>]) -> u8 {
     let mut relevant = 0;
     let holds = |byte: u8| segments.iter().any(|s| s.contains(&byte));
@@ -161,30 +223,91 @@ fn relevant_liberties(segments: &[Vec<u8>]) -> u8 {
         relevant |= liberty::BACKSLASH;
     }
     let inner_empty = segments.iter().rev().skip(1).any(Vec::is_empty);
-    if relevant != 0 || inner_empty {
+    let parameters_alone = segments.iter().any(|s| s.first() == Some(&b';'));
+    if relevant != 0 || inner_empty || parameters_alone {
         relevant |= liberty::COLLAPSE_FIRST | liberty::COLLAPSE_LAST;
+        relevant |= authorities(segments);
     }
     if holds(b';') {
         relevant |= liberty::PARAMETER_DOTS;
     }
+    if holds(b'?') || holds(b'#') {
+        relevant |= liberty::ENDS;
+    }
     relevant
 }
 
-/// One reading: split, collapse, resolve dots, collapse.
+/// Where the path may begin with `//` under some liberties.
+fn authorities(segments: &[Vec<u8>]) -> u8 {
+    let leads = |segment: &Vec<u8>| matches!(segment.as_slice(), [] | [b'/' | b'\\' | b';', ..]);
+    let dots = |segment: &Vec<u8>| {
+        segment.starts_with(b".")
+            || segment
+                .windows(2)
+                .any(|w| matches!(w, [b'/' | b'\\', b'.']))
+    };
+    if segments.first().is_some_and(leads) {
+        liberty::AUTHORITY_FIRST | liberty::AUTHORITY_LAST
+    } else if segments.iter().any(dots) {
+        liberty::AUTHORITY_LAST
+    } else {
+        0
+    }
+}
+
+/// One reading: end, split, take the authority away, collapse, resolve dots, and
+/// once more what resolving dots may have uncovered.
 fn read(segments: &[Vec<u8>], liberties: u8) -> Result<Reading, TargetError> {
     let takes = |liberty: u8| liberties & liberty != 0;
     let splits = |byte: &u8| {
         (*byte == b'/' && takes(liberty::ESCAPED_SLASH))
             || (*byte == b'\\' && takes(liberty::BACKSLASH))
     };
-    let mut parts: Vec<&[u8]> = segments.iter().flat_map(|s| s.split(splits)).collect();
+    let mut parts: Vec<&[u8]> = Vec::with_capacity(segments.len());
+    for segment in segments {
+        let end = segment.iter().position(|byte| matches!(byte, b'?' | b'#'));
+        let end = end.filter(|_| takes(liberty::ENDS));
+        let head = end.and_then(|end| segment.get(..end)).unwrap_or(segment);
+        parts.extend(head.split(splits));
+        if end.is_some() {
+            break;
+        }
+    }
+    if takes(liberty::PARAMETER_DOTS) {
+        // A segment of parameters alone is an empty one without them.
+        let only_parameters = |part: &&mut &[u8]| part.first() == Some(&b';');
+        for part in parts.iter_mut().filter(only_parameters) {
+            *part = b"";
+        }
+    }
+    if takes(liberty::AUTHORITY_FIRST) {
+        drop_authority(&mut parts);
+    }
     if takes(liberty::COLLAPSE_FIRST) {
         collapse(&mut parts);
     }
+    let mut kept = without_dots(parts, liberties)?;
+    if takes(liberty::AUTHORITY_LAST) {
+        drop_authority(&mut kept);
+    }
+    if takes(liberty::COLLAPSE_LAST) {
+        collapse(&mut kept);
+    }
+    Ok(kept.join(&SEPARATOR))
+}
+
+fn drop_authority(parts: &mut Vec<&[u8]>) {
+    if begins_with_authority(parts) {
+        *parts = without_authority(parts).to_vec();
+    }
+}
+
+/// Resolves dot segments (RFC 3986 5.2.4), which may have parameters.
+fn without_dots(parts: Vec<&[u8]>, liberties: u8) -> Result<Vec<&[u8]>, TargetError> {
     let mut kept: Vec<&[u8]> = Vec::with_capacity(parts.len());
     let last = parts.len().saturating_sub(1);
     for (index, part) in parts.into_iter().enumerate() {
-        let dots = if takes(liberty::PARAMETER_DOTS) {
+        let dots = if liberties & liberty::PARAMETER_DOTS != 0 {
             part.split(|byte| *byte == b';').next().unwrap_or(part)
         } else {
             part
@@ -203,10 +326,7 @@ fn read(segments: &[Vec<u8>], liberties: u8) -> Result<Reading, TargetError> {
             kept.push(b"");
         }
     }
-    if takes(liberty::COLLAPSE_LAST) {
-        collapse(&mut kept);
-    }
-    Ok(kept.join(&SEPARATOR))
+    Ok(kept)
 }
 
 /// Drops empty segments, except the last one, which is a trailing slash.
@@ -230,9 +350,11 @@ fn is_lenient_already(reading: &[u8]) -> bool {
 
 fn lenient_of(structural: &[Reading]) -> Vec<Reading> {
     let mut out: Vec<Reading> = Vec::with_capacity(structural.len() * 2);
+    let mut known: BTreeSet<Reading> = BTreeSet::new();
     let mut add = |reading: &[u8]| {
         for form in [reading, without_trailing_slash(reading)] {
-            if !out.iter().any(|known| known == form) {
+            if !known.contains(form) {
+                known.insert(form.to_vec());
                 out.push(form.to_vec());
             }
         }
@@ -242,25 +364,40 @@ fn lenient_of(structural: &[Reading]) -> Vec<Reading> {
         add(&folded);
         let mut parts: Vec<&[u8]> = folded.split(|b| *b == SEPARATOR).map(stripped).collect();
         add(&parts.join(&SEPARATOR));
+        // A segment of parameters alone leaves two slashes as well.
+        if begins_with_authority(&parts) {
+            let mut rest = without_authority(&parts).to_vec();
+            add(&rest.join(&SEPARATOR));
+            collapse(&mut rest);
+            add(&rest.join(&SEPARATOR));
+        }
         collapse(&mut parts);
         add(&parts.join(&SEPARATOR));
     }
     out
 }
 
-/// Lower case, of every script, character by character; bytes that are not
-/// UTF-8 stay. Folding a part of a text gives a part of the folded text.
+/// Lower case, of every script, character by character, one for all that any change
+/// of case makes equal: `ſ` is `s`, dotless `ı` is `i`. Bytes that are not UTF-8
+/// stay. Folding a part of a text gives a part of the folded text.
 pub(crate) fn fold_case(bytes: &[u8]) -> Vec<u8> {
     if bytes.is_ascii() {
         return bytes.to_ascii_lowercase();
     }
     let mut out = Vec::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        let folded: String = chunk.valid().chars().flat_map(char::to_lowercase).collect();
+        let folded: String = chunk.valid().chars().flat_map(folded).collect();
         out.extend_from_slice(folded.as_bytes());
         out.extend_from_slice(chunk.invalid());
     }
     out
+}
+
+fn folded(character: char) -> impl Iterator<Item = char> {
+    // A dotted capital is in lower case an `i`, to some with a dot of its own.
+    let plain = if character == 'İ' { 'i' } else { character };
+    let upper = plain.to_lowercase().flat_map(char::to_uppercase);
+    upper.flat_map(char::to_lowercase)
 }
 
 /// A segment without parameters, and without the dots and spaces at its end
@@ -303,6 +440,33 @@ mod tests {
     }
 
     #[test]
+    fn what_any_change_of_case_makes_equal_is_folded_to_one() {
+        for (text, folded) in [
+            ("ſecret", "secret"),
+            ("admın", "admin"),
+            ("admİn", "admin"),
+            ("ADMIN", "admin"),
+            ("\u{212a}eys", "keys"),
+            ("straẞe", "strasse"),
+            ("straße", "strasse"),
+            ("ςΣσ", "σσσ"),
+            ("ﬁle", "file"),
+        ] {
+            assert_eq!(fold_case(text.as_bytes()), folded.as_bytes(), "{text}");
+        }
+        // Every character is folded to what its other cases are folded to.
+        for character in '\0'..=char::MAX {
+            let own = fold_case(character.to_string().as_bytes());
+            let upper: String = character.to_uppercase().collect();
+            assert_eq!(fold_case(upper.as_bytes()), own, "{character:?}");
+            if character != 'İ' {
+                let lower: String = character.to_lowercase().collect();
+                assert_eq!(fold_case(lower.as_bytes()), own, "{character:?}");
+            }
+        }
+    }
+
+    #[test]
     fn plain_paths_have_one_reading() {
         check(&[
             ("/", &["|"], &["|"]),
@@ -318,6 +482,20 @@ mod tests {
         check(&[
             ("/a%2Fb", &["|a/b", "|a|b"], &["|a/b", "|a|b"]),
             ("/a//b", &["|a||b", "|a|b"], &["|a||b", "|a|b"]),
+            ("//x/b", &["||x|b", "|x|b", "|b"], &["||x|b", "|x|b", "|b"]),
+            ("//x", &["||x", "|x", "|"], &["||x", "|x", "|"]),
+            ("//", &["||", "|"], &["||", "|"]),
+            (
+                "///x/b",
+                &["|||x|b", "|x|b", "|b"],
+                &["|||x|b", "|x|b", "|b"],
+            ),
+            (
+                "//x//y/b",
+                &["||x||y|b", "|x|y|b", "||y|b", "|y|b", "|b"],
+                &["||x||y|b", "|x|y|b", "||y|b", "|y|b", "|b"],
+            ),
+            ("/a%3Fb", &["|a?b", "|a"], &["|a?b", "|a"]),
             (
                 "/x/..;/a",
                 &["|x|..;|a", "|a"],
@@ -345,7 +523,7 @@ mod tests {
     fn the_number_of_readings_is_bounded() {
         let path = "/a;/..;%252F//%255C%2525%2F.%5C;b".repeat(20);
         if let Ok(readings) = Readings::of(&path) {
-            assert!(readings.structural.len() <= 32 * (DECODE_ROUNDS_MAX + 1));
+            assert!(readings.structural.iter().map(Vec::len).sum::<usize>() <= READINGS_BYTES_MAX);
         }
     }
 }

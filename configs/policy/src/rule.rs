@@ -215,7 +215,9 @@ impl NetworkTarget {
     /// Whether it covers the query.
     pub(crate) fn grants_query(&self, request: RequestFacts<'_>) -> bool {
         let query = request.target.query().unwrap_or("");
-        self.query.iter().all(|pattern| pattern.matches_all(query))
+        let is_hidden = request.target.is_query_hidden();
+        let mut patterns = self.query.iter();
+        patterns.all(|pattern| !is_hidden && pattern.matches_all(query))
     }
 
     /// Whether a rule that denies covers method, path and query.
@@ -232,7 +234,8 @@ impl NetworkTarget {
                 let readings = request.target.readings();
                 readings.is_some_and(|readings| pattern.matches_any(readings))
             })
-            && self.query.iter().all(|pattern| pattern.matches_any(query))
+            && (request.target.is_query_hidden()
+                || self.query.iter().all(|pattern| pattern.matches_any(query)))
     }
 }
 
@@ -243,5 +246,52 @@ pub(crate) fn reference(id: u32, effect: Effect, text: &str, place: Arc<str>) ->
         effect,
         text: Arc::from(text),
         place,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::compile;
+    use crate::compile::tests::context;
+    use crate::facts::{Facts, Peer};
+    use crate::host::HostName;
+    use crate::path::RequestTarget;
+    use crate::source::{Source, SourceKind};
+    use crate::verdict::Verdict;
+
+    #[test]
+    fn a_query_that_nobody_can_read_is_denied_and_never_allowed() {
+        let text = "allow = [\"a.test\", \"b.test/x?role=user\"]\ndeny = [\"a.test?admin=*\"]\n";
+        let source = Source {
+            kind: SourceKind::Document,
+            place: "agent.toml".to_owned(),
+            text: text.to_owned(),
+        };
+        let policy = compile(&[source], &context()).unwrap_or_else(|errors| panic!("{errors}"));
+        for (host, target, read, hidden) in [
+            ("a.test", "/x?a=1", true, false),
+            ("a.test", "/x?admin=1", false, false),
+            ("a.test", "/x", true, true),
+            ("a.test", "/x?", true, true),
+            ("b.test", "/x?role=user", true, false),
+            ("b.test", "/x?role=admin", false, false),
+            ("b.test", "/x", false, false),
+        ] {
+            let name = HostName::parse(host).expect("a name");
+            let plain = RequestTarget::parse(target).expect("a target");
+            for (target, expected) in [(plain.clone(), read), (plain.with_hidden_query(), hidden)] {
+                let verdict = policy.evaluate(&Facts::Request {
+                    process: Process { executable: "" },
+                    peer: Peer::Name(&name),
+                    port: 80,
+                    scheme: Scheme::Http,
+                    method: "GET",
+                    target: &target,
+                });
+                let found = matches!(verdict, Verdict::Allow(_));
+                assert_eq!(found, expected, "{host} {target:?}");
+            }
+        }
     }
 }

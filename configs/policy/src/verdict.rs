@@ -112,9 +112,15 @@ impl Permit {
         }
     }
 
-    /// The same permit, for what is scanned by this mode.
-    pub(crate) fn weighed(self, inspect: Inspect) -> Self {
-        Self { inspect, ..self }
+    /// The same permit, for what is scanned by this mode and counts against these
+    /// budgets too.
+    pub(crate) fn weighed(self, inspect: Inspect, budgets: Vec<Budget>) -> Self {
+        let budgets = self.budgets.into_iter().chain(budgets).collect();
+        Self {
+            budgets,
+            inspect,
+            ..self
+        }
     }
 
     /// The same permit, with the budgets of both and the stricter of their modes.
@@ -261,6 +267,21 @@ impl Denial {
         self.subject = printable(subject);
         self.flag = None;
         self
+    }
+
+    /// The same denial with other words where `mask` gives some: what is denied may
+    /// name what nobody should read. No flag that names it either.
+    #[must_use]
+    pub fn masked(&self, mask: &dyn Fn(&str) -> Option<String>) -> Self {
+        let cover =
+            |text: &String| mask(text).map_or_else(|| text.clone(), |text| printable(&text));
+        Self {
+            reason: self.reason,
+            rule: self.rule.clone(),
+            subject: cover(&self.subject),
+            because: cover(&self.because),
+            flag: self.flag.clone().filter(|flag| mask(flag).is_none()),
+        }
     }
 
     /// The flag that would allow exactly this, quoted for a shell; `None` where no flag would.

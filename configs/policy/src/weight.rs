@@ -1,5 +1,6 @@
 //! By which mode the scan weighs what a policy lets out: what the rules say that
-//! allow it, or else what the policy says of everything.
+//! allow it, or else what the policy says of everything. And against which budgets
+//! it counts: each of a rule that it may be for, in any reading.
 //!
 //! A rule that says nothing has no word here. Of several words the strictest
 //! counts. One that lets more pass is read as narrowly as the rule allows, one
@@ -11,7 +12,7 @@ use crate::policy::Policy;
 use crate::rule::{Protocol, RequestFacts, Rule};
 use crate::settings::{Inspect, Intercept, Switch};
 use crate::survey::Destination;
-use crate::verdict::{Effect, RuleRef};
+use crate::verdict::{Budget, Effect, RuleRef};
 
 /// Whether TLS that rules would let pass as a whole has to be looked into.
 pub(crate) enum Inside<'p> {
@@ -89,6 +90,54 @@ impl Policy {
         said.unwrap_or(self.settings.inspect).stricter(at_least)
     }
 
+    /// The budgets beside that of the rule which allows a request: what may be for a
+    /// rule counts against it, whichever allows it.
+    pub(crate) fn more_budgets(
+        &self,
+        to: Destination<'_>,
+        request: RequestFacts<'_>,
+        granting: &RuleRef,
+    ) -> Vec<Budget> {
+        let mut budgets = Vec::new();
+        for (rule, target) in self.network_rules() {
+            let Some(bytes) = rule.budget else {
+                continue;
+            };
+            if rule.reference.effect != Effect::Deny
+                && rule.reference.id != granting.id
+                && budgets
+                    .iter()
+                    .all(|own: &Budget| own.rule.id != rule.reference.id)
+                && rule.restricts_process(to.process)
+                && target.grants_port(request.protocol, to.port)
+                && to.is_granted_host(&target.host)
+                && target.denies_request(request)
+            {
+                budgets.push(Budget {
+                    rule: rule.reference.clone(),
+                    bytes,
+                });
+            }
+        }
+        budgets
+    }
+
+    /// A rule whose budget counts some of what TLS to a destination carries, and
+    /// not the rest.
+    pub(crate) fn counted_inside(&self, to: Destination<'_>) -> Option<&Rule> {
+        let counted = self.network_rules().find(|(rule, target)| {
+            let carries = |protocol| target.grants_port(protocol, to.port);
+            let (https, wss) = (carries(Protocol::Https), carries(Protocol::Wss));
+            rule.budget.is_some()
+                && rule.reference.effect != Effect::Deny
+                && (https || wss)
+                && (target.is_restricted() || !https)
+                && rule.restricts_process(to.process)
+                && to.is_granted_host(&target.host)
+        });
+        counted.map(|(rule, _)| rule)
+    }
+
     /// Whether TLS to a destination where some rule allows every request has to
     /// be looked into all the same.
     pub(crate) fn inside(&self, to: Destination<'_>) -> Inside<'_> {
@@ -156,7 +205,7 @@ mod tests {
     use crate::host::Host;
     use crate::question::{Form, Question};
     use crate::source::{Source, SourceKind};
-    use crate::verdict::Verdict;
+    use crate::verdict::{Permit, Verdict};
 
     fn policy(text: &str) -> Policy {
         let source = Source {
@@ -169,6 +218,10 @@ mod tests {
 
     /// The mode of a request by /usr/bin/curl, which has to be allowed.
     fn mode(policy: &Policy, request: &str) -> &'static str {
+        permit(policy, request).inspect().word()
+    }
+
+    fn permit(policy: &Policy, request: &str) -> Permit {
         let question = Question::parse(request).expect("a question");
         let Form::Request(asked) = &question.form else {
             panic!("{request} is no request");
@@ -187,7 +240,7 @@ mod tests {
             target: &asked.target,
         };
         match policy.evaluate(&facts) {
-            Verdict::Allow(permit) => permit.inspect().word(),
+            Verdict::Allow(permit) => permit,
             Verdict::Deny(denial) => panic!("{request}: {}", denial.because()),
         }
     }
@@ -231,12 +284,27 @@ mod tests {
             "/free;a/x",
             "/freex",
             "/free/../x",
+            "//free/x",
+            "//x/free/x",
         ] {
             let request = format!("http://a.test{path}");
             assert_eq!(mode(&lax, &request), "block", "{request}");
         }
         for path in [
-            "/up", "/UP", "/up/", "//up", "/up;x", "/%75p", "/x/../up", "/up?a=b",
+            "/up",
+            "/UP",
+            "/up/",
+            "//up",
+            "/up;x",
+            "/%75p",
+            "/x/../up",
+            "/up?a=b",
+            "//x/up",
+            "//x:80//up",
+            "/%2fx/up",
+            "/.//x/UP/",
+            "/;/x/up",
+            "/up%3fa",
         ] {
             let request = format!("POST http://a.test{path}");
             assert_eq!(mode(&close, &request), "block", "{request}");
@@ -248,6 +316,66 @@ mod tests {
             panic!("it is allowed");
         };
         assert_eq!(permit.inspect(), Inspect::Block);
+    }
+
+    #[test]
+    fn what_may_be_for_a_rule_counts_against_its_budget() {
+        let counted = policy(
+            "allow = [\"a.test\", { rule = \"POST a.test/up/**\", budget = \"1K\" }, \
+             { rule = \"a.test?bulk=*\", budget = \"2K\" }]\n",
+        );
+        let bytes = |request: &str| {
+            let budgets = permit(&counted, request).budgets().to_vec();
+            budgets.iter().map(|own| own.bytes).collect::<Vec<u64>>()
+        };
+        for (target, expected) in [
+            ("/up/a", &[1024][..]),
+            ("/UP/a", &[1024]),
+            ("//up/a", &[1024]),
+            ("//x/up/a", &[1024]),
+            ("/up;x/a", &[1024]),
+            ("/up%2fa", &[1024]),
+            ("/%2575p/a", &[1024]),
+            ("/x/..%2fup/a", &[1024]),
+            ("/x?bulk=1", &[2048]),
+            ("/x?BULK=1", &[2048]),
+            ("/x?bulk[]=1", &[2048]),
+            ("/x?a=1;bulk=1", &[2048]),
+            ("/up/a?bulk=1", &[1024, 2048]),
+            ("/UP/a?Bulk=1", &[1024, 2048]),
+            ("/x", &[]),
+            ("/upper", &[]),
+            ("/x?bulky=1", &[]),
+        ] {
+            assert_eq!(
+                bytes(&format!("POST http://a.test{target}")),
+                expected,
+                "{target}"
+            );
+        }
+        assert_eq!(bytes("http://a.test/up/a"), &[] as &[u64], "another method");
+    }
+
+    #[test]
+    fn tls_is_opened_where_a_budget_counts_a_part_of_it() {
+        for (budgeted, passes) in [
+            ("POST a.test/up/**", false),
+            ("a.test?bulk=*", false),
+            ("wss://a.test", false),
+            ("a.test", true),
+            ("b.test/up/**", true),
+        ] {
+            let text = format!(
+                "allow = [\"https://a.test\", {{ rule = \"{budgeted}\", budget = \"1K\" }}]\n\
+                 [inspect]\nmode = \"off\"\n"
+            );
+            let question = Question::parse("tls://a.test").expect("a question");
+            let process = Process {
+                executable: "/usr/bin/curl",
+            };
+            let verdict = policy(&text).answer(&question, process);
+            assert_eq!(matches!(verdict, Verdict::Allow(_)), passes, "{text}");
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@
     reason = "a test ends where something is not as it must be"
 )]
 
+mod readings;
+
 use outgate_policy::{
     AddressSource, Context, Facts, Host, HostName, Peer, Policy, Process, Reason, RequestTarget,
     Scheme, Source, SourceKind, Verdict, compile,
