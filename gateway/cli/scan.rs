@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use arguments::Scan;
 use baseline::Baseline;
 use input::{Input, Source};
-use outgate_dlp::{Action, Finding, Tier, Unscanned};
+use outgate_dlp::{Action, Checked, Finding, Unscanned};
 use progress::Progress;
 use report::Summary;
 
@@ -175,10 +175,10 @@ fn finish(
 /// What would follow on the way out: the engine itself only reports here, so that
 /// it goes on after a finding.
 fn action(finding: &Finding, options: &Scan) -> Action {
-    let failed = finding.checked == outgate_dlp::Checked::Failed;
-    match finding.tier {
+    match finding.checked {
         _ if options.strict => Action::Block,
-        Tier::Strong | Tier::Structured if !failed => Action::Block,
-        Tier::Strong | Tier::Structured | Tier::Context => Action::Warn,
+        // At rest nobody sends the changed byte after it.
+        Checked::Failed => Action::Warn,
+        Checked::Passed | Checked::None => finding.tiered(),
     }
 }

@@ -74,6 +74,25 @@ pub(crate) fn judged(session: &Session, process: &Process, target: &Target) -> V
     session.rules().evaluate(&facts(process, target))
 }
 
+/// Whether the request would be allowed by another method; records nothing, since it
+/// is not made.
+pub(crate) fn would_allow(
+    session: &Session,
+    process: &Process,
+    target: &Target,
+    method: &str,
+) -> bool {
+    let facts = Facts::Request {
+        process: asking(process),
+        peer: peer(&target.host),
+        port: target.port,
+        scheme: target.scheme,
+        method,
+        target: &target.resource,
+    };
+    matches!(session.rules().evaluate(&facts), Verdict::Allow(_))
+}
+
 /// May this request be sent? Recorded either way.
 pub(crate) async fn request(
     session: &Session,

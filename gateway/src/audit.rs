@@ -1,11 +1,11 @@
 //! The record of a run: one JSON line per decision, written before its effect,
-//! each line naming the hash of the one before (`prev`), so that a changed,
-//! missing or reordered line shows. The only serialisation in this crate.
+//! each line naming the hash of the one before (`prev`) and the last one signed
+//! (`seal`), so that a changed, missing or reordered line shows. The only serialisation in this crate.
 //! Never written: field values, content, query values.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -18,6 +18,7 @@ use crate::limits;
 pub(crate) mod chain;
 pub(crate) mod clock;
 mod event;
+mod seal;
 mod writer;
 
 pub(crate) use event::{Event, Kind, Outcome};
@@ -49,6 +50,14 @@ impl AuditTarget {
             let options = options.append(true).create(true).mode(0o600);
             options.open(&path)
         };
+        if path
+            .metadata()
+            .is_ok_and(|found| found.file_type().is_fifo())
+        {
+            // Read by us as well it would have no end, and wait where nobody reads.
+            let file = open(OpenOptions::new().custom_flags(libc::O_NONBLOCK))?;
+            return Ok(Self::File(file, path));
+        }
         let file = match open(OpenOptions::new().read(true)) {
             // Some may add to what they may not read.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -90,6 +99,9 @@ struct Line<'a> {
     /// Records right before this one that could not be written.
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<u64>,
+    /// In the first record: by what the last one is signed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
     #[serde(flatten)]
     event: &'a Event<'a>,
 }
@@ -172,9 +184,27 @@ impl Audit {
         }
     }
 
+    /// The public half of the key that signs the end; nothing where no record is.
+    pub(crate) fn key(&self) -> Option<String> {
+        let writer = self.writer.lock().ok()?;
+        writer.key().map(str::to_owned)
+    }
+
     /// How many records could not be written.
     pub(crate) fn lost(&self) -> u64 {
         self.writer.lock().map_or(0, |writer| writer.dropped())
+    }
+
+    /// Why records cannot be written, for people: which file, what is wrong with it,
+    /// and what to do.
+    pub(crate) fn fault(&self) -> String {
+        let path = self.path.as_ref().map(|path| path.display().to_string());
+        let path = path.unwrap_or_default();
+        let fault = self.writer.lock().ok();
+        let fault = fault.and_then(|writer| writer.fault().map(str::to_owned));
+        let fault = fault.unwrap_or_else(|| AuditError.to_string());
+        let advice = "make room there, or name another file with `--audit FILE`";
+        format!("`{path}`: {fault}; {advice}")
     }
 
     /// Prepares the one record of a shared gateway: made now, not with the
@@ -256,6 +286,7 @@ impl Audit {
             return Ok(());
         }
         let prev = writer.prev;
+        let signer = Arc::clone(writer.signer()?);
         let time = clock::timestamp(SystemTime::now());
         let record = Line {
             v: SCHEMA,
@@ -268,12 +299,18 @@ impl Audit {
             uid: self.owner.map(|owner| owner.uid),
             generation,
             lost: writer.lost_before(),
+            key: (prev == NO_HASH).then(|| signer.public()),
             event,
         };
         let start = writer.ahead.len();
         if serde_json::to_writer(&mut writer.ahead, &record).is_err() {
             writer.ahead.truncate(start);
             return Err(AuditError);
+        }
+        // A session of a shared gateway ends before its record does.
+        let is_whole = self.owner.is_none_or(|owner| owner.session == 0);
+        if event.kind == Kind::Finish && is_whole {
+            signer.sign(&mut writer.ahead, start);
         }
         writer.take(start);
         Ok(())

@@ -1,9 +1,8 @@
 //! The gateway confines itself before it reads a byte from anybody: no file
-//! but its record and the random devices, no new program, no other process's
-//! memory, no power of root (landlock(7), seccomp(2), capabilities(7)). What the
+//! but its record and the random devices, no system call but those it needs
+//! (`calls`), no power of root (landlock(7), seccomp(2), capabilities(7)). What the
 //! kernel cannot do is an error, not a gap.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use landlock::{
@@ -14,9 +13,10 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule, TargetArch};
 
 use crate::limits;
+
+mod calls;
 
 /// The step that the kernel refused.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ pub fn confine(records: Option<&Path>, serves: Serves) -> Result<(), ConfineErro
     raise_open_files(serves)?;
     drop_capabilities()?;
     restrict_files(records)?;
-    restrict_calls()
+    calls::restrict()
 }
 
 /// Gives up what root may do more than others, but for opening files by their
@@ -99,6 +99,8 @@ fn hold_terminal_signals() -> Result<(), ConfineError> {
         Signal::SIGTTIN,
         Signal::SIGTTOU,
         Signal::SIGPIPE,
+        // A record over the limit of files is an error like a full disk.
+        Signal::SIGXFSZ,
     ] {
         signals.add(signal);
     }
@@ -165,71 +167,4 @@ fn restrict_files(records: Option<&Path>) -> Result<(), ConfineError> {
     };
     created.restrict_self().map_err(|error| failed(&error))?;
     Ok(())
-}
-
-/// Calls that no part of the gateway makes and that an intruder would want.
-const REFUSED_CALLS: [libc::c_long; 42] = [
-    libc::SYS_execve,
-    libc::SYS_execveat,
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_process_madvise,
-    libc::SYS_pidfd_open,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_kcmp,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_name_to_handle_at,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    libc::SYS_bpf,
-    libc::SYS_perf_event_open,
-    libc::SYS_userfaultfd,
-    libc::SYS_unshare,
-    libc::SYS_setns,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_open_tree,
-    libc::SYS_move_mount,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_memfd_create,
-    libc::SYS_kexec_load,
-    libc::SYS_acct,
-    libc::SYS_personality,
-];
-
-fn restrict_calls() -> Result<(), ConfineError> {
-    let failed = |error: &dyn std::fmt::Display| ConfineError::Seccomp(error.to_string());
-    let rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED_CALLS
-        .iter()
-        .map(|call| (*call, Vec::new()))
-        .collect();
-    let arch: TargetArch = std::env::consts::ARCH
-        .try_into()
-        .map_err(|error| failed(&error))?;
-    let denied = u32::try_from(libc::EPERM).unwrap_or(1);
-    let filter = SeccompFilter::new(
-        rules,
-        SeccompAction::Allow,
-        SeccompAction::Errno(denied),
-        arch,
-    )
-    .map_err(|error| failed(&error))?;
-    let program: BpfProgram = filter.try_into().map_err(|error| failed(&error))?;
-    seccompiler::apply_filter(&program).map_err(|error| failed(&error))
 }

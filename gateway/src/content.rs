@@ -19,6 +19,7 @@ use crate::budget::{Purse, Spent, field_bytes};
 use crate::fields;
 use crate::http2::Received;
 use crate::origin::{Counted, Lease};
+use crate::overrides::{Form, Overridden};
 use crate::scan::{Returns, Screened, Stopped};
 
 /// Bytes of content and trailers, by direction as the command sees it.
@@ -60,6 +61,8 @@ pub(crate) enum ContentError {
     Stopped(#[from] Stopped),
     #[error(transparent)]
     Spent(#[from] Spent),
+    #[error(transparent)]
+    Overridden(#[from] Overridden),
 }
 
 impl Body for Inner {
@@ -115,6 +118,8 @@ pub(crate) struct RequestContent {
     pub(crate) watch: Option<Box<Watch>>,
     /// What its bytes are spent from, where a rule says how many may leave.
     pub(crate) purse: Option<Purse>,
+    /// What looks for another method, where the rules tell methods apart.
+    pub(crate) form: Option<Box<Form>>,
     /// Trailers that wait for data that was held back.
     pub(crate) trailers: Option<HeaderMap>,
 }
@@ -187,6 +192,7 @@ impl RequestContent {
             complete,
             watch: None,
             purse: None,
+            form: None,
             trailers: None,
         }
     }
@@ -220,6 +226,13 @@ impl RequestContent {
             let frame = polled.map(clean);
             if let (Some(purse), Some(frame)) = (&self.purse, &frame) {
                 purse.spend(length(frame))?;
+            }
+            if let Some(form) = &mut self.form {
+                let data = frame.as_ref().and_then(Frame::data_ref);
+                data.map_or(Ok(()), |data| form.read(data))?;
+                if last == Last::Yes {
+                    form.finish()?;
+                }
             }
             let frame = frame.map(|frame| count(frame, &self.traffic.up));
             let Some(watch) = &mut self.watch else {

@@ -5,6 +5,7 @@
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::{Arc, Weak};
 
 use outgate_handoff::{DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, ToGateway, ToLauncher};
 use rustix::net::{
@@ -41,14 +42,35 @@ pub enum ControlError {
     Io(#[from] io::Error),
 }
 
-/// What a launcher is told that sends something else than sockets and paths.
-const STRANGER: &str = "a descriptor is neither a socket nor a path";
+/// A launcher sent something else than sockets and paths.
+#[derive(Debug, thiserror::Error)]
+#[error("a descriptor is neither a socket nor a path")]
+struct Stranger(Closing);
+
+/// What was sent is being closed, aside: as long as that takes.
+#[derive(Debug, Clone)]
+pub(crate) struct Closing(Weak<()>);
+
+impl Closing {
+    /// Begins; done when what is returned beside it is dropped.
+    pub(crate) fn begin() -> (Self, Arc<()>) {
+        let until = Arc::new(());
+        (Self(Arc::downgrade(&until)), until)
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
 
 impl ControlError {
-    /// Whether the launcher sent a descriptor that no launcher sends.
-    pub(crate) fn is_stranger(&self) -> bool {
-        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::InvalidInput
-            && error.to_string() == STRANGER)
+    /// The closing of what the launcher sent, if no launcher sends such a thing.
+    pub(crate) fn stranger(&self) -> Option<Closing> {
+        let Self::Io(error) = self else {
+            return None;
+        };
+        let stranger = error.get_ref()?.downcast_ref::<Stranger>()?;
+        Some(stranger.0.clone())
     }
 }
 
@@ -143,8 +165,8 @@ fn receive_message(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usi
     }
     let (descriptors, strangers): (Vec<_>, Vec<_>) = descriptors.into_iter().partition(is_ours);
     if !strangers.is_empty() {
-        bury(strangers);
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, STRANGER));
+        let stranger = Stranger(bury(strangers));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, stranger));
     }
     if message
         .flags
@@ -170,9 +192,14 @@ fn is_ours(descriptor: &OwnedFd) -> bool {
 
 /// Closes descriptors aside, where there is a thread for it: closing a file waits
 /// for its file system.
-fn bury(descriptors: Vec<OwnedFd>) {
-    let closing = move || drop(descriptors);
-    std::thread::Builder::new().spawn(closing).ok();
+fn bury(descriptors: Vec<OwnedFd>) -> Closing {
+    let (closing, until) = Closing::begin();
+    let close = move || {
+        drop(descriptors);
+        drop(until);
+    };
+    std::thread::Builder::new().spawn(close).ok();
+    closing
 }
 
 /// Takes over a descriptor that was inherited under a number.

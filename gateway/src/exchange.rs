@@ -22,6 +22,7 @@ use crate::forward::{self, Admitted, Wire};
 use crate::http2::{Duplex, Replies};
 use crate::limits;
 use crate::origin::OriginError;
+use crate::overrides;
 use crate::refusal::{Refusal, printable};
 use crate::respond::{self, Form};
 use crate::target::{self, Malformed, Target, Upgrade};
@@ -129,7 +130,13 @@ impl Exchange {
                     self.record(&self.flow.destination().to_string(), refusal);
                     self.flow.session().tell(refusal);
                 }
-                Ok(respond::failure(&error, form))
+                // The client broke off, or framed its content wrongly.
+                if matches!(error, OriginError::Content(_)) {
+                    let subject = self.flow.destination().to_string();
+                    let refusal = Refusal::own("malformed", &subject, &error.to_string());
+                    self.record(&subject, &refusal);
+                }
+                Ok(respond::failure(&error, form, self.flow.session()))
             }
         }
     }
@@ -185,6 +192,10 @@ impl Exchange {
                 None => scans.shown(target),
             };
         }
+        if matches!(verdict, Verdict::Allow(_)) {
+            overrides::check_query(&self.flow, target)?;
+            overrides::check_fields(&self.flow, target, &head.headers)?;
+        }
         let permit = admit::request(session, process, target, verdict).await?;
         Ok((permit, insertion))
     }
@@ -225,7 +236,19 @@ impl Exchange {
                 timeout(limits::DRAIN_TIME, drain(content)).await.ok();
             });
         }
-        respond::refusal(refusal, form)
+        respond::refusal(&self.flow.session().shown(refusal), form)
+    }
+
+    /// Why a request has no target, in words that anybody may read. A host is named
+    /// in small letters, and a value in it is none any more.
+    fn because(&self, head: &request::Parts, fault: &Malformed) -> String {
+        let session = self.flow.session();
+        let hidden = authorities(head).filter(|named| session.masked(named).is_some());
+        let because = hidden.fold(fault.because.clone(), |because, named| {
+            let host = named.rsplit_once(':').map_or(named, |(host, _)| host);
+            because.replace(&host.to_ascii_lowercase(), "*")
+        });
+        session.masked(&because).unwrap_or(because)
     }
 
     /// The answer to a request without a target; a connection that carries one
@@ -244,6 +267,11 @@ impl Exchange {
             self.flow.destination()
         ));
         let secrets = self.flow.session().secrets();
+        let because = self.because(head, fault);
+        let fault = Malformed {
+            because,
+            ..fault.clone()
+        };
         let (kind, because) = match secrets.and_then(|own| own.seen(head)) {
             Some(misuse) => (
                 Kind::Finding,
@@ -256,7 +284,7 @@ impl Exchange {
         let target = self.flow.destination().to_string();
         admit::refused(session, kind, process, &target, &refusal);
         self.flow.session().tell(&refusal);
-        let mut response = respond::malformed(fault, form);
+        let mut response = respond::malformed(&fault, form);
         if head.version < http::Version::HTTP_2 {
             let close = http::HeaderValue::from_static("close");
             response
@@ -265,6 +293,13 @@ impl Exchange {
         }
         response
     }
+}
+
+/// The authorities that a request names, as it spells them.
+fn authorities(head: &request::Parts) -> impl Iterator<Item = &str> {
+    let fields = head.headers.get_all(http::header::HOST).iter();
+    let fields = fields.filter_map(|value| value.to_str().ok());
+    fields.chain(head.uri.authority().map(http::uri::Authority::as_str))
 }
 
 async fn drain(mut content: Inner) {

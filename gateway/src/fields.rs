@@ -23,11 +23,12 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// Fields that an origin does not say through here: that this program denied
-/// something, and that the same is to be had over UDP or from another host
-/// (RFC 7838).
-const NOT_AN_ORIGINS: [HeaderName; 2] =
-    [header::ALT_SVC, HeaderName::from_static("outgate-denied")];
+/// A field that an origin does not say through here: that the same is to be had
+/// over UDP or from another host (RFC 7838).
+const NOT_AN_ORIGINS: [HeaderName; 1] = [header::ALT_SVC];
+
+/// What proxies on the way did (RFC 9209 2), of which we are one.
+const PROXY_STATUS: &str = "proxy-status";
 
 /// Removes what is meant for this hop. Framing fields are written anew by the
 /// sender from the content's own length.
@@ -44,6 +45,45 @@ pub(crate) fn strip_hop_by_hop(fields: &mut HeaderMap) {
         fields.remove(name);
     }
     fields.remove("proxy-authentication-info");
+    strip_ours(fields);
+}
+
+/// Removes what only this program says, that it denied something: everything
+/// below its own name, and what names it in `Proxy-Status`.
+fn strip_ours(fields: &mut HeaderMap) {
+    // Few messages have any.
+    let ours: Vec<HeaderName> = fields
+        .keys()
+        .filter(|name| is_ours(name))
+        .cloned()
+        .collect();
+    for name in ours {
+        fields.remove(name);
+    }
+    let names_us = |value: &HeaderValue| {
+        let bytes = value.as_bytes();
+        bytes
+            .windows(PSEUDONYM.len())
+            .any(|part| part.eq_ignore_ascii_case(PSEUDONYM.as_bytes()))
+    };
+    for name in [PROXY_STATUS, "proxy_status"] {
+        if !fields.get_all(name).iter().any(names_us) {
+            continue;
+        }
+        let all = fields.get_all(name).iter().cloned();
+        let others: Vec<HeaderValue> = all.filter(|value| !names_us(value)).collect();
+        fields.remove(name);
+        for value in others {
+            fields.append(HeaderName::from_static(name), value);
+        }
+    }
+}
+
+/// Whether a field is one of this program's; interfaces between servers and
+/// programs take `_` for `-` (RFC 3875 4.1.18).
+fn is_ours(name: &HeaderName) -> bool {
+    let rest = name.as_str().strip_prefix(PSEUDONYM);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_']))
 }
 
 /// Whether the sender of these fields takes trailers.
@@ -128,8 +168,9 @@ pub(crate) fn is_forbidden_trailer(name: &HeaderName) -> bool {
         "sec-",
         "access-control-",
         "x-forwarded-",
+        "proxy_",
         "x-http-method",
-        "outgate-",
+        PSEUDONYM,
     ];
     let single = [
         "host",
@@ -186,6 +227,12 @@ mod tests {
             ("transfer-encoding", "chunked"),
             ("alt-svc", "h3=\":443\""),
             ("outgate-denied", "no-rule; rule=-"),
+            ("outgate_denied", "no-rule; rule=-"),
+            ("outgate", "1"),
+            ("proxy-status", "outgate; error=http_request_denied"),
+            ("proxy-status", "cdn; a, OUTGATE"),
+            ("proxy-status", "cdn; error=dns_timeout"),
+            ("proxy_status", "\"outgate\""),
             ("host", "a.test"),
             ("content-length", "3"),
             ("accept", "*/*"),
@@ -197,7 +244,9 @@ mod tests {
         strip_hop_by_hop(&mut fields);
         let mut left: Vec<_> = fields.keys().map(HeaderName::as_str).collect();
         left.sort_unstable();
-        assert_eq!(left, ["accept", "content-length", "host"]);
+        assert_eq!(left, ["accept", "content-length", "host", "proxy-status"]);
+        let status: Vec<_> = fields.get_all(PROXY_STATUS).iter().collect();
+        assert_eq!(status, ["cdn; error=dns_timeout"]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::followed::Leg;
 use crate::http2::Replies;
 use crate::limits;
 use crate::origin::{self, Lease, OriginError, Outgoing, Streams};
+use crate::overrides::Form;
 use crate::refusal::Refusal;
 use crate::scan::{Guard, Returns, Screened};
 use crate::target::{Target, Upgrade};
@@ -304,12 +305,13 @@ struct Slots {
     scan: Option<Slot>,
     secrets: Option<Slot>,
     budget: Option<Slot>,
+    form: Option<Slot>,
 }
 
 impl Slots {
     /// The error of a request, or what its content holds that was its cause.
     fn said(&self, error: OriginError) -> OriginError {
-        let slots = [&self.scan, &self.secrets, &self.budget];
+        let slots = [&self.scan, &self.secrets, &self.budget, &self.form];
         let slots = slots.into_iter().flatten();
         // It stays there: what was refused is no part of what comes later.
         let mut said = slots.filter_map(|slot| slot.lock().ok()?.clone());
@@ -339,29 +341,35 @@ async fn examined(
     let watch = secrets.map(|own| own.watch(&head.headers, (flow, target), carrier));
     slots.secrets = watch.as_ref().map(Watch::misuse);
     content.watch = watch.map(Box::new);
+    let form = Form::of(flow, target, head).filter(|_| !content.inner.is_end_stream());
+    slots.form = form.as_ref().map(Form::slot);
+    content.form = form.map(Box::new);
     Ok((content, slots))
 }
 
-/// Reads content whole that is short and may hold a placeholder, so that a
-/// refusal comes before anything is sent.
+/// Reads content whole that is short and may hold a placeholder or ask for another
+/// method, so that a refusal comes before anything is sent.
 async fn held(
     head: &mut request::Parts,
-    content: RequestContent,
+    mut content: RequestContent,
     max: u64,
 ) -> Result<Content, OriginError> {
     let length = head.headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let Some(watch) = &content.watch else {
+    if content.watch.is_none() && content.form.is_none() {
         return Ok(Content::Request(content));
-    };
+    }
     if length.is_some_and(|length| length <= max) {
+        if let Some(form) = &mut content.form {
+            form.hold();
+        }
         let held = content.hold().await;
         let held = held.map_err(|error| OriginError::Content(error.to_string()))?;
         let length = held.data.as_ref().map_or(0, Bytes::len);
         head.headers.insert(header::CONTENT_LENGTH, length.into());
         return Ok(Content::Held(held));
     }
-    if watch.replaces() {
+    if content.watch.as_ref().is_some_and(|watch| watch.replaces()) {
         head.headers.remove(header::CONTENT_LENGTH);
     }
     Ok(Content::Request(content))

@@ -49,11 +49,7 @@ impl Connection {
             Ok(heads) => heads.fault(number.saturating_add(1)),
             Err(_) => Some("the connection cannot be followed"),
         };
-        because.map(|because| Malformed {
-            status: StatusCode::BAD_REQUEST,
-            token: "malformed",
-            because: because.to_owned(),
-        })
+        because.map(Malformed::bad)
     }
 
     /// Behind a switch of protocols stand no heads.

@@ -1,7 +1,7 @@
 //! HTTP/2 on one connection (RFC 9113): every stream is a request of its own,
 //! judged anew and answered by the exchange; interim responses go back as they
-//! come, and a stream may become a WebSocket (RFC 8441). Floods of streams,
-//! resets and settings end the connection. Decides nothing.
+//! come, and a stream may become a WebSocket (RFC 8441). Floods of streams, and
+//! of frames that carry nothing, end the connection. Decides nothing.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -23,14 +23,18 @@ use crate::forward::Wire;
 use crate::limits;
 use crate::origin::Streams;
 use crate::refusal::Refusal;
+use crate::target::Malformed;
 use crate::tls::Client;
 
 mod content;
 mod duplex;
+mod frames;
+mod hpack;
 mod replies;
 
 pub(crate) use content::{Received, pour};
 pub(crate) use duplex::Duplex;
+use frames::{FLOOD, Metered, UNREADABLE};
 use replies::End;
 pub(crate) use replies::Replies;
 
@@ -52,10 +56,13 @@ pub(crate) async fn serve(
         served = run(&exchange, stream, &streams) => served,
         () = flow.stands_still() => return,
     };
-    if let Err(error) = served
-        && error.is_library()
-        && !error.is_io()
-    {
+    let Err(error) = served else {
+        return;
+    };
+    let is_misframed = error
+        .get_io()
+        .is_some_and(|error| [FLOOD, UNREADABLE].contains(&error.to_string().as_str()));
+    if is_misframed || error.is_library() && !error.is_io() {
         let subject = flow.destination().to_string();
         let because = format!("HTTP/2: {error}");
         flow.refuse(
@@ -77,6 +84,8 @@ async fn run(exchange: &Arc<Exchange>, stream: Client, streams: &Streams) -> Res
         .max_local_error_reset_streams(Some(limits::STREAMS_RESET_MAX))
         .max_send_buffer_size(limits::BUFFER_BYTES_MAX)
         .enable_connect_protocol();
+    let stream = Metered::new(stream);
+    let faults = stream.faults();
     let shaken = timeout(limits::HEAD_TIME, settings.handshake::<_, Bytes>(stream));
     let Ok(shaken) = shaken.await else {
         return Ok(());
@@ -89,7 +98,9 @@ async fn run(exchange: &Arc<Exchange>, stream: Client, streams: &Streams) -> Res
         tokio::select! {
             accepted = connection.accept() => match accepted {
                 Some(Ok((request, respond))) => {
-                    let answering = answer(Arc::clone(exchange), request, respond);
+                    let fault = faults.take(request.body().stream_id().into());
+                    let fault = fault.map(Malformed::bad);
+                    let answering = answer(Arc::clone(exchange), fault, request, respond);
                     exchange.flow.session().spawn(answering);
                 }
                 Some(Err(error)) => return Err(error),
@@ -107,6 +118,7 @@ async fn run(exchange: &Arc<Exchange>, stream: Client, streams: &Streams) -> Res
 /// Answers one stream.
 async fn answer(
     exchange: Arc<Exchange>,
+    fault: Option<Malformed>,
     request: Request<RecvStream>,
     respond: SendResponse<Bytes>,
 ) {
@@ -128,7 +140,7 @@ async fn answer(
         (Inner::Http2(content), Upgradable::Never)
     };
     let asked = Asked {
-        fault: None,
+        fault,
         request: Request::from_parts(head, content),
         upgrade,
         replies: Some(replies.clone()),

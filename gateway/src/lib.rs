@@ -89,7 +89,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// The place for the records cannot be used.
-    #[error("audit records at `{path}`")]
+    #[error("the audit record cannot be kept at `{path}`; `--audit FILE` names another place")]
     Audit {
         /// The place.
         path: String,

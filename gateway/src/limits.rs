@@ -37,6 +37,14 @@ pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// (RFC 9113 6.5.2).
 pub(crate) const HEAD_LIST_BYTES_MAX: u32 = 64 * 1024 + 32 * 100;
 
+/// Bytes of one header block as it is coded: what the engine decodes of a head that
+/// it answers with a refusal.
+pub(crate) const HEAD_BLOCK_BYTES_MAX: usize = 4 * HEAD_BYTES_MAX;
+
+/// Streams of one connection whose requests are malformed and which nobody asked
+/// for yet. The engine ends the connection after half as many that it resets.
+pub(crate) const STREAMS_FAULTY_MAX: usize = 128;
+
 /// Streams of one HTTP/2 connection at once. Clients begin with 100.
 pub(crate) const STREAMS_MAX: u32 = 128;
 
@@ -56,6 +64,17 @@ pub(crate) const STREAMS_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// Streams of one connection that were reset and are still remembered; more
 /// at once is an attack (CVE-2023-44487), and ends the connection.
 pub(crate) const STREAMS_RESET_MAX: usize = 64;
+
+/// Frames without content that a client of HTTP/2 may send at once: it makes room
+/// for what is on its way to it, in the smallest steps that are known.
+pub(crate) const EMPTY_FRAMES_MAX: u64 = 16_384;
+
+/// The same each second, for pings and priorities of many streams.
+pub(crate) const EMPTY_FRAMES_PER_SECOND: u64 = 1000;
+
+/// Bytes to the client for each of which it may send one more: some make room
+/// twice, for the stream and the connection, for every 4 KiB.
+pub(crate) const EMPTY_FRAME_PER_BYTES: u64 = 512;
 
 /// Bytes buffered per connection and direction where the other side is
 /// slower. Small answers stay far below; large ones need fewer calls.
@@ -317,7 +336,7 @@ pub(crate) const SECRET_PATIENCE: Duration = Duration::from_millis(100);
 pub(crate) const SECRET_AGAIN_TIME: Duration = Duration::from_secs(20);
 
 /// Hosts for which a sandbox's last values are kept, against credentials that
-/// are sent in pieces: enough for what a command talks to at once, at 4 KiB each.
+/// are sent in pieces: enough for what a command talks to at once, at most 4 KiB for each source.
 pub(crate) const SCAN_WINDOWS_MAX: usize = 64;
 /// Messages of a WebSocket or of gRPC that are looked at before others have a
 /// turn: with what went before each takes up to a millisecond.
@@ -329,6 +348,10 @@ pub(crate) const SCAN_MESSAGE_HELD_PARTS_MAX: usize = 4096;
 /// Bytes of content whose values are told apart, so that a credential which is
 /// split over several requests is seen; of longer content, its end.
 pub(crate) const SCAN_VALUES_BYTES_MAX: usize = 16 * 1024;
+/// Values of one content that are told apart: as many as the scan keeps of a source.
+pub(crate) const SCAN_VALUES_MAX: usize = 512;
+/// Messages of Protocol Buffers inside of each other whose texts are told apart.
+pub(crate) const SCAN_MESSAGE_DEPTH_MAX: usize = 8;
 /// Parts of requests that are remembered as clean, at 8 bytes each: the fields of
 /// some clients, and targets that are asked for again.
 pub(crate) const SCAN_CLEAN_MAX: usize = 8192;
@@ -382,3 +405,11 @@ pub(crate) const LEFT_OUT_MAX: usize = 3;
 /// How often canaries are made anew when chance made one that cannot be looked
 /// for: one in thousands.
 pub(crate) const CANARIES_TRIES: usize = 16;
+
+/// How long an account has to wait that handed a shared gateway what no launcher
+/// hands over, the first time: a fault of one program costs its user little.
+pub(crate) const BARRED_TIME: Duration = Duration::from_secs(5);
+
+/// The same at most, after doubling with each further time; as long quiet, and it
+/// begins anew. A flood of them is twelve an hour.
+pub(crate) const BARRED_TIME_MAX: Duration = Duration::from_mins(5);

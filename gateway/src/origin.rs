@@ -313,7 +313,7 @@ pub(crate) async fn send(
             Ok(response) => return Ok((response, lease(sender))),
             Err(mut failure) => match failure.take_message().or(again) {
                 Some(unsent) => request = unsent,
-                None => return Err(protocol(authority(), failure.error())),
+                None => return Err(not_sent(authority(), failure.error())),
             },
         }
     }
@@ -330,7 +330,7 @@ pub(crate) async fn send(
         .map_err(|error| protocol(authority(), &error))?;
     match sender.send_request(request).await {
         Ok(response) => Ok((response, lease(sender))),
-        Err(error) => Err(protocol(authority(), &error)),
+        Err(error) => Err(not_sent(authority(), &error)),
     }
 }
 
@@ -353,6 +353,15 @@ pub(crate) async fn keep(session: &Arc<Session>, way: Way<'_>, link: Link) {
     if let Ok(sender) = speak(session, link).await {
         session.origins().put(key, sender);
     }
+}
+
+/// Whose fault it is that a request did not arrive: where its content ended in an
+/// error, that is the client's.
+fn not_sent(authority: String, error: &hyper::Error) -> OriginError {
+    if error.is_user() {
+        return OriginError::Content(error.to_string());
+    }
+    protocol(authority, error)
 }
 
 fn protocol(authority: String, error: &dyn std::error::Error) -> OriginError {

@@ -8,6 +8,14 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::destination::Destination;
 use crate::target::{Malformed, named_host};
 
+mod charset;
+mod form;
+mod second;
+
+pub(crate) use charset::hides_query;
+pub(crate) use form::{Form, Overridden, check_query};
+pub(crate) use second::check_fields;
+
 /// Refused whatever they say.
 const OTHER_REQUEST: [&str; 10] = [
     "x-http-method",
@@ -31,6 +39,19 @@ const OTHER_HOST: [&str; 5] = [
     "x-original-host",
 ];
 
+/// Refused unless they name a scheme: origins put them in front of the path.
+const SCHEME: [&str; 6] = [
+    "x-forwarded-proto",
+    "x-forwarded-protocol",
+    "x-forwarded-scheme",
+    "x-scheme",
+    "x-url-scheme",
+    "x-original-proto",
+];
+
+/// Refused unless they name a port.
+const PORT: [&str; 3] = ["x-forwarded-port", "x-original-port", "x-port"];
+
 /// Whether no field asks for another request than the one that is judged.
 ///
 /// # Errors
@@ -49,6 +70,16 @@ pub(crate) fn check(fields: &HeaderMap, to: &Destination) -> Result<(), Malforme
         }
         if is_one_of(name, &OTHER_HOST) && !names_only(value, to) {
             return Err(refused(name, "names another host than the request"));
+        }
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        if is_one_of(name, &SCHEME) && !lists(value, is_word) {
+            return Err(refused(name, "is no scheme"));
+        }
+        if is_one_of(name, &PORT) && !lists(value, |byte| byte.is_ascii_digit()) {
+            return Err(refused(name, "is no port"));
+        }
+        if is_one_of(name, &["forwarded"]) && !names_schemes(value) {
+            return Err(refused(name, "names something that is no scheme"));
         }
     }
     Ok(())
@@ -80,6 +111,29 @@ fn names_only(value: &HeaderValue, to: &Destination) -> bool {
     hosts
         .filter(|host| !host.is_empty())
         .all(|host| named_host(host).is_some_and(|host| to.matching(&host).is_some()))
+}
+
+/// Whether it is a list of words of such bytes.
+fn lists(value: &HeaderValue, is_own: impl Fn(u8) -> bool) -> bool {
+    let mut words = value.as_bytes().split(|byte| *byte == b',');
+    words.all(|word| word.trim_ascii().iter().all(|byte| is_own(*byte)))
+}
+
+/// Whether the parameter `proto` of `Forwarded` is a scheme wherever it stands.
+fn names_schemes(value: &HeaderValue) -> bool {
+    let text = value.as_bytes();
+    let mut elements = text
+        .split(|byte| b",;".contains(byte))
+        .map(<[u8]>::trim_ascii);
+    elements.all(|element| {
+        let mut halves = element.splitn(2, |byte| *byte == b'=');
+        let key = halves.next().unwrap_or_default().trim_ascii();
+        let scheme = halves.next().unwrap_or_default().trim_ascii();
+        let scheme = scheme.strip_prefix(b"\"").unwrap_or(scheme);
+        let scheme = scheme.strip_suffix(b"\"").unwrap_or(scheme);
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+        !key.eq_ignore_ascii_case(b"proto") || scheme.iter().all(is_word)
+    })
 }
 
 fn refused(name: &HeaderName, what: &str) -> Malformed {
@@ -127,6 +181,18 @@ mod tests {
             ("forwarded", "for=1, for=2;host=b.test", false),
             ("x-forwarded-for", "192.0.2.1", true),
             ("x-forwarded-proto", "https", true),
+            ("x-forwarded-proto", "https, http", true),
+            ("x-forwarded-proto", "http://a.test/admin/x?", false),
+            ("x_forwarded_proto", "https:", false),
+            ("x-forwarded-scheme", "http/", false),
+            ("x-url-scheme", "http a", false),
+            ("x-scheme", "http?", false),
+            ("x-forwarded-port", "443", true),
+            ("x-forwarded-port", "443, 80", true),
+            ("x-forwarded-port", "443/admin", false),
+            ("forwarded", "for=1;proto=\"http://a.test/admin?\"", false),
+            ("forwarded", "for=1, Proto = http:", false),
+            ("forwarded", "for=1;proto=\"https\"", true),
         ] {
             assert_eq!(verdict(name, value), allowed, "{name}: {value}");
         }

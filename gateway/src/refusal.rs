@@ -4,6 +4,9 @@
 
 use outgate_policy::{Denial, RuleRef};
 
+/// The word for what cannot be recorded.
+const UNRECORDED: &str = "audit";
+
 /// A refusal, with everything that is told about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -57,6 +60,25 @@ impl Refusal {
         self
     }
 
+    /// The same with what `mask` gives another text for; no option that would allow
+    /// it where that names it too.
+    #[must_use]
+    pub(crate) fn masked(&self, mask: &dyn Fn(&str) -> Option<String>) -> Self {
+        match self {
+            Self::Policy(denial) => Self::Policy(denial.masked(mask)),
+            Self::Own(own) => {
+                let cover = |text: &String| mask(text).unwrap_or_else(|| text.clone());
+                Self::Own(Own {
+                    token: own.token,
+                    subject: cover(&own.subject),
+                    because: cover(&own.because),
+                    hint: own.hint.clone().filter(|hint| mask(hint).is_none()),
+                    alarm: own.alarm.as_ref().map(cover),
+                })
+            }
+        }
+    }
+
     /// Whether something is wrong, beyond what is refused.
     pub(crate) fn is_alarm(&self) -> bool {
         matches!(self, Self::Own(Own { alarm: Some(_), .. }))
@@ -70,6 +92,8 @@ impl Refusal {
                 subject,
                 ..
             }) => format!("alarm {subject}"),
+            // Of many things that are not recorded one line is enough.
+            Self::Own(Own { token, .. }) if *token == UNRECORDED => UNRECORDED.to_owned(),
             _ => self.subject().to_owned(),
         }
     }
@@ -77,10 +101,20 @@ impl Refusal {
     /// Nothing is allowed that cannot be recorded.
     pub(crate) fn unrecorded(subject: &str) -> Self {
         Self::own(
-            "audit",
+            UNRECORDED,
             subject,
             "the audit record cannot be written, so nothing is let out",
         )
+    }
+
+    /// The same with what is behind it.
+    #[must_use]
+    pub(crate) fn because_of(mut self, fault: &str) -> Self {
+        if let Self::Own(own) = &mut self {
+            own.because.push_str(": ");
+            own.because.push_str(&printable(fault));
+        }
+        self
     }
 
     pub(crate) fn token(&self) -> &'static str {

@@ -10,7 +10,7 @@ use crate::content::Content;
 use crate::origin::OriginError;
 use crate::refusal::{Refusal, printable};
 use crate::resolve::ResolveError;
-use crate::session::shortened;
+use crate::session::{Session, shortened};
 use crate::target::Malformed;
 
 mod form;
@@ -64,10 +64,12 @@ pub(crate) fn malformed(fault: &Malformed, form: Form) -> Response<Content> {
 }
 
 /// What stands for a response that did not come: 502 or 504, or 403 where the
-/// addresses of the origin were refused.
-pub(crate) fn failure(error: &OriginError, form: Form) -> Response<Content> {
+/// addresses of the origin were refused. The session knows what may be shown.
+pub(crate) fn failure(error: &OriginError, form: Form, session: &Session) -> Response<Content> {
     let (status, kind) = match error {
-        OriginError::Denied(denied) | OriginError::Misused(denied) => return refusal(denied, form),
+        OriginError::Denied(denied) | OriginError::Misused(denied) => {
+            return refusal(&session.shown(denied), form);
+        }
         OriginError::Resolve(ResolveError::Timeout(_)) => {
             (StatusCode::GATEWAY_TIMEOUT, "dns_timeout")
         }
@@ -82,14 +84,18 @@ pub(crate) fn failure(error: &OriginError, form: Form) -> Response<Content> {
         OriginError::Tls(..) => (StatusCode::BAD_GATEWAY, "tls_certificate_error"),
         OriginError::Proxy(..) => (StatusCode::BAD_GATEWAY, "destination_unavailable"),
         OriginError::Timeout(_) => (StatusCode::GATEWAY_TIMEOUT, "connection_timeout"),
-        OriginError::Protocol(..) | OriginError::Content(_) | OriginError::Reset(..) => {
+        OriginError::Protocol(..) | OriginError::Reset(..) => {
             (StatusCode::BAD_GATEWAY, "http_protocol_error")
         }
+        // The client's own fault, whatever the origin is like.
+        OriginError::Content(_) => (StatusCode::BAD_REQUEST, "http_request_error"),
     };
-    let sentence = printable(&format!("outgate: {error}"));
+    let text = error.to_string();
+    let text = session.masked(&text).unwrap_or(text);
+    let sentence = printable(&format!("outgate: {text}"));
     let body = form::sentence(&sentence, kind, form);
     let mut response = own(status, form, body);
-    proxy_status(response.headers_mut(), kind, &error.to_string());
+    proxy_status(response.headers_mut(), kind, &text);
     reason(&mut response, &sentence);
     response
 }

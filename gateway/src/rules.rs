@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use outgate_policy::{
-    Context, Facts, HostName, Inspect, Intercept, Naming, Permit, Policy, Process, Route, Settings,
-    Source, SourceKind, Verdict, compile,
+    Context, Facts, HostName, Inspect, Intercept, Naming, Peer, Permit, Policy, Process, Route,
+    Settings, Source, SourceKind, Verdict, compile,
 };
 
 /// The policy of a shared gateway, and the texts it was made from.
@@ -178,6 +178,12 @@ impl Rules {
             Verdict::Allow(permit) => Verdict::Allow(closer(permit, above)),
             Verdict::Deny(denial) => Verdict::Deny(denial),
         }
+    }
+
+    /// Whether some rule tells requests to this host by their paths or queries.
+    pub(crate) fn looks_at_paths(&self, peer: Peer<'_>) -> bool {
+        let policies = self.above().into_iter().chain([self.own()]);
+        policies.into_iter().any(|own| own.looks_at_paths(peer))
     }
 
     /// The modes by which something that leaves may be weighed: of what both

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, request};
 use outgate_dlp::{
-    Action, Destination, Finding, HostPattern, Part, Place, Ruleset, Unscannable, Unscanned,
+    Action, Destination, Finding, HostPattern, Part, Piece, Place, Report, Ruleset, Unscannable,
+    Unscanned,
 };
 use outgate_policy::{Host, HostName, Inspect, Naming};
 
@@ -35,6 +36,7 @@ mod guard;
 mod heard;
 mod input;
 mod labels;
+mod mask;
 mod messages;
 mod parts;
 mod returns;
@@ -59,7 +61,7 @@ use clean::Clean;
 use labels::Labels;
 use messages::Messages;
 use said::Asked;
-use values::Seen;
+use values::{Seen, Value};
 use windows::Windows;
 
 /// The scan of what a sandbox lets out under one mode.
@@ -154,25 +156,34 @@ impl Scan {
     ) -> Result<Shown, Refusal> {
         let host = host(&target.host);
         let to = destination(&host, target.port);
-        let whole = match self.unknown(&to, head, target) {
-            Ok(whole) => whole,
-            Err(shown) => return Ok(shown),
-        };
-        let (parts, shown) = self.unseen((&to, target), parts::parts(head, target));
-        if parts.is_empty() {
-            self.remember((&to, target), (&parts, whole), shown);
-            return Ok(shown);
+        let (whole, is_clean) = self.whole(&to, head, target);
+        if is_clean && self.is_again(&to, whole) {
+            return Ok(self.shown_clean(&to, target));
         }
-        let values = parts::values(&parts);
-        let report = self.rules.head(&to, &parts);
+        let parts = if is_clean {
+            Vec::new()
+        } else {
+            parts::parts(head, target)
+        };
+        let (parts, shown) = self.unseen((&to, target), parts);
+        let report = if parts.is_empty() {
+            Report::default()
+        } else {
+            self.rules.head(&to, &parts)
+        };
         // What does not leave is no part of anything that comes later.
         let split = match report.block() {
-            None => self.joined((&to, windows::Place::Head), &values),
+            None => self.joined(&to, &parts::pieces(head, target)),
             Some(_) => Vec::new(),
         };
         let shown = if report.holds { Shown::Origin } else { shown };
         if report.findings.is_empty() && report.unscanned.is_none() && split.is_empty() {
-            self.remember((&to, target), (&parts, whole), shown);
+            if !is_clean {
+                self.remember((&to, target), (&parts, whole), shown);
+            }
+            if let Ok(mut windows) = self.windows.lock() {
+                windows.remember(&to, whole);
+            }
             return Ok(shown);
         }
         let is_new =
@@ -193,7 +204,7 @@ impl Scan {
         let clean = Asked::clean(flow, target);
         let path = clean.path.filter(|_| shown == Shown::Path);
         let asked = Asked { path, ..clean };
-        let refusal = refusal(&asked, findings());
+        let refusal = asked.refuses(findings());
         let unscanned = report.unscanned.as_ref();
         let passed = unscanned.map_or(Ok(()), |unscanned| self.pass_unscanned(&asked, unscanned));
         refusal.map_or(passed, Err).map(|()| shown)
@@ -210,24 +221,43 @@ impl Scan {
         }
     }
 
-    /// What stands for a head in which something may still be found.
-    ///
-    /// # Errors
-    /// How much of its target may be shown.
-    fn unknown(
-        &self,
-        to: &Destination<'_>,
-        head: &request::Parts,
-        target: &Target,
-    ) -> Result<u64, Shown> {
-        let Ok(clean) = self.clean.lock() else {
-            return Ok(0);
-        };
-        let whole = clean.whole(to, head, target);
-        if clean.knows(whole) {
-            return Err(clean.shown(to, target));
+    /// What stands for a head, and whether nothing was found in it before.
+    fn whole(&self, to: &Destination<'_>, head: &request::Parts, target: &Target) -> (u64, bool) {
+        self.clean.lock().map_or((0, false), |clean| {
+            let whole = clean.whole(to, head, target);
+            (whole, clean.knows(whole))
+        })
+    }
+
+    /// Whether the last request to the host had this very head: then all that its pieces
+    /// make was looked at.
+    fn is_again(&self, to: &Destination<'_>, whole: u64) -> bool {
+        let windows = self.windows.lock();
+        let is_again = windows.is_ok_and(|mut windows| windows.is_again(to, whole));
+        if let (true, Some(laxer)) = (is_again, &self.laxer)
+            && let Ok(mut windows) = laxer.windows.lock()
+        {
+            windows.again(to);
         }
-        Ok(whole)
+        is_again
+    }
+
+    /// How much of a target may be shown in which nothing was found before.
+    fn shown_clean(&self, to: &Destination<'_>, target: &Target) -> Shown {
+        let clean = self.clean.lock();
+        clean.map_or(Shown::Origin, |clean| clean.shown(to, target))
+    }
+
+    /// Whether these texts are known to hold no value.
+    fn is_clean_text<'a>(&self, texts: impl Iterator<Item = &'a str>) -> bool {
+        let clean = self.clean.lock();
+        clean.is_ok_and(|clean| clean.knows_texts(texts))
+    }
+
+    fn add_clean_text<'a>(&self, texts: impl Iterator<Item = &'a str>) {
+        if let Ok(mut clean) = self.clean.lock() {
+            clean.add_texts(texts);
+        }
     }
 
     /// The parts in which something may still be found, and how much of the
@@ -257,7 +287,11 @@ impl Scan {
     fn trailers(&self, asked: &Asked<'_>, trailers: &HeaderMap) -> Result<(), Refusal> {
         let host = host(&asked.target.host);
         let to = destination(&host, asked.target.port);
-        let report = self.rules.head(&to, &parts::trailers(trailers));
+        let mut report = self.rules.head(&to, &parts::trailers(trailers));
+        if report.block().is_none() {
+            let split = self.joined(&to, &parts::pieces_of_trailers(trailers));
+            report.findings.extend(split);
+        }
         let mut refusal = None;
         for finding in &report.findings {
             let said = asked.found(finding);
@@ -272,9 +306,9 @@ impl Scan {
     /// before them.
     fn so_far(&self, to: &Destination<'_>, seen: &Seen) -> Vec<Finding> {
         let values = seen.values();
-        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        let pieces: Vec<Piece<'_>> = values.iter().map(Value::piece).collect();
         match self.windows.lock() {
-            Ok(windows) => windows.look((to, windows::Place::Content), &values),
+            Ok(windows) => windows.look(to, &pieces),
             Err(_) => Vec::new(),
         }
     }
@@ -282,16 +316,19 @@ impl Scan {
     /// What the values of content make together with those before them.
     fn split(&self, to: &Destination<'_>, seen: &mut Seen) -> Vec<Finding> {
         let values = seen.take();
-        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-        self.joined((to, windows::Place::Content), &values)
+        let pieces: Vec<Piece<'_>> = values.iter().map(Value::piece).collect();
+        self.joined(to, &pieces)
     }
 
-    /// What values make together with those before them. Of what went under a
+    /// What pieces make together with those before them. Of what went under a
     /// laxer rule nothing is refused here, and what it makes together with these
     /// is recorded as it would be there.
-    fn joined(&self, at: (&Destination<'_>, windows::Place), values: &[&[u8]]) -> Vec<Finding> {
+    fn joined(&self, to: &Destination<'_>, pieces: &[Piece<'_>]) -> Vec<Finding> {
+        if pieces.iter().all(|piece| piece.bytes.is_empty()) {
+            return Vec::new();
+        }
         let mut found = match self.windows.lock() {
-            Ok(mut windows) => windows.push(&self.rules, at, values),
+            Ok(mut windows) => windows.push(&self.rules, to, pieces),
             Err(_) => Vec::new(),
         };
         let Some(laxer) = &self.laxer else {
@@ -300,7 +337,7 @@ impl Scan {
         if found.iter().all(|finding| finding.action != Action::Block)
             && let Ok(mut windows) = laxer.windows.lock()
         {
-            let mut both = windows.push_news(&laxer.rules, at, values);
+            let mut both = windows.push_news(&laxer.rules, to, pieces);
             both.retain(|one| found.iter().all(|other| other.mark != one.mark));
             found.append(&mut both);
         }
@@ -417,21 +454,6 @@ fn homes(rules: &Rules) -> Result<Vec<(String, HostPattern)>, String> {
     Ok(homes)
 }
 
-/// Records findings, and makes the refusal of those that must not leave.
-fn refusal<'f>(asked: &Asked<'_>, findings: impl Iterator<Item = &'f Finding>) -> Option<Refusal> {
-    let mut refusal: Option<(u8, Refusal)> = None;
-    for finding in findings {
-        let said = asked.found(finding);
-        // Of two words about one value, those about the user's own help more.
-        let rank = said::rank(finding);
-        let helps = refusal.as_ref().is_none_or(|(other, _)| *other < rank);
-        if finding.action == Action::Block && helps {
-            refusal = Some((rank, said));
-        }
-    }
-    refusal.map(|(_, said)| said)
-}
-
 /// The key of marks: nobody who reads records can try values against them.
 pub(crate) fn key() -> Result<[u8; 32], String> {
     let mut key = [0; 32];
@@ -493,11 +515,7 @@ mod tests {
         let to = destination("a.test", 80);
         let push = |scan: &Scan, piece: &str| {
             let mut windows = scan.windows.lock().unwrap();
-            windows.push(
-                &scan.rules,
-                (&to, windows::Place::Head),
-                &[piece.as_bytes()],
-            )
+            windows.push(&scan.rules, &to, &[Piece::of_content(piece.as_bytes())])
         };
         let first = scan();
         let (one, other) = "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".split_at(20);

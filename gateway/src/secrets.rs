@@ -143,6 +143,7 @@ pub fn gather(
             gathered.file(&home.join(name), &format!("~/{name}"), format);
         }
         keys(home, &mut gathered);
+        packages(&mut gathered);
     }
     if let Some(directory) = &places.directory {
         for (name, format) in PROJECT_FILES {
@@ -156,6 +157,22 @@ pub fn gather(
         }
     }
     gathered
+}
+
+/// cargo says in one file where its registries are, and in another what their tokens are.
+fn packages(gathered: &mut Gathered) {
+    let all = gathered.registries().into_iter();
+    let own = all.filter(|(registry, _)| *registry == Registry::Cargo);
+    let hosts: Vec<String> = own.map(|(_, host)| host).collect();
+    for holding in gathered
+        .holdings
+        .iter_mut()
+        .flat_map(|held| &mut held.values)
+    {
+        if holding.hosts.is_empty() && holding.label.starts_with("~/.cargo/credentials") {
+            holding.hosts.clone_from(&hosts);
+        }
+    }
 }
 
 /// Private keys of other names than the usual.

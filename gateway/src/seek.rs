@@ -37,6 +37,7 @@ impl Texts {
             unscannable: Unscannable::Record,
             allowances: Vec::new(),
             registries: Vec::new(),
+            named: Vec::new(),
             key,
         };
         let none = Detectors::new(Vec::new()).ok()?;

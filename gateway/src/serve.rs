@@ -170,7 +170,7 @@ impl Gateway {
         let event = Event::new(Kind::Start, Outcome::Note, "")
             .detail(&opening.begin.command)
             .scan(session.scans().as_ref());
-        session.record(&event).map_err(|error| error.to_string())?;
+        session.begin(&event)?;
         self.possessions
             .warnings()
             .for_each(|line| session.say(&line));

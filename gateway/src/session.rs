@@ -233,12 +233,23 @@ impl Session {
         &self.origins
     }
 
+    /// Writes the first record; nothing begins if this fails.
+    ///
+    /// # Errors
+    /// Why it cannot be written, and what to do.
+    pub(crate) fn begin(&self, event: &Event<'_>) -> Result<(), String> {
+        let masked = self.scans().and_then(|own| own.masked_event(event));
+        let event = masked.as_ref().unwrap_or(event);
+        let written = self.audit.write(self.generation(), event);
+        written.map_err(|error| format!("{error} to {}", self.audit.fault()))
+    }
+
     /// Writes a record; nothing it announces may happen if this fails.
     pub(crate) fn record(&self, event: &Event<'_>) -> Result<(), AuditError> {
+        let masked = self.scans().and_then(|own| own.masked_event(event));
+        let event = masked.as_ref().unwrap_or(event);
         let result = self.audit.write(self.generation(), event);
-        if result.is_err() {
-            self.tell(&Refusal::unrecorded("everything"));
-        }
+        self.tell_lost(&result);
         result
     }
 
@@ -246,10 +257,10 @@ impl Session {
     /// turn of the event loop: one write(2) for all of them. To be settled
     /// before what the record announces.
     pub(crate) fn note(&self, event: &Event<'_>) -> Result<Noted, AuditError> {
+        let masked = self.scans().and_then(|own| own.masked_event(event));
+        let event = masked.as_ref().unwrap_or(event);
         let result = self.audit.note(self.generation(), event);
-        if result.is_err() {
-            self.tell(&Refusal::unrecorded("everything"));
-        }
+        self.tell_lost(&result);
         result
     }
 
@@ -263,10 +274,15 @@ impl Session {
             turn().await;
         }
         let result = self.audit.settle(noted);
-        if result.is_err() {
-            self.tell(&Refusal::unrecorded("everything"));
-        }
+        self.tell_lost(&result);
         result
+    }
+
+    /// Says, once, that nothing can be recorded any more.
+    fn tell_lost<T>(&self, result: &Result<T, AuditError>) {
+        if result.is_err() {
+            self.tell(&Refusal::unrecorded("everything").because_of(&self.audit.fault()));
+        }
     }
 
     /// Where the records go, for people.
@@ -328,9 +344,20 @@ impl Session {
         in_force.resolver.resolve(policy, name, port).await
     }
 
+    /// A text without values that may not be written down.
+    pub(crate) fn masked(&self, text: &str) -> Option<String> {
+        self.scans().and_then(|own| own.masked(text))
+    }
+
+    /// A refusal in words that anybody may read.
+    pub(crate) fn shown(&self, refusal: &Refusal) -> Refusal {
+        refusal.masked(&|text| self.masked(text))
+    }
+
     /// Tells the user about a refusal, once per target and within a bound.
     pub(crate) fn tell(&self, refusal: &Refusal) {
-        let line = self.denials.lock().map(|mut own| own.refused(refusal));
+        let shown = self.shown(refusal);
+        let line = self.denials.lock().map(|mut own| own.refused(&shown));
         if let Ok(Some(line)) = line {
             self.say(&line);
         }

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use outgate_handoff::{LINE_BYTES_MAX, POLICY_BYTES_MAX, ToGateway, ToLauncher};
 use outgate_policy::{Context, Proxies, Source};
@@ -168,7 +169,8 @@ impl Shared {
             .map_err(|error| unrecorded(&error))?
             .kept_by(ceiling.settings());
         let event = Event::new(Kind::Start, Outcome::Note, "").detail("shared gateway");
-        audit.write(1, &event).map_err(|error| unrecorded(&error))?;
+        let written = audit.write(1, &event);
+        written.map_err(|error| format!("{error} to {}", audit.fault()))?;
         Ok(Self {
             ceiling: watch::Sender::new(Arc::new(ceiling)),
             generation: AtomicU64::new(1),
@@ -261,7 +263,7 @@ impl Shared {
         if pid == std::process::id() {
             return;
         }
-        match self.tenants.admit(peer.uid.as_raw()) {
+        match self.tenants.admit(peer.uid.as_raw(), Instant::now()) {
             Ok(tenant) => {
                 let shared = Arc::clone(self);
                 let stopped = stopped.clone();
@@ -269,8 +271,8 @@ impl Shared {
                     let uid = tenant.uid();
                     let ended = shared.attend(socket, pid, tenant, stopped).await;
                     // How it ends is in the record, and the launcher's to say.
-                    if ended.is_err_and(|error| error.is_stranger()) {
-                        shared.tenants.bar(uid);
+                    if let Some(closing) = ended.err().and_then(|error| error.stranger()) {
+                        shared.tenants.bar(uid, closing, Instant::now());
                     }
                 });
             }
@@ -352,7 +354,7 @@ impl Shared {
             let event = Event::new(Kind::Start, Outcome::Note, "")
                 .detail(&detail)
                 .scan(session.scans().as_ref());
-            session.record(&event).map_err(|error| error.to_string())?;
+            session.begin(&event)?;
             Ok(session)
         });
         let answered = serve::answer_opening(control, made).await?;

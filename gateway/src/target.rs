@@ -84,12 +84,19 @@ pub(crate) struct Malformed {
     pub(crate) because: String,
 }
 
-fn bad(because: &str) -> Malformed {
-    Malformed {
-        status: StatusCode::BAD_REQUEST,
-        token: "malformed",
-        because: because.to_owned(),
+impl Malformed {
+    /// A request whose bytes are wrong.
+    pub(crate) fn bad(because: &str) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            token: "malformed",
+            because: because.to_owned(),
+        }
     }
+}
+
+fn bad(because: &str) -> Malformed {
+    Malformed::bad(because)
 }
 
 fn refused(status: StatusCode, token: &'static str, because: &str) -> Malformed {
@@ -131,6 +138,11 @@ pub(crate) fn make(
     let text = request_target(head)?;
     let resource =
         RequestTarget::parse(text).map_err(|error| bad(&format!("request target: {error}")))?;
+    let resource = if overrides::hides_query(&head.headers) {
+        resource.with_hidden_query()
+    } else {
+        resource
+    };
     Ok(Target {
         host,
         port: to.port,
@@ -292,6 +304,12 @@ fn authority(
 /// The host of an authority in a field that is not `Host`.
 pub(crate) fn named_host(text: &str) -> Option<Host> {
     parse_authority(text).ok().map(|named| named.host)
+}
+
+/// The host and the port of one.
+pub(crate) fn named_authority(text: &str) -> Option<(Host, Option<u16>)> {
+    let named = parse_authority(text).ok()?;
+    Some((named.host, named.port))
 }
 
 /// `uri-host [ ":" port ]` (RFC 9110 4.2), port 1 to 65535 in plain digits.

@@ -2,13 +2,14 @@
 //! and openings, of one sandbox, of one account and of all. An account is what
 //! the kernel says of the other end of a socket. No I/O.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::control::Closing;
 use crate::limits;
 
 /// How many of each a gateway has room for.
@@ -57,7 +58,7 @@ pub(crate) struct Tenants {
     sessions: Arc<Semaphore>,
     flows: Arc<Semaphore>,
     accounts: Mutex<HashMap<u32, Arc<Account>>>,
-    barred: Mutex<HashSet<u32>>,
+    barred: Mutex<HashMap<u32, Bar>>,
     count: AtomicU64,
 }
 
@@ -68,8 +69,41 @@ pub(crate) enum Full {
     Account(usize),
     #[error("the gateway serves {0} sandboxes already, its limit")]
     All(usize),
-    #[error("the gateway serves this user no more: a launcher handed over what is no socket")]
-    Barred,
+    #[error(
+        "the gateway serves no new sandbox of this user for {} s: a launcher handed over what is \
+         neither a socket nor a path", .0.as_secs().max(1)
+    )]
+    Barred(Duration),
+}
+
+/// An account one of whose launchers sent what no launcher sends.
+#[derive(Debug)]
+struct Bar {
+    /// How often, since it was last forgotten.
+    times: u32,
+    until: Instant,
+    /// Each may take a thread for ever: its file system may never answer.
+    closings: Vec<Closing>,
+}
+
+impl Bar {
+    /// How much longer nobody is taken.
+    fn left(&mut self, now: Instant) -> Option<Duration> {
+        self.closings.retain(|closing| !closing.is_done());
+        let least = if self.closings.is_empty() {
+            Duration::ZERO
+        } else {
+            limits::BARRED_TIME
+        };
+        let left = self.until.saturating_duration_since(now).max(least);
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Whether it was long enough ago.
+    fn is_over(&mut self, now: Instant) -> bool {
+        self.left(now).is_none()
+            && now.saturating_duration_since(self.until) >= limits::BARRED_TIME_MAX
+    }
 }
 
 impl Tenants {
@@ -87,12 +121,10 @@ impl Tenants {
     }
 
     /// Takes one more sandbox of the account `uid`.
-    pub(crate) fn admit(&self, uid: u32) -> Result<Tenant, Full> {
-        let barred = self.barred.lock().map_err(|_| Full::Barred)?;
-        if barred.contains(&uid) {
-            return Err(Full::Barred);
+    pub(crate) fn admit(&self, uid: u32, now: Instant) -> Result<Tenant, Full> {
+        if let Some(left) = self.barred(uid, now) {
+            return Err(Full::Barred(left));
         }
-        drop(barred);
         let share = self.capacity.of_one();
         let account = self.account(uid, share)?;
         let seat = Arc::clone(&account.sessions)
@@ -117,13 +149,34 @@ impl Tenants {
         })
     }
 
-    /// Takes no more sandboxes of this account: each could leave us with a
-    /// descriptor whose closing never ends.
-    pub(crate) fn bar(&self, uid: u32) {
-        if let Ok(mut barred) = self.barred.lock() {
-            // One entry per account that exists; the kernel has no more names.
-            barred.insert(uid);
-        }
+    /// Takes no more sandboxes of this account for a while, longer each time, and
+    /// not before what it sent is closed: else it could leave us with a thread in
+    /// an endless close(2) for every session that it begins.
+    pub(crate) fn bar(&self, uid: u32, closing: Closing, now: Instant) {
+        let Ok(mut barred) = self.barred.lock() else {
+            return;
+        };
+        // Accounts that were quiet since are forgotten. Beyond that, one entry per
+        // account that exists; the kernel has no more names.
+        barred.retain(|_, bar| !bar.is_over(now));
+        let bar = barred.entry(uid).or_insert(Bar {
+            times: 0,
+            until: now,
+            closings: Vec::new(),
+        });
+        let longer = 1_u32.checked_shl(bar.times).unwrap_or(u32::MAX);
+        let time = limits::BARRED_TIME.saturating_mul(longer);
+        bar.until = now + time.min(limits::BARRED_TIME_MAX);
+        bar.times = bar.times.saturating_add(1);
+        bar.closings.push(closing);
+    }
+
+    /// How much longer this account is barred.
+    fn barred(&self, uid: u32, now: Instant) -> Option<Duration> {
+        let Ok(mut barred) = self.barred.lock() else {
+            return Some(limits::BARRED_TIME_MAX);
+        };
+        barred.get_mut(&uid)?.left(now)
     }
 
     fn account(&self, uid: u32, share: Capacity) -> Result<Arc<Account>, Full> {
@@ -256,12 +309,17 @@ mod tests {
     #[test]
     fn one_account_leaves_half_to_the_others() {
         let tenants = tenants(8, 100);
-        let mut taken: Vec<Tenant> = (0..4).map(|_| tenants.admit(7).unwrap()).collect();
-        assert_eq!(tenants.admit(7).unwrap_err(), Full::Account(4));
-        taken.extend((0..4).map(|_| tenants.admit(8).unwrap()));
-        assert_eq!(tenants.admit(9).unwrap_err(), Full::All(8));
+        let mut taken: Vec<Tenant> = (0..4)
+            .map(|_| tenants.admit(7, Instant::now()).unwrap())
+            .collect();
+        assert_eq!(
+            tenants.admit(7, Instant::now()).unwrap_err(),
+            Full::Account(4)
+        );
+        taken.extend((0..4).map(|_| tenants.admit(8, Instant::now()).unwrap()));
+        assert_eq!(tenants.admit(9, Instant::now()).unwrap_err(), Full::All(8));
         taken.remove(0);
-        taken.push(tenants.admit(7).unwrap());
+        taken.push(tenants.admit(7, Instant::now()).unwrap());
         let mut numbers: Vec<u64> = taken.iter().map(Tenant::session).collect();
         numbers.dedup();
         assert_eq!(numbers.len(), 8);
@@ -270,8 +328,11 @@ mod tests {
     #[test]
     fn connections_of_one_account_are_counted_over_its_sandboxes() {
         let tenants = tenants(8, 16);
-        let (one, two) = (tenants.admit(7).unwrap(), tenants.admit(7).unwrap());
-        let other = tenants.admit(8).unwrap();
+        let (one, two) = (
+            tenants.admit(7, Instant::now()).unwrap(),
+            tenants.admit(7, Instant::now()).unwrap(),
+        );
+        let other = tenants.admit(8, Instant::now()).unwrap();
         assert_eq!(one.flows_max(), 4);
         let mut slots: Vec<_> = (0..4).map(|_| one.flow_slot().unwrap()).collect();
         slots.extend((0..4).map(|_| two.flow_slot().unwrap()));
@@ -297,8 +358,49 @@ mod tests {
     fn accounts_without_a_sandbox_are_forgotten() {
         let tenants = tenants(4, 8);
         for uid in 0..100 {
-            drop(tenants.admit(uid).unwrap());
+            drop(tenants.admit(uid, Instant::now()).unwrap());
         }
         assert!(tenants.accounts.lock().unwrap().len() <= 2);
+    }
+
+    #[test]
+    fn an_account_is_barred_for_a_while_and_longer_each_time() {
+        let tenants = tenants(8, 16);
+        let mut now = Instant::now();
+        let strike = |now| {
+            let (closing, until) = Closing::begin();
+            drop(until);
+            tenants.bar(7, closing, now);
+        };
+        let mut time = limits::BARRED_TIME;
+        for _ in 0..40 {
+            strike(now);
+            assert!(tenants.admit(7, now).is_err());
+            assert!(tenants.admit(8, now).is_ok(), "nobody else is");
+            now += time;
+            let before = now.checked_sub(Duration::from_millis(1)).unwrap();
+            assert_eq!(
+                tenants.admit(7, before).unwrap_err(),
+                Full::Barred(Duration::from_millis(1))
+            );
+            assert!(tenants.admit(7, now).is_ok());
+            time = (time * 2).min(limits::BARRED_TIME_MAX);
+        }
+        // Long quiet, and it begins anew.
+        now += limits::BARRED_TIME_MAX;
+        strike(now);
+        assert!(tenants.admit(7, now + limits::BARRED_TIME).is_ok());
+    }
+
+    #[test]
+    fn an_account_is_barred_until_what_it_sent_is_closed() {
+        let tenants = tenants(8, 16);
+        let now = Instant::now();
+        let (closing, until) = Closing::begin();
+        tenants.bar(7, closing, now);
+        let late = now + 100 * limits::BARRED_TIME_MAX;
+        assert!(tenants.admit(7, late).is_err());
+        drop(until);
+        assert!(tenants.admit(7, late).is_ok());
     }
 }

@@ -187,6 +187,9 @@ pub(crate) struct Verify {
     /// The hash of a line that must be in it, as an earlier verification printed it
     #[arg(long, value_name = "HASH")]
     pub(crate) head: Vec<String>,
+    /// The key of a run that must be in it, as its first record and the end of the run named it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Vec<String>,
     /// A run whose end is not in the record is no fault: it was killed, or goes on
     #[arg(long)]
     pub(crate) open_end: bool,

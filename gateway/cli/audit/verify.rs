@@ -36,6 +36,7 @@ pub(crate) struct Chain {
     pub(crate) lost: u64,
     pub(crate) head: String,
     pub(crate) end: End,
+    pub(crate) key: Option<String>,
 }
 
 /// Follows a record and keeps what it finds.
@@ -117,6 +118,7 @@ impl Judge {
             lost: link.lost,
             head: link.hash.clone(),
             end: link.end,
+            key: link.key.clone(),
         });
         chains.collect()
     }
@@ -129,6 +131,9 @@ pub(crate) fn verify(options: &Verify, records: Option<&Path>) -> Result<ExitCod
     let mut wanted: Vec<&str> = options.head.iter().map(String::as_str).collect();
     if let Some(wrong) = wanted.iter().find(|head| !is_hash(head)) {
         return Err(format!("`{wrong}` is no hash: 64 hexadecimal digits"));
+    }
+    if let Some(wrong) = options.key.iter().find(|key| !is_hash(key)) {
+        return Err(format!("`{wrong}` is no key: 64 hexadecimal digits"));
     }
     input::each(&files, |line| {
         if let Some(hash) = judge.look(line) {
@@ -155,6 +160,14 @@ pub(crate) fn verify(options: &Verify, records: Option<&Path>) -> Result<ExitCod
     faults.extend(wanted.iter().map(|head| {
         format!("no line has the hash {head}: it was removed, or its record was made anew")
     }));
+    let has = |key: &str| chains.iter().any(|chain| chain.key.as_deref() == Some(key));
+    faults.extend(
+        options
+            .key
+            .iter()
+            .filter(|key| !has(key))
+            .map(|key| format!("no run has the key {key}: its record was removed, or made anew")),
+    );
     tell(&judge, &chains, &faults);
     Ok(if faults.is_empty() {
         ExitCode::SUCCESS
@@ -185,6 +198,9 @@ fn tell(judge: &Judge, chains: &[Chain], faults: &[String]) {
         let records = chain.records;
         voice::line(&format!("{}: {records} records{lost}{end}", chain.run));
         voice::line(&format!("  head {}", chain.head));
+        if let Some(key) = &chain.key {
+            voice::line(&format!("  key {key}"));
+        }
     }
     if chains.len() > SHOWN_MAX {
         let more = chains.len().saturating_sub(SHOWN_MAX);

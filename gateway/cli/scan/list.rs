@@ -50,8 +50,14 @@ fn entry(detector: &Detector) -> Value {
         "confirmed": detector.confirmed,
         "enabled": is_on(detector),
         "issuers": detector.issuers,
+        "except": detector.except,
+        "tenant_hosts": detector.tenant_hosts,
+        "harmless": detector.harmless,
         "tenants": detector.tenants.word(),
+        "places": detector.places,
+        "unplaced": detector.unplaced,
         "forms": detector.forms,
+        "documents": detector.documents,
         "destinations": destinations(detector),
     })
 }
@@ -59,14 +65,20 @@ fn entry(detector: &Detector) -> Value {
 /// Where its credentials may go, in words.
 fn destinations(detector: &Detector) -> String {
     let hosts = hosts(detector);
-    match detector.tenants {
-        Tenants::One => hosts,
-        Tenants::Many => format!("{hosts}; not in content"),
+    let is_closed = detector.is_placed() || detector.tenants == Tenants::Many;
+    if is_closed {
+        format!("{hosts}; not in content")
+    } else {
+        hosts
     }
 }
 
 fn hosts(detector: &Detector) -> String {
-    let hosts = detector.issuers.join(" ");
+    let tenants = detector.tenant_hosts.iter();
+    let tenants = tenants.map(|host| format!("{host} (if a rule spells it out)"));
+    let all = detector.issuers.iter().map(ToString::to_string);
+    let hosts: Vec<String> = all.chain(tenants).collect();
+    let hosts = hosts.join(" ");
     match detector.scope {
         Scope::Issuers => hosts,
         Scope::Never => "nowhere, and nobody can allow it".to_owned(),

@@ -58,6 +58,8 @@ pub(crate) fn ruleset(
     let settings = Settings {
         modes,
         registries: registries(detectors, &gathered),
+        // Who names a host knows whose it is.
+        named: host(options).into_iter().collect(),
         policy: Policy::Monitor,
         unscannable: Unscannable::Record,
         key,

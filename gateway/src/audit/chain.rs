@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{NO_HASH, hex};
+use super::{NO_HASH, hex, seal};
 use crate::limits;
 
 /// Follows the chains of a record, line by line: every run has its own, and many
@@ -30,6 +30,8 @@ pub struct Link {
     pub lost: u64,
     /// Whether the run said that it ended.
     pub end: End,
+    /// What its end is signed by, as its first record says, in hexadecimal.
+    pub key: Option<String>,
 }
 
 /// Whether the record of a run is complete at its end.
@@ -87,6 +89,16 @@ pub enum ChainFault {
         /// The number of the record before it.
         after: u64,
     },
+    /// The end of a run is not what its gateway wrote: nobody else has the key.
+    #[error(
+        "record {seq} of {run}, its end, is not signed by the key in its first record: changed, or of somebody else's making"
+    )]
+    Unsigned {
+        /// The run.
+        run: String,
+        /// Its number.
+        seq: u64,
+    },
     /// More runs than anybody can follow.
     #[error("more than {} runs in one record", limits::AUDIT_CHAINS_MAX)]
     TooMany,
@@ -126,8 +138,20 @@ impl Chains {
             return Err(ChainFault::TooMany);
         }
         let fault = fault(run, before, prev, (seq, lost));
+        let key = match before {
+            Some(link) => link.key.clone(),
+            None => text("key").map(str::to_owned),
+        };
         // A session of a shared gateway ends before the gateway does.
         let ends = text("kind") == Some("finish") && number("session").unwrap_or(0) == 0;
+        let unsigned = || {
+            key.as_deref()
+                .is_some_and(|key| !seal::is_signed(line, key))
+        };
+        let fault = fault.or_else(|| {
+            let run = run.to_owned();
+            (ends && unsigned()).then_some(ChainFault::Unsigned { run, seq })
+        });
         let link = Link {
             seq,
             hash: hash.clone(),
@@ -138,6 +162,7 @@ impl Chains {
                 Some(link) => link.end,
                 None => End::Open,
             },
+            key,
         };
         let run = run.to_owned();
         self.runs.insert(run.clone(), link);

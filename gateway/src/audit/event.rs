@@ -48,7 +48,7 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, Serialize)]
 struct Rule<'a> {
     id: u32,
-    text: &'a str,
+    text: Cow<'a, str>,
     place: &'a str,
 }
 
@@ -62,21 +62,25 @@ impl Serialize for Ancestor<'_> {
     }
 }
 
-fn ancestors<S: Serializer>(parents: &&[Parent], serializer: S) -> Result<S::Ok, S::Error> {
+fn ancestors<S: Serializer>(parents: &[Parent], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(parents.iter().map(Ancestor))
 }
 
+fn are_none(parents: &[Parent]) -> bool {
+    parents.is_empty()
+}
+
 /// One event. Made with [`Event::new`] and filled in by its owner.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Event<'a> {
     pub(super) kind: Kind,
     verdict: Outcome,
-    target: &'a str,
+    target: Cow<'a, str>,
     /// Somebody should look at this now.
     #[serde(skip_serializing_if = "Option::is_none")]
     alarm: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<&'a str>,
+    method: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,12 +96,9 @@ pub(crate) struct Event<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    executable: Option<&'a str>,
-    #[serde(
-        skip_serializing_if = "<[Parent]>::is_empty",
-        serialize_with = "ancestors"
-    )]
-    parents: &'a [Parent],
+    executable: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "are_none", serialize_with = "ancestors")]
+    parents: Cow<'a, [Parent]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_up: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,7 +115,7 @@ pub(crate) struct Event<'a> {
 }
 
 /// What the scan found: where and of what kind, never what.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Found<'a> {
     detector: &'a str,
     name: &'a str,
@@ -131,7 +132,7 @@ struct Found<'a> {
 }
 
 /// What nobody could look into.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Unseen {
     bytes: u64,
     reason: String,
@@ -142,7 +143,7 @@ impl<'a> Event<'a> {
         Self {
             kind,
             verdict,
-            target,
+            target: Cow::Borrowed(target),
             alarm: (kind == Kind::Canary).then_some(true),
             method: None,
             path: None,
@@ -153,7 +154,7 @@ impl<'a> Event<'a> {
             pin: None,
             pid: None,
             executable: None,
-            parents: &[],
+            parents: Cow::Borrowed(&[]),
             bytes_up: None,
             bytes_down: None,
             duration_ms: None,
@@ -165,27 +166,27 @@ impl<'a> Event<'a> {
 
     pub(crate) fn process(mut self, process: &'a Process) -> Self {
         self.pid = Some(process.pid);
-        self.executable = Some(&process.executable);
-        self.parents = &process.parents;
+        self.executable = Some(Cow::Borrowed(&process.executable));
+        self.parents = Cow::Borrowed(&process.parents);
         self
     }
 
     pub(crate) fn request(mut self, method: &'a str, target: &'a str) -> Self {
-        self.method = Some(method);
+        self.method = Some(Cow::Borrowed(method));
         self.path = Some(redacted(target));
         self
     }
 
     /// A request whose target is better not written down.
     pub(crate) fn method(mut self, method: &'a str) -> Self {
-        self.method = Some(method);
+        self.method = Some(Cow::Borrowed(method));
         self
     }
 
     pub(crate) fn rule(mut self, rule: &'a RuleRef) -> Self {
         self.rule = Some(Rule {
             id: rule.id,
-            text: &rule.text,
+            text: Cow::Borrowed(&rule.text),
             place: &rule.place,
         });
         self
@@ -264,6 +265,64 @@ impl<'a> Event<'a> {
             reason: unscanned.reason.to_string(),
         });
         self
+    }
+
+    /// What it says in words that the command may have chosen. What of a request's
+    /// target may be shown was decided before.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        let parents = self.parents.iter().map(|parent| parent.executable.as_str());
+        [
+            Some(&*self.target),
+            self.method.as_deref(),
+            self.executable.as_deref(),
+            self.detail.as_deref(),
+            self.flag.as_deref(),
+            self.rule.as_ref().map(|rule| &*rule.text),
+            self.finding.as_ref().map(|found| &*found.place),
+        ]
+        .into_iter()
+        .flatten()
+        .chain(parents)
+    }
+
+    /// The same with those masked that `mask` gives another text for.
+    pub(crate) fn masked(&self, mask: &dyn Fn(&str) -> Option<String>) -> Self {
+        let cover = |text: &mut Cow<'_, str>| {
+            if let Some(masked) = mask(text) {
+                *text = Cow::Owned(masked);
+            }
+        };
+        let cover_own = |text: &mut String| {
+            if let Some(masked) = mask(text) {
+                *text = masked;
+            }
+        };
+        let mut own = self.clone();
+        cover(&mut own.target);
+        for text in own.method.iter_mut().chain(&mut own.executable) {
+            cover(text);
+        }
+        if let Some(rule) = &mut own.rule {
+            cover(&mut rule.text);
+        }
+        if let Some(detail) = &mut own.detail {
+            cover_own(detail);
+        }
+        if let Some(found) = &mut own.finding {
+            cover_own(&mut found.place);
+        }
+        // Half of a flag would allow something else.
+        own.flag = own.flag.filter(|flag| mask(flag).is_none());
+        if own
+            .parents
+            .iter()
+            .any(|parent| mask(&parent.executable).is_some())
+        {
+            for parent in own.parents.to_mut() {
+                cover_own(&mut parent.executable);
+            }
+        }
+        own
     }
 
     pub(crate) fn traffic(mut self, up: u64, down: u64, millis: u64) -> Self {

@@ -6,10 +6,12 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use outgate_policy::AuditFull;
 use sha2::{Digest, Sha256};
 
+use super::seal::Signer;
 use super::{AuditError, Kind, NO_HASH, hex};
 use crate::limits;
 
@@ -37,6 +39,10 @@ pub(super) struct Writer {
     dropped: u64,
     /// The file ends inside a line.
     torn: bool,
+    /// Why the last record that was lost did not get into the file.
+    fault: Option<String>,
+    /// What signs the end, made with the first record.
+    signer: Option<Arc<Signer>>,
 }
 
 #[derive(Debug)]
@@ -88,6 +94,8 @@ impl Writer {
             lost: 0,
             dropped: 0,
             torn: false,
+            fault: None,
+            signer: None,
         }
     }
 
@@ -132,9 +140,30 @@ impl Writer {
         }
     }
 
+    /// What signs the end.
+    ///
+    /// # Errors
+    /// There are no random numbers to make it of.
+    pub(super) fn signer(&mut self) -> Result<&Arc<Signer>, AuditError> {
+        if self.signer.is_none() {
+            self.signer = Signer::new().map(Arc::new);
+        }
+        self.signer.as_ref().ok_or(AuditError)
+    }
+
+    /// The public half of the key that signs the end, once a record was made.
+    pub(super) fn key(&self) -> Option<&str> {
+        self.signer.as_deref().map(Signer::public)
+    }
+
     /// What the next record has to say about those before it that were lost.
     pub(super) fn lost_before(&self) -> Option<u64> {
         (self.ahead.is_empty() && self.lost > 0).then_some(self.lost)
+    }
+
+    /// Why the last record that was lost could not be written.
+    pub(super) fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
     }
 
     /// Records that could not be written, all together.
@@ -177,7 +206,8 @@ impl Writer {
         if self.torn {
             self.ahead.insert(0, b'\n');
         }
-        let count = self.put().unwrap_or(0);
+        let put = self.put();
+        let count = put.as_ref().copied().unwrap_or(0);
         if count == self.ahead.len() {
             self.written = self.seq;
             self.written_hash = self.prev;
@@ -186,6 +216,10 @@ impl Writer {
             self.ahead.clear();
             return Ok(());
         }
+        self.fault = Some(match put {
+            Err(error) => error.to_string(),
+            Ok(_) => "it has no room for another whole record".to_owned(),
+        });
         match self.full {
             AuditFull::Drop => {
                 self.lose(count);

@@ -115,7 +115,8 @@ async fn pour_all(content: &mut Content, stream: &mut SendStream<Bytes>) -> Resu
                 ContentError::Misused
                 | ContentError::Shown
                 | ContentError::Stopped(_)
-                | ContentError::Spent(_),
+                | ContentError::Spent(_)
+                | ContentError::Overridden(_),
             )) => {
                 return Err(Reason::CANCEL);
             }

@@ -19,6 +19,8 @@ pub(super) struct Clean {
     parts: HashSet<u64>,
     /// Targets among them that hold what may go there: they are not shown.
     hidden: HashSet<u64>,
+    /// Names and sentences that hold no value.
+    texts: HashSet<u64>,
 }
 
 impl Clean {
@@ -32,6 +34,26 @@ impl Clean {
     /// that asks again is found at once.
     pub(super) fn knows(&self, head: u64) -> bool {
         self.parts.contains(&head)
+    }
+
+    /// Whether these texts were added, one after the other.
+    pub(super) fn knows_texts<'a>(&self, texts: impl Iterator<Item = &'a str>) -> bool {
+        self.texts.contains(&self.texts_key(texts))
+    }
+
+    /// They hold no value.
+    pub(super) fn add_texts<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
+        if self.texts.len() >= limits::SCAN_CLEAN_MAX {
+            self.texts.clear();
+        }
+        let key = self.texts_key(texts);
+        self.texts.insert(key);
+    }
+
+    fn texts_key<'a>(&self, texts: impl Iterator<Item = &'a str>) -> u64 {
+        let mut state = self.state.build_hasher();
+        texts.for_each(|text| text.hash(&mut state));
+        state.finish()
     }
 
     /// What stands for a whole head.

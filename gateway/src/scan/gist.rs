@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use outgate_dlp::{Destination, Finding, Joined, Ruleset, Values, Window};
+use outgate_dlp::{Destination, Finding, Joined, Piece, Ruleset, Values, Window};
 
 /// Values that are gathered before they are read together.
 const VALUES_MAX: usize = 256;
@@ -63,7 +63,10 @@ impl Gist {
     fn read(&mut self) -> Vec<Finding> {
         let values = std::mem::take(&mut self.values);
         self.bytes = 0;
-        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-        self.window.push(&values)
+        let pieces: Vec<Piece<'_>> = values
+            .iter()
+            .map(|value| Piece::of_content(value))
+            .collect();
+        self.window.push(&pieces)
     }
 }

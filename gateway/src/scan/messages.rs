@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use outgate_dlp::{Action, Description, Finding, Part, Place, Stop, Stream};
+use outgate_dlp::{Action, Description, Finding, Part, Piece, Place, Source, Stop, Stream};
 
 use super::said::Asked;
 use super::values::Seen;
@@ -378,7 +378,15 @@ impl Sink for Messages {
             bytes: plain,
         };
         let to = destination(&self.host, self.target.port);
-        let report = self.scan.rules.head(&to, &[part]);
+        let mut report = self.scan.rules.head(&to, &[part]);
+        if report.block().is_none() {
+            let beside = Piece {
+                source: Source::Beside,
+                slot: b"",
+                bytes: plain,
+            };
+            report.findings.extend(self.scan.joined(&to, &[beside]));
+        }
         self.judge(&report.findings)?;
         self.hold(raw, Segment::Cleared(raw.len()));
         Ok(())

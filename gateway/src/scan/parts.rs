@@ -2,9 +2,13 @@
 //! nothing, and copies no value.
 
 use http::{HeaderMap, request};
-use outgate_dlp::{Joined, Part, Place};
+use outgate_dlp::{Joined, Part, Piece, Place, Source};
 
 use crate::target::Target;
+
+/// The slots of the first segments of a path, and that of all behind them.
+const PLACES: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+const DEEPER: u8 = 8;
 
 /// Every part of a head.
 pub(super) fn parts<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<Part<'a>> {
@@ -52,27 +56,63 @@ pub(super) fn trailers(trailers: &HeaderMap) -> Vec<Part<'_>> {
     parts
 }
 
-/// The values among the parts that a sender chooses freely: what a credential
-/// could be split over, from one request to the next.
-pub(super) fn values<'a>(parts: &[Part<'a>]) -> Vec<&'a [u8]> {
-    let mut values = Vec::new();
-    for part in parts {
-        match &part.place {
-            Place::Target => {
-                let (path, query) = split(part.bytes, b'?');
-                let pairs = query.split(|byte| *byte == b'&');
-                values.extend(pairs.map(|pair| match split(pair, b'=') {
-                    (alone, []) => alone,
-                    (_, value) => value,
-                }));
-                values.extend(path.rsplit(|byte| *byte == b'/').next());
+/// What of a head a sender chooses freely, with its source: what a credential could be cut
+/// into, within one request or from one to the next.
+pub(super) fn pieces<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<Piece<'a>> {
+    let mut pieces = Vec::new();
+    let (path, query) = split(target.resource.as_str().as_bytes(), b'?');
+    let places = PLACES.iter().chain(std::iter::repeat(&DEEPER));
+    for (place, segment) in places.zip(path.split(|byte| *byte == b'/')) {
+        pieces.push(of(Source::Path, std::slice::from_ref(place), segment));
+    }
+    for pair in query.split(|byte| *byte == b'&') {
+        named(&mut pieces, pair, (Source::Query, Source::QueryName));
+    }
+    for (name, value) in &head.headers {
+        let (name, value) = (name.as_str(), value.as_bytes());
+        if name == "cookie" {
+            for pair in value.split(|byte| *byte == b';') {
+                named(
+                    &mut pieces,
+                    pair.trim_ascii(),
+                    (Source::Cookie, Source::CookieName),
+                );
             }
-            Place::Field(name) if is_free(name) => values.push(part.bytes),
-            _ => {}
+        } else if is_free(name) {
+            pieces.push(of(Source::Field, name.as_bytes(), value));
+            pieces.push(of(Source::FieldName, name.as_bytes(), name.as_bytes()));
         }
     }
-    values.retain(|value| !value.is_empty());
-    values
+    pieces
+}
+
+/// What of trailers a sender chooses freely.
+pub(super) fn pieces_of_trailers(trailers: &HeaderMap) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    for (name, value) in trailers {
+        let slot = name.as_str().as_bytes();
+        pieces.push(of(Source::Beside, slot, value.as_bytes()));
+    }
+    pieces
+}
+
+/// A name and its value; what stands without a name is a value.
+fn named<'a>(pieces: &mut Vec<Piece<'a>>, pair: &'a [u8], (value, name): (Source, Source)) {
+    match split(pair, b'=') {
+        (alone, []) => pieces.push(of(value, b"", alone)),
+        (key, content) => {
+            pieces.push(of(value, key, content));
+            pieces.push(of(name, key, key));
+        }
+    }
+}
+
+const fn of<'a>(source: Source, slot: &'a [u8], bytes: &'a [u8]) -> Piece<'a> {
+    Piece {
+        source,
+        slot,
+        bytes,
+    }
 }
 
 /// What is before and behind the first of these bytes.

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use outgate_dlp::{
-    Action, CANARY, Detectors, Finding, KNOWN_KEY, KNOWN_VALUE, Scope, Text, Unscanned,
+    Action, CANARY, Detectors, Finding, Joined, KNOWN_KEY, KNOWN_VALUE, Place, Scope, Text,
+    Unscanned,
 };
 use outgate_policy::RequestTarget;
 
@@ -27,6 +28,24 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
+    /// What is said of these, if one of them must not leave.
+    pub(super) fn refuses<'f>(
+        &self,
+        findings: impl Iterator<Item = &'f Finding>,
+    ) -> Option<Refusal> {
+        let mut refusal: Option<(u8, Refusal)> = None;
+        for finding in findings {
+            let said = self.found(finding);
+            // Of two words about one value, those about the user's own help more.
+            let rank = rank(finding);
+            let helps = refusal.as_ref().is_none_or(|(other, _)| *other < rank);
+            if finding.action == Action::Block && helps {
+                refusal = Some((rank, said));
+            }
+        }
+        refusal.map(|(_, said)| said)
+    }
+
     /// A request whose target was looked at.
     pub(super) fn clean(flow: &'a Flow, target: &'a Target) -> Self {
         Self {
@@ -215,8 +234,14 @@ fn placed(finding: &Finding) -> String {
 fn homes(finding: &Finding, host: &str) -> String {
     match &*finding.detector {
         KNOWN_KEY => "it is never sent".to_owned(),
+        _ if finding.is_misplaced(host) && is_content(&finding.place) => {
+            format!("it may go to {host} where clients show it, not in content")
+        }
         _ if finding.is_misplaced(host) => {
-            format!("{host} keeps what is sent to it: it may go there in a field, not in content")
+            format!(
+                "it may go to {host} only where clients show it, and to a customer's name only if \
+                 a rule spells it out (`outgate scan --list --json` has both)"
+            )
         }
         KNOWN_VALUE if finding.issuers.is_empty() => {
             format!("nothing says that it is for {host}")
@@ -224,6 +249,15 @@ fn homes(finding: &Finding, host: &str) -> String {
         _ if finding.issuers.is_empty() => "it may go nowhere".to_owned(),
         _ => format!("it may go to {}, not to {host}", finding.issuers.join(", ")),
     }
+}
+
+/// Whether what stands there is sent to be kept.
+const fn is_content(place: &Place) -> bool {
+    use Joined::{Content, Messages};
+    matches!(
+        place,
+        Place::Content | Place::Trailer(_) | Place::Message | Place::Joined(Content | Messages)
+    )
 }
 
 /// The option that lets a value go to a host.

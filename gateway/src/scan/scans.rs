@@ -7,6 +7,7 @@ use std::sync::Arc;
 use outgate_policy::Inspect;
 
 use super::Scan;
+use crate::audit::Event;
 use crate::broker::Secrets;
 use crate::known::Possessions;
 use crate::rules::Rules;
@@ -91,6 +92,17 @@ impl Scans {
         self.strictest.shown(target)
     }
 
+    /// A text without the values in it, for people and records; nothing where there
+    /// are none.
+    pub(crate) fn masked(&self, text: &str) -> Option<String> {
+        self.strictest.masked(text)
+    }
+
+    /// The same of a record.
+    pub(crate) fn masked_event<'e>(&self, event: &Event<'e>) -> Option<Event<'e>> {
+        self.strictest.masked_event(event)
+    }
+
     /// How many bytes left without a look inside.
     pub(crate) fn unscanned_bytes(&self) -> u64 {
         self.strictest.unscanned_bytes()
@@ -99,8 +111,9 @@ impl Scans {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{destination, windows};
+    use super::super::destination;
     use super::*;
+    use outgate_dlp::Piece;
     use outgate_policy::{Context, Source, SourceKind, compile};
 
     const BOTH: &str =
@@ -127,7 +140,7 @@ mod tests {
     fn send(scans: &Scans, mode: Inspect, piece: &str) -> Option<bool> {
         let scan = scans.by(mode).unwrap();
         let to = destination("a.test", 80);
-        let found = scan.joined((&to, windows::Place::Head), &[piece.as_bytes()]);
+        let found = scan.joined(&to, &[Piece::of_content(piece.as_bytes())]);
         let blocks = |found: &outgate_dlp::Finding| found.action == outgate_dlp::Action::Block;
         (!found.is_empty()).then(|| found.iter().any(blocks))
     }

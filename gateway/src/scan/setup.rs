@@ -54,9 +54,17 @@ pub(super) fn setup(rules: &Rules, mode: Inspect) -> Result<Setup, String> {
             },
             allowances,
             registries: Vec::new(),
+            named: named(rules),
             key: super::key()?,
         },
     })
+}
+
+/// The names that rules spell out: whoever wrote one knows whose it is.
+fn named(rules: &Rules) -> Vec<String> {
+    let all = std::iter::once(rules.own()).chain(rules.above());
+    let names = all.flat_map(policy::Policy::spelt);
+    names.map(|name| name.as_str().to_owned()).collect()
 }
 
 /// Adds a detector of the user's own, where one is described.

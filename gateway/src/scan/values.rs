@@ -1,13 +1,56 @@
 //! What a sender chooses freely in short content: the texts of a JSON document,
-//! the values of a form, or all of it. A credential could be split over these,
-//! from one request to the next. Reads only.
+//! the values of a form, the parts of multipart content, the strings of a binary
+//! message, lines and cells of a text, or all of it. A credential could be split
+//! over these, in one message or from one to the next. Reads only.
 
 use std::fmt;
 
+use outgate_dlp::{Piece, Source};
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
 use crate::limits;
+
+/// A value and where in the content it stands.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Value {
+    source: Source,
+    slot: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What it holds may be a credential.
+        formatter.debug_struct("Value").finish_non_exhaustive()
+    }
+}
+
+impl Value {
+    fn new(slot: &[u8], bytes: &[u8]) -> Self {
+        Self {
+            source: Source::Content,
+            slot: slot.to_vec(),
+            bytes: bytes.to_vec(),
+        }
+    }
+
+    fn name(bytes: &[u8]) -> Self {
+        Self {
+            source: Source::ContentName,
+            ..Self::new(bytes, bytes)
+        }
+    }
+
+    /// As the scan reads it.
+    pub(super) fn piece(&self) -> Piece<'_> {
+        Piece {
+            source: self.source,
+            slot: &self.slot,
+            bytes: &self.bytes,
+        }
+    }
+}
 
 /// The end of content, as far as the next may continue it, and all of it while
 /// it is short.
@@ -30,48 +73,223 @@ impl Seen {
     }
 
     /// Its values as far as it came.
-    pub(super) fn values(&self) -> Vec<Vec<u8>> {
-        if self.is_cut {
-            return vec![self.bytes.clone()];
-        }
-        of(self.bytes.clone())
+    pub(super) fn values(&self) -> Vec<Value> {
+        let values = if self.is_cut {
+            lines(&self.bytes)
+        } else {
+            of(&self.bytes)
+        };
+        let from = values.len().saturating_sub(limits::SCAN_VALUES_MAX);
+        values.into_iter().skip(from).collect()
     }
 
     /// Its values, and nothing kept of it.
-    pub(super) fn take(&mut self) -> Vec<Vec<u8>> {
+    pub(super) fn take(&mut self) -> Vec<Value> {
         let own = std::mem::take(self);
         own.values()
     }
 }
 
 /// The values of whole content.
-fn of(content: Vec<u8>) -> Vec<Vec<u8>> {
+fn of(content: &[u8]) -> Vec<Value> {
     if let [b'{' | b'[' | b'"', ..] = content.trim_ascii_start()
-        && let Some(texts) = texts(&content)
+        && let Some(texts) = texts(content)
     {
         return texts;
     }
     let is_form = |byte: &u8| byte.is_ascii_alphanumeric() || b"+%&=-_.~*[]".contains(byte);
     if content.contains(&b'=') && content.iter().all(is_form) {
         let pairs = content.split(|byte| *byte == b'&');
-        let values = pairs.filter_map(|pair| pair.splitn(2, |byte| *byte == b'=').nth(1));
-        return values.map(<[u8]>::to_vec).collect();
+        return pairs.flat_map(|pair| named(pair, b'=')).collect();
     }
-    vec![content]
+    if content.starts_with(b"--")
+        && let Some(parts) = parts(content)
+    {
+        return parts;
+    }
+    let mut strings = Vec::new();
+    if strings_of(content, b"", limits::SCAN_MESSAGE_DEPTH_MAX, &mut strings) {
+        return strings;
+    }
+    lines(content)
 }
 
-/// The texts of a document; nothing where it is none.
-fn texts(content: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let mut texts = Vec::new();
+/// A name and its value; nothing where there is no name.
+fn named(pair: &[u8], separator: u8) -> Vec<Value> {
+    let mut halves = pair.splitn(2, |byte| *byte == separator);
+    match (halves.next(), halves.next()) {
+        (Some(name), Some(value)) => vec![Value::name(name), Value::new(name, value)],
+        _ => Vec::new(),
+    }
+}
+
+/// The parts of multipart content (RFC 2046 5.1), each under its header.
+fn parts(content: &[u8]) -> Option<Vec<Value>> {
+    let boundary = content
+        .split(|byte| *byte == b'\n')
+        .next()?
+        .trim_ascii_end();
+    if boundary.len() < 3 {
+        return None;
+    }
+    let mut values = Vec::new();
+    let mut rest = content;
+    while let Some(at) = find(rest, boundary) {
+        let (part, behind) = rest.split_at(at);
+        rest = behind.get(boundary.len()..).unwrap_or_default();
+        let blank = [&b"\r\n\r\n"[..], b"\n\n"];
+        let blank = blank
+            .iter()
+            .find_map(|blank| Some((find(part, blank)?, blank.len())));
+        if let Some((place, length)) = blank {
+            let (header, body) = part.split_at(place);
+            let body = body.get(length..).unwrap_or_default();
+            values.push(Value::new(header, body.trim_ascii_end()));
+        }
+    }
+    Some(values)
+}
+
+/// Where in a short text another begins.
+fn find(text: &[u8], other: &[u8]) -> Option<usize> {
+    text.windows(other.len()).position(|one| one == other)
+}
+
+/// The texts in a message of Protocol Buffers (its "Encoding" guide), each under the number
+/// of its field; whether all of it is such a message, and there is one.
+fn strings_of(message: &[u8], slot: &[u8], depth: usize, values: &mut Vec<Value>) -> bool {
+    let known = values.len();
+    let mut rest = message;
+    while !rest.is_empty() {
+        let Some((tag, behind)) = varint(rest) else {
+            return false;
+        };
+        let length = match tag & 7 {
+            0 => varint(behind).map(|(_, after)| behind.len().saturating_sub(after.len())),
+            1 => Some(8),
+            5 => Some(4),
+            2 => varint(behind).and_then(|(length, _)| usize::try_from(length).ok()),
+            _ => None,
+        };
+        let behind = match (tag & 7, varint(behind)) {
+            (2, Some((_, after))) => after,
+            _ => behind,
+        };
+        let Some((field, behind)) = length.and_then(|length| behind.split_at_checked(length))
+        else {
+            return false;
+        };
+        rest = behind;
+        if tag >> 3 == 0 {
+            return false;
+        }
+        if tag & 7 != 2 {
+            continue;
+        }
+        let own = [slot, tag.to_be_bytes().as_slice()].concat();
+        let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+        let mut inner = Vec::new();
+        if field.iter().all(is_text) {
+            values.push(Value::new(&own, field));
+        } else if depth > 0
+            && let true = strings_of(field, &own, depth.saturating_sub(1), &mut inner)
+        {
+            values.append(&mut inner);
+        }
+    }
+    values.len() > known
+}
+
+/// A number in the form of Protocol Buffers, and what is behind it.
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0_u64;
+    for (place, byte) in bytes.iter().enumerate().take(10) {
+        let shift = u32::try_from(place).ok()?.saturating_mul(7);
+        number |= u64::from(*byte & 0x7f).checked_shl(shift)?;
+        if *byte & 0x80 == 0 {
+            return Some((number, bytes.get(place.saturating_add(1)..)?));
+        }
+    }
+    None
+}
+
+/// The lines of a text: of settings their values, of tables their cells.
+fn lines(content: &[u8]) -> Vec<Value> {
+    let mut values = Vec::new();
+    for line in content.split(|byte| *byte == b'\n') {
+        let line = line.trim_ascii();
+        let is_cell = |byte: &u8| b",;\t|".contains(byte);
+        if line.iter().any(is_cell) {
+            let cells = line.split(is_cell);
+            let cells = (0_u64..).zip(cells);
+            values.extend(cells.map(|(place, cell)| {
+                Value::new(&place.to_be_bytes(), unquoted(cell.trim_ascii()))
+            }));
+            continue;
+        }
+        let setting = named(line, b':');
+        let setting = if setting.is_empty() {
+            named(line, b'=')
+        } else {
+            setting
+        };
+        let is_name = |name: &[u8]| {
+            let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-. \"'".contains(byte);
+            name.iter().all(is_part)
+        };
+        match setting.as_slice() {
+            [name, value] if is_name(&name.bytes) => {
+                let bytes = unquoted(value.bytes.trim_ascii());
+                values.push(Value::new(&name.bytes, bytes));
+            }
+            _ => values.push(Value::new(b"", unquoted(line))),
+        }
+    }
+    values
+}
+
+/// A text without the quotes around it and the sign of a list before it.
+fn unquoted(text: &[u8]) -> &[u8] {
+    let text = text.strip_prefix(b"- ").unwrap_or(text);
+    for quote in [b'"', b'\''] {
+        if let [first, inner @ .., last] = text
+            && *first == quote
+            && *last == quote
+        {
+            return inner;
+        }
+    }
+    text
+}
+
+/// The texts of a document, also of one that is not at its end; nothing where it is
+/// none.
+fn texts(content: &[u8]) -> Option<Vec<Value>> {
+    let mut values = Vec::new();
     let mut document = serde_json::Deserializer::from_slice(content);
-    Texts(&mut texts).deserialize(&mut document).ok()?;
-    document.end().ok()?;
-    Some(texts)
+    let texts = Texts {
+        values: &mut values,
+        slot: b"",
+    };
+    match texts.deserialize(&mut document) {
+        Err(error) if !error.is_eof() => return None,
+        // What the last text has begun with.
+        Err(_) => {
+            let mut rest = content.rsplit(|byte| *byte == b'"');
+            let begun = rest.next().filter(|text| !text.is_empty());
+            values.extend(begun.map(|text| Value::new(b"", text)));
+        }
+        Ok(()) => document.end().ok()?,
+    }
+    Some(values)
 }
 
-/// Collects the texts of a document in its order, names left out; a name that
-/// stands twice counts twice.
-struct Texts<'a>(&'a mut Vec<Vec<u8>>);
+/// Collects the texts of a document in its order, each under its name, and the names; one
+/// that stands twice counts twice.
+struct Texts<'a> {
+    values: &'a mut Vec<Value>,
+    slot: &'a [u8],
+}
 
 impl<'de> DeserializeSeed<'de> for Texts<'_> {
     type Value = ();
@@ -89,18 +307,30 @@ impl<'de> Visitor<'de> for Texts<'_> {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        self.0.push(text.as_bytes().to_vec());
+        self.values.push(Value::new(self.slot, text.as_bytes()));
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
-        while values.next_element_seed(Texts(self.0))?.is_some() {}
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let Self { values, slot } = self;
+        while items
+            .next_element_seed(Texts {
+                values: &mut *values,
+                slot,
+            })?
+            .is_some()
+        {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        while members.next_key::<IgnoredAny>()?.is_some() {
-            members.next_value_seed(Texts(self.0))?;
+        let Self { values, .. } = self;
+        while let Some(name) = members.next_key::<String>()? {
+            values.push(Value::name(name.as_bytes()));
+            members.next_value_seed(Texts {
+                values: &mut *values,
+                slot: name.as_bytes(),
+            })?;
         }
         Ok(())
     }
@@ -135,7 +365,9 @@ mod tests {
         for byte in content.as_bytes() {
             seen.push(&[*byte]);
         }
-        let texts = seen.take().into_iter().map(String::from_utf8);
+        let values = seen.take().into_iter();
+        let values = values.filter(|value| value.source == Source::Content);
+        let texts = values.map(|value| String::from_utf8(value.bytes));
         texts.collect::<Result<_, _>>().unwrap()
     }
 
@@ -151,7 +383,14 @@ mod tests {
             (r#""\u0067hp_""#, &["ghp_"]),
             ("a=x&b=y&c", &["x", "y"]),
             ("a=x==&b=", &["x==", ""]),
-            (r#"{"a":"x""#, &[r#"{"a":"x""#]),
+            (r#"{"a":"x""#, &["x"]),
+            (r#"{"a":"x","b":"y"#, &["x", "y"]),
+            ("a: one\n- \"two\"\nb,'c'\n", &["one", "two", "b", "c", ""]),
+            (
+                "--x\r\nA: b\r\n\r\none\r\n--x\r\nA: c\r\n\r\ntwo\r\n--x--\r\n",
+                &["one", "two"],
+            ),
+            ("\n\u{3}one\u{12}\u{5}\n\u{3}two", &["one", "two"]),
         ] {
             assert_eq!(values(content), expected, "{content}");
         }
@@ -165,9 +404,9 @@ mod tests {
         seen.push(b"end");
         let values = seen.take();
         assert_eq!(values.len(), 1);
-        assert_eq!(values[0].len(), most);
-        assert!(values[0].ends_with(b"aend"));
-        assert_eq!(seen.take(), [b""]);
+        assert_eq!(values[0].bytes.len(), most);
+        assert!(values[0].bytes.ends_with(b"aend"));
+        assert_eq!(seen.take(), [Value::new(b"", b"")]);
     }
 
     #[test]

@@ -4,84 +4,99 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use outgate_dlp::{Destination, Finding, Joined, Ruleset, Window};
+use outgate_dlp::{Destination, Finding, Piece, Ruleset, Window};
 
 use crate::limits;
 
-/// Where values stand: those of heads and those of contents follow each other,
-/// whatever stands between them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    Head,
-    Content,
+/// The windows of one sandbox, the one that was used last at the end.
+#[derive(Debug, Default)]
+pub(super) struct Windows(VecDeque<Own>);
+
+#[derive(Debug)]
+struct Own {
+    host: String,
+    port: u16,
+    /// What stands for the last head that went there.
+    head: u64,
+    window: Window,
 }
 
-impl Place {
-    /// What its values are together.
-    const fn joined(self) -> Joined {
-        match self {
-            Self::Head => Joined::Heads,
-            Self::Content => Joined::Messages,
-        }
+impl Own {
+    fn is_of(&self, to: &Destination<'_>) -> bool {
+        (self.host.as_str(), self.port) == (to.host, to.port)
     }
 }
 
-/// The windows of one sandbox, the one that was used last at the end.
-#[derive(Debug, Default)]
-pub(super) struct Windows(VecDeque<(String, u16, Place, Window)>);
-
 impl Windows {
-    /// What these values would make together with those before them.
-    pub(super) fn look(
-        &self,
-        (to, place): (&Destination<'_>, Place),
-        values: &[&[u8]],
-    ) -> Vec<Finding> {
-        let mut windows = self.0.iter();
-        let own = windows
-            .find(|(host, port, at, _)| (host.as_str(), *port, *at) == (to.host, to.port, place));
-        own.map_or_else(Vec::new, |(.., window)| window.look(values))
+    /// What these pieces would make together with those before them.
+    pub(super) fn look(&self, to: &Destination<'_>, pieces: &[Piece<'_>]) -> Vec<Finding> {
+        let own = self.0.iter().find(|own| own.is_of(to));
+        own.map_or_else(Vec::new, |own| own.window.look(pieces))
+    }
+
+    /// Whether this head, in which nothing was found, is that of the last request to the
+    /// host: then its pieces were read, and it counts as sent once more.
+    pub(super) fn is_again(&mut self, to: &Destination<'_>, head: u64) -> bool {
+        // Mostly the one that was used last.
+        let mut last = self.0.iter_mut().rev();
+        match last.find(|own| own.is_of(to)) {
+            Some(own) if own.head == head => {
+                own.window.again();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What went last to the host went there once more.
+    pub(super) fn again(&mut self, to: &Destination<'_>) {
+        if let Some(own) = self.0.iter_mut().rev().find(|own| own.is_of(to)) {
+            own.window.again();
+        }
+    }
+
+    /// This head was the last that went to the host.
+    pub(super) fn remember(&mut self, to: &Destination<'_>, head: u64) {
+        if let Some(own) = self.0.iter_mut().rev().find(|own| own.is_of(to)) {
+            own.head = head;
+        }
     }
 
     /// The same as [`Windows::push`], less what those before them make alone.
     pub(super) fn push_news(
         &mut self,
         rules: &Arc<Ruleset>,
-        at: (&Destination<'_>, Place),
-        values: &[&[u8]],
+        to: &Destination<'_>,
+        pieces: &[Piece<'_>],
     ) -> Vec<Finding> {
-        let old = self.look(at, &[]);
-        let mut found = self.push(rules, at, values);
+        let old = self.look(to, &[]);
+        let mut found = self.push(rules, to, pieces);
         found.retain(|one| old.iter().all(|other| other.mark != one.mark));
         found
     }
 
-    /// What these values make together with those before them.
+    /// What these pieces make together with those before them.
     pub(super) fn push(
         &mut self,
         rules: &Arc<Ruleset>,
-        (to, place): (&Destination<'_>, Place),
-        values: &[&[u8]],
+        to: &Destination<'_>,
+        pieces: &[Piece<'_>],
     ) -> Vec<Finding> {
-        if values.is_empty() {
-            return Vec::new();
-        }
-        let known = |(host, port, at, _): &(String, u16, Place, Window)| {
-            (host.as_str(), *port, *at) == (to.host, to.port, place)
-        };
-        let at = self.0.iter().position(known);
-        let (host, port, place, mut window) =
-            at.and_then(|at| self.0.remove(at)).unwrap_or_else(|| {
-                let window = Window::of(rules, to, place.joined());
-                (to.host.to_owned(), to.port, place, window)
-            });
+        let at = self.0.iter().position(|own| own.is_of(to));
+        let own = at.and_then(|at| self.0.remove(at));
+        let mut own = own.unwrap_or_else(|| Own {
+            host: to.host.to_owned(),
+            port: to.port,
+            head: 0,
+            window: Window::new(rules, to),
+        });
         // The policy may have changed since what came before.
-        window.judge_by(rules);
-        let findings = window.push(values);
+        own.window.judge_by(rules);
+        let findings = own.window.push(pieces);
         if self.0.len() >= limits::SCAN_WINDOWS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back((host, port, place, window));
+        self.0.push_back(own);
         findings
     }
 }

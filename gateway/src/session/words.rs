@@ -32,7 +32,11 @@ impl Session {
             lines.push_str("; to allow:");
         }
         let unopened = self.unopened();
-        let targets_max = limits::SUMMARY_TARGETS_MAX - usize::from(unopened.is_some());
+        // Whoever keeps a record of their own may keep what it is signed by.
+        let key = self.audit.key().filter(|_| !self.audit.is_of_one_run());
+        let key = key.filter(|_| self.tenant.is_none());
+        let other_lines = usize::from(unopened.is_some()) + usize::from(key.is_some());
+        let targets_max = limits::SUMMARY_TARGETS_MAX.saturating_sub(other_lines);
         for hint in denials.hints().iter().take(targets_max) {
             lines.push_str("\n  ");
             lines.push_str(&shortened(hint, outgate_handoff::LINE_BYTES_MAX - 16));
@@ -40,6 +44,10 @@ impl Session {
         if let Some(unopened) = unopened {
             lines.push_str("\noutgate: ");
             lines.push_str(&shortened(&unopened, outgate_handoff::LINE_BYTES_MAX - 16));
+        }
+        if let Some(key) = key {
+            lines.push_str("\noutgate: the record is signed by the key ");
+            lines.push_str(&key);
         }
         let path = self.audit_path();
         if self.tenant.is_some() {

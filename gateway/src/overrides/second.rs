@@ -1,0 +1,275 @@
+//! Fields that name a second target: where a copy goes to or comes from (RFC 4918
+//! 10.3), and paths that some origins take in the place of the one that was judged.
+//! The first are judged as a request to what they name; the others are refused
+//! where rules look at paths. Reads; changes nothing.
+
+use http::Method;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use outgate_policy::{Reason, RequestTarget, Scheme, Verdict};
+
+use crate::admit;
+use crate::audit::Kind;
+use crate::destination::peer;
+use crate::flow::Flow;
+use crate::refusal::Refusal;
+use crate::target::{Target, named_authority};
+
+/// What a field may do to a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Something is written there, by the method of the request.
+    Written,
+    /// Something is read from there.
+    Read,
+    /// It is taken for the path of the request.
+    Path,
+}
+
+/// Of `X-Forwarded-…` and `X-Original-…`, what never is a path.
+const NO_PATH: [&str; 11] = [
+    "access-token",
+    "by",
+    "client-cert",
+    "content-type",
+    "email",
+    "filename",
+    "for",
+    "groups",
+    "preferred-username",
+    "server",
+    "user",
+];
+
+/// Names that end like the name of a path, of fields that programs send about others.
+const OTHERS: [&str; 12] = [
+    "hx-",
+    "next-url",
+    "sec-",
+    "x-amz-",
+    "x-callback-",
+    "x-datadog-",
+    "x-github-",
+    "x-gitlab-",
+    "x-goog-",
+    "x-ms-",
+    "x-sentry-",
+    "x-webhook-",
+];
+
+/// Whether no field names a second target that the rules do not allow.
+///
+/// # Errors
+/// The refusal, which was recorded.
+pub(crate) fn check_fields(
+    flow: &Flow,
+    target: &Target,
+    fields: &HeaderMap,
+) -> Result<(), Refusal> {
+    for (name, value) in fields {
+        let Some(role) = role(name) else {
+            continue;
+        };
+        let rules = flow.session().rules();
+        let looks = || rules.looks_at_paths(peer(&target.host));
+        let because = match role {
+            Role::Path if holds_path(name, value, target) && looks() => {
+                "may ask for another path than the one judged"
+            }
+            Role::Path => continue,
+            Role::Written | Role::Read => match seconds(flow, target, value, role) {
+                None if looks() => "names a second target that cannot be read",
+                Some(seconds) if seconds.iter().any(|second| !second.passes(flow)) => {
+                    "names a second target that the rules do not allow"
+                }
+                None | Some(_) => continue,
+            },
+        };
+        return Err(refusal(flow, target, &format!("field {name} {because}")));
+    }
+    Ok(())
+}
+
+/// What a field of this name does, if anything.
+fn role(name: &HeaderName) -> Option<Role> {
+    // Interfaces between servers and programs take `_` for `-`.
+    let name = name.as_str().replace('_', "-");
+    let ends = |list: &[&str]| list.iter().any(|end| name.ends_with(end));
+    if name == "destination" || ends(&["-rename-source"]) {
+        return Some(Role::Written);
+    }
+    if ends(&["-copy-source", "-copy-from"]) {
+        return Some(Role::Read);
+    }
+    let family = name.strip_prefix("x-forwarded-");
+    if let Some(rest) = family.or_else(|| name.strip_prefix("x-original-")) {
+        return (!NO_PATH.contains(&rest)).then_some(Role::Path);
+    }
+    let is_path = ends(&[
+        "script-name",
+        "path-info",
+        "-path",
+        "-uri",
+        "-url",
+        "-rewrite",
+    ]);
+    let is_others = OTHERS.iter().any(|begin| name.starts_with(begin));
+    (is_path && !is_others).then_some(Role::Path)
+}
+
+/// Whether a value may be taken for a path: not the whole address of something
+/// elsewhere.
+fn holds_path(name: &HeaderName, value: &HeaderValue, target: &Target) -> bool {
+    let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+    let name = name.as_str();
+    let is_link = !name.starts_with("x-forwarded") && !name.starts_with("x-original");
+    let elsewhere = absolute(text.trim())
+        .and_then(|(_, authority, _)| named_authority(authority))
+        .is_some_and(|(host, _)| host != target.host);
+    (text.contains(['/', '\\']) || text.contains("%2f")) && !(is_link && elsewhere)
+}
+
+/// A target that is judged beside the first.
+struct Second {
+    target: Target,
+    /// Whether it must be allowed, and not only be denied by nothing.
+    needs_rule: bool,
+}
+
+impl Second {
+    fn passes(&self, flow: &Flow) -> bool {
+        match admit::judged(flow.session(), flow.process(), &self.target) {
+            Verdict::Allow(_) => true,
+            Verdict::Deny(denial) => !self.needs_rule && denial.reason() != Reason::DenyRule,
+        }
+    }
+}
+
+/// Scheme, authority and the rest of the URL of a request.
+fn absolute(text: &str) -> Option<(Scheme, &str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let scheme = match scheme.to_ascii_lowercase().as_str() {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        _ => return None,
+    };
+    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at_checked(end)?;
+    Some((scheme, authority, path))
+}
+
+/// What a field names, as requests; `None` where nobody can tell.
+fn seconds(flow: &Flow, target: &Target, value: &HeaderValue, role: Role) -> Option<Vec<Second>> {
+    let text = value.to_str().ok()?.trim();
+    let whole = absolute(text);
+    let path = match (whole, role) {
+        (Some((_, _, "")), _) => "/".to_owned(),
+        (Some((_, _, path)), _) => path.to_owned(),
+        // A name relative to nothing in particular is one below the root to stores.
+        (None, Role::Read) if !text.starts_with('/') && !text.contains("://") => format!("/{text}"),
+        (None, _) => text.to_owned(),
+    };
+    // A reference with an authority and without a scheme.
+    if whole.is_none() && path.starts_with("//") {
+        return None;
+    }
+    let resource = RequestTarget::parse(&path).ok()?;
+    let methods = match role {
+        Role::Read => vec![(Method::GET, true)],
+        Role::Written | Role::Path => vec![(target.method.clone(), true), (Method::PUT, false)],
+    };
+    let mut found = Vec::new();
+    for (method, needs_rule) in methods {
+        let own = Target {
+            method,
+            resource: resource.clone(),
+            ..target.clone()
+        };
+        if let Some((scheme, authority, _)) = whole {
+            let (host, port) = named_authority(authority)?;
+            let is_own = flow.destination().matching(&host).is_some()
+                && port.is_none_or(|port| port == target.port);
+            if !is_own {
+                let port = port.unwrap_or(scheme.default_port());
+                let target = Target {
+                    host,
+                    port,
+                    scheme,
+                    ..own.clone()
+                };
+                found.push(Second { target, needs_rule });
+            }
+        }
+        // Stores name the bucket in the host, and in front of the path of a source.
+        let inner = path.get(1..).and_then(|rest| rest.find('/'));
+        let inner = inner.and_then(|at| path.get(at + 1..));
+        if let Some(inner) = inner.filter(|_| role == Role::Read) {
+            let target = Target {
+                resource: RequestTarget::parse(inner).ok()?,
+                ..own.clone()
+            };
+            let needs_rule = false;
+            found.push(Second { target, needs_rule });
+        }
+        // Some take the path of any URL for one of their own.
+        found.push(Second {
+            target: own,
+            needs_rule,
+        });
+    }
+    Some(found)
+}
+
+/// Records and tells why.
+fn refusal(flow: &Flow, target: &Target, because: &str) -> Refusal {
+    let subject = format!("{} {}", target.method, target.origin());
+    let refusal = Refusal::own("override", &subject, because);
+    let (session, process) = (flow.session(), flow.process());
+    admit::refused(session, Kind::Request, process, &target.origin(), &refusal);
+    refusal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_known_by_its_name() {
+        for (name, expected) in [
+            ("destination", Some(Role::Written)),
+            ("x-ms-rename-source", Some(Role::Written)),
+            ("x-amz-copy-source", Some(Role::Read)),
+            ("x-oss-copy-source", Some(Role::Read)),
+            ("x-copy-from", Some(Role::Read)),
+            ("script_name", Some(Role::Path)),
+            ("x-script-name", Some(Role::Path)),
+            ("x_script_name", Some(Role::Path)),
+            ("path_info", Some(Role::Path)),
+            ("request-uri", Some(Role::Path)),
+            ("x-matched-path", Some(Role::Path)),
+            ("x-invoke-path", Some(Role::Path)),
+            ("x-envoy-original-path", Some(Role::Path)),
+            ("x-middleware-rewrite", Some(Role::Path)),
+            ("x-forwarded-prefix", Some(Role::Path)),
+            ("x_forwarded_prefix", Some(Role::Path)),
+            ("x-original-pathname", Some(Role::Path)),
+            ("x-forwarded-for", None),
+            ("x-forwarded-client-cert", None),
+            ("x-forwarded-access-token", None),
+            ("x-original-content-type", None),
+            ("x-amz-copy-source-range", None),
+            ("x-amz-object-path", None),
+            ("x-github-api-version", None),
+            ("x-goog-upload-url", None),
+            ("hx-current-url", None),
+            ("next-url", None),
+            ("referer", None),
+            ("origin", None),
+            ("sourcemap", None),
+            ("accept", None),
+            ("cookie", None),
+            ("user-agent", None),
+        ] {
+            assert_eq!(role(&HeaderName::from_static(name)), expected, "{name}");
+        }
+    }
+}
