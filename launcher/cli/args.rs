@@ -192,7 +192,7 @@ pub(crate) struct Run {
     /// Set an environment variable of the command
     #[arg(long = "env", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<OsString>,
-    /// With --clean-env: inherit this variable
+    /// Inherit this variable: a credential that no rule needs, or with --clean-env any
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass: Vec<OsString>,
     /// Inherit only PATH, HOME, TERM, LANG and what --pass-env names

@@ -64,7 +64,7 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
         let read = self::sources(arguments);
         read.map_err(|error| report::chain(&error))
     };
-    match share(options, &mut read, &mut report::Terminal) {
+    match share(options, &mut read, &mut report::Terminal::default()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }

@@ -7,6 +7,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use outgate_launcher::run::RunError;
+use outgate_launcher::standard::Lines;
 use outgate_launcher::supervisor::{Counters, Voice};
 
 /// A usage error or a help text, as clap words it.
@@ -71,21 +72,25 @@ pub(crate) fn warning(warning: &str) {
 }
 
 /// Lines of a run, on standard error.
-pub(crate) struct Terminal;
+#[derive(Default)]
+pub(crate) struct Terminal(Lines);
 
 impl Voice for Terminal {
     fn say(&mut self, line: &str) {
-        use std::io::Write;
-        // A run goes on when nobody listens any more.
-        drop(writeln!(std::io::stderr(), "{line}"));
+        self.0.say(line);
     }
 }
 
 /// How many calls were held.
 pub(crate) fn counters(counters: Counters) {
     eprintln!(
-        "outgate: held calls: connect {}, listen {}, socket {}, open {}, other {}",
-        counters.connects, counters.listens, counters.sockets, counters.opens, counters.others
+        "outgate: held calls: connect {}, listen {}, socket {}, open {}, attribute {}, other {}",
+        counters.connects,
+        counters.listens,
+        counters.sockets,
+        counters.opens,
+        counters.attributes,
+        counters.others
     );
 }
 

@@ -5,10 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use outgate_dlp::holdings::credential;
 use outgate_launcher::door::Door;
 use outgate_launcher::environment::Variables;
 use outgate_launcher::run::{Options, run as start};
 use outgate_launcher::trust::Way;
+use outgate_launcher::withheld::Credentials;
 
 use crate::accounts;
 use crate::args::{Run, TrustWay};
@@ -21,9 +23,10 @@ const CLEAN: [&str; 4] = ["PATH", "HOME", "TERM", "LANG"];
 
 /// Runs the command and ends with its status.
 pub(crate) fn run(arguments: Run) -> ExitCode {
-    let (variables, set) = match (variables(&arguments), set(&arguments)) {
-        (Ok(variables), Ok(set)) => (variables, set),
-        (Err(message), _) | (_, Err(message)) => return report::wrong(&message),
+    let variables = variables(&arguments);
+    let set = match set(&arguments) {
+        Ok(set) => set,
+        Err(message) => return report::wrong(&message),
     };
     let collector = match arguments.policy.collect() {
         Ok(collector) => collector,
@@ -54,6 +57,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         consulted: collector.consulted().to_vec(),
         sources: collector.finish(),
         command: arguments.command,
+        credentials: credentials(&variables, arguments.pass),
         variables,
         set,
         name: arguments.name,
@@ -68,7 +72,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         },
         authority: ca::own_authority(),
     };
-    match start(&options, &mut report::Terminal) {
+    match start(&options, &mut report::Terminal::default()) {
         Ok(outcome) => {
             if arguments.counters {
                 report::counters(outcome.counters);
@@ -103,16 +107,26 @@ pub(crate) fn absolute(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
     files.into_iter().map(find).collect()
 }
 
-fn variables(arguments: &Run) -> Result<Variables, String> {
+fn variables(arguments: &Run) -> Variables {
     let mut variables: Variables = std::env::vars_os().collect();
     if arguments.clean {
         variables.retain(|name, _| {
             CLEAN.iter().any(|kept| name == kept) || arguments.pass.contains(name)
         });
-    } else if !arguments.pass.is_empty() {
-        return Err("--pass-env goes with --clean-env: without it everything is inherited".into());
     }
-    Ok(variables)
+    variables
+}
+
+/// What holds credentials among them.
+fn credentials(variables: &Variables, passed: Vec<OsString>) -> Credentials {
+    let found = variables.iter().filter_map(|(name, value)| {
+        let (name, value) = (name.to_str()?, value.to_str()?);
+        Some((name.to_owned(), credential(name, value)?))
+    });
+    Credentials {
+        hosts: found.collect(),
+        passed,
+    }
 }
 
 /// What `--env` sets.

@@ -8,10 +8,12 @@
 mod arguments;
 mod assembler;
 mod errno;
+mod files;
 pub mod interpreter;
 mod limits;
 mod listing;
 mod rule;
+mod schedule;
 mod spans;
 mod table;
 #[cfg(test)]
@@ -111,8 +113,6 @@ pub struct Held {
     pub open: Option<i32>,
     /// `openat(2)`.
     pub openat: i32,
-    /// `openat2(2)`.
-    pub openat2: i32,
 }
 
 /// The numbers of the calls that can be held on `arch`.
@@ -124,7 +124,6 @@ pub const fn held(arch: Arch) -> Held {
             socket: 41,
             open: Some(2),
             openat: 257,
-            openat2: 437,
         },
         Arch::Aarch64 => Held {
             connect: 203,
@@ -132,9 +131,20 @@ pub const fn held(arch: Arch) -> Held {
             socket: 198,
             open: None,
             openat: 56,
-            openat2: 437,
         },
     }
+}
+
+/// Name of the call with this number, if it changes attributes of a file and is
+/// held.
+pub fn attribute(arch: Arch, number: i32) -> Option<&'static str> {
+    table::attribute(arch, u32::try_from(number).ok()?)
+}
+
+/// Name of the call with this number, if it changes how threads are scheduled and is
+/// held where they are not the caller.
+pub fn scheduling(arch: Arch, number: i32) -> Option<&'static str> {
+    table::scheduling(arch, u32::try_from(number).ok()?)
 }
 
 /// Why no program could be made of the table. Always our own fault.

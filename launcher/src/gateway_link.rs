@@ -7,19 +7,15 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::socket::{
-    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, recv, sendmsg, socketpair,
-};
+use nix::sys::socket::{ControlMessage, MsgFlags, recv, sendmsg};
 use outgate_handoff::{DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, ToGateway, ToLauncher};
 
+use crate::coprocess::start_private;
 use crate::door::Door;
 use crate::opening::opening_frames;
 pub use crate::opening::{Opening, Whose};
@@ -70,6 +66,8 @@ pub struct Open {
     /// How to begin anew with a shared one.
     opening: Option<Box<Opening>>,
     buffer: Vec<u8>,
+    /// What it said before its first word that matters.
+    early: VecDeque<ToLauncher>,
 }
 
 impl Link {
@@ -106,6 +104,7 @@ impl Link {
                 queue: VecDeque::new(),
                 opening: None,
                 buffer: Vec::new(),
+                early: VecDeque::new(),
             };
             for frame in opening_frames(&opening)? {
                 open.queue.push_back((frame, Vec::new()));
@@ -158,15 +157,11 @@ impl Link {
         let Self::Open(open) = self else {
             return Err(self.gone().unwrap_or("nothing was asked").to_owned());
         };
-        let mut polled = [PollFd::new(open.socket.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut polled, wait_ms) != Ok(1) {
-            return Err(format!("it did not answer within {} s", wait_ms / 1000));
-        }
-        match open.receive(MsgFlags::MSG_PEEK)? {
-            Some(ToLauncher::Refused { message }) => Err(message),
-            Some(ToLauncher::Ready { build, .. }) if build != BUILD => Err(other_build(&build)),
-            Some(_) => Ok(()),
-            None => Err("it closed the connection".to_owned()),
+        let time = Duration::from_millis(wait_ms.into());
+        match open.first(time)? {
+            ToLauncher::Refused { message } => Err(message),
+            ToLauncher::Ready { build, .. } if build != BUILD => Err(other_build(&build)),
+            _ => Ok(()),
         }
     }
 
@@ -205,6 +200,9 @@ impl Link {
         let Self::Open(open) = self else {
             return None;
         };
+        if let Some(early) = open.early.pop_front() {
+            return Some(early);
+        }
         match open.receive(MsgFlags::empty()) {
             Ok(Some(ToLauncher::Ready { build, .. })) if build != BUILD => {
                 self.fail(&other_build(&build));
@@ -228,8 +226,8 @@ impl Link {
         let Self::Open(open) = self else {
             return Err(self.gone().unwrap_or("it does not run").to_owned());
         };
-        let said = open.wait(SECRETS_TIME, MsgFlags::empty())?;
-        match said {
+        open.first(SECRETS_TIME)?;
+        match open.wait(Duration::ZERO, MsgFlags::empty())? {
             ToLauncher::Variables {
                 lines,
                 additions,
@@ -250,8 +248,9 @@ impl Link {
         let Self::Open(open) = self else {
             return String::new();
         };
-        match open.first() {
-            Ok(authority) => authority,
+        match open.first(START_TIME) {
+            Ok(ToLauncher::Ready { authority, .. }) => authority,
+            Ok(_) => String::new(),
             Err(reason) => {
                 self.fail(&reason);
                 String::new()
@@ -357,28 +356,45 @@ impl Open {
         Ok(())
     }
 
-    /// Looks at the first frame, which is left for who receives later.
-    fn first(&mut self) -> Result<String, String> {
-        match self.wait(START_TIME, MsgFlags::MSG_PEEK)? {
-            ToLauncher::Ready { authority, .. } => Ok(authority),
-            _ => Ok(String::new()),
+    /// Waits for the first word that matters, which is left for who receives later.
+    /// Lines for the user may come before it, and are kept for who hears them.
+    fn first(&mut self, time: Duration) -> Result<ToLauncher, String> {
+        let deadline = Instant::now() + time;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let frame = self.wait(left, MsgFlags::MSG_PEEK)?;
+            if !matches!(frame, ToLauncher::Notice { .. }) {
+                return Ok(frame);
+            }
+            if self.early.len() >= QUEUE_FRAMES_MAX {
+                return Err("it speaks without end".to_owned());
+            }
+            let notice = self.receive(MsgFlags::empty())?;
+            self.early.extend(notice);
         }
     }
 
     /// Waits for the next frame.
     fn wait(&mut self, time: Duration, how: MsgFlags) -> Result<ToLauncher, String> {
         let deadline = Instant::now() + time;
-        while Instant::now() < deadline {
+        loop {
             if let Some(frame) = self.receive(how)? {
                 return Ok(frame);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let waited = time.as_secs();
+                return Err(format!("it did not answer within {waited} s"));
             }
             let mut flags = PollFlags::POLLIN;
             flags.set(PollFlags::POLLOUT, !self.queue.is_empty());
             let mut polled = [PollFd::new(self.socket.as_fd(), flags)];
-            let _ = poll(&mut polled, 1000_u16);
+            let wait_ms = u16::try_from(left.as_millis())
+                .unwrap_or(1000)
+                .clamp(1, 1000);
+            let _ = poll(&mut polled, wait_ms);
             self.flush().map_err(|error| error.to_string())?;
         }
-        Err("it did not begin in time".to_owned())
     }
 
     fn receive(&mut self, how: MsgFlags) -> Result<Option<ToLauncher>, String> {
@@ -440,48 +456,6 @@ impl Open {
             drop(child.wait());
         }
     }
-}
-
-fn start_private(
-    program: &Path,
-    arguments: &[String],
-    variables: &[(String, String)],
-) -> io::Result<(OwnedFd, Option<Child>)> {
-    let (socket, child) = start_program(program, "serve", &[], (arguments, variables))?;
-    Ok((socket, Some(child)))
-}
-
-/// Starts the gateway with one end of a socket pair and what else it inherits,
-/// in a process group of its own, so that a terminal's Ctrl-C reaches the
-/// command and not it.
-pub(crate) fn start_program(
-    program: &Path,
-    word: &str,
-    inherited: &[(&str, BorrowedFd<'_>)],
-    (arguments, variables): (&[String], &[(String, String)]),
-) -> io::Result<(OwnedFd, Child)> {
-    let (ours, theirs) = socketpair(
-        AddressFamily::Unix,
-        SockType::SeqPacket,
-        None,
-        SockFlag::SOCK_CLOEXEC,
-    )?;
-    let mut command = Command::new(program);
-    command.arg(word);
-    let handoff = [("--handoff-fd", theirs.as_fd())];
-    for (option, descriptor) in handoff.iter().chain(inherited) {
-        fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
-        command.arg(option);
-        command.arg(descriptor.as_raw_fd().to_string());
-    }
-    let child = command
-        .args(arguments)
-        .envs(variables.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .process_group(0)
-        .spawn()?;
-    Ok((ours, child))
 }
 
 fn other_build(theirs: &str) -> String {

@@ -9,13 +9,18 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrStorage, connect, getpeername, socket,
+    AddressFamily, Shutdown, SockFlag, SockType, SockaddrStorage, connect, getpeername, shutdown,
+    socket,
 };
 use outgate_sys::seccomp::OnExec;
 
 use crate::address::Family;
-use crate::notification::Notification;
+use crate::notification::{Notification, Reached};
 use crate::sealed::Blocking;
+
+/// What a call says that was not made, since nobody waits for it any more. No
+/// caller ever sees it.
+pub const NOBODY_WAITS: Errno = Errno::ESRCH;
 
 /// A socket to act on in place of the command.
 #[derive(Debug)]
@@ -168,16 +173,23 @@ impl Grip {
     /// refused is known to be.
     ///
     /// # Errors
-    /// Those of `connect`, but never `EINPROGRESS`.
+    /// Those of `connect`, but never `EINPROGRESS`; [`NOBODY_WAITS`] where the
+    /// caller is gone, and nothing was done.
     pub fn begin(
         &self,
+        caller: &Notification,
         connect: impl Fn(BorrowedFd<'_>) -> Result<(), Errno>,
     ) -> Result<(Begun, Blocking), Errno> {
         let begun = |result| match result {
             Ok(()) => Ok(Begun::Made),
-            Err(Errno::EINPROGRESS) => Ok(Begun::Underway),
+            // Interrupted (connect(2), EINTR), it goes on by itself: the command
+            // has made it wait.
+            Err(Errno::EINPROGRESS | Errno::EINTR) => Ok(Begun::Underway),
             Err(errno) => Err(errno),
         };
+        if !caller.holds() {
+            return Err(NOBODY_WAITS);
+        }
         let socket = match self {
             Self::Shared(socket) => socket.as_fd(),
             Self::Fresh {
@@ -201,14 +213,27 @@ impl Grip {
         Ok((begun(result)?, Blocking::Yes))
     }
 
+    /// Answers a call that does not wait for its connection.
+    pub fn under_way(self, notification: Notification) -> Reached {
+        let reached = notification.conclude(Err(Errno::EINPROGRESS));
+        if reached == Reached::Nobody {
+            give_up(self.socket());
+        }
+        reached
+    }
+
     /// Answers a call whose connection has begun.
-    pub fn conclude(self, notification: Notification, begun: Begun) {
+    pub fn conclude(self, notification: Notification, begun: Begun) -> Reached {
         match self {
             Self::Shared(socket) => {
                 if begun == Begun::Underway {
                     settle(socket.as_fd());
                 }
-                notification.succeed(0);
+                let reached = notification.conclude(Ok(()));
+                if reached == Reached::Nobody {
+                    give_up(socket.as_fd());
+                }
+                reached
             }
             Self::Fresh {
                 socket,
@@ -219,9 +244,14 @@ impl Grip {
                 if blocking == Blocking::Yes {
                     let _ = set_flags(socket.as_fd(), OFlag::empty());
                 }
-                match notification.replace(number, socket.as_fd(), on_exec) {
-                    Ok(()) => notification.succeed(0),
-                    Err(_) => notification.fail(Errno::ECONNREFUSED),
+                if notification
+                    .replace(number, socket.as_fd(), on_exec)
+                    .is_ok()
+                {
+                    notification.conclude(Ok(()))
+                } else {
+                    notification.fail(Errno::ECONNREFUSED);
+                    Reached::Nobody
                 }
             }
         }
@@ -237,6 +267,13 @@ fn settle(socket: BorrowedFd<'_>) {
     }
 }
 
+/// Ends what was made on a socket for a caller that is gone: nobody else who has
+/// the socket is to find it connected, or listening.
+pub fn give_up(socket: BorrowedFd<'_>) {
+    // What is neither connected nor listens has nothing to end.
+    let _ = shutdown(socket.as_raw_fd(), Shutdown::Both);
+}
+
 /// How far a connection is that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begun {
@@ -246,15 +283,32 @@ pub enum Begun {
     Underway,
 }
 
+/// Runs `call` on a socket of a caller that still waits, without waiting itself.
+///
+/// # Errors
+/// Those of `call`, and [`NOBODY_WAITS`].
+pub fn perform<T>(
+    caller: &Notification,
+    socket: BorrowedFd<'_>,
+    call: impl FnOnce() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    if caller.holds() {
+        without_waiting(socket, call)
+    } else {
+        Err(NOBODY_WAITS)
+    }
+}
+
 /// Runs `call` with `O_NONBLOCK` set on the socket and restores the flag.
 ///
 /// # Errors
 /// Those of `call`, and `EBADF` when the flag cannot be set.
 ///
 /// RACE: the flag belongs to the open socket, so another thread of the command
-/// may see it for the length of one non-blocking call. It can only make a call
-/// of that thread return `EAGAIN`.
-pub fn without_waiting<T>(
+/// sees it for the length of one call, which may then answer `EAGAIN` to it; and
+/// another thread may take the flag away at once, so that ours waits after all,
+/// until the supervisor's alarm rings.
+fn without_waiting<T>(
     socket: BorrowedFd<'_>,
     call: impl FnOnce() -> Result<T, Errno>,
 ) -> Result<T, Errno> {

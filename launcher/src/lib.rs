@@ -8,14 +8,17 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
-
+mod attributes;
+mod coprocess;
 pub mod diag;
 pub mod door;
 pub mod environment;
 pub mod filter;
 pub mod gateway_link;
 pub mod grip;
+mod home;
 pub mod listener;
+mod machine;
 pub mod notification;
 pub mod opening;
 pub mod own;
@@ -39,4 +42,6 @@ pub mod sources;
 pub mod standard;
 pub mod supervisor;
 pub mod trust;
+pub mod unix_inode;
+pub mod withheld;
 pub mod writable;

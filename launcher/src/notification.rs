@@ -1,7 +1,7 @@
 //! A held call that is answered exactly once; dropping it unanswered denies.
 //! Knows nothing of what the call wants.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use outgate_sys::seccomp::{Answer, Held, Listener, OnExec, Placement};
@@ -10,9 +10,18 @@ use std::os::fd::BorrowedFd;
 /// Holding one proves that the call was not answered yet.
 #[derive(Debug)]
 pub struct Notification {
-    listener: Rc<Listener>,
+    listener: Arc<Listener>,
     held: Held,
     answered: Answered,
+}
+
+/// Whom an answer reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reached {
+    /// Who called.
+    Caller,
+    /// Nobody: the caller died, or its process executes another program.
+    Nobody,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -23,9 +32,9 @@ enum Answered {
 
 impl Notification {
     /// Takes responsibility for a received call.
-    pub fn new(listener: &Rc<Listener>, held: Held) -> Self {
+    pub fn new(listener: &Arc<Listener>, held: Held) -> Self {
         Self {
-            listener: Rc::clone(listener),
+            listener: Arc::clone(listener),
             held,
             answered: Answered::No,
         }
@@ -48,7 +57,9 @@ impl Notification {
         self.held.arguments.get(index).copied().unwrap_or(0)
     }
 
-    /// Whether the caller still waits: what was copied before is its own.
+    /// Whether the caller still waits: what was copied, duplicated and read of it
+    /// before is its own. A process that executes another program first ends its
+    /// other threads, and with them their calls.
     pub fn holds(&self) -> bool {
         self.listener.holds(self.held.cookie)
     }
@@ -56,6 +67,15 @@ impl Notification {
     /// The call returns `value`.
     pub fn succeed(self, value: i64) {
         self.end(Answer::Value(value));
+    }
+
+    /// Ends a call whose effect is made: it returns 0 or fails. Where nobody
+    /// waits for it any more, the effect is to be undone.
+    pub fn conclude(self, result: Result<(), Errno>) -> Reached {
+        self.end(match result {
+            Ok(()) => Answer::Value(0),
+            Err(errno) => Answer::Errno(errno as i32),
+        })
     }
 
     /// The call fails with `errno`.
@@ -71,7 +91,8 @@ impl Notification {
     }
 
     /// The kernel performs the call. Only for calls that give no way out
-    /// whatever their arguments are: opening a file, which Landlock judges.
+    /// whatever their arguments are: opening a file, which Landlock judges; or whose
+    /// arguments in registers were judged.
     pub fn pass(self) {
         self.end(Answer::Continue);
     }
@@ -105,10 +126,13 @@ impl Notification {
             .add_descriptor(self.held.cookie, descriptor, placement, on_exec)
     }
 
-    fn end(mut self, answer: Answer) {
+    fn end(mut self, answer: Answer) -> Reached {
         self.answered = Answered::Yes;
         // A caller that died meanwhile needs no answer.
-        drop(self.listener.answer(self.held.cookie, answer));
+        match self.listener.answer(self.held.cookie, answer) {
+            Ok(()) => Reached::Caller,
+            Err(_) => Reached::Nobody,
+        }
     }
 }
 

@@ -1,12 +1,17 @@
 //! The sandbox's own listeners: servers the command runs for itself. Recorded
 //! when `listen(2)` is performed on behalf, and believed only as long as the
-//! kernel confirms that the very same socket still listens.
+//! kernel confirms that the very same socket still listens; those with a path
+//! are reached through their inode, which is theirs for good.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
 
-use crate::diag::{Diag, UnixPlace};
+use nix::sys::socket::SockType;
+
+use crate::diag::Diag;
+use crate::unix_inode::{Inode, Occupant, Resolved, occupant, take_back};
 
 /// Listeners remembered at most, of each kind. Dead ones make room; where most
 /// still live, all are forgotten, and connections to them are asked about.
@@ -38,10 +43,20 @@ enum Serves {
 pub struct Own {
     diag: Option<Diag>,
     tcp: HashMap<SocketAddr, TcpListener>,
-    unix: HashMap<UnixPlace, Identity>,
+    names: HashMap<Vec<u8>, Identity>,
+    unix: HashMap<Inode, Rc<OwnedFd>>,
+    unix_max: usize,
 }
 
 impl Own {
+    /// Room for so many Unix listeners with a path.
+    pub fn new(unix_max: usize) -> Self {
+        Self {
+            unix_max,
+            ..Self::default()
+        }
+    }
+
     fn diag(&mut self) -> Option<&Diag> {
         if self.diag.is_none() {
             self.diag = Diag::open().ok();
@@ -75,15 +90,12 @@ impl Own {
                 self.tcp = known;
             }
         }
-        if self.unix.len() >= LISTENERS_MAX {
-            let mut known = std::mem::take(&mut self.unix);
+        if self.names.len() >= LISTENERS_MAX {
+            let mut known = std::mem::take(&mut self.names);
             let diag = self.diag();
-            known.retain(|place, listener| {
-                let now = diag.and_then(|diag| diag.unix_listener(listener.inode, listener.cookie));
-                now.as_ref() == Some(place)
-            });
+            known.retain(|name, listener| diag.is_some_and(|diag| listener.is_at(diag, name)));
             if known.len() <= LISTENERS_MAX / 2 {
-                self.unix = known;
+                self.names = known;
             }
         }
     }
@@ -125,34 +137,63 @@ impl Own {
         false
     }
 
-    /// Remembers a Unix socket that listens now, under the place the kernel
-    /// says it is bound to.
-    pub fn add_unix(&mut self, socket: BorrowedFd<'_>) {
-        let Some(identity) = identity(socket) else {
-            return;
-        };
-        let place = self
-            .diag()
-            .and_then(|diag| diag.unix_listener(identity.inode, identity.cookie));
+    /// Remembers a Unix socket that listens now under an abstract name.
+    pub fn add_abstract(&mut self, name: &[u8], socket: BorrowedFd<'_>) {
         self.make_room();
-        if let Some(place) = place {
-            self.unix.insert(place, identity);
+        if let Some(identity) = identity(socket) {
+            self.names.insert(name.to_vec(), identity);
         }
     }
 
-    /// Whether one of the listeners is bound at `place` still.
-    pub fn serves_unix(&mut self, place: &UnixPlace) -> bool {
-        let Some(identity) = self.unix.get(place).copied() else {
+    /// Whether one of the listeners has this abstract name still.
+    pub fn serves_abstract(&mut self, name: &[u8]) -> bool {
+        let Some(identity) = self.names.get(name).copied() else {
             return false;
         };
-        let now = self
-            .diag()
-            .and_then(|diag| diag.unix_listener(identity.inode, identity.cookie));
-        if now.as_ref() == Some(place) {
-            return true;
+        let alive = self.diag().is_some_and(|diag| identity.is_at(diag, name));
+        if !alive {
+            self.names.remove(name);
         }
-        self.unix.remove(place);
-        false
+        alive
+    }
+
+    /// Remembers the inode that a Unix listener was proved to be bound to, and
+    /// keeps it open: nobody else is ever reached through it.
+    pub fn add_unix(&mut self, place: Resolved) {
+        if self.unix.len() >= self.unix_max {
+            self.unix
+                .retain(|_, target| occupant(target.as_fd(), SockType::Stream) != Occupant::Nobody);
+            if self.unix.len() > self.unix_max / 2 {
+                self.unix.clear();
+            }
+        }
+        if self.unix_max > 0 {
+            self.unix.insert(place.inode(), Rc::new(place.target));
+        }
+    }
+
+    /// The kept inode with these numbers: what is to be connected to, whoever
+    /// has the same numbers.
+    pub fn unix_server(&self, inode: Inode) -> Option<Rc<OwnedFd>> {
+        self.unix.get(&inode).cloned()
+    }
+
+    /// Takes the connection of a proof out of a listener's queue. Where others
+    /// wait there already, it stays: theirs must not be taken, and nobody can say
+    /// which is which.
+    pub fn take_back(&mut self, listener: BorrowedFd<'_>, proof: OwnedFd) {
+        let waiting = identity(listener)
+            .zip(self.diag())
+            .and_then(|(identity, diag)| diag.unix_waiting(identity.inode, identity.cookie));
+        if waiting.is_none_or(|waiting| waiting == 1) {
+            take_back(listener, proof);
+        }
+    }
+}
+
+impl Identity {
+    fn is_at(self, diag: &Diag, name: &[u8]) -> bool {
+        diag.unix_listener(self.inode, self.cookie).as_deref() == Some(name)
     }
 }
 

@@ -13,6 +13,7 @@ use outgate_sys::spawn::{Capabilities, Plan, ResourceLimit, SignalMask};
 use crate::environment::Variables;
 use crate::filter::{Arch, FilterError, Opens, Options, program};
 use crate::ruleset::{self, Reach, Rules, RulesetError};
+use crate::supervisor::GRACE;
 
 /// Why no plan can be made.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +92,8 @@ pub fn build(policy: &Policy, command: &Command) -> Result<(Plan, Reach), PlanEr
         environment: strings("a variable", &environment)?,
         cleaner: cleaner(&command.private_directory),
         directory: CString::new(command.private_directory.as_os_str().as_bytes()).ok(),
+        wall_time: policy.limits().wall_time,
+        grace: GRACE,
     };
     Ok((plan, reach))
 }
@@ -161,6 +164,9 @@ fn limits(limits: &Limits) -> Vec<ResourceLimit> {
         ),
         (Resource::RLIMIT_CORE, Some(0)),
         (Resource::RLIMIT_DATA, limits.memory_bytes),
+        // Who supervises the command goes before it.
+        (Resource::RLIMIT_RTPRIO, Some(0)),
+        (Resource::RLIMIT_NICE, Some(0)),
     ];
     wanted
         .into_iter()

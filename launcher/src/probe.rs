@@ -1,8 +1,14 @@
 //! What this kernel and machine offer: read once, passed on as a value. Decides
 //! nothing.
 
+use std::os::fd::AsFd;
 use std::path::Path;
 
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, openat2};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::SigSet;
+use nix::sys::signalfd::SignalFd;
+use outgate_sys::alarm::Alarm;
 use outgate_sys::process::landlock_abi;
 
 /// `SECCOMP_RET_USER_NOTIF` (seccomp(2)).
@@ -76,10 +82,137 @@ pub fn findings() -> Vec<Finding> {
     vec![
         landlock(),
         notifications(),
+        calls(),
+        proc(),
         duplicates(),
+        unix_paths(),
         namespaces(),
         yama(),
     ]
+}
+
+/// What every run needs, beside what refuses a run in its own words: tried, since
+/// kernels lack it and container profiles take it away.
+///
+/// # Errors
+/// What is missing, for people: the machine.
+pub fn required() -> Result<(), String> {
+    for finding in [calls(), proc()] {
+        if finding.state == State::Missing {
+            return Err(finding.detail);
+        }
+    }
+    Ok(())
+}
+
+/// What this machine does without, with what follows for the command; said at the
+/// start of a run.
+pub fn replaced() -> Option<String> {
+    let finding = unix_paths();
+    (finding.state != State::Present).then_some(finding.detail)
+}
+
+/// Calls that nothing replaces, made on ourselves.
+fn calls() -> Finding {
+    let value = [0x6f_u8, 0x67];
+    let mut copy = [0_u8; 2];
+    let address = value.as_ptr().expose_provenance() as u64;
+    let tried = [
+        (
+            "process_vm_readv",
+            "what the command asks for cannot be read",
+            outgate_sys::memory::copy(std::process::id(), address, &mut copy).map(drop),
+        ),
+        (
+            "close_range",
+            "descriptors of others cannot be kept from the command (Linux 5.11)",
+            outgate_sys::descriptor::close_on_exec_from(u32::MAX),
+        ),
+        (
+            "timer_create",
+            "the command could make the launcher wait",
+            Alarm::new(crate::supervisor::WAIT_MAX).map(drop),
+        ),
+        (
+            "signalfd4",
+            "signals cannot be passed on to the command",
+            SignalFd::new(&SigSet::empty())
+                .map(drop)
+                .map_err(Into::into),
+        ),
+        (
+            "prlimit64",
+            "the gateway cannot be confined",
+            own_limit().map_err(Into::into),
+        ),
+    ];
+    let lacking = tried
+        .into_iter()
+        .find_map(|(name, effect, result)| Some((name, effect, result.err()?)));
+    let (state, detail) = match lacking {
+        None => (
+            State::Present,
+            "every call that a run cannot do without is there".to_owned(),
+        ),
+        Some((name, effect, error)) => (
+            State::Missing,
+            format!(
+                "{name} is refused ({error}), by the kernel or by a container's profile: {effect}"
+            ),
+        ),
+    };
+    Finding {
+        name: "system calls",
+        state,
+        detail,
+    }
+}
+
+/// Sets a limit of ours to what it is.
+fn own_limit() -> nix::Result<()> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_CORE)?;
+    setrlimit(Resource::RLIMIT_CORE, soft, hard)
+}
+
+fn proc() -> Finding {
+    let (state, detail) = match std::fs::read_link("/proc/self/exe") {
+        Ok(_) => (
+            State::Present,
+            "mounted, as the launcher needs it".to_owned(),
+        ),
+        Err(error) => (
+            State::Missing,
+            format!("/proc is not mounted here ({error}): mount it, as `mount -t proc proc /proc`"),
+        ),
+    };
+    Finding {
+        name: "/proc",
+        state,
+        detail,
+    }
+}
+
+/// openat2(2), with which paths of the command are resolved as it would.
+fn unix_paths() -> Finding {
+    let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC);
+    let (state, detail) = match openat2(AT_FDCWD, "/", how) {
+        Ok(_) => (
+            State::Present,
+            "Unix sockets by path are judged and connected to".to_owned(),
+        ),
+        Err(error) => (
+            State::Replaced,
+            format!(
+                "openat2 is refused ({error}), by the kernel or by a container's profile: Unix \
+                 sockets by path are refused, those of the command's own too"
+            ),
+        ),
+    };
+    Finding {
+        name: "Unix sockets",
+        state,
+        detail,
+    }
 }
 
 fn landlock() -> Finding {
@@ -148,32 +281,35 @@ fn seccomp_mode() -> Option<u8> {
 }
 
 fn duplicates() -> Finding {
-    let own = outgate_sys::pidfd::open(std::process::id());
-    let copied = own.and_then(|pidfd| {
-        outgate_sys::pidfd::duplicate(std::os::fd::AsFd::as_fd(&pidfd), 0).map(drop)
-    });
+    let copied = match outgate_sys::pidfd::open(std::process::id()) {
+        Ok(pidfd) => outgate_sys::pidfd::duplicate(pidfd.as_fd(), 0)
+            .map(drop)
+            .map_err(|error| format!("pidfd_getfd is refused ({error})")),
+        Err(error) => Err(format!("pidfd_open is refused ({error})")),
+    };
     let (state, detail) = match copied {
         Ok(()) => (
             State::Present,
             "sockets of the command are connected as they are".to_owned(),
         ),
-        Err(error) => (
+        Err(reason) => (
             State::Replaced,
             format!(
-                "refused ({error}): sockets are replaced at connect; programs that poll first, \
-                 servers and Unix sockets will not work"
+                "{reason}: sockets are replaced at connect; programs that poll first, servers and \
+                 Unix sockets will not work"
             ),
         ),
     };
     Finding {
-        name: "pidfd_getfd",
+        name: "sockets",
         state,
         detail,
     }
 }
 
 fn namespaces() -> Finding {
-    let (state, detail) = match user_namespaces() {
+    // Settings do not tell everything: whether it works is tried.
+    let (state, detail) = match user_namespaces().and_then(|()| crate::sealed::attempt()) {
         Ok(()) => (
             State::Present,
             "datagram sockets live sealed in a namespace of their own; every resolver works"

@@ -10,6 +10,11 @@ use outgate_handoff::{PARENTS_MAX, PATH_BYTES_MAX, Parent, Process};
 /// Processes of one tree looked at, at most.
 const TREE_MAX: usize = 65536;
 
+/// Generations looked at, at most: who is deeper within a tree counts as outside.
+const GENERATIONS_MAX: usize = 1024;
+/// How often a way up is begun anew.
+const WALKS_MAX: usize = 3;
+
 /// Bytes that hold the process id, name, state and parent of any process
 /// (proc_pid_stat(5)): two numbers, a letter, and a name of 64 bytes at most.
 const STAT_BYTES: usize = 256;
@@ -60,6 +65,24 @@ pub fn parent(pid: u32) -> Option<u32> {
     let stat = start_of::<STAT_BYTES>(&format!("/proc/{pid}/stat"))?;
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Whether a process or thread descends from the process `root`, and is not it.
+pub fn is_below(pid: u32, root: u32) -> bool {
+    (0..WALKS_MAX).any(|_| walk(pid, root) == Some(true))
+}
+
+/// Whether the way up from `pid` comes by `root`; `None` when it was lost, because
+/// somebody on it ended and his children have another parent now.
+fn walk(pid: u32, root: u32) -> Option<bool> {
+    let mut next = pid;
+    for _ in 0..GENERATIONS_MAX {
+        if next <= 1 || next == root {
+            return Some(next == root && pid != root);
+        }
+        next = parent(next)?;
+    }
+    Some(false)
 }
 
 /// What one read of a file gives, at most `BYTES` of it.
@@ -163,6 +186,22 @@ mod tests {
     fn a_parent_is_read_past_any_name() {
         let parent = parent(std::process::id());
         assert_eq!(parent, Some(std::os::unix::process::parent_id()));
+    }
+
+    #[test]
+    fn a_process_is_below_its_ancestors_and_nobody_else() {
+        let own = std::process::id();
+        let above = std::os::unix::process::parent_id();
+        assert!(is_below(own, above));
+        assert!(!is_below(own, own));
+        assert!(!is_below(above, own));
+        assert!(!is_below(1, own));
+        assert!(!is_below(u32::MAX, own));
+        let here = std::thread::scope(|scope| {
+            let inside = || is_below(nix::unistd::gettid().as_raw().cast_unsigned(), above);
+            scope.spawn(inside).join().unwrap()
+        });
+        assert!(here, "a thread is");
     }
 
     #[test]

@@ -16,7 +16,9 @@ use nix::sys::socket::{
 };
 
 use crate::grip::{Begun, Grip};
+use crate::notification::Notification;
 use crate::sealed::Blocking;
+use crate::unix_inode::connect_unix;
 
 /// Connections that wait to be accepted, at most.
 const BACKLOG: i32 = 4096;
@@ -146,13 +148,18 @@ impl Private {
     ///
     /// # Errors
     /// The errno of connect(2).
-    pub fn attract(&self, grip: &Grip, mapped: Mapped) -> Result<(Begun, Blocking), Errno> {
+    pub fn attract(
+        &self,
+        caller: &Notification,
+        grip: &Grip,
+        mapped: Mapped,
+    ) -> Result<(Begun, Blocking), Errno> {
         match &self.address {
             Place::Tcp(address) => {
                 let address = SockaddrStorage::from(mapped.apply(*address));
-                grip.begin(|socket| connect(socket.as_raw_fd(), &address))
+                grip.begin(caller, |socket| connect(socket.as_raw_fd(), &address))
             }
-            Place::Unix(address) => grip.begin(|socket| connect(socket.as_raw_fd(), address)),
+            Place::Unix(address) => grip.begin(caller, |socket| connect_unix(socket, address)),
         }
     }
 

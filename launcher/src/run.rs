@@ -1,7 +1,6 @@
 //! One run from options to exit status: collect the policy, confine and start
 //! the command, supervise it, clean up.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::{SigSet, Signal};
@@ -9,80 +8,45 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use outgate_handoff::status::PLACES_MAX;
 use outgate_handoff::{Begin, Status};
 use outgate_policy::{Context, Policy, Precaution, Source, SourceKind, Switch, compile};
+use outgate_sys::alarm::Alarm;
 use outgate_sys::spawn::Started;
 
-use crate::door::Door;
 use crate::environment::{self, Variables};
-use crate::filter::{Arch, Opens, held};
+use crate::filter::{Arch, held};
 use crate::gateway_link::{Link, Opening, Whose};
 use crate::placeholders;
 use crate::plan::{self, Command};
 use crate::presence::Presence;
 use crate::private::Private;
-use crate::probe;
 use crate::record::{self, Grants, unwritable};
 use crate::secrets::Secrets;
 use crate::sources::check_total;
 use crate::supervisor::{
-    Eager, FORWARDED, Outcome, Outside, Setting, Substitutes, Voice, supervise,
+    Eager, FORWARDED, Outcome, Outside, Setting, Substitutes, Voice, WAIT_MAX, supervise,
 };
 use crate::trust::splice::Stores;
 use crate::trust::{Trust, Way};
+use crate::withheld::withhold;
+use crate::writable::Granted;
 
 mod error;
+mod names;
+mod options;
 
 use error::start_error;
 pub use error::{Files, RunError};
+use names::Names;
+pub use options::{Options, Summary};
 
 /// How long a shared gateway may take to agree to a run, in milliseconds.
 const AGREE_MS: u16 = 10_000;
-
-/// What to run and how.
-#[derive(Debug)]
-pub struct Options {
-    /// Policy texts in merge order.
-    pub sources: Vec<Source>,
-    /// Files of the user that say what is allowed, beside policies.
-    pub consulted: Vec<PathBuf>,
-    /// Program and arguments; at least the program.
-    pub command: Vec<OsString>,
-    /// The caller's environment, as far as the command may inherit it.
-    pub variables: Variables,
-    /// Variables the command gets whatever the policy passes.
-    pub set: Variables,
-    /// Name of the sandbox, for records.
-    pub name: Option<String>,
-    /// Where records go; `None`: the state directory.
-    pub audit: Option<PathBuf>,
-    /// The shared gateway to use; `None`: one of its own.
-    pub gateway: Option<Door>,
-    /// Files with certificates that origins may be verified with, beside the
-    /// system's.
-    pub upstream_ca: Vec<PathBuf>,
-    /// The upstream proxy, as the command line names it; a URL or `none`.
-    pub upstream_proxy: Option<String>,
-    /// Whether the summary is said at the end.
-    pub summary: Summary,
-    /// How the command is made to trust what the gateway opens.
-    pub trust: Way,
-    /// Where the user's own authority is, if there is one: no command has its key.
-    pub authority: Option<PathBuf>,
-}
-
-/// Whether the summary is said at the end of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Summary {
-    /// It is.
-    Say,
-    /// It is not.
-    Omit,
-}
 
 /// Runs a command to its end.
 ///
 /// # Errors
 /// [`RunError`] when it did not start; nothing is left running then.
 pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError> {
+    crate::machine::check(voice)?;
     crate::standard::sanitise()?;
     check_total(&options.sources)?;
     let machine = |what| move |source| RunError::Machine { what, source };
@@ -103,13 +67,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     drop(outgate_sys::process::hide());
     drop(outgate_sys::process::adopt_orphans());
     let names = Names::here();
-    let mut variables = environment::build(
-        options.variables.clone(),
-        policy.environment(),
-        &options.set,
-        private.path().as_os_str(),
-    );
-    placeholders::withhold(&policy, &mut variables);
+    let mut variables = variables(options, &policy, private.path(), voice);
     // What a shared gateway opens, only it knows.
     let opens_tls = policy.opens_tls() || options.gateway.is_some();
     let trust = opens_tls.then(|| Trust::prepare(private.path(), &mut variables));
@@ -132,8 +90,8 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     let mut link = link(grants, opening, voice)?;
     placeholders::settle((&policy, private.path()), &mut link, &mut plan, voice)
         .map_err(|reason| RunError::Unready { reason })?;
-    if secrets.are_read() {
-        // What is wrong with them is said before anything runs.
+    if secrets.are_read() || is_recorded_by_name(options, &policy) {
+        // What is wrong with them, or with the record, is said before anything runs.
         link.start();
         let agreed = link.agreed(AGREE_MS);
         agreed.map_err(|reason| RunError::Unready { reason })?;
@@ -147,7 +105,9 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     let presence = Presence::announce(status).ok();
     let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
     let guardian = started.guardian;
-    let mut setting = setting(options, &policy, (started, signals), link);
+    // Who waits for an order to end the command must not wait behind its crowd.
+    outgate_sys::schedule::take_short_turns();
+    let mut setting = setting(options, &policy, (started, signals), link, reach.writable);
     setting.presence = presence;
     setting.substitutes = Substitutes {
         hosts: names.hosts(),
@@ -161,6 +121,32 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     Ok(outcome)
 }
 
+/// Whether somebody named the record that requests of this run need.
+fn is_recorded_by_name(options: &Options, policy: &Policy) -> bool {
+    let is_named = options.audit.is_some() || policy.audit_file().is_some();
+    is_named && policy.has_network_rules()
+}
+
+/// The command's environment, without what stays outside.
+fn variables(
+    options: &Options,
+    policy: &Policy,
+    private: &Path,
+    voice: &mut dyn Voice,
+) -> Variables {
+    let mut variables = environment::build(
+        options.variables.clone(),
+        policy.environment(),
+        &options.set,
+        private.as_os_str(),
+    );
+    placeholders::withhold(policy, &mut variables);
+    if let Some(said) = withhold(policy, &options.credentials, &mut variables) {
+        voice.say(&said);
+    }
+    variables
+}
+
 /// The policy of a run, and the keys that it names.
 fn policy(
     options: &Options,
@@ -169,6 +155,7 @@ fn policy(
 ) -> Result<(Policy, Secrets), RunError> {
     let policy = compile(&options.sources, context)?;
     refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
+    crate::home::check(&policy, context)?;
     let secrets = Secrets::of(&policy)?.hiding(options.authority.as_deref());
     let policy = secrets.hide(policy, &options.sources, context)?;
     for warning in policy.warnings() {
@@ -198,40 +185,6 @@ fn stores(
         );
     }
     Ok(stores)
-}
-
-/// How programs with a resolver of their own learn stand-in addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
-    /// They ask over datagram sockets, which can be made.
-    Asked,
-    /// They cannot ask: the files that they read are substituted.
-    Substituted,
-}
-
-impl Names {
-    /// On this machine.
-    fn here() -> Self {
-        match probe::user_namespaces() {
-            Ok(()) => Self::Asked,
-            Err(_) => Self::Substituted,
-        }
-    }
-
-    /// Whether opens are held: for names, or for certificates where those are
-    /// given that way.
-    fn opens(self, trust: Option<Way>) -> Opens {
-        match (self, trust) {
-            (Self::Substituted, _) | (Self::Asked, Some(Way::Splice)) => Opens::Trap,
-            (Self::Asked, None | Some(Way::Variables)) => Opens::Pass,
-        }
-    }
-
-    /// The operator's hosts(5), where it is substituted.
-    fn hosts(self) -> Option<String> {
-        let read = || std::fs::read_to_string("/etc/hosts").unwrap_or_default();
-        (self == Self::Substituted).then(read)
-    }
 }
 
 /// The gateway: a shared one is there and has agreed, or an own one that is
@@ -314,7 +267,7 @@ pub fn context(variables: &Variables, directory: &Path, private: &Path) -> Conte
 }
 
 /// Blocks the signals the supervisor reads, and remembers what was blocked.
-fn signals() -> std::io::Result<(SignalFd, outgate_sys::spawn::SignalMask)> {
+fn signals() -> std::io::Result<((SignalFd, Alarm), outgate_sys::spawn::SignalMask)> {
     let before = outgate_sys::process::signal_mask()?;
     let mut set = SigSet::empty();
     let ours = [Signal::SIGTTIN, Signal::SIGTTOU, Signal::SIGCHLD];
@@ -323,7 +276,7 @@ fn signals() -> std::io::Result<(SignalFd, outgate_sys::spawn::SignalMask)> {
     }
     set.thread_block()?;
     let signals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-    Ok((signals, before))
+    Ok(((signals, Alarm::new(WAIT_MAX)?), before))
 }
 
 fn opening(
@@ -413,12 +366,14 @@ fn gateway_arguments(
 fn setting(
     options: &Options,
     policy: &Policy,
-    (started, signals): (Started, SignalFd),
+    (started, (signals, alarm)): (Started, (SignalFd, Alarm)),
     link: Link,
+    writable: Granted,
 ) -> Setting {
     Setting {
         started,
         signals,
+        alarm,
         link,
         presence: None,
         numbers: held(Arch::native()),
@@ -435,6 +390,7 @@ fn setting(
             Outside::Closed
         },
         substitutes: Substitutes::default(),
+        writable,
     }
 }
 

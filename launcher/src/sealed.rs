@@ -11,6 +11,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType,
     SockaddrIn, SockaddrIn6, UnixAddr, bind, recv, recvmsg, send, sendmsg, setsockopt, socket,
@@ -22,6 +23,9 @@ use crate::address::Family;
 
 /// Requests on the way at most; further sockets are refused.
 const REQUESTS_MAX: usize = 1024;
+
+/// How long an attempt may take, in milliseconds.
+const ATTEMPT_MS: u16 = 5_000;
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,8 +187,13 @@ fn receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, String> {
     let mut slices = [IoSliceMut::new(&mut bytes)];
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
     let raw = socket.as_raw_fd();
-    let (count, descriptors) = match recvmsg::<UnixAddr>(raw, &mut slices, Some(&mut space), flags)
-    {
+    // A helper that ends with a request unread resets the connection, and what it
+    // said before lies behind that (unix(7)).
+    let mut received = recvmsg::<UnixAddr>(raw, &mut slices, Some(&mut space), flags);
+    if matches!(received, Err(Errno::ECONNRESET)) {
+        received = recvmsg::<UnixAddr>(raw, &mut slices, Some(&mut space), flags);
+    }
+    let (count, descriptors) = match received {
         Ok(message) => {
             let mut descriptors = Vec::new();
             for control in message.cmsgs().map_err(|errno| errno.to_string())? {
@@ -212,6 +221,22 @@ fn receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, String> {
 
 fn own(number: RawFd) -> Option<OwnedFd> {
     outgate_sys::descriptor::inherited(number)
+}
+
+/// Whether a sealed network can be made here: makes one, and lets it go.
+///
+/// # Errors
+/// What the kernel refuses, in words.
+pub fn attempt() -> Result<(), String> {
+    let (socket, _) = start().map_err(|error| error.to_string())?;
+    let mut polled = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+    if !matches!(poll(&mut polled, ATTEMPT_MS), Ok(1)) {
+        return Err("no answer of the process that would make a network namespace".to_owned());
+    }
+    match receive(socket.as_fd())? {
+        Some(Message::Stubs(_)) => Ok(()),
+        Some(Message::Socket(_) | Message::Failed(_)) | None => Err("an odd answer".to_owned()),
+    }
 }
 
 fn start() -> io::Result<(OwnedFd, u32)> {

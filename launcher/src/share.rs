@@ -13,7 +13,8 @@ use nix::sys::socket::{MsgFlags, recv, send};
 use outgate_handoff::{Begin, FRAME_BYTES_MAX, ToGateway, ToLauncher};
 use outgate_policy::{Context, Policy, PolicyErrors, Source, compile};
 
-use crate::gateway_link::{BUILD, start_program};
+use crate::coprocess::start_program;
+use crate::gateway_link::BUILD;
 use crate::listener::{Audience, ListenError, Listener};
 use crate::opening::{Opening, Whose, opening_frames, policy_frames};
 use crate::reread::{Read, differences, reread};

@@ -2,9 +2,14 @@
 //! there may only be a connected stream, since any other would let the command
 //! name a destination when it sends.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{SockaddrStorage, getpeername};
+use outgate_sys::alarm::Alarm;
 use outgate_sys::descriptor::Standard;
 use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, SOCK_SEQPACKET, SOCK_STREAM};
 
@@ -47,5 +52,68 @@ fn check(stream: BorrowedFd<'_>, name: &'static str) -> Result<(), StandardError
         Ok(())
     } else {
         Err(StandardError { name })
+    }
+}
+
+/// Lines that wait for standard error at most; what comes after them is lost.
+const LINES_MAX: usize = 256;
+/// How long a write may take.
+const WRITE_MAX: Duration = Duration::from_millis(1);
+/// How long standard error is waited for at the end.
+const LAST_MAX: Duration = Duration::from_secs(1);
+
+/// Lines for standard error, which may be a terminal that the command has stopped
+/// (tcflow(3)) or a pipe that nobody reads: they are written as it takes them, and
+/// nothing waits for that but the end.
+#[derive(Debug, Default)]
+pub struct Lines {
+    waiting: VecDeque<Vec<u8>>,
+}
+
+impl Lines {
+    /// Says a line, or keeps it until standard error takes it.
+    pub fn say(&mut self, line: &str) {
+        if self.waiting.len() < LINES_MAX {
+            self.waiting.push_back([line.as_bytes(), b"\n"].concat());
+        }
+        self.write(Duration::ZERO);
+    }
+
+    /// Writes what waits, as far as standard error takes it within `wait`.
+    fn write(&mut self, wait: Duration) {
+        let error = Standard::Error;
+        let deadline = Instant::now() + wait;
+        // Its mode is the command's too, so it may begin to wait at any moment.
+        let Ok(alarm) = Alarm::new(WRITE_MAX) else {
+            return;
+        };
+        while let Some(line) = self.waiting.front_mut() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut polled = [PollFd::new(error.as_fd(), PollFlags::POLLOUT)];
+            match poll(
+                &mut polled,
+                u16::try_from(left.as_millis()).unwrap_or(u16::MAX),
+            ) {
+                Ok(1..) => {}
+                Err(Errno::EINTR) if !left.is_zero() => continue,
+                _ => return,
+            }
+            alarm.set();
+            let written = nix::unistd::write(error, line);
+            alarm.stop();
+            match written {
+                Ok(count) if count < line.len() => drop(line.drain(..count)),
+                Err(Errno::EINTR | Errno::EAGAIN) if left.is_zero() => return,
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
+                // A run goes on when nobody listens any more.
+                Ok(_) | Err(_) => drop(self.waiting.pop_front()),
+            }
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.write(LAST_MAX);
     }
 }

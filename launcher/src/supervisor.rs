@@ -9,24 +9,28 @@ mod hear;
 mod listen;
 mod open;
 mod outside;
+mod ready;
+mod schedule;
 mod tree;
 mod unix;
 mod wait;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
-use std::rc::Rc;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signalfd::SignalFd;
 use outgate_handoff::{Decision, ToGateway};
+use outgate_sys::alarm::Alarm;
 use outgate_sys::seccomp::Listener;
 use outgate_sys::spawn::Started;
 
-use crate::filter::Held as Numbers;
+use crate::attributes::Attributes;
+use crate::filter::{Arch, Held as Numbers, attribute, scheduling};
 use crate::gateway_link::Link;
 use crate::grip::LastThread;
 use crate::notification::Notification;
@@ -35,13 +39,14 @@ use crate::presence::Presence;
 use crate::redirect::Redirect;
 use crate::sealed::Sealed;
 use crate::trust::splice::Stores;
+use crate::writable::Granted;
 
 pub use open::Substitutes;
 pub use tree::Ending;
-pub(crate) use tree::FORWARDED;
 use tree::Tree;
+pub(crate) use tree::{FORWARDED, GRACE};
 pub use unix::Outside;
-use wait::{Arriving, Asked, Connecting, Knocking};
+use wait::{Arriving, Asked, Connecting, Knocking, Room};
 
 /// Verdicts remembered at most.
 const VERDICTS_MAX: usize = 4096;
@@ -62,6 +67,10 @@ pub trait Voice {
     fn say(&mut self, line: &str);
 }
 
+/// How long a system call may wait, at most, while calls are served: as many
+/// calls as the command makes at once wait for one another.
+pub const WAIT_MAX: Duration = Duration::from_millis(1);
+
 /// Everything a supervisor needs.
 #[derive(Debug)]
 pub struct Setting {
@@ -69,6 +78,8 @@ pub struct Setting {
     pub started: Started,
     /// Where signals arrive.
     pub signals: SignalFd,
+    /// What ends a call of ours that the command has made wait ([`WAIT_MAX`]).
+    pub alarm: Alarm,
     /// The gateway: idle, or running already where the command could replace it.
     pub link: Link,
     /// How others find the run, if they can.
@@ -85,6 +96,8 @@ pub struct Setting {
     pub substitutes: Substitutes,
     /// Whether a rule grants a Unix socket outside.
     pub outside: Outside,
+    /// What the command may write.
+    pub writable: Granted,
 }
 
 /// When the gateway starts.
@@ -107,6 +120,10 @@ pub struct Counters {
     pub sockets: u64,
     /// `open(2)` and its kin.
     pub opens: u64,
+    /// `chmod(2)`, `chown(2)`, `utimensat(2)`, `setxattr(2)` and their kin.
+    pub attributes: u64,
+    /// `setpriority(2)`, `sched_setaffinity(2)` and their kin, about others.
+    pub scheduling: u64,
     /// Anything else.
     pub others: u64,
 }
@@ -114,9 +131,10 @@ pub struct Counters {
 impl Counters {
     /// All of them.
     fn total(self) -> u64 {
-        [self.connects, self.listens, self.sockets, self.opens]
-            .into_iter()
-            .fold(self.others, u64::saturating_add)
+        let kinds = [self.connects, self.listens, self.sockets, self.opens];
+        let rest = [self.attributes, self.scheduling, self.others];
+        let all = kinds.into_iter().chain(rest);
+        all.fold(0, u64::saturating_add)
     }
 }
 
@@ -136,7 +154,7 @@ struct Verdict {
 
 /// The supervisor of one sandbox.
 struct Supervisor<'a> {
-    listener: Rc<Listener>,
+    listener: Arc<Listener>,
     numbers: Numbers,
     tree: Tree,
     signals: SignalFd,
@@ -159,13 +177,16 @@ struct Supervisor<'a> {
     hosts: open::Hosts,
     stores: Option<Stores>,
     outside: Outside,
+    attributes: Attributes,
     said: Said,
     summary: Option<String>,
     say_summary: crate::run::Summary,
     next_tick: Instant,
-    room: usize,
+    room: Room,
     counters: Counters,
     voice: &'a mut dyn Voice,
+    /// Last, so that sockets of the command are closed before it.
+    alarm: Alarm,
 }
 
 /// What was said once and need not be said again.
@@ -187,9 +208,10 @@ enum Once {
 
 /// Supervises until no process of the sandbox is left.
 pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
-    let listener = Rc::new(Listener::new(setting.started.listener));
+    let listener = Arc::new(Listener::new(setting.started.listener));
     // An older kernel wakes us more slowly and nothing else.
     drop(listener.wake_in_step());
+    let room = wait::make_room();
     let mut supervisor = Supervisor {
         listener,
         numbers: setting.numbers,
@@ -203,7 +225,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         link: setting.link,
         presence: setting.presence,
         redirect: Redirect::default(),
-        own: Own::default(),
+        own: Own::new(room.servers),
         sealed: Sealed::Idle,
         stubs: Vec::new(),
         verdicts: HashMap::new(),
@@ -218,13 +240,15 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         hosts: open::Hosts::new(setting.substitutes.hosts),
         stores: setting.substitutes.stores,
         outside: setting.outside,
+        attributes: Attributes::new(setting.writable),
         said: Said::default(),
         summary: None,
         say_summary: setting.summary,
         next_tick: Instant::now(),
-        room: wait::make_room(),
+        room,
         counters: Counters::default(),
         voice,
+        alarm: setting.alarm,
     };
     if setting.eager == Eager::Yes {
         supervisor.link.start();
@@ -235,46 +259,26 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
     supervisor.finish()
 }
 
-/// What a poll said, by source.
-struct Ready {
-    calls: PollFlags,
-    reports: PollFlags,
-    signals: PollFlags,
-    gateway: PollFlags,
-    sealed: PollFlags,
-    private: PollFlags,
-    asked: PollFlags,
-    connecting: Vec<PollFlags>,
-}
-
-impl Ready {
-    /// Nothing happened.
-    fn nothing() -> Self {
-        let none = PollFlags::empty();
-        Self {
-            calls: none,
-            reports: none,
-            signals: none,
-            gateway: none,
-            sealed: none,
-            private: none,
-            asked: none,
-            connecting: Vec::new(),
-        }
-    }
-}
-
 impl Supervisor<'_> {
     /// Waits for something to happen and serves it.
+    ///
+    /// RACE: whether a call on a socket waits is the command's to say, at any
+    /// time: `O_NONBLOCK` belongs to the open socket that it shares with us, and
+    /// so does `SO_LINGER`, which has even close(2) wait. Whatever waits all the
+    /// same, the alarm ends; it rings while calls are served, and only then.
     fn turn(&mut self) {
         let waited = self.is_waiting();
         let ready = self.wait(self.timeout());
+        if ready.is_something() {
+            self.alarm.set();
+        }
         if ready.calls.contains(PollFlags::POLLIN) {
             self.take_call();
         } else if ready
             .calls
             .intersects(PollFlags::POLLHUP | PollFlags::POLLERR)
         {
+            self.alarm.stop();
             self.tree.filter_unused();
         }
         if !ready.gateway.is_empty() {
@@ -290,6 +294,10 @@ impl Supervisor<'_> {
         self.serve_connecting(&ready.connecting);
         if !ready.sealed.is_empty() {
             self.serve_sealed();
+        }
+        if !ready.reports.is_empty() || !ready.signals.is_empty() {
+            // About processes, it may take the time that it takes.
+            self.alarm.stop();
         }
         if !ready.reports.is_empty() {
             self.tree.read_reports();
@@ -317,84 +325,6 @@ impl Supervisor<'_> {
             || !self.connecting.is_empty()
             || !self.knocking.is_empty()
             || !self.opening.is_empty()
-    }
-
-    /// How long the next poll may wait.
-    fn timeout(&self) -> PollTimeout {
-        let tick = self.is_waiting().then_some(TICK);
-        let again = self.link.may_come_back().then_some(AGAIN_TICK);
-        let tick = tick.or(again);
-        let deadline = self.tree.wait_at_most();
-        match (tick, deadline) {
-            (None, None) => PollTimeout::NONE,
-            (one, other) => {
-                let wait = one
-                    .unwrap_or(Duration::MAX)
-                    .min(other.unwrap_or(Duration::MAX));
-                let millis = wait.as_millis().clamp(1, 60_000);
-                PollTimeout::try_from(i32::try_from(millis).unwrap_or(1000))
-                    .unwrap_or(PollTimeout::ZERO)
-            }
-        }
-    }
-
-    /// One poll over everything that can happen.
-    fn wait(&self, timeout: PollTimeout) -> Ready {
-        let readable = PollFlags::POLLIN;
-        // A listener whose filter nobody uses reports that for ever, and so does
-        // a pipe whose guardian is gone.
-        let silent = PollFd::new(self.signals.as_fd(), PollFlags::empty());
-        let calls = if self.tree.is_filtered() {
-            PollFd::new(self.listener.as_fd(), readable)
-        } else {
-            silent.clone()
-        };
-        let reports = if self.tree.is_empty() {
-            silent
-        } else {
-            PollFd::new(self.tree.reports(), readable)
-        };
-        let mut sources: Vec<PollFd<'_>> =
-            vec![calls, reports, PollFd::new(self.signals.as_fd(), readable)];
-        let gateway = self.link.poll().map(|(socket, full)| {
-            let mut events = readable;
-            events.set(PollFlags::POLLOUT, full);
-            sources.push(PollFd::new(socket, events));
-            sources.len().saturating_sub(1)
-        });
-        let sealed = self.sealed.poll().map(|socket| {
-            sources.push(PollFd::new(socket, readable));
-            sources.len().saturating_sub(1)
-        });
-        let private = sources.len();
-        for listener in self.redirect.each() {
-            sources.push(PollFd::new(listener.as_fd(), readable));
-        }
-        let asked = sources.len();
-        for socket in self.presence.iter().flat_map(Presence::each) {
-            sources.push(PollFd::new(socket, readable));
-        }
-        let connecting = sources.len();
-        for waiting in &self.connecting {
-            sources.push(PollFd::new(waiting.socket(), PollFlags::POLLOUT));
-        }
-        if poll(&mut sources, timeout).is_err() {
-            return Ready::nothing();
-        }
-        let at = |index: usize| {
-            let flags = sources.get(index).and_then(PollFd::revents);
-            flags.unwrap_or(PollFlags::empty())
-        };
-        Ready {
-            calls: at(0),
-            reports: at(1),
-            signals: at(2),
-            gateway: gateway.map_or(PollFlags::empty(), at),
-            sealed: sealed.map_or(PollFlags::empty(), at),
-            private: (private..asked).fold(PollFlags::empty(), |all, index| all | at(index)),
-            asked: (asked..connecting).fold(PollFlags::empty(), |all, index| all | at(index)),
-            connecting: (connecting..sources.len()).map(at).collect(),
-        }
     }
 
     /// Waits for the gateway alone, and not for long: what else is ready by now
@@ -428,11 +358,15 @@ impl Supervisor<'_> {
         } else if number == numbers.socket {
             self.counters.sockets = self.counters.sockets.saturating_add(1);
             self.on_socket(notification);
-        } else if [numbers.open, Some(numbers.openat), Some(numbers.openat2)]
-            .contains(&Some(number))
-        {
+        } else if [numbers.open, Some(numbers.openat)].contains(&Some(number)) {
             self.counters.opens = self.counters.opens.saturating_add(1);
             self.on_open(notification);
+        } else if attribute(Arch::native(), number).is_some() {
+            self.counters.attributes = self.counters.attributes.saturating_add(1);
+            self.attributes.perform(notification);
+        } else if let Some(name) = scheduling(Arch::native(), number) {
+            self.counters.scheduling = self.counters.scheduling.saturating_add(1);
+            self.on_scheduling(notification, name);
         } else {
             self.counters.others = self.counters.others.saturating_add(1);
             notification.fail(Errno::ENOSYS);
@@ -447,6 +381,7 @@ impl Supervisor<'_> {
 
     /// Collects the gateway's closing words and ends it.
     fn finish(mut self) -> Outcome {
+        self.alarm.stop();
         let status = self.tree.status();
         if matches!(self.link, Link::Open(_)) {
             self.tell(&ToGateway::Finish { status }, Vec::new());
@@ -468,6 +403,8 @@ impl Supervisor<'_> {
         if let Link::Open(open) = self.link {
             open.finish(500);
         }
+        // Sockets of the command close with the supervisor.
+        self.alarm.set();
         Outcome {
             status,
             counters: self.counters,

@@ -5,9 +5,10 @@
 //! destination can be named, or replaced, at send time. So no send is held.
 
 use super::errno::{EACCES, EAFNOSUPPORT, ENOPROTOOPT, EOPNOTSUPP, EPERM, EPROTONOSUPPORT, Errno};
+use super::files::FILE_REQUESTS;
 use super::rule::{ALLOW, Action, Question, Rule, Test, Value, value};
 
-const fn is(argument: u32, name: &'static str, any_of: &'static [Value]) -> Question {
+pub(super) const fn is(argument: u32, name: &'static str, any_of: &'static [Value]) -> Question {
     Question {
         argument,
         name,
@@ -18,7 +19,7 @@ const fn is(argument: u32, name: &'static str, any_of: &'static [Value]) -> Ques
     }
 }
 
-const fn has(argument: u32, name: &'static str, flags: &'static [Value]) -> Question {
+pub(super) const fn has(argument: u32, name: &'static str, flags: &'static [Value]) -> Question {
     Question {
         argument,
         name,
@@ -26,7 +27,7 @@ const fn has(argument: u32, name: &'static str, flags: &'static [Value]) -> Ques
     }
 }
 
-const fn ask(question: Question, yes: &'static Rule, no: &'static Rule) -> Rule {
+pub(super) const fn ask(question: Question, yes: &'static Rule, no: &'static Rule) -> Rule {
     Rule::Ask { question, yes, no }
 }
 
@@ -34,11 +35,11 @@ const fn refuse(errno: Errno) -> Rule {
     Rule::Do(Action::Refuse(errno))
 }
 
-const NOT_PERMITTED: &Rule = &refuse(EPERM);
+pub(super) const NOT_PERMITTED: &Rule = &refuse(EPERM);
 const NO_SUCH_OPTION: &Rule = &refuse(ENOPROTOOPT);
 const NO_SUCH_PROTOCOL: &Rule = &refuse(EPROTONOSUPPORT);
 const NO_SUCH_FAMILY: &Rule = &refuse(EAFNOSUPPORT);
-const NOT_SUPPORTED: &Rule = &refuse(EOPNOTSUPP);
+pub(super) const NOT_SUPPORTED: &Rule = &refuse(EOPNOTSUPP);
 const NO_ACCESS: &Rule = &refuse(EACCES);
 pub(super) const HOLD: &Rule = &Rule::Do(Action::Hold);
 const PRETEND: &Rule = &Rule::Do(Action::Pretend);
@@ -147,45 +148,78 @@ const TCP_ABSENT: &[Value] = &[value("TCP_FASTOPEN_CONNECT", 30), value("TCP_ULP
 const TCP_OTHER: &Rule = &ask(option(&[value("TCP_REPAIR", 19)]), NOT_PERMITTED, ALLOW);
 const TCP_OPTION: &Rule = &ask(option(TCP_ABSENT), NO_SUCH_OPTION, TCP_OTHER);
 
-/// Ties the socket to an interface, past our choice of route.
+/// Ties the socket to an interface, past our choice of route. And what takes
+/// `CAP_NET_ADMIN`: the maker of a user namespace has its privileges also from
+/// outside, so those over the sealed network would be the command's.
 const SOCKET_OPTION: &Rule = &ask(
-    option(&[value("SO_BINDTODEVICE", 25), value("SO_BINDTOIFINDEX", 62)]),
+    option(&[
+        value("SO_BINDTODEVICE", 25),
+        value("SO_SNDBUFFORCE", 32),
+        value("SO_RCVBUFFORCE", 33),
+        value("SO_MARK", 36),
+        value("SO_BINDTOIFINDEX", 62),
+        value("SO_RESERVE_MEM", 73),
+    ]),
     NOT_PERMITTED,
     ALLOW,
 );
 
+/// Options that have no bit of `mask`.
+const fn option_without(mask: u32, any_of: &'static [Value]) -> Question {
+    Question {
+        argument: 2,
+        name: "optname",
+        test: Test::Is { mask, any_of },
+    }
+}
+
 /// A source route: packets for an allowed address would go to the first hop
-/// it names instead, also when the supervisor connects the socket.
-///
-/// And packet filters and transforms: the maker of a user namespace has its
-/// privileges also from outside, so those of the sealed network would be the
-/// command's to rewrite, in parts of the kernel that were often at fault.
-const IP_OPTION: &Rule = &ask(
+/// it names instead, also when the supervisor connects the socket. Packet
+/// transforms and foreign addresses, which are the sealed network's owner's.
+const IP_BASIC: &Rule = &ask(
     option(&[
         value("IP_OPTIONS", 4),
         value("IP_IPSEC_POLICY", 16),
         value("IP_XFRM_POLICY", 17),
-        value("IPT_SO_SET_REPLACE", 64),
-        value("ARPT_SO_SET_REPLACE", 96),
-        value("EBT_SO_SET_ENTRIES", 128),
+        value("IP_TRANSPARENT", 19),
     ]),
     NO_SUCH_OPTION,
     ALLOW,
 );
 
+/// From 64 on stand the packet filters and virtual servers, parts of the kernel
+/// that were often at fault.
+const IP_OPTION: &Rule = &ask(
+    option_without(0xffff_ffc0, &[value("0..63", 0)]),
+    IP_BASIC,
+    NO_SUCH_OPTION,
+);
+
 /// The same for IPv6, where routes take no privilege: with a segment routing
 /// header the first packet of a connection goes to the header's first hop. The
-/// second option carries such a header among other things.
-const IPV6_OPTION: &Rule = &ask(
+/// second option carries such a header among other things. Other headers take
+/// one, and are the sealed network's owner's.
+const IPV6_BASIC: &Rule = &ask(
     option(&[
         value("IPV6_RTHDR", 57),
         value("IPV6_2292PKTOPTIONS", 6),
+        value("IPV6_JOIN_ANYCAST", 27),
         value("IPV6_IPSEC_POLICY", 34),
         value("IPV6_XFRM_POLICY", 35),
+        value("IPV6_HOPOPTS", 54),
+        value("IPV6_RTHDRDSTOPTS", 55),
+        value("IPV6_DSTOPTS", 59),
         value("IP6T_SO_SET_REPLACE", 64),
+        value("IP6T_SO_SET_ADD_COUNTERS", 65),
+        value("IPV6_TRANSPARENT", 75),
     ]),
     NO_SUCH_OPTION,
     ALLOW,
+);
+const IPV6_OPTION: &Rule = &ask(
+    option_without(0xffff_ff80, &[value("0..127", 0)]),
+    IPV6_BASIC,
+    NO_SUCH_OPTION,
 );
 const NOT_IP_LEVEL: &Rule = &ask(level(&[value("IPPROTO_IPV6", 41)]), IPV6_OPTION, ALLOW);
 const NOT_TCP_LEVEL: &Rule = &ask(level(&[value("IPPROTO_IP", 0)]), IP_OPTION, NOT_IP_LEVEL);
@@ -255,22 +289,54 @@ pub(super) const PERSONALITY: &Rule = &ask(
 
 // ioctl(2)
 
-/// Bonds, bridges, tunnels and what drivers have for themselves: devices that
-/// the command could make in the sealed network (`SIOCGIFVLAN` and above).
-const DEVICES: &Rule = &ask(
+/// What a socket says of interfaces (netdevice(7)), of itself and of its signals.
+const INTERFACE_READS: &[Value] = &[
+    value("FIOSETOWN", 0x8901),
+    value("SIOCSPGRP", 0x8902),
+    value("FIOGETOWN", 0x8903),
+    value("SIOCGPGRP", 0x8904),
+    value("SIOCATMARK", 0x8905),
+    value("SIOCGSTAMP", 0x8906),
+    value("SIOCGSTAMPNS", 0x8907),
+    value("SIOCGIFNAME", 0x8910),
+    value("SIOCGIFCONF", 0x8912),
+    value("SIOCGIFFLAGS", 0x8913),
+    value("SIOCGIFADDR", 0x8915),
+    value("SIOCGIFDSTADDR", 0x8917),
+    value("SIOCGIFBRDADDR", 0x8919),
+    value("SIOCGIFNETMASK", 0x891b),
+    value("SIOCGIFMETRIC", 0x891d),
+    value("SIOCGIFMTU", 0x8921),
+    value("SIOCGIFHWADDR", 0x8927),
+    value("SIOCGIFINDEX", 0x8933),
+    value("SIOCGIFTXQLEN", 0x8942),
+    value("SIOCGARP", 0x8954),
+    value("SIOCGIFMAP", 0x8970),
+];
+
+/// Whatever else a socket is asked about a network (0x8900 to 0x89ff): addresses,
+/// routes, names and states of interfaces, bonds, bridges, tunnels and what drivers
+/// have for themselves, all of it the sealed network's owner's. One call reads
+/// and writes the settings of a driver; loopback has none.
+const NETWORK_REQUEST: &Rule = &ask(
+    is(1, "op", &[value("SIOCETHTOOL", 0x8946)]),
+    NOT_SUPPORTED,
+    &ask(is(1, "op", INTERFACE_READS), ALLOW, NOT_PERMITTED),
+);
+const NETWORK_REQUESTS: &Rule = &ask(
     Question {
         argument: 1,
         name: "op",
         test: Test::Is {
-            mask: 0xffff_ff80,
-            any_of: &[value("0x8980..0x89ff", 0x8980)],
+            mask: 0xffff_ff00,
+            any_of: &[value("0x8900..0x89ff", 0x8900)],
         },
     },
-    NOT_PERMITTED,
+    NETWORK_REQUEST,
     ALLOW,
 );
 
-pub(super) const REQUESTS: &Rule = &ask(
+const OTHER_REQUESTS: &Rule = &ask(
     is(
         1,
         "op",
@@ -279,10 +345,25 @@ pub(super) const REQUESTS: &Rule = &ask(
             value("TIOCLINUX", 0x541c),
             value("TIOCCONS", 0x541d),
             value("TIOCSETD", 0x5423),
-            value("SIOCGSKNS", 0x894c),
-            value("USERFAULTFD_IOC_NEW", 0xaa00),
         ],
     ),
     NOT_PERMITTED,
-    DEVICES,
+    NETWORK_REQUESTS,
+);
+
+/// Numbers of terminals and sockets have none of these bits: what is asked of them
+/// most is decided without looking for what is asked of files. Of file systems,
+/// btrfs alone has numbers without any, which change nothing (`BTRFS_IOC_SYNC`).
+pub(super) const REQUESTS: &Rule = &ask(
+    has(
+        1,
+        "op",
+        &[
+            value("_IOC_READ", 0x8000_0000),
+            value("_IOC_WRITE", 0x4000_0000),
+            value("0x2000", 0x2000),
+        ],
+    ),
+    FILE_REQUESTS,
+    OTHER_REQUESTS,
 );

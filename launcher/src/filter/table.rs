@@ -4,9 +4,9 @@
 //!
 //! Calls without a row are allowed: reading and writing what is open, files
 //! (Landlock judges them), memory, threads, time, signals (Landlock keeps them
-//! inside), and Landlock and seccomp themselves, which can only narrow. Left
-//! open, and harmless to secrecy: scheduling calls can slow down other processes
-//! of the same user. Calls that no supported kernel (6.12 or newer) has any more
+//! inside), and Landlock and seccomp themselves, which can only narrow. What moves
+//! or advises about another's memory needs the rights of a tracer, which Landlock
+//! keeps inside as well. Calls that no supported kernel (6.12 or newer) has any more
 //! need no row. x86_64 numbers are from its own table, those of aarch64 from
 //! the generic one (asm-generic/unistd.h).
 
@@ -17,7 +17,11 @@ use super::arguments::{
     SEND_FLAGS_THIRD, SOCKET, SOCKET_OPTIONS, SOCKET_PAIR,
 };
 use super::errno::{ENOSYS, EOPNOTSUPP, EPERM};
+use super::files::{
+    CHMOD_SECOND, CHMOD_THIRD, HELD_OPEN, HELD_OPENAT, MODE_SECOND, MODE_THIRD, OPEN, OPENAT,
+};
 use super::rule::{Action, Rule};
+use super::schedule::{IO_PRIORITY, PRIORITY, THREAD};
 use super::{Arch, Opens, Options};
 
 /// The newest call we know (Linux 6.18, `file_setattr`). Nobody has judged a
@@ -112,11 +116,26 @@ const ABSENT: &Rule = &Rule::Do(Action::Refuse(ENOSYS));
 const NOT_HERE: &Rule = &Rule::Do(Action::Refuse(EOPNOTSUPP));
 
 /// The groups of rows in force, in the order of the listing.
-pub(super) const fn groups(options: Options) -> [&'static [Group]; 2] {
+pub(super) const fn groups(options: Options) -> [&'static [Group]; 3] {
     match options.opens {
-        Opens::Trap => [&[OPENS], GROUPS],
-        Opens::Pass => [&[], GROUPS],
+        Opens::Trap => [&[HELD_OPENS], HELD_GROUPS, GROUPS],
+        Opens::Pass => [&[OPENS], HELD_GROUPS, GROUPS],
     }
+}
+
+/// Name of the held call that changes attributes of a file and has this number.
+pub(super) fn attribute(arch: Arch, number: u32) -> Option<&'static str> {
+    held(&ATTRIBUTES, arch, number)
+}
+
+/// Name of the held call that changes how threads are scheduled and has this number.
+pub(super) fn scheduling(arch: Arch, number: u32) -> Option<&'static str> {
+    held(&SCHEDULING, arch, number)
+}
+
+fn held(group: &Group, arch: Arch, number: u32) -> Option<&'static str> {
+    let held = |row: &&Row| row.rule != ABSENT && row.numbers.on(arch) == Some(number);
+    group.rows.iter().find(held).map(|row| row.name)
 }
 
 /// The rows in force.
@@ -126,14 +145,66 @@ pub(super) fn rows(options: Options) -> impl Iterator<Item = &'static Row> {
 }
 
 #[rustfmt::skip]
-const OPENS: Group = Group { title: "files, held so that resolver settings can be substituted", rows: &[
-    row("open",              x86_64(2),      HOLD,   "musl opens resolv.conf and hosts with it"),
-    row("openat",            both(257, 56),  HOLD,   "glibc opens resolv.conf and hosts with it"),
-    row("openat2",           same(437),      HOLD,   "would open the real files past the other two"),
+const HELD_OPENS: Group = Group { title: "files, held so that resolver settings can be substituted", rows: &[
+    row("open",              x86_64(2),      HELD_OPEN, "musl opens resolv.conf and hosts with it; a new file may have a mode of set-ID programs"),
+    row("openat",            both(257, 56),  HELD_OPENAT, "glibc opens resolv.conf and hosts with it; a new file may have a mode of set-ID programs"),
+] };
+
+#[rustfmt::skip]
+const OPENS: Group = Group { title: "files", rows: &[
+    row("open",              x86_64(2),      OPEN,   "a new file may have a mode of set-ID programs"),
+    row("openat",            both(257, 56),  OPENAT, "a new file may have a mode of set-ID programs"),
+] };
+
+/// Groups with calls that a part of the supervisor finds by [`held`].
+const HELD_GROUPS: &[Group] = &[ATTRIBUTES, SCHEDULING];
+
+/// Landlock leaves these to every owner of a file; the supervisor performs them on
+/// behalf. Modes of set-ID programs are refused first.
+#[rustfmt::skip]
+const ATTRIBUTES: Group = Group { title: "attributes of files, changed on behalf where the command may write", rows: &[
+    row("chmod",             x86_64(90),     CHMOD_SECOND, "changes who may read a file, wherever it lies"),
+    row("fchmod",            both(91, 52),   CHMOD_SECOND, "a descriptor to read from is enough"),
+    row("fchmodat",          both(268, 53),  CHMOD_THIRD, "changes who may read a file, wherever it lies"),
+    row("fchmodat2",         same(452),      CHMOD_THIRD, "changes who may read a file, wherever it lies"),
+    row("chown",             x86_64(92),     HOLD,   "gives a file to another group"),
+    row("fchown",            both(93, 55),   HOLD,   "a descriptor to read from is enough"),
+    row("lchown",            x86_64(94),     HOLD,   "gives a link to another group"),
+    row("fchownat",          both(260, 54),  HOLD,   "gives a file to another group"),
+    row("utime",             x86_64(132),    HOLD,   "hides from build tools and backups that a file changed"),
+    row("utimes",            x86_64(235),    HOLD,   "hides from build tools and backups that a file changed"),
+    row("futimesat",         x86_64(261),    HOLD,   "hides from build tools and backups that a file changed"),
+    row("utimensat",         both(280, 88),  HOLD,   "hides from build tools and backups that a file changed"),
+    row("setxattr",          both(188, 5),   HOLD,   "access lists are extended attributes too"),
+    row("lsetxattr",         both(189, 6),   HOLD,   "access lists are extended attributes too"),
+    row("fsetxattr",         both(190, 7),   HOLD,   "a descriptor to read from is enough"),
+    row("removexattr",       both(197, 14),  HOLD,   "access lists are extended attributes too"),
+    row("lremovexattr",      both(198, 15),  HOLD,   "access lists are extended attributes too"),
+    row("fremovexattr",      both(199, 16),  HOLD,   "a descriptor to read from is enough"),
+    row("setxattrat",        same(463),      ABSENT, "callers fall back to the calls above"),
+    row("removexattrat",     same(466),      ABSENT, "callers fall back to the calls above"),
+    row("file_setattr",      same(469),      ABSENT, "sets a file's flags wherever it lies"),
+] };
+
+/// The kernel asks for the same user alone; the supervisor, for the same run.
+#[rustfmt::skip]
+const SCHEDULING: Group = Group { title: "turns on processors and disks, for threads of the run alone", rows: &[
+    row("setpriority",        both(141, 140), PRIORITY,    "holds up every process of the user, the launcher among them"),
+    row("ioprio_set",         both(251, 30),  IO_PRIORITY, "holds up what others read and write, the record among it"),
+    row("sched_setaffinity",  both(203, 122), THREAD,      "crowds others onto one processor"),
+    row("sched_setscheduler", both(144, 119), THREAD,      "has others run only when nobody else would"),
+    row("sched_setparam",     both(142, 118), THREAD,      "changes the priority of others"),
+    row("sched_setattr",      both(314, 274), ABSENT,      "a slice as short as the guardian's; callers fall back to the calls above"),
 ] };
 
 #[rustfmt::skip]
 const GROUPS: &[Group] = &[
+    Group { title: "modes of set-ID programs, which give others the rights of the user", rows: &[
+        row("openat2",           same(437),      ABSENT, "its mode lies in memory where no filter sees it; callers fall back to openat"),
+        row("creat",             x86_64(85),     MODE_SECOND, "makes a file with a mode"),
+        row("mknod",             x86_64(133),    MODE_SECOND, "makes a file with a mode; mkdir leaves such bits out"),
+        row("mknodat",           both(259, 33),  MODE_THIRD, "makes a file with a mode; mkdirat leaves such bits out"),
+    ] },
     Group { title: "network", rows: &[
         row("connect",           both(42, 203),  HOLD,   "each destination is judged, and connected to on behalf"),
         row("listen",            both(50, 201),  HOLD,   "Landlock does not see it, and an unbound socket would listen on every address"),
@@ -224,7 +295,7 @@ const GROUPS: &[Group] = &[
         row("vhangup",           both(153, 58),  DENY,   "takes the terminal from others"),
         row("iopl",              x86_64(172),    DENY,   "reaches devices past the kernel"),
         row("ioperm",            x86_64(173),    DENY,   "reaches devices past the kernel"),
-        row("ioctl",             both(16, 29),   REQUESTS, "types into the terminal, changes its driver, finds a socket's namespace, or makes devices in it"),
+        row("ioctl",             both(16, 29),   REQUESTS, "types into the terminal, changes its driver, finds a socket's namespace, changes the network in it, or flags of files"),
         row("modify_ldt",        x86_64(154),    ABSENT, "serves 16- and 32-bit code, which is killed, and was often at fault"),
         row("uselib",            x86_64(134),    ABSENT, "loads libraries of a format gone for decades"),
     ] },

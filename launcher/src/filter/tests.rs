@@ -3,6 +3,7 @@
 
 mod agreement;
 mod cases;
+mod files;
 mod format;
 mod oracle;
 mod table;

@@ -31,6 +31,17 @@ pub enum RunError {
         /// The key.
         key: &'static str,
     },
+    /// Nobody said that the command may write the home directory.
+    #[error(
+        "the working directory `{directory}` is or holds the home directory `{home}`: the command \
+         could read and write all of it, keys and settings included"
+    )]
+    Home {
+        /// The working directory.
+        directory: String,
+        /// The home directory.
+        home: String,
+    },
     /// The command could alter the record of its own decisions.
     #[error("the record `{record}` lies where the command may write (`{grant}`)")]
     Record {
@@ -121,6 +132,12 @@ pub enum RunError {
         #[source]
         source: std::io::Error,
     },
+    /// The machine lacks what every run needs: the operator.
+    #[error("{reason}")]
+    Lacking {
+        /// What, and what follows.
+        reason: String,
+    },
     /// The command cannot be confined.
     #[error("{}", describe_step(*.step))]
     Confine {
@@ -186,6 +203,7 @@ impl RunError {
             Self::Source(_)
             | Self::Policy(_)
             | Self::NotEnforced { .. }
+            | Self::Home { .. }
             | Self::Record { .. }
             | Self::Consulted { .. }
             | Self::RecordOutput { .. }
@@ -209,6 +227,7 @@ impl RunError {
             | Self::Standard(_)
             | Self::Private { .. }
             | Self::Machine { .. }
+            | Self::Lacking { .. }
             | Self::Confine { .. }
             | Self::Gateway { .. }
             | Self::Unready { .. }
@@ -219,54 +238,7 @@ impl RunError {
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Nested => Some(
-                "outgate cannot run inside outgate or inside a container manager that holds \
-                 calls; run it outside"
-                    .to_owned(),
-            ),
-            Self::Record { .. } => Some(
-                "name a file elsewhere with `--audit FILE`, or run in a directory below".to_owned(),
-            ),
             Self::Source(SourceError::Client { error, .. }) => Some(error.hint()),
-            Self::Consulted { .. } => Some(
-                "run in a directory below, or grant less with `-w`; or leave the preset out and \
-                 name the host with `-a`"
-                    .to_owned(),
-            ),
-            Self::Private { .. } => {
-                Some("set `TMPDIR` to a directory where you may write".to_owned())
-            }
-            Self::Secret(SecretError::Reachable { right: "write", .. }) => Some(
-                "keep it elsewhere, run in a directory below, or deny it: \
-                 `[filesystem] deny = [PATH]`"
-                    .to_owned(),
-            ),
-            Self::Secret(SecretError::Reachable { .. }) => {
-                Some("keep it elsewhere, or grant less".to_owned())
-            }
-            Self::NotOurs => Some(
-                "leave out `--ca`, `--client-cert` and `--known-values`, or leave out `--gateway`; \
-                 `outgate gateway` takes them"
-                    .to_owned(),
-            ),
-            Self::RecordLost { .. } => Some("name a file without links".to_owned()),
-            Self::RecordOutput { .. } => Some("name a file, or `/dev/stderr`".to_owned()),
-            Self::Socket { .. } => Some(
-                "keep the socket in a directory of its own, or run in a directory below".to_owned(),
-            ),
-            Self::Recorded { .. } => Some(
-                "the gateway's record holds every decision: ask its operator, or leave out \
-                 `--gateway`"
-                    .to_owned(),
-            ),
-            Self::Gateway { .. } => Some(
-                "`outgate gateway --listen SOCKET` starts one; without `--gateway` the run has \
-                 its own"
-                    .to_owned(),
-            ),
-            Self::NotEnforced { .. } => {
-                Some("take it out: this version does not do it yet".to_owned())
-            }
             Self::NotExecutable {
                 program,
                 files,
@@ -280,14 +252,60 @@ impl RunError {
                      directory with `-r DIR` or see `which {program}`"
                 ),
             }),
-            Self::Plan(PlanError::Ruleset(RulesetError::Abi { .. })) => {
-                Some("`outgate check` shows what this kernel supports".to_owned())
+            _ => self.advice().map(str::to_owned),
+        }
+    }
+
+    /// What to do, where that does not depend on names and values.
+    fn advice(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Nested => {
+                "outgate cannot run inside outgate or inside a container manager that holds \
+                 calls; run it outside"
+            }
+            Self::Home { .. } => {
+                "run in a directory of its own, such as that of a project, or say that it is \
+                 meant: `-P base -w .`"
+            }
+            Self::Record { .. } => {
+                "name a file elsewhere with `--audit FILE`, or run in a directory below"
+            }
+            Self::Consulted { .. } => {
+                "run in a directory below, or grant less with `-w`; or leave the preset out and \
+                 name the host with `-a`"
+            }
+            Self::Private { .. } => "set `TMPDIR` to a directory where you may write",
+            Self::Secret(SecretError::Reachable { right: "write", .. }) => {
+                "keep it elsewhere, run in a directory below, or deny it: \
+                 `[filesystem] deny = [PATH]`"
+            }
+            Self::Secret(SecretError::Reachable { .. }) => "keep it elsewhere, or grant less",
+            Self::NotOurs => {
+                "leave out `--ca`, `--client-cert` and `--known-values`, or leave out `--gateway`; \
+                 `outgate gateway` takes them"
+            }
+            Self::RecordLost { .. } => "name a file without links",
+            Self::RecordOutput { .. } => "name a file, or `/dev/stderr`",
+            Self::Socket { .. } => {
+                "keep the socket in a directory of its own, or run in a directory below"
+            }
+            Self::Recorded { .. } => {
+                "the gateway's record holds every decision: ask its operator, or leave out \
+                 `--gateway`"
+            }
+            Self::Gateway { .. } => {
+                "`outgate gateway --listen SOCKET` starts one; without `--gateway` the run has \
+                 its own"
+            }
+            Self::NotEnforced { .. } => "take it out: this version does not do it yet",
+            Self::Lacking { .. } | Self::Plan(PlanError::Ruleset(RulesetError::Abi { .. })) => {
+                "`outgate check` shows what this kernel supports"
             }
             Self::Plan(PlanError::Ruleset(RulesetError::Path { .. })) => {
-                Some("create it or take it out of the policy".to_owned())
+                "create it or take it out of the policy"
             }
-            _ => None,
-        }
+            _ => return None,
+        })
     }
 }
 

@@ -14,8 +14,8 @@ use super::wait::{Arriving, Asked, Connecting, Want};
 use super::{ANSWER_TIMEOUT, Once, Supervisor, VERDICTS_MAX};
 use crate::address::{self, Address, Family, SOCKADDR_BYTES_MAX};
 use crate::gateway_link::descriptors;
-use crate::grip::{Begun, Grip, GripError, without_waiting};
-use crate::notification::Notification;
+use crate::grip::{Begun, Grip, GripError, perform};
+use crate::notification::{Notification, Reached};
 use crate::process::{ancestors, describe};
 use crate::redirect::{Caller, Kind, Mapped, Recognised, local_address};
 use crate::sealed::Blocking;
@@ -109,9 +109,12 @@ impl Supervisor<'_> {
         let kind = outgate_sys::socket::kind(socket).unwrap_or(-1);
         match (family, kind, address) {
             (AF_INET | AF_INET6, SOCK_STREAM | SOCK_DGRAM, Address::Unspecified) => {
-                match outgate_sys::socket::disconnect(socket) {
+                let disconnect = || outgate_sys::socket::disconnect(socket);
+                match perform(&notification, socket, || {
+                    disconnect().map_err(|e| errno_of(&e))
+                }) {
                     Ok(()) => notification.succeed(0),
-                    Err(error) => notification.fail(errno_of(&error)),
+                    Err(errno) => notification.fail(errno),
                 }
             }
             (
@@ -148,7 +151,7 @@ impl Supervisor<'_> {
         if self.said.replaced == Once::No {
             self.said.replaced = Once::Yes;
             self.voice.say(
-                "outgate: this machine refuses pidfd_getfd (a container's default profile): sockets are replaced at connect; \
+                "outgate: this machine refuses pidfd_open or pidfd_getfd (a container's profile): sockets are replaced at connect; \
                  programs that poll before they connect, servers and Unix sockets will not work",
             );
         }
@@ -234,7 +237,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Sends a question and lets the call wait for the answer.
+    /// Sends a question and lets the call wait for the answer. Who asks was read
+    /// before: it is the caller if that waits still, and otherwise nobody asks.
     pub(super) fn ask(
         &mut self,
         notification: Notification,
@@ -242,6 +246,9 @@ impl Supervisor<'_> {
         process: Process,
         want: Want,
     ) {
+        if !notification.holds() {
+            return;
+        }
         self.attach_again();
         if self.link.gone().is_some() || !self.has_room() {
             self.notice_gateway();
@@ -299,7 +306,7 @@ impl Supervisor<'_> {
             let Ok(private) = self.redirect.listener(*kind) else {
                 continue;
             };
-            match private.attract(&call.grip, call.mapped) {
+            match private.attract(&notification, &call.grip, call.mapped) {
                 Ok(begun) => return self.await_arrival(notification, call, (*kind, begun)),
                 Err(errno) => failure = errno,
             }
@@ -370,11 +377,13 @@ impl Supervisor<'_> {
         let flow = ToGateway::Flow(Flow { question, process });
         // The command goes on first: what it writes waits in its socket. If the
         // gateway is gone or we die, the other end closes, and it reads the end.
-        match (&grip, arrived.begun) {
-            (Grip::Shared(_), (_, Blocking::No)) => arrived.notification.fail(Errno::EINPROGRESS),
+        let reached = match (&grip, arrived.begun) {
+            (Grip::Shared(_), (_, Blocking::No)) => grip.under_way(arrived.notification),
             (_, (begun, _)) => grip.conclude(arrived.notification, begun),
+        };
+        if reached == Reached::Caller {
+            self.tell(&flow, descriptors([accepted]));
         }
-        self.tell(&flow, descriptors([accepted]));
     }
 
     /// Connects the socket to the first address that answers.
@@ -390,8 +399,11 @@ impl Supervisor<'_> {
             let Some(address) = call.reachable(address) else {
                 continue;
             };
-            match attempt(&call.grip, address) {
-                Ok((Begun::Made, _)) => return call.grip.conclude(notification, Begun::Made),
+            match attempt(&notification, &call.grip, address) {
+                Ok((Begun::Made, _)) => {
+                    call.grip.conclude(notification, Begun::Made);
+                    return;
+                }
                 Ok((Begun::Underway, blocking)) => {
                     let waiting = (call, rest.collect());
                     return self.await_connection(notification, waiting, blocking);
@@ -414,7 +426,8 @@ impl Supervisor<'_> {
         blocking: Blocking,
     ) {
         if let (Grip::Shared(_), Blocking::No) = (&call.grip, blocking) {
-            return notification.fail(Errno::EINPROGRESS);
+            call.grip.under_way(notification);
+            return;
         }
         let timeout = outgate_sys::socket::send_timeout_us(call.grip.socket()).unwrap_or(0);
         let until = (timeout > 0)
@@ -434,7 +447,8 @@ impl Supervisor<'_> {
         let error = outgate_sys::socket::take_error(waiting.socket()).unwrap_or(-1);
         if error == 0 {
             let grip = waiting.call.grip;
-            return grip.conclude(waiting.notification, Begun::Underway);
+            grip.conclude(waiting.notification, Begun::Underway);
+            return;
         }
         if waiting.rest.is_empty() {
             return waiting.notification.fail(Errno::from_raw(error));
@@ -457,16 +471,22 @@ impl Call {
 /// after `EINPROGRESS` and `EISCONN` to others. It is asked with the address the
 /// socket has already, which was judged, so nothing can come of a race.
 fn again(notification: Notification, socket: BorrowedFd<'_>, peer: &SockaddrStorage) {
-    match without_waiting(socket, || connect(socket.as_raw_fd(), peer)) {
+    match perform(&notification, socket, || connect(socket.as_raw_fd(), peer)) {
         Ok(()) => notification.succeed(0),
+        // The command has made it wait.
+        Err(Errno::EINTR) => notification.fail(Errno::EALREADY),
         Err(errno) => notification.fail(errno),
     }
 }
 
 /// One connect that never waits.
-fn attempt(grip: &Grip, address: SocketAddr) -> Result<(Begun, Blocking), Errno> {
+fn attempt(
+    caller: &Notification,
+    grip: &Grip,
+    address: SocketAddr,
+) -> Result<(Begun, Blocking), Errno> {
     let address = SockaddrStorage::from(address);
-    grip.begin(|socket| connect(socket.as_raw_fd(), &address))
+    grip.begin(caller, |socket| connect(socket.as_raw_fd(), &address))
 }
 
 /// The errno of an error from a system call.

@@ -11,6 +11,7 @@ use outgate_sys::socket::{AF_INET6, SOCK_CLOEXEC, SOCK_NONBLOCK};
 
 use super::{Once, Supervisor};
 use crate::address::Family;
+use crate::grip::perform;
 use crate::notification::Notification;
 use crate::redirect::Mapped;
 use crate::sealed::{Blocking, Reply, Request, Sealed};
@@ -103,7 +104,9 @@ impl Supervisor<'_> {
             Mapped::No
         };
         let address = SockaddrStorage::from(mapped.apply(destination));
-        match connect(socket.as_raw_fd(), &address) {
+        match perform(&notification, socket, || {
+            connect(socket.as_raw_fd(), &address)
+        }) {
             Ok(()) => notification.succeed(0),
             Err(errno) => notification.fail(errno),
         }

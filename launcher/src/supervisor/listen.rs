@@ -3,20 +3,22 @@
 //! itself, so this call is held.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use nix::errno::Errno;
-use nix::sys::socket::{Backlog, SockaddrStorage, bind, listen};
+use nix::sys::socket::{Backlog, SockType, SockaddrStorage, UnixAddr, bind, getsockname, listen};
 use outgate_handoff::Question;
 use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, SOCK_SEQPACKET};
 
 use super::Supervisor;
 use super::connect::errno_of;
 use super::wait::Want;
-use crate::grip::{Grip, GripError};
-use crate::notification::Notification;
+use crate::grip::{Grip, GripError, NOBODY_WAITS, give_up};
+use crate::notification::{Notification, Reached};
 use crate::process::describe;
 use crate::redirect::local_address;
+use crate::unix_inode::{Occupant, Resolved, occupant, prove, resolve};
 
 const TCP_CLOSE: u8 = 7;
 const TCP_LISTEN: u8 = 10;
@@ -50,16 +52,34 @@ impl Supervisor<'_> {
             AF_UNIX if outgate_sys::socket::kind(grip.socket()).ok() == Some(SOCK_SEQPACKET) => {
                 notification.fail(Errno::EACCES);
             }
-            AF_UNIX => {
-                let result = listen_with(&grip, backlog);
-                if result.is_ok() {
-                    self.own.add_unix(grip.socket());
-                }
-                conclude(notification, result);
-            }
+            AF_UNIX => self.listen_unix(notification, &grip, backlog),
             AF_INET | AF_INET6 => self.listen_inet(notification, grip, backlog),
             _ => notification.fail(Errno::EOPNOTSUPP),
         }
+    }
+
+    /// A server of the command's own. It is known as such only when a connection
+    /// of ours to the inode of its name is seen to end here: by numbers alone,
+    /// another's socket could be taken for it. What cannot be proved is asked
+    /// about like any other socket.
+    fn listen_unix(&mut self, notification: Notification, grip: &Grip, backlog: i32) {
+        let name = getsockname::<UnixAddr>(grip.socket().as_raw_fd());
+        let place = match &name {
+            Ok(name) => silent_place(notification.held().thread, grip, name),
+            Err(_) => None,
+        };
+        let result = listen_with(&notification, grip, backlog);
+        if result.is_ok() {
+            if let Some(place) = place
+                && let Some(proof) = prove(place.target.as_fd())
+            {
+                self.own.take_back(grip.socket(), proof);
+                self.own.add_unix(place);
+            } else if let Some(name) = name.as_ref().ok().and_then(UnixAddr::as_abstract) {
+                self.own.add_abstract(name, grip.socket());
+            }
+        }
+        conclude(notification, grip, result);
     }
 
     fn listen_inet(&mut self, notification: Notification, grip: Grip, backlog: i32) {
@@ -91,12 +111,26 @@ impl Supervisor<'_> {
         if bound(call.grip.socket()) != Some(call.address) {
             return notification.fail(Errno::EINVAL);
         }
-        let result = listen_with(&call.grip, call.backlog);
+        let result = listen_with(&notification, &call.grip, call.backlog);
         if result.is_ok() {
             self.own.add_tcp(call.address, call.grip.socket());
         }
-        conclude(notification, result);
+        conclude(notification, &call.grip, result);
     }
+}
+
+/// The inode of a socket's name where nobody listens yet: who is found to listen
+/// there after this socket began to is most likely this socket, and a stranger
+/// who was there before is never reached for the proof. `None` for a socket that
+/// listens already, too: what is known of it stays as it is.
+fn silent_place(thread: u32, grip: &Grip, name: &UnixAddr) -> Option<Resolved> {
+    if outgate_sys::socket::listens(grip.socket()).unwrap_or(true) {
+        return None;
+    }
+    let place = resolve(thread, name.path()?.as_os_str().as_bytes()).ok()?;
+    let silent =
+        place.is_socket() && occupant(place.target.as_fd(), SockType::Stream) == Occupant::Nobody;
+    silent.then_some(place)
 }
 
 /// The address of a closed socket that is bound, and stays so until it listens.
@@ -121,15 +155,19 @@ fn bound(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
     }
 }
 
-fn listen_with(grip: &Grip, backlog: i32) -> Result<(), Errno> {
+fn listen_with(caller: &Notification, grip: &Grip, backlog: i32) -> Result<(), Errno> {
     // The kernel clamps any backlog to net.core.somaxconn.
     let backlog = Backlog::new(backlog).unwrap_or(Backlog::MAXALLOWABLE);
-    listen(&grip.socket(), backlog)
+    if caller.holds() {
+        listen(&grip.socket(), backlog)
+    } else {
+        Err(NOBODY_WAITS)
+    }
 }
 
-fn conclude(notification: Notification, result: Result<(), Errno>) {
-    match result {
-        Ok(()) => notification.succeed(0),
-        Err(errno) => notification.fail(errno),
+fn conclude(notification: Notification, grip: &Grip, result: Result<(), Errno>) {
+    let reached = notification.conclude(result);
+    if reached == Reached::Nobody && result.is_ok() {
+        give_up(grip.socket());
     }
 }

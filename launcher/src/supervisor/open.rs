@@ -61,17 +61,15 @@ impl Supervisor<'_> {
     pub(super) fn on_open(&mut self, notification: Notification) {
         let number = notification.held().number;
         let (path, flags) = if Some(number) == self.numbers.open {
-            (notification.word(0), Some(notification.int(1)))
-        } else if number == self.numbers.openat {
-            (notification.word(1), Some(notification.int(2)))
+            (notification.word(0), notification.int(1))
         } else {
-            // openat2 keeps its flags in memory: close-on-exec is the safe one.
-            (notification.word(1), None)
+            (notification.word(1), notification.int(2))
         };
-        let flags = flags.map(OFlag::from_bits_retain);
-        let on_exec = match flags {
-            Some(flags) if !flags.contains(OFlag::O_CLOEXEC) => OnExec::Keep,
-            _ => OnExec::Close,
+        let flags = OFlag::from_bits_retain(flags);
+        let on_exec = if flags.contains(OFlag::O_CLOEXEC) {
+            OnExec::Close
+        } else {
+            OnExec::Keep
         };
         let mut bytes = [0_u8; PATH_BYTES];
         let wanted = match &self.stores {
@@ -99,7 +97,7 @@ impl Supervisor<'_> {
 
     /// The bundle of certificates at a path that is opened to be read. What is
     /// opened in any other way is the command's own file.
-    fn store(&self, path: &[u8], flags: Option<OFlag>) -> Option<nix::Result<OwnedFd>> {
+    fn store(&self, path: &[u8], flags: OFlag) -> Option<nix::Result<OwnedFd>> {
         let stores = self.stores.as_ref()?;
         let other = OFlag::O_WRONLY
             | OFlag::O_RDWR
@@ -107,7 +105,7 @@ impl Supervisor<'_> {
             | OFlag::O_TRUNC
             | OFlag::O_DIRECTORY
             | OFlag::O_PATH;
-        if flags?.intersects(other) {
+        if flags.intersects(other) {
             return None;
         }
         stores.at(path)

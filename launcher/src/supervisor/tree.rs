@@ -12,12 +12,12 @@ use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::time::ClockId;
 use nix::unistd::{Pid, getpgid, getpgrp, getpid, getsid};
-use outgate_sys::spawn::{Change, REPORT_BYTES, Report};
+use outgate_sys::spawn::{Change, Order, REPORT_BYTES, Report, order};
 
 use crate::process::signal_tree;
 
 /// Between SIGTERM and SIGKILL when the wall time is over.
-const GRACE: Duration = Duration::from_secs(5);
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 /// How long the guardian's last report may be on its way, in milliseconds: it is
 /// a process as any other, and on a crowded machine it waits for its turn.
 const REPORT_MS: u16 = 10_000;
@@ -57,7 +57,8 @@ pub enum Ending {
     Lost,
 }
 
-/// Where the run stands with its time.
+/// Where the run stands with its time. The guardian has a clock of its own, which
+/// the command cannot keep busy; this one also wakes a launcher that is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clock {
     /// No limit, or not reached.
@@ -287,16 +288,13 @@ impl Tree {
     /// Ends the tree when its time is over.
     pub(super) fn tick(&mut self, now: Instant) {
         let over = |until: Option<Instant>| until.is_some_and(|until| now >= until);
-        let root = self.root();
         match self.clock {
             Clock::Running(until) if over(until) => {
-                signal_tree(root, Signal::SIGTERM);
-                signal_tree(root, Signal::SIGCONT);
+                order(self.guardian, Order::Ask);
                 self.clock = Clock::Ending(now.checked_add(GRACE));
             }
             Clock::Ending(until) if over(until) => {
-                // The guardian kills until nothing is left, however they fork.
-                let _ = kill(Pid::from_raw(self.guardian), Signal::SIGTERM);
+                order(self.guardian, Order::Kill);
                 self.clock = Clock::Killed;
             }
             Clock::Running(_) | Clock::Ending(_) | Clock::Killed => {}

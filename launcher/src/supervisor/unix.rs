@@ -5,27 +5,24 @@
 //! A path is resolved once, to an inode, and the inode is what is judged and
 //! connected to.
 
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 use std::time::Instant;
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
-use nix::sys::socket::{UnixAddr, connect};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat, major, minor};
+use nix::sys::socket::{SockType, UnixAddr};
 use outgate_handoff::{Flow, Process, Question, ToGateway};
 use outgate_sys::socket::SOCK_STREAM;
 
 use super::Supervisor;
 use super::wait::{Knocking, Want};
-use crate::diag::{Diag, UnixPlace};
 use crate::gateway_link::descriptors;
-use crate::grip::{Begun, Grip, without_waiting};
-use crate::notification::Notification;
+use crate::grip::{Begun, Grip, give_up, perform};
+use crate::notification::{Notification, Reached};
 use crate::process::describe;
 use crate::redirect::{Caller, Kind, Mapped, Recognised};
 use crate::sealed::Blocking;
+use crate::unix_inode::{Occupant, connect_to, connect_unix, is_from_here, occupant, resolve};
 
 /// Name services that the C library tries before it asks DNS: absent for the
 /// command, without a word.
@@ -56,39 +53,13 @@ pub(super) struct UnixCall {
     process: Process,
 }
 
-/// The inode a path leads to.
-struct Resolved {
-    target: OwnedFd,
-    path: Vec<u8>,
-    stat: FileStat,
-}
-
-/// How often a path with `..` is resolved that cannot be while files are renamed, in
-/// count: beside one process that renames without end a twentieth of the tries fail.
-const RESOLVE_TRIES: u32 = 64;
-
-/// Resolves a path as the caller would, to an inode. `ECONNREFUSED` when files are
-/// renamed faster than that.
-fn resolve(thread: u32, path: &[u8]) -> Result<Resolved, Errno> {
-    let (base, resolve) = if path.first() == Some(&b'/') {
-        let flags = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-        ("root", flags)
-    } else {
-        ("cwd", ResolveFlag::RESOLVE_NO_MAGICLINKS)
-    };
-    let base = format!("/proc/{thread}/{base}");
-    let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
-    let base = open(base.as_str(), flags | OFlag::O_DIRECTORY, Mode::empty())?;
-    let how = OpenHow::new().flags(flags).resolve(resolve);
-    // EAGAIN (openat2(2)): something on the machine was renamed meanwhile.
-    let target = (0..RESOLVE_TRIES)
-        .map(|_| openat2(base.as_fd(), OsStr::from_bytes(path), how))
-        .find(|target| !matches!(target, Err(Errno::EAGAIN)))
-        .unwrap_or(Err(Errno::ECONNREFUSED))?;
-    let stat = fstat(&target)?;
-    let link = format!("/proc/self/fd/{}", target.as_raw_fd());
-    let path = nix::fcntl::readlinkat(AT_FDCWD, link.as_str())?.into_vec();
-    Ok(Resolved { target, path, stat })
+impl Knocking {
+    /// Answers a call that found room.
+    fn enter(self) {
+        if self.notification.conclude(Ok(())) == Reached::Nobody {
+            give_up(self.socket.as_fd());
+        }
+    }
 }
 
 impl Supervisor<'_> {
@@ -104,21 +75,20 @@ impl Supervisor<'_> {
         if NAME_SERVICES.contains(&resolved.path.as_slice()) {
             return notification.fail(Errno::ENOENT);
         }
-        let socket_bits = SFlag::S_IFMT.bits() & resolved.stat.st_mode;
-        if socket_bits != SFlag::S_IFSOCK.bits() {
+        if !resolved.is_socket() {
             return notification.fail(Errno::ECONNREFUSED);
         }
-        let device = resolved.stat.st_dev;
-        let place = UnixPlace::Inode {
-            device: u32::try_from((major(device) << 20) | minor(device)).unwrap_or(0),
-            inode: u32::try_from(resolved.stat.st_ino & u64::from(u32::MAX)).unwrap_or(0),
-        };
-        if self.own.serves_unix(&place) {
-            return self.connect_own(notification, grip, resolved.target);
+        if let Some(target) = self.own.unix_server(resolved.inode()) {
+            return self.connect_own(notification, grip, target);
         }
         // What a server left behind is nothing that could be allowed or denied.
-        // A granted one may listen in another network, where nobody sees it.
-        if self.outside == Outside::Closed && is_left_behind(&place) {
+        let kind = match outgate_sys::socket::kind(grip.socket()) {
+            Ok(SOCK_STREAM) => SockType::Stream,
+            _ => SockType::SeqPacket,
+        };
+        if self.outside == Outside::Closed
+            && occupant(resolved.target.as_fd(), kind) == Occupant::Nobody
+        {
             return notification.fail(Errno::ECONNREFUSED);
         }
         let call = UnixCall {
@@ -131,15 +101,23 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn connect_abstract(&mut self, notification: Notification, grip: Grip, name: &[u8]) {
-        if self.own.serves_unix(&UnixPlace::Abstract(name.to_vec())) {
+        if self.own.serves_abstract(name) {
             let Ok(address) = UnixAddr::new_abstract(name) else {
                 return notification.fail(Errno::EINVAL);
             };
             // A full backlog is refused rather than waited for: an abstract name
             // gives nothing to hold on to meanwhile.
-            let result = grip.begin(|socket| connect(socket.as_raw_fd(), &address));
+            let result = grip.begin(&notification, |socket| connect_unix(socket, &address));
             return match result {
-                Ok((begun, _)) => grip.conclude(notification, begun),
+                // RACE: the listener may have closed and a stranger have taken its
+                // name since it was looked up. The kernel says who answered.
+                Ok(_) if !is_from_here(grip.socket()) => {
+                    give_up(grip.socket());
+                    notification.fail(Errno::ECONNREFUSED);
+                }
+                Ok((begun, _)) => {
+                    grip.conclude(notification, begun);
+                }
                 Err(errno) => notification.fail(errno),
             };
         }
@@ -163,7 +141,7 @@ impl Supervisor<'_> {
     }
 
     /// One of the sandbox's own servers, by its inode.
-    fn connect_own(&mut self, notification: Notification, grip: Grip, target: OwnedFd) {
+    fn connect_own(&mut self, notification: Notification, grip: Grip, target: Rc<OwnedFd>) {
         let blocking = grip.blocking();
         let Grip::Shared(socket) = grip else {
             return notification.fail(Errno::ECONNREFUSED);
@@ -181,7 +159,7 @@ impl Supervisor<'_> {
         match blocking {
             Blocking::Yes => self.knock(knocking),
             Blocking::No => match try_knock(&knocking) {
-                Ok(()) => knocking.notification.succeed(0),
+                Ok(()) => knocking.enter(),
                 Err(errno) => knocking.notification.fail(errno),
             },
         }
@@ -190,7 +168,7 @@ impl Supervisor<'_> {
     /// Tries a connection that may find the backlog full, and waits if it is.
     pub(super) fn knock(&mut self, knocking: Knocking) {
         match try_knock(&knocking) {
-            Ok(()) => knocking.notification.succeed(0),
+            Ok(()) => knocking.enter(),
             Err(Errno::EAGAIN) => self.knocking.push(knocking),
             Err(errno) => knocking.notification.fail(errno),
         }
@@ -203,7 +181,7 @@ impl Supervisor<'_> {
             return notification.fail(Errno::EPROTOTYPE);
         }
         let attracted = match self.redirect.listener(Kind::Unix) {
-            Ok(private) => private.attract(&call.grip, Mapped::No),
+            Ok(private) => private.attract(&notification, &call.grip, Mapped::No),
             Err(_) => Err(Errno::ECONNREFUSED),
         };
         let begun = match attracted {
@@ -245,20 +223,15 @@ impl Supervisor<'_> {
         };
         let question = Question::Unix { path };
         let flow = ToGateway::Flow(Flow { question, process });
-        self.tell(&flow, descriptors([accepted, target]));
-        grip.conclude(notification, begun);
+        if grip.conclude(notification, begun) == Reached::Caller {
+            self.tell(&flow, descriptors([accepted, target]));
+        }
     }
 }
 
-/// Whether nobody listens at `place` any more.
-fn is_left_behind(place: &UnixPlace) -> bool {
-    let listens = Diag::open().and_then(|diag| diag.unix_listens(place));
-    matches!(listens, Ok(false))
-}
-
 fn try_knock(knocking: &Knocking) -> Result<(), Errno> {
-    let path = format!("/proc/self/fd/{}", knocking.target.as_raw_fd());
-    let address = UnixAddr::new(path.as_str())?;
     let socket = knocking.socket.as_fd();
-    without_waiting(socket, || connect(socket.as_raw_fd(), &address))
+    perform(&knocking.notification, socket, || {
+        connect_to(socket, knocking.target.as_fd())
+    })
 }

@@ -3,7 +3,8 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::PollFlags;
@@ -13,7 +14,7 @@ use super::Supervisor;
 use super::connect::Call;
 use super::listen::ListenCall;
 use super::unix::UnixCall;
-use crate::grip::Begun;
+use crate::grip::{Begun, give_up};
 use crate::notification::Notification;
 use crate::redirect::{Caller, Kind};
 use crate::sealed::Blocking;
@@ -23,28 +24,52 @@ const IN_FLIGHT_MAX: usize = 4096;
 /// Descriptors that one call in flight holds at most: the socket, and what it
 /// is to be connected to.
 const DESCRIPTORS_PER_CALL: usize = 2;
+/// Unix servers of the command that are known at most, one descriptor each.
+const UNIX_SERVERS_MAX: usize = 1024;
 /// Descriptors for everything else: listeners, helpers, a question of the moment.
 const DESCRIPTORS_BESIDE: usize = 64;
 
-/// Raises our own limit of open files, as far as that is allowed, and says how
-/// many calls may then be in flight. The command runs already, with its own.
-pub(super) fn make_room() -> usize {
+/// How much may be held at once, by the descriptors we may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Room {
+    /// Calls in flight.
+    pub(super) calls: usize,
+    /// Unix servers of the command, of each of which one descriptor is kept.
+    pub(super) servers: usize,
+}
+
+/// Raises our own limit of open files, as far as that is allowed, and says what
+/// there is room for then. The command runs already, with its own.
+pub(super) fn make_room() -> Room {
     let wanted = IN_FLIGHT_MAX
         .saturating_mul(DESCRIPTORS_PER_CALL)
+        .saturating_add(UNIX_SERVERS_MAX)
         .saturating_add(DESCRIPTORS_BESIDE);
     let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
-        return DESCRIPTORS_BESIDE;
+        return room(0);
     };
     let limit = soft.max(wanted.min(hard));
     let limit = match setrlimit(Resource::RLIMIT_NOFILE, limit, hard) {
         Ok(()) => limit,
         Err(_) => soft,
     };
-    let descriptors = usize::try_from(limit).unwrap_or(usize::MAX);
-    let free = descriptors.saturating_sub(DESCRIPTORS_BESIDE);
-    (free / DESCRIPTORS_PER_CALL).clamp(1, IN_FLIGHT_MAX)
+    room(usize::try_from(limit).unwrap_or(usize::MAX))
 }
+
+/// What so many descriptors are room for: at most a quarter is for servers.
+fn room(descriptors: usize) -> Room {
+    let free = descriptors.saturating_sub(DESCRIPTORS_BESIDE);
+    let servers = (free / 4).min(UNIX_SERVERS_MAX);
+    let calls = free.saturating_sub(servers) / DESCRIPTORS_PER_CALL;
+    Room {
+        calls: calls.clamp(1, IN_FLIGHT_MAX),
+        servers,
+    }
+}
+
+/// How long full Unix listeners are tried again in one go.
+const KNOCKING_MAX: Duration = Duration::from_millis(10);
 
 /// What a question was about.
 #[derive(Debug)]
@@ -93,7 +118,7 @@ impl Connecting {
 pub(super) struct Knocking {
     pub(super) notification: Notification,
     pub(super) socket: OwnedFd,
-    pub(super) target: OwnedFd,
+    pub(super) target: Rc<OwnedFd>,
     pub(super) until: Option<Instant>,
 }
 
@@ -134,7 +159,7 @@ impl Supervisor<'_> {
             .saturating_add(self.arriving.len())
             .saturating_add(self.connecting.len())
             .saturating_add(self.knocking.len())
-            < self.room
+            < self.room.calls
     }
 
     /// Ends waiting calls that should wait no longer, and retries those that
@@ -146,6 +171,9 @@ impl Supervisor<'_> {
             return;
         }
         self.next_tick = now.checked_add(super::TICK).unwrap_or(now);
+        if self.is_waiting() {
+            self.alarm.set();
+        }
         let ended: Vec<(u64, Fate)> = self
             .asked
             .iter()
@@ -161,23 +189,36 @@ impl Supervisor<'_> {
             match fate(&waiting.notification, waiting.until, now) {
                 // Its connection is complete in the kernel: soon accepted.
                 Fate::Wait | Fate::Interrupted => self.arriving.push(waiting),
-                fate => end(waiting.notification, &fate, Errno::ECONNREFUSED),
+                Fate::Gone => give_up(waiting.call.grip.socket()),
+                fate @ Fate::Late => end(waiting.notification, &fate, Errno::ECONNREFUSED),
             }
         }
         for waiting in std::mem::take(&mut self.connecting) {
             match fate(&waiting.notification, waiting.until, now) {
                 Fate::Wait => self.connecting.push(waiting),
+                Fate::Gone => give_up(waiting.socket()),
                 // SO_SNDTIMEO ends a blocking connect with EINPROGRESS.
                 fate => end(waiting.notification, &fate, Errno::EINPROGRESS),
             }
         }
-        for waiting in std::mem::take(&mut self.knocking) {
+        self.knock_again(now);
+        self.tick_opening(now);
+    }
+
+    /// Tries again where a Unix listener had no room. Those that time is not left
+    /// for come first the next time.
+    fn knock_again(&mut self, now: Instant) {
+        let mut rest = std::mem::take(&mut self.knocking).into_iter();
+        for waiting in rest.by_ref() {
             match fate(&waiting.notification, waiting.until, now) {
                 Fate::Wait => self.knock(waiting),
                 fate => end(waiting.notification, &fate, Errno::EAGAIN),
             }
+            if now.elapsed() > KNOCKING_MAX {
+                break;
+            }
         }
-        self.tick_opening(now);
+        self.knocking.splice(..0, rest);
     }
 
     /// Goes on with direct connections that poll reported.

@@ -7,12 +7,15 @@
 #![allow(unsafe_code, reason = "the one place for raw system calls")]
 #![warn(clippy::arithmetic_side_effects)]
 
+pub mod alarm;
+pub mod attributes;
 pub mod descriptor;
 pub mod landlock;
 pub mod memory;
 pub mod pidfd;
 pub mod process;
 mod raw;
+pub mod schedule;
 pub mod seccomp;
 pub mod socket;
 pub mod spawn;

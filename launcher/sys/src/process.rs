@@ -27,13 +27,15 @@ pub fn adopt_orphans() -> Result<(), SysError> {
 
 /// Forks a helper that runs `body` and exits with what it returns.
 ///
-/// The caller must have one thread: the copy has no other, and locks another
-/// thread held would stay locked in it.
+/// The copy has this thread alone: locks that another one holds stay locked in
+/// it. Those of the C library (malloc's) are free in it, and `body` must not need
+/// any other that another thread may hold.
 ///
 /// # Errors
 /// `EAGAIN` or `ENOMEM` when there is no room for a process.
 pub fn fork_helper(body: impl FnOnce() -> i32) -> Result<i32, SysError> {
-    // SAFETY: the process has one thread, as the contract demands.
+    // SAFETY: the copy needs no lock that another thread holds, as the contract
+    // demands.
     let pid = unsafe { libc::fork() };
     check(pid.into())?;
     if pid == 0 {
@@ -152,6 +154,20 @@ pub fn has_capabilities() -> Result<bool, SysError> {
     // SAFETY: reads the effective user id; cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     Ok(root || data.iter().any(|word| *word != 0))
+}
+
+/// Gives up every capability of this thread for good, so that the kernel asks of
+/// it what it would ask of a command (capset(2)).
+///
+/// # Errors
+/// None that a valid call can have.
+pub fn give_up_capabilities() -> Result<(), SysError> {
+    // Version 3 header for ourselves, then two empty triples.
+    let mut header = [0x2008_0522_u32, 0];
+    let data = [0_u32; 6];
+    // SAFETY: both arrays are live and of the sizes version 3 asks for.
+    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), data.as_ptr()) };
+    check(result).map(drop)
 }
 
 /// Ends the guardian of a run that is over, and waits for it. One that was

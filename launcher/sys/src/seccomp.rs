@@ -4,6 +4,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use crate::alarm::{interrupted, silently};
 use crate::{SysError, check};
 
 /// KERNEL: 6.6. Wakes the target on the supervisor's own processor.
@@ -121,14 +122,14 @@ impl Listener {
     /// the copied memory and descriptors belonged to the caller.
     pub fn holds(&self, cookie: u64) -> bool {
         // SAFETY: the ioctl reads one u64 through the pointer, which is live.
-        let result = unsafe {
+        let valid = || unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
                 libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _,
                 &raw const cookie,
             )
         };
-        result == 0
+        uninterrupted(valid).is_ok()
     }
 
     /// Ends a held call.
@@ -148,14 +149,14 @@ impl Listener {
             Answer::Continue => raw.flags = 1,
         }
         // SAFETY: the ioctl reads the struct it is given, which is live.
-        let result = unsafe {
+        let send = || unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
                 libc::SECCOMP_IOCTL_NOTIF_SEND as _,
                 &raw const raw,
             )
         };
-        check(result.into()).map(drop)
+        uninterrupted(send)
     }
 
     /// Puts a copy of `descriptor` into the caller's table.
@@ -185,14 +186,26 @@ impl Listener {
             },
         };
         // SAFETY: the ioctl reads the struct it is given, which is live.
-        let result = unsafe {
+        let add = || unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
                 libc::SECCOMP_IOCTL_NOTIF_ADDFD as _,
                 &raw const raw,
             )
         };
-        check(result.into()).map(drop)
+        // An interrupted one has answered the call already, without a descriptor.
+        check(silently(add).into()).map(drop)
+    }
+}
+
+/// Makes a call again for as long as a signal ends it. These wait for others
+/// who use the same listener alone, which takes no time to speak of.
+fn uninterrupted(call: impl Fn() -> libc::c_int) -> Result<(), SysError> {
+    loop {
+        match check(call().into()) {
+            Err(error) if interrupted(&error) => {}
+            result => return result.map(drop),
+        }
     }
 }
 

@@ -4,10 +4,12 @@
 //! Three processes share this module:
 //! - the *launcher*, which stays and supervises;
 //! - the *guardian*, its child: sub-reaper of the command's tree. It reports how
-//!   the command fares, and when the launcher dies it kills the tree and starts
-//!   the cleaner. It shares the launcher's memory (`CLONE_VM`), so it costs no
-//!   page tables, and uses raw system calls on its own stack only: no allocation,
-//!   no lock, no `errno`, no panic;
+//!   the command fares and keeps its wall time, and when the launcher dies it kills
+//!   the tree and starts the cleaner. It lives in a scope for signals of its own
+//!   (Landlock), of which the tree is all the rest: one call reaches every process
+//!   of it and no other. It shares the launcher's memory (`CLONE_VM`), so it costs
+//!   no page tables, and uses raw system calls on its own stack only: no
+//!   allocation, no lock, no `errno`, no panic;
 //! - the *child*, which confines itself and becomes the command (`CLONE_VFORK`).
 //!   Between clone and exec the same rules hold for it.
 //!
@@ -15,12 +17,15 @@
 //! unprivileged kernel mechanism kills a tree when its supervisor dies.
 
 mod child;
+mod clock;
 mod guardian;
+mod scope;
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
 
 use crate::raw::{call, int};
 use crate::seccomp::SockFilter;
@@ -64,6 +69,10 @@ pub struct Plan {
     /// The directory the guardian removes when the tree is gone, if it is empty
     /// then; what is left is the launcher's or the cleaner's to remove.
     pub directory: Option<CString>,
+    /// How long the tree may run before the guardian asks it to end.
+    pub wall_time: Option<Duration>,
+    /// How long it may take to end when it was asked, before it is killed.
+    pub grace: Duration,
 }
 
 /// What happens to the caller's capabilities.
@@ -137,6 +146,28 @@ impl Report {
             let signal = u8::try_from(libc::WTERMSIG(status)).ok();
             Change::Killed(signal.filter(|signal| *signal > 0).unwrap_or(9))
         }
+    }
+}
+
+/// What the guardian is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// To ask every process of the tree to end, and to kill them when the grace is
+    /// over. Said twice it is as said once.
+    Ask,
+    /// To kill every process of the tree.
+    Kill,
+}
+
+/// Tells the guardian of a run something. It must not have been waited for yet.
+pub fn order(guardian: i32, order: Order) {
+    let signal = match order {
+        Order::Ask => guardian::ASK,
+        Order::Kill => guardian::KILL,
+    };
+    if guardian > 1 {
+        // SAFETY: plain integers. A child of ours, whose number is its own.
+        unsafe { libc::kill(guardian, signal) };
     }
 }
 
@@ -228,6 +259,7 @@ struct Shared {
     mask: u64,
     pipe: PipeSignal,
     drop_capabilities: bool,
+    scope: RawFd,
     ruleset: RawFd,
     reports: RawFd,
     limits: Vec<ResourceLimit>,
@@ -238,6 +270,8 @@ struct Shared {
     environment: Vec<*const libc::c_char>,
     cleaner: Vec<*const libc::c_char>,
     directory: *const libc::c_char,
+    wall_time: Option<Duration>,
+    grace: Duration,
     child_stack: *mut libc::c_void,
     listener: AtomicI32,
     command: AtomicI32,
@@ -295,6 +329,14 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
         error,
     };
     let (reports, reports_write) = pipe().map_err(failed)?;
+    // A command that changes its state faster than we read must not make the
+    // guardian wait.
+    // SAFETY: sets a status flag of our own end of the pipe.
+    unsafe { libc::fcntl(reports_write.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    let scope = crate::landlock::signal_scope().map_err(|error| StartError {
+        step: Step::Landlock,
+        error,
+    })?;
     let guardian_stack = stack().map_err(failed)?;
     let child_stack = stack().map_err(failed)?;
     let mut shell_arguments = vec![c"sh".as_ptr()];
@@ -307,6 +349,7 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
         mask: plan.mask.0,
         pipe: caller_pipe_signal(),
         drop_capabilities: plan.drop_capabilities == Capabilities::Drop,
+        scope: scope.as_raw_fd(),
         ruleset: plan.ruleset.as_raw_fd(),
         reports: reports_write.as_raw_fd(),
         programs: pointers(&plan.programs),
@@ -315,6 +358,8 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
         environment: pointers(&plan.environment),
         cleaner: pointers(&plan.cleaner),
         directory: plan.directory.as_ref().map_or(null(), |path| path.as_ptr()),
+        wall_time: plan.wall_time,
+        grace: plan.grace,
         limits: plan.limits.clone(),
         filter: plan.filter.clone(),
         child_stack,
@@ -339,7 +384,7 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
     };
     check(guardian.into()).map_err(failed)?;
     let started = wait_for_start(&reports, shared);
-    drop(reports_write);
+    drop((reports_write, scope));
     // Ours alone again: the guardian has its own table by now or is gone.
     // SAFETY: nothing uses the ruleset after the child enforced it; the plan is
     // leaked, so its `OwnedFd` never closes this number a second time.

@@ -7,7 +7,7 @@ use libc::{
 };
 
 use super::{ARCHES, OPTIONS, call, number, run};
-use crate::filter::{Action, Arch, Opens, Options, evaluate, held};
+use crate::filter::{Action, Arch, Opens, Options, attribute, evaluate, held, scheduling};
 
 const ALLOW: u32 = 0x7fff_0000;
 const HOLD: u32 = 0x7fc0_0000;
@@ -162,13 +162,19 @@ fn the_sealed_network_is_not_the_commands_to_change() {
         check("setsockopt", &[3, level.into(), name.into()], expected);
     };
     let absent = errno(libc::ENOPROTOOPT);
-    for replaced in [16, 17, 64, 96, 128] {
+    for replaced in [16, 17, 19, 64, 65, 96, 128, 1152, 1172, i32::MAX, -1] {
         option(libc::IPPROTO_IP, replaced, absent);
-        option(SOL_SOCKET, replaced, ALLOW);
     }
-    for replaced in [34, 35, 64] {
+    for replaced in [27, 34, 35, 54, 55, 59, 64, 65, 75, 128, 1152, -1] {
         option(libc::IPPROTO_IPV6, replaced, absent);
     }
+    for forced in [32, 33, 36, 73] {
+        option(SOL_SOCKET, forced, errno(libc::EPERM));
+    }
+    option(SOL_SOCKET, libc::SO_SNDBUF, ALLOW);
+    option(SOL_SOCKET, 64, ALLOW);
+    option(libc::IPPROTO_IP, 63, ALLOW);
+    option(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, ALLOW);
     option(libc::IPPROTO_IP, libc::IP_PKTINFO, ALLOW);
     option(libc::IPPROTO_IP, libc::IP_RECVERR, ALLOW);
     option(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, ALLOW);
@@ -179,7 +185,16 @@ fn the_sealed_network_is_not_the_commands_to_change() {
         (0x89a0, errno(libc::EPERM)), // SIOCBRADDBR
         (0x89f1, errno(libc::EPERM)), // SIOCADDTUNNEL
         (0x89ff, errno(libc::EPERM)),
-        (0x897f, ALLOW),
+        (0x897f, errno(libc::EPERM)),
+        (0x890b, errno(libc::EPERM)),      // SIOCADDRT
+        (0x8914, errno(libc::EPERM)),      // SIOCSIFFLAGS
+        (0x8916, errno(libc::EPERM)),      // SIOCSIFADDR
+        (0x8922, errno(libc::EPERM)),      // SIOCSIFMTU
+        (0x8923, errno(libc::EPERM)),      // SIOCSIFNAME
+        (0x8946, errno(libc::EOPNOTSUPP)), // SIOCETHTOOL
+        (0x88ff, ALLOW),
+        (0x8901, ALLOW), // FIOSETOWN
+        (0x8905, ALLOW), // SIOCATMARK
         (0x8a00, ALLOW),
         (0x8912, ALLOW), // SIOCGIFCONF
         (0x8927, ALLOW), // SIOCGIFHWADDR
@@ -232,6 +247,37 @@ fn process_controls_that_blind_the_supervisor_are_refused() {
 }
 
 #[test]
+fn turns_of_others_are_held_and_those_of_users_refused() {
+    let refused = errno(libc::EPERM);
+    let process = i64::from(libc::PRIO_PROCESS);
+    let (group, user) = (i64::from(libc::PRIO_PGRP), i64::from(libc::PRIO_USER));
+    for (name, process, group, user) in [
+        ("setpriority", process, group, user),
+        // IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP, IOPRIO_WHO_USER
+        ("ioprio_set", 1, 2, 3),
+    ] {
+        check(name, &[process, 0, 5], ALLOW);
+        check(name, &[process, 7, 5], HOLD);
+        check(name, &[process, -1, 5], HOLD);
+        check(name, &[process, 1 << 32, 5], ALLOW);
+        check(name, &[process | 1 << 32, 7, 5], HOLD);
+        check(name, &[group, 0, 5], refused);
+        check(name, &[group, 7, 5], HOLD);
+        check(name, &[user, 0, 5], refused);
+        check(name, &[user, 7, 5], refused);
+        check(name, &[user + 1, 0, 5], refused);
+        check(name, &[-1, 0, 5], refused);
+    }
+    for name in ["sched_setaffinity", "sched_setscheduler", "sched_setparam"] {
+        check(name, &[0, 8, 0], ALLOW);
+        check(name, &[7, 8, 0], HOLD);
+        check(name, &[-1, 8, 0], HOLD);
+        check(name, &[7 | 1 << 32, 8, 0], HOLD);
+    }
+    check("sched_setattr", &[0, 0, 0], errno(libc::ENOSYS));
+}
+
+#[test]
 fn terminal_requests_that_type_are_refused() {
     let ioctl = |request: u64, expected| {
         check("ioctl", &[0, request.cast_signed()], expected);
@@ -267,12 +313,13 @@ fn held_numbers_are_the_ones_the_program_holds() {
     for arch in ARCHES {
         let numbers = held(arch);
         let always = [numbers.connect, numbers.listen, numbers.socket];
-        let opens = [numbers.openat, numbers.openat2];
+        let opens = [numbers.openat];
         for options in OPTIONS {
-            // A datagram socket, so that `socket` is held as well.
+            // A datagram socket, and the priority of a group.
             let holds = |nr| {
-                let data = call(arch, nr, [2, 2, 0, 0, 0, 0]);
-                run(arch, options, &data).returned == HOLD
+                [[2, 2, 0, 0, 0, 0], [1, 2, 0, 0, 0, 0]]
+                    .map(|args| run(arch, options, &call(arch, nr, args)).returned)
+                    .contains(&HOLD)
             };
             let found: Vec<u32> = (0..1024).filter(|nr| holds(*nr)).collect();
             let mut expected: Vec<u32> = always.iter().map(|nr| nr.cast_unsigned()).collect();
@@ -284,6 +331,11 @@ fn held_numbers_are_the_ones_the_program_holds() {
                         .map(|nr| nr.cast_unsigned()),
                 );
             }
+            let changes = |nr: &u32| {
+                let nr = nr.cast_signed();
+                attribute(arch, nr).is_some() || scheduling(arch, nr).is_some()
+            };
+            expected.extend((0..1024).filter(changes));
             expected.sort_unstable();
             assert_eq!(found, expected, "{}", arch.name());
         }

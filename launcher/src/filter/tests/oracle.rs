@@ -3,6 +3,8 @@
 //! action per filter, so there is one filter per action, and it knows nothing of
 //! x32 and of numbers that no call has.
 
+mod files;
+
 use std::collections::BTreeMap;
 
 use libc::{AF_INET, AF_INET6, AF_NETLINK, AF_UNIX};
@@ -11,10 +13,12 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-use super::{ARCHES, OPTIONS, call, number, run};
+use super::{ARCHES, OPTIONS, call, run};
 use crate::filter::interpreter::{self, Data};
 use crate::filter::rule::Rule;
+use crate::filter::table::Row;
 use crate::filter::{Action, Arch, Instruction, Options, table};
+use files::{file_requests, held_modes, interface_requests, modes, opens};
 
 /// What the witness returns for a held call: it has no word for that.
 const TRACED: u32 = 0x7ff0_0001;
@@ -118,26 +122,43 @@ fn sockets() -> Vec<(u32, Vec<Conditions>)> {
     rows
 }
 
-fn options() -> Vec<(u32, Vec<Conditions>)> {
-    let option = |level, name| vec![vec![is(1, level), is(2, name)]];
-    vec![
-        (1, option(libc::SOL_SOCKET, libc::SO_BINDTODEVICE)),
-        (1, option(libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX)),
-        (1, option(libc::IPPROTO_TCP, libc::TCP_REPAIR)),
-        (92, option(libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT)),
-        (92, option(libc::IPPROTO_TCP, libc::TCP_ULP)),
-        (92, option(libc::IPPROTO_IP, libc::IP_OPTIONS)),
-        (92, option(libc::IPPROTO_IP, libc::IP_IPSEC_POLICY)),
-        (92, option(libc::IPPROTO_IP, libc::IP_XFRM_POLICY)),
-        (92, option(libc::IPPROTO_IP, 64)),  // IPT_SO_SET_REPLACE
-        (92, option(libc::IPPROTO_IP, 96)),  // ARPT_SO_SET_REPLACE
-        (92, option(libc::IPPROTO_IP, 128)), // EBT_SO_SET_ENTRIES
-        (92, option(libc::IPPROTO_IPV6, libc::IPV6_RTHDR)),
-        (92, option(libc::IPPROTO_IPV6, libc::IPV6_2292PKTOPTIONS)),
-        (92, option(libc::IPPROTO_IPV6, libc::IPV6_IPSEC_POLICY)),
-        (92, option(libc::IPPROTO_IPV6, libc::IPV6_XFRM_POLICY)),
-        (92, option(libc::IPPROTO_IPV6, 64)), // IP6T_SO_SET_REPLACE
-    ]
+fn socket_options() -> Vec<(u32, Vec<Conditions>)> {
+    let (sockets, tcp) = (libc::SOL_SOCKET, libc::IPPROTO_TCP);
+    let (four, six) = (libc::IPPROTO_IP, libc::IPPROTO_IPV6);
+    #[rustfmt::skip]
+    let named = [
+        (1, sockets, libc::SO_BINDTODEVICE),
+        (1, sockets, libc::SO_BINDTOIFINDEX),
+        (1, sockets, libc::SO_SNDBUFFORCE),
+        (1, sockets, libc::SO_RCVBUFFORCE),
+        (1, sockets, libc::SO_MARK),
+        (1, sockets, 73), // SO_RESERVE_MEM
+        (1, tcp, libc::TCP_REPAIR),
+        (92, tcp, libc::TCP_FASTOPEN_CONNECT),
+        (92, tcp, libc::TCP_ULP),
+        (92, four, libc::IP_OPTIONS),
+        (92, four, libc::IP_IPSEC_POLICY),
+        (92, four, libc::IP_XFRM_POLICY),
+        (92, four, libc::IP_TRANSPARENT),
+        (92, six, libc::IPV6_RTHDR),
+        (92, six, libc::IPV6_2292PKTOPTIONS),
+        (92, six, libc::IPV6_JOIN_ANYCAST),
+        (92, six, libc::IPV6_IPSEC_POLICY),
+        (92, six, libc::IPV6_XFRM_POLICY),
+        (92, six, libc::IPV6_HOPOPTS),
+        (92, six, libc::IPV6_RTHDRDSTOPTS),
+        (92, six, libc::IPV6_DSTOPTS),
+        (92, six, libc::IPV6_TRANSPARENT),
+        (92, six, 64), // IP6T_SO_SET_REPLACE
+        (92, six, 65), // IP6T_SO_SET_ADD_COUNTERS
+    ];
+    let option = |(errno, level, name)| (errno, vec![vec![is(1, level), is(2, name)]]);
+    let above = |level, below| {
+        let number = compare(2, SeccompCmpOp::Ge, below);
+        (92, vec![vec![is(1, level), number]])
+    };
+    let named = named.into_iter().map(option);
+    named.chain([above(four, 64), above(six, 128)]).collect()
 }
 
 /// A flag is set: equal to itself under itself.
@@ -161,6 +182,11 @@ fn processes(name: &str) -> Vec<(u32, Vec<Conditions>)> {
         .map(|namespace| (1, flag(0, namespace)))
         .into(),
         "prlimit64" => vec![(1, vec![vec![not(0, 0)]])],
+        "sched_setaffinity" | "sched_setscheduler" | "sched_setparam" => {
+            vec![(TRACED, vec![vec![not(0, 0)]])]
+        }
+        "setpriority" => turns(0, 1),
+        "ioprio_set" => turns(1, 2),
         "prctl" => vec![
             (0, each(0, &[libc::PR_SET_DUMPABLE])),
             (
@@ -180,22 +206,35 @@ fn processes(name: &str) -> Vec<(u32, Vec<Conditions>)> {
             vec![vec![not(0, 0), not(0, -1), not(0, libc::ADDR_NO_RANDOMIZE)]],
         )],
         "ioctl" => {
-            let mut refused = each(1, &[0x5412, 0x541c, 0x541d, 0x5423, 0x894c, 0xaa00]);
-            // All of 0x8980 to 0x89ff.
-            refused.push(vec![compare(
-                1,
-                SeccompCmpOp::MaskedEq(0xffff_ff80),
-                0x8980,
-            )]);
-            vec![(1, refused)]
+            let mut refused = each(1, &[0x5412, 0x541c, 0x541d, 0x5423, 0xaa00]);
+            refused.extend(interface_requests());
+            let mut unsupported = file_requests();
+            unsupported.extend(each(1, &[0x8946]));
+            vec![(1, refused), (95, unsupported)]
         }
         other => panic!("{other} looks at its arguments and has no witness"),
     }
 }
 
+/// Turns of processes and of groups, by the numbers that stand for the two.
+fn turns(process: i32, group: i32) -> Vec<(u32, Vec<Conditions>)> {
+    let held = [process, group].map(|which| vec![is(0, which), not(1, 0)]);
+    let refused = vec![
+        vec![is(0, group), is(1, 0)],
+        vec![not(0, process), not(0, group)],
+    ];
+    vec![(TRACED, held.into()), (1, refused)]
+}
+
 /// What the witness is told of a call that looks at its arguments.
-fn testimony(name: &str) -> Vec<(u32, Vec<Conditions>)> {
+fn testimony(name: &str, options: Options) -> Vec<(u32, Vec<Conditions>)> {
     match name {
+        "creat" | "mknod" => modes(1),
+        "mknodat" => modes(2),
+        "chmod" | "fchmod" => held_modes(1),
+        "fchmodat" | "fchmodat2" => held_modes(2),
+        "open" => opens(2, options),
+        "openat" => opens(3, options),
         "socket" => sockets(),
         "socketpair" => vec![
             (95, of_types(|kind| !matches!(kind, 1 | 5), &[])),
@@ -206,7 +245,7 @@ fn testimony(name: &str) -> Vec<(u32, Vec<Conditions>)> {
         ],
         "sendto" | "sendmmsg" => vec![(95, flag(3, libc::MSG_FASTOPEN))],
         "sendmsg" => vec![(95, flag(2, libc::MSG_FASTOPEN))],
-        "setsockopt" => options(),
+        "setsockopt" => socket_options(),
         other => processes(other),
     }
 }
@@ -222,7 +261,7 @@ fn witness(arch: Arch, options: Options) -> Vec<Vec<Instruction>> {
             Rule::Do(Action::Hold) => vec![(TRACED, vec![])],
             Rule::Do(Action::Refuse(errno)) => vec![(errno.number, vec![])],
             Rule::Do(_) => panic!("{} needs no row", row.name),
-            Rule::Ask { .. } => testimony(row.name),
+            Rule::Ask { .. } => testimony(row.name, options),
         };
         for (action, conditions) in cases {
             let rules = conditions
@@ -280,8 +319,9 @@ fn testify(filters: &[Vec<Instruction>], data: &Data) -> u32 {
 
 /// Names of socket options, protocols and flags.
 #[rustfmt::skip]
-const THIRD: [u64; 18] = [
-    0, 1, 4, 6, 17, 19, 25, 30, 31, 35, 57, 58, 62, 64, 96, 128, 262, 0x2000_0000,
+const THIRD: [u64; 27] = [
+    0, 1, 4, 6, 17, 19, 25, 27, 30, 31, 32, 35, 36, 54, 57, 58, 62, 63, 64, 65, 73, 75, 96, 128, 262,
+    1153, 0x2000_0000,
 ];
 
 /// Arguments worth trying: all that any rule asks about, and their like.
@@ -304,7 +344,7 @@ fn interesting() -> Vec<[u64; 6]> {
         0xffff_ffff,
         0x0800_0000,
     ];
-    const SECOND: [u64; 20] = [
+    const SECOND: [u64; 31] = [
         0,
         1,
         2,
@@ -319,12 +359,23 @@ fn interesting() -> Vec<[u64; 6]> {
         0x5412,
         0x5423,
         0x541b,
+        0x88ff,
+        0x8900,
+        0x8905,
+        0x8914,
+        0x8946,
         0x894c,
         0x897f,
         0x8980,
         0x89f1,
         0x8a00,
         0xaa00,
+        0x8008_6601,
+        0x4008_6602,
+        0x4004_9409,
+        0x4008_941a,
+        0x401c_5820,
+        0x801c_581f,
     ];
     const FOURTH: [u64; 3] = [0, 0x4000, 0x2000_4000];
     let mut rows = Vec::new();
@@ -340,20 +391,32 @@ fn interesting() -> Vec<[u64; 6]> {
     rows
 }
 
+/// Modes and flags worth trying, wherever they stand.
+fn interesting_modes() -> Vec<[u64; 6]> {
+    const WORDS: [u64; 9] = [
+        0, 0o755, 0o1777, 0o2755, 0o4755, 0o6000, 0x41, 0x40_0002, 0x41_4802,
+    ];
+    let rows = WORDS.iter().flat_map(|a| WORDS.map(|b| (*a, b)));
+    rows.flat_map(|(a, b)| WORDS.map(|c| [0, a, b, c, 0, 0]))
+        .collect()
+}
+
 #[test]
 fn an_independent_compiler_agrees() {
     let plain = interesting();
+    let modes = interesting_modes();
     for arch in ARCHES {
         for options in OPTIONS {
             let filters = witness(arch, options);
             let program = crate::filter::program(arch, &options).expect("program");
             let mut numbers: Vec<(u32, &[[u64; 6]])> =
                 (0..=table::NEWEST).map(|nr| (nr, &plain[..1])).collect();
-            numbers.extend(
-                table::rows(options)
-                    .filter(|row| matches!(row.rule, Rule::Ask { .. }))
-                    .map(|row| (number(arch, row.name), &plain[..])),
-            );
+            let asks = |row: &&Row| matches!(row.rule, Rule::Ask { .. });
+            for row in table::rows(options).filter(asks) {
+                let number = row.numbers.on(arch);
+                let tried = [&plain[..], &modes[..]];
+                numbers.extend(number.into_iter().flat_map(|nr| tried.map(|all| (nr, all))));
+            }
             for (nr, arguments) in numbers {
                 if table::unassigned(arch)
                     .iter()
@@ -388,6 +451,14 @@ fn the_witness_kills_foreign_calls_too() {
     }
 }
 
+/// Newer than the witness's table.
+const NEWER: [&str; 4] = [
+    "open_tree_attr",
+    "setxattrat",
+    "removexattrat",
+    "file_setattr",
+];
+
 /// The witness's own table of names, for both architectures.
 #[test]
 fn an_independent_table_has_the_same_numbers() {
@@ -396,8 +467,7 @@ fn an_independent_table_has_the_same_numbers() {
             let Some(expected) = row.numbers.on(arch) else {
                 continue;
             };
-            // Newer than the witness's table.
-            if row.name == "open_tree_attr" {
+            if NEWER.contains(&row.name) {
                 continue;
             }
             let json = format!(

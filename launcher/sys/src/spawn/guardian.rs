@@ -1,30 +1,41 @@
-//! The guardian: sub-reaper of the command's tree. Shares the launcher's memory,
-//! so it uses raw system calls on its own stack only.
+//! The guardian: sub-reaper of the command's tree, and what ends it. Shares the
+//! launcher's memory, so it uses raw system calls on its own stack only.
+//!
+//! INVARIANT: nothing here waits for the launcher or for the command. Every wait is
+//! for signals, with the time that is left.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::child::child;
+use super::clock::{Clock, Due, now, timespec};
+use super::scope::Scope;
 use super::{REPORT_BYTES, Shared, Step, address, prctl, sys};
 use crate::raw::int;
 
-/// Bytes of the list of children read at once.
-const LIST_BYTES: usize = 4096;
-
 /// Signal the guardian gets when the launcher dies.
 const LAUNCHER_DIED: i32 = libc::SIGUSR2;
+/// Signal by which the launcher has the tree asked to end.
+pub(super) const ASK: i32 = libc::SIGUSR1;
+/// Signal by which the launcher has the tree killed.
+///
+/// All three have lower numbers than SIGCHLD, so that a stream of deaths does not
+/// keep them waiting: the lowest comes first.
+pub(super) const KILL: i32 = libc::SIGTERM;
+
+/// State changes taken before time and orders are looked at again.
+const TAKEN_MAX: usize = 256;
+/// How long nobody may die before those who were killed are killed again.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// One signal as a bit of a mask.
 const fn signal_bit(signal: i32) -> u64 {
     1_u64 << (signal.wrapping_sub(1) & 63)
 }
 
-fn report(shared: &Shared, pid: isize, status: i32) {
-    let record = [i32::try_from(pid).unwrap_or(0), status];
-    let descriptor = int(shared.reports);
-    sys(
-        libc::SYS_write,
-        [descriptor, address(&record), REPORT_BYTES, 0, 0, 0],
-    );
+/// What the kernel returns instead of a result.
+fn error(errno: i32) -> isize {
+    int(errno).cast_signed().wrapping_neg()
 }
 
 pub(super) extern "C" fn guardian(argument: *mut libc::c_void) -> libc::c_int {
@@ -43,8 +54,39 @@ pub(super) extern "C" fn guardian(argument: *mut libc::c_void) -> libc::c_int {
         libc::PR_SET_NAME,
         c"outgate-guard".as_ptr().expose_provenance(),
     );
+    let scope = Scope::enter(shared).and_then(|scope| {
+        begin(shared, argument)?;
+        Ok(scope)
+    });
+    if let Err((step, errno)) = &scope {
+        shared.step.store(*step as i32, Ordering::Release);
+        shared.errno.store(*errno, Ordering::Release);
+    }
+    let failed = shared.errno.load(Ordering::Acquire) != 0;
+    keep_only_reports(shared);
+    crate::schedule::go_first();
+    write(shared, [0, i32::from(failed)]);
+    let (false, Ok(scope)) = (failed, scope) else {
+        return 1;
+    };
+    // A session of our own: jobs that the command leaves stopped become
+    // orphaned process groups, as they would without us, and the kernel ends
+    // them (setpgid(2)); and a terminal's signals do not reach us.
+    sys(libc::SYS_setsid, [0; 6]);
+    let mut guard = Guard {
+        shared,
+        scope,
+        clock: Clock::new(shared.wall_time, now()),
+        owed: None,
+    };
+    guard.watch();
+    0
+}
+
+/// Clones the command; with `CLONE_VFORK` we do not run until it is done.
+fn begin(shared: &Shared, argument: *mut libc::c_void) -> Result<(), (Step, i32)> {
     // SAFETY: the stack is fresh, `shared` lives for ever, `child` keeps the
-    // rules of this module; with CLONE_VFORK we do not run until it is done.
+    // rules of this module.
     let command = unsafe {
         libc::clone(
             child,
@@ -54,22 +96,10 @@ pub(super) extern "C" fn guardian(argument: *mut libc::c_void) -> libc::c_int {
         )
     };
     if command < 0 {
-        shared.step.store(Step::Clone as i32, Ordering::Release);
-        shared.errno.store(libc::EAGAIN, Ordering::Release);
+        return Err((Step::Clone, libc::EAGAIN));
     }
     shared.command.store(command, Ordering::Release);
-    let failed = shared.errno.load(Ordering::Acquire) != 0;
-    keep_only_reports(shared);
-    report(shared, 0, i32::from(failed));
-    if failed {
-        return 1;
-    }
-    // A session of our own: jobs that the command leaves stopped become
-    // orphaned process groups, as they would without us, and the kernel ends
-    // them (setpgid(2)); and a terminal's signals do not reach us.
-    sys(libc::SYS_setsid, [0; 6]);
-    guard(shared);
-    0
+    Ok(())
 }
 
 /// Leaves the shared descriptor table with nothing but the report pipe.
@@ -84,48 +114,167 @@ fn keep_only_reports(shared: &Shared) {
     sys(libc::SYS_close_range, [0, keep.wrapping_sub(1), 0, 0, 0, 0]);
 }
 
-/// Waits for children, for the order to end them, and for the launcher's death.
-/// Returns when no child is left and nothing is left to remove: every process
-/// below was a child by then, so the tree is gone.
-fn guard(shared: &Shared) {
-    let wanted = signal_bit(libc::SIGCHLD) | signal_bit(LAUNCHER_DIED) | signal_bit(libc::SIGTERM);
-    loop {
-        if reap(shared) == Children::None && removed(shared) {
-            return;
-        }
-        if sys(libc::SYS_getppid, [0; 6]) != isize::try_from(shared.launcher).unwrap_or(-1) {
-            end_tree(shared);
-            return clean(shared);
-        }
-        let signal = sys(libc::SYS_rt_sigtimedwait, [address(&wanted), 0, 0, 8, 0, 0]);
-        if signal == int(libc::SIGTERM).cast_signed() {
-            end_tree(shared);
-        }
+/// Whether a report was taken, or nobody takes any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Yes,
+    Full,
+}
+
+/// Writes a report, whole or not at all (pipe(7), `PIPE_BUF`).
+fn write(shared: &Shared, record: [i32; 2]) -> Written {
+    let arguments = [int(shared.reports), address(&record), REPORT_BYTES, 0, 0, 0];
+    if sys(libc::SYS_write, arguments) == error(libc::EAGAIN) {
+        Written::Full
+    } else {
+        Written::Yes
     }
 }
 
-/// Whether the guardian has children.
+/// What wait4(2) found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Children {
-    Some,
+    /// One changed its state, and was noted.
+    Changed,
+    /// There are some, and none changed.
+    Unchanged,
+    /// There are none.
     None,
 }
 
-/// Takes every state change that is there; reports those of the command.
-fn reap(shared: &Shared) -> Children {
-    let options = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
-    loop {
+/// The guardian once the command runs.
+struct Guard<'a> {
+    shared: &'a Shared,
+    scope: Scope,
+    clock: Clock,
+    /// The command's end, which the launcher had no room for yet.
+    owed: Option<[i32; 2]>,
+}
+
+impl Guard<'_> {
+    /// Waits for children, for the end of their time, for orders, and for the
+    /// launcher's death. Returns when no child is left and nothing is left to
+    /// remove: every process below was a child by then, so the tree is gone.
+    fn watch(&mut self) {
+        let wanted = [libc::SIGCHLD, LAUNCHER_DIED, ASK, KILL];
+        let wanted = wanted.into_iter().fold(0, |all, one| all | signal_bit(one));
+        loop {
+            let children = self.reap();
+            if children == Children::None && self.is_told() && removed(self.shared) {
+                return;
+            }
+            if self.launcher_died() {
+                self.end_tree();
+                return clean(self.shared);
+            }
+            match self.clock.due(now(), self.shared.grace) {
+                Due::Nothing => {}
+                Due::Ask => self.ask_tree(),
+                Due::Kill => self.end_tree(),
+            }
+            match wait_for(wanted, self.patience(children)) {
+                Some(KILL) => self.end_tree(),
+                Some(ASK) => self.clock.hurry(),
+                Some(_) | None => {}
+            }
+        }
+    }
+
+    fn launcher_died(&self) -> bool {
+        let parent = sys(libc::SYS_getppid, [0; 6]);
+        parent != isize::try_from(self.shared.launcher).unwrap_or(-1)
+    }
+
+    /// How long to wait for a signal, at most.
+    fn patience(&self, children: Children) -> Option<Duration> {
+        let wait = self.clock.wait(now());
+        if children == Children::Changed {
+            // There may be more of them.
+            Some(Duration::ZERO)
+        } else if self.owed.is_some() {
+            Some(wait.map_or(AGAIN, |wait| wait.min(AGAIN)))
+        } else {
+            wait
+        }
+    }
+
+    /// Takes state changes that are there, [`TAKEN_MAX`] at most.
+    fn reap(&mut self) -> Children {
+        for _ in 0..TAKEN_MAX {
+            let children = self.take(libc::WUNTRACED | libc::WCONTINUED);
+            if children != Children::Changed {
+                return children;
+            }
+        }
+        Children::Changed
+    }
+
+    /// Takes one state change, if there is one; reports the command's.
+    fn take(&mut self, options: i32) -> Children {
         let mut status = 0_i32;
         let slot = std::ptr::from_mut(&mut status).expose_provenance();
-        let pid = sys(libc::SYS_wait4, [int(-1), slot, int(options), 0, 0, 0]);
-        if pid == int(libc::ECHILD).cast_signed().wrapping_neg() {
+        let options = int(options | libc::WNOHANG);
+        let pid = sys(libc::SYS_wait4, [int(-1), slot, options, 0, 0, 0]);
+        if pid == error(libc::ECHILD) {
             return Children::None;
         }
         if pid <= 0 {
-            return Children::Some;
+            return Children::Unchanged;
         }
-        note(shared, pid, status);
+        let pid = i32::try_from(pid).unwrap_or(0);
+        if pid == self.shared.command.load(Ordering::Acquire) {
+            let record = [pid, status];
+            let passing = libc::WIFSTOPPED(status) || libc::WIFCONTINUED(status);
+            if write(self.shared, record) == Written::Full && !passing {
+                self.owed = Some(record);
+            }
+        }
+        Children::Changed
     }
+
+    /// Whether the launcher knows of the command's end, by now if it had no room.
+    fn is_told(&mut self) -> bool {
+        if let Some(record) = self.owed
+            && write(self.shared, record) == Written::Yes
+        {
+            self.owed = None;
+        }
+        self.owed.is_none()
+    }
+
+    /// Asks every process of the tree to end, also those that were stopped.
+    fn ask_tree(&self) {
+        self.scope.signal(libc::SIGTERM);
+        self.scope.signal(libc::SIGCONT);
+    }
+
+    /// Kills every process of the tree and waits until none is left. Once is
+    /// enough ([`Scope`]); where nobody dies it is done again all the same.
+    fn end_tree(&mut self) {
+        loop {
+            self.scope.signal(libc::SIGKILL);
+            loop {
+                match self.take(libc::__WALL) {
+                    Children::None => return,
+                    Children::Changed => {}
+                    Children::Unchanged => {
+                        if wait_for(signal_bit(libc::SIGCHLD), Some(AGAIN)).is_none() {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Takes the next signal of `wanted`; nothing came within the time that is given.
+fn wait_for(wanted: u64, time: Option<Duration>) -> Option<i32> {
+    let time = time.map(timespec);
+    let limit = time.as_ref().map_or(0, address);
+    let arguments = [address(&wanted), 0, limit, 8, 0, 0];
+    let signal = sys(libc::SYS_rt_sigtimedwait, arguments);
+    i32::try_from(signal).ok().filter(|signal| *signal > 0)
 }
 
 /// Removes the run's directory while the launcher wakes up; whether it is gone.
@@ -138,40 +287,7 @@ fn removed(shared: &Shared) -> bool {
         libc::SYS_unlinkat,
         [int(libc::AT_FDCWD), path, int(libc::AT_REMOVEDIR), 0, 0, 0],
     );
-    result == 0 || result == int(libc::ENOENT).cast_signed().wrapping_neg()
-}
-
-/// Reports a change if it is the command's.
-fn note(shared: &Shared, pid: isize, status: i32) {
-    if pid == isize::try_from(shared.command.load(Ordering::Acquire)).unwrap_or(-1) {
-        report(shared, pid, status);
-    }
-}
-
-/// Kills every descendant, as each becomes our child.
-///
-/// RACE: a process may fork between being listed and being killed. Its child is
-/// ours at the next round, and a round is shorter than a fork: every dead child
-/// is taken before the next list is made, so that lists stay short.
-fn end_tree(shared: &Shared) {
-    let wall = i32::from_ne_bytes(0x4000_0000_u32.to_ne_bytes());
-    loop {
-        kill_children();
-        let mut options = wall;
-        loop {
-            let mut status = 0_i32;
-            let slot = std::ptr::from_mut(&mut status).expose_provenance();
-            let pid = sys(libc::SYS_wait4, [int(-1), slot, int(options), 0, 0, 0]);
-            if pid < 0 {
-                return;
-            }
-            if pid == 0 {
-                break;
-            }
-            note(shared, pid, status);
-            options = wall | libc::WNOHANG;
-        }
-    }
+    result == 0 || result == error(libc::ENOENT)
 }
 
 /// Becomes the cleaner.
@@ -191,38 +307,4 @@ fn clean(shared: &Shared) {
             ],
         );
     }
-}
-
-/// Sends SIGKILL to every child listed in `/proc/thread-self/children`
-/// (proc_tid_children(5): numbers, each followed by a space).
-fn kill_children() {
-    let path = c"/proc/thread-self/children".as_ptr().expose_provenance();
-    let flags = int(libc::O_RDONLY | libc::O_CLOEXEC);
-    let directory = int(libc::AT_FDCWD);
-    let file = sys(libc::SYS_openat, [directory, path, flags, 0, 0, 0]);
-    if file < 0 {
-        return;
-    }
-    let file = file.cast_unsigned();
-    let mut buffer = [0_u8; LIST_BYTES];
-    let mut pid = 0_usize;
-    loop {
-        let slot = std::ptr::from_mut(&mut buffer).expose_provenance();
-        let count = sys(libc::SYS_read, [file, slot, LIST_BYTES, 0, 0, 0]);
-        if count <= 0 {
-            break;
-        }
-        for byte in buffer.iter().take(count.cast_unsigned()) {
-            if byte.is_ascii_digit() {
-                let digit = usize::from(byte.wrapping_sub(b'0'));
-                pid = pid.wrapping_mul(10).wrapping_add(digit);
-            } else {
-                if pid > 1 {
-                    sys(libc::SYS_kill, [pid, int(libc::SIGKILL), 0, 0, 0, 0]);
-                }
-                pid = 0;
-            }
-        }
-    }
-    sys(libc::SYS_close, [file, 0, 0, 0, 0, 0]);
 }

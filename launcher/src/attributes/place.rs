@@ -1,0 +1,119 @@
+//! From what a caller names to an inode: its root, its directories, its
+//! descriptors, opened as places only (`O_PATH`), and a path resolved once.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
+use nix::sys::stat::Mode;
+
+use super::asked::{Last, Named};
+use super::limits::RESOLVE_TRIES;
+
+/// Where resolution begins, or already ended.
+#[derive(Debug)]
+pub(super) enum Base {
+    Root(OwnedFd),
+    Directory(OwnedFd),
+    Found(OwnedFd),
+}
+
+impl Base {
+    /// Opens what is the caller's own: its root, its directories, its descriptors.
+    pub(super) fn of(thread: u32, named: &Named) -> Result<Self, Errno> {
+        match named {
+            Named::Descriptor(number) => own(thread, *number).map(Self::Found),
+            Named::Directory(number) => directory(thread, *number).map(Self::Found),
+            Named::Path(_, path, last) if path.first() == Some(&b'/') => {
+                match descriptor_name(path).filter(|_| *last == Last::Followed) {
+                    Some(number) => own(thread, number).map(Self::Found).map_err(|errno| {
+                        if errno == Errno::EBADF {
+                            Errno::ENOENT
+                        } else {
+                            errno
+                        }
+                    }),
+                    None => place(&format!("/proc/{thread}/root")).map(Self::Root),
+                }
+            }
+            Named::Path(number, ..) => directory(thread, *number).map(Self::Directory),
+        }
+    }
+
+    /// The inode, opened so that it can be named and nothing else.
+    pub(super) fn resolve(self, named: &Named) -> Result<OwnedFd, Errno> {
+        let (base, within) = match self {
+            Self::Found(found) => return Ok(found),
+            Self::Root(base) => (base, ResolveFlag::RESOLVE_IN_ROOT),
+            Self::Directory(base) => (base, ResolveFlag::empty()),
+        };
+        let Named::Path(_, path, last) = named else {
+            return Err(Errno::EBADF);
+        };
+        let mut flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+        if *last == Last::Itself {
+            flags |= OFlag::O_NOFOLLOW;
+        }
+        // A magic link would lead to what is ours instead of the caller's.
+        let resolve = within | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        let how = OpenHow::new().flags(flags).resolve(resolve);
+        // EAGAIN (openat2(2)): something on the machine was renamed meanwhile.
+        (0..RESOLVE_TRIES)
+            .map(|_| openat2(base.as_fd(), OsStr::from_bytes(path), how))
+            .find(|place| !matches!(place, Err(Errno::EAGAIN)))
+            .unwrap_or(Err(Errno::EACCES))
+    }
+}
+
+/// The number in a path that names one of the caller's own descriptors.
+fn descriptor_name(path: &[u8]) -> Option<i32> {
+    let places = ["/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/"];
+    let path = std::str::from_utf8(path).ok()?;
+    let number = places.iter().find_map(|place| path.strip_prefix(place))?;
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| number.parse().ok()).flatten()
+}
+
+/// Opens what a directory argument of the caller stands for.
+fn directory(thread: u32, number: i32) -> Result<OwnedFd, Errno> {
+    if number == AT_FDCWD.as_raw_fd() {
+        return place(&format!("/proc/{thread}/cwd"));
+    }
+    own(thread, number)
+}
+
+/// Opens what descriptor `number` of the caller stands for.
+fn own(thread: u32, number: i32) -> Result<OwnedFd, Errno> {
+    match place(&format!("/proc/{thread}/fd/{number}")) {
+        Err(Errno::ENOENT) => Err(Errno::EBADF),
+        opened => opened,
+    }
+}
+
+fn place(path: &str) -> Result<OwnedFd, Errno> {
+    open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::descriptor_name;
+
+    #[test]
+    fn a_descriptor_is_named_by_its_number_and_nothing_more() {
+        for (path, number) in [
+            ("/proc/self/fd/7", Some(7)),
+            ("/proc/thread-self/fd/0", Some(0)),
+            ("/dev/fd/12", Some(12)),
+            ("/dev/fd/12/file", None),
+            ("/dev/fd/", None),
+            ("/dev/fd/-1", None),
+            ("/dev/fd/+1", None),
+            ("/proc/1/fd/7", None),
+            ("/dev/fd/99999999999", None),
+        ] {
+            assert_eq!(descriptor_name(path.as_bytes()), number, "{path}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Starts the gateway's program beside the command, with one end of a socket pair.
+//! Says nothing on it and waits for nothing.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+
+/// Starts a gateway for this run alone.
+pub(crate) fn start_private(
+    program: &Path,
+    arguments: &[String],
+    variables: &[(String, String)],
+) -> io::Result<(OwnedFd, Option<Child>)> {
+    let (socket, child) = start_program(program, "serve", &[], (arguments, variables))?;
+    Ok((socket, Some(child)))
+}
+
+/// Starts the gateway with one end of a socket pair and what else it inherits,
+/// in a process group of its own, so that a terminal's Ctrl-C reaches the
+/// command and not it.
+pub(crate) fn start_program(
+    program: &Path,
+    word: &str,
+    inherited: &[(&str, BorrowedFd<'_>)],
+    (arguments, variables): (&[String], &[(String, String)]),
+) -> io::Result<(OwnedFd, Child)> {
+    let (ours, theirs) = socketpair(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        None,
+        SockFlag::SOCK_CLOEXEC,
+    )?;
+    let mut command = Command::new(program);
+    command.arg(word);
+    let handoff = [("--handoff-fd", theirs.as_fd())];
+    for (option, descriptor) in handoff.iter().chain(inherited) {
+        fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        command.arg(option);
+        command.arg(descriptor.as_raw_fd().to_string());
+    }
+    let child = command
+        .args(arguments)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .process_group(0)
+        .spawn()?;
+    Ok((ours, child))
+}

@@ -1,0 +1,93 @@
+//! The rules about files: modes that nobody may give, and what file systems can
+//! be asked to do with a file. Data, no decisions at run time.
+//!
+//! Setting the set-user-ID bit of one's own file takes no privilege, and
+//! `no_new_privs` binds the command alone: whoever else executes such a file
+//! has the rights of its owner, outside of every sandbox (inode(7)).
+
+use super::arguments::{HOLD, NOT_PERMITTED, NOT_SUPPORTED, ask, has, is};
+use super::rule::{ALLOW, Question, Rule, Test, Value, value};
+
+const SET_ID: &[Value] = &[value("S_ISUID", 0o4000), value("S_ISGID", 0o2000)];
+
+/// Without either, the mode is not looked at, and may be anything. The second is
+/// the bit of `O_TMPFILE` that is its own.
+const CREATES: &[Value] = &[value("O_CREAT", 0x40), value("O_TMPFILE", 0x40_0000)];
+
+pub(super) const MODE_SECOND: &Rule = &ask(has(1, "mode", SET_ID), NOT_PERMITTED, ALLOW);
+pub(super) const MODE_THIRD: &Rule = &ask(has(2, "mode", SET_ID), NOT_PERMITTED, ALLOW);
+
+// The mode comes first: nearly every open is decided by it alone.
+const FLAGS_SECOND: &Rule = &ask(has(1, "flags", CREATES), NOT_PERMITTED, ALLOW);
+pub(super) const OPEN: &Rule = &ask(has(2, "mode", SET_ID), FLAGS_SECOND, ALLOW);
+const FLAGS_THIRD: &Rule = &ask(has(2, "flags", CREATES), NOT_PERMITTED, ALLOW);
+pub(super) const OPENAT: &Rule = &ask(has(3, "mode", SET_ID), FLAGS_THIRD, ALLOW);
+
+const HELD_FLAGS_SECOND: &Rule = &ask(has(1, "flags", CREATES), NOT_PERMITTED, HOLD);
+pub(super) const HELD_OPEN: &Rule = &ask(has(2, "mode", SET_ID), HELD_FLAGS_SECOND, HOLD);
+const HELD_FLAGS_THIRD: &Rule = &ask(has(2, "flags", CREATES), NOT_PERMITTED, HOLD);
+pub(super) const HELD_OPENAT: &Rule = &ask(has(3, "mode", SET_ID), HELD_FLAGS_THIRD, HOLD);
+
+// The second bit makes a directory hand its group on, and only the supervisor
+// sees whether it is one.
+const SET_USER_ID: &[Value] = &[value("S_ISUID", 0o4000)];
+pub(super) const CHMOD_SECOND: &Rule = &ask(has(1, "mode", SET_USER_ID), NOT_PERMITTED, HOLD);
+pub(super) const CHMOD_THIRD: &Rule = &ask(has(2, "mode", SET_USER_ID), NOT_PERMITTED, HOLD);
+
+// ioctl(2)
+
+/// Numbers that belong to file systems, by the type in their second byte.
+const FILE_SYSTEMS: Question = Question {
+    argument: 1,
+    name: "op",
+    test: Test::Is {
+        mask: 0xff00,
+        any_of: &[
+            value("0x66.. (ext4, fscrypt, fs-verity)", 0x6600),
+            value("0x94.. (btrfs)", 0x9400),
+            value("0xf5.. (f2fs)", 0xf500),
+        ],
+    },
+};
+
+/// What of it is ordinary: to read what they say, and to share blocks (`cp`).
+/// All else changes flags, versions, keys and whole trees, for which a
+/// descriptor to read from is enough.
+const ORDINARY: &Rule = &ask(
+    is(
+        1,
+        "op",
+        &[
+            value("FS_IOC_GETFLAGS", 0x8008_6601),
+            value("EXT4_IOC_GETVERSION", 0x8008_6603),
+            value("FS_IOC_FIEMAP", 0xc020_660b),
+            value("FICLONE", 0x4004_9409),
+            value("FICLONERANGE", 0x4020_940d),
+            value("FIDEDUPERANGE", 0xc018_9436),
+        ],
+    ),
+    ALLOW,
+    NOT_SUPPORTED,
+);
+
+const USERFAULTFD: &Rule = &ask(
+    is(1, "op", &[value("USERFAULTFD_IOC_NEW", 0xaa00)]),
+    NOT_PERMITTED,
+    ALLOW,
+);
+
+/// The same under types that others use, too.
+const FILE_FLAGS: &Rule = &ask(
+    is(
+        1,
+        "op",
+        &[
+            value("FS_IOC_FSSETXATTR", 0x401c_5820),
+            value("FS_IOC_SETVERSION", 0x4008_7602),
+            value("FAT_IOCTL_SET_ATTRIBUTES", 0x4004_7211),
+        ],
+    ),
+    NOT_SUPPORTED,
+    USERFAULTFD,
+);
+pub(super) const FILE_REQUESTS: &Rule = &ask(FILE_SYSTEMS, ORDINARY, FILE_FLAGS);

@@ -1,0 +1,66 @@
+//! The working directory that nobody named: shipped policies let the command write it, so
+//! it must not be the home directory, nor one around that. Asks the file system; changes
+//! nothing.
+
+use std::path::Path;
+
+use nix::sys::stat::stat;
+use nix::unistd::Uid;
+use outgate_policy::{Context, Policy};
+
+use crate::run::RunError;
+use crate::writable::{Granted, real};
+
+/// Where the home directories of users are named (passwd(5)).
+const ACCOUNTS: &str = "/etc/passwd";
+
+/// Bytes of it that are read: some thousand accounts.
+const ACCOUNTS_BYTES_MAX: u64 = 1 << 20;
+
+/// May the command write the working directory, as far as only a shipped policy says so?
+/// Compares inodes: whatever name somebody came by, it is the same directory.
+///
+/// # Errors
+/// [`RunError::Home`] when the user's home directory, by the environment or by the
+/// accounts of the machine, is the working directory or lies in it.
+pub(crate) fn check(policy: &Policy, context: &Context) -> Result<(), RunError> {
+    let directory = &context.working_directory;
+    let mut grants = policy.filesystem().write.iter();
+    // What only a shipped policy grants may be absent; what a user names may not.
+    if !grants.any(|grant| grant.path == *directory && grant.optional) {
+        return Ok(());
+    }
+    let Ok(object) = stat(directory.as_str()) else {
+        return Ok(());
+    };
+    let mut around = Granted::default();
+    around.add(&object, directory);
+    let homes = [Some(context.home.clone()), home_by_account()];
+    for home in homes.into_iter().flatten().filter(|home| !home.is_empty()) {
+        let place = real(Path::new(&home));
+        let is_inside = |place: &Path| around.around(place).is_some();
+        if place.as_deref().is_some_and(is_inside) {
+            return Err(RunError::Home {
+                directory: directory.clone(),
+                home,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The home directory of the account that runs this.
+fn home_by_account() -> Option<String> {
+    use std::io::Read as _;
+    let file = std::fs::File::open(ACCOUNTS).ok()?;
+    let mut text = Vec::new();
+    file.take(ACCOUNTS_BYTES_MAX).read_to_end(&mut text).ok()?;
+    let user = Uid::current().as_raw().to_string();
+    let text = String::from_utf8_lossy(&text);
+    text.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.nth(2)? == user).then_some(())?;
+        let home = fields.nth(2)?;
+        home.starts_with('/').then(|| home.to_owned())
+    })
+}
