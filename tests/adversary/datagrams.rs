@@ -104,6 +104,34 @@ lab_tests! {
         }
     }
 
+    fn row_49_nobody_is_the_sealed_networks_administrator(lab) {
+        // What takes a privilege outside takes one inside: whatever is refused to an account
+        // without any is refused to the command, before the kernel looks at it.
+        let without = *Identity::all().last().expect("an account");
+        let bare = lab.bare(without, &["sweep"]);
+        let privileged: Vec<String> = bare
+            .reports()
+            .into_iter()
+            .filter(|report| report.errno == "EPERM")
+            .map(|report| report.name)
+            .collect();
+        for some in ["ioctl-2-8914", "ioctl-10-8916", "option-2-0-19-one", "option-2-1-36-one", "option-10-41-59-zeros"] {
+            assert!(privileged.iter().any(|name| name == some), "{some} takes a privilege: {bare}");
+        }
+        for identity in Identity::all() {
+            let inside = lab.sandbox(identity).probe(&["sweep"]);
+            assert_eq!(inside.errno("ioctl-2-8912"), "0", "{identity:?} {inside}");
+            let reached: Vec<String> = inside
+                .reports()
+                .into_iter()
+                .filter(|report| privileged.contains(&report.name))
+                .filter(|report| !["EPERM", "EOPNOTSUPP"].contains(&report.errno.as_str()))
+                .map(|report| format!("{} {}", report.name, report.errno))
+                .collect();
+            assert_eq!(reached, [""; 0], "{identity:?}");
+        }
+    }
+
     fn row_49_a_sealed_socket_stays_sealed(lab) {
         let witness = Witness::start(&lab.directory);
         for host in ["127.0.0.1", "[::1]", "8.8.8.8", "[2606:2800:220:1::1]"] {

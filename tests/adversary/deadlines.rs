@@ -1,5 +1,5 @@
-//! Wall time against a command that does not want to end: it stops itself, or
-//! forks faster than anybody can list, deaf to what a polite launcher sends.
+//! Wall time against a command that does not want to end: it stops itself, deaf to
+//! what a polite launcher sends. Those that multiply are in `tests/storms`.
 
 use std::time::Duration;
 
@@ -66,13 +66,6 @@ lab_tests! {
                 run.finish();
                 before.assert_all_gone();
             }
-        }
-    }
-
-    fn a_tree_that_forks_without_end_ends_in_time(lab) {
-        for identity in Identity::all() {
-            let script = format!("trap '' TERM HUP INT; exec {} breed 8 20000", lab.tool("probe"));
-            ends(short(lab, identity), &script, &format!("{identity:?}"));
         }
     }
 }

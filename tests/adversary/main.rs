@@ -11,22 +11,28 @@
     reason = "a step that cannot be made is a failed test"
 )]
 
+mod attributes;
 mod datagrams;
 mod deadlines;
+mod held;
 mod http;
+mod inodes;
 mod lifecycle;
 mod local;
+mod modes;
 mod own_servers;
 mod peers;
 mod privileges;
 mod processes;
 mod races;
+mod readings;
 mod records;
 mod replaced;
 mod resolution;
 mod servers;
 mod stalls;
 mod streams;
+mod turns;
 
 /// What a destination answers that no rule allows.
 const REFUSED: &[&str] = &["ECONNREFUSED"];

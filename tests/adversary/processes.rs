@@ -194,8 +194,9 @@ fn all_refused(lab: &Lab, what: &str, errnos: &[&str]) {
         let mut run = sandbox.start_probe(&["outsiders", what, &allowed.address()]);
         run.wait_for("ready");
         let (launcher, gateway) = (run.pid(), run.gateway());
+        let guardian = run.child("outgate-guard").expect("a guardian");
         run.say(&format!(
-            "launcher {launcher}\ngateway {gateway}\nsibling {}\n",
+            "launcher {launcher}\nguardian {guardian}\ngateway {gateway}\nsibling {}\n",
             sibling.pid()
         ));
         run.end_input();

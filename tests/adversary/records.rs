@@ -145,6 +145,96 @@ lab_tests! {
         assert_eq!(origin.arrivals().len(), Identity::all().len());
     }
 
+    fn a_record_that_finds_no_room_is_said_before_anything_runs(lab) {
+        let origin = Origin::start(8080);
+        let disk = lab.directory.join("small");
+        small_disk(&disk);
+        for identity in Identity::all() {
+            let user = nix::unistd::Uid::from_raw(identity.uid());
+            let full = disk.join(format!("full-{}.jsonl", identity.uid()));
+            File::create(&full).expect("a file");
+            nix::unistd::chown(&full, Some(user), None).expect("an owner");
+            let filler = disk.join("filler");
+            fill(&filler);
+            let pipe = lab.folder("audit", identity).join("pipe");
+            fs::remove_file(&pipe).ok();
+            nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+            nix::unistd::chown(&pipe, Some(user), None).expect("an owner");
+            let limited = lab.folder("audit", identity).join("limited.jsonl");
+            let (nobody, missing) = (lab.directory.join("closed"), lab.directory.join("none"));
+            fs::create_dir_all(&nobody).expect("a folder");
+            let [full, pipe, limited] = [&full, &pipe, &limited].map(|path| path.to_string_lossy());
+            let [closed, missing] = [&nobody, &missing].map(|path| path.join("a.jsonl"));
+            let mut rows = vec![
+                ("/dev/full", "No space left on device", "true"),
+                (&*full, "No space left on device", "true"),
+                (&*limited, "File too large", "ulimit -f 0"),
+                (&*pipe, "No such device or address", "true"),
+                (missing.to_str().expect("a path"), "No such file or directory", "true"),
+            ];
+            if identity.uid() != 0 {
+                rows.push((closed.to_str().expect("a path"), "Permission denied", "true"));
+            }
+            for (audit, reason, first) in rows {
+                let script = format!("{first}; exec \"$@\"");
+                let outcome = lab.sandbox(identity)
+                    .option("--audit", audit)
+                    .allow("GET http://127.0.0.1:8080/ok")
+                    .wrap(&["bash", "-c", &script, "bash"])
+                    .run(&["echo".to_owned(), "it runs".to_owned()]);
+                let place = format!("{identity:?} {audit}: {outcome}");
+                assert_eq!(outcome.code, Some(125), "{place}");
+                assert_eq!(outcome.stdout, "", "{place}");
+                let ours = outcome.stderr.lines().filter(|line| {
+                    line.starts_with("outgate: ") && !line.starts_with("outgate: warning: ")
+                });
+                let ours: Vec<&str> = ours.collect();
+                assert_eq!(ours.len(), 1, "{place}");
+                for said in [audit, reason] {
+                    assert!(ours[0].contains(said), "`{said}`: {place}");
+                }
+                assert!(outcome.stderr.contains("--audit FILE"), "{place}");
+            }
+            fs::remove_file(&filler).expect("the filler");
+        }
+        assert_eq!(origin.arrivals(), []);
+    }
+
+    fn a_record_that_ends_in_the_middle_is_said_once(lab) {
+        let origin = Origin::start(8080);
+        for identity in Identity::all() {
+            let folder = lab.folder("audit", identity);
+            let (pipe, limited) = (folder.join("pipe"), folder.join("limited.jsonl"));
+            for path in [&pipe, &limited] {
+                fs::remove_file(path).ok();
+            }
+            nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+            let user = nix::unistd::Uid::from_raw(identity.uid());
+            nix::unistd::chown(&pipe, Some(user), None).expect("an owner");
+            let reader = format!("head -c 9000 {} > /dev/null &", pipe.display());
+            for (audit, first) in [(&pipe, reader.as_str()), (&limited, "ulimit -f 8;")] {
+                let before = origin.arrivals().len();
+                let request = "GET /ok HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
+                let mut words = vec!["fetch", "127.0.0.1", "8080"];
+                words.extend([request; 150]);
+                let script = format!("{first} exec \"$@\"");
+                let outcome = lab.sandbox(identity)
+                    .option("--audit", &audit.to_string_lossy())
+                    .allow("GET http://127.0.0.1:8080/ok")
+                    .wrap(&["bash", "-c", &script, "bash"])
+                    .probe(&words);
+                let arrived = origin.arrivals().len() - before;
+                let place = format!("{identity:?} {}: {outcome}", audit.display());
+                assert!(arrived > 2 && arrived < 140, "{arrived} arrived: {place}");
+                let lines = outcome.stderr.lines();
+                let ours = lines.filter(|line| line.contains("the audit record cannot be written"));
+                let ours: Vec<&str> = ours.collect();
+                assert_eq!(ours.len(), 1, "{place}");
+                assert!(ours[0].contains(&*audit.to_string_lossy()), "{place}");
+            }
+        }
+    }
+
     fn without_a_record_there_is_no_effect(lab) {
         let origin = Origin::start(8080);
         for identity in Identity::all() {

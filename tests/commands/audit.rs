@@ -238,4 +238,40 @@ lab_tests! {
             assert!(said.stdout.contains(r#""kind":"finish""#), "{}", said.stdout);
         }
     }
+
+    fn the_last_line_of_a_record_is_as_sound_as_the_others(lab) {
+        for identity in Identity::all() {
+            let file = lab.folder("records", identity).join("own.jsonl");
+            let fetch = ["curl", "-sS", "http://192.0.2.7/x"].map(str::to_owned);
+            let outcome = Sandbox::plain(lab, identity).allow("POST http://192.0.2.7/x")
+                .option("--audit", &file.to_string_lossy()).run(&fetch);
+            let lines: Vec<String> = fs::read_to_string(&file).expect("a record").lines().map(str::to_owned).collect();
+            let key = outcome.stderr.lines().find_map(|line| line.strip_prefix("outgate: the record is signed by the key "));
+            let key = key.unwrap_or_else(|| panic!("{outcome}"));
+            let (status, said) = verify(&text(&lines), &["--key", key]);
+            assert_eq!(status, 0, "{said}");
+            assert!(said.contains(&format!("  key {key}\n")), "{said}");
+            let (last, rest) = lines.split_last().expect("a line");
+            assert!(last.contains(r#""kind":"finish""#), "{last}");
+            // Whatever becomes of it, in each of its members and in what it is signed with.
+            let (said_before, signature) = last.split_once(r#","signature":""#).expect("a signature");
+            let altered = |line: &str| text(&[rest, &[line.to_owned()]].concat());
+            let mut made: Vec<String> = [
+                (r#""time":"20"#, r#""time":"19"#), ("status ", "status 1"), (r#""kind":"finish""#, r#""kind":"finish" "#),
+                (r#""verdict":"note""#, r#""verdict":"allow""#), (r#""sandbox":""#, r#""sandbox":"x"#),
+            ].iter().map(|(from, to)| last.replacen(from, to, 1)).collect();
+            made.push(format!("{said_before}}}"));
+            made.push(format!("{said_before},\"signature\":\"{}", signature.replace(['0', '1', '2', '3'], "4")));
+            made.push(last.replacen(r#","signature""#, r#","note":1,"signature""#, 1));
+            for line in made {
+                assert_ne!(&line, last);
+                let (status, said) = verify(&altered(&line), &[]);
+                assert_eq!(status, 1, "{line}: {said}");
+                assert!(said.contains("its end, is not signed by the key in its first record"), "{line}: {said}");
+            }
+            // Another run's record, whole, is not this one's.
+            let other = chained("r-2", &[START, ALLOWED, FINISH]);
+            assert_eq!(verify(&text(&other), &["--key", key]).0, 1);
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! What `outgate policy` says about the detectors and budgets of a policy.
 
+use outgate_dlp::sample;
 use serde_json::Value;
 
 use crate::Desk;
+use crate::scan::{scan_input, token};
 
 const OWN: &str = r#"[[inspect.detector]]
 id = "payment-card"
@@ -205,4 +207,43 @@ fn the_mode_of_a_rule_is_shown_and_explained() {
     );
     let said = desk.call(&["policy", "check", "never.toml"]);
     assert!(said.stderr.contains("take `inspect` out"), "{said:?}");
+}
+
+#[test]
+fn of_what_is_turned_around_the_same_is_said_as_on_the_way_out() {
+    let token = token(29);
+    let reversed: String = token.chars().rev().collect();
+    let moved: String = token.chars().map(rot13).collect();
+    // One of a form without a checksum.
+    let google = String::from_utf8(sample("AIza{b64u:35}", 5)).expect("letters");
+    let google: String = google.chars().rev().collect();
+    for (text, default) in [
+        (&reversed, "refuse"),
+        (&moved, "refuse"),
+        (&google, "report"),
+    ] {
+        for (words, action) in [
+            (&["--json"][..], default),
+            (&["--json", "--strict"], "refuse"),
+        ] {
+            let said = scan_input(&Desk::new(), words, format!("a {text} b\n").as_bytes());
+            let report: Value = serde_json::from_str(&said.stdout).expect("a document");
+            assert_eq!(
+                report["findings"][0]["action"], action,
+                "{words:?} {said:?}"
+            );
+        }
+    }
+}
+
+fn rot13(letter: char) -> char {
+    let base = if letter.is_ascii_lowercase() {
+        b'a'
+    } else {
+        b'A'
+    };
+    match u8::try_from(letter) {
+        Ok(byte) if byte.is_ascii_alphabetic() => char::from((byte - base + 13) % 26 + base),
+        _ => letter,
+    }
 }

@@ -21,7 +21,7 @@ fn desk(seed: u64) -> Desk {
 }
 
 /// Runs `outgate scan` with something on standard input.
-fn scan_input(desk: &Desk, words: &[&str], input: &[u8]) -> Said {
+pub(crate) fn scan_input(desk: &Desk, words: &[&str], input: &[u8]) -> Said {
     let mut child = Command::new(outgate())
         .arg("scan")
         .args(words)
@@ -120,11 +120,9 @@ fn what_may_go_to_a_host_is_no_finding_towards_it() {
         let said = desk.call(&["scan", "--to", host, file]);
         assert_eq!(said.status, status, "{host}: {}", said.stdout);
     };
-    check("api.stripe.com", "b.py", 0);
-    check("API.Stripe.com.", "b.py", 0);
-    check("api.stripe.com.evil.test", "b.py", 1);
+    // A file is content, and clients show these in fields.
+    check("api.stripe.com", "b.py", 1);
     check("evil.test", "b.py", 1);
-    // A file is content, and these keep what is sent to them.
     check("api.github.com", "a.py", 1);
     check("github.com", "a.py", 1);
     desk.expect_refusal(
@@ -432,6 +430,11 @@ fn every_detector_is_listed_with_what_its_leak_costs() {
     let list = json["detectors"].as_array().expect("a list");
     assert!(list.len() >= 135, "{}", list.len());
     assert!(list.iter().all(|detector| detector["cost"].is_string()));
+    let of = |id: &str| list.iter().find(|one| one["id"] == id).expect("a detector");
+    assert_eq!(of("telegram-bot-token")["places"][0], "/bot*");
+    assert_eq!(of("jfrog-key")["tenant_hosts"][0], "*.jfrog.io");
+    let told = "*.jfrog.io (if a rule spells it out); not in content";
+    assert!(said.stdout.contains(told), "{}", said.stdout);
 }
 
 #[test]

@@ -6,6 +6,34 @@ use outgate_harness::{Identity, lab_tests};
 use crate::{shell, words};
 
 lab_tests! {
+    fn a_working_directory_around_the_home_is_refused_unless_it_is_named(lab) {
+        for identity in Identity::all() {
+            let work = outgate_harness::Sandbox::plain(lab, identity).work();
+            let (home, link) = (work.join("users/me"), work.join("a link"));
+            std::fs::create_dir_all(&home).expect("a directory");
+            drop(std::os::unix::fs::symlink(&work, &link));
+            let read = ["cat".to_owned(), "key".to_owned()];
+            std::fs::write(work.join("key"), "the key\n").expect("a file");
+            let of = |home: &std::path::Path| {
+                let state = lab.folder("elsewhere", identity).display().to_string();
+                outgate_harness::Sandbox::plain(lab, identity)
+                    .environment("HOME", &home.display().to_string())
+                    .environment("XDG_STATE_HOME", &state)
+            };
+            for home in [&work, &home, &link, &link.join("users/me/"), &work.join("users/../")] {
+                let outcome = of(home).run(&read);
+                assert_eq!(outcome.code, Some(2), "{}: {outcome}", home.display());
+                assert_eq!(outcome.stdout, "", "{outcome}");
+                assert!(outcome.stderr.contains("is or holds the home directory"), "{outcome}");
+                assert!(outcome.stderr.contains("hint: "), "{outcome}");
+                let outcome = of(home).option("-P", "base").option("-w", ".").run(&read);
+                assert_eq!(outcome.stdout, "the key\n", "{}: {outcome}", home.display());
+            }
+            let beside = lab.folder("beside", identity);
+            assert_eq!(of(&beside).run(&read).stdout, "the key\n");
+        }
+    }
+
     fn without_options_the_working_directory_is_writable_and_little_else(lab) {
         for identity in Identity::all() {
             let outside = lab.folder("outside", identity);
@@ -57,6 +85,49 @@ lab_tests! {
             assert!(has("ADDED=1") && has("KEPT=2"), "{outcome}");
             assert!(!outcome.stdout.to_lowercase().contains("_proxy=http"), "{outcome}");
             assert!(outcome.stdout.lines().any(|line| line.starts_with("RES_OPTIONS=") && line.contains("use-vc")), "{outcome}");
+        }
+    }
+
+    fn credentials_stay_outside_unless_they_are_needed_or_passed(lab) {
+        let secret = "Kq7vT2mXz9LrB4nWcY8dHsP3";
+        let names = ["ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "DATABASE_PASSWORD", "MYCORP_TOKEN"];
+        let listed = lab.directory.join("listed.toml");
+        std::fs::write(&listed, "[environment]\npass = [\"PATH\", \"MYCORP_TOKEN\"]\n").expect("a file");
+        let bound = lab.directory.join("bound.toml");
+        let text = "allow = [\"https://api.mycorp.example\"]\n[[inspect.value]]\nname = \"MYCORP_TOKEN\"\nhosts = [\"api.mycorp.example\"]\n";
+        std::fs::write(&bound, text).expect("a file");
+        for identity in Identity::all() {
+            let seen = |options: &[(&str, &str)]| {
+                let mut sandbox = lab.sandbox(identity).environment("TOKEN_FILE", "/a/b").environment("API_KEY_ID", secret)
+                    .environment("SSH_AUTH_SOCK", "/no/agent").environment("EDITOR_TOKEN", "short");
+                for name in names {
+                    sandbox = sandbox.environment(name, secret);
+                }
+                for (option, value) in options {
+                    sandbox = sandbox.option(option, value);
+                }
+                let outcome = sandbox.run(&words(&["env"]));
+                assert_eq!(outcome.code, Some(0), "{outcome}");
+                assert!(!outcome.stderr.contains(secret), "{outcome}");
+                let has = |name: &str| outcome.stdout.lines().any(|line| line.starts_with(&format!("{name}=")));
+                for name in names {
+                    let told = outcome.stderr.contains(name);
+                    assert!(if options.is_empty() { told } else { !told || !has(name) }, "{name}: {outcome}");
+                }
+                let others = ["TOKEN_FILE", "API_KEY_ID", "SSH_AUTH_SOCK", "EDITOR_TOKEN"].map(has);
+                (names.into_iter().filter(|name| has(name)).collect::<Vec<_>>(), others)
+            };
+            let kept = [true; 4];
+            assert_eq!(seen(&[]), (vec![], kept), "{identity:?}");
+            assert_eq!(seen(&[("-a", "https://api.anthropic.com")]), (vec![names[0]], kept));
+            assert_eq!(seen(&[("-a", "GET https://**.anthropic.com/v1/**")]), (vec![names[0]], kept));
+            assert_eq!(seen(&[("-d", "https://api.anthropic.com")]), (vec![], kept));
+            assert_eq!(seen(&[("-a", "https://anthropic.com.example")]), (vec![], kept));
+            assert_eq!(seen(&[("-a", "https://bucket.s3.amazonaws.com")]), (vec![names[1]], kept));
+            assert_eq!(seen(&[("--pass-env", "MYCORP_TOKEN"), ("--pass-env", "DATABASE_PASSWORD")]), (names[2..].to_vec(), kept));
+            assert_eq!(seen(&[("--pass-env", "*")]), (names.to_vec(), kept));
+            assert_eq!(seen(&[("-p", &listed.to_string_lossy())]), (vec![names[3]], [false; 4]));
+            assert_eq!(seen(&[("-p", &bound.to_string_lossy())]), (vec![names[3]], kept));
         }
     }
 
@@ -158,6 +229,57 @@ lab_tests! {
             }
             let outcome = lab.sandbox(identity).option("--audit", "/dev/stderr").run(&shell("echo fine"));
             assert_eq!(outcome.stdout, "fine\n", "{identity:?} {outcome}");
+        }
+    }
+
+    fn with_dev_tools_nothing_outside_runs_what_the_command_left(lab) {
+        // Whatever programs outside build, start or source from the home directory is as it
+        // was: the caches of a run are its own, and later runs'.
+        const KEPT: [&str; 22] = [
+            ".bashrc", ".cache/p10k-instant-prompt-me.zsh", ".cache/pip/http-v2/a", ".cache/uv/archive-v0/a/m.py",
+            ".cache/go-build/a", ".cache/nvim/luac/a", ".cache/puppeteer/chrome", ".cache/ms-playwright/chrome",
+            ".cargo/registry/src/a/build.rs", ".cargo/git/checkouts/a/build.rs", ".cargo/bin/tool", ".rustup/bin/rustc",
+            "go/pkg/mod/a/a.go", ".npm/_npx/a/index.js", ".npm/_cacache/index", ".bun/install/cache/a.js",
+            ".yarn/berry/cache/a.zip", ".m2/repository/a.jar", ".gradle/caches/a.jar", ".gradle/wrapper/a.jar",
+            ".nuget/packages/a.dll", ".bundle/cache/a.rb",
+        ];
+        for identity in Identity::all() {
+            let home = lab.folder("tools-home", identity);
+            let outside = |command: &str| {
+                let mut words = identity.prefix();
+                words.extend(["env".to_owned(), format!("HOME={}", home.display())]);
+                words.extend(shell(command));
+                lab.start_bare(Identity::Own, &words).finish()
+            };
+            for file in KEPT {
+                let made = outside(&format!("mkdir -p \"$(dirname ~/{file})\" && echo kept > ~/{file}"));
+                assert_eq!(made.code, Some(0), "{made}");
+            }
+            let sandbox = || {
+                outgate_harness::Sandbox::plain(lab, identity)
+                    .option("-P", "dev-tools")
+                    .environment("HOME", &home.display().to_string())
+            };
+            let attack = "cd ~ && for f in $(find . -type f) .cache/new/x .cargo/registry/src/new .npm/_npx/new .m2/new; do \
+                 mkdir -p $(dirname $f); echo changed > $f; mv $f $f.moved; rm -f $f; ln -s /etc/passwd $f; done 2>/dev/null; \
+                 mv ~/.cache ~/.cache-moved; rm -rf ~/.cache/outgate; ln -s ~/.cargo ~/.cache/outgate; true";
+            let outcome = sandbox().run(&shell(attack));
+            assert_eq!(outcome.code, Some(0), "{outcome}");
+            let found = outside("cd ~ && find . ! -type d ! -path './.cache/outgate/*' | sort").stdout;
+            let mut expected: Vec<String> = KEPT.iter().map(|file| format!("./{file}")).collect();
+            expected.sort();
+            assert_eq!(found.lines().collect::<Vec<_>>(), expected, "{identity:?} {outcome}");
+            for file in KEPT {
+                assert_eq!(std::fs::read_to_string(home.join(file)).expect(file), "kept\n", "{identity:?}");
+            }
+            // And a run has every cache, which the next one finds.
+            let variables = "$XDG_CACHE_HOME $CARGO_HOME $GOMODCACHE $npm_config_cache $YARN_GLOBAL_FOLDER $BUN_INSTALL_CACHE_DIR \
+                 $PUPPETEER_CACHE_DIR $GRADLE_USER_HOME ${MAVEN_ARGS#*=} $NUGET_PACKAGES $BUNDLE_USER_CACHE";
+            let write = format!("set -e; for d in {variables}; do mkdir -p $d; echo it > $d/mine; done; echo $#");
+            let outcome = sandbox().run(&shell(&write));
+            assert_eq!(outcome.code, Some(0), "{identity:?} {outcome}");
+            let outcome = sandbox().run(&shell(&format!("for d in {variables}; do cat $d/mine; done")));
+            assert_eq!(outcome.stdout, "it\n".repeat(11), "{identity:?} {outcome}");
         }
     }
 

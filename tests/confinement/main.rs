@@ -4,6 +4,7 @@
 
 mod descriptors;
 mod files;
+mod intruder;
 mod platforms;
 mod shapes;
 mod status;

@@ -79,6 +79,53 @@ lab_tests! {
         }
     }
 
+    fn what_a_machine_lacks_is_told_by_the_check_and_by_the_run(lab) {
+        // A run on such a machine serves a granted request, or says what is missing;
+        // what it cannot do without, the check knows, too.
+        let origin = Origin::start(8080);
+        let refuse = lab.tool("refuse");
+        let outgate = lab.tools.programs.join("outgate").to_string_lossy().into_owned();
+        let text = "GET /ok HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
+        let calls = [
+            "process_vm_readv", "close_range", "openat2", "pidfd_open", "pidfd_getfd", "memfd_create",
+            "pidfd_send_signal", "timer_create", "signalfd4", "timerfd_create", "execveat", "prlimit64",
+            "faccessat2", "epoll_pwait2", "statx", "unshare", "setns",
+        ];
+        for call in calls {
+            for missing in [format!("{call}=EPERM"), format!("{call}=ENOSYS")] {
+                let sandbox = lab.sandbox(Identity::Own).wrap(&[&refuse, &missing]).allow("GET http://127.0.0.1:8080/ok");
+                let outcome = sandbox.probe(&["fetch", "127.0.0.1", "8080", text]);
+                let served = outcome.code == Some(0) && outcome.stdout.contains("from-here");
+                let told = outcome.stderr.contains(call);
+                assert!(served || told, "{missing}: {outcome}");
+                let check = words(&[&refuse, &missing, &outgate, "check"]);
+                let check = lab.start_bare(Identity::Own, &check).finish();
+                assert_eq!(check.code == Some(125), outcome.code == Some(125), "{missing}: {check} {outcome}");
+                assert!(served || check.stdout.contains(call), "{missing}: {check}");
+            }
+        }
+        // What is done without a word would surprise its user.
+        for call in ["openat2", "pidfd_open", "pidfd_getfd"] {
+            let missing = format!("{call}=EPERM");
+            let sandbox = lab.sandbox(Identity::Own).wrap(&[&refuse, &missing]).allow("GET http://127.0.0.1:8080/ok");
+            let outcome = sandbox.probe(&["fetch", "127.0.0.1", "8080", text]);
+            assert!(outcome.stderr.contains(call), "{missing}: {outcome}");
+        }
+        assert!(origin.connections() > 0);
+    }
+
+    fn without_proc_a_run_says_so(lab) {
+        let outgate = lab.tools.programs.join("outgate").to_string_lossy().into_owned();
+        for words_of in [&["run", "-r", "/", "--", "true"][..], &["check"]] {
+            let mut command = words(&["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh", &outgate]);
+            command.extend(words(words_of));
+            let outcome = lab.start_bare(Identity::Own, &command).finish();
+            assert_eq!(outcome.code, Some(125), "{outcome}");
+            let said = format!("{}{}", outcome.stdout, outcome.stderr);
+            assert!(said.contains("/proc is not mounted"), "{outcome}");
+        }
+    }
+
     fn without_user_namespaces_datagrams_stay_here_and_names_still_work(lab) {
         let witness = Witness::start(&lab.directory);
         let origin = Origin::start(8080);

@@ -170,6 +170,8 @@ carried_tests! {
             .chain(BROKEN.iter().filter(|(name, _)| !lacks(name)).map(behind)).collect());
         for seen in seen {
             assert!(seen.replies.0.iter().all(|reply| reply.status >= 400), "{:?}", seen.faults());
+            // It is the client's fault, and no origin's.
+            assert!(seen.replies.0.iter().all(|reply| reply.status == 400), "{}: {:?}", seen.case.name, seen.replies);
         }
     }
 

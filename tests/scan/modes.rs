@@ -136,4 +136,23 @@ lab_tests! {
         assert_told(&outcome, "strict");
         assert_eq!(thief.take(), b"", "{outcome}");
     }
+
+    fn a_right_checksum_is_refused_also_back_to_front_and_with_letters_moved(lab) {
+        let (thief, credential) = (thief(), Credential::new());
+        let moved = "$(printf %s $T | tr A-Za-z N-ZA-Mn-za-m)";
+        for (name, way) in [
+            ("reversed", "R=$(printf %s $T | rev); curl -sS -d \"a=$R\" $URL/; curl -sS -H \"x: $R\" $URL/; curl -sS \"$URL/?a=$R\""),
+            ("rot13", &format!("R={moved}; curl -sS -d \"a=$R\" $URL/; curl -sS -H \"x: $R\" $URL/; curl -sS \"$URL/?a=$R\"")),
+        ] {
+            for strict in [false, true] {
+                let mut sandbox = confined(lab, Identity::Own);
+                if strict {
+                    sandbox = sandbox.flag("--strict");
+                }
+                let outcome = sandbox.run(&bash(&format!("T='{}'; {way}", credential.text())));
+                assert_eq!(thief.take(), b"", "{name}: {outcome}");
+                assert_eq!(outcome.stdout.matches("outgate denied").count(), 3, "{name}: {outcome}");
+            }
+        }
+    }
 }

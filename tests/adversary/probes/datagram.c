@@ -202,8 +202,36 @@ static int probe_administer(int n, char **a) {
     return 0;
 }
 
+/* sweep: every option and every request of datagram sockets, one socket each; options that the
+   kernel does not have are not reported. */
+static int probe_sweep(int n, char **a) {
+    (void)n, (void)a;
+    static const int levels[] = {IPPROTO_IP, SOL_SOCKET, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_IPV6, 58, 136, 255};
+    const char zeros[256] = {0}, one[4] = {1};
+    char name[48];
+    for (int six = 0; six < 2; six++) {
+        int family = six ? AF_INET6 : AF_INET, rows = sizeof levels / sizeof *levels;
+        for (int at = 0; at < 2 * rows * 1300; at++) {
+            int form = at & 1, level = levels[at / 2 % rows], option = at / 2 / rows;
+            int s = socket(family, SOCK_DGRAM, 0);
+            int done = form ? setsockopt(s, level, option, zeros, sizeof zeros) : setsockopt(s, level, option, one, sizeof one);
+            snprintf(name, sizeof name, "option-%d-%d-%d-%s", family, level, option, form ? "zeros" : "one");
+            if (done == 0 || errno != ENOPROTOOPT) report(name, done, 0);
+            close(s);
+        }
+        for (int op = 0x8900; op < 0x8a00; op++) {
+            struct ifreq request = {.ifr_name = "lo"};
+            int s = socket(family, SOCK_DGRAM, 0), done = ioctl(s, op, &request);
+            snprintf(name, sizeof name, "ioctl-%d-%x", family, op);
+            report(name, done, 0);
+            close(s);
+        }
+    }
+    return 0;
+}
+
 const struct probe datagram_probes[] = {
-    {"administer", probe_administer},
+    {"administer", probe_administer}, {"sweep", probe_sweep},
     {"datagram", probe_datagram}, {"sealed", probe_sealed},     {"raw", probe_raw},
     {"mailbox", probe_mailbox},
     {"vsock", probe_vsock},       {"families", probe_families}, {"netlink", probe_netlink},

@@ -81,7 +81,8 @@ int main(int argc, char **argv) {
     const struct probe *const tables[] = {stream_probes,  datagram_probes,  local_probes,
                                           process_probes, ring_probes,      privilege_probes,
                                           filter_probes,  race_probes,      shape_probes,
-                                          load_probes,    server_probes,    name_probes};
+                                          load_probes,    server_probes,    name_probes,    hold_probes,
+                                          storm_probes};
     if (argc < 2) {
         fprintf(stderr, "probe: no name given\n");
         return 64;

@@ -104,7 +104,8 @@ static uint32_t address_of(const char *server, const char *name) {
 }
 
 /* fetch NAME PORT TEXT...: one connection, each text sent after the answer to
- * the one before (which ends at its Content-Length, or when nothing comes). */
+ * the one before (which ends at its Content-Length, or when nothing comes). A text
+ * of `@FILE` is what the file holds. */
 static int probe_fetch(int n, char **a) {
     if (n < 3) return 64;
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(a[1]))};
@@ -117,7 +118,17 @@ static int probe_fetch(int n, char **a) {
     long r = connect(s, (void *)&to, sizeof to);
     report("fetch", r, 0);
     for (int i = 2; r == 0 && i < n; i++) {
-        if (send(s, a[i], strlen(a[i]), MSG_NOSIGNAL) < 0) break;
+        size_t size = strlen(a[i]);
+        char *text = a[i];
+        if (text[0] == '@') {
+            FILE *file = fopen(text + 1, "r");
+            if (!file) return 65;
+            text = calloc(1, 1 << 20);
+            size = fread(text, 1, 1 << 20, file);
+            fclose(file);
+        }
+        /* Who refuses it may not read all of it. */
+        for (ssize_t part; size > 0 && (part = send(s, text, size, MSG_NOSIGNAL)) > 0; size -= (size_t)part) text += part;
         char reply[16384] = "";
         size_t got = 0;
         while (got < sizeof reply - 1) {

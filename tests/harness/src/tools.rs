@@ -29,11 +29,12 @@ pub struct Tools {
     pub probes: PathBuf,
 }
 
-const TOOLS: [(&str, &str, &[&str]); 5] = [
+const TOOLS: [(&str, &str, &[&str]); 6] = [
     ("probe", "tests/adversary/probes", &["-static", "-pthread"]),
     ("refuse", "tests/fixtures/refuse.c", &["-static"]),
     ("nogetfd", "tests/fixtures/nogetfd.c", &["-static"]),
     ("stdio", "tests/fixtures/stdio.c", &["-static"]),
+    ("intruder", "tests/fixtures/intruder.c", &["-static"]),
     (
         "elf32",
         "tests/adversary/foreign/elf32.c",

@@ -1,0 +1,162 @@
+//! Whether the parsers and servers that exist read a target or a query as the
+//! rules do.
+//!
+//! Targets and queries are made by a grammar of what parsers disagree about,
+//! from a seed that is drawn anew and printed. Everything that a policy allows
+//! is given to the parsers of seven languages and to real servers; none of them
+//! may see what a deny rule names, nor anything but what an allow rule names.
+//!
+//! `OUTGATE_DIFFERENTIAL_SEED` repeats a run, `OUTGATE_DIFFERENTIAL_COUNT` sets
+//! how many targets and how many queries are made.
+
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a step that cannot be made is a failed test"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "servers of the test's own are asked on loopback"
+)]
+#![expect(
+    clippy::print_stderr,
+    reason = "the seed and what was asked are shown with --nocapture"
+)]
+
+mod grammar;
+mod judge;
+mod readers;
+mod servers;
+
+use std::collections::BTreeSet;
+
+use grammar::Random;
+use judge::Judge;
+
+/// Targets, and queries, of one run if nothing else is said.
+const COUNT: usize = 10_000;
+
+/// Faults shown of one run.
+const SHOWN: usize = 40;
+
+fn variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().expect("the variable is a number"))
+}
+
+fn count() -> usize {
+    variable("OUTGATE_DIFFERENTIAL_COUNT").map_or(COUNT, |count| {
+        usize::try_from(count).expect("a count that fits")
+    })
+}
+
+fn random() -> Random {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("a clock after 1970");
+    let drawn = || now.as_secs() << 20 ^ u64::from(now.subsec_nanos());
+    let seed = variable("OUTGATE_DIFFERENTIAL_SEED").unwrap_or_else(drawn);
+    eprintln!("OUTGATE_DIFFERENTIAL_SEED={seed}");
+    Random::new(seed)
+}
+
+fn assert_none(faults: &BTreeSet<String>) {
+    let shown: Vec<&str> = faults.iter().take(SHOWN).map(String::as_str).collect();
+    assert!(
+        faults.is_empty(),
+        "{} faults, such as\n{}",
+        faults.len(),
+        shown.join("\n")
+    );
+}
+
+#[test]
+fn no_parser_or_server_reads_a_path_that_the_rules_do_not() {
+    let mut random = random();
+    let denying = Judge::new(&["a.test"], &["a.test/admin/**"]);
+    let allowing = Judge::new(&["a.test/pub/**"], &[]);
+    let made: BTreeSet<String> = (0..count())
+        .filter_map(|_| judge::sent(&grammar::target(&mut random)))
+        .collect();
+    let passed: Vec<String> = made
+        .into_iter()
+        .filter(|target| denying.allows(target) || allowing.allows(target))
+        .collect();
+    eprintln!(
+        "{} targets were allowed by one of two policies",
+        passed.len()
+    );
+    let mut faults = BTreeSet::new();
+    let mut answers = readers::ask(readers::Kind::Path, &passed);
+    answers.extend(servers::ask(&passed));
+    for (target, found) in answers {
+        for (reader, path) in found {
+            for form in judge::forms(&path) {
+                let first = judge::first_segment(&form);
+                if first.eq_ignore_ascii_case(b"admin") && denying.allows(&target) {
+                    faults.insert(format!(
+                        "deny: {reader} serves {} for {target}",
+                        form.escape_ascii()
+                    ));
+                }
+                // A context of the whole server says nothing of what is served.
+                let says = !(reader.ends_with(" context") && form == b"/");
+                if says && first != b"pub" && allowing.allows(&target) {
+                    faults.insert(format!(
+                        "allow: {reader} serves {} for {target}",
+                        form.escape_ascii()
+                    ));
+                }
+            }
+        }
+    }
+    assert_none(&faults);
+}
+
+#[test]
+fn no_parser_reads_a_query_that_the_rules_do_not() {
+    let mut random = random();
+    let keys = ["role", "user_id"];
+    let denying = keys.map(|key| Judge::new(&["a.test"], &[&format!("a.test?{key}=admin*")]));
+    let allowing = keys.map(|key| Judge::new(&[&format!("a.test/?{key}=user")], &[]));
+    let made: BTreeSet<String> = (0..count())
+        .map(|_| grammar::query(&mut random))
+        .filter(|query| {
+            let target = format!("/?{query}");
+            let judges = denying.iter().chain(&allowing);
+            judge::sent(&target).is_some() && judges.into_iter().any(|one| one.allows(&target))
+        })
+        .collect();
+    let passed: Vec<String> = made.into_iter().collect();
+    eprintln!(
+        "{} queries were allowed by one of four policies",
+        passed.len()
+    );
+    let mut faults = BTreeSet::new();
+    for (query, found) in readers::ask(readers::Kind::Query, &passed) {
+        let target = format!("/?{query}");
+        for (index, key) in keys.iter().enumerate() {
+            let own = found
+                .iter()
+                .filter(|(_, (name, _))| name.eq_ignore_ascii_case(key.as_bytes()));
+            for (reader, (_, value)) in own {
+                let is_denied = value.to_ascii_lowercase().starts_with(b"admin");
+                let shown: String = target.chars().take(200).collect();
+                let value_shown = value.escape_ascii();
+                if is_denied && denying[index].allows(&target) {
+                    faults.insert(format!(
+                        "deny: {reader} reads {key}={value_shown} in {shown}"
+                    ));
+                }
+                if value != b"user" && allowing[index].allows(&target) {
+                    faults.insert(format!(
+                        "allow: {reader} reads {key}={value_shown} in {shown}"
+                    ));
+                }
+            }
+        }
+    }
+    assert_none(&faults);
+}
