@@ -25,6 +25,7 @@ mod facts;
 mod grammar;
 mod grant;
 mod host;
+mod lenient;
 mod limits;
 mod location;
 mod narrowing;

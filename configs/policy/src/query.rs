@@ -140,7 +140,10 @@ impl QueryPattern {
             self.folded_value.matches(&shown)
                 || self.folded_value.matches(&value)
                 || self.folded_value.matches(value.trim_ascii())
-                || pieces(&value).any(|piece| self.folded_value.matches(piece.trim_ascii()))
+                || items(&value).any(|item| {
+                    self.folded_value.matches(item)
+                        || number(item).is_some_and(|digits| self.folded_value.matches(digits))
+                })
         })
     }
 }
@@ -195,6 +198,23 @@ impl QueryKey {
 /// What a value is to a parser that takes it for a list.
 fn pieces(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',')
+}
+
+/// The same for all that some program divides a value by: OAuth's scopes by blanks
+/// (RFC 6749 3.3), filters of search forms by `|`.
+fn items(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value
+        .split(|byte| matches!(byte, b',' | b'|' | b';') || byte.is_ascii_whitespace())
+        .map(<[u8]>::trim_ascii)
+}
+
+/// The digits of a whole number that is written with a sign or with zeros before it.
+fn number(text: &[u8]) -> Option<&[u8]> {
+    let digits = text.strip_prefix(b"+").unwrap_or(text);
+    let zeros = digits.iter().take_while(|byte| **byte == b'0').count();
+    let from = zeros.min(digits.len().saturating_sub(1));
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    digits.get(from..).filter(|_| is_number)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -314,6 +334,14 @@ mod tests {
             ("a=*", "a=1,2", true, true),
             ("a=1*", "a=1,2", false, true),
             ("a=1", "a=1+", false, true),
+            ("a=1", "a=2+1", false, true),
+            ("a=1", "a=2%0A1", false, true),
+            ("a=1", "a=2|1", false, true),
+            ("a=1", "a=2%3B1", false, true),
+            ("a=1", "a=3,02|+001", false, true),
+            ("a=0", "a=000", false, true),
+            ("a=1", "a=10", false, false),
+            ("a=1", "a=0x1", false, false),
         ] {
             let patterns = QueryPattern::parse_all(pattern).expect(pattern);
             let found = patterns.iter().all(|p| p.matches_all(query));

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::lenient;
 use crate::limits::{DECODE_ROUNDS_MAX, READINGS_BYTES_MAX};
 use crate::path::{TargetError, above_root, unescape};
 
@@ -71,10 +72,10 @@ impl Readings {
             }
             structural = found.readings;
         }
-        let lenient = if structural.iter().all(|r| is_lenient_already(r)) {
+        let lenient = if structural.iter().all(|r| lenient::is_one(r)) {
             Vec::new()
         } else {
-            lenient_of(&structural)
+            lenient::of(&structural)?
         };
         Ok(Self {
             structural,
@@ -173,7 +174,7 @@ impl Found {
 }
 
 /// Whether the path of these segments begins with two slashes and a name behind them.
-fn begins_with_authority<S: AsRef<[u8]>>(segments: &[S]) -> bool {
+pub(crate) fn begins_with_authority<S: AsRef<[u8]>>(segments: &[S]) -> bool {
     segments
         .first()
         .is_some_and(|first| first.as_ref().is_empty())
@@ -182,7 +183,7 @@ fn begins_with_authority<S: AsRef<[u8]>>(segments: &[S]) -> bool {
 
 /// The segments behind the first that is not empty: all others may be leading
 /// slashes to a parser, and that one an authority.
-fn without_authority<S: AsRef<[u8]>>(segments: &[S]) -> &[S] {
+pub(crate) fn without_authority<S: AsRef<[u8]>>(segments: &[S]) -> &[S] {
     let authority = segments
         .iter()
         .position(|segment| !segment.as_ref().is_empty());
@@ -330,51 +331,12 @@ fn without_dots(parts: Vec<&[u8]>, liberties: u8) -> Result<Vec<&[u8]>, TargetEr
 }
 
 /// Drops empty segments, except the last one, which is a trailing slash.
-fn collapse(parts: &mut Vec<&[u8]>) {
+pub(crate) fn collapse(parts: &mut Vec<&[u8]>) {
     let trailing = parts.last().is_some_and(|part| part.is_empty());
     parts.retain(|part| !part.is_empty());
     if trailing {
         parts.push(b"");
     }
-}
-
-/// Whether folding, stripping and dropping would leave the reading as it is.
-fn is_lenient_already(reading: &[u8]) -> bool {
-    let plain = |byte: &u8| {
-        byte.is_ascii_lowercase()
-            || byte.is_ascii_digit()
-            || matches!(*byte, b'-' | b'_' | SEPARATOR)
-    };
-    (reading.iter().all(plain) && reading.last() != Some(&SEPARATOR)) || reading.is_empty()
-}
-
-fn lenient_of(structural: &[Reading]) -> Vec<Reading> {
-    let mut out: Vec<Reading> = Vec::with_capacity(structural.len() * 2);
-    let mut known: BTreeSet<Reading> = BTreeSet::new();
-    let mut add = |reading: &[u8]| {
-        for form in [reading, without_trailing_slash(reading)] {
-            if !known.contains(form) {
-                known.insert(form.to_vec());
-                out.push(form.to_vec());
-            }
-        }
-    };
-    for reading in structural {
-        let folded = fold_case(reading);
-        add(&folded);
-        let mut parts: Vec<&[u8]> = folded.split(|b| *b == SEPARATOR).map(stripped).collect();
-        add(&parts.join(&SEPARATOR));
-        // A segment of parameters alone leaves two slashes as well.
-        if begins_with_authority(&parts) {
-            let mut rest = without_authority(&parts).to_vec();
-            add(&rest.join(&SEPARATOR));
-            collapse(&mut rest);
-            add(&rest.join(&SEPARATOR));
-        }
-        collapse(&mut parts);
-        add(&parts.join(&SEPARATOR));
-    }
-    out
 }
 
 /// Lower case, of every script, character by character, one for all that any change
@@ -398,26 +360,6 @@ fn folded(character: char) -> impl Iterator<Item = char> {
     let plain = if character == 'İ' { 'i' } else { character };
     let upper = plain.to_lowercase().flat_map(char::to_uppercase);
     upper.flat_map(char::to_lowercase)
-}
-
-/// A segment without parameters, and without the dots and spaces at its end
-/// that some file systems ignore.
-fn stripped(segment: &[u8]) -> &[u8] {
-    let mut head = segment
-        .split(|byte| *byte == b';')
-        .next()
-        .unwrap_or(segment);
-    while let [rest @ .., b'.' | b' '] = head {
-        head = rest;
-    }
-    head
-}
-
-fn without_trailing_slash(reading: &[u8]) -> &[u8] {
-    match reading {
-        [head @ .., SEPARATOR] => head,
-        _ => reading,
-    }
 }
 
 #[cfg(test)]
