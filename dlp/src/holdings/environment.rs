@@ -2,7 +2,7 @@
 //! go, as far as a name tells it.
 
 use super::lines::unquoted;
-use super::{Collector, Holdings, host_of, password_of};
+use super::{Collector, Holdings, host_of, objects, password_of};
 use crate::validate::placeholder;
 
 /// Words of a name that make its value a secret.
@@ -33,6 +33,8 @@ const OPAQUE: [&str; 3] = [
 ];
 /// First folders of paths that are none of small letters.
 const FOLDERS: [&str; 5] = ["Users", "Volumes", "Applications", "Library", "System"];
+/// Longest object that is read as one, in bytes.
+const OBJECT_BYTES_MAX: usize = 64 * 1024;
 /// Longest scheme of a URL, in bytes.
 const SCHEME_BYTES_MAX: usize = 12;
 
@@ -215,26 +217,72 @@ fn variable(name: &str, value: &str, label: &str, into: &mut Collector<'_>) {
     add(value);
 }
 
-/// Secrets among `name=value` in a list, such as those of connections and of the queries of
-/// URLs.
+/// Secrets among `name=value` in a list, such as those of connections, of the queries of
+/// URLs and of fields for telemetry; among the fields of a request, such as options of curl
+/// have them; and among the members of JSON.
 fn settings(value: &str, label: &str, into: &mut Collector<'_>) {
+    const FURTHER: [char; 2] = [',', '\n'];
     let (list, separators, url): (&str, &[char], &[&str]) = match value.split_once("://") {
         Some((_, rest)) => (rest, &[';', '&', '?'], &[value]),
         None if value.contains(';') => (value, &[';'], &[]),
         None => (value, &[' ', '\t'], &[]),
     };
-    for pair in list.split(separators) {
-        let Some((name, text)) = pair.split_once('=') else {
-            continue;
-        };
-        let name = name.trim().to_ascii_uppercase().replace(' ', "_");
-        let is_one = is_secret(&name) || name.ends_with("PWD") || name.ends_with("KEY");
-        let text = unquoted(text.trim());
+    let mut add = |name: &str, text: &str, hosts: &[&str]| {
         let is_value = crate::known::is_looked_for(text.as_bytes(), &[]);
-        if is_one && pair.len() < value.len() && is_value && !is_plain(text) {
-            into.labelled(label.to_owned(), text.as_bytes().to_vec(), url);
+        if is_member(name) && text.len() < value.len() && is_value && !is_plain(text) {
+            into.labelled(label.to_owned(), text.as_bytes().to_vec(), hosts);
+        }
+    };
+    let pairs = |separators: &[char]| -> Vec<(&str, &str)> {
+        let pairs = list.split(separators);
+        pairs.filter_map(|pair| pair.split_once('=')).collect()
+    };
+    let mut named = pairs(separators);
+    if list.contains(FURTHER) {
+        named.extend(pairs(&[separators, &FURTHER].concat()));
+        named.sort_unstable();
+        named.dedup();
+    }
+    for (name, text) in named {
+        add(name, unquoted(text.trim()), url);
+    }
+    for (at, _) in value.match_indices(": ") {
+        let (before, after) = (
+            value.get(..at).unwrap_or_default(),
+            value.get(at + 2..).unwrap_or_default(),
+        );
+        let is_name = |sign: char| sign.is_ascii_alphanumeric() || "-_".contains(sign);
+        let name = before
+            .rsplit(|sign| !is_name(sign))
+            .next()
+            .unwrap_or_default();
+        let field = after
+            .split(['\n', '\r', '"', '\''])
+            .next()
+            .unwrap_or_default();
+        for text in field.split_ascii_whitespace() {
+            if !placeholder::is_of_words(text.as_bytes()) {
+                add(name, text, &[]);
+            }
         }
     }
+    if value.trim_start().starts_with(['{', '[']) && value.len() <= OBJECT_BYTES_MAX {
+        objects::members(value, &mut add);
+        let mut own = Collector {
+            label,
+            holdings: into.holdings,
+        };
+        objects::docker(value, &mut own);
+    }
+}
+
+/// Whether a name within a value makes what it names a secret.
+fn is_member(name: &str) -> bool {
+    let name = name.trim().to_ascii_uppercase().replace(' ', "_");
+    is_secret(&name)
+        || ["PWD", "KEY", "AUTHORIZATION"]
+            .iter()
+            .any(|end| name.ends_with(end))
 }
 
 /// A name of a file, a list, a URL or a text is no secret; one that has the signs of these

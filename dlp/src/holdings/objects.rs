@@ -114,6 +114,31 @@ pub(super) fn google(text: &str, into: &mut Collector<'_>) {
     wipe(value);
 }
 
+/// Every text of a document of which the key is known, with that key.
+pub(super) fn members(text: &str, visit: &mut dyn FnMut(&str, &str, &[&str])) {
+    if let Ok(value) = serde_json::from_str::<Value>(text) {
+        each_member("", &value, visit, 0);
+        wipe(value);
+    }
+}
+
+fn each_member(key: &str, value: &Value, visit: &mut dyn FnMut(&str, &str, &[&str]), depth: usize) {
+    match value {
+        Value::String(text) => visit(key, text, &[]),
+        Value::Array(items) if depth < DEPTH_MAX => {
+            for item in items {
+                each_member(key, item, visit, depth.saturating_add(1));
+            }
+        }
+        Value::Object(object) if depth < DEPTH_MAX => {
+            for (key, inner) in object {
+                each_member(key, inner, visit, depth.saturating_add(1));
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Overwrites every text of a document.
 fn wipe(value: Value) {
     match value {

@@ -77,6 +77,36 @@ fn a_secret_is_one_whatever_signs_are_in_it() {
             format!("https://hook.example/a?token={VALUE}"),
             VALUE.to_owned(),
         ),
+        (
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            format!("x-team=a,api-key={VALUE}"),
+            VALUE.to_owned(),
+        ),
+        (
+            "CURL_OPTIONS",
+            format!("-sS -H 'Authorization: Bearer {VALUE}'"),
+            VALUE.to_owned(),
+        ),
+        (
+            "HEADERS",
+            format!("Accept: a/b\nX-Api-Key: {VALUE}\nX-Other: c"),
+            VALUE.to_owned(),
+        ),
+        (
+            "SETTINGS",
+            format!("{{\"db\": [{{\"user\": \"a\", \"password\": \"{VALUE}\"}}]}}"),
+            VALUE.to_owned(),
+        ),
+        (
+            "ACCOUNT",
+            format!("{{\"clientSecret\":\"{VALUE}\"}}"),
+            VALUE.to_owned(),
+        ),
+        (
+            "REGISTRIES",
+            format!("{{\"auths\":{{\"r.example.org\":{{\"identitytoken\":\"{VALUE}\"}}}}}}"),
+            VALUE.to_owned(),
+        ),
     ] {
         let found = environment(std::iter::once((name, text.as_str()))).values;
         let is_there =
@@ -135,6 +165,15 @@ fn an_ordinary_environment_holds_no_secret() {
             "DATABASE",
             "Server=db.example;Database=app;User Id=sa;Password=changeme;Encrypt=true",
         ),
+        (
+            "OTEL_RESOURCE_ATTRIBUTES",
+            "service.name=api,service.instance.id=A1b2C3d4-E5f6",
+        ),
+        (
+            "SETTINGS",
+            "{\"key\": \"name\", \"secret\": null, \"id\": \"A1b2C3d4E5f6G7h8\"}",
+        ),
+        ("ACCEPT", "Accept: application/vnd.github.v3+json"),
         ("TERM_SESSION", "A1B2C3D4-E5F6-7A8B-9C0D-E1F2A3B4C5D6"),
     ] {
         assert_eq!(
