@@ -6,6 +6,7 @@
 mod audit;
 mod scan;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -19,11 +20,7 @@ const USAGE_ERROR: u8 = 2;
 /// The gateway could not serve.
 const FAILED: u8 = 125;
 
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is the program's voice"
-)]
+#[expect(clippy::print_stdout, reason = "this is the program's voice")]
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
         Some(word) if word == "scan" => return offline(|Offline { scan }| scan::scan(&scan)),
@@ -41,10 +38,10 @@ fn main() -> ExitCode {
         }
         Ok(Request::Authority(request)) => authority::run(&request),
         Ok(Request::Detectors(files)) => detectors::check(&files),
-        Ok(Request::Trial) => match outgate_gateway::trial(std::io::stdout()) {
+        Ok(Request::Trial) => match outgate_gateway::trial(io::stdout()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("outgate-gateway: {error}");
+                tell(&error.to_string());
                 ExitCode::from(FAILED)
             }
         },
@@ -52,7 +49,7 @@ fn main() -> ExitCode {
         Ok(Request::Keep(kept)) => ended(outgate_gateway::keep_secrets(&kept)),
         Ok(Request::Share(shared)) => ended(outgate_gateway::serve_shared(&shared)),
         Err(message) => {
-            eprintln!("outgate-gateway: {message}\n{}", config::USAGE);
+            tell(&format!("{message}\n{}", config::USAGE));
             ExitCode::from(USAGE_ERROR)
         }
     }
@@ -86,13 +83,20 @@ fn offline<P: Parser>(obey: impl FnOnce(P) -> ExitCode) -> ExitCode {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "this is the program's voice")]
 fn ended(result: Result<(), outgate_gateway::ServeError>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(outgate_gateway::ServeError::Told) => ExitCode::from(FAILED),
         Err(error) => {
-            eprintln!("outgate-gateway: {}", outgate_gateway::chain(&error));
+            tell(&outgate_gateway::chain(&error));
             ExitCode::from(FAILED)
         }
     }
+}
+
+/// Says it on standard error in one write(2): the launcher and the command have the
+/// same one, and what they say would stand in the middle of a line written in parts.
+fn tell(message: &str) {
+    // A closed stream leaves nobody to tell.
+    drop(io::stderr().write_all(format!("outgate-gateway: {message}\n").as_bytes()));
 }

@@ -1,9 +1,8 @@
 //! All printing of the program: errors with their causes and hints, lines of a
 //! run, tables. Nothing else in the launcher writes to a terminal.
 
-#![expect(clippy::print_stderr, reason = "the one place that prints")]
-
 use std::error::Error;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use outgate_launcher::run::RunError;
@@ -41,34 +40,42 @@ pub(crate) fn chain(failed: &dyn Error) -> String {
 
 /// The same for any error.
 pub(crate) fn error(failed: &dyn Error, hint: Option<&str>) {
-    let text = chain(failed);
-    for (index, line) in text.lines().enumerate() {
-        if line.starts_with(' ') || (index > 0 && line.is_empty()) {
-            eprintln!("{line}");
-        } else {
-            eprintln!("outgate: {line}");
+    let mut text = String::new();
+    for (index, line) in chain(failed).lines().enumerate() {
+        if !(line.starts_with(' ') || (index > 0 && line.is_empty())) {
+            text.push_str("outgate: ");
         }
+        text.push_str(line);
+        text.push('\n');
     }
     if let Some(hint) = hint {
-        eprintln!("  hint: {hint}");
+        text.push_str(&format!("  hint: {hint}\n"));
     }
+    tell(&text);
 }
 
 /// A plain message for a wrong option.
 pub(crate) fn wrong(message: &str) -> ExitCode {
-    eprintln!("outgate: {message}");
+    tell(&format!("outgate: {message}\n"));
     ExitCode::from(2)
 }
 
 /// A plain message for a wrong option, and what to write instead.
 pub(crate) fn wrong_with_hint(message: &str, hint: &str) -> ExitCode {
-    eprintln!("outgate: {message}\n  hint: {hint}");
+    tell(&format!("outgate: {message}\n  hint: {hint}\n"));
     ExitCode::from(2)
 }
 
 /// A warning about a policy.
 pub(crate) fn warning(warning: &str) {
-    eprintln!("outgate: warning: {warning}");
+    tell(&format!("outgate: warning: {warning}\n"));
+}
+
+/// Whole lines in one write(2): the gateway and the command have the same standard
+/// error, and what they say would stand in the middle of a line written in parts.
+fn tell(lines: &str) {
+    // A closed stream leaves nobody to tell.
+    drop(io::stderr().write_all(lines.as_bytes()));
 }
 
 /// Lines of a run, on standard error.
@@ -83,19 +90,18 @@ impl Voice for Terminal {
 
 /// How many calls were held.
 pub(crate) fn counters(counters: Counters) {
-    eprintln!(
-        "outgate: held calls: connect {}, listen {}, socket {}, open {}, attribute {}, other {}",
+    tell(&format!(
+        "outgate: held calls: connect {}, listen {}, socket {}, open {}, attribute {}, other {}\n",
         counters.connects,
         counters.listens,
         counters.sockets,
         counters.opens,
         counters.attributes,
         counters.others
-    );
+    ));
 }
 
 /// One line of a table on standard output.
 pub(crate) fn line(text: &str) {
-    use std::io::Write;
-    drop(writeln!(std::io::stdout(), "{text}"));
+    drop(writeln!(io::stdout(), "{text}"));
 }

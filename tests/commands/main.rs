@@ -12,6 +12,7 @@ mod audit_report;
 mod browser;
 mod detectors;
 mod last;
+mod lines;
 mod manual;
 mod policy;
 mod project;
