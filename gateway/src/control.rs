@@ -135,12 +135,11 @@ impl Control {
     }
 }
 
-/// Says why nothing will be served, on a socket nobody drives yet.
-pub(crate) fn refuse(socket: &OwnedFd, error: &dyn std::error::Error) {
+/// Says why nothing will be served, on a socket nobody drives yet; whether it was taken.
+pub(crate) fn refuse(socket: &OwnedFd, error: &dyn std::error::Error) -> bool {
     let message = shortened(&crate::chain(error), outgate_handoff::LINE_BYTES_MAX);
-    if let Ok(bytes) = (ToLauncher::Refused { message }).encode() {
-        send_message(socket.as_fd(), &bytes).ok();
-    }
+    let bytes = (ToLauncher::Refused { message }).encode();
+    bytes.is_ok_and(|bytes| send_message(socket.as_fd(), &bytes).is_ok())
 }
 
 fn send_message(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {

@@ -131,6 +131,9 @@ pub enum ServeError {
     /// The event loop could not start.
     #[error("event loop")]
     Runtime(#[source] io::Error),
+    /// Nothing was served, and the launcher was told why, which tells the user.
+    #[error("the launcher was told why")]
+    Told,
     /// The session ended in disorder.
     #[error("session ended")]
     Control(#[from] ControlError),
@@ -159,8 +162,8 @@ pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
     match private(config) {
         Ok((runtime, gateway)) => Ok(runtime.block_on(gateway.serve(socket))?),
         Err(error) => {
-            control::refuse(&socket, &error);
-            Err(error)
+            let is_told = control::refuse(&socket, &error);
+            Err(if is_told { ServeError::Told } else { error })
         }
     }
 }

@@ -276,7 +276,9 @@ impl Shared {
                     }
                 });
             }
-            Err(full) => control::refuse(&socket, &full),
+            Err(full) => {
+                control::refuse(&socket, &full);
+            }
         }
     }
 

@@ -97,7 +97,8 @@ impl Link {
                 door.path().display().to_string(),
             ),
         };
-        let opened = opened.and_then(|(socket, child)| {
+        let named = |error: io::Error| format!("{name}: {error}");
+        let opened = opened.map_err(named).and_then(|(socket, child)| {
             let mut open = Open {
                 socket,
                 child,
@@ -106,15 +107,15 @@ impl Link {
                 buffer: Vec::new(),
                 early: VecDeque::new(),
             };
-            for frame in opening_frames(&opening)? {
+            for frame in opening_frames(&opening).map_err(named)? {
                 open.queue.push_back((frame, Vec::new()));
             }
             match open.flush() {
                 Ok(()) => Ok(open),
                 // Who refused at once said why before closing.
                 Err(error) => Err(match open.receive(MsgFlags::empty()) {
-                    Ok(Some(ToLauncher::Refused { message })) => io::Error::other(message),
-                    _ => error,
+                    Ok(Some(ToLauncher::Refused { message })) => message,
+                    _ => named(error),
                 }),
             }
         });
@@ -124,8 +125,8 @@ impl Link {
                 open.opening = shared;
                 Self::Open(Box::new(open))
             }
-            Err(error) => Self::Gone(Gone {
-                reason: format!("{name}: {error}"),
+            Err(reason) => Self::Gone(Gone {
+                reason,
                 again: shared.map(|opening| (opening, Instant::now())),
             }),
         }
