@@ -99,14 +99,16 @@ pub struct Options {
 
 /// Numbers of the calls that a filter can hold, for the supervisor to dispatch on.
 ///
-/// `connect`, `listen` and `socket` are held by every filter, the others only
-/// with [`Opens::Trap`]. Of `socket`, only Internet datagram sockets are held.
+/// `connect`, `listen`, `shutdown` and `socket` are held by every filter, the others
+/// only with [`Opens::Trap`]. Of `socket`, only Internet datagram sockets are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     /// `connect(2)`.
     pub connect: i32,
     /// `listen(2)`.
     pub listen: i32,
+    /// `shutdown(2)`, unless of sending alone.
+    pub shutdown: i32,
     /// `socket(2)`.
     pub socket: i32,
     /// `open(2)`, which newer architectures lack.
@@ -121,6 +123,7 @@ pub const fn held(arch: Arch) -> Held {
         Arch::X86_64 => Held {
             connect: 42,
             listen: 50,
+            shutdown: 48,
             socket: 41,
             open: Some(2),
             openat: 257,
@@ -128,6 +131,7 @@ pub const fn held(arch: Arch) -> Held {
         Arch::Aarch64 => Held {
             connect: 203,
             listen: 201,
+            shutdown: 210,
             socket: 198,
             open: None,
             openat: 56,

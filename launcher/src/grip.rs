@@ -58,7 +58,10 @@ pub struct LastThread(Option<(u32, OwnedFd)>);
 
 impl LastThread {
     /// A copy of descriptor `number` of `thread`.
-    fn duplicate(&mut self, thread: u32, number: i32) -> io::Result<OwnedFd> {
+    ///
+    /// # Errors
+    /// Those of pidfd_open(2) and pidfd_getfd(2).
+    pub fn duplicate(&mut self, thread: u32, number: i32) -> io::Result<OwnedFd> {
         if let Some((last, pidfd)) = &self.0
             && *last == thread
         {

@@ -37,6 +37,7 @@ pub mod run;
 pub mod runs;
 pub mod sealed;
 pub mod secrets;
+pub mod seek;
 pub mod share;
 pub mod sources;
 pub mod standard;

@@ -1,33 +1,38 @@
 //! The sandbox's own listeners: servers the command runs for itself. Recorded
-//! when `listen(2)` is performed on behalf, and believed only as long as the
-//! kernel confirms that the very same socket still listens; those with a path
-//! are reached through their inode, which is theirs for good.
+//! when `listen(2)` is performed on behalf. To connect to one, the very socket is
+//! taken from the process that has it, and held until the connection is made, so
+//! that its port or name can become nobody else's meanwhile; those with a path are
+//! reached through their inode, which is theirs for good.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-use nix::sys::socket::SockType;
+use nix::sys::socket::{SockType, UnixAddr, getsockname};
 
 use crate::diag::Diag;
+use crate::grip::LastThread;
+use crate::redirect::local_address;
+use crate::seek::{Sought, Whereabouts, seek};
 use crate::unix_inode::{Inode, Occupant, Resolved, occupant, take_back};
 
 /// Listeners remembered at most, of each kind. Dead ones make room; where most
 /// still live, all are forgotten, and connections to them are asked about.
 const LISTENERS_MAX: usize = 4096;
 
-/// What a listener is to the kernel.
+/// What a listener is to the kernel, and who had it last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     inode: u32,
     cookie: u64,
+    at: Whereabouts,
 }
 
 /// A TCP listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TcpListener {
-    cookie: u64,
+    identity: Identity,
     serves_v4: Serves,
 }
 
@@ -42,6 +47,8 @@ enum Serves {
 #[derive(Debug, Default)]
 pub struct Own {
     diag: Option<Diag>,
+    /// Who has the listener that was connected to last.
+    threads: LastThread,
     tcp: HashMap<SocketAddr, TcpListener>,
     names: HashMap<Vec<u8>, Identity>,
     unix: HashMap<Inode, Rc<OwnedFd>>,
@@ -64,9 +71,9 @@ impl Own {
         self.diag.as_ref()
     }
 
-    /// Remembers a TCP socket that listens at `address` now.
-    pub fn add_tcp(&mut self, address: SocketAddr, socket: BorrowedFd<'_>) {
-        let Ok(cookie) = outgate_sys::socket::cookie(socket) else {
+    /// Remembers a TCP socket that listens at `address` now, and who has it.
+    pub fn add_tcp(&mut self, address: SocketAddr, socket: BorrowedFd<'_>, at: Whereabouts) {
+        let Some(identity) = identity(socket, at) else {
             return;
         };
         self.make_room();
@@ -74,7 +81,11 @@ impl Own {
             Ok(false) => Serves::Both,
             _ => Serves::OneFamily,
         };
-        self.tcp.insert(address, TcpListener { cookie, serves_v4 });
+        let listener = TcpListener {
+            identity,
+            serves_v4,
+        };
+        self.tcp.insert(address, listener);
     }
 
     /// Forgets what no longer listens once there is too much to remember. Half
@@ -84,7 +95,7 @@ impl Own {
             let mut known = std::mem::take(&mut self.tcp);
             let diag = self.diag();
             known.retain(|address, listener| {
-                diag.is_some_and(|diag| diag.listens(*address, listener.cookie))
+                diag.is_some_and(|diag| diag.listens(*address, listener.identity.cookie))
             });
             if known.len() <= LISTENERS_MAX / 2 {
                 self.tcp = known;
@@ -100,14 +111,15 @@ impl Own {
         }
     }
 
-    /// Whether a connection to `destination` ends at one of the listeners.
+    /// The listener at which a connection to `destination` ends.
     ///
-    /// RACE: a listener may close and a stranger take its port between this
-    /// answer and the connection. The port was chosen by the kernel or granted
-    /// by the operator, so the command cannot choose the stranger.
-    pub fn serves(&mut self, destination: SocketAddr) -> bool {
+    /// INVARIANT: nobody else listens there as long as it is held. It listens, for
+    /// only connect(2), shutdown(2) and its last close(2) end that, and the first
+    /// two are the supervisor's to make; and no socket shares its port, which would
+    /// take `SO_REUSEPORT` on both (`filter/arguments.rs`).
+    pub fn tcp_listener(&mut self, destination: SocketAddr, near: Near) -> Option<Kept> {
         if !destination.ip().is_loopback() || self.tcp.is_empty() {
-            return false;
+            return None;
         }
         let any: IpAddr = match destination {
             SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
@@ -124,37 +136,73 @@ impl Own {
             if other_family && listener.serves_v4 == Serves::OneFamily {
                 continue;
             }
-            // Asked for the destination, not for the listener's own address: a
-            // stranger bound more closely would get the connection.
-            let alive = self
-                .diag()
-                .is_some_and(|diag| diag.listens(destination, listener.cookie));
-            if alive {
-                return true;
+            let mut identity = listener.identity;
+            let alive = |diag: &Diag| diag.listens(destination, identity.cookie);
+            let sought = match identity.taken(&mut self.threads) {
+                Some(socket) => Some(Sought {
+                    socket,
+                    at: identity.at,
+                }),
+                None if self.diag().is_some_and(alive) => identity.sought(near),
+                None => {
+                    self.tcp.remove(&address);
+                    continue;
+                }
+            };
+            // Alive, and in nobody's hands that were looked into.
+            let Some(Sought { socket, at }) = sought else {
+                continue;
+            };
+            if listens_alone(socket.as_fd(), address) {
+                identity.at = at;
+                let listener = TcpListener {
+                    identity,
+                    ..listener
+                };
+                self.tcp.insert(address, listener);
+                return Some(Kept { socket, identity });
             }
             self.tcp.remove(&address);
         }
-        false
+        None
     }
 
-    /// Remembers a Unix socket that listens now under an abstract name.
-    pub fn add_abstract(&mut self, name: &[u8], socket: BorrowedFd<'_>) {
+    /// Remembers a Unix socket that listens now under an abstract name, and who
+    /// has it.
+    pub fn add_abstract(&mut self, name: &[u8], socket: BorrowedFd<'_>, at: Whereabouts) {
         self.make_room();
-        if let Some(identity) = identity(socket) {
+        if let Some(identity) = identity(socket, at) {
             self.names.insert(name.to_vec(), identity);
         }
     }
 
-    /// Whether one of the listeners has this abstract name still.
-    pub fn serves_abstract(&mut self, name: &[u8]) -> bool {
-        let Some(identity) = self.names.get(name).copied() else {
-            return false;
+    /// The listener that has this abstract name: as long as it is held, the name is
+    /// nobody else's.
+    pub fn abstract_listener(&mut self, name: &[u8], near: Near) -> Option<OwnedFd> {
+        let mut identity = self.names.get(name).copied()?;
+        let sought = match identity.taken(&mut self.threads) {
+            Some(socket) => Some(Sought {
+                socket,
+                at: identity.at,
+            }),
+            None if self.diag().is_some_and(|diag| identity.is_at(diag, name)) => {
+                identity.sought(near)
+            }
+            None => {
+                self.names.remove(name);
+                return None;
+            }
         };
-        let alive = self.diag().is_some_and(|diag| identity.is_at(diag, name));
-        if !alive {
+        let Sought { socket, at } = sought?;
+        let named = getsockname::<UnixAddr>(socket.as_raw_fd());
+        let same = named.is_ok_and(|address| address.as_abstract() == Some(name));
+        if !same || !outgate_sys::socket::listens(socket.as_fd()).unwrap_or(false) {
             self.names.remove(name);
+            return None;
         }
-        alive
+        identity.at = at;
+        self.names.insert(name.to_vec(), identity);
+        Some(socket)
     }
 
     /// Remembers the inode that a Unix listener was proved to be bound to, and
@@ -182,9 +230,9 @@ impl Own {
     /// wait there already, it stays: theirs must not be taken, and nobody can say
     /// which is which.
     pub fn take_back(&mut self, listener: BorrowedFd<'_>, proof: OwnedFd) {
-        let waiting = identity(listener)
+        let waiting = numbers(listener)
             .zip(self.diag())
-            .and_then(|(identity, diag)| diag.unix_waiting(identity.inode, identity.cookie));
+            .and_then(|((inode, cookie), diag)| diag.unix_waiting(inode, cookie));
         if waiting.is_none_or(|waiting| waiting == 1) {
             take_back(listener, proof);
         }
@@ -195,28 +243,102 @@ impl Identity {
     fn is_at(self, diag: &Diag, name: &[u8]) -> bool {
         diag.unix_listener(self.inode, self.cookie).as_deref() == Some(name)
     }
+
+    /// The socket, from who had it last.
+    fn taken(self, threads: &mut LastThread) -> Option<OwnedFd> {
+        self.at.take(threads, self.cookie)
+    }
+
+    /// The socket, from whoever of the sandbox has it.
+    fn sought(self, near: Near) -> Option<Sought> {
+        seek(self.inode, self.cookie, (near.caller, near.root))
+    }
 }
 
-fn identity(socket: BorrowedFd<'_>) -> Option<Identity> {
+/// A listener that is held.
+#[derive(Debug)]
+pub struct Kept {
+    socket: OwnedFd,
+    identity: Identity,
+}
+
+impl Kept {
+    /// Whether whoever had the listener has it still.
+    pub fn is_served(&self) -> bool {
+        self.identity.taken(&mut LastThread::default()).is_some()
+    }
+
+    /// The number that no other socket has.
+    pub fn cookie(&self) -> u64 {
+        self.identity.cookie
+    }
+}
+
+impl AsFd for Kept {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Where a listener is looked for that is not where it was.
+#[derive(Debug, Clone, Copy)]
+pub struct Near {
+    /// Who wants to connect to it.
+    pub caller: u32,
+    /// The process above the sandbox.
+    pub root: u32,
+}
+
+/// Whether a socket listens at `address`, and shares that with none.
+fn listens_alone(socket: BorrowedFd<'_>, address: SocketAddr) -> bool {
+    outgate_sys::socket::listens(socket).unwrap_or(false)
+        && local_address(socket) == Some(address)
+        && !outgate_sys::socket::shares_port(socket).unwrap_or(true)
+}
+
+fn identity(socket: BorrowedFd<'_>, at: Whereabouts) -> Option<Identity> {
+    let (inode, cookie) = numbers(socket)?;
+    Some(Identity { inode, cookie, at })
+}
+
+/// Inode number and cookie of a socket.
+fn numbers(socket: BorrowedFd<'_>) -> Option<(u32, u64)> {
     let stat = nix::sys::stat::fstat(socket.as_fd()).ok()?;
-    Some(Identity {
-        inode: u32::try_from(stat.st_ino).ok()?,
-        cookie: outgate_sys::socket::cookie(socket).ok()?,
-    })
+    let inode = u32::try_from(stat.st_ino).ok()?;
+    Some((inode, outgate_sys::socket::cookie(socket).ok()?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Here, under its own number.
+    fn here(socket: &impl AsRawFd) -> Whereabouts {
+        Whereabouts {
+            thread: std::process::id(),
+            number: socket.as_raw_fd(),
+        }
+    }
+
+    fn near() -> Near {
+        Near {
+            caller: std::process::id(),
+            root: std::os::unix::process::parent_id(),
+        }
+    }
+
     #[test]
     fn a_server_is_known_after_any_number_that_ended() {
         let mut own = Own::default();
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
-        own.add_tcp(address, server.as_fd());
+        own.add_tcp(address, server.as_fd(), here(&server));
         let ended = TcpListener {
-            cookie: 1,
+            identity: Identity {
+                inode: 0,
+                cookie: 1,
+                at: here(&server),
+            },
             serves_v4: Serves::Both,
         };
         for port in (1..=u16::MAX).take(LISTENERS_MAX) {
@@ -224,9 +346,50 @@ mod tests {
             own.tcp.entry(place).or_insert(ended);
         }
         let next = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        own.add_tcp(next.local_addr().unwrap(), next.as_fd());
+        own.add_tcp(next.local_addr().unwrap(), next.as_fd(), here(&next));
         assert_eq!(own.tcp.len(), 2);
-        assert!(own.serves(address));
-        assert!(own.serves(next.local_addr().unwrap()));
+        assert!(own.tcp_listener(address, near()).is_some());
+        let next = next.local_addr().unwrap();
+        assert!(own.tcp_listener(next, near()).is_some());
+    }
+
+    #[test]
+    fn a_listener_that_is_held_keeps_its_port() {
+        let mut own = Own::default();
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        own.add_tcp(address, server.as_fd(), here(&server));
+        let held = own.tcp_listener(address, near()).unwrap();
+        assert!(held.is_served());
+        drop(server);
+        assert!(!held.is_served());
+        assert!(std::net::TcpListener::bind(address).is_err());
+        drop(held);
+        let stranger = std::net::TcpListener::bind(address).unwrap();
+        assert!(own.tcp_listener(address, near()).is_none());
+        drop(stranger);
+    }
+
+    #[test]
+    fn a_listener_is_found_under_another_number() {
+        let mut own = Own::default();
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        own.add_tcp(address, server.as_fd(), here(&server));
+        let moved = server.try_clone().unwrap();
+        drop(server);
+        assert!(own.tcp_listener(address, near()).is_some());
+        drop(moved);
+    }
+
+    #[test]
+    fn a_listener_that_shares_its_port_vouches_for_nothing() {
+        use nix::sys::socket::{setsockopt, sockopt};
+        let mut own = Own::default();
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        own.add_tcp(address, server.as_fd(), here(&server));
+        setsockopt(&server, sockopt::ReusePort, &true).unwrap();
+        assert!(own.tcp_listener(address, near()).is_none());
     }
 }

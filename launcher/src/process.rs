@@ -10,6 +10,10 @@ use outgate_handoff::{PARENTS_MAX, PATH_BYTES_MAX, Parent, Process};
 /// Processes of one tree looked at, at most.
 const TREE_MAX: usize = 65536;
 
+/// Threads of a process whose children are looked for, at most, where the nearest
+/// processes are wanted soon.
+const THREADS_MAX: usize = 16;
+
 /// Generations looked at, at most: who is deeper within a tree counts as outside.
 const GENERATIONS_MAX: usize = 1024;
 /// How often a way up is begun anew.
@@ -135,10 +139,32 @@ pub fn descendants(root: u32) -> Vec<u32> {
     found
 }
 
+/// Process ids below `root`, nearest first, without `root`: `count` at most, and
+/// only the children of the first few threads of each.
+pub fn nearest_descendants(root: u32, count: usize) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut next = 0;
+    let mut current = Some(root);
+    while let Some(pid) = current
+        && found.len() < count
+    {
+        found.extend(children_of(pid, THREADS_MAX));
+        current = found.get(next).copied();
+        next = next.saturating_add(1);
+    }
+    found.truncate(count);
+    found
+}
+
 /// Process ids of a process's children.
 pub fn children(pid: u32) -> Vec<u32> {
+    children_of(pid, usize::MAX)
+}
+
+/// Process ids of the children of a process's first threads.
+fn children_of(pid: u32, threads_max: usize) -> Vec<u32> {
     let mut found = Vec::new();
-    for thread in threads(pid) {
+    for thread in threads(pid, threads_max) {
         let path = format!("/proc/{pid}/task/{thread}/children");
         let text = std::fs::read_to_string(path).unwrap_or_default();
         found.extend(
@@ -149,12 +175,13 @@ pub fn children(pid: u32) -> Vec<u32> {
     found
 }
 
-fn threads(pid: u32) -> Vec<u32> {
+fn threads(pid: u32, count: usize) -> Vec<u32> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task"));
     entries.map_or_else(
         |_| Vec::new(),
         |entries| {
             entries
+                .take(count)
                 .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
                 .collect()
         },

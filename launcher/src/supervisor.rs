@@ -11,6 +11,7 @@ mod open;
 mod outside;
 mod ready;
 mod schedule;
+mod settle;
 mod tree;
 mod unix;
 mod wait;
@@ -116,6 +117,8 @@ pub struct Counters {
     pub connects: u64,
     /// `listen(2)`.
     pub listens: u64,
+    /// `shutdown(2)` of more than sending.
+    pub shutdowns: u64,
     /// `socket(2)` for datagrams.
     pub sockets: u64,
     /// `open(2)` and its kin.
@@ -131,8 +134,8 @@ pub struct Counters {
 impl Counters {
     /// All of them.
     fn total(self) -> u64 {
-        let kinds = [self.connects, self.listens, self.sockets, self.opens];
-        let rest = [self.attributes, self.scheduling, self.others];
+        let kinds = [self.connects, self.listens, self.shutdowns, self.sockets];
+        let rest = [self.opens, self.attributes, self.scheduling, self.others];
         let all = kinds.into_iter().chain(rest);
         all.fold(0, u64::saturating_add)
     }
@@ -173,6 +176,7 @@ struct Supervisor<'a> {
     arriving: Vec<Arriving>,
     connecting: Vec<Connecting>,
     knocking: Vec<Knocking>,
+    settling: Vec<settle::Settling>,
     opening: Vec<open::Opening>,
     hosts: open::Hosts,
     stores: Option<Stores>,
@@ -236,6 +240,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         arriving: Vec::new(),
         connecting: Vec::new(),
         knocking: Vec::new(),
+        settling: Vec::new(),
         opening: Vec::new(),
         hosts: open::Hosts::new(setting.substitutes.hosts),
         stores: setting.substitutes.stores,
@@ -324,6 +329,7 @@ impl Supervisor<'_> {
             || !self.arriving.is_empty()
             || !self.connecting.is_empty()
             || !self.knocking.is_empty()
+            || !self.settling.is_empty()
             || !self.opening.is_empty()
     }
 
@@ -355,6 +361,9 @@ impl Supervisor<'_> {
         } else if number == numbers.listen {
             self.counters.listens = self.counters.listens.saturating_add(1);
             self.on_listen(notification);
+        } else if number == numbers.shutdown {
+            self.counters.shutdowns = self.counters.shutdowns.saturating_add(1);
+            self.on_shutdown(notification);
         } else if number == numbers.socket {
             self.counters.sockets = self.counters.sockets.saturating_add(1);
             self.on_socket(notification);

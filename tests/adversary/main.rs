@@ -14,6 +14,7 @@
 mod attributes;
 mod datagrams;
 mod deadlines;
+mod freed;
 mod held;
 mod http;
 mod inodes;

@@ -133,6 +133,11 @@ pub(super) const SEND_FLAGS_THIRD: &Rule =
 pub(super) const SEND_FLAGS_FOURTH: &Rule =
     &ask(has(3, "flags", MSG_FASTOPEN), NOT_SUPPORTED, ALLOW);
 
+// shutdown(2)
+
+/// To send no more, as most callers want, leaves a listener as it is.
+pub(super) const SHUTDOWN: &Rule = &ask(is(1, "how", &[value("SHUT_WR", 1)]), ALLOW, HOLD);
+
 // setsockopt(2)
 
 const fn level(any_of: &'static [Value]) -> Question {
@@ -148,6 +153,9 @@ const TCP_ABSENT: &[Value] = &[value("TCP_FASTOPEN_CONNECT", 30), value("TCP_ULP
 const TCP_OTHER: &Rule = &ask(option(&[value("TCP_REPAIR", 19)]), NOT_PERMITTED, ALLOW);
 const TCP_OPTION: &Rule = &ask(option(TCP_ABSENT), NO_SUCH_OPTION, TCP_OTHER);
 
+/// Has programs outside share a server's port: a connection to it could end there.
+const SHARED_PORT: &Rule = &ask(option(&[value("SO_REUSEPORT", 15)]), NO_SUCH_OPTION, ALLOW);
+
 /// Ties the socket to an interface, past our choice of route. And what takes
 /// `CAP_NET_ADMIN`: the maker of a user namespace has its privileges also from
 /// outside, so those over the sealed network would be the command's.
@@ -161,7 +169,7 @@ const SOCKET_OPTION: &Rule = &ask(
         value("SO_RESERVE_MEM", 73),
     ]),
     NOT_PERMITTED,
-    ALLOW,
+    SHARED_PORT,
 );
 
 /// Options that have no bit of `mask`.

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 
 use super::arguments::{
     CLONE, HOLD, OWN_LIMITS, PERSONALITY, PROCESS_CONTROL, REQUESTS, SEND_FLAGS_FOURTH,
-    SEND_FLAGS_THIRD, SOCKET, SOCKET_OPTIONS, SOCKET_PAIR,
+    SEND_FLAGS_THIRD, SHUTDOWN, SOCKET, SOCKET_OPTIONS, SOCKET_PAIR,
 };
 use super::errno::{ENOSYS, EOPNOTSUPP, EPERM};
 use super::files::{
@@ -208,6 +208,7 @@ const GROUPS: &[Group] = &[
     Group { title: "network", rows: &[
         row("connect",           both(42, 203),  HOLD,   "each destination is judged, and connected to on behalf"),
         row("listen",            both(50, 201),  HOLD,   "Landlock does not see it, and an unbound socket would listen on every address"),
+        row("shutdown",          both(48, 210),  SHUTDOWN, "ends a listener while a connection to it is made, and its port is another's"),
         row("socket",            both(41, 198),  SOCKET, "only sockets whose destination is fixed by connect; datagrams are made in a sealed network"),
         row("socketpair",        both(53, 199),  SOCKET_PAIR, "a datagram pair could send to any name"),
         row("sendto",            both(44, 206),  SEND_FLAGS_FOURTH, "fast open would connect without connect"),

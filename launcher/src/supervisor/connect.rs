@@ -11,11 +11,12 @@ use outgate_handoff::{Ask, Decision, Flow, Process, Question, ToGateway};
 use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, IPPROTO_TCP, SOCK_DGRAM, SOCK_STREAM};
 
 use super::wait::{Arriving, Asked, Connecting, Want};
-use super::{ANSWER_TIMEOUT, Once, Supervisor, VERDICTS_MAX};
+use super::{ANSWER_TIMEOUT, Once, Supervisor};
 use crate::address::{self, Address, Family, SOCKADDR_BYTES_MAX};
 use crate::gateway_link::descriptors;
 use crate::grip::{Begun, Grip, GripError, perform};
 use crate::notification::{Notification, Reached};
+use crate::own::Kept;
 use crate::process::{ancestors, describe};
 use crate::redirect::{Caller, Kind, Mapped, Recognised, local_address};
 use crate::sealed::Blocking;
@@ -31,6 +32,9 @@ pub(super) struct Call {
     pub(super) only_v6: Only,
     pub(super) destination: SocketAddr,
     pub(super) process: Process,
+    /// The listener of the sandbox's own that this goes to: held until no packet of
+    /// the connection could reach anybody who had its port after it.
+    pub(super) listener: Option<Kept>,
 }
 
 /// Whether an IPv6 socket takes IPv4 too.
@@ -199,25 +203,16 @@ impl Supervisor<'_> {
             only_v6: if only_v6 { Only::V6 } else { Only::Both },
             destination,
             process: describe(notification.held().thread),
+            listener: self.own.tcp_listener(destination, self.near(&notification)),
             grip,
         };
-        if self.own.serves(destination) {
+        if call.listener.is_some() {
             return self.connect_direct(notification, call, vec![destination]);
         }
         match self.remembered(&call) {
             Some(decision) => self.enact(notification, call, decision),
             None => self.ask_connect(notification, call),
         }
-    }
-
-    fn remembered(&mut self, call: &Call) -> Option<Decision> {
-        let key = (call.destination, call.process.executable.clone());
-        let verdict = self.verdicts.get(&key)?;
-        if verdict.until > Instant::now() {
-            return Some(verdict.decision.clone());
-        }
-        self.verdicts.remove(&key);
-        None
     }
 
     pub(super) fn ask_connect(&mut self, notification: Notification, call: Call) {
@@ -266,23 +261,6 @@ impl Supervisor<'_> {
             },
         );
         self.tell(&ToGateway::Ask(id, Ask { question, process }), Vec::new());
-    }
-
-    /// Remembers a decision as long as the gateway allows.
-    pub(super) fn remember(&mut self, call: &Call, decision: &Decision, reuse: Duration) {
-        let Some(until) = Instant::now()
-            .checked_add(reuse)
-            .filter(|_| !reuse.is_zero())
-        else {
-            return;
-        };
-        if self.verdicts.len() >= VERDICTS_MAX {
-            self.verdicts.clear();
-        }
-        let key = (call.destination, call.process.executable.clone());
-        let decision = decision.clone();
-        self.verdicts
-            .insert(key, super::Verdict { decision, until });
     }
 
     /// Does what was decided.
@@ -390,7 +368,7 @@ impl Supervisor<'_> {
     pub(super) fn connect_direct(
         &mut self,
         notification: Notification,
-        call: Call,
+        mut call: Call,
         addresses: Vec<SocketAddr>,
     ) {
         let mut failure = Errno::ENETUNREACH;
@@ -401,6 +379,7 @@ impl Supervisor<'_> {
             };
             match attempt(&notification, &call.grip, address) {
                 Ok((Begun::Made, _)) => {
+                    self.settle(&mut call);
                     call.grip.conclude(notification, Begun::Made);
                     return;
                 }
@@ -422,10 +401,11 @@ impl Supervisor<'_> {
     fn await_connection(
         &mut self,
         notification: Notification,
-        (call, rest): (Call, Vec<SocketAddr>),
+        (mut call, rest): (Call, Vec<SocketAddr>),
         blocking: Blocking,
     ) {
         if let (Grip::Shared(_), Blocking::No) = (&call.grip, blocking) {
+            self.settle(&mut call);
             call.grip.under_way(notification);
             return;
         }
@@ -443,9 +423,10 @@ impl Supervisor<'_> {
 
     /// A direct connection that poll reported: made, failed, or to be tried
     /// with the next address.
-    pub(super) fn connected(&mut self, waiting: Connecting) {
+    pub(super) fn connected(&mut self, mut waiting: Connecting) {
         let error = outgate_sys::socket::take_error(waiting.socket()).unwrap_or(-1);
         if error == 0 {
+            self.settle(&mut waiting.call);
             let grip = waiting.call.grip;
             grip.conclude(waiting.notification, Begun::Underway);
             return;

@@ -1,12 +1,13 @@
 //! Frames from the gateway: answers, lines for the user, new generations.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use outgate_handoff::{Answer, Decision, ToLauncher};
 
-use super::Supervisor;
+use super::connect::Call;
 use super::wait::{Asked, Want};
+use super::{Supervisor, VERDICTS_MAX};
 
 /// Frames read in a row before other work goes on.
 const FRAMES_IN_A_ROW: usize = 256;
@@ -75,5 +76,33 @@ impl Supervisor<'_> {
                 Decision::Deny | Decision::Redirect => notification.fail(Errno::EACCES),
             },
         }
+    }
+
+    /// What was decided of such a call, as long as the gateway allows.
+    pub(super) fn remembered(&mut self, call: &Call) -> Option<Decision> {
+        let key = (call.destination, call.process.executable.clone());
+        let verdict = self.verdicts.get(&key)?;
+        if verdict.until > Instant::now() {
+            return Some(verdict.decision.clone());
+        }
+        self.verdicts.remove(&key);
+        None
+    }
+
+    /// Remembers a decision as long as the gateway allows.
+    fn remember(&mut self, call: &Call, decision: &Decision, reuse: Duration) {
+        let Some(until) = Instant::now()
+            .checked_add(reuse)
+            .filter(|_| !reuse.is_zero())
+        else {
+            return;
+        };
+        if self.verdicts.len() >= VERDICTS_MAX {
+            self.verdicts.clear();
+        }
+        let key = (call.destination, call.process.executable.clone());
+        let decision = decision.clone();
+        self.verdicts
+            .insert(key, super::Verdict { decision, until });
     }
 }

@@ -18,6 +18,7 @@ use crate::grip::{Grip, GripError, NOBODY_WAITS, give_up};
 use crate::notification::{Notification, Reached};
 use crate::process::describe;
 use crate::redirect::local_address;
+use crate::seek::Whereabouts;
 use crate::unix_inode::{Occupant, Resolved, occupant, prove, resolve};
 
 const TCP_CLOSE: u8 = 7;
@@ -76,7 +77,8 @@ impl Supervisor<'_> {
                 self.own.take_back(grip.socket(), proof);
                 self.own.add_unix(place);
             } else if let Some(name) = name.as_ref().ok().and_then(UnixAddr::as_abstract) {
-                self.own.add_abstract(name, grip.socket());
+                let at = whereabouts(&notification);
+                self.own.add_abstract(name, grip.socket(), at);
             }
         }
         conclude(notification, grip, result);
@@ -113,7 +115,8 @@ impl Supervisor<'_> {
         }
         let result = listen_with(&notification, &call.grip, call.backlog);
         if result.is_ok() {
-            self.own.add_tcp(call.address, call.grip.socket());
+            let at = whereabouts(&notification);
+            self.own.add_tcp(call.address, call.grip.socket(), at);
         }
         conclude(notification, &call.grip, result);
     }
@@ -162,6 +165,14 @@ fn listen_with(caller: &Notification, grip: &Grip, backlog: i32) -> Result<(), E
         listen(&grip.socket(), backlog)
     } else {
         Err(NOBODY_WAITS)
+    }
+}
+
+/// Where the socket is that a call names by its first argument.
+fn whereabouts(notification: &Notification) -> Whereabouts {
+    Whereabouts {
+        thread: notification.held().thread,
+        number: notification.int(0),
     }
 }
 

@@ -101,7 +101,9 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn connect_abstract(&mut self, notification: Notification, grip: Grip, name: &[u8]) {
-        if self.own.serves_abstract(name) {
+        let near = self.near(&notification);
+        // Held until the connection is made: so long the name is nobody else's.
+        if let Some(_listener) = self.own.abstract_listener(name, near) {
             let Ok(address) = UnixAddr::new_abstract(name) else {
                 return notification.fail(Errno::EINVAL);
             };
@@ -109,8 +111,7 @@ impl Supervisor<'_> {
             // gives nothing to hold on to meanwhile.
             let result = grip.begin(&notification, |socket| connect_unix(socket, &address));
             return match result {
-                // RACE: the listener may have closed and a stranger have taken its
-                // name since it was looked up. The kernel says who answered.
+                // The kernel says who answered.
                 Ok(_) if !is_from_here(grip.socket()) => {
                     give_up(grip.socket());
                     notification.fail(Errno::ECONNREFUSED);

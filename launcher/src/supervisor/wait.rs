@@ -22,7 +22,7 @@ use crate::sealed::Blocking;
 /// Calls in flight at most; further ones are refused.
 const IN_FLIGHT_MAX: usize = 4096;
 /// Descriptors that one call in flight holds at most: the socket, and what it
-/// is to be connected to.
+/// is to be connected to, or the listener at the other end.
 const DESCRIPTORS_PER_CALL: usize = 2;
 /// Unix servers of the command that are known at most, one descriptor each.
 const UNIX_SERVERS_MAX: usize = 1024;
@@ -159,6 +159,7 @@ impl Supervisor<'_> {
             .saturating_add(self.arriving.len())
             .saturating_add(self.connecting.len())
             .saturating_add(self.knocking.len())
+            .saturating_add(self.settling.len())
             < self.room.calls
     }
 
@@ -193,14 +194,24 @@ impl Supervisor<'_> {
                 fate @ Fate::Late => end(waiting.notification, &fate, Errno::ECONNREFUSED),
             }
         }
-        for waiting in std::mem::take(&mut self.connecting) {
+        for mut waiting in std::mem::take(&mut self.connecting) {
+            let listener = waiting.call.listener.as_ref();
+            if listener.is_some_and(|listener| !listener.is_served()) {
+                give_up(waiting.socket());
+                waiting.notification.fail(Errno::ECONNREFUSED);
+                continue;
+            }
             match fate(&waiting.notification, waiting.until, now) {
                 Fate::Wait => self.connecting.push(waiting),
                 Fate::Gone => give_up(waiting.socket()),
                 // SO_SNDTIMEO ends a blocking connect with EINPROGRESS.
-                fate => end(waiting.notification, &fate, Errno::EINPROGRESS),
+                fate => {
+                    self.settle(&mut waiting.call);
+                    end(waiting.notification, &fate, Errno::EINPROGRESS);
+                }
             }
         }
+        self.tick_settling(now);
         self.knock_again(now);
         self.tick_opening(now);
     }

@@ -68,6 +68,15 @@ pub fn listens(socket: BorrowedFd<'_>) -> Result<bool, SysError> {
     integer(socket, libc::SOL_SOCKET, libc::SO_ACCEPTCONN).map(|value| value != 0)
 }
 
+/// Whether other sockets of its user may have the socket's port too
+/// (`SO_REUSEPORT`).
+///
+/// # Errors
+/// `ENOTSOCK` when the descriptor is no socket.
+pub fn shares_port(socket: BorrowedFd<'_>) -> Result<bool, SysError> {
+    integer(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT).map(|value| value != 0)
+}
+
 /// Whether an IPv6 socket takes no IPv4-mapped addresses (`IPV6_V6ONLY`).
 ///
 /// # Errors

@@ -134,6 +134,20 @@ fn no_send_connects() {
 }
 
 #[test]
+fn what_ends_a_listener_is_held() {
+    for (how, expected) in [
+        (libc::SHUT_RD, HOLD),
+        (libc::SHUT_WR, ALLOW),
+        (libc::SHUT_RDWR, HOLD),
+        (3, HOLD),
+        (-1, HOLD),
+    ] {
+        check("shutdown", &[3, how.into()], expected);
+    }
+    check("shutdown", &[3, 1 | 2 << 32], ALLOW);
+}
+
+#[test]
 fn options_that_move_a_connection_are_refused() {
     let option = |level: i32, name: i32, expected| {
         check("setsockopt", &[3, level.into(), name.into()], expected);
@@ -146,7 +160,8 @@ fn options_that_move_a_connection_are_refused() {
     option(IPPROTO_TCP, libc::TCP_FASTOPEN, ALLOW);
     option(SOL_SOCKET, libc::SO_BINDTODEVICE, errno(libc::EPERM));
     option(SOL_SOCKET, libc::SO_BINDTOIFINDEX, errno(libc::EPERM));
-    option(SOL_SOCKET, libc::SO_REUSEPORT, ALLOW);
+    option(SOL_SOCKET, libc::SO_REUSEPORT, absent);
+    option(SOL_SOCKET, libc::SO_REUSEADDR, ALLOW);
     option(SOL_SOCKET, libc::TCP_FASTOPEN_CONNECT, ALLOW);
     option(libc::IPPROTO_IP, libc::IP_OPTIONS, absent);
     option(libc::IPPROTO_IP, libc::IP_TOS, ALLOW);
@@ -312,7 +327,12 @@ fn personality_can_be_asked_and_kept() {
 fn held_numbers_are_the_ones_the_program_holds() {
     for arch in ARCHES {
         let numbers = held(arch);
-        let always = [numbers.connect, numbers.listen, numbers.socket];
+        let always = [
+            numbers.connect,
+            numbers.listen,
+            numbers.shutdown,
+            numbers.socket,
+        ];
         let opens = [numbers.openat];
         for options in OPTIONS {
             // A datagram socket, and the priority of a group.

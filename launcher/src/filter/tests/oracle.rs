@@ -133,6 +133,7 @@ fn socket_options() -> Vec<(u32, Vec<Conditions>)> {
         (1, sockets, libc::SO_RCVBUFFORCE),
         (1, sockets, libc::SO_MARK),
         (1, sockets, 73), // SO_RESERVE_MEM
+        (92, sockets, libc::SO_REUSEPORT),
         (1, tcp, libc::TCP_REPAIR),
         (92, tcp, libc::TCP_FASTOPEN_CONNECT),
         (92, tcp, libc::TCP_ULP),
@@ -245,6 +246,7 @@ fn testimony(name: &str, options: Options) -> Vec<(u32, Vec<Conditions>)> {
         ],
         "sendto" | "sendmmsg" => vec![(95, flag(3, libc::MSG_FASTOPEN))],
         "sendmsg" => vec![(95, flag(2, libc::MSG_FASTOPEN))],
+        "shutdown" => vec![(TRACED, vec![vec![not(1, libc::SHUT_WR)]])],
         "setsockopt" => socket_options(),
         other => processes(other),
     }
@@ -319,8 +321,8 @@ fn testify(filters: &[Vec<Instruction>], data: &Data) -> u32 {
 
 /// Names of socket options, protocols and flags.
 #[rustfmt::skip]
-const THIRD: [u64; 27] = [
-    0, 1, 4, 6, 17, 19, 25, 27, 30, 31, 32, 35, 36, 54, 57, 58, 62, 63, 64, 65, 73, 75, 96, 128, 262,
+const THIRD: [u64; 28] = [
+    0, 1, 4, 6, 15, 17, 19, 25, 27, 30, 31, 32, 35, 36, 54, 57, 58, 62, 63, 64, 65, 73, 75, 96, 128, 262,
     1153, 0x2000_0000,
 ];
 

@@ -180,6 +180,7 @@ const LIBRARY: &[(&str, i64)] = &check_numbers![
     openat2 = SYS_openat2,
     connect = SYS_connect,
     listen = SYS_listen,
+    shutdown = SYS_shutdown,
     socket = SYS_socket,
     socketpair = SYS_socketpair,
     sendto = SYS_sendto,
