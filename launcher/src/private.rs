@@ -1,10 +1,20 @@
 //! The private temporary directory of a run: made before it, removed after it,
 //! by the launcher or, when that was killed, by the cleaner.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{OFlag, open, openat, renameat};
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+/// How long the removal may keep the launcher, about a million files: what is left
+/// then stays.
+const REMOVAL_TIME: Duration = Duration::from_secs(20);
 
 /// First argument that makes outgate remove a private directory and nothing else.
 pub const SWEEP: &str = "--sweep-private-directory";
@@ -54,7 +64,8 @@ pub fn sweep(path: &Path) {
     }
 }
 
-/// Directories the command made unreadable are opened up first.
+/// Directories the command made unreadable are opened up; those it made deep are
+/// moved up, so that no depth takes more than two of them open at once.
 fn remove(path: &Path) {
     match std::fs::remove_dir(path) {
         Ok(()) => return,
@@ -62,26 +73,148 @@ fn remove(path: &Path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
         Err(_) => {}
     }
-    if std::fs::remove_dir_all(path).is_ok() {
-        return;
+    let until = Instant::now().checked_add(REMOVAL_TIME);
+    if let Ok(root) = open(path, DIRECTORY, Mode::empty()) {
+        open_up(&root);
+        let mut removal = Removal {
+            root,
+            moved: 0,
+            until,
+        };
+        while removal.pass() == Progress::Some {}
     }
-    open_up(path, 0);
-    drop(std::fs::remove_dir_all(path));
+    drop(std::fs::remove_dir(path));
 }
 
-fn open_up(path: &Path, depth: usize) {
-    use std::os::unix::fs::PermissionsExt;
-    const DEPTH_MAX: usize = 64;
-    if depth > DEPTH_MAX {
-        return;
-    }
-    drop(std::fs::set_permissions(
-        path,
-        std::fs::Permissions::from_mode(0o700),
-    ));
-    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path(), depth.saturating_add(1));
+/// How directories are opened: to be named, never through a link.
+const DIRECTORY: OFlag = OFlag::O_PATH
+    .union(OFlag::O_DIRECTORY)
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
+
+/// The removal of a tree.
+struct Removal {
+    root: OwnedFd,
+    moved: u64,
+    until: Option<Instant>,
+}
+
+/// Whether a pass did anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Some,
+    None,
+}
+
+impl Removal {
+    /// Removes what lies in the root; what lies below its directories comes up.
+    fn pass(&mut self) -> Progress {
+        let mut progress = Progress::None;
+        for name in names(&self.root) {
+            if self.until.is_none_or(|until| Instant::now() >= until) {
+                return Progress::None;
+            }
+            let gone = gone(&self.root, &name) || {
+                self.empty(&name);
+                gone(&self.root, &name)
+            };
+            if gone {
+                progress = Progress::Some;
+            }
         }
+        progress
+    }
+
+    /// Empties a directory in the root.
+    fn empty(&mut self, name: &OsStr) {
+        let Ok(directory) = openat(&self.root, name, DIRECTORY, Mode::empty()) else {
+            return;
+        };
+        open_up(&directory);
+        for name in names(&directory) {
+            if self.until.is_none_or(|until| Instant::now() >= until) {
+                return;
+            }
+            if gone(&directory, &name) {
+                continue;
+            }
+            // To be moved, a directory has to be writable itself.
+            if let Ok(below) = openat(&directory, &*name, DIRECTORY, Mode::empty()) {
+                open_up(&below);
+            }
+            self.moved = self.moved.saturating_add(1);
+            let up = format!("{PREFIX}{}", self.moved);
+            let _ = renameat(&directory, &*name, &self.root, up.as_str());
+        }
+    }
+}
+
+/// Removes a name that is no directory, or an empty one.
+fn gone(directory: &OwnedFd, name: &OsStr) -> bool {
+    let remove = |flag| unlinkat(directory, name, flag).is_ok();
+    remove(UnlinkatFlags::NoRemoveDir) || remove(UnlinkatFlags::RemoveDir)
+}
+
+/// Names in a directory, as far as it can be read.
+fn names(directory: &OwnedFd) -> impl Iterator<Item = OsString> + use<> {
+    let entries = std::fs::read_dir(place(directory)).into_iter();
+    entries.flatten().flatten().map(|entry| entry.file_name())
+}
+
+fn open_up(directory: &OwnedFd) {
+    let permissions = std::fs::Permissions::from_mode(0o700);
+    drop(std::fs::set_permissions(place(directory), permissions));
+}
+
+/// Where this process finds what it has open, whatever lies at its name by now.
+fn place(directory: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", directory.as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chain of directories deeper than any path is long, with something in each.
+    fn deep(root: &Path, depth: usize) {
+        let mut at = open(root, OFlag::O_PATH, Mode::empty()).unwrap();
+        for _ in 0..depth {
+            nix::sys::stat::mkdirat(&at, "below", Mode::from_bits_truncate(0o700)).unwrap();
+            std::fs::write(format!("{}/file", place(&at)), "x").unwrap();
+            at = openat(&at, "below", OFlag::O_PATH, Mode::empty()).unwrap();
+        }
+        let closed = std::fs::Permissions::from_mode(0);
+        std::fs::set_permissions(place(&at), closed).unwrap();
+    }
+
+    #[test]
+    fn no_depth_is_left_behind() {
+        let private = Private::create(&std::env::temp_dir()).unwrap();
+        let path = private.path().to_owned();
+        deep(&path, 2_000);
+        drop(private);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_link_leads_to_stays_as_it_is() {
+        let outside = Private::create(&std::env::temp_dir()).unwrap();
+        let kept = outside.path().join("kept");
+        std::fs::create_dir(&kept).unwrap();
+        std::fs::write(kept.join("file"), "x").unwrap();
+        let mode = std::fs::Permissions::from_mode(0o750);
+        std::fs::set_permissions(&kept, mode).unwrap();
+        let private = Private::create(&std::env::temp_dir()).unwrap();
+        let closed = private.path().join("closed");
+        std::fs::create_dir_all(closed.join("below")).unwrap();
+        std::os::unix::fs::symlink(&kept, private.path().join("link")).unwrap();
+        std::os::unix::fs::symlink(&kept, closed.join("below/link")).unwrap();
+        let mode = std::fs::Permissions::from_mode(0);
+        std::fs::set_permissions(&closed, mode).unwrap();
+        let path = private.path().to_owned();
+        drop(private);
+        assert!(!path.exists());
+        assert!(kept.join("file").exists());
+        assert_eq!(kept.metadata().unwrap().mode() & 0o777, 0o750);
     }
 }
