@@ -348,7 +348,10 @@ impl Open {
             let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
             let slices = [IoSlice::new(bytes)];
             match sendmsg::<()>(self.socket.as_raw_fd(), &slices, control, flags, None) {
-                Ok(_) => drop(self.queue.pop_front()),
+                // ETOOMANYREFS (unix(7)): the user's programs have too many descriptors
+                // on their way, no fault of the gateway's. What cannot be handed over
+                // ends here, and who waits for it sees that.
+                Ok(_) | Err(Errno::ETOOMANYREFS) => drop(self.queue.pop_front()),
                 Err(Errno::EAGAIN) => return Ok(()),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno.into()),

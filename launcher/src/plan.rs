@@ -168,15 +168,61 @@ fn limits(limits: &Limits) -> Vec<ResourceLimit> {
         (Resource::RLIMIT_RTPRIO, Some(0)),
         (Resource::RLIMIT_NICE, Some(0)),
     ];
-    wanted
-        .into_iter()
-        .filter_map(|(resource, value)| {
-            let value = value?;
-            let (_, hard) = getrlimit(resource).ok()?;
-            Some(ResourceLimit {
-                resource: resource as u32,
-                value: value.min(hard),
-            })
-        })
-        .collect()
+    let fixed = wanted.into_iter().filter_map(|(resource, value)| {
+        let value = value?;
+        let (_, hard) = getrlimit(resource).ok()?;
+        let value = value.min(hard);
+        Some(limit(resource, value, value))
+    });
+    let half = |(resource, least)| {
+        if resource == Resource::RLIMIT_NOFILE && limits.open_files.is_some() {
+            return None;
+        }
+        let (soft, hard) = getrlimit(resource).ok()?;
+        let hard = half(hard, least);
+        Some(limit(resource, soft.min(hard), hard))
+    };
+    COUNTED.into_iter().filter_map(half).chain(fixed).collect()
+}
+
+/// What the kernel counts for all processes of a user together, against the limit of
+/// the one that wants more: timers and queued signals, and descriptors on their way
+/// through Unix sockets. Of each the command gets half, so that the user's other
+/// programs, outgate among them, find the rest; but not less than programs need,
+/// where there is so much at all.
+const COUNTED: [(Resource, u64); 2] = [
+    (Resource::RLIMIT_SIGPENDING, 1024),
+    (Resource::RLIMIT_NOFILE, 4096),
+];
+
+/// Half of a limit, or what is needed `least`, but not more than the limit.
+fn half(limit: u64, least: u64) -> u64 {
+    (limit / 2).max(limit.min(least))
+}
+
+fn limit(resource: Resource, soft: u64, hard: u64) -> ResourceLimit {
+    ResourceLimit {
+        resource: resource as u32,
+        soft,
+        hard,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::half;
+
+    #[test]
+    fn half_stays_for_others_where_there_is_enough() {
+        for (limit, least, given) in [
+            (1 << 20, 4096, 1 << 19),
+            (9000, 4096, 4500),
+            (8000, 4096, 4096),
+            (1024, 4096, 1024),
+            (0, 4096, 0),
+            (u64::MAX, 1024, u64::MAX / 2),
+        ] {
+            assert_eq!(half(limit, least), given, "{limit}");
+        }
+    }
 }

@@ -405,12 +405,21 @@ fn serve(launcher: BorrowedFd<'_>, stubs: &[OwnedFd]) -> i32 {
         };
         let mut flags = SockFlag::SOCK_CLOEXEC;
         flags.set(SockFlag::SOCK_NONBLOCK, nonblocking == 1);
-        let sent = match socket(family, SockType::Datagram, flags, None) {
-            Ok(made) => reply(launcher, b"D", &[made.as_raw_fd()]),
+        let given = socket(family, SockType::Datagram, flags, None)
+            .and_then(|made| reply(launcher, b"D", &[made.as_raw_fd()]));
+        let sent = match given {
+            Err(errno @ (Errno::EPIPE | Errno::ECONNRESET)) => Err(errno),
+            // None was made, or too many of the user's descriptors are on their way
+            // to other places (unix(7), `ETOOMANYREFS`).
             Err(errno) => {
+                let errno = match errno {
+                    Errno::ETOOMANYREFS => Errno::ENOBUFS,
+                    errno => errno,
+                };
                 let number = u8::try_from(errno as i32).unwrap_or(1);
                 reply(launcher, &[b'E', number], &[])
             }
+            Ok(count) => Ok(count),
         };
         if sent.is_err() {
             return 1;

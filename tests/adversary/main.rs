@@ -19,6 +19,7 @@ mod held;
 mod http;
 mod inodes;
 mod lifecycle;
+mod limits;
 mod local;
 mod modes;
 mod own_servers;

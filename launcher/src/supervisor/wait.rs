@@ -38,23 +38,23 @@ pub(super) struct Room {
     pub(super) servers: usize,
 }
 
-/// Raises our own limit of open files, as far as that is allowed, and says what
-/// there is room for then. The command runs already, with its own.
+/// Raises our own limit of open files as far as that is allowed, and says what there
+/// is room for then. The command runs already, with its own, which is lower: so many
+/// descriptors as it can have on their way through Unix sockets, we can still send
+/// ours (unix(7), `ETOOMANYREFS`).
 pub(super) fn make_room() -> Room {
     let wanted = IN_FLIGHT_MAX
         .saturating_mul(DESCRIPTORS_PER_CALL)
         .saturating_add(UNIX_SERVERS_MAX)
         .saturating_add(DESCRIPTORS_BESIDE);
-    let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return room(0);
     };
-    let limit = soft.max(wanted.min(hard));
-    let limit = match setrlimit(Resource::RLIMIT_NOFILE, limit, hard) {
-        Ok(()) => limit,
+    let limit = match setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
+        Ok(()) => hard,
         Err(_) => soft,
     };
-    room(usize::try_from(limit).unwrap_or(usize::MAX))
+    room(usize::try_from(limit).unwrap_or(usize::MAX).min(wanted))
 }
 
 /// What so many descriptors are room for: at most a quarter is for servers.

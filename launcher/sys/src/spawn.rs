@@ -40,8 +40,10 @@ const STACK_BYTES: usize = 64 * 1024;
 pub struct ResourceLimit {
     /// `RLIMIT_*`.
     pub resource: u32,
-    /// Soft and hard limit, in the resource's unit.
-    pub value: u64,
+    /// The limit in force, in the resource's unit.
+    pub soft: u64,
+    /// What the command may raise that to.
+    pub hard: u64,
 }
 
 /// What the child does, as data: every string allocated, every path chosen.

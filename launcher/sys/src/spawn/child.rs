@@ -42,7 +42,7 @@ fn confine(shared: &Shared) -> Result<(), (Step, i32)> {
         return Err((Step::ParentDeath, libc::ESRCH));
     }
     for limit in &shared.limits {
-        let value = [limit.value, limit.value];
+        let value = [limit.soft, limit.hard];
         let resource = usize::try_from(limit.resource).unwrap_or(usize::MAX);
         outcome(
             Step::Limit,
