@@ -212,6 +212,7 @@ const IPV6_BASIC: &Rule = &ask(
         value("IPV6_RTHDR", 57),
         value("IPV6_2292PKTOPTIONS", 6),
         value("IPV6_JOIN_ANYCAST", 27),
+        value("IPV6_FLOWLABEL_MGR", 32),
         value("IPV6_IPSEC_POLICY", 34),
         value("IPV6_XFRM_POLICY", 35),
         value("IPV6_HOPOPTS", 54),
@@ -229,13 +230,42 @@ const IPV6_OPTION: &Rule = &ask(
     IPV6_BASIC,
     NO_SUCH_OPTION,
 );
-const NOT_IP_LEVEL: &Rule = &ask(level(&[value("IPPROTO_IPV6", 41)]), IPV6_OPTION, ALLOW);
+/// Has the kernel take IPsec out of datagrams.
+const UDP_OPTION: &Rule = &ask(option(&[value("UDP_ENCAP", 100)]), NO_SUCH_OPTION, ALLOW);
+const OTHER_LEVEL: &Rule = &ask(level(&[value("IPPROTO_UDP", 17)]), UDP_OPTION, ALLOW);
+const NOT_IP_LEVEL: &Rule = &ask(
+    level(&[value("IPPROTO_IPV6", 41)]),
+    IPV6_OPTION,
+    OTHER_LEVEL,
+);
 const NOT_TCP_LEVEL: &Rule = &ask(level(&[value("IPPROTO_IP", 0)]), IP_OPTION, NOT_IP_LEVEL);
 const NOT_SOCKET_LEVEL: &Rule = &ask(level(&[value("IPPROTO_TCP", 6)]), TCP_OPTION, NOT_TCP_LEVEL);
 pub(super) const SOCKET_OPTIONS: &Rule = &ask(
     level(&[value("SOL_SOCKET", 1)]),
     SOCKET_OPTION,
     NOT_SOCKET_LEVEL,
+);
+
+// getsockopt(2)
+
+/// Tables of the packet filters, parts of the kernel that were often at fault: read by
+/// the sealed network's owner, too.
+const FILTER_READ: &Rule = &ask(
+    option(&[
+        value("IPT_SO_GET_INFO", 64),
+        value("IPT_SO_GET_ENTRIES", 65),
+        value("ARPT_SO_GET_INFO", 96),
+        value("ARPT_SO_GET_ENTRIES", 97),
+        value("EBT_SO_GET_INFO", 128),
+        value("EBT_SO_GET_ENTRIES", 129),
+    ]),
+    NO_SUCH_OPTION,
+    ALLOW,
+);
+pub(super) const SOCKET_OPTIONS_READ: &Rule = &ask(
+    level(&[value("IPPROTO_IP", 0), value("IPPROTO_IPV6", 41)]),
+    FILTER_READ,
+    ALLOW,
 );
 
 // Processes

@@ -34,6 +34,16 @@ const SET_USER_ID: &[Value] = &[value("S_ISUID", 0o4000)];
 pub(super) const CHMOD_SECOND: &Rule = &ask(has(1, "mode", SET_USER_ID), NOT_PERMITTED, HOLD);
 pub(super) const CHMOD_THIRD: &Rule = &ask(has(2, "mode", SET_USER_ID), NOT_PERMITTED, HOLD);
 
+// fcntl(2)
+
+/// Has everybody else who opens the file wait for whoever holds the lease, for
+/// `fs.lease-break-time`; to read a file of one's own user is enough for one.
+pub(super) const FILE_CONTROL: &Rule = &ask(
+    is(1, "op", &[value("F_SETLEASE", 1024)]),
+    NOT_PERMITTED,
+    ALLOW,
+);
+
 // ioctl(2)
 
 /// Numbers that belong to file systems, by the type in their second byte.

@@ -14,11 +14,12 @@ use std::ops::RangeInclusive;
 
 use super::arguments::{
     CLONE, HOLD, OWN_LIMITS, PERSONALITY, PROCESS_CONTROL, REQUESTS, SEND_FLAGS_FOURTH,
-    SEND_FLAGS_THIRD, SHUTDOWN, SOCKET, SOCKET_OPTIONS, SOCKET_PAIR,
+    SEND_FLAGS_THIRD, SHUTDOWN, SOCKET, SOCKET_OPTIONS, SOCKET_OPTIONS_READ, SOCKET_PAIR,
 };
 use super::errno::{ENOSYS, EOPNOTSUPP, EPERM};
 use super::files::{
-    CHMOD_SECOND, CHMOD_THIRD, HELD_OPEN, HELD_OPENAT, MODE_SECOND, MODE_THIRD, OPEN, OPENAT,
+    CHMOD_SECOND, CHMOD_THIRD, FILE_CONTROL, HELD_OPEN, HELD_OPENAT, MODE_SECOND, MODE_THIRD, OPEN,
+    OPENAT,
 };
 use super::rule::{Action, Rule};
 use super::schedule::{IO_PRIORITY, PRIORITY, THREAD};
@@ -215,6 +216,7 @@ const GROUPS: &[Group] = &[
         row("sendmsg",           both(46, 211),  SEND_FLAGS_THIRD, "fast open would connect without connect"),
         row("sendmmsg",          both(307, 269), SEND_FLAGS_FOURTH, "fast open would connect without connect"),
         row("setsockopt",        both(54, 208),  SOCKET_OPTIONS, "options that change where, or how, a socket connects"),
+        row("getsockopt",        both(55, 209),  SOCKET_OPTIONS_READ, "tables of the packet filters in the sealed network"),
         row("io_uring_setup",    same(425),      ABSENT, "its operations are not seen by any filter"),
         row("io_uring_enter",    same(426),      ABSENT, "its operations are not seen by any filter"),
         row("io_uring_register", same(427),      ABSENT, "its operations are not seen by any filter"),
@@ -270,6 +272,7 @@ const GROUPS: &[Group] = &[
         row("fspick",            same(433),      DENY,   "changes a filesystem"),
         row("mount_setattr",     same(442),      DENY,   "lifts read-only and similar limits"),
         row("open_tree_attr",    same(467),      DENY,   "copies a mount without its limits"),
+        row("fcntl",             both(72, 25),   FILE_CONTROL, "a lease has others wait who open the file"),
         row("name_to_handle_at", both(303, 264), NOT_HERE, "handles name files without a path"),
         row("open_by_handle_at", both(304, 265), DENY,   "opens a file without a path to judge"),
         row("fanotify_init",     both(300, 262), DENY,   "watches what other programs do with files"),

@@ -134,6 +134,18 @@ fn no_send_connects() {
 }
 
 #[test]
+fn nobody_is_made_wait_by_a_lease() {
+    check(
+        "fcntl",
+        &[3, libc::F_SETLEASE.into(), 0],
+        errno(libc::EPERM),
+    );
+    for request in [libc::F_GETLEASE, libc::F_GETFL, libc::F_SETLK] {
+        check("fcntl", &[3, request.into(), 0], ALLOW);
+    }
+}
+
+#[test]
 fn what_ends_a_listener_is_held() {
     for (how, expected) in [
         (libc::SHUT_RD, HOLD),
@@ -180,8 +192,24 @@ fn the_sealed_network_is_not_the_commands_to_change() {
     for replaced in [16, 17, 19, 64, 65, 96, 128, 1152, 1172, i32::MAX, -1] {
         option(libc::IPPROTO_IP, replaced, absent);
     }
-    for replaced in [27, 34, 35, 54, 55, 59, 64, 65, 75, 128, 1152, -1] {
+    for replaced in [27, 32, 34, 35, 54, 55, 59, 64, 65, 75, 128, 1152, -1] {
         option(libc::IPPROTO_IPV6, replaced, absent);
+    }
+    option(libc::IPPROTO_UDP, 100, absent);
+    option(libc::IPPROTO_UDP, 103, ALLOW);
+    for (level, name, expected) in [
+        (libc::IPPROTO_IP, 64, absent),
+        (libc::IPPROTO_IP, 96, absent),
+        (libc::IPPROTO_IP, 80, ALLOW),
+        (libc::IPPROTO_IP, 63, ALLOW),
+        (libc::IPPROTO_IPV6, 64, absent),
+        (libc::IPPROTO_IPV6, 65, absent),
+        (libc::IPPROTO_IPV6, 128, absent),
+        (libc::IPPROTO_IPV6, 67, ALLOW),
+        (libc::IPPROTO_IPV6, 80, ALLOW),
+        (SOL_SOCKET, 64, ALLOW),
+    ] {
+        check("getsockopt", &[3, level.into(), name], expected);
     }
     for forced in [32, 33, 36, 73] {
         option(SOL_SOCKET, forced, errno(libc::EPERM));

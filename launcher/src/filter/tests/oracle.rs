@@ -144,6 +144,8 @@ fn socket_options() -> Vec<(u32, Vec<Conditions>)> {
         (92, six, libc::IPV6_RTHDR),
         (92, six, libc::IPV6_2292PKTOPTIONS),
         (92, six, libc::IPV6_JOIN_ANYCAST),
+        (92, six, 32),       // IPV6_FLOWLABEL_MGR
+        (92, 17, 100),       // UDP_ENCAP
         (92, six, libc::IPV6_IPSEC_POLICY),
         (92, six, libc::IPV6_XFRM_POLICY),
         (92, six, libc::IPV6_HOPOPTS),
@@ -160,6 +162,13 @@ fn socket_options() -> Vec<(u32, Vec<Conditions>)> {
     };
     let named = named.into_iter().map(option);
     named.chain([above(four, 64), above(six, 128)]).collect()
+}
+
+fn socket_option_reads() -> Vec<(u32, Vec<Conditions>)> {
+    let levels = [libc::IPPROTO_IP, libc::IPPROTO_IPV6];
+    let tables = [64, 65, 96, 97, 128, 129];
+    let both = levels.map(|level| tables.map(|name| vec![is(1, level), is(2, name)]));
+    vec![(92, both.concat())]
 }
 
 /// A flag is set: equal to itself under itself.
@@ -248,6 +257,8 @@ fn testimony(name: &str, options: Options) -> Vec<(u32, Vec<Conditions>)> {
         "sendmsg" => vec![(95, flag(2, libc::MSG_FASTOPEN))],
         "shutdown" => vec![(TRACED, vec![vec![not(1, libc::SHUT_WR)]])],
         "setsockopt" => socket_options(),
+        "getsockopt" => socket_option_reads(),
+        "fcntl" => vec![(1, vec![vec![is(1, libc::F_SETLEASE)]])],
         other => processes(other),
     }
 }
@@ -321,8 +332,8 @@ fn testify(filters: &[Vec<Instruction>], data: &Data) -> u32 {
 
 /// Names of socket options, protocols and flags.
 #[rustfmt::skip]
-const THIRD: [u64; 28] = [
-    0, 1, 4, 6, 15, 17, 19, 25, 27, 30, 31, 32, 35, 36, 54, 57, 58, 62, 63, 64, 65, 73, 75, 96, 128, 262,
+const THIRD: [u64; 32] = [
+    0, 1, 4, 6, 15, 17, 19, 25, 27, 30, 31, 32, 35, 36, 54, 57, 58, 62, 63, 64, 65, 66, 73, 75, 80, 96, 97, 100, 128, 262,
     1153, 0x2000_0000,
 ];
 
@@ -346,38 +357,11 @@ fn interesting() -> Vec<[u64; 6]> {
         0xffff_ffff,
         0x0800_0000,
     ];
-    const SECOND: [u64; 31] = [
-        0,
-        1,
-        2,
-        3,
-        5,
-        6,
-        10,
-        41,
-        0x0008_0001,
-        0x0008_0802,
-        0x0000_0803,
-        0x5412,
-        0x5423,
-        0x541b,
-        0x88ff,
-        0x8900,
-        0x8905,
-        0x8914,
-        0x8946,
-        0x894c,
-        0x897f,
-        0x8980,
-        0x89f1,
-        0x8a00,
-        0xaa00,
-        0x8008_6601,
-        0x4008_6602,
-        0x4004_9409,
-        0x4008_941a,
-        0x401c_5820,
-        0x801c_581f,
+    #[rustfmt::skip]
+    const SECOND: [u64; 33] = [
+        17, 1024, 0, 1, 2, 3, 5, 6, 10, 41, 0x0008_0001, 0x0008_0802, 0x0000_0803, 0x5412, 0x5423,
+        0x541b, 0x88ff, 0x8900, 0x8905, 0x8914, 0x8946, 0x894c, 0x897f, 0x8980, 0x89f1, 0x8a00,
+        0xaa00, 0x8008_6601, 0x4008_6602, 0x4004_9409, 0x4008_941a, 0x401c_5820, 0x801c_581f,
     ];
     const FOURTH: [u64; 3] = [0, 0x4000, 0x2000_4000];
     let mut rows = Vec::new();
