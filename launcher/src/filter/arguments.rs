@@ -40,7 +40,7 @@ const NO_SUCH_OPTION: &Rule = &refuse(ENOPROTOOPT);
 const NO_SUCH_PROTOCOL: &Rule = &refuse(EPROTONOSUPPORT);
 const NO_SUCH_FAMILY: &Rule = &refuse(EAFNOSUPPORT);
 pub(super) const NOT_SUPPORTED: &Rule = &refuse(EOPNOTSUPP);
-const NO_ACCESS: &Rule = &refuse(EACCES);
+pub(super) const NO_ACCESS: &Rule = &refuse(EACCES);
 pub(super) const HOLD: &Rule = &Rule::Do(Action::Hold);
 const PRETEND: &Rule = &Rule::Do(Action::Pretend);
 

@@ -5,7 +5,7 @@
 //! `no_new_privs` binds the command alone: whoever else executes such a file
 //! has the rights of its owner, outside of every sandbox (inode(7)).
 
-use super::arguments::{HOLD, NOT_PERMITTED, NOT_SUPPORTED, ask, has, is};
+use super::arguments::{HOLD, NO_ACCESS, NOT_PERMITTED, NOT_SUPPORTED, ask, has, is};
 use super::rule::{ALLOW, Question, Rule, Test, Value, value};
 
 const SET_ID: &[Value] = &[value("S_ISUID", 0o4000), value("S_ISGID", 0o2000)];
@@ -17,16 +17,35 @@ const CREATES: &[Value] = &[value("O_CREAT", 0x40), value("O_TMPFILE", 0x40_0000
 pub(super) const MODE_SECOND: &Rule = &ask(has(1, "mode", SET_ID), NOT_PERMITTED, ALLOW);
 pub(super) const MODE_THIRD: &Rule = &ask(has(2, "mode", SET_ID), NOT_PERMITTED, ALLOW);
 
-// The mode comes first: nearly every open is decided by it alone.
-const FLAGS_SECOND: &Rule = &ask(has(1, "flags", CREATES), NOT_PERMITTED, ALLOW);
-pub(super) const OPEN: &Rule = &ask(has(2, "mode", SET_ID), FLAGS_SECOND, ALLOW);
-const FLAGS_THIRD: &Rule = &ask(has(2, "flags", CREATES), NOT_PERMITTED, ALLOW);
-pub(super) const OPENAT: &Rule = &ask(has(3, "mode", SET_ID), FLAGS_THIRD, ALLOW);
+const NEITHER: &[Value] = &[value("O_WRONLY and O_RDWR", 0x3)];
 
-const HELD_FLAGS_SECOND: &Rule = &ask(has(1, "flags", CREATES), NOT_PERMITTED, HOLD);
-pub(super) const HELD_OPEN: &Rule = &ask(has(2, "mode", SET_ID), HELD_FLAGS_SECOND, HOLD);
-const HELD_FLAGS_THIRD: &Rule = &ask(has(2, "flags", CREATES), NOT_PERMITTED, HOLD);
-pub(super) const HELD_OPENAT: &Rule = &ask(has(3, "mode", SET_ID), HELD_FLAGS_THIRD, HOLD);
+/// Whether a file is opened neither to be read nor to be written (open(2)), which is for
+/// requests to drivers: Landlock finds nothing to judge in that, and what it gives has a
+/// file's attributes.
+const fn for_requests(argument: u32) -> Question {
+    Question {
+        argument,
+        name: "flags",
+        test: Test::Is {
+            mask: 0x3,
+            any_of: NEITHER,
+        },
+    }
+}
+
+const ACCESS_SECOND: &Rule = &ask(for_requests(1), NO_ACCESS, ALLOW);
+const FLAGS_SECOND: &Rule = &ask(has(1, "flags", CREATES), NOT_PERMITTED, ACCESS_SECOND);
+pub(super) const OPEN: &Rule = &ask(has(2, "mode", SET_ID), FLAGS_SECOND, ACCESS_SECOND);
+const ACCESS_THIRD: &Rule = &ask(for_requests(2), NO_ACCESS, ALLOW);
+const FLAGS_THIRD: &Rule = &ask(has(2, "flags", CREATES), NOT_PERMITTED, ACCESS_THIRD);
+pub(super) const OPENAT: &Rule = &ask(has(3, "mode", SET_ID), FLAGS_THIRD, ACCESS_THIRD);
+
+const HELD_SECOND: &Rule = &ask(for_requests(1), NO_ACCESS, HOLD);
+const HELD_FLAGS_SECOND: &Rule = &ask(has(1, "flags", CREATES), NOT_PERMITTED, HELD_SECOND);
+pub(super) const HELD_OPEN: &Rule = &ask(has(2, "mode", SET_ID), HELD_FLAGS_SECOND, HELD_SECOND);
+const HELD_THIRD: &Rule = &ask(for_requests(2), NO_ACCESS, HOLD);
+const HELD_FLAGS_THIRD: &Rule = &ask(has(2, "flags", CREATES), NOT_PERMITTED, HELD_THIRD);
+pub(super) const HELD_OPENAT: &Rule = &ask(has(3, "mode", SET_ID), HELD_FLAGS_THIRD, HELD_THIRD);
 
 // The second bit makes a directory hand its group on, and only the supervisor
 // sees whether it is one.

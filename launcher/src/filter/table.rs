@@ -147,14 +147,14 @@ pub(super) fn rows(options: Options) -> impl Iterator<Item = &'static Row> {
 
 #[rustfmt::skip]
 const HELD_OPENS: Group = Group { title: "files, held so that resolver settings can be substituted", rows: &[
-    row("open",              x86_64(2),      HELD_OPEN, "musl opens resolv.conf and hosts with it; a new file may have a mode of set-ID programs"),
-    row("openat",            both(257, 56),  HELD_OPENAT, "glibc opens resolv.conf and hosts with it; a new file may have a mode of set-ID programs"),
+    row("open",              x86_64(2),      HELD_OPEN, "musl opens resolv.conf and hosts with it; a new file may have a mode of set-ID programs, and Landlock judges no open without access"),
+    row("openat",            both(257, 56),  HELD_OPENAT, "glibc opens resolv.conf and hosts with it; a new file may have a mode of set-ID programs, and Landlock judges no open without access"),
 ] };
 
 #[rustfmt::skip]
 const OPENS: Group = Group { title: "files", rows: &[
-    row("open",              x86_64(2),      OPEN,   "a new file may have a mode of set-ID programs"),
-    row("openat",            both(257, 56),  OPENAT, "a new file may have a mode of set-ID programs"),
+    row("open",              x86_64(2),      OPEN,   "a new file may have a mode of set-ID programs, and Landlock judges no open without access"),
+    row("openat",            both(257, 56),  OPENAT, "a new file may have a mode of set-ID programs, and Landlock judges no open without access"),
 ] };
 
 /// Groups with calls that a part of the supervisor finds by [`held`].

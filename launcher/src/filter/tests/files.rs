@@ -89,6 +89,34 @@ fn modes_of_set_id_programs_are_refused_in_every_call() {
 }
 
 #[test]
+fn an_open_without_access_is_refused() {
+    let refused = 0x0005_000d;
+    let access = |flags: u64| flags & 3;
+    for arch in ARCHES {
+        for options in OPTIONS {
+            for (name, mode, flags) in WITH_MODE {
+                let Some(at) = *flags else { continue };
+                for set in [0, 0o101, 0o1000_0000, 0o4000, 0xffff_ffff_0000_0000] {
+                    for wanted in (0..4).map(|access| set & !3 | access) {
+                        let mut args = [0_u64; 6];
+                        (args[at], args[*mode]) = (wanted, 0o644);
+                        let Some(returned) = returned(arch, options, name, args) else {
+                            continue;
+                        };
+                        let expected = if access(wanted) == 3 {
+                            refused
+                        } else {
+                            otherwise(options, *flags)
+                        };
+                        assert_eq!(returned, expected, "{name} {wanted:#o} on {}", arch.name());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_mode_that_is_changed_is_held_or_refused() {
     for arch in ARCHES {
         for options in OPTIONS {

@@ -95,10 +95,21 @@ pub(super) fn opens(mode: u8, options: Options) -> Vec<(u32, Vec<Conditions>)> {
             rows.push((1, vec![both]));
         }
     }
+    let no_mode = || lacks(mode, SET_ID[0] | SET_ID[1]);
+    let nothing_new = || lacks(flags, (CREATES[0] | CREATES[1]).cast_unsigned());
+    let neither = || compare(flags, SeccompCmpOp::MaskedEq(3), libc::O_ACCMODE);
+    rows.push((
+        13,
+        vec![vec![no_mode(), neither()], vec![nothing_new(), neither()]],
+    ));
     if options.opens == Opens::Trap {
-        let no_mode = vec![lacks(mode, SET_ID[0] | SET_ID[1])];
-        let nothing_new = vec![lacks(flags, (CREATES[0] | CREATES[1]).cast_unsigned())];
-        rows.push((TRACED, vec![no_mode, nothing_new]));
+        for bit in [1, 2] {
+            let one = || lacks(flags, bit);
+            rows.push((
+                TRACED,
+                vec![vec![no_mode(), one()], vec![nothing_new(), one()]],
+            ));
+        }
     }
     rows
 }
