@@ -1,115 +1,172 @@
-//! Modes, owners, times and extended attributes, which Landlock leaves to every
-//! owner of a file. A held call is resolved once, to an inode, and performed on
-//! that inode where a write grant covers it; refused everywhere else.
+//! Modes, owners, times, extended attributes and what links say, which Landlock
+//! leaves to every owner of a file, or to everybody. A held call is resolved once, to
+//! an inode, and performed on that inode where a grant covers it, a write grant for a
+//! change; refused everywhere else.
 //!
-//! A thread of its own does so: a file system may take its time (a change waits
+//! Threads of their own do so: a file system may take its time (a change waits
 //! for the write that the command has under way), and the supervisor must not.
-//! The thread has no capability, as the command has none, so that the kernel asks
-//! of it what it would ask of the command. It holds no lock while it works.
+//! They have no capability, as the command has none, so that the kernel asks
+//! of them what it would ask of the command. They hold no lock while they work.
 
 mod asked;
 mod limits;
 mod place;
+mod proc;
+mod queue;
+mod read;
 
 use std::ffi::{CString, OsStr};
 use std::fs::Permissions;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::Builder;
+use std::time::Instant;
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, readlinkat};
+use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{FileStat, Mode, SFlag, UtimensatFlags, fstat, utimensat};
 use outgate_sys::attributes;
 use outgate_sys::process::give_up_capabilities;
 
 use crate::filter::{Arch, attribute};
 use crate::notification::Notification;
+use crate::ruleset::Reach;
+use crate::visible::Visible;
 use crate::writable::Granted;
-use asked::{Change, asked};
-use limits::{CALLS_MAX, STACK_BYTES};
+use asked::{Change, Named, Request, asked};
+use limits::STACK_BYTES;
 use place::Base;
+use proc::of_the_caller;
+use queue::{Hands, Queue};
+use read::{Reader, path_of};
 
-/// Performs held calls that change attributes, one after the other.
+/// Performs held calls about attributes and links.
 #[derive(Debug)]
 pub(crate) struct Attributes {
-    calls: Option<SyncSender<Notification>>,
-    writable: Arc<Granted>,
+    calls: Arc<Queue<Notification>>,
+    run: Arc<Run>,
+}
+
+/// What the command may change and see.
+#[derive(Debug)]
+struct Run {
+    writable: Granted,
+    visible: Visible,
+    /// Root of its tree of processes.
+    guardian: u32,
 }
 
 impl Attributes {
-    /// Starts the thread, before the command can use up what that takes.
-    pub(crate) fn new(writable: Granted) -> Self {
-        let writable = Arc::new(writable);
-        let calls = start(&writable);
-        Self { calls, writable }
+    /// Starts a thread, before the command can use up what that takes.
+    pub(crate) fn new(reach: Reach, guardian: i32) -> Self {
+        let run = Run {
+            writable: reach.writable,
+            visible: reach.visible,
+            guardian: u32::try_from(guardian).unwrap_or(0),
+        };
+        let new = Self {
+            calls: Arc::new(Queue::new()),
+            run: Arc::new(run),
+        };
+        new.calls.join();
+        new.start();
+        new
     }
 
     /// Answers a call, some time from now, and never waits for that.
-    pub(crate) fn perform(&mut self, call: Notification) {
-        if self.calls.is_none() {
-            self.calls = start(&self.writable);
+    pub(crate) fn perform(&self, call: Notification) {
+        match self.calls.put(call, Instant::now()) {
+            Ok(Hands::Enough) => {}
+            Ok(Hands::Wanted) => self.start(),
+            Err(call) => call.fail(Errno::EAGAIN),
         }
-        let Some(calls) = &self.calls else {
-            return call.fail(Errno::EAGAIN);
-        };
-        match calls.try_send(call) {
-            Ok(()) => {}
-            Err(TrySendError::Full(call)) => call.fail(Errno::EAGAIN),
-            Err(TrySendError::Disconnected(call)) => {
-                // The next one finds another thread.
-                self.calls = None;
-                call.fail(Errno::EPERM);
+    }
+
+    /// Whether a call waits for a thread.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// Refuses what has waited for too long.
+    pub(crate) fn tick(&self, now: Instant) {
+        while let Some(call) = self.calls.overdue(now) {
+            call.fail(Errno::EAGAIN);
+        }
+    }
+
+    /// Starts a thread that is counted already, if there is room for one.
+    fn start(&self) {
+        let (calls, run) = (Arc::clone(&self.calls), Arc::clone(&self.run));
+        let thread = Builder::new()
+            .name("attributes".to_owned())
+            .stack_size(STACK_BYTES);
+        if thread.spawn(move || work(&calls, &run)).is_err() {
+            for call in self.calls.leave() {
+                call.fail(Errno::EAGAIN);
             }
         }
     }
 }
 
-/// The thread, if there is room for one.
-fn start(writable: &Arc<Granted>) -> Option<SyncSender<Notification>> {
-    let (sender, receiver) = sync_channel(CALLS_MAX);
-    let writable = Arc::clone(writable);
-    let thread = Builder::new()
-        .name("attributes".to_owned())
-        .stack_size(STACK_BYTES);
-    let started = thread.spawn(move || work(&receiver, &writable));
-    started.ok().map(|_| sender)
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        self.calls.close();
+    }
 }
 
-/// Serves calls until nobody can send one any more.
-fn work(calls: &Receiver<Notification>, writable: &Granted) {
+/// Serves calls until nobody can put one any more.
+fn work(calls: &Queue<Notification>, run: &Run) {
     let powerless = give_up_capabilities();
-    for call in calls {
+    while let Some(call) = calls.take() {
         let done = match &powerless {
-            Ok(()) => change(writable, &call),
+            Ok(()) => serve(run, &call),
             Err(_) => Err(Errno::EPERM),
         };
         match done {
-            Ok(()) => call.succeed(0),
+            Ok(value) => call.succeed(value),
             Err(errno) => call.fail(errno),
         }
     }
 }
 
-fn change(writable: &Granted, call: &Notification) -> Result<(), Errno> {
+/// Performs a call, and says what it returns.
+fn serve(run: &Run, call: &Notification) -> Result<i64, Errno> {
     let held = call.held();
     let name = attribute(Arch::native(), held.number).ok_or(Errno::ENOSYS)?;
-    let (named, change) = asked(name, call)?;
-    let base = Base::of(held.thread, &named)?;
+    let (named, request) = asked(name, call)?;
+    let named = of_the_caller(named, held.thread);
+    match request {
+        Request::Change(change) => make(&run.writable, call, (&named, &change)).map(|()| 0),
+        Request::Read(read, buffer) => {
+            let reader = Reader {
+                visible: &run.visible,
+                guardian: run.guardian,
+                thread: held.thread,
+            };
+            reader.perform(call, &named, (&read, buffer))
+        }
+    }
+}
+
+fn make(
+    writable: &Granted,
+    call: &Notification,
+    (named, change): (&Named, &Change),
+) -> Result<(), Errno> {
+    let base = Base::of(call.held().thread, named)?;
     // What was copied and opened until here is the caller's own.
     if !call.holds() {
         return Err(Errno::EINTR);
     }
-    let judged = judge(writable, base.resolve(&named)?, &change)?;
+    let judged = judge(writable, base.resolve(named)?, change)?;
     // An effect that nobody waits for any more would be nobody's.
     if !call.holds() {
         return Err(Errno::EINTR);
     }
-    perform(&judged, &change)
+    perform(&judged, change)
 }
 
 /// Proof that the command may change an inode.
@@ -122,7 +179,7 @@ struct Judged {
 fn judge(writable: &Granted, place: OwnedFd, change: &Change) -> Result<Judged, Errno> {
     let stat = fstat(&place)?;
     let kind = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits());
-    let path = readlinkat(AT_FDCWD, named(&place).as_str())?.into_vec();
+    let path = path_of(place.as_fd())?.into_vec();
     let device = kind == SFlag::S_IFCHR || kind == SFlag::S_IFBLK;
     // Everybody's, such as /dev/null; a terminal is the run's own.
     if device && !path.starts_with(b"/dev/pts/") {

@@ -139,8 +139,8 @@ pub const fn held(arch: Arch) -> Held {
     }
 }
 
-/// Name of the call with this number, if it changes attributes of a file and is
-/// held.
+/// Name of the call with this number, if it is about attributes of a file or a link and
+/// is held.
 pub fn attribute(arch: Arch, number: i32) -> Option<&'static str> {
     table::attribute(arch, u32::try_from(number).ok()?)
 }

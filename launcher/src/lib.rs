@@ -44,5 +44,6 @@ pub mod standard;
 pub mod supervisor;
 pub mod trust;
 pub mod unix_inode;
+pub mod visible;
 pub mod withheld;
 pub mod writable;

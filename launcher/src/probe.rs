@@ -9,6 +9,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::sys::signalfd::SignalFd;
 use outgate_sys::alarm::Alarm;
+use outgate_sys::memory::Memory;
 use outgate_sys::process::landlock_abi;
 
 /// `SECCOMP_RET_USER_NOTIF` (seccomp(2)).
@@ -97,7 +98,7 @@ pub fn findings() -> Vec<Finding> {
 /// # Errors
 /// What is missing, for people: the machine.
 pub fn required() -> Result<(), String> {
-    for finding in [calls(), proc()] {
+    for finding in [proc(), calls()] {
         if finding.state == State::Missing {
             return Err(finding.detail);
         }
@@ -122,6 +123,11 @@ fn calls() -> Finding {
             "process_vm_readv",
             "what the command asks for cannot be read",
             outgate_sys::memory::copy(std::process::id(), address, &mut copy).map(drop),
+        ),
+        (
+            "writing to /proc/self/mem",
+            "the command cannot be told what links say",
+            own_memory(),
         ),
         (
             "close_range",
@@ -168,6 +174,13 @@ fn calls() -> Finding {
     }
 }
 
+/// Writes a byte of ours as it is written to the command's memory.
+fn own_memory() -> std::io::Result<()> {
+    let mut byte = [0_u8];
+    let address = byte.as_mut_ptr().expose_provenance() as u64;
+    Memory::of(std::process::id())?.write(address, &[1])
+}
+
 /// Sets a limit of ours to what it is.
 fn own_limit() -> nix::Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_CORE)?;
@@ -198,13 +211,15 @@ fn unix_paths() -> Finding {
     let (state, detail) = match openat2(AT_FDCWD, "/", how) {
         Ok(_) => (
             State::Present,
-            "Unix sockets by path are judged and connected to".to_owned(),
+            "Unix sockets by path are judged and connected to, links and attributes are read"
+                .to_owned(),
         ),
         Err(error) => (
             State::Replaced,
             format!(
                 "openat2 is refused ({error}), by the kernel or by a container's profile: Unix \
-                 sockets by path are refused, those of the command's own too"
+                 sockets by path are refused, those of the command's own too, and so are \
+                 changed attributes and what links say"
             ),
         ),
     };

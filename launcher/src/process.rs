@@ -96,6 +96,13 @@ fn start_of<const BYTES: usize>(path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(bytes.get(..count)?).into_owned())
 }
 
+/// The process that a thread belongs to.
+pub fn leader(thread: u32) -> Option<u32> {
+    let status = start_of::<STATUS_BYTES>(&format!("/proc/{thread}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
+}
+
 /// Whether a handled signal waits for a thread: a call it blocks in should end.
 pub fn interrupted(thread: u32) -> bool {
     let Some(status) = status(thread) else {

@@ -18,6 +18,7 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use outgate_policy::{ListenGrant, PathGrant, Policy};
 use outgate_sys::descriptor::Standard;
 
+use crate::visible::Visible;
 use crate::writable::Granted;
 
 /// The ABI a run needs. KERNEL: 6.12 (scopes for abstract sockets and signals).
@@ -101,6 +102,8 @@ pub struct Reach {
     pub writable: Granted,
     /// What it may read; noted where something is denied.
     pub readable: Granted,
+    /// Where it may know links and extended attributes.
+    pub visible: Visible,
 }
 
 /// Builds the ruleset of a policy. Opens every granted path now, so that the
@@ -229,11 +232,11 @@ fn add(
         let opened = open(&path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
         match opened {
             Ok(object) => {
-                if right == Right::Read
-                    && !denied.is_empty()
-                    && let Ok(stat) = fstat(&object)
-                {
-                    rules.reach.readable.add(&stat, &grant.path);
+                if let Ok(stat) = fstat(&object) {
+                    rules.reach.visible.add(object.as_fd(), &stat);
+                    if right == Right::Read && !denied.is_empty() {
+                        rules.reach.readable.add(&stat, &grant.path);
+                    }
                 }
                 let named = (grant.path.as_str(), right);
                 grant_object(rules, &object, named).map_err(|source| RulesetError::Rule {

@@ -19,6 +19,7 @@ use crate::plan::{self, Command};
 use crate::presence::Presence;
 use crate::private::Private;
 use crate::record::{self, Grants, unwritable};
+use crate::ruleset::Reach;
 use crate::secrets::Secrets;
 use crate::sources::check_total;
 use crate::supervisor::{
@@ -27,7 +28,6 @@ use crate::supervisor::{
 use crate::trust::splice::Stores;
 use crate::trust::{Trust, Way};
 use crate::withheld::withhold;
-use crate::writable::Granted;
 
 mod error;
 mod names;
@@ -107,7 +107,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     let guardian = started.guardian;
     // Who waits for an order to end the command must not wait behind its crowd.
     outgate_sys::schedule::take_short_turns();
-    let mut setting = setting(options, &policy, (started, signals), link, reach.writable);
+    let mut setting = setting(options, &policy, (started, signals), link, reach);
     setting.presence = presence;
     setting.substitutes = Substitutes {
         hosts: names.hosts(),
@@ -368,7 +368,7 @@ fn setting(
     policy: &Policy,
     (started, (signals, alarm)): (Started, (SignalFd, Alarm)),
     link: Link,
-    writable: Granted,
+    reach: Reach,
 ) -> Setting {
     Setting {
         started,
@@ -390,7 +390,7 @@ fn setting(
             Outside::Closed
         },
         substitutes: Substitutes::default(),
-        writable,
+        reach,
     }
 }
 

@@ -38,9 +38,9 @@ use crate::notification::Notification;
 use crate::own::Own;
 use crate::presence::Presence;
 use crate::redirect::Redirect;
+use crate::ruleset::Reach;
 use crate::sealed::Sealed;
 use crate::trust::splice::Stores;
-use crate::writable::Granted;
 
 pub use open::Substitutes;
 pub use tree::Ending;
@@ -97,8 +97,8 @@ pub struct Setting {
     pub substitutes: Substitutes,
     /// Whether a rule grants a Unix socket outside.
     pub outside: Outside,
-    /// What the command may write.
-    pub writable: Granted,
+    /// What the command may reach.
+    pub reach: Reach,
 }
 
 /// When the gateway starts.
@@ -123,7 +123,7 @@ pub struct Counters {
     pub sockets: u64,
     /// `open(2)` and its kin.
     pub opens: u64,
-    /// `chmod(2)`, `chown(2)`, `utimensat(2)`, `setxattr(2)` and their kin.
+    /// `chmod(2)`, `chown(2)`, `utimensat(2)`, `setxattr(2)`, `readlink(2)` and their kin.
     pub attributes: u64,
     /// `setpriority(2)`, `sched_setaffinity(2)` and their kin, about others.
     pub scheduling: u64,
@@ -245,7 +245,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         hosts: open::Hosts::new(setting.substitutes.hosts),
         stores: setting.substitutes.stores,
         outside: setting.outside,
-        attributes: Attributes::new(setting.writable),
+        attributes: Attributes::new(setting.reach, setting.started.guardian),
         said: Said::default(),
         summary: None,
         say_summary: setting.summary,
@@ -331,6 +331,7 @@ impl Supervisor<'_> {
             || !self.knocking.is_empty()
             || !self.settling.is_empty()
             || !self.opening.is_empty()
+            || self.attributes.is_waiting()
     }
 
     /// Waits for the gateway alone, and not for long: what else is ready by now

@@ -8,14 +8,14 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{FileStat, lstat};
 
 /// Which inode something is, whatever its names are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Identity {
     device: u64,
     inode: u64,
 }
 
 impl Identity {
-    fn of(stat: &FileStat) -> Self {
+    pub(crate) fn of(stat: &FileStat) -> Self {
         Self {
             device: stat.st_dev,
             inode: stat.st_ino,

@@ -20,6 +20,7 @@ mod http;
 mod inodes;
 mod lifecycle;
 mod limits;
+mod links;
 mod local;
 mod modes;
 mod own_servers;

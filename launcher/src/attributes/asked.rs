@@ -34,6 +34,29 @@ pub(super) enum Named {
     Descriptor(i32),
 }
 
+/// What a call is for.
+#[derive(Debug)]
+pub(super) enum Request {
+    Change(Change),
+    /// To read something, into memory of the caller's.
+    Read(Read, Buffer),
+}
+
+/// What it wants to read.
+#[derive(Debug)]
+pub(super) enum Read {
+    Link,
+    Attribute(CString),
+    AttributeNames,
+}
+
+/// Where it wants that: an address, and the bytes there are room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Buffer {
+    pub(super) address: u64,
+    pub(super) size: usize,
+}
+
 /// What it wants changed.
 #[derive(Debug)]
 pub(super) enum Change {
@@ -53,6 +76,8 @@ enum Place {
     Below(Option<usize>),
     /// The same; without a path it is argument 0, a descriptor.
     BelowOrDescriptor(Option<usize>),
+    /// A directory and a path, where an empty path stands for the directory.
+    BelowOrEmpty,
     /// A descriptor, argument 0.
     Descriptor,
 }
@@ -65,6 +90,10 @@ enum What {
     Times(usize, Unit),
     Attribute,
     NoAttribute,
+    /// What a link says, into the buffer from this argument on.
+    Link(usize),
+    AttributeValue,
+    AttributeNames,
 }
 
 /// In which unit a call states the fraction of its times.
@@ -103,21 +132,35 @@ fn shape(name: &str) -> Option<(Place, What)> {
         "removexattr" => (followed, What::NoAttribute),
         "lremovexattr" => (itself, What::NoAttribute),
         "fremovexattr" => (Place::Descriptor, What::NoAttribute),
+        "readlink" => (itself, What::Link(1)),
+        "readlinkat" => (Place::BelowOrEmpty, What::Link(2)),
+        "getxattr" => (followed, What::AttributeValue),
+        "lgetxattr" => (itself, What::AttributeValue),
+        "listxattr" => (followed, What::AttributeNames),
+        "llistxattr" => (itself, What::AttributeNames),
         _ => return None,
     })
 }
 
 /// Reads the arguments of the call `name`: the only copies of the caller's memory.
-pub(super) fn asked(name: &str, call: &Notification) -> Result<(Named, Change), Errno> {
+pub(super) fn asked(name: &str, call: &Notification) -> Result<(Named, Request), Errno> {
     let (place, what) = shape(name).ok_or(Errno::ENOSYS)?;
     let named = match place {
         Place::Path(last) => Named::Path(AT_FDCWD.as_raw_fd(), path(call, 0)?, last),
+        Place::BelowOrEmpty => match path(call, 1)? {
+            text if text.is_empty() => Named::Directory(call.int(0)),
+            text => Named::Path(call.int(0), text, Last::Itself),
+        },
         Place::BelowOrDescriptor(_) if call.word(1) == 0 => Named::Descriptor(call.int(0)),
         Place::Below(flags) | Place::BelowOrDescriptor(flags) => {
             below(call, flags.map_or(0, |flags| call.int(flags)))?
         }
         Place::Descriptor => Named::Descriptor(call.int(0)),
     };
+    Ok((named, request(what, call)?))
+}
+
+fn request(what: What, call: &Notification) -> Result<Request, Errno> {
     let change = match what {
         What::Mode(index) => Change::Mode(call.int(index).cast_unsigned()),
         What::Owner(index) => {
@@ -127,8 +170,32 @@ pub(super) fn asked(name: &str, call: &Notification) -> Result<(Named, Change), 
         What::Times(index, unit) => times(call, index, unit)?,
         What::Attribute => Change::Attribute(attribute_name(call)?, value(call)?, call.int(4)),
         What::NoAttribute => Change::NoAttribute(attribute_name(call)?),
+        What::Link(index) => {
+            // A size of nothing is none (readlink(2)).
+            let size = usize::try_from(call.int(index.saturating_add(1))).unwrap_or(0);
+            if size == 0 {
+                return Err(Errno::EINVAL);
+            }
+            let address = call.word(index);
+            return Ok(Request::Read(Read::Link, Buffer { address, size }));
+        }
+        What::AttributeValue => {
+            let read = Read::Attribute(attribute_name(call)?);
+            return Ok(Request::Read(read, buffer(call, 2)));
+        }
+        What::AttributeNames => return Ok(Request::Read(Read::AttributeNames, buffer(call, 1))),
     };
-    Ok((named, change))
+    Ok(Request::Change(change))
+}
+
+/// The address at argument `index` and the size behind it; a size beyond all that
+/// can be said is as good as that.
+fn buffer(call: &Notification, index: usize) -> Buffer {
+    let size = usize::try_from(call.word(index.saturating_add(1))).unwrap_or(VALUE_BYTES_MAX);
+    Buffer {
+        address: call.word(index),
+        size: size.min(VALUE_BYTES_MAX),
+    }
 }
 
 /// What a call with a directory, a path and flags names.

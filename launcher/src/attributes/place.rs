@@ -2,8 +2,9 @@
 //! descriptors, opened as places only (`O_PATH`), and a path resolved once.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
@@ -15,13 +16,14 @@ use super::limits::RESOLVE_TRIES;
 /// Where resolution begins, or already ended.
 #[derive(Debug)]
 pub(super) enum Base {
-    Root(OwnedFd),
+    Root,
     Directory(OwnedFd),
     Found(OwnedFd),
 }
 
 impl Base {
-    /// Opens what is the caller's own: its root, its directories, its descriptors.
+    /// Opens what is the caller's own: its directories, its descriptors. Its root is
+    /// ours, which nothing in a sandbox can change.
     pub(super) fn of(thread: u32, named: &Named) -> Result<Self, Errno> {
         match named {
             Named::Descriptor(number) => own(thread, *number).map(Self::Found),
@@ -35,7 +37,7 @@ impl Base {
                             errno
                         }
                     }),
-                    None => place(&format!("/proc/{thread}/root")).map(Self::Root),
+                    None => Ok(Self::Root),
                 }
             }
             Named::Path(number, ..) => directory(thread, *number).map(Self::Directory),
@@ -44,11 +46,12 @@ impl Base {
 
     /// The inode, opened so that it can be named and nothing else.
     pub(super) fn resolve(self, named: &Named) -> Result<OwnedFd, Errno> {
-        let (base, within) = match self {
+        let base = match self {
             Self::Found(found) => return Ok(found),
-            Self::Root(base) => (base, ResolveFlag::RESOLVE_IN_ROOT),
-            Self::Directory(base) => (base, ResolveFlag::empty()),
+            Self::Root => None,
+            Self::Directory(base) => Some(base),
         };
+        let base = base.as_ref().map_or(AT_FDCWD, AsFd::as_fd);
         let Named::Path(_, path, last) = named else {
             return Err(Errno::EBADF);
         };
@@ -56,19 +59,35 @@ impl Base {
         if *last == Last::Itself {
             flags |= OFlag::O_NOFOLLOW;
         }
-        // A magic link would lead to what is ours instead of the caller's.
-        let resolve = within | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-        let how = OpenHow::new().flags(flags).resolve(resolve);
-        // EAGAIN (openat2(2)): something on the machine was renamed meanwhile.
-        (0..RESOLVE_TRIES)
-            .map(|_| openat2(base.as_fd(), OsStr::from_bytes(path), how))
-            .find(|place| !matches!(place, Err(Errno::EAGAIN)))
-            .unwrap_or(Err(Errno::EACCES))
+        resolved(base, OsStr::from_bytes(path), flags)
     }
 }
 
+/// Where a path leads, which is found without anybody's descriptors.
+fn resolved(base: BorrowedFd<'_>, path: &OsStr, flags: OFlag) -> Result<OwnedFd, Errno> {
+    // A magic link would lead to what is ours instead of the caller's.
+    let resolve = ResolveFlag::RESOLVE_NO_MAGICLINKS;
+    let how = OpenHow::new().flags(flags).resolve(resolve);
+    // EAGAIN (openat2(2)): something on the machine was renamed meanwhile.
+    (0..RESOLVE_TRIES)
+        .map(|_| openat2(base, path, how))
+        .find(|place| !matches!(place, Err(Errno::EAGAIN)))
+        .unwrap_or(Err(Errno::EACCES))
+}
+
+/// Where a path of our own leads in the end.
+pub(super) fn followed(path: &Path) -> Result<OwnedFd, Errno> {
+    resolved(AT_FDCWD, path.as_os_str(), OFlag::O_PATH | OFlag::O_CLOEXEC)
+}
+
+/// The link at a path of our own.
+pub(super) fn link(path: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    resolved(AT_FDCWD, OsStr::new(path), flags)
+}
+
 /// The number in a path that names one of the caller's own descriptors.
-fn descriptor_name(path: &[u8]) -> Option<i32> {
+pub(super) fn descriptor_name(path: &[u8]) -> Option<i32> {
     let places = ["/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/"];
     let path = std::str::from_utf8(path).ok()?;
     let number = places.iter().find_map(|place| path.strip_prefix(place))?;
@@ -92,7 +111,8 @@ fn own(thread: u32, number: i32) -> Result<OwnedFd, Errno> {
     }
 }
 
-fn place(path: &str) -> Result<OwnedFd, Errno> {
+/// Opens what a path of our own stands for, magic links of /proc included.
+pub(super) fn place(path: &str) -> Result<OwnedFd, Errno> {
     open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())
 }
 

@@ -124,9 +124,9 @@ pub(super) const fn groups(options: Options) -> [&'static [Group]; 3] {
     }
 }
 
-/// Name of the held call that changes attributes of a file and has this number.
+/// Name of the held call about attributes of a file, or a link, that has this number.
 pub(super) fn attribute(arch: Arch, number: u32) -> Option<&'static str> {
-    held(&ATTRIBUTES, arch, number)
+    held(&LINKS, arch, number).or_else(|| held(&ATTRIBUTES, arch, number))
 }
 
 /// Name of the held call that changes how threads are scheduled and has this number.
@@ -158,7 +158,7 @@ const OPENS: Group = Group { title: "files", rows: &[
 ] };
 
 /// Groups with calls that a part of the supervisor finds by [`held`].
-const HELD_GROUPS: &[Group] = &[ATTRIBUTES, SCHEDULING];
+const HELD_GROUPS: &[Group] = &[ATTRIBUTES, LINKS, SCHEDULING];
 
 /// Landlock leaves these to every owner of a file; the supervisor performs them on
 /// behalf. Modes of set-ID programs are refused first.
@@ -185,6 +185,22 @@ const ATTRIBUTES: Group = Group { title: "attributes of files, changed on behalf
     row("setxattrat",        same(463),      ABSENT, "callers fall back to the calls above"),
     row("removexattrat",     same(466),      ABSENT, "callers fall back to the calls above"),
     row("file_setattr",      same(469),      ABSENT, "sets a file's flags wherever it lies"),
+] };
+
+/// Landlock leaves these to everybody who can walk there; the supervisor answers where
+/// the command may read. Who asks by a descriptor got it from Landlock: for none that is
+/// a place only (`O_PATH`) does the kernel answer.
+#[rustfmt::skip]
+const LINKS: Group = Group { title: "links and attributes of files, read on behalf where the command may read", rows: &[
+    row("readlink",          x86_64(89),     HOLD,   "what a hidden link says may be a secret itself"),
+    row("readlinkat",        both(267, 78),  HOLD,   "what a hidden link says may be a secret itself"),
+    row("getxattr",          both(191, 8),   HOLD,   "reads attributes wherever the file lies"),
+    row("lgetxattr",         both(192, 9),   HOLD,   "reads attributes wherever the file lies"),
+    row("listxattr",         both(194, 11),  HOLD,   "reads attributes wherever the file lies"),
+    row("llistxattr",        both(195, 12),  HOLD,   "reads attributes wherever the file lies"),
+    row("getxattrat",        same(464),      ABSENT, "callers fall back to the calls above"),
+    row("listxattrat",       same(465),      ABSENT, "callers fall back to the calls above"),
+    row("file_getattr",      same(468),      ABSENT, "callers open the file and ask for its flags"),
 ] };
 
 /// The kernel asks for the same user alone; the supervisor, for the same run.

@@ -214,6 +214,7 @@ impl Supervisor<'_> {
         self.tick_settling(now);
         self.knock_again(now);
         self.tick_opening(now);
+        self.attributes.tick(now);
     }
 
     /// Tries again where a Unix listener had no room. Those that time is not left

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use crate::{SysError, check};
+use crate::{SysError, check, last_error};
 
 /// Sets an extended attribute of what `path` leads to (setxattr(2)).
 ///
@@ -20,6 +20,35 @@ pub fn set(path: &CStr, name: &CStr, value: &[u8], flags: i32) -> Result<(), Sys
         )
     };
     check(result.into()).map(drop)
+}
+
+/// Copies an extended attribute of what `path` leads to into `room`, and returns its
+/// bytes; without room, how many there are (getxattr(2)).
+///
+/// # Errors
+/// As the kernel says: `ENODATA`, `ERANGE`, `ENOTSUP` and others.
+pub fn get(path: &CStr, name: &CStr, room: &mut [u8]) -> Result<usize, SysError> {
+    // SAFETY: both strings end with NUL and live, the room is as large as said.
+    let count = unsafe {
+        libc::getxattr(
+            path.as_ptr(),
+            name.as_ptr(),
+            room.as_mut_ptr().cast(),
+            room.len(),
+        )
+    };
+    usize::try_from(count).map_err(|_| last_error())
+}
+
+/// Copies the names of the extended attributes of what `path` leads to into `room`,
+/// as [`get`] does a value (listxattr(2)).
+///
+/// # Errors
+/// As the kernel says: `ERANGE`, `ENOTSUP` and others.
+pub fn list(path: &CStr, room: &mut [u8]) -> Result<usize, SysError> {
+    // SAFETY: the string ends with NUL and lives, the room is as large as said.
+    let count = unsafe { libc::listxattr(path.as_ptr(), room.as_mut_ptr().cast(), room.len()) };
+    usize::try_from(count).map_err(|_| last_error())
 }
 
 /// Removes an extended attribute of what `path` leads to (removexattr(2)).

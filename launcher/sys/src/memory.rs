@@ -1,7 +1,9 @@
-//! Memory: a bounded copy from another thread's (process_vm_readv(2)), and our own
-//! given back to the system.
+//! Memory: a bounded copy from another thread's (process_vm_readv(2)), a process's
+//! taken in hand to write to (proc_pid_mem(5)), and our own given back to the system.
 
 use std::ffi::{c_int, c_void};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
 
 use crate::SysError;
 
@@ -31,6 +33,36 @@ pub fn copy(thread: u32, address: u64, buffer: &mut [u8]) -> Result<usize, SysEr
     let copied =
         unsafe { libc::process_vm_readv(thread, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(copied).map_err(|_| crate::last_error())
+}
+
+/// The memory of a thread's process, to write to (proc_pid_mem(5)). It stays the
+/// memory that it was, also when the process executes another program or its number
+/// becomes somebody else's.
+#[derive(Debug)]
+pub struct Memory(File);
+
+impl Memory {
+    /// Takes the memory that the thread has now.
+    ///
+    /// # Errors
+    /// `EACCES`: we may not trace the thread; `ENOENT`, `ESRCH`: it is gone.
+    pub fn of(thread: u32) -> Result<Self, SysError> {
+        let path = format!("/proc/{thread}/mem");
+        OpenOptions::new().write(true).open(path).map(Self)
+    }
+
+    /// Writes all of `bytes` at `address`.
+    ///
+    /// # Errors
+    /// `EFAULT` where there is no memory for all of them.
+    pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), SysError> {
+        let fault = || SysError::from_raw_os_error(libc::EFAULT);
+        let written = self.0.write_at(bytes, address).map_err(|_| fault())?;
+        if written < bytes.len() {
+            return Err(fault());
+        }
+        Ok(())
+    }
 }
 
 /// Gives memory that is free back to the system, wherever in the heap it lies
@@ -107,6 +139,24 @@ mod tests {
         lines.find(|line| line.contains(" r-xp ") && line.ends_with(program));
         let size = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
         size.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    #[test]
+    fn memory_is_written_whole_or_not() {
+        let mut own = [1_u8; 4];
+        let memory = Memory::of(std::process::id()).unwrap();
+        let address = own.as_mut_ptr().expose_provenance() as u64;
+        memory.write(address, &[2, 3]).unwrap();
+        let mut copy = [0_u8; 4];
+        assert_eq!(
+            self::copy(std::process::id(), address, &mut copy).unwrap(),
+            4
+        );
+        assert_eq!(copy, [2, 3, 1, 1]);
+        for nowhere in [0, u64::MAX, u64::MAX - 1, 1 << 63] {
+            let error = memory.write(nowhere, &[2, 3]).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EFAULT), "{nowhere:#x}");
+        }
     }
 
     #[test]

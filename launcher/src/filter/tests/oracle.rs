@@ -438,12 +438,8 @@ fn the_witness_kills_foreign_calls_too() {
 }
 
 /// Newer than the witness's table.
-const NEWER: [&str; 4] = [
-    "open_tree_attr",
-    "setxattrat",
-    "removexattrat",
-    "file_setattr",
-];
+const NEWER: &str = "open_tree_attr setxattrat getxattrat listxattrat removexattrat file_getattr \
+                     file_setattr";
 
 /// The witness's own table of names, for both architectures.
 #[test]
@@ -453,7 +449,7 @@ fn an_independent_table_has_the_same_numbers() {
             let Some(expected) = row.numbers.on(arch) else {
                 continue;
             };
-            if NEWER.contains(&row.name) {
+            if NEWER.split(' ').any(|newer| newer == row.name) {
                 continue;
             }
             let json = format!(
