@@ -172,7 +172,7 @@ fn options_that_move_a_connection_are_refused() {
     option(IPPROTO_TCP, libc::TCP_FASTOPEN, ALLOW);
     option(SOL_SOCKET, libc::SO_BINDTODEVICE, errno(libc::EPERM));
     option(SOL_SOCKET, libc::SO_BINDTOIFINDEX, errno(libc::EPERM));
-    option(SOL_SOCKET, libc::SO_REUSEPORT, absent);
+    option(SOL_SOCKET, libc::SO_REUSEPORT, errno(0));
     option(SOL_SOCKET, libc::SO_REUSEADDR, ALLOW);
     option(SOL_SOCKET, libc::TCP_FASTOPEN_CONNECT, ALLOW);
     option(libc::IPPROTO_IP, libc::IP_OPTIONS, absent);

@@ -133,7 +133,7 @@ fn socket_options() -> Vec<(u32, Vec<Conditions>)> {
         (1, sockets, libc::SO_RCVBUFFORCE),
         (1, sockets, libc::SO_MARK),
         (1, sockets, 73), // SO_RESERVE_MEM
-        (92, sockets, libc::SO_REUSEPORT),
+        (0, sockets, libc::SO_REUSEPORT), // not performed
         (1, tcp, libc::TCP_REPAIR),
         (92, tcp, libc::TCP_FASTOPEN_CONNECT),
         (92, tcp, libc::TCP_ULP),
