@@ -49,7 +49,9 @@ pub(crate) fn error(failed: &dyn Error, hint: Option<&str>) {
         text.push('\n');
     }
     if let Some(hint) = hint {
-        text.push_str(&format!("  hint: {hint}\n"));
+        text.push_str("  hint: ");
+        text.push_str(hint);
+        text.push('\n');
     }
     tell(&text);
 }

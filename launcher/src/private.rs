@@ -183,7 +183,7 @@ mod tests {
             std::fs::write(format!("{}/file", place(&at)), "x").unwrap();
             at = openat(&at, "below", OFlag::O_PATH, Mode::empty()).unwrap();
         }
-        let closed = std::fs::Permissions::from_mode(0);
+        let closed = std::fs::Permissions::from_mode(0o000);
         std::fs::set_permissions(place(&at), closed).unwrap();
     }
 
@@ -209,7 +209,7 @@ mod tests {
         std::fs::create_dir_all(closed.join("below")).unwrap();
         std::os::unix::fs::symlink(&kept, private.path().join("link")).unwrap();
         std::os::unix::fs::symlink(&kept, closed.join("below/link")).unwrap();
-        let mode = std::fs::Permissions::from_mode(0);
+        let mode = std::fs::Permissions::from_mode(0o000);
         std::fs::set_permissions(&closed, mode).unwrap();
         let path = private.path().to_owned();
         drop(private);

@@ -34,10 +34,12 @@ fn writes(mut command: Command) -> Vec<String> {
     let mut packets = Vec::new();
     loop {
         let mut packet = vec![0; 1 << 16];
-        match ours.read(&mut packet).expect("a packet") {
-            0 => return packets,
-            count => packets.push(String::from_utf8_lossy(&packet[..count]).into_owned()),
+        let count = ours.read(&mut packet).expect("a packet");
+        if count == 0 {
+            return packets;
         }
+        packet.truncate(count);
+        packets.push(String::from_utf8_lossy(&packet).into_owned());
     }
 }
 
