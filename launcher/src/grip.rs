@@ -311,7 +311,7 @@ pub fn perform<T>(
 /// sees it for the length of one call, which may then answer `EAGAIN` to it; and
 /// another thread may take the flag away at once, so that ours waits after all,
 /// until the supervisor's alarm rings.
-fn without_waiting<T>(
+pub fn without_waiting<T>(
     socket: BorrowedFd<'_>,
     call: impl FnOnce() -> Result<T, Errno>,
 ) -> Result<T, Errno> {

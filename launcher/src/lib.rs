@@ -18,6 +18,7 @@ pub mod gateway_link;
 pub mod grip;
 mod home;
 pub mod listener;
+pub mod lookups;
 mod machine;
 pub mod notification;
 pub mod opening;

@@ -13,6 +13,7 @@ use nix::sys::socket::{SockType, UnixAddr, getsockname};
 
 use crate::diag::Diag;
 use crate::grip::LastThread;
+use crate::lookups::Waits;
 use crate::redirect::local_address;
 use crate::seek::{Sought, Whereabouts, seek};
 use crate::unix_inode::{Inode, Occupant, Resolved, occupant, take_back};
@@ -43,6 +44,15 @@ enum Serves {
     OneFamily,
 }
 
+/// A Unix listener with a path.
+#[derive(Debug, Clone)]
+pub struct UnixServer {
+    /// The inode it is bound to.
+    pub target: Rc<OwnedFd>,
+    /// Whether to connect there may wait.
+    pub waits: Waits,
+}
+
 /// The listeners of one sandbox.
 #[derive(Debug, Default)]
 pub struct Own {
@@ -51,7 +61,7 @@ pub struct Own {
     threads: LastThread,
     tcp: HashMap<SocketAddr, TcpListener>,
     names: HashMap<Vec<u8>, Identity>,
-    unix: HashMap<Inode, Rc<OwnedFd>>,
+    unix: HashMap<Inode, UnixServer>,
     unix_max: usize,
 }
 
@@ -207,22 +217,27 @@ impl Own {
 
     /// Remembers the inode that a Unix listener was proved to be bound to, and
     /// keeps it open: nobody else is ever reached through it.
-    pub fn add_unix(&mut self, place: Resolved) {
+    pub fn add_unix(&mut self, place: Resolved, waits: Waits) {
         if self.unix.len() >= self.unix_max {
-            self.unix
-                .retain(|_, target| occupant(target.as_fd(), SockType::Stream) != Occupant::Nobody);
+            // Whom a file system would have to be asked about goes first.
+            self.unix.retain(|_, server| {
+                server.waits == Waits::No
+                    && occupant(server.target.as_fd(), SockType::Stream) != Occupant::Nobody
+            });
             if self.unix.len() > self.unix_max / 2 {
                 self.unix.clear();
             }
         }
         if self.unix_max > 0 {
-            self.unix.insert(place.inode(), Rc::new(place.target));
+            let inode = place.inode();
+            let target = Rc::new(place.target);
+            self.unix.insert(inode, UnixServer { target, waits });
         }
     }
 
     /// The kept inode with these numbers: what is to be connected to, whoever
     /// has the same numbers.
-    pub fn unix_server(&self, inode: Inode) -> Option<Rc<OwnedFd>> {
+    pub fn unix_server(&self, inode: Inode) -> Option<UnixServer> {
         self.unix.get(&inode).cloned()
     }
 

@@ -264,7 +264,7 @@ fn start() -> io::Result<(OwnedFd, u32)> {
 
 /// Closes everything but one descriptor: above all the listener, which would
 /// otherwise keep held calls waiting after the launcher's death.
-fn keep_only(kept: RawFd) {
+pub(crate) fn keep_only(kept: RawFd) {
     if let Ok(kept) = u32::try_from(kept) {
         drop(outgate_sys::descriptor::close_between(
             0,

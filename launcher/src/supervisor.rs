@@ -7,6 +7,7 @@ mod connect;
 mod datagram;
 mod hear;
 mod listen;
+mod lookup;
 mod open;
 mod outside;
 mod ready;
@@ -34,6 +35,7 @@ use crate::attributes::Attributes;
 use crate::filter::{Arch, Held as Numbers, attribute, scheduling};
 use crate::gateway_link::Link;
 use crate::grip::LastThread;
+use crate::lookups::Lookups;
 use crate::notification::Notification;
 use crate::own::Own;
 use crate::presence::Presence;
@@ -177,6 +179,8 @@ struct Supervisor<'a> {
     connecting: Vec<Connecting>,
     knocking: Vec<Knocking>,
     settling: Vec<settle::Settling>,
+    lookups: Lookups,
+    looking: HashMap<u64, lookup::Looking>,
     opening: Vec<open::Opening>,
     hosts: open::Hosts,
     stores: Option<Stores>,
@@ -241,6 +245,8 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         connecting: Vec::new(),
         knocking: Vec::new(),
         settling: Vec::new(),
+        lookups: Lookups::default(),
+        looking: HashMap::new(),
         opening: Vec::new(),
         hosts: open::Hosts::new(setting.substitutes.hosts),
         stores: setting.substitutes.stores,
@@ -300,6 +306,9 @@ impl Supervisor<'_> {
         if !ready.sealed.is_empty() {
             self.serve_sealed();
         }
+        if !ready.lookups.is_empty() {
+            self.serve_lookups();
+        }
         if !ready.reports.is_empty() || !ready.signals.is_empty() {
             // About processes, it may take the time that it takes.
             self.alarm.stop();
@@ -313,7 +322,7 @@ impl Supervisor<'_> {
         if self.link.may_come_back() {
             self.attach_again();
         }
-        let helpers = [self.link.pid(), self.sealed.pid()];
+        let helpers = [self.link.pid(), self.sealed.pid(), self.lookups.pid()];
         self.tree
             .end_orphans(helpers.map(|pid| pid.unwrap_or(0)).as_slice());
         if !waited {
@@ -330,6 +339,7 @@ impl Supervisor<'_> {
             || !self.connecting.is_empty()
             || !self.knocking.is_empty()
             || !self.settling.is_empty()
+            || !self.looking.is_empty()
             || !self.opening.is_empty()
             || self.attributes.is_waiting()
     }

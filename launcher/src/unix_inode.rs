@@ -16,7 +16,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket, socketpair, sockopt,
 };
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
+use nix::sys::stat::{Mode, SFlag};
+use outgate_sys::attributes::inode;
 
 /// How often a path with `..` is resolved that cannot be while files are renamed, in
 /// count: beside one process that renames without end a twentieth of the tries fail.
@@ -29,7 +30,7 @@ pub struct Resolved {
     pub target: OwnedFd,
     /// Its path, as we would write it.
     pub path: Vec<u8>,
-    stat: FileStat,
+    stat: outgate_sys::attributes::Inode,
 }
 
 /// The numbers of an inode, whole. Equal ones are not proof of the same inode
@@ -41,45 +42,100 @@ pub struct Inode {
 }
 
 impl Resolved {
+    /// What an open place is.
+    ///
+    /// # Errors
+    /// Those of statx(2) and readlink(2).
+    pub fn of(target: OwnedFd) -> Result<Self, Errno> {
+        let stat = inode(target.as_fd()).map_err(|error| errno_of(&error))?;
+        let link = format!("/proc/self/fd/{}", target.as_raw_fd());
+        let path = nix::fcntl::readlinkat(AT_FDCWD, link.as_str())?.into_vec();
+        Ok(Self { target, path, stat })
+    }
+
     /// Whether it is a socket's.
     pub fn is_socket(&self) -> bool {
-        SFlag::S_IFMT.bits() & self.stat.st_mode == SFlag::S_IFSOCK.bits()
+        SFlag::S_IFMT.bits() & self.stat.mode == SFlag::S_IFSOCK.bits()
     }
 
     /// Its numbers.
     pub fn inode(&self) -> Inode {
         Inode {
-            device: self.stat.st_dev,
-            number: self.stat.st_ino,
+            device: self.stat.device,
+            number: self.stat.number,
         }
     }
 }
 
-/// Resolves a path as `thread` would, to an inode.
+impl Inode {
+    /// Number of the device it is on.
+    pub fn device(self) -> u64 {
+        self.device
+    }
+}
+
+/// `RESOLVE_CACHED` (openat2(2)). KERNEL: 5.12.
+const RESOLVE_CACHED: ResolveFlag = ResolveFlag::from_bits_retain(0x20);
+
+/// Resolves a path as `thread` would, to an inode. A file system may have that wait.
 ///
 /// # Errors
 /// Those of openat2(2); `ECONNREFUSED` when files are renamed faster than that.
 pub fn resolve(thread: u32, path: &[u8]) -> Result<Resolved, Errno> {
-    let (base, resolve) = if path.first() == Some(&b'/') {
+    let (base, resolve) = if is_absolute(path) {
         let flags = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
         ("root", flags)
     } else {
         ("cwd", ResolveFlag::RESOLVE_NO_MAGICLINKS)
     };
-    let base = format!("/proc/{thread}/{base}");
-    let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
-    let base = open(base.as_str(), flags | OFlag::O_DIRECTORY, Mode::empty())?;
-    let how = OpenHow::new().flags(flags).resolve(resolve);
-    // EAGAIN (openat2(2)): something on the machine was renamed meanwhile. EINTR:
-    // a file system that asks another process was interrupted by the alarm.
+    let base = base_of(thread, base)?;
+    let how = OpenHow::new().flags(PLACE).resolve(resolve);
+    // EAGAIN (openat2(2)): something on the machine was renamed meanwhile.
     let target = (0..RESOLVE_TRIES)
         .map(|_| openat2(base.as_fd(), OsStr::from_bytes(path), how))
         .find(|target| !matches!(target, Err(Errno::EAGAIN | Errno::EINTR)))
         .unwrap_or(Err(Errno::ECONNREFUSED))?;
-    let stat = fstat(&target)?;
-    let link = format!("/proc/self/fd/{}", target.as_raw_fd());
-    let path = nix::fcntl::readlinkat(AT_FDCWD, link.as_str())?.into_vec();
-    Ok(Resolved { target, path, stat })
+    Resolved::of(target)
+}
+
+/// The same for an absolute path, as far as the kernel knows it by heart: never
+/// waits. `None` where it does not, and somebody else has to ask the file system.
+///
+/// A relative path is always somebody else's: to open the directory it begins at, a
+/// network file system may be asked.
+pub fn resolve_cached(thread: u32, path: &[u8]) -> Option<Result<Resolved, Errno>> {
+    if !is_absolute(path) {
+        return None;
+    }
+    let base = match base_of(thread, "root") {
+        Ok(base) => base,
+        Err(errno) => return Some(Err(errno)),
+    };
+    let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+    let how = OpenHow::new()
+        .flags(PLACE)
+        .resolve(resolve | RESOLVE_CACHED);
+    match openat2(base.as_fd(), OsStr::from_bytes(path), how) {
+        Err(Errno::EAGAIN | Errno::EINTR) => None,
+        Err(errno) => Some(Err(errno)),
+        Ok(target) => Some(Resolved::of(target)),
+    }
+}
+
+/// How places are opened: to be named, and for nothing else.
+const PLACE: OFlag = OFlag::O_PATH.union(OFlag::O_CLOEXEC);
+
+fn is_absolute(path: &[u8]) -> bool {
+    path.first() == Some(&b'/')
+}
+
+fn base_of(thread: u32, name: &str) -> Result<OwnedFd, Errno> {
+    let base = format!("/proc/{thread}/{name}");
+    open(base.as_str(), PLACE | OFlag::O_DIRECTORY, Mode::empty())
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EPERM, Errno::from_raw)
 }
 
 /// Connects a socket to an inode, whatever its names are by now.
@@ -134,10 +190,15 @@ pub fn occupant(target: BorrowedFd<'_>, kind: SockType) -> Occupant {
 /// The connection is the proof's own and carries nothing; it is to be taken out
 /// of the listener's queue again ([`take_back`]).
 pub fn prove(target: BorrowedFd<'_>) -> Option<OwnedFd> {
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let ours = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;
+    let ours = unconnected()?;
     connect_to(ours.as_fd(), target).ok()?;
     is_from_here(ours.as_fd()).then_some(ours)
+}
+
+/// A socket for the connection of a proof.
+pub fn unconnected() -> Option<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()
 }
 
 /// Takes the connection of a proof out of the listener's queue, so that who

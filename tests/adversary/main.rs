@@ -23,6 +23,7 @@ mod limits;
 mod links;
 mod local;
 mod modes;
+mod mute;
 mod own_servers;
 mod peers;
 mod privileges;

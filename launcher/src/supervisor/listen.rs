@@ -13,13 +13,15 @@ use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, SOCK_SEQPACKET};
 
 use super::Supervisor;
 use super::connect::errno_of;
+use super::lookup::{Proof, Then};
 use super::wait::Want;
 use crate::grip::{Grip, GripError, NOBODY_WAITS, give_up};
+use crate::lookups::{Found, Waits};
 use crate::notification::{Notification, Reached};
 use crate::process::describe;
 use crate::redirect::local_address;
 use crate::seek::Whereabouts;
-use crate::unix_inode::{Occupant, Resolved, occupant, prove, resolve};
+use crate::unix_inode::{Occupant, Resolved, occupant, prove, unconnected};
 
 const TCP_CLOSE: u8 = 7;
 const TCP_LISTEN: u8 = 10;
@@ -53,7 +55,7 @@ impl Supervisor<'_> {
             AF_UNIX if outgate_sys::socket::kind(grip.socket()).ok() == Some(SOCK_SEQPACKET) => {
                 notification.fail(Errno::EACCES);
             }
-            AF_UNIX => self.listen_unix(notification, &grip, backlog),
+            AF_UNIX => self.listen_unix(notification, grip, backlog),
             AF_INET | AF_INET6 => self.listen_inet(notification, grip, backlog),
             _ => notification.fail(Errno::EOPNOTSUPP),
         }
@@ -63,25 +65,94 @@ impl Supervisor<'_> {
     /// of ours to the inode of its name is seen to end here: by numbers alone,
     /// another's socket could be taken for it. What cannot be proved is asked
     /// about like any other socket.
-    fn listen_unix(&mut self, notification: Notification, grip: &Grip, backlog: i32) {
+    fn listen_unix(&mut self, notification: Notification, grip: Grip, backlog: i32) {
         let name = getsockname::<UnixAddr>(grip.socket().as_raw_fd());
-        let place = match &name {
-            Ok(name) => silent_place(notification.held().thread, grip, name),
-            Err(_) => None,
+        // What is known of a socket that listens already stays as it is.
+        let silent = !outgate_sys::socket::listens(grip.socket()).unwrap_or(true);
+        let path = name
+            .as_ref()
+            .ok()
+            .filter(|_| silent)
+            .and_then(UnixAddr::path);
+        let Some(path) = path else {
+            let name = name.as_ref().ok().and_then(UnixAddr::as_abstract);
+            return self.listen_named(notification, &grip, backlog, name);
         };
+        let then = Then::Listen(notification, grip, backlog);
+        let path = path.as_os_str().as_bytes();
+        if let Some((Then::Listen(notification, grip, backlog), found)) =
+            self.find(path, SockType::Stream, then)
+        {
+            self.listen_found(notification, grip, backlog, found.ok());
+        }
+    }
+
+    /// Listens under an abstract name, or none that anybody could look up.
+    fn listen_named(
+        &mut self,
+        notification: Notification,
+        grip: &Grip,
+        backlog: i32,
+        name: Option<&[u8]>,
+    ) {
         let result = listen_with(&notification, grip, backlog);
-        if result.is_ok() {
-            if let Some(place) = place
-                && let Some(proof) = prove(place.target.as_fd())
-            {
-                self.own.take_back(grip.socket(), proof);
-                self.own.add_unix(place);
-            } else if let Some(name) = name.as_ref().ok().and_then(UnixAddr::as_abstract) {
-                let at = whereabouts(&notification);
-                self.own.add_abstract(name, grip.socket(), at);
-            }
+        if let (Ok(()), Some(name)) = (result, name) {
+            let at = whereabouts(&notification);
+            self.own.add_abstract(name, grip.socket(), at);
         }
         conclude(notification, grip, result);
+    }
+
+    /// Listens once it is known where the path leads. Who is found to listen there
+    /// after this socket began to, and nobody did before, is most likely this socket;
+    /// a stranger who was there before is never reached for the proof.
+    pub(super) fn listen_found(
+        &mut self,
+        notification: Notification,
+        grip: Grip,
+        backlog: i32,
+        found: Option<Found>,
+    ) {
+        let silent = found.filter(|found| {
+            let occupant = || occupant(found.place.target.as_fd(), SockType::Stream);
+            found.place.is_socket() && found.occupant.unwrap_or_else(occupant) == Occupant::Nobody
+        });
+        let result = listen_with(&notification, &grip, backlog);
+        match silent.filter(|_| result.is_ok()) {
+            Some(Found {
+                place,
+                waits: Waits::Perhaps,
+                ..
+            }) => {
+                self.prove_elsewhere(notification, grip, place);
+            }
+            silent => {
+                if let Some(Found { place, waits, .. }) = silent
+                    && let Some(proof) = prove(place.target.as_fd())
+                {
+                    self.own.take_back(grip.socket(), proof);
+                    self.own.add_unix(place, waits);
+                }
+                conclude(notification, &grip, result);
+            }
+        }
+    }
+
+    /// Proves that a socket of ours answers where a file system may have the proof
+    /// wait; without one it is asked about.
+    fn prove_elsewhere(&mut self, notification: Notification, grip: Grip, place: Resolved) {
+        let Some(connection) = unconnected() else {
+            return conclude(notification, &grip, Ok(()));
+        };
+        let id = self
+            .lookups
+            .connect(connection.as_fd(), place.target.as_fd());
+        let proof = Proof { place, connection };
+        if let Some(Then::Prove(notification, grip, _)) =
+            self.look(id, Then::Prove(notification, grip, proof))
+        {
+            conclude(notification, &grip, Ok(()));
+        }
     }
 
     fn listen_inet(&mut self, notification: Notification, grip: Grip, backlog: i32) {
@@ -120,20 +191,6 @@ impl Supervisor<'_> {
         }
         conclude(notification, &call.grip, result);
     }
-}
-
-/// The inode of a socket's name where nobody listens yet: who is found to listen
-/// there after this socket began to is most likely this socket, and a stranger
-/// who was there before is never reached for the proof. `None` for a socket that
-/// listens already, too: what is known of it stays as it is.
-fn silent_place(thread: u32, grip: &Grip, name: &UnixAddr) -> Option<Resolved> {
-    if outgate_sys::socket::listens(grip.socket()).unwrap_or(true) {
-        return None;
-    }
-    let place = resolve(thread, name.path()?.as_os_str().as_bytes()).ok()?;
-    let silent =
-        place.is_socket() && occupant(place.target.as_fd(), SockType::Stream) == Occupant::Nobody;
-    silent.then_some(place)
 }
 
 /// The address of a closed socket that is bound, and stays so until it listens.
@@ -176,7 +233,7 @@ fn whereabouts(notification: &Notification) -> Whereabouts {
     }
 }
 
-fn conclude(notification: Notification, grip: &Grip, result: Result<(), Errno>) {
+pub(super) fn conclude(notification: Notification, grip: &Grip, result: Result<(), Errno>) {
     let reached = notification.conclude(result);
     if reached == Reached::Nobody && result.is_ok() {
         give_up(grip.socket());

@@ -16,6 +16,7 @@ pub(super) struct Ready {
     pub(super) gateway: PollFlags,
     pub(super) sealed: PollFlags,
     pub(super) private: PollFlags,
+    pub(super) lookups: PollFlags,
     pub(super) asked: PollFlags,
     pub(super) connecting: Vec<PollFlags>,
 }
@@ -31,6 +32,7 @@ impl Ready {
             gateway: none,
             sealed: none,
             private: none,
+            lookups: none,
             asked: none,
             connecting: Vec::new(),
         }
@@ -45,6 +47,7 @@ impl Ready {
             self.gateway,
             self.sealed,
             self.private,
+            self.lookups,
             self.asked,
         ];
         let one = sources.iter().chain(&self.connecting);
@@ -100,6 +103,10 @@ impl Supervisor<'_> {
             sources.push(PollFd::new(socket, readable));
             sources.len().saturating_sub(1)
         });
+        let lookups = self.lookups.poll().map(|socket| {
+            sources.push(PollFd::new(socket, readable));
+            sources.len().saturating_sub(1)
+        });
         let private = sources.len();
         for listener in self.redirect.each() {
             sources.push(PollFd::new(listener.as_fd(), readable));
@@ -127,6 +134,7 @@ impl Supervisor<'_> {
             signals: at(2),
             gateway: gateway.map_or(PollFlags::empty(), at),
             sealed: sealed.map_or(PollFlags::empty(), at),
+            lookups: lookups.map_or(PollFlags::empty(), at),
             private: (private..asked).fold(PollFlags::empty(), |all, index| all | at(index)),
             asked: (asked..connecting).fold(PollFlags::empty(), |all, index| all | at(index)),
             connecting: (connecting..sources.len()).map(at).collect(),

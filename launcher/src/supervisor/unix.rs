@@ -6,7 +6,6 @@
 //! connected to.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::rc::Rc;
 use std::time::Instant;
 
 use nix::errno::Errno;
@@ -15,14 +14,17 @@ use outgate_handoff::{Flow, Process, Question, ToGateway};
 use outgate_sys::socket::SOCK_STREAM;
 
 use super::Supervisor;
+use super::lookup::Then;
 use super::wait::{Knocking, Want};
 use crate::gateway_link::descriptors;
 use crate::grip::{Begun, Grip, give_up, perform};
+use crate::lookups::{Found, Waits};
 use crate::notification::{Notification, Reached};
+use crate::own::UnixServer;
 use crate::process::describe;
 use crate::redirect::{Caller, Kind, Mapped, Recognised};
 use crate::sealed::Blocking;
-use crate::unix_inode::{Occupant, connect_to, connect_unix, is_from_here, occupant, resolve};
+use crate::unix_inode::{Occupant, connect_to, connect_unix, is_from_here, occupant};
 
 /// Name services that the C library tries before it asks DNS: absent for the
 /// command, without a word.
@@ -55,7 +57,7 @@ pub(super) struct UnixCall {
 
 impl Knocking {
     /// Answers a call that found room.
-    fn enter(self) {
+    pub(super) fn enter(self) {
         if self.notification.conclude(Ok(())) == Reached::Nobody {
             give_up(self.socket.as_fd());
         }
@@ -64,38 +66,52 @@ impl Knocking {
 
 impl Supervisor<'_> {
     pub(super) fn connect_path(&mut self, notification: Notification, grip: Grip, path: &[u8]) {
-        let thread = notification.held().thread;
-        let resolved = match resolve(thread, path) {
-            Ok(resolved) => resolved,
+        if NAME_SERVICES.contains(&path) {
+            return notification.fail(Errno::ENOENT);
+        }
+        let kind = kind_of(&grip);
+        let then = Then::Connect(notification, grip);
+        if let Some((Then::Connect(notification, grip), found)) = self.find(path, kind, then) {
+            self.connect_found(notification, grip, found);
+        }
+    }
+
+    /// Goes on once it is known what the path leads to.
+    pub(super) fn connect_found(
+        &mut self,
+        notification: Notification,
+        grip: Grip,
+        found: Result<Found, Errno>,
+    ) {
+        let found = match found {
+            Ok(found) => found,
             Err(errno) => return notification.fail(errno),
         };
         if !notification.holds() {
             return;
         }
-        if NAME_SERVICES.contains(&resolved.path.as_slice()) {
+        let place = found.place;
+        if NAME_SERVICES.contains(&place.path.as_slice()) {
             return notification.fail(Errno::ENOENT);
         }
-        if !resolved.is_socket() {
+        if !place.is_socket() {
             return notification.fail(Errno::ECONNREFUSED);
         }
-        if let Some(target) = self.own.unix_server(resolved.inode()) {
-            return self.connect_own(notification, grip, target);
+        if let Some(server) = self.own.unix_server(place.inode()) {
+            return self.connect_own(notification, grip, server);
         }
         // What a server left behind is nothing that could be allowed or denied.
-        let kind = match outgate_sys::socket::kind(grip.socket()) {
-            Ok(SOCK_STREAM) => SockType::Stream,
-            _ => SockType::SeqPacket,
-        };
+        let occupant = || occupant(place.target.as_fd(), kind_of(&grip));
         if self.outside == Outside::Closed
-            && occupant(resolved.target.as_fd(), kind) == Occupant::Nobody
+            && found.occupant.unwrap_or_else(occupant) == Occupant::Nobody
         {
             return notification.fail(Errno::ECONNREFUSED);
         }
         let call = UnixCall {
             grip,
-            target: Some(resolved.target),
-            path: resolved.path,
-            process: describe(thread),
+            target: Some(place.target),
+            path: place.path,
+            process: describe(notification.held().thread),
         };
         self.ask_unix(notification, call);
     }
@@ -142,7 +158,7 @@ impl Supervisor<'_> {
     }
 
     /// One of the sandbox's own servers, by its inode.
-    fn connect_own(&mut self, notification: Notification, grip: Grip, target: Rc<OwnedFd>) {
+    fn connect_own(&mut self, notification: Notification, grip: Grip, server: UnixServer) {
         let blocking = grip.blocking();
         let Grip::Shared(socket) = grip else {
             return notification.fail(Errno::ECONNREFUSED);
@@ -154,24 +170,36 @@ impl Supervisor<'_> {
         let knocking = Knocking {
             notification,
             socket,
-            target,
+            server,
+            blocking,
             until,
         };
-        match blocking {
-            Blocking::Yes => self.knock(knocking),
-            Blocking::No => match try_knock(&knocking) {
-                Ok(()) => knocking.enter(),
-                Err(errno) => knocking.notification.fail(errno),
-            },
-        }
+        self.knock(knocking);
     }
 
     /// Tries a connection that may find the backlog full, and waits if it is.
     pub(super) fn knock(&mut self, knocking: Knocking) {
+        if knocking.server.waits == Waits::Perhaps {
+            return self.knock_elsewhere(knocking);
+        }
         match try_knock(&knocking) {
             Ok(()) => knocking.enter(),
-            Err(Errno::EAGAIN) => self.knocking.push(knocking),
+            Err(Errno::EAGAIN) if knocking.blocking == Blocking::Yes => {
+                self.knocking.push(knocking);
+            }
             Err(errno) => knocking.notification.fail(errno),
+        }
+    }
+
+    /// The same where a file system may have it wait.
+    fn knock_elsewhere(&mut self, knocking: Knocking) {
+        if !knocking.notification.holds() {
+            return;
+        }
+        let (socket, target) = (knocking.socket.as_fd(), knocking.server.target.as_fd());
+        let id = self.lookups.connect(socket, target);
+        if let Some(Then::Enter(knocking)) = self.look(id, Then::Enter(knocking)) {
+            knocking.notification.fail(Errno::EAGAIN);
         }
     }
 
@@ -233,6 +261,13 @@ impl Supervisor<'_> {
 fn try_knock(knocking: &Knocking) -> Result<(), Errno> {
     let socket = knocking.socket.as_fd();
     perform(&knocking.notification, socket, || {
-        connect_to(socket, knocking.target.as_fd())
+        connect_to(socket, knocking.server.target.as_fd())
     })
+}
+
+fn kind_of(grip: &Grip) -> SockType {
+    match outgate_sys::socket::kind(grip.socket()) {
+        Ok(SOCK_STREAM) => SockType::Stream,
+        _ => SockType::SeqPacket,
+    }
 }

@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -16,6 +15,7 @@ use super::listen::ListenCall;
 use super::unix::UnixCall;
 use crate::grip::{Begun, give_up};
 use crate::notification::Notification;
+use crate::own::UnixServer;
 use crate::redirect::{Caller, Kind};
 use crate::sealed::Blocking;
 
@@ -118,20 +118,21 @@ impl Connecting {
 pub(super) struct Knocking {
     pub(super) notification: Notification,
     pub(super) socket: OwnedFd,
-    pub(super) target: Rc<OwnedFd>,
+    pub(super) server: UnixServer,
+    pub(super) blocking: Blocking,
     pub(super) until: Option<Instant>,
 }
 
 /// Whether a waiting call goes on waiting.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
+pub(super) enum Fate {
     Wait,
     Gone,
     Interrupted,
     Late,
 }
 
-fn fate(notification: &Notification, until: Option<Instant>, now: Instant) -> Fate {
+pub(super) fn fate(notification: &Notification, until: Option<Instant>, now: Instant) -> Fate {
     if !notification.holds() {
         Fate::Gone
     } else if until.is_some_and(|until| now >= until) {
@@ -160,6 +161,7 @@ impl Supervisor<'_> {
             .saturating_add(self.connecting.len())
             .saturating_add(self.knocking.len())
             .saturating_add(self.settling.len())
+            .saturating_add(self.looking.len())
             < self.room.calls
     }
 
@@ -212,6 +214,7 @@ impl Supervisor<'_> {
             }
         }
         self.tick_settling(now);
+        self.tick_looking(now);
         self.knock_again(now);
         self.tick_opening(now);
         self.attributes.tick(now);

@@ -1,6 +1,7 @@
-//! Extended attributes of a file (xattr(7)).
+//! Attributes of a file: extended ones (xattr(7)), and which inode it is (statx(2)).
 
 use std::ffi::CStr;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::{SysError, check, last_error};
 
@@ -59,4 +60,41 @@ pub fn remove(path: &CStr, name: &CStr) -> Result<(), SysError> {
     // SAFETY: both strings end with NUL and live.
     let result = unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) };
     check(result.into()).map(drop)
+}
+
+/// Which inode a descriptor leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inode {
+    /// Its type and mode.
+    pub mode: u32,
+    /// Number of its device.
+    pub device: u64,
+    /// Its own number.
+    pub number: u64,
+}
+
+/// Which inode `file` leads to, as this machine knows it: a file system that asks
+/// another process, or another machine, is not asked (`AT_STATX_DONT_SYNC`).
+///
+/// # Errors
+/// As the kernel says: `EBADF`, `ENOMEM`.
+pub fn inode(file: BorrowedFd<'_>) -> Result<Inode, SysError> {
+    // SAFETY: all-zero bytes are a valid value of this plain struct.
+    let mut stat: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the path is empty and static, the struct live and writable.
+    let result = unsafe {
+        libc::statx(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC,
+            libc::STATX_TYPE | libc::STATX_MODE | libc::STATX_INO,
+            &raw mut stat,
+        )
+    };
+    check(result.into())?;
+    Ok(Inode {
+        mode: stat.stx_mode.into(),
+        device: libc::makedev(stat.stx_dev_major, stat.stx_dev_minor),
+        number: stat.stx_ino,
+    })
 }
