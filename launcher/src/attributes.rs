@@ -30,6 +30,7 @@ use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{FileStat, Mode, SFlag, UtimensatFlags, fstat, utimensat};
 use outgate_sys::attributes;
 use outgate_sys::process::give_up_capabilities;
+use outgate_sys::schedule::take_short_turns;
 
 use crate::filter::{Arch, attribute};
 use crate::notification::Notification;
@@ -119,6 +120,8 @@ impl Drop for Attributes {
 
 /// Serves calls until nobody can put one any more.
 fn work(calls: &Queue<Notification>, run: &Run) {
+    // The launcher is not dead before this thread is.
+    take_short_turns();
     let powerless = give_up_capabilities();
     while let Some(call) = calls.take() {
         let done = match &powerless {

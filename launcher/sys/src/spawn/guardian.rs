@@ -13,7 +13,9 @@ use super::scope::Scope;
 use super::{REPORT_BYTES, Shared, Step, address, prctl, sys};
 use crate::raw::int;
 
-/// Signal the guardian gets when the launcher dies.
+/// Signal the guardian gets when the thread that started it dies, and nobody else but the
+/// user sends: the launcher's first, without which nothing is supervised. Its other
+/// threads may still wait for their turn to die, among all that the command started.
 const LAUNCHER_DIED: i32 = libc::SIGUSR2;
 /// Signal by which the launcher has the tree asked to end.
 pub(super) const ASK: i32 = libc::SIGUSR1;
@@ -173,6 +175,10 @@ impl Guard<'_> {
                 Due::Kill => self.end_tree(),
             }
             match wait_for(wanted, self.patience(children)) {
+                Some(LAUNCHER_DIED) => {
+                    self.end_tree();
+                    return clean(self.shared);
+                }
                 Some(KILL) => self.end_tree(),
                 Some(ASK) => self.clock.hurry(),
                 Some(_) | None => {}
