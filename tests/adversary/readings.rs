@@ -64,6 +64,14 @@ const ANY: (&str, &str) = ("-a", "http://127.0.0.1:8080");
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 const PARTS: &str = "Content-Type: multipart/form-data; boundary=b\r\n";
 
+const JSON: &str = "Content-Type: application/json\r\n";
+const MIXED: &str = "Content-Type: multipart/mixed; boundary=b\r\n";
+
+/// A batch of one request.
+fn batch(line: &str) -> String {
+    format!("--b\r\nContent-Type: application/http\r\n\r\n{line}\r\n\r\n--b--\r\n")
+}
+
 /// A form of one part.
 fn part(name: &str, value: &str) -> String {
     format!("--b\r\nContent-Disposition: form-data; name={name}\r\n\r\n{value}\r\n--b--\r\n")
@@ -77,6 +85,7 @@ lab_tests! {
         ], &[
             "/admin/keys", "//admin/keys", "//x/admin/keys", "///x/admin/keys", "//x:80/admin/keys", "//u@x/admin/keys",
             "/%2fx/admin/keys", "/x/../admin/keys", "/ADMIN/keys", "/admin;a=b/keys", "/a%64min/keys", "/x/%2e%2e/admin/keys",
+            "/app.wsgi/admin/keys", "/cgi-bin/app/admin/keys", "/admin.x/keys", "/admin+/keys", "/admin::$DATA/keys", "/ADMIN%2F../",
             "/index.php/admin/keys", "/x/index.php;y/admin/keys", "/index.php%2fadmin/keys", "/(S(x))/admin/keys",
         ]);
         only(lab, &origin, &[ANY, ("-d", "* */admin"), ("-d", "* */run.php")], &[
@@ -120,7 +129,12 @@ lab_tests! {
             post("/public/2", FORM, "_method=put&a=1"),
             post("/public/3", FORM, "_method=&a=1"),
             post("/public/4?_method=PUT", FORM, "a=1"),
-            post("/public/5", "Content-Type: application/json\r\n", "{\"_method\":\"DELETE\"}"),
+            post("/public/5", JSON, "{\"_method\":\"PUT\",\"method\":\"DELETE\",\"text\":\"_method=DELETE\"}"),
+            post("/public/5a", "Content-Type: text/plain\r\n", "_method=DELETE"),
+            post("/public/5b", FORM, "payment_method=card&method=search&verb=run"),
+            post("/public/5c", JSON, "{\"jsonrpc\":\"2.0\",\"method\":\"DELETE\"}"),
+            post("/public/5d", "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "no matter"),
+            post("/public/batch", MIXED, &batch("PUT /public/x HTTP/1.1")),
             post("/public/6", PARTS, &part("\"a\"", "_method=DELETE")),
             post("/public/7", PARTS, &part("\"_method\"", "PUT")),
             post("/public/8", FORM, &format!("a={filler}")),
@@ -141,6 +155,35 @@ lab_tests! {
             post("/public/a", PARTS, &part("\"_method\"", "DELETE")),
             post("/public/a", PARTS, &part("_method", "delete")),
             post("/public/a", PARTS, &part("\"a\"; name=\"_method\"", "delete")),
+            // Whatever the content is said to be.
+            post("/public/a", "", "_method=DELETE"),
+            post("/public/a", "Content-Type:\r\n", "_method=DELETE"),
+            post("/public/a", "Content-Type: ;x\r\n", "a=1&_method=DELETE"),
+            post("/public/a", "Content-Type: text/plain\r\nContent_Type: application/x-www-form-urlencoded\r\n", "_method=DELETE"),
+            post("/public/a", "Content-Type: text/plain, application/x-www-form-urlencoded\r\n", "_method=DELETE"),
+            post("/public/a", "Content-Type: application/x-www-form-urlencoded; charset=ibm037\r\n", "a=1"),
+            post("/public/a", "Content-Type: application/x-www-form-urlencoded; charset=utf-16be\r\n", "a=1"),
+            post("/public/a", "Content-Type: application/x-www-form-urlencoded\r\nContent-Encoding: gzip\r\n", "a=1"),
+            post("/public/a", "Content-Encoding: gzip\r\n", "a=1"),
+            post("/public/a", JSON, "{\"a\":[{}],\"_method\":\"DELETE\"}"),
+            post("/public/a", "", "{\"_method\":\"DELETE\"}"),
+            post("/public/a", "Content-Type: application/vnd.api+json\r\n", "{\"\\u005fMETHOD\":\"delete\"}"),
+            // Whatever the key is called.
+            post("/public/a?x-http-method-override=DELETE", FORM, "a=1"),
+            post("/public/a?X-HTTP-Method=DELETE", "", ""),
+            post("/public/a?x-tunneled-method=DELETE", "", ""),
+            post("/public/a?_HttpMethod=PATCH", "", ""),
+            post("/public/a?method=delete", "", ""),
+            post("/public/a?verb=DELETE", "", ""),
+            post("/public/a", FORM, "X-HTTP-Method-Override=DELETE"),
+            post("/public/a", FORM, "a=1&method=DELETE"),
+            post("/public/a", PARTS, &part("\"x-http-method-override\"", "DELETE")),
+            // Requests within requests.
+            post("/public/batch", MIXED, &batch("DELETE /public/x HTTP/1.1")),
+            post("/public/batch", MIXED, &batch("PUT /elsewhere HTTP/1.1")),
+            post("/public/batch", MIXED, &batch("delete x")),
+            post("/public/batch", "Content-Type: application/http\r\n", "DELETE /public/x HTTP/1.1\r\n\r\n"),
+            post("/public/$batch", JSON, "{\"requests\":[{\"id\":\"1\",\"method\":\"DELETE\",\"url\":\"/a\"}]}"),
             post("/public/a", &format!("{FORM}X: y\r\n"), &format!("a={}&_method=delete", "x".repeat(9000))),
         ];
         let requests: Vec<String> = good.iter().chain(&bad).cloned().collect();
@@ -232,6 +275,7 @@ lab_tests! {
             ("GET", "X-Forwarded-Proto: http://127.0.0.1/admin/x?"), ("GET", "Forwarded: proto=\"http://a/admin/x?\""),
             ("GET", "SCRIPT_NAME: /pub"), ("GET", "X-Script-Name: /pub"), ("GET", "X-Matched-Path: /admin/x"),
             ("GET", "X-Invoke-Path: /admin/x"), ("GET", "X-Envoy-Original-Path: /admin/x"), ("GET", "X-Forwarded-Prefix: /admin"),
+            ("GET", "SCRIPT_NAME: pub"), ("GET", "X-Forwarded-Prefix: pub"), ("GET", "X_Forwarded_Path: admin"), ("GET", "PATH_INFO: admin"),
             ("GET", "X-Original-Pathname: /admin"), ("GET", "X_Request_Uri: /admin/x"), ("GET", "X-Forwarded-Port: 80/admin"),
         ]);
         let public = [("-a", "http://127.0.0.1:8080/pub/**")];

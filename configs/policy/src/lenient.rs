@@ -1,10 +1,11 @@
 //! The lenient readings of a path: what programs behind a server take it for, and
 //! what a rule that denies therefore is about as well.
 //!
-//! Case is folded; parameters, sessions in brackets (`(S(x))` of ASP.NET), dots and
-//! slashes at the end, and the ending of the last name (`.json` for Rails and Spring)
-//! are dropped; behind the name of a script comes what it serves (CGI's `PATH_INFO`,
-//! RFC 3875 4.1.5), and before it the script. Nothing here knows patterns or rules.
+//! Case is folded; parameters, streams of NTFS (`::$DATA`), sessions in brackets
+//! (`(S(x))` of ASP.NET), dots and slashes at the end, and the endings of names (`.json`
+//! for Rails and Spring) are dropped; `+` is a blank to whoever takes a path for a form;
+//! behind the name of a script comes what it serves (CGI's `PATH_INFO`, RFC 3875 4.1.5),
+//! and before it the script. Nothing here knows patterns or rules.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +15,12 @@ use crate::readings::{
     Reading, SEPARATOR, begins_with_authority, collapse, fold_case, without_authority,
 };
 
-/// Endings of programs that a server runs with the rest of the path for them.
-const SCRIPTS: [&[u8]; 17] = [
-    b"php", b"phtml", b"php5", b"php7", b"cgi", b"fcgi", b"pl", b"py", b"rb", b"asp", b"aspx",
-    b"ashx", b"asmx", b"jsp", b"jspx", b"cfm", b"dll",
-];
+/// Letters and digits of an ending by which a server knows a program, at most.
+const ENDING_BYTES_MAX: usize = 8;
+
+/// Segments of a path behind which one may be a program, and of which one may have an
+/// ending, that are looked at each by itself, at most: the first ones.
+const SEGMENTS_MAX: usize = 12;
 
 /// Whether a structural reading has no other lenient reading than itself.
 pub(crate) fn is_one(reading: &[u8]) -> bool {
@@ -27,7 +29,9 @@ pub(crate) fn is_one(reading: &[u8]) -> bool {
             || byte.is_ascii_digit()
             || matches!(*byte, b'-' | b'_' | SEPARATOR)
     };
-    (reading.iter().all(plain) && reading.last() != Some(&SEPARATOR)) || reading.is_empty()
+    let holds_programs = || reading.windows(3).any(|part| part == b"cgi");
+    let is_plain = reading.iter().all(plain) && reading.last() != Some(&SEPARATOR);
+    (is_plain && !holds_programs()) || reading.is_empty()
 }
 
 /// The lenient readings of all structural ones, in lower case and without repetition.
@@ -38,21 +42,12 @@ pub(crate) fn of(structural: &[Reading]) -> Result<Vec<Reading>, TargetError> {
     let mut found = Found::default();
     for reading in structural {
         let folded = fold_case(reading);
-        found.add(folded.split(|byte| *byte == SEPARATOR).collect())?;
-        let mut parts: Vec<&[u8]> = folded
-            .split(|byte| *byte == SEPARATOR)
-            .map(stripped)
-            .collect();
-        found.add(parts.clone())?;
-        // A segment of parameters alone leaves two slashes as well.
-        if begins_with_authority(&parts) {
-            let mut rest = without_authority(&parts).to_vec();
-            found.add(rest.clone())?;
-            collapse(&mut rest);
-            found.add(rest)?;
+        found.add_reading(&folded)?;
+        if folded.contains(&b'+') {
+            let plus = |byte: &u8| if *byte == b'+' { b' ' } else { *byte };
+            let blanks: Vec<u8> = folded.iter().map(plus).collect();
+            found.add_reading(&blanks)?;
         }
-        collapse(&mut parts);
-        found.add(parts)?;
     }
     Ok(found.readings)
 }
@@ -66,6 +61,25 @@ struct Found {
 }
 
 impl Found {
+    /// Adds a structural reading in lower case: as it is, and as programs clean it.
+    fn add_reading(&mut self, folded: &[u8]) -> Result<(), TargetError> {
+        self.add(folded.split(|byte| *byte == SEPARATOR).collect())?;
+        let mut parts: Vec<&[u8]> = folded
+            .split(|byte| *byte == SEPARATOR)
+            .map(stripped)
+            .collect();
+        self.add(parts.clone())?;
+        // A segment of parameters alone leaves two slashes as well.
+        if begins_with_authority(&parts) {
+            let mut rest = without_authority(&parts).to_vec();
+            self.add(rest.clone())?;
+            collapse(&mut rest);
+            self.add(rest)?;
+        }
+        collapse(&mut parts);
+        self.add(parts)
+    }
+
     /// Adds a reading, and what programs make of it.
     fn add(&mut self, parts: Vec<&[u8]>) -> Result<(), TargetError> {
         let with_sessions = parts.iter().any(|part| is_session(part));
@@ -78,15 +92,23 @@ impl Found {
         Ok(())
     }
 
-    /// Adds it, up to the first script and behind the first and the last one.
+    /// Adds it, up to each script and behind it.
     fn add_with_scripts(&mut self, parts: &[&[u8]]) -> Result<(), TargetError> {
         self.add_with_endings(parts)?;
-        let first = parts.iter().position(|part| is_script(part));
-        let last = parts.iter().rposition(|part| is_script(part));
-        if let Some(first) = first {
-            self.add_with_endings(parts.get(..=first).unwrap_or_default())?;
+        for (at, _) in parts.iter().enumerate() {
+            if let Some(stem) = parts.get(at).and_then(|part| without_ending(part))
+                && at < SEGMENTS_MAX
+            {
+                let mut parts = parts.to_vec();
+                if let Some(part) = parts.get_mut(at) {
+                    *part = stem;
+                }
+                self.keep_either_end(&parts)?;
+            }
         }
-        for at in [first, last].into_iter().flatten() {
+        let scripts = (0..parts.len()).filter(|at| is_script(parts, *at));
+        for at in scripts.take(SEGMENTS_MAX) {
+            self.add_with_endings(parts.get(..=at).unwrap_or_default())?;
             let behind = parts.get(at + 1..).unwrap_or_default();
             if !behind.is_empty() {
                 self.add_with_endings(behind)?;
@@ -95,28 +117,33 @@ impl Found {
         Ok(())
     }
 
-    /// Adds it as it is, without a slash at its end, and without the last ending.
+    /// Adds it as it is, without the last ending and without all of them.
     fn add_with_endings(&mut self, parts: &[&[u8]]) -> Result<(), TargetError> {
-        self.keep(parts.join(&SEPARATOR))?;
-        let parts = match parts {
-            [head @ .., b""] if !head.is_empty() => {
-                self.keep(head.join(&SEPARATOR))?;
-                head
-            }
+        self.keep_either_end(parts)?;
+        let whole = match parts {
+            [head @ .., b""] if !head.is_empty() => head,
             _ => parts,
         };
-        let [head @ .., last] = parts else {
-            return Ok(());
-        };
-        if let Some(stem) = without_ending(last) {
-            let mut reading = head.join(&SEPARATOR);
-            if !head.is_empty() {
-                reading.push(SEPARATOR);
-            }
-            reading.extend_from_slice(stem);
-            self.keep(reading)?;
+        if let [head @ .., last] = whole
+            && let Some(stem) = without_ending(last)
+        {
+            let parts = [head, &[stem]].concat();
+            self.keep_either_end(&parts)?;
         }
-        Ok(())
+        let stems: Vec<&[u8]> = parts
+            .iter()
+            .map(|part| without_ending(part).unwrap_or(part))
+            .collect();
+        self.keep_either_end(&stems)
+    }
+
+    /// Keeps it as it is and without a slash at its end.
+    fn keep_either_end(&mut self, parts: &[&[u8]]) -> Result<(), TargetError> {
+        self.keep(parts.join(&SEPARATOR))?;
+        match parts {
+            [head @ .., b""] if !head.is_empty() => self.keep(head.join(&SEPARATOR)),
+            _ => Ok(()),
+        }
     }
 
     fn keep(&mut self, reading: Reading) -> Result<(), TargetError> {
@@ -135,13 +162,15 @@ impl Found {
     }
 }
 
-/// A segment without parameters, and without the dots and spaces at its end
-/// that some file systems ignore.
+/// A segment without parameters, without the name of a stream in a file, and without
+/// the dots and spaces at its end that some file systems ignore.
 fn stripped(segment: &[u8]) -> &[u8] {
-    let mut head = segment
-        .split(|byte| *byte == b';')
-        .next()
-        .unwrap_or(segment);
+    let head = segment.split(|byte| *byte == b';').next();
+    let mut head = head.unwrap_or(segment);
+    let stream = head.windows(2).position(|pair| pair == b":$");
+    if let Some((name, _)) = stream.and_then(|at| head.split_at_checked(at)) {
+        head = name.strip_suffix(b":").unwrap_or(name);
+    }
     while let [rest @ .., b'.' | b' '] = head {
         head = rest;
     }
@@ -154,11 +183,22 @@ fn is_session(segment: &[u8]) -> bool {
     segment.starts_with(b"(") && segment.ends_with(b"))")
 }
 
-/// Whether the segment is the name of a program that a server runs.
-fn is_script(segment: &[u8]) -> bool {
-    let at = segment.iter().rposition(|byte| *byte == b'.');
-    let ending = at.and_then(|at| segment.get(at + 1..));
-    at != Some(0) && ending.is_some_and(|ending| SCRIPTS.contains(&ending))
+/// Whether a segment may be the name of a program that a server runs with the rest of
+/// the path for it: any name with an ending, since each server knows others, and
+/// whatever stands in a directory of such programs.
+fn is_script(parts: &[&[u8]], at: usize) -> bool {
+    let is_program = |name: &[u8]| {
+        let dot = name.iter().rposition(|byte| *byte == b'.');
+        let ending = dot.and_then(|dot| name.get(dot + 1..)).unwrap_or_default();
+        dot != Some(0)
+            && ending.first().is_some_and(u8::is_ascii_alphabetic)
+            && ending.len() <= ENDING_BYTES_MAX
+            && ending.iter().all(u8::is_ascii_alphanumeric)
+    };
+    let holds_programs = |name: &[u8]| name.windows(3).any(|part| part == b"cgi");
+    let before = at.checked_sub(1).and_then(|at| parts.get(at));
+    let name = parts.get(at).copied().unwrap_or_default();
+    is_program(name) || (!name.is_empty() && before.is_some_and(|name| holds_programs(name)))
 }
 
 /// The name without its last ending, where both are there.
@@ -166,7 +206,8 @@ fn without_ending(name: &[u8]) -> Option<&[u8]> {
     let at = name.iter().rposition(|byte| *byte == b'.')?;
     let (stem, ending) = (name.get(..at)?, name.get(at + 1..)?);
     let is_ending = !ending.is_empty() && !ending.iter().any(|byte| b"/\\".contains(byte));
-    (is_ending && !stem.is_empty()).then_some(stem)
+    let is_name = stem.iter().any(|byte| *byte != b'.');
+    (is_ending && is_name).then_some(stem)
 }
 
 #[cfg(test)]
@@ -201,6 +242,20 @@ mod tests {
             ("/(S(lit3py55t21z5v55vlm25s55))/admin", "|admin"),
             ("/a/(A(x)S(y))/Admin/", "|a|admin"),
             ("/(S(x))/index.aspx/admin", "|admin"),
+            // Whatever the program is called.
+            ("/app.wsgi/admin", "|admin"),
+            ("/a.phar/b.lua/admin/x", "|admin|x"),
+            ("/cgi-bin/app/admin", "|admin"),
+            ("/fcgi/app/admin", "|admin"),
+            // Endings of each name.
+            ("/admin/reset.x/y", "|admin|reset|y"),
+            ("/admin.json/reset.x/y", "|admin|reset|y"),
+            ("/v1.2/admin.json/x", "|v1.2|admin|x"),
+            // A blank as forms write it, and streams of files.
+            ("/my+files/x", "|my files|x"),
+            ("/admin+/x", "|admin|x"),
+            ("/admin::$DATA", "|admin"),
+            ("/admin:$i30:$INDEX_ALLOCATION/x", "|admin|x"),
         ] {
             let found = lenient(path);
             assert!(
@@ -215,7 +270,7 @@ mod tests {
         for (path, want) in [
             ("/.env", &["|.env"][..]),
             ("/a/.git/b", &["|a|.git|b"]),
-            ("/v1.2/a", &["|v1.2|a"]),
+            ("/v1.2/a", &["|v1.2|a", "|v1|a"]),
             ("/.php/a", &["|.php|a"]),
             ("/(a)/b", &["|(a)|b"]),
         ] {

@@ -8,7 +8,7 @@ use crate::host::shown;
 use crate::limits::QUERY_PAIRS_MAX;
 use crate::path::unescape;
 use crate::pattern::{Glob, PatternError, check_escapes, fault};
-use crate::query_key::{FoldedKey, decodings, readable};
+use crate::query_key::{FoldedKey, decodings, holds_word, is_short, is_torn, readable};
 use crate::readings::fold_case;
 
 /// One `key=pattern` of a rule.
@@ -85,7 +85,7 @@ impl QueryPattern {
         let is_there = pairs(query, Separators::Ampersand)
             .any(|(key, _)| unescape(key.as_bytes()) == self.key);
         let fits = |(key, value): (&str, &str)| {
-            !self.folded_key.may_be(key) || self.fits_in_every_reading(value)
+            !is_torn(key) && (!self.folded_key.may_be(key) || self.fits_in_every_reading(value))
         };
         is_there
             && is_bounded(query)
@@ -150,22 +150,41 @@ impl QueryPattern {
 
 /// A key of queries and forms that means something whatever rules say.
 #[derive(Debug, Clone)]
-pub struct QueryKey(FoldedKey);
+pub struct QueryKey(Sought);
+
+#[derive(Debug, Clone)]
+enum Sought {
+    Named(FoldedKey),
+    Holding(Vec<String>),
+}
 
 impl QueryKey {
     /// The key of this name.
     pub fn new(name: &str) -> Self {
-        Self(FoldedKey::of(name.as_bytes()))
+        Self(Sought::Named(FoldedKey::of(name.as_bytes())))
+    }
+
+    /// Every key that holds one of these words, which are lower case.
+    pub fn holding(words: &[&str]) -> Self {
+        Self(Sought::Holding(
+            words.iter().map(|word| (*word).to_owned()).collect(),
+        ))
     }
 
     /// Whether some reader may take the raw key for it.
     pub fn may_be(&self, raw: &str) -> bool {
-        self.0.may_be(raw)
+        match &self.0 {
+            Sought::Named(key) => key.may_be(raw),
+            Sought::Holding(words) => holds_word(raw, words),
+        }
     }
 
     /// Whether a longer raw key that begins so may still be it.
     pub fn may_begin(&self, raw: &str) -> bool {
-        self.0.may_begin(raw)
+        match &self.0 {
+            Sought::Named(key) => key.may_begin(raw),
+            Sought::Holding(_) => is_short(raw),
+        }
     }
 
     /// Every value that it may have in a query or a form, in every reading, without
@@ -184,7 +203,7 @@ impl QueryKey {
             .iter()
             .flat_map(|separators| pairs(query, *separators));
         let mut values: Vec<String> = pairs
-            .filter(|(key, _)| self.0.may_be(key))
+            .filter(|(key, _)| self.may_be(key))
             .flat_map(|(_, value)| decodings(value))
             .map(|value| String::from_utf8_lossy(&readable(&value)).trim().to_owned())
             .filter(|value| !value.is_empty())
@@ -328,6 +347,14 @@ mod tests {
             ("a[b]=1", "a[c]=1", false, false),
             ("a=1", "a[=]=1", false, true),
             ("a=1", "a=1&a%5B=%5d=2", false, true),
+            // Torn brackets: whose value it is depends on the reader.
+            ("a=1", "a=1&b[a=2", false, true),
+            ("a=1", "a=1&b]a=2", false, true),
+            ("a=1", "a=1&b[c]a=2", false, true),
+            ("a=1", "a=1&b[]]a=2", false, true),
+            ("a=1", "a=1&b%5Ba=2", false, true),
+            ("a=1", "a=1&%5D%5B=2", false, true),
+            ("a=1", "a=1&b[c][d]=2&e[]=3", true, true),
             // Lists.
             ("a=1", "a=1,2", false, true),
             ("a=1,2", "a=1,2", true, true),

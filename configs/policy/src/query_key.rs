@@ -61,6 +61,51 @@ impl FoldedKey {
     }
 }
 
+/// Bytes of a key that is looked through for a word, at most: names are shorter.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Whether some reader may take the raw key for a name that holds one of the words.
+pub(crate) fn holds_word(raw: &str, words: &[String]) -> bool {
+    let mut decoded = decodings(raw).into_iter();
+    decoded.any(|key| {
+        let folded = fold_case(&readable(&key));
+        let key = trimmed(&folded);
+        let holds = |word: &String| key.windows(word.len()).any(|part| part == word.as_bytes());
+        key.len() <= NAME_BYTES_MAX && words.iter().any(holds)
+    })
+}
+
+/// Whether a key that begins with this may be short enough to be looked through.
+pub(crate) fn is_short(raw: &str) -> bool {
+    let mut decoded = decodings(raw).into_iter();
+    decoded.any(|key| trimmed(&fold_case(&readable(&key))).len() <= NAME_BYTES_MAX)
+}
+
+/// Whether the brackets of a raw key are torn: something else than names in pairs of
+/// them, behind a first name. Readers disagree about whose value it is, and by what
+/// stands before it in the query.
+pub(crate) fn is_torn(raw: &str) -> bool {
+    let mut decoded = decodings(raw).into_iter();
+    decoded.any(|key| key.iter().any(|byte| b"[]".contains(byte)) && !is_nested(&key))
+}
+
+/// `a[b][]`: a name, and names in brackets behind it.
+fn is_nested(key: &[u8]) -> bool {
+    let is_bracket = |byte: &u8| b"[]".contains(byte);
+    let first = key.iter().position(is_bracket).unwrap_or(key.len());
+    let mut rest = key.get(first..).unwrap_or_default();
+    while let Some(inner) = rest.strip_prefix(b"[") {
+        let Some(end) = inner.iter().position(is_bracket) else {
+            return false;
+        };
+        let Some(behind) = inner.get(end..).and_then(|rest| rest.strip_prefix(b"]")) else {
+            return false;
+        };
+        rest = behind;
+    }
+    first > 0 && rest.is_empty()
+}
+
 fn is_prefix(own: &[Vec<u8>], names: &[Vec<u8>]) -> bool {
     !own.is_empty() && names.starts_with(own)
 }

@@ -33,19 +33,22 @@ pub(crate) struct Readings {
 
 /// Which liberties a server takes, one bit each.
 mod liberty {
-    pub(super) const ESCAPED_SLASH: u8 = 1;
-    pub(super) const BACKSLASH: u8 = 2;
-    pub(super) const COLLAPSE_FIRST: u8 = 4;
-    pub(super) const COLLAPSE_LAST: u8 = 8;
+    pub(super) const ESCAPED_SLASH: u16 = 1;
+    pub(super) const BACKSLASH: u16 = 2;
+    pub(super) const COLLAPSE_FIRST: u16 = 4;
+    pub(super) const COLLAPSE_LAST: u16 = 8;
     /// Parameters do not count where they stand alone or behind dots.
-    pub(super) const PARAMETER_DOTS: u8 = 16;
+    pub(super) const PARAMETER_DOTS: u16 = 16;
     /// An authority behind `//`, taken away before dots are resolved.
-    pub(super) const AUTHORITY_FIRST: u8 = 32;
+    pub(super) const AUTHORITY_FIRST: u16 = 32;
     /// The same behind `//` that is there once they are.
-    pub(super) const AUTHORITY_LAST: u8 = 64;
+    pub(super) const AUTHORITY_LAST: u16 = 64;
     /// A decoded `?` or `#` ends the path.
-    pub(super) const ENDS: u8 = 128;
-    pub(super) const ALL: u8 = 255;
+    pub(super) const ENDS: u16 = 128;
+    /// Dots that were not seen as such when the path was sent stay: what decodes late
+    /// may route by the segments before them.
+    pub(super) const DOTS_STAY: u16 = 256;
+    pub(super) const ALL: u16 = 511;
 }
 
 impl Readings {
@@ -214,7 +217,7 @@ fn check_decoded(segments: &[Vec<u8>]) -> Result<(), TargetError> {
     Ok(())
 }
 
-fn relevant_liberties(segments: &[Vec<u8>]) -> u8 {
+fn relevant_liberties(segments: &[Vec<u8>]) -> u16 {
     let mut relevant = 0;
     let holds = |byte: u8| segments.iter().any(|s| s.contains(&byte));
     if holds(b'/') {
@@ -232,14 +235,27 @@ fn relevant_liberties(segments: &[Vec<u8>]) -> u8 {
     if holds(b';') {
         relevant |= liberty::PARAMETER_DOTS;
     }
+    // Those that were sent as they are are resolved by now.
+    if segments.iter().any(|segment| has_dots(segment)) {
+        relevant |= liberty::DOTS_STAY;
+    }
     if holds(b'?') || holds(b'#') {
         relevant |= liberty::ENDS;
     }
     relevant
 }
 
+/// Whether a segment, or a part of it between slashes, is one of dots.
+fn has_dots(segment: &[u8]) -> bool {
+    let mut parts = segment.split(|byte| matches!(byte, b'/' | b'\\'));
+    parts.any(|part| {
+        let head = part.split(|byte| *byte == b';').next().unwrap_or(part);
+        matches!(head, b"." | b"..")
+    })
+}
+
 /// Where the path may begin with `//` under some liberties.
-fn authorities(segments: &[Vec<u8>]) -> u8 {
+fn authorities(segments: &[Vec<u8>]) -> u16 {
     let leads = |segment: &Vec<u8>| matches!(segment.as_slice(), [] | [b'/' | b'\\' | b';', ..]);
     let dots = |segment: &Vec<u8>| {
         segment.starts_with(b".")
@@ -258,8 +274,8 @@ fn authorities(segments: &[Vec<u8>]) -> u8 {
 
 /// One reading: end, split, take the authority away, collapse, resolve dots, and
 /// once more what resolving dots may have uncovered.
-fn read(segments: &[Vec<u8>], liberties: u8) -> Result<Reading, TargetError> {
-    let takes = |liberty: u8| liberties & liberty != 0;
+fn read(segments: &[Vec<u8>], liberties: u16) -> Result<Reading, TargetError> {
+    let takes = |liberty: u16| liberties & liberty != 0;
     let splits = |byte: &u8| {
         (*byte == b'/' && takes(liberty::ESCAPED_SLASH))
             || (*byte == b'\\' && takes(liberty::BACKSLASH))
@@ -287,7 +303,11 @@ fn read(segments: &[Vec<u8>], liberties: u8) -> Result<Reading, TargetError> {
     if takes(liberty::COLLAPSE_FIRST) {
         collapse(&mut parts);
     }
-    let mut kept = without_dots(parts, liberties)?;
+    let mut kept = if takes(liberty::DOTS_STAY) {
+        parts
+    } else {
+        without_dots(parts, liberties)?
+    };
     if takes(liberty::AUTHORITY_LAST) {
         drop_authority(&mut kept);
     }
@@ -304,7 +324,7 @@ fn drop_authority(parts: &mut Vec<&[u8]>) {
 }
 
 /// Resolves dot segments (RFC 3986 5.2.4), which may have parameters.
-fn without_dots(parts: Vec<&[u8]>, liberties: u8) -> Result<Vec<&[u8]>, TargetError> {
+fn without_dots(parts: Vec<&[u8]>, liberties: u16) -> Result<Vec<&[u8]>, TargetError> {
     let mut kept: Vec<&[u8]> = Vec::with_capacity(parts.len());
     let last = parts.len().saturating_sub(1);
     for (index, part) in parts.into_iter().enumerate() {
@@ -455,8 +475,15 @@ mod tests {
             ),
             (
                 "/a/x%2F..%2Fb",
-                &["|a|x/../b", "|a|b"],
-                &["|a|x/../b", "|a|b"],
+                &["|a|x/../b", "|a|b", "|a|x|..|b"],
+                &["|a|x/../b", "|a|b", "|a|x|..|b", "|a|x||b", "|a|x|b"],
+            ),
+            (
+                "/a%2F../",
+                &["|a/..|", "|", "|a|..|"],
+                &[
+                    "|a/..|", "|a/..", "|a/|", "|a/", "|", "|a|..|", "|a|..", "|a||", "|a|", "|a",
+                ],
             ),
         ]);
     }
