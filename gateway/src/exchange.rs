@@ -194,6 +194,7 @@ impl Exchange {
         }
         if matches!(verdict, Verdict::Allow(_)) {
             overrides::check_query(&self.flow, target)?;
+            overrides::check_media(&self.flow, target, &head.headers)?;
             overrides::check_fields(&self.flow, target, &head.headers)?;
         }
         let permit = admit::request(session, process, target, verdict).await?;

@@ -356,7 +356,8 @@ async fn held(
 ) -> Result<Content, OriginError> {
     let length = head.headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if content.watch.is_none() && content.form.is_none() {
+    let is_form = content.form.as_ref().is_some_and(|form| form.is_held());
+    if content.watch.is_none() && !is_form {
         return Ok(Content::Request(content));
     }
     if length.is_some_and(|length| length <= max) {

@@ -8,12 +8,17 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::destination::Destination;
 use crate::target::{Malformed, named_host};
 
+mod asks;
 mod charset;
 mod form;
+mod keys;
+mod media;
+mod members;
+mod requests;
 mod second;
 
 pub(crate) use charset::hides_query;
-pub(crate) use form::{Form, Overridden, check_query};
+pub(crate) use form::{Form, Overridden, check_media, check_query};
 pub(crate) use second::check_fields;
 
 /// Refused whatever they say.
@@ -30,14 +35,11 @@ const OTHER_REQUEST: [&str; 10] = [
     "x-forwarded-path",
 ];
 
-/// Refused unless they name the host of the request.
-const OTHER_HOST: [&str; 5] = [
-    "forwarded",
-    "x-forwarded-host",
-    "x-host",
-    "x-http-host-override",
-    "x-original-host",
-];
+/// Refused unless they name the host of the request, with every name that joins one of
+/// [`HOST_WORDS`] and one of [`OTHER_WORDS`].
+const OTHER_HOST: [&str; 3] = ["forwarded", "x-host", "x-http-host"];
+const HOST_WORDS: [&str; 5] = ["host", "hostname", "server", "authority", "vhost"];
+const OTHER_WORDS: [&str; 5] = ["forwarded", "original", "rewrite", "override", "upstream"];
 
 /// Refused unless they name a scheme: origins put them in front of the path.
 const SCHEME: [&str; 6] = [
@@ -58,8 +60,8 @@ const PORT: [&str; 3] = ["x-forwarded-port", "x-original-port", "x-port"];
 /// The answer to a request with such a field.
 pub(crate) fn check(fields: &HeaderMap, to: &Destination) -> Result<(), Malformed> {
     for (name, value) in fields {
-        // All of them begin so, and most fields do not.
-        if !matches!(name.as_str().as_bytes().first(), Some(b'f' | b'x')) {
+        // All of them hold a sign of these, and most fields do not.
+        if !may_override(name) {
             continue;
         }
         if is_one_of(name, &OTHER_REQUEST) {
@@ -68,7 +70,7 @@ pub(crate) fn check(fields: &HeaderMap, to: &Destination) -> Result<(), Malforme
                 "asks for another request than the one judged",
             ));
         }
-        if is_one_of(name, &OTHER_HOST) && !names_only(value, to) {
+        if names_host(name) && !names_only(value, to) {
             return Err(refused(name, "names another host than the request"));
         }
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -83,6 +85,21 @@ pub(crate) fn check(fields: &HeaderMap, to: &Destination) -> Result<(), Malforme
         }
     }
     Ok(())
+}
+
+fn may_override(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.starts_with("x-")
+        || name.starts_with("x_")
+        || OTHER_WORDS.iter().any(|word| name.contains(word))
+}
+
+/// Whether a field of this name may be taken for the host of the request.
+fn names_host(name: &HeaderName) -> bool {
+    let name_text = name.as_str();
+    let words = || name_text.split(['-', '_']);
+    let holds = |list: &[&str]| words().any(|word| list.contains(&word));
+    is_one_of(name, &OTHER_HOST) || (holds(&HOST_WORDS) && holds(&OTHER_WORDS))
 }
 
 /// Interfaces between servers and programs take `_` for `-` (RFC 3875 4.1.18).
@@ -175,6 +192,15 @@ mod tests {
             ("x-forwarded-host", "a.test, b.test", false),
             ("x_forwarded_host", "b.test", false),
             ("x-forwarded-host", "not a host", false),
+            ("x-forwarded-server", "b.test", false),
+            ("x-host-override", "b.test", false),
+            ("x-http-host-override", "b.test", false),
+            ("forwarded-host", "b.test", false),
+            ("forwarded_host", "a.test", true),
+            ("x-envoy-original-host", "b.test", false),
+            ("x-rewrite-authority", "b.test", false),
+            ("x-hostname", "my laptop", true),
+            ("server-timing", "a;dur=1", true),
             ("forwarded", "for=192.0.2.1;proto=http", true),
             ("forwarded", "for=192.0.2.1; host=\"a.test\"", true),
             ("forwarded", "for=192.0.2.1;HOST=b.test", false),

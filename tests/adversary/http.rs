@@ -145,7 +145,7 @@ lab_tests! {
                 "X-HTTP-Method-Override: DELETE", "X-HTTP-Method: PUT", "X-Method-Override: DELETE", "x-method-override: post",
                 "X-Original-URL: /secret", "X-Rewrite-URL: /secret", "X-Original-URI: /secret",
                 "X_HTTP_METHOD_OVERRIDE: DELETE", "X_Original_URL: /secret", "X-Original-Method: DELETE", "X-Forwarded-Uri: /secret",
-                "X-Forwarded-Method: DELETE", "X-Forwarded-Host: other.example", "X-Host: other.example",
+                "X-Forwarded-Method: DELETE", "X-Forwarded-Host: other.example", "X-Host: other.example", "X-Forwarded-Server: other.example", "Forwarded-Host: other.example", "X-Host-Override: other.example", "X-Envoy-Original-Host: other.example",
                 "X-HTTP-Host-Override: other.example", "Forwarded: host=other.example",
             ] {
                 let before = origin.arrivals().len();

@@ -56,6 +56,19 @@ const OTHERS: [&str; 12] = [
     "x-webhook-",
 ];
 
+/// Ends of names of fields that hold a path and nothing else, so that a value without a
+/// slash is one as well.
+const PATHS: [&str; 8] = [
+    "-prefix",
+    "-pathname",
+    "-context",
+    "-basepath",
+    "-base",
+    "-root",
+    "script-name",
+    "path-info",
+];
+
 /// Whether no field names a second target that the rules do not allow.
 ///
 /// # Errors
@@ -120,7 +133,10 @@ fn role(name: &HeaderName) -> Option<Role> {
 /// elsewhere.
 fn holds_path(name: &HeaderName, value: &HeaderValue, target: &Target) -> bool {
     let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
-    let name = name.as_str();
+    let name = name.as_str().replace('_', "-");
+    if PATHS.iter().any(|end| name.ends_with(end)) {
+        return !text.trim().is_empty();
+    }
     let is_link = !name.starts_with("x-forwarded") && !name.starts_with("x-original");
     let elsewhere = absolute(text.trim())
         .and_then(|(_, authority, _)| named_authority(authority))

@@ -1,0 +1,345 @@
+//! Keys for a method in forms, as their bytes come: `_method`, whatever stands behind it,
+//! and every other key with the word in it that has a method for its value. Keeps a
+//! bounded piece; changes nothing.
+
+use super::asks::{Asks, Judge, KEY, Keys, Refused, Sent, is_method};
+
+/// Bytes of one pair or one line of a form that are looked at, at most.
+const PIECE_BYTES_MAX: usize = 4096;
+
+/// How a form is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// `application/x-www-form-urlencoded`.
+    Pairs,
+    /// `multipart/form-data` (RFC 7578).
+    Parts,
+}
+
+/// Finds the keys in bytes as they come.
+#[derive(Debug)]
+pub(super) struct Reader {
+    keys: Keys,
+    written: Written,
+    sent: Sent,
+    /// The pair, or the line, that is not over.
+    piece: Vec<u8>,
+    /// The rest of it says nothing.
+    skips: bool,
+    /// What was said of a part in the lines before.
+    part: Part,
+}
+
+/// Where in a part of a multipart form we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Any,
+    /// Its name is a key: what stands behind the empty line is the value.
+    Named(Which),
+    Value(Which),
+}
+
+/// Which key it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// `_method`.
+    Own,
+    /// Another one with the word in it.
+    Other,
+}
+
+impl Reader {
+    pub(super) fn new(written: Written, sent: Sent) -> Self {
+        Self {
+            keys: Keys::new(),
+            written,
+            sent,
+            piece: Vec::new(),
+            skips: false,
+            part: Part::Any,
+        }
+    }
+
+    pub(super) fn read(&mut self, mut bytes: &[u8], judge: Judge<'_>) -> Result<(), Refused> {
+        let ends: &[u8] = match self.written {
+            Written::Pairs => b"&;?\r\n",
+            Written::Parts => b"\n",
+        };
+        while !bytes.is_empty() {
+            let end = bytes.iter().position(|byte| ends.contains(byte));
+            let (content, rest) = bytes
+                .split_at_checked(end.unwrap_or(bytes.len()))
+                .unwrap_or_default();
+            if !self.skips {
+                let room = PIECE_BYTES_MAX.saturating_sub(self.piece.len());
+                self.piece
+                    .extend_from_slice(content.get(..room).unwrap_or(content));
+                if content.len() > room {
+                    self.too_long(judge)?;
+                }
+            }
+            if end.is_some() {
+                self.piece_ends(judge)?;
+            }
+            bytes = rest.get(1..).unwrap_or_default();
+        }
+        match self.sent {
+            Sent::AtTheEnd => Ok(()),
+            Sent::AsItComes => self.goes_on(judge),
+        }
+    }
+
+    pub(super) fn finish(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
+        self.piece_ends(judge)
+    }
+
+    /// A pair or a line is over.
+    fn piece_ends(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
+        let skipped = std::mem::take(&mut self.skips);
+        let piece = text(&self.piece);
+        self.piece.clear();
+        if skipped {
+            return Ok(());
+        }
+        match (self.written, self.part) {
+            (Written::Pairs, _) if !may_hold_key(&piece) => Ok(()),
+            (Written::Pairs, _) => {
+                let own = self.keys.own.values(&piece);
+                own.iter().try_for_each(|value| self.own(value, judge))?;
+                let others = self.keys.others.values(&piece);
+                others.iter().try_for_each(|value| other(value, judge))
+            }
+            (Written::Parts, Part::Value(which)) => {
+                self.part = Part::Any;
+                match which {
+                    Which::Own => self.own(piece.trim(), judge),
+                    Which::Other => other(piece.trim(), judge),
+                }
+            }
+            (Written::Parts, Part::Named(which)) if piece.trim().is_empty() => {
+                self.part = Part::Value(which);
+                Ok(())
+            }
+            (Written::Parts, _) => {
+                self.part = match (self.part, self.named(&piece)) {
+                    (_, Some(Which::Own)) => Part::Named(Which::Own),
+                    (Part::Any, Some(which)) => Part::Named(which),
+                    (part, _) => part,
+                };
+                Ok(())
+            }
+        }
+    }
+
+    /// What goes on now must not be the beginning of a value of the key that has no other
+    /// meaning. A method behind another key is judged where it ends, before that is sent.
+    fn goes_on(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
+        let piece = text(&self.piece);
+        let is_begun = match (self.written, self.part) {
+            (Written::Pairs, _) => !self.skips && !self.keys.own.values(&piece).is_empty(),
+            (Written::Parts, Part::Any | Part::Named(Which::Other)) => {
+                self.named(&piece) == Some(Which::Own)
+            }
+            (Written::Parts, Part::Named(Which::Own) | Part::Value(Which::Own)) => true,
+            (Written::Parts, Part::Value(Which::Other)) => false,
+        };
+        if is_begun {
+            judge(Asks::Unread("a value to come"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A piece is longer than what is looked at.
+    fn too_long(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
+        self.skips = true;
+        let piece = text(&self.piece);
+        let may_be = match (self.written, self.part) {
+            (Written::Pairs, _) => match piece.split_once('=') {
+                Some(_) => !self.keys.own.values(&piece).is_empty(),
+                None => self.keys.own.may_begin(&piece) || self.keys.others.may_begin(&piece),
+            },
+            (Written::Parts, Part::Value(which)) => which == Which::Own,
+            (Written::Parts, _) => self.named(&piece).is_some(),
+        };
+        if may_be {
+            judge(Asks::Unread("a value without end"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn own(&self, value: &str, judge: Judge<'_>) -> Result<(), Refused> {
+        match self.sent {
+            _ if value.is_empty() => Ok(()),
+            Sent::AtTheEnd => judge(Asks::Method { key: KEY, value }),
+            // Some of it may be on its way.
+            Sent::AsItComes => judge(Asks::Unread("a value on its way")),
+        }
+    }
+
+    /// Which key a line of a part's head names: in quotes or without, coded as
+    /// browsers and RFC 8187 have it.
+    fn named(&self, line: &str) -> Option<Which> {
+        if !may_hold_key(line) {
+            return None;
+        }
+        let line = line.replace('\\', "");
+        // A folded line may hold the name alone (RFC 5322 2.2.3).
+        let is_head = line.starts_with([' ', '\t'])
+            || line
+                .trim_start()
+                .get(..7)
+                .is_some_and(|begin| begin.eq_ignore_ascii_case("content"));
+        let is_border = |character: char| {
+            matches!(character, '"' | '\'' | ';' | '=' | ',') || character.is_whitespace()
+        };
+        let words = || line.split(is_border).filter(|word| !word.is_empty());
+        if !is_head {
+            None
+        } else if words().any(|word| self.keys.own.may_be(word)) {
+            Some(Which::Own)
+        } else {
+            let mut words = words();
+            words
+                .any(|word| self.keys.others.may_be(word))
+                .then_some(Which::Other)
+        }
+    }
+}
+
+/// The value of a key that may have another meaning.
+fn other(value: &str, judge: Judge<'_>) -> Result<(), Refused> {
+    if !is_method(value) {
+        return Ok(());
+    }
+    let key = "a key for the method";
+    judge(Asks::Method { key, value })
+}
+
+/// Whether a text may hold one of the keys: all of their spellings hold the word, or a
+/// sign that a letter is coded with.
+fn may_hold_key(text: &str) -> bool {
+    let is_sign = |byte: u8| matches!(byte, b'%' | b'#' | b'\\') || !byte.is_ascii();
+    let holds = |word: &[u8]| {
+        let mut windows = text.as_bytes().windows(word.len());
+        windows.any(|window| window.eq_ignore_ascii_case(word))
+    };
+    text.bytes().any(is_sign) || holds(b"method") || holds(b"verb")
+}
+
+/// Bytes as a reader of keys takes them: what is not ASCII is written as forms do.
+fn text(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        if byte.is_ascii() {
+            text.push(char::from(*byte));
+        } else {
+            write!(text, "%{byte:02X}").ok();
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of a form where PUT and POST are allowed.
+    fn verdict(written: Written, sent: Sent, pieces: &[&[u8]]) -> Result<(), Refused> {
+        let mut judge = |asks: Asks<'_>| match asks {
+            Asks::Method {
+                value: "put" | "PUT" | "post",
+                ..
+            } => Ok(()),
+            _ => Err(Refused),
+        };
+        let mut reader = Reader::new(written, sent);
+        for piece in pieces {
+            reader.read(piece, &mut judge)?;
+        }
+        reader.finish(&mut judge)
+    }
+
+    const PART: &str = "--b\r\nContent-Disposition: form-data; name=NAME\r\n\r\nVALUE\r\n--b--\r\n";
+
+    #[test]
+    fn a_form_is_judged_by_its_key_however_it_comes() {
+        use Written::{Pairs, Parts};
+        let part = |name: &str, value: &str| PART.replace("NAME", name).replace("VALUE", value);
+        let long = format!("a={}&_method=delete", "x".repeat(3 * PIECE_BYTES_MAX));
+        let blank = format!("{}_method=delete", "+".repeat(2 * PIECE_BYTES_MAX));
+        for (written, form, held, sent) in [
+            (Pairs, "a=1&b=2", true, true),
+            (Pairs, "_method=put&a=1", true, false),
+            (Pairs, "a=1&_method=delete", false, false),
+            (Pairs, "a=1&_METHOD=DELETE&b=2", false, false),
+            (Pairs, "%5fmethod=delete", false, false),
+            (Pairs, ".method=delete", false, false),
+            (Pairs, "a=1;_method=delete", false, false),
+            (Pairs, "_method=&a=1", true, true),
+            // Other keys count where their value is a method.
+            (Pairs, "x-http-method-override=DELETE", false, false),
+            (Pairs, "a=1&X-HTTP-Method-Override=delete", false, false),
+            (Pairs, "x_http_method=put", true, true),
+            (Pairs, "_HttpMethod=PATCH&a=1", false, false),
+            (Pairs, "x-tunneled-method=%50ATCH", false, false),
+            (Pairs, "method=DELETE", false, false),
+            (Pairs, "verb=delete", false, false),
+            (Pairs, "payment_method=card&method=search", true, true),
+            (Pairs, "payment_method=deleted", true, true),
+            (Pairs, "{\"_method\":\"delete\"}", true, true),
+            (Pairs, &long, false, false),
+            (Pairs, &blank, false, false),
+            (Parts, &part("\"a\"", "delete"), true, true),
+            (Parts, &part("\"_method\"", "put"), true, false),
+            (Parts, &part("\"_method\"", "delete"), false, false),
+            (Parts, &part("_method", "delete"), false, false),
+            (Parts, &part("\"_Met\\hod\"", "delete"), false, false),
+            (
+                Parts,
+                &part("a; name*=utf-8''%5Fmethod", "delete"),
+                false,
+                false,
+            ),
+            (Parts, &part("\r\n \"_method\"", "delete"), false, false),
+            (Parts, &part("\"a\"", "_method=delete"), true, true),
+            (
+                Parts,
+                &part("\"X-HTTP-Method-Override\"", "DELETE"),
+                false,
+                false,
+            ),
+            (Parts, &part("\"method\"", "put"), true, true),
+            (Parts, &part("\"method\"", "standard"), true, true),
+        ] {
+            let bytes = form.as_bytes();
+            for size in [1, 2, 7, 64, bytes.len()] {
+                let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
+                let place = format!("{form} in pieces of {size}");
+                let found = verdict(written, Sent::AtTheEnd, &pieces).is_ok();
+                assert_eq!(found, held, "held: {place}");
+                let found = verdict(written, Sent::AsItComes, &pieces).is_ok();
+                assert_eq!(found, sent, "as it comes: {place}");
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_kept_is_bounded(pieces in proptest::collection::vec(
+            proptest::collection::vec(proptest::prelude::any::<u8>(), 0..3000), 0..6,
+        )) {
+            for written in [Written::Pairs, Written::Parts] {
+                let mut reader = Reader::new(written, Sent::AsItComes);
+                for piece in &pieces {
+                    if reader.read(piece, &mut |_| Ok(())).is_err() {
+                        break;
+                    }
+                    assert!(reader.piece.len() <= PIECE_BYTES_MAX);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Members of JSON (RFC 8259) that ask for another method, as its bytes come: `_method`
+//! and its like in the outermost object, which frameworks take for those of a form; in a
+//! batch the `method` of every object. Keeps a bounded key and value; changes nothing.
+
+use super::asks::{Asks, Judge, KEY, Keys, Refused, is_method};
+
+/// Bytes of a key or a value that are kept, written with escapes at most.
+const TEXT_BYTES_MAX: usize = 512;
+
+/// How deep objects and lists are told apart; below that everything is one.
+const DEPTH_MAX: usize = 128;
+
+/// Whose members are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Those of the outermost object.
+    Outermost,
+    /// Those of every object.
+    Every,
+}
+
+/// Finds the members in bytes as they come.
+#[derive(Debug)]
+pub(super) struct Members {
+    keys: Keys,
+    whose: Whose,
+    /// What is open, outermost first.
+    open: Vec<Open>,
+    /// How much is open below that.
+    deeper: u64,
+    within: Within,
+    /// The string that is not over, or the last one that was.
+    text: Vec<u8>,
+    /// The key before the value that comes.
+    key: Option<Key>,
+    /// Whether a member's value comes next.
+    is_value: bool,
+    /// How many bytes came, as far as it matters.
+    seen: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Object,
+    List,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Nothing,
+    Text,
+    /// Behind a backslash in it.
+    Escape,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Own,
+    Other,
+}
+
+impl Members {
+    pub(super) fn new(whose: Whose) -> Self {
+        Self {
+            keys: Keys::new(),
+            whose,
+            open: Vec::new(),
+            deeper: 0,
+            within: Within::Nothing,
+            text: Vec::new(),
+            key: None,
+            is_value: false,
+            seen: 0,
+        }
+    }
+
+    pub(super) fn read(&mut self, bytes: &[u8], judge: Judge<'_>) -> Result<(), Refused> {
+        for byte in bytes {
+            // Other encodings than UTF-8 (RFC 8259 8.1) have zeros in the first letters.
+            if self.seen < 4 {
+                self.seen += 1;
+                if *byte == 0 {
+                    judge(Asks::Unread("JSON in another encoding than UTF-8"))?;
+                }
+            }
+            self.take(*byte, judge)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, byte: u8, judge: Judge<'_>) -> Result<(), Refused> {
+        match (self.within, byte) {
+            (Within::Nothing, b'"') => {
+                self.within = Within::Text;
+                self.text.clear();
+            }
+            (Within::Nothing, _) => self.structure(byte),
+            (Within::Escape, _) => {
+                self.within = Within::Text;
+                self.keep(byte);
+            }
+            (Within::Text, b'\\') => {
+                self.within = Within::Escape;
+                self.keep(byte);
+            }
+            (Within::Text, b'"') => {
+                self.within = Within::Nothing;
+                return self.text_ends(judge);
+            }
+            (Within::Text, _) => self.keep(byte),
+        }
+        Ok(())
+    }
+
+    fn structure(&mut self, byte: u8) {
+        match byte {
+            b'{' => self.opens(Open::Object),
+            b'[' => self.opens(Open::List),
+            b'}' | b']' => {
+                if self.deeper > 0 {
+                    self.deeper -= 1;
+                } else {
+                    self.open.pop();
+                }
+                self.key = None;
+                self.is_value = false;
+            }
+            b':' => self.is_value = true,
+            b',' => {
+                self.is_value = false;
+                self.key = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn opens(&mut self, what: Open) {
+        if self.open.len() < DEPTH_MAX {
+            self.open.push(what);
+        } else {
+            self.deeper = self.deeper.saturating_add(1);
+        }
+        self.key = None;
+        self.is_value = false;
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.text.len() < TEXT_BYTES_MAX {
+            self.text.push(byte);
+        }
+    }
+
+    /// Whether members are looked at where we are.
+    fn matters(&self) -> bool {
+        let is_object = self.deeper > 0 || self.open.last() == Some(&Open::Object);
+        let depth = match self.whose {
+            Whose::Outermost => self.open.len() == 1 && self.deeper == 0,
+            Whose::Every => true,
+        };
+        is_object && depth
+    }
+
+    fn text_ends(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
+        if !self.matters() || self.text.len() >= TEXT_BYTES_MAX {
+            self.key = None;
+            return Ok(());
+        }
+        if !self.is_value {
+            let key = unescaped(&self.text);
+            self.key = self.key_of(&key);
+            return Ok(());
+        }
+        let value = unescaped(&self.text);
+        let value = value.trim();
+        match self.key.take() {
+            Some(_) if value.is_empty() => Ok(()),
+            Some(Key::Own) => judge(Asks::Method { key: KEY, value }),
+            Some(Key::Other) if is_method(value) => {
+                let key = "a member for the method";
+                judge(Asks::Method { key, value })
+            }
+            None | Some(Key::Other) => Ok(()),
+        }
+    }
+
+    fn key_of(&self, key: &str) -> Option<Key> {
+        let key = key.trim();
+        // Many documents describe requests to others: in them a plain `method` is no more
+        // than that. A sign before the word, or the field's own name, makes it ours.
+        let is_ours = match self.whose {
+            Whose::Every => true,
+            Whose::Outermost => {
+                key.starts_with('_')
+                    || key.get(..1).is_some_and(|sign| sign == "$" || sign == "@")
+                    || key.to_ascii_lowercase().contains("override")
+                    || key
+                        .get(..2)
+                        .is_some_and(|sign| sign.eq_ignore_ascii_case("x-"))
+            }
+        };
+        if self.keys.own.may_be(key) {
+            Some(Key::Own)
+        } else {
+            (is_ours && self.keys.others.may_be(key)).then_some(Key::Other)
+        }
+    }
+}
+
+/// A string without its escapes (RFC 8259 7); what is none stays.
+fn unescaped(text: &[u8]) -> String {
+    let quoted = [b"\"", text, b"\""].concat();
+    serde_json::from_slice::<String>(&quoted)
+        .unwrap_or_else(|_| String::from_utf8_lossy(text).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(whose: Whose, pieces: &[&[u8]]) -> Result<(), Refused> {
+        let mut judge = |asks: Asks<'_>| match asks {
+            Asks::Method {
+                value: "put" | "PUT" | "post",
+                ..
+            } => Ok(()),
+            _ => Err(Refused),
+        };
+        let mut members = Members::new(whose);
+        pieces
+            .iter()
+            .try_for_each(|piece| members.read(piece, &mut judge))
+    }
+
+    #[test]
+    fn only_the_member_of_a_framework_asks_for_a_method() {
+        use Whose::{Every, Outermost};
+        let deep = format!("{}{{\"method\":\"DELETE\"}}", "[".repeat(3 * DEPTH_MAX));
+        let long = format!("{{\"{}\":1,\"_method\":\"delete\"}}", "x".repeat(2000));
+        for (whose, document, held) in [
+            (Outermost, r#"{"a":1}"#, true),
+            (Outermost, r#"{"_method":"PUT"}"#, true),
+            (Outermost, r#"{"_method":"DELETE"}"#, false),
+            (
+                Outermost,
+                r#" {"a":{"b":[1,"}"]},"_Method" : "delete"}"#,
+                false,
+            ),
+            (Outermost, r#"{"\u005fmethod":"\u0064elete"}"#, false),
+            (Outermost, r#"{"a":"\"","_method":"delete"}"#, false),
+            (Outermost, r#"{"a":{"_method":"delete"}}"#, true),
+            (Outermost, r#"{"a":"_method","b":"delete"}"#, true),
+            (Outermost, r#"["_method","delete"]"#, true),
+            (Outermost, r#"{"text":"{\"_method\":\"delete\"}"}"#, true),
+            (
+                Outermost,
+                r#"{"method":"DELETE","url":"https://a.test/"}"#,
+                true,
+            ),
+            (Outermost, r#"{"_method":""}"#, true),
+            (Outermost, r#"{"_httpMethod":"PATCH"}"#, false),
+            (Outermost, r#"{"X-HTTP-Method-Override":"DELETE"}"#, false),
+            (Outermost, r#"{"_methods":"many"}"#, true),
+            (Outermost, &long, false),
+            (
+                Every,
+                r#"{"requests":[{"id":"1","method":"DELETE"}]}"#,
+                false,
+            ),
+            (Every, r#"{"requests":[{"method":"put"}]}"#, true),
+            (Every, &deep, false),
+        ] {
+            let bytes = document.as_bytes();
+            for size in [1, 2, 7, 64, bytes.len()] {
+                let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
+                let found = verdict(whose, &pieces);
+                assert_eq!(found.is_ok(), held, "{document} by {size}: {found:?}");
+            }
+        }
+        let wide: Vec<u8> =
+            r#"{"_method":"delete"}"#.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert!(verdict(Outermost, &[&wide]).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_kept_is_bounded(bytes in proptest::collection::vec(
+            proptest::sample::select(b"{}[]\":,\\x".to_vec()), 0..4000,
+        )) {
+            let mut members = Members::new(Whose::Every);
+            members.read(&bytes, &mut |_| Ok(())).unwrap();
+            assert!(members.text.len() <= TEXT_BYTES_MAX && members.open.len() <= DEPTH_MAX);
+        }
+    }
+}
