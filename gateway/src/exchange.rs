@@ -166,9 +166,7 @@ impl Exchange {
             Some(secrets) => match secrets.examine(head, target, self.carrier) {
                 Ok(insertion) => insertion,
                 Err(misuse) => {
-                    if let Some(scans) = session.scans() {
-                        target.shown = scans.shown(target);
-                    }
+                    target.shown = session.scans().shown(target);
                     return Err(admit::misused(session, process, target, &misuse));
                 }
             },
@@ -179,19 +177,18 @@ impl Exchange {
             Verdict::Allow(permit) => permit.inspect(),
             Verdict::Deny(_) => session.rules().mode_of_others(),
         };
-        if let Some(scans) = session.scans() {
-            target.shown = match scans.by(target.mode) {
-                Some(scan) => {
-                    // A placeholder looks like what it stands for, and is nothing. What
-                    // stands beside it is looked through like everything else.
-                    let own = insertion.without_placeholders(head);
-                    let head = own.as_ref().unwrap_or(head);
-                    scan.head((&self.flow, target), head)?
-                }
-                // What is not weighed is not written down either.
-                None => scans.shown(target),
-            };
-        }
+        let scans = session.scans();
+        target.shown = match scans.by(target.mode) {
+            Some(scan) => {
+                // A placeholder looks like what it stands for, and is nothing. What
+                // stands beside it is looked through like everything else.
+                let own = insertion.without_placeholders(head);
+                let head = own.as_ref().unwrap_or(head);
+                scan.head((&self.flow, target), head)?
+            }
+            // What is not weighed is not written down either.
+            None => scans.shown(target),
+        };
         if matches!(verdict, Verdict::Allow(_)) {
             overrides::check_query(&self.flow, target)?;
             overrides::check_media(&self.flow, target, &head.headers)?;

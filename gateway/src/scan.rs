@@ -176,7 +176,8 @@ impl Scan {
             None => self.joined(&to, &parts::pieces(head, target)),
             Some(_) => Vec::new(),
         };
-        let shown = if report.holds { Shown::Origin } else { shown };
+        let holds = report.holds || (!parts.is_empty() && self.names_value(&to, target));
+        let shown = if holds { Shown::Origin } else { shown };
         if report.findings.is_empty() && report.unscanned.is_none() && split.is_empty() {
             if !is_clean {
                 self.remember((&to, target), (&parts, whole), shown);
@@ -214,11 +215,23 @@ impl Scan {
     pub(crate) fn shown(&self, target: &Target) -> Shown {
         let host = host(&target.host);
         let to = destination(&host, target.port);
-        if self.rules.head(&to, &[parts::target(target)]).holds {
+        let holds = self.rules.head(&to, &[parts::target(target)]).holds;
+        if holds || self.names_value(&to, target) {
             Shown::Origin
         } else {
             Shown::Path
         }
+    }
+
+    /// Whether host and path together are a value, which neither is alone: of a webhook the
+    /// path is the secret, and it is known by its host.
+    fn names_value(&self, to: &Destination<'_>, target: &Target) -> bool {
+        let url = format!("{}{}", target.host, target.resource);
+        let part = Part {
+            place: Place::Target,
+            bytes: url.as_bytes(),
+        };
+        self.rules.head(to, &[part]).holds
     }
 
     /// What stands for a head, and whether nothing was found in it before.

@@ -153,7 +153,7 @@ impl Gateway {
         let tls = opener(&rules, &hello.sandbox, &self.keys)?;
         let secrets = Secrets::new(rules.own(), &self.vault)?.map(Arc::new);
         let possessions = Arc::clone(&self.possessions);
-        let scans = Scans::of(&rules, secrets.as_deref(), &possessions)?.map(Arc::new);
+        let scans = Arc::new(Scans::of(&rules, secrets.as_deref(), &possessions)?);
         let session = Session::new(Parts {
             sandbox: hello.sandbox.clone(),
             rules,
@@ -169,7 +169,7 @@ impl Gateway {
         });
         let event = Event::new(Kind::Start, Outcome::Note, "")
             .detail(&opening.begin.command)
-            .scan(session.scans().as_ref());
+            .scan(session.scans().weighs());
         session.begin(&event)?;
         self.possessions
             .warnings()

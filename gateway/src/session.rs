@@ -53,7 +53,7 @@ pub(crate) struct Parts {
     /// What stays outside; nothing where the policy has no secrets.
     pub(crate) secrets: Option<Arc<Secrets>>,
     /// What looks for credentials; nothing where the policy turns it off.
-    pub(crate) scans: Option<Arc<Scans>>,
+    pub(crate) scans: Arc<Scans>,
     /// What is known of the user's secrets.
     pub(crate) possessions: Arc<Possessions>,
     pub(crate) tenant: Option<Tenant>,
@@ -83,8 +83,8 @@ pub(crate) struct Session {
     ending: watch::Sender<Stage>,
 }
 
-/// Rules, and what scans as they say; nothing where they turn it off.
-pub(crate) type Scanned = (Rules, Option<Arc<Scans>>);
+/// Rules, and what scans as they say.
+pub(crate) type Scanned = (Rules, Arc<Scans>);
 
 /// A place among the connections served at once, given back when dropped.
 #[derive(Debug)]
@@ -148,12 +148,7 @@ impl Session {
     /// under these rules.
     pub(crate) fn scanned(&self, rules: Rules) -> Result<Scanned, String> {
         let scans = Scans::of(&rules, self.secrets().map(Arc::as_ref), &self.possessions)?;
-        let before = self.scans();
-        let scans = scans.map(|scans| match &before {
-            Some(before) => scans.after(before),
-            None => scans,
-        });
-        Ok((rules, scans.map(Arc::new)))
+        Ok((rules, Arc::new(scans.after(&self.scans()))))
     }
 
     /// Rules under which nothing passes, and so nothing else has to be scanned.
@@ -215,14 +210,14 @@ impl Session {
     }
 
     /// What looks for credentials, as the rules in force have it.
-    pub(crate) fn scans(&self) -> Option<Arc<Scans>> {
-        self.in_force.borrow().scans.clone()
+    pub(crate) fn scans(&self) -> Arc<Scans> {
+        Arc::clone(&self.in_force.borrow().scans)
     }
 
     /// The one of them that weighs by this mode; nothing where nothing is to be
     /// scanned.
     pub(crate) fn scan(&self, mode: Inspect) -> Option<Arc<Scan>> {
-        self.scans().and_then(|own| own.by(mode).cloned())
+        self.scans().by(mode).cloned()
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -238,7 +233,7 @@ impl Session {
     /// # Errors
     /// Why it cannot be written, and what to do.
     pub(crate) fn begin(&self, event: &Event<'_>) -> Result<(), String> {
-        let masked = self.scans().and_then(|own| own.masked_event(event));
+        let masked = self.scans().masked_event(event);
         let event = masked.as_ref().unwrap_or(event);
         let written = self.audit.write(self.generation(), event);
         written.map_err(|error| format!("{error} to {}", self.audit.fault()))
@@ -246,7 +241,7 @@ impl Session {
 
     /// Writes a record; nothing it announces may happen if this fails.
     pub(crate) fn record(&self, event: &Event<'_>) -> Result<(), AuditError> {
-        let masked = self.scans().and_then(|own| own.masked_event(event));
+        let masked = self.scans().masked_event(event);
         let event = masked.as_ref().unwrap_or(event);
         let result = self.audit.write(self.generation(), event);
         self.tell_lost(&result);
@@ -257,7 +252,7 @@ impl Session {
     /// turn of the event loop: one write(2) for all of them. To be settled
     /// before what the record announces.
     pub(crate) fn note(&self, event: &Event<'_>) -> Result<Noted, AuditError> {
-        let masked = self.scans().and_then(|own| own.masked_event(event));
+        let masked = self.scans().masked_event(event);
         let event = masked.as_ref().unwrap_or(event);
         let result = self.audit.note(self.generation(), event);
         self.tell_lost(&result);
@@ -346,7 +341,7 @@ impl Session {
 
     /// A text without values that may not be written down.
     pub(crate) fn masked(&self, text: &str) -> Option<String> {
-        self.scans().and_then(|own| own.masked(text))
+        self.scans().masked(text)
     }
 
     /// A refusal in words that anybody may read.
@@ -396,7 +391,7 @@ impl Session {
     /// What nobody looked into, in words; nothing if there was none.
     pub(crate) fn unopened(&self) -> Option<String> {
         let unopened = self.unopened.lock().ok()?.words();
-        let unscanned = self.scans().map_or(0, |scans| scans.unscanned_bytes());
+        let unscanned = self.scans().unscanned_bytes();
         let unscanned = (unscanned > 0)
             .then(|| format!("{unscanned} bytes left that could not be scanned for credentials"));
         match (unopened, unscanned) {

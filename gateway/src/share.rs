@@ -355,7 +355,7 @@ impl Shared {
             let detail = format!("{} (launcher {pid})", opening.begin.command);
             let event = Event::new(Kind::Start, Outcome::Note, "")
                 .detail(&detail)
-                .scan(session.scans().as_ref());
+                .scan(session.scans().weighs());
             session.begin(&event)?;
             Ok(session)
         });
@@ -377,7 +377,7 @@ impl Shared {
             ));
         }
         let tls = serve::opener(&rules, &opening.hello.sandbox, &self.keys)?;
-        let scans = Scans::of(&rules, None, &self.possessions)?.map(Arc::new);
+        let scans = Arc::new(Scans::of(&rules, None, &self.possessions)?);
         let owner = Owner {
             session: tenant.session(),
             uid: tenant.uid(),

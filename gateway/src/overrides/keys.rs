@@ -70,6 +70,11 @@ impl Reader {
             let (content, rest) = bytes
                 .split_at_checked(end.unwrap_or(bytes.len()))
                 .unwrap_or_default();
+            let content = match self.written {
+                // However many there are, they are no part of a key.
+                Written::Pairs if self.piece.is_empty() => without_blanks(content),
+                Written::Pairs | Written::Parts => content,
+            };
             if !self.skips {
                 let room = PIECE_BYTES_MAX.saturating_sub(self.piece.len());
                 self.piece
@@ -208,6 +213,13 @@ impl Reader {
     }
 }
 
+/// A pair without the blanks and zeros that it begins with.
+fn without_blanks(pair: &[u8]) -> &[u8] {
+    let is_blank = |byte: &u8| *byte <= b' ' || *byte == b'+';
+    let begin = pair.iter().position(|byte| !is_blank(byte));
+    pair.get(begin.unwrap_or(pair.len())..).unwrap_or_default()
+}
+
 /// The value of a key that may have another meaning.
 fn other(value: &str, judge: Judge<'_>) -> Result<(), Refused> {
     if !is_method(value) {
@@ -292,6 +304,8 @@ mod tests {
             (Pairs, "{\"_method\":\"delete\"}", true, true),
             (Pairs, &long, false, false),
             (Pairs, &blank, false, false),
+            (Pairs, &"\0".repeat(9000), true, true),
+            (Pairs, &"x".repeat(9000), true, true),
             (Parts, &part("\"a\"", "delete"), true, true),
             (Parts, &part("\"_method\"", "put"), true, false),
             (Parts, &part("\"_method\"", "delete"), false, false),

@@ -10,6 +10,9 @@ const TEXT_BYTES_MAX: usize = 512;
 /// How deep objects and lists are told apart; below that everything is one.
 const DEPTH_MAX: usize = 128;
 
+/// Bytes by which an encoding is known.
+const BEGIN_BYTES: usize = 4;
+
 /// Whose members are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
@@ -35,8 +38,8 @@ pub(super) struct Members {
     key: Option<Key>,
     /// Whether a member's value comes next.
     is_value: bool,
-    /// How many bytes came, as far as it matters.
-    seen: usize,
+    /// The first bytes.
+    begin: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,16 +73,15 @@ impl Members {
             text: Vec::new(),
             key: None,
             is_value: false,
-            seen: 0,
+            begin: Vec::new(),
         }
     }
 
     pub(super) fn read(&mut self, bytes: &[u8], judge: Judge<'_>) -> Result<(), Refused> {
         for byte in bytes {
-            // Other encodings than UTF-8 (RFC 8259 8.1) have zeros in the first letters.
-            if self.seen < 4 {
-                self.seen += 1;
-                if *byte == 0 {
+            if self.begin.len() < BEGIN_BYTES {
+                self.begin.push(*byte);
+                if is_wide(&self.begin) {
                     judge(Asks::Unread("JSON in another encoding than UTF-8"))?;
                 }
             }
@@ -206,6 +208,14 @@ impl Members {
     }
 }
 
+/// Whether JSON begins in UTF-16 or UTF-32: by their mark, or with a zero beside what JSON
+/// begins with (RFC 4627 3).
+fn is_wide(begin: &[u8]) -> bool {
+    let has_zero = begin.contains(&0);
+    let has_sign = begin.iter().any(|byte| b"{[\" \t\r\n".contains(byte));
+    (has_zero && has_sign) || begin.starts_with(&[0xfe, 0xff]) || begin.starts_with(&[0xff, 0xfe])
+}
+
 /// A string without its escapes (RFC 8259 7); what is none stays.
 fn unescaped(text: &[u8]) -> String {
     let quoted = [b"\"", text, b"\""].concat();
@@ -279,6 +289,8 @@ mod tests {
         let wide: Vec<u8> =
             r#"{"_method":"delete"}"#.encode_utf16().flat_map(u16::to_be_bytes).collect();
         assert!(verdict(Outermost, &[&wide]).is_err());
+        assert!(verdict(Outermost, &[&[0xff, 0xfe], &wide]).is_err());
+        assert!(verdict(Outermost, &[&[0; 100]]).is_ok());
     }
 
     proptest::proptest! {

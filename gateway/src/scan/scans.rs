@@ -20,10 +20,21 @@ pub(crate) struct Scans {
     strictest: Arc<Scan>,
     /// The one that records, where there is one beside.
     laxer: Option<Arc<Scan>>,
+    purpose: Purpose,
+}
+
+/// What the scans are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// What leaves is weighed.
+    Weigh,
+    /// Nothing is: records and answers leave values out all the same.
+    Mask,
 }
 
 impl Scans {
-    /// The scans that the policies ask for; nothing where they turn them off.
+    /// The scans that the policies ask for; where they turn them off, one that only tells
+    /// what records may say.
     ///
     /// # Errors
     /// A sentence for the user: the policy names detectors that do not exist,
@@ -32,7 +43,7 @@ impl Scans {
         rules: &Rules,
         secrets: Option<&Secrets>,
         possessions: &Possessions,
-    ) -> Result<Option<Self>, String> {
+    ) -> Result<Self, String> {
         let modes = rules.modes();
         let scan = |mode: Inspect| {
             let made = modes
@@ -41,17 +52,23 @@ impl Scans {
             made.transpose()
         };
         Ok(match (scan(Inspect::Block)?, scan(Inspect::Warn)?) {
-            (None, None) => None,
-            (Some(only), None) | (None, Some(only)) => Some(Self {
+            (None, None) => Self {
+                strictest: Arc::new(Scan::of((rules, Inspect::Warn), secrets, possessions)?),
+                laxer: None,
+                purpose: Purpose::Mask,
+            },
+            (Some(only), None) | (None, Some(only)) => Self {
                 strictest: Arc::new(only),
                 laxer: None,
-            }),
+                purpose: Purpose::Weigh,
+            },
             (Some(block), Some(warn)) => {
                 let laxer = Arc::new(warn.counting_with(&block));
-                Some(Self {
+                Self {
                     strictest: Arc::new(block.beside(&laxer)),
                     laxer: Some(laxer),
-                })
+                    purpose: Purpose::Weigh,
+                }
             }
         })
     }
@@ -64,7 +81,7 @@ impl Scans {
         match self.laxer {
             None => Self {
                 strictest: Arc::new(self.strictest.after(widest)),
-                laxer: None,
+                ..self
             },
             Some(laxer) => {
                 let laxer = Arc::new(laxer.after(widest));
@@ -72,6 +89,7 @@ impl Scans {
                 Self {
                     strictest: Arc::new(strictest.beside(&laxer)),
                     laxer: Some(laxer),
+                    ..self
                 }
             }
         }
@@ -80,11 +98,16 @@ impl Scans {
     /// The one that weighs by this mode, or else by a stricter one; nothing where
     /// nothing is to be scanned.
     pub(crate) fn by(&self, mode: Inspect) -> Option<&Arc<Scan>> {
-        match mode {
-            Inspect::Block => Some(&self.strictest),
-            Inspect::Warn => Some(self.laxer.as_ref().unwrap_or(&self.strictest)),
-            Inspect::Off => None,
+        match (self.purpose, mode) {
+            (Purpose::Mask, _) | (_, Inspect::Off) => None,
+            (Purpose::Weigh, Inspect::Block) => Some(&self.strictest),
+            (Purpose::Weigh, Inspect::Warn) => Some(self.laxer.as_ref().unwrap_or(&self.strictest)),
         }
+    }
+
+    /// Itself, where what leaves is weighed.
+    pub(crate) fn weighs(&self) -> Option<&Self> {
+        (self.purpose == Purpose::Weigh).then_some(self)
     }
 
     /// How much of a target may be shown, whatever else is said of it.
@@ -121,7 +144,7 @@ mod tests {
     const BLOCK: &str = "allow = [\"http://a.test\"]";
     const WARN: &str = "allow = [\"http://a.test\"]\n[inspect]\nmode = \"warn\"";
 
-    fn scans(text: &str) -> Option<Scans> {
+    fn scans(text: &str) -> Scans {
         let source = Source {
             kind: SourceKind::Document,
             place: "a.toml".to_owned(),
@@ -165,7 +188,7 @@ mod tests {
             ),
         ] {
             let scans = scans(text);
-            let has = |mode| scans.as_ref().is_some_and(|own| own.by(mode).is_some());
+            let has = |mode| scans.by(mode).is_some();
             assert_eq!(has(Inspect::Block), block, "{text}");
             assert_eq!(has(Inspect::Warn), warn, "{text}");
             assert!(!has(Inspect::Off), "{text}");
@@ -183,7 +206,7 @@ mod tests {
             (Warn, Block, Some(false)),
             (Block, Warn, Some(false)),
         ] {
-            let scans = scans(BOTH).unwrap();
+            let scans = scans(BOTH);
             assert_eq!(send(&scans, first, one), None);
             assert_eq!(send(&scans, second, other), found, "{first:?} {second:?}");
         }
@@ -191,7 +214,7 @@ mod tests {
 
     #[test]
     fn what_was_recorded_under_one_rule_refuses_nothing_under_another() {
-        let scans = scans(BOTH).unwrap();
+        let scans = scans(BOTH);
         let (one, other) = TOKEN.split_at(20);
         send(&scans, Inspect::Warn, one);
         assert_eq!(send(&scans, Inspect::Warn, other), Some(false));
@@ -216,9 +239,9 @@ mod tests {
             (BOTH, Warn, WARN, Warn, false),
             (BOTH, Block, WARN, Warn, false),
         ] {
-            let then = scans(before).unwrap();
+            let then = scans(before);
             assert_eq!(send(&then, first, one), None);
-            let now = scans(after).unwrap().after(&then);
+            let now = scans(after).after(&then);
             assert_eq!(send(&now, second, other), Some(found), "{before} {after}");
         }
     }

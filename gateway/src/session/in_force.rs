@@ -13,8 +13,8 @@ use crate::scan::Scans;
 pub(super) struct InForce {
     pub(super) rules: Arc<Rules>,
     pub(super) generation: u64,
-    /// What looks for credentials; nothing where the rules turn it off.
-    pub(super) scans: Option<Arc<Scans>>,
+    /// What looks for credentials.
+    pub(super) scans: Arc<Scans>,
     /// Names lead where these rules say, and are resolved anew under others.
     pub(super) resolver: Resolver,
 }
