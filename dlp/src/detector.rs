@@ -42,6 +42,8 @@ pub enum Boundary {
     None,
     /// No letter, digit or underscore before it; anything behind it.
     Before,
+    /// Letters, digits and underscores, but not many: in a long word of them it is chance.
+    Near,
     /// No letter, digit or underscore.
     Word,
 }

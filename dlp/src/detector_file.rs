@@ -371,8 +371,9 @@ const ANCHORS: [(&str, Anchor); 3] = [
     ("scan", Anchor::Scan),
 ];
 
-const BOUNDARIES: [(&str, Boundary); 3] = [
+const BOUNDARIES: [(&str, Boundary); 4] = [
     ("before", Boundary::Before),
+    ("near", Boundary::Near),
     ("word", Boundary::Word),
     ("none", Boundary::None),
 ];

@@ -301,7 +301,7 @@ impl Layer {
             let max = wide(rule.detector.max);
             let reach = match pending.twist {
                 Twist::Reversed(length) => wide(length),
-                Twist::None | Twist::Rot13 => max.saturating_add(1),
+                Twist::None | Twist::Rot13 => max.saturating_add(wide(rule.behind())),
             };
             let reach = pending.at.saturating_add(reach);
             let is_whole = until == Until::End || reach <= end;

@@ -155,6 +155,10 @@ pub(crate) const WORK_BYTES_FREE: u64 = 32 << 20;
 /// Work that confirming may take for each byte of input.
 pub(crate) const WORK_RATIO_MAX: u64 = 16;
 
+/// Bytes of a word that may stand beside a match, on both sides together, whose form is rare
+/// enough to be no chance there. Base 64 and proteins have longer ones.
+pub(crate) const NEAR_BYTES_MAX: usize = 32;
+
 /// Bytes from a literal on that are looked at before a place is kept for it: nearly all
 /// that begin nothing show it in so many, and each literal costs as much.
 pub(crate) const FIRST_BYTES: usize = 16;
