@@ -221,10 +221,14 @@ impl Rule {
         own.chain(named.map(String::as_str))
     }
 
-    /// Takes those of the names that the operator spelt out that are customers' of its issuers.
+    /// Takes those of the names that the operator spelt out that are customers' of its issuers;
+    /// all of them for what anybody may issue.
     pub(crate) fn name(&mut self, hosts: &[String]) {
         let tenants = &self.detector.tenant_hosts;
-        let is_one = |host: &&String| tenants.iter().any(|own| destination::covers(own, host));
+        let is_anybodys = self.detector.scope == Scope::Claims;
+        let is_one = |host: &&String| {
+            is_anybodys || tenants.iter().any(|own| destination::covers(own, host))
+        };
         self.named = hosts.iter().filter(is_one).cloned().collect();
     }
 
@@ -357,9 +361,13 @@ impl Rule {
             Outcome::Checked(checked) => (checked, Vec::new()),
             Outcome::Claims { checked, hosts } => (checked, hosts),
         };
-        let claimed = |host| claims.iter().any(|own| destination::covers(own, host));
-        let is_home = self.is_issuer(host) || claimed(host);
-        if is_home && self.takes(host, kind) || self.is_allowed(host) {
+        let claimed = |host| {
+            let mut claims = claims.iter();
+            claims.any(|own| validate::jwt::names(own, host))
+        };
+        // A host that the credential itself names gets it wherever it stands.
+        let is_open = claimed(host) || self.is_issuer(host) && self.takes(host, kind);
+        if is_open || self.is_allowed(host) {
             return Judgement::Settled;
         }
         let issuers = self.issuers(claims);
@@ -417,8 +425,16 @@ impl Rule {
     /// Whether this host of its issuers keeps what anybody sends.
     pub(crate) fn keeps(&self, host: &str) -> bool {
         let mut tenants = self.detector.tenant_hosts.iter();
+        let mut own = self.detector.issuers.iter();
+        let is_home = match self.detector.scope {
+            // What anybody may issue says nothing of the hosts that the operator spelt out.
+            Scope::Claims => own.any(|own| destination::covers(own, host)),
+            Scope::Issuers | Scope::User | Scope::Registry(_) | Scope::Never => {
+                self.is_issuer(host)
+            }
+        };
         self.detector.tenants == Tenants::Many
-            && (self.is_issuer(host) || tenants.any(|own| destination::covers(own, host)))
+            && (is_home || tenants.any(|own| destination::covers(own, host)))
     }
 
     /// Whether the operator lets it go there, wherever it stands.

@@ -213,7 +213,7 @@ mod tests {
         for (pattern, literals, issuers, says) in [
             ("mycorp_([0-9]{8}", &[][..], &[][..], "byte 7"),
             ("mycorp_[0-9]+", &[], &[], "no longest match"),
-            ("mycorp_[0-9]{8,9000}", &[], &[], "8192"),
+            ("mycorp_[0-9]{8,17000}", &[], &[], "16384"),
             ("[0-9a-f]{40}", &[], &[], "no literal"),
             ("a[0-9]{40}", &[], &[], "no literal"),
             ("mycorp_[0-9]{8}", &["my"], &[], "2 bytes"),

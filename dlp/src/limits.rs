@@ -7,7 +7,7 @@ pub(crate) const HOST_BYTES_MAX: usize = 253;
 pub(crate) const DETECTORS_MAX: usize = 4096;
 
 /// Longest match a detector may have, in bytes: so much may have to be held.
-pub(crate) const MATCH_BYTES_MAX: usize = 8192;
+pub(crate) const MATCH_BYTES_MAX: usize = 16 * 1024;
 
 /// Longest match whose literal stands inside, in bytes: so much is held always.
 pub(crate) const INSIDE_BYTES_MAX: usize = 2048;

@@ -320,14 +320,17 @@ impl<'a> Scan<'a> {
     }
 
     /// Whether values of a form that were put together begin with one that it shows under its
-    /// key: there it was let go as a whole.
+    /// key, or one stands in what the form would be if it were a mail (RFC 2045 6.7), where
+    /// `=20` of `version=2011` is a sign: there it was let go as a whole.
     fn was_shown(&self, known: &Rule, secret: &[u8], spot: &Spot<'_>) -> bool {
         let is_same = |(id, length, own): &(Text, usize, String)| {
             let begins = secret.get(..*length);
             *id == known.detector.id
                 && begins.is_some_and(|begins| mark(self.rules.key(), begins) == *own)
         };
-        spot.trail.is_joined() && spot.twist == Twist::None && self.state.shown.iter().any(is_same)
+        let is_mail = || spot.trail.chain() == [Coding::QuotedPrintable];
+        let may_be = spot.twist == Twist::None && (spot.trail.is_joined() || is_mail());
+        may_be && self.state.shown.iter().any(is_same)
     }
 
     /// Takes the known values in `bytes` that end behind `from`; `origin` is where in

@@ -459,8 +459,8 @@ fn a_wrong_detector_file_says_every_fault_with_its_line() {
     );
     check(
         "24}'",
-        "9000}'",
-        "line 9: matches have 9005 to 9005 bytes; 6 to 8192 are allowed",
+        "17000}'",
+        "line 9: matches have 17005 to 17005 bytes; 6 to 16384 are allowed",
     );
     check(
         "scope = ",

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::destination;
 use crate::validate::json;
 
 /// Most hosts that one token is asked for.
@@ -98,38 +99,34 @@ fn host(text: &str) -> Option<String> {
     (labels >= 2 && good && name.len() <= 253 && !is_shared(&name)).then_some(name)
 }
 
-/// Names below which everybody can have a host: only exactly meant by a token.
+/// Names below which strangers have hosts: public suffixes, and names of clouds that give
+/// each customer one below.
 fn is_shared(name: &str) -> bool {
-    const SHARED: [&str; 8] = [
-        "github.io",
-        "vercel.app",
-        "netlify.app",
-        "herokuapp.com",
+    const CLOUDS: [&str; 6] = [
         "amazonaws.com",
-        "azurewebsites.net",
-        "workers.dev",
-        "pages.dev",
+        "amazonaws.com.cn",
+        "azure.com",
+        "windows.net",
+        "googleapis.com",
+        "googleusercontent.com",
     ];
-    SHARED.contains(&name) || is_registry(name)
+    let is_public = psl::suffix_str(name).is_some_and(|suffix| suffix == name);
+    is_public || CLOUDS.contains(&name)
 }
 
-/// Two labels of which the first is one of those that countries register below.
-fn is_registry(name: &str) -> bool {
-    let mut labels = name.split('.');
-    let first = labels.next().unwrap_or_default();
-    let second = labels.next().unwrap_or_default();
-    labels.next().is_none()
-        && second.len() == 2
-        && matches!(
-            first,
-            "co" | "com" | "net" | "org" | "gov" | "edu" | "ac" | "or" | "ne" | "go"
-        )
+/// Whether a pattern of [`hosts`] is about a host: below a name only as far as nobody else
+/// could register there.
+pub(crate) fn names(pattern: &str, host: &str) -> bool {
+    let registered = psl::domain_str(host).map_or(0, str::len);
+    let is_own = pattern
+        .strip_prefix("*.")
+        .is_none_or(|name| name.len() >= registered);
+    is_own && destination::covers(pattern, host)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{hosts, is};
-    use crate::destination::covers;
+    use super::{hosts, is, names};
     use crate::validate::base64;
 
     fn token(header: &str, claims: &str) -> Vec<u8> {
@@ -163,7 +160,7 @@ mod tests {
     fn a_token_may_go_where_it_says() {
         let check = |claims: &str, host: &str, expected: bool| {
             let token = token(r#"{"alg":"RS256"}"#, claims);
-            let found = hosts(&token).iter().any(|pattern| covers(pattern, host));
+            let found = hosts(&token).iter().any(|pattern| names(pattern, host));
             assert_eq!(found, expected, "{claims} to {host}");
         };
         check(
@@ -197,6 +194,35 @@ mod tests {
         check(r#"{"aud":"com"}"#, "example.com", false);
         check(r#"{"aud":"co.uk"}"#, "evil.co.uk", false);
         check(r#"{"aud":"github.io"}"#, "evil.github.io", false);
+        check(r#"{"aud":"a.github.io"}"#, "a.github.io", true);
+        check(
+            r#"{"iss":"https://netlify.app"}"#,
+            "evil.netlify.app",
+            false,
+        );
+        check(
+            r#"{"iss":"https://amazonaws.com"}"#,
+            "evil.s3.amazonaws.com",
+            false,
+        );
+        check(r#"{"iss":"https://fly.dev"}"#, "evil.fly.dev", false);
+        check(r#"{"aud":"https://run.app"}"#, "evil.a.run.app", false);
+        check(r#"{"aud":"https://web.app"}"#, "evil.web.app", false);
+        check(
+            r#"{"aud":"https://s3.amazonaws.com"}"#,
+            "evil.s3.amazonaws.com",
+            false,
+        );
+        check(
+            r#"{"aud":"https://management.core.windows.net/"}"#,
+            "management.core.windows.net",
+            true,
+        );
+        check(
+            r#"{"aud":"https://vault.azure.com"}"#,
+            "evil.azure.com",
+            false,
+        );
         check(
             r#"{"iss":"supabase","ref":"abcdefghijklmnopqrst"}"#,
             "abcdefghijklmnopqrst.supabase.co",

@@ -23,7 +23,9 @@ fn bearer(host: &str, target: &str, token: &str) -> Request {
 }
 
 /// Names of customers that the rules spell out.
-const NAMED: [&str; 6] = [
+const NAMED: [&str; 8] = [
+    "abcdef0123456789.gr7.eu-central-1.eks.amazonaws.com",
+    "x1.eu-west-1.aws.endpoints.huggingface.cloud",
     "acme.atlassian.net",
     "adb-1234567890123456.7.azuredatabricks.net",
     "acme.grafana.net",
@@ -69,6 +71,47 @@ fn clouds() -> Vec<Request> {
                 "/key?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={id}%2F{escaped}&X-Amz-Date=20260101T000000Z&X-Amz-Expires=3600&X-Amz-SignedHeaders=host&X-Amz-Security-Token={in_query}&X-Amz-Signature={signature}"
             ),
         ),
+        Request::to(
+            "objects.githubusercontent.com",
+            &format!(
+                "/a?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={id}%2F{escaped}&X-Amz-Date=20260101T000000Z&X-Amz-Expires=300&X-Amz-Signature={signature}&X-Amz-SignedHeaders=host"
+            ),
+        ),
+        Request::to(
+            "release-assets.githubusercontent.com",
+            &format!("/a/b?{sas}&rscd=attachment"),
+        ),
+        Request::to(
+            "pkg-containers.githubusercontent.com",
+            &format!("/ghcr1/blobs/x?{sas}"),
+        ),
+        bearer(
+            "abcdef0123456789.gr7.eu-central-1.eks.amazonaws.com",
+            "/api/v1/pods",
+            &text("k8s-aws-v1.{b64u:400}"),
+        ),
+        bearer(
+            "generativelanguage.googleapis.com",
+            "/v1beta/openai/chat/completions",
+            &text("AIza{b64u:35}"),
+        ),
+        bearer(
+            "raw.githubusercontent.com",
+            "/a/b/main/c",
+            &text("ghp_{b62:30}{crc62}"),
+        ),
+        bearer(
+            "models.github.ai",
+            "/inference/chat/completions",
+            &text("github_pat_{b62:22}_{b62:59}"),
+        ),
+        bearer(
+            "x1.eu-west-1.aws.endpoints.huggingface.cloud",
+            "/v1/chat/completions",
+            &text("hf_{alpha:34}"),
+        ),
+        Request::to("gitlab.com", "/api/v4/projects/7/trigger/pipeline")
+            .content(FORM, &format!("token={}&ref=main", text("glptt-{b64u:40}"))),
         with(
             "bucket.s3.amazonaws.com",
             "/key",

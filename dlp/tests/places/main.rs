@@ -12,3 +12,4 @@ mod clients;
 mod files;
 mod request;
 mod table;
+mod tokens;

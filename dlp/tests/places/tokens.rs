@@ -1,0 +1,129 @@
+//! Tokens that anybody may issue (RFC 7519): they go to the hosts that they name, and in the
+//! field for tokens to hosts that the operator spelt out; to nobody else.
+
+use outgate_dlp::Policy;
+
+use crate::request::{FORM, JSON, Request, base64, policies, rules};
+
+/// A token with such a header and claims, of any length.
+fn token(header: &str, claims: &str) -> String {
+    let part = |text: &str| {
+        let text = base64(text.as_bytes());
+        text.replace('+', "-").replace('/', "_").replace('=', "")
+    };
+    let signature = "k3Jd8sQpL0vXz7Rt2BnYw5HgMc9FaE0yoVNxTq6UbIi1ZlPe4Wm";
+    format!("{}.{}.{signature}", part(header), part(claims))
+}
+
+const HEADER: &str = r#"{"alg":"RS256","typ":"JWT"}"#;
+const CLAIMS: &str =
+    r#"{"iss":"https://login.corp.example/realm","aud":"account","sub":"f81d4fae"}"#;
+
+#[test]
+fn a_token_goes_where_it_says_and_as_a_bearer_where_the_operator_says() {
+    let token = token(HEADER, CLAIMS);
+    let bearer = format!("Bearer {token}");
+    let named = ["api.corp.example".to_owned(), "api.github.com".to_owned()];
+    for policy in policies() {
+        let rules = rules(policy, &named);
+        for (host, place, value, passes) in [
+            ("login.corp.example", "x-any", &token, true),
+            ("api.corp.example", "authorization", &bearer, true),
+            ("api.github.com", "authorization", &bearer, true),
+            ("api.corp.example", "x-any", &token, false),
+            ("api.corp.example", "cookie", &format!("a={token}"), false),
+            ("other.corp.example", "authorization", &bearer, false),
+            ("stranger.example", "authorization", &bearer, false),
+        ] {
+            let found = Request::to(host, "/").field(place, value).found(&rules);
+            assert_eq!(
+                found.is_empty(),
+                passes,
+                "{policy:?} {host} {place}: {found:?}"
+            );
+        }
+        for target in [format!("/?t={token}"), format!("/{token}")] {
+            let found = Request::to("api.corp.example", &target).found(&rules);
+            assert!(!found.is_empty(), "{target}");
+        }
+        let content = format!("{{\"note\":\"{token}\"}}");
+        for host in ["api.corp.example", "stranger.example"] {
+            let found = Request::to(host, "/").content(JSON, &content).found(&rules);
+            assert!(!found.is_empty(), "{host}");
+        }
+    }
+}
+
+#[test]
+fn tokens_are_exchanged_where_their_issuers_ask_for_them() {
+    let rules = rules(Policy::Strict, &[]);
+    let token = token(HEADER, CLAIMS);
+    for (host, path, kind, content) in [
+        (
+            "sts.amazonaws.com",
+            "/",
+            FORM,
+            format!("Action=AssumeRoleWithWebIdentity&WebIdentityToken={token}"),
+        ),
+        (
+            "sts.eu-central-1.amazonaws.com",
+            "/",
+            FORM,
+            format!("WebIdentityToken={token}&Version=2011-06-15"),
+        ),
+        (
+            "pypi.org",
+            "/_/oidc/mint-token",
+            JSON,
+            format!("{{\"token\":\"{token}\"}}"),
+        ),
+        (
+            "crates.io",
+            "/api/v1/trusted_publishing/tokens",
+            JSON,
+            format!("{{\"jwt\":\"{token}\"}}"),
+        ),
+    ] {
+        let request = Request::to(host, path).content(kind, &content);
+        assert_eq!(request.found(&rules), Vec::<String>::new(), "{host}");
+        assert!(
+            !request.instead("stranger.example").found(&rules).is_empty(),
+            "{host}"
+        );
+    }
+    let note = format!("RoleArn=x&note={token}");
+    let request = Request::to("sts.amazonaws.com", "/").content(FORM, &note);
+    assert!(!request.found(&rules).is_empty(), "another key");
+}
+
+#[test]
+fn however_long_its_parts_are_a_token_is_found() {
+    let rules = rules(Policy::Tiered, &[]);
+    for (header, claims) in [
+        (10, 10),
+        (2000, 10),
+        (2900, 100),
+        (10, 5000),
+        (10, 8000),
+        (1500, 6000),
+    ] {
+        let header = format!(
+            r#"{{"alg":"RS256","x5c":["{}"]}}"#,
+            "MIIC".repeat(header / 4)
+        );
+        let claims = format!(
+            r#"{{"sub":"f81d4fae","groups":["{}"]}}"#,
+            "ab12".repeat(claims / 4)
+        );
+        let token = token(&header, &claims);
+        let found = Request::to("stranger.example", "/")
+            .field("x-any", &token)
+            .found(&rules);
+        assert!(!found.is_empty(), "{} bytes in a field", token.len());
+        let content = format!("{{\"a\":\"{token}\"}}");
+        let found = Request::to("stranger.example", "/")
+            .content(JSON, &content)
+            .found(&rules);
+        assert!(!found.is_empty(), "{} bytes in content", token.len());
+    }
+}
