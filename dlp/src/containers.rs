@@ -11,6 +11,7 @@ mod meta_block;
 mod pack;
 mod prefix;
 mod recognise;
+mod sealed;
 mod stored;
 mod unpack;
 mod zstd;
@@ -27,7 +28,7 @@ use crate::trail::Trail;
 
 pub(crate) use guess::{is_unmarked, may_be_unmarked};
 use recognise::{Begin, Recognised, UNMARKED, Wait};
-pub(crate) use recognise::{MAGICS, Magic, is_zlib};
+pub(crate) use recognise::{MAGICS, Magic, is_zlib, sealed};
 use unpack::{Fault, Made, Unpack};
 
 /// What is decoded in one layer.
@@ -133,9 +134,10 @@ impl Containers {
         }
     }
 
-    /// Whether anything goes on.
+    /// Whether anything goes on, or waits for what tells whether nobody here opens it.
     pub(crate) fn is_open(&self) -> bool {
-        !self.open.is_empty()
+        let waits = |spotted: &Spotted| matches!(spotted.magic, Magic::Sealed(_));
+        !self.open.is_empty() || self.spotted.iter().any(waits)
     }
 
     /// What must stay, in offsets of the outermost stream.

@@ -132,8 +132,10 @@ pub enum UnscannedReason {
     Depth,
     /// A decoder would need more memory than the limit.
     Memory,
-    /// An archive entry that is encrypted.
+    /// What is encrypted: entries of archives, messages of OpenPGP and age.
     Encrypted,
+    /// An archive or compressed data of a format that is recognised and not opened.
+    Unopened,
 }
 
 impl fmt::Display for UnscannedReason {
@@ -145,7 +147,8 @@ impl fmt::Display for UnscannedReason {
             Self::Work => "takes more work than the budget",
             Self::Depth => "nested too deeply",
             Self::Memory => "decoder needs too much memory",
-            Self::Encrypted => "encrypted entry",
+            Self::Encrypted => "encrypted",
+            Self::Unopened => "in a format that is not opened",
         })
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::coding::Coding;
 use crate::confirm::Rule;
-use crate::containers::{MAGICS, Magic};
+use crate::containers::{MAGICS, Magic, sealed};
 use crate::detector::Anchor;
 use crate::limits;
 use crate::prefilter::Prefilter;
@@ -77,7 +77,7 @@ impl Index {
                 }
             }
         }
-        for (magic, kind) in MAGICS {
+        for (magic, kind) in MAGICS.into_iter().chain(sealed()) {
             let hit = Hit::Container(kind);
             literals.entry(magic.to_vec()).or_default().push(hit);
         }

@@ -7,6 +7,7 @@ use super::brotli;
 use super::meta_block::{self, Header, Plain};
 use super::prefix::{Bits, Code, End, LENGTH_MAX, Read};
 use super::recognise::is_zlib;
+use super::sealed;
 use crate::limits;
 
 /// Bytes that make it certain enough: with fewer, more may be waited for.
@@ -15,6 +16,9 @@ pub(super) const GUESS_BYTES: usize = 16;
 /// Whether these bytes, all there are, may be compressed without a mark. Brotli is
 /// tried: its beginning alone says too little.
 pub(crate) fn is_unmarked(bytes: &[u8]) -> bool {
+    if sealed::may_begin(bytes) {
+        return true;
+    }
     // Nothing compressed is one byte again and again.
     let is_one_byte = bytes.windows(2).all(|two| two.first() == two.last());
     let is_enough = bytes.len() >= limits::UNMARKED_BYTES_MIN && !is_one_byte;
@@ -24,7 +28,7 @@ pub(crate) fn is_unmarked(bytes: &[u8]) -> bool {
 /// Whether they may begin so, where what comes later will tell. `all` is how many there are
 /// in all, if that is known.
 pub(crate) fn may_be_unmarked(bytes: &[u8], all: Option<usize>) -> bool {
-    if is_zlib(bytes) || is_deflate(bytes) {
+    if is_zlib(bytes) || is_deflate(bytes) || sealed::may_begin(bytes) {
         return true;
     }
     let header = meta_block::read(bytes);

@@ -7,6 +7,7 @@ use super::brotli::Brotli;
 use super::guess::{GUESS_BYTES, is_brotli, is_deflate, is_whole_brotli, is_whole_deflate};
 use super::inflate::{Gzip, Inflate};
 use super::pack::Pack;
+use super::sealed::{self, Look, Sealed};
 use super::stored::Stored;
 use super::unpack::Unpack;
 use super::zstd::Zstd;
@@ -28,11 +29,19 @@ pub(crate) enum Magic {
     Deflate,
     /// Brotli, which has none either.
     Brotli,
+    /// What nobody here opens.
+    Sealed(Sealed),
 }
 
 /// What is looked for where compressed data may begin, for it has too few bytes that are
 /// always the same.
-pub(super) const UNMARKED: [Magic; 3] = [Magic::Zlib, Magic::Deflate, Magic::Brotli];
+pub(super) const UNMARKED: [Magic; 5] = [
+    Magic::Zlib,
+    Magic::Deflate,
+    Magic::Brotli,
+    Magic::Sealed(Sealed::Lzma),
+    Magic::Sealed(Sealed::Pgp),
+];
 
 /// Beginnings that are looked for everywhere.
 pub(crate) const MAGICS: [(&[u8], Magic); 4] = [
@@ -41,6 +50,12 @@ pub(crate) const MAGICS: [(&[u8], Magic); 4] = [
     (b"PK\x03\x04", Magic::Zip),
     (b"PACK\0\0\0", Magic::Pack),
 ];
+
+/// The same of what nobody here opens.
+pub(crate) fn sealed() -> impl Iterator<Item = (&'static [u8], Magic)> {
+    let marks = sealed::MARKS.iter();
+    marks.map(|(mark, format)| (*mark, Magic::Sealed(*format)))
+}
 
 /// How many bytes a look may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +170,11 @@ pub(super) fn recognise(magic: Magic, here: &[u8], trail: &Trail, wait: Wait) ->
             None => Recognised::More,
         },
         Magic::Zip => zip(here, trail),
+        Magic::Sealed(format) => match sealed::look(format, here) {
+            Look::More => Recognised::More,
+            Look::Other => Recognised::Other,
+            Look::It(reason) => Recognised::Unreadable(reason),
+        },
     }
 }
 

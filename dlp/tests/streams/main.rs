@@ -26,6 +26,7 @@ mod oracle;
 mod pieces;
 mod places;
 mod repeats;
+mod sealed;
 mod splits;
 mod stage;
 mod turned;
