@@ -159,7 +159,7 @@ fn lzma(here: &[u8]) -> Option<bool> {
     let dictionary = number(here, 1)?;
     let highest = 31_u32.saturating_sub(dictionary.leading_zeros());
     let lowest = dictionary.trailing_zeros();
-    let is_chosen = dictionary.count_ones() == 1
+    let is_chosen = dictionary.is_power_of_two()
         || (dictionary.count_ones() == 2 && highest.saturating_sub(lowest) == 1)
         || dictionary == u32::MAX;
     if properties >= 225 || highest < 12 || !is_chosen {

@@ -3,6 +3,7 @@
 
 use outgate_dlp::sample;
 
+use crate::redirects::redirected;
 use crate::request::{FORM, JSON, REGISTRY, Request, base64, policies, rules};
 
 fn text(template: &str) -> String {
@@ -71,47 +72,6 @@ fn clouds() -> Vec<Request> {
                 "/key?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={id}%2F{escaped}&X-Amz-Date=20260101T000000Z&X-Amz-Expires=3600&X-Amz-SignedHeaders=host&X-Amz-Security-Token={in_query}&X-Amz-Signature={signature}"
             ),
         ),
-        Request::to(
-            "objects.githubusercontent.com",
-            &format!(
-                "/a?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={id}%2F{escaped}&X-Amz-Date=20260101T000000Z&X-Amz-Expires=300&X-Amz-Signature={signature}&X-Amz-SignedHeaders=host"
-            ),
-        ),
-        Request::to(
-            "release-assets.githubusercontent.com",
-            &format!("/a/b?{sas}&rscd=attachment"),
-        ),
-        Request::to(
-            "pkg-containers.githubusercontent.com",
-            &format!("/ghcr1/blobs/x?{sas}"),
-        ),
-        bearer(
-            "abcdef0123456789.gr7.eu-central-1.eks.amazonaws.com",
-            "/api/v1/pods",
-            &text("k8s-aws-v1.{b64u:400}"),
-        ),
-        bearer(
-            "generativelanguage.googleapis.com",
-            "/v1beta/openai/chat/completions",
-            &text("AIza{b64u:35}"),
-        ),
-        bearer(
-            "raw.githubusercontent.com",
-            "/a/b/main/c",
-            &text("ghp_{b62:30}{crc62}"),
-        ),
-        bearer(
-            "models.github.ai",
-            "/inference/chat/completions",
-            &text("github_pat_{b62:22}_{b62:59}"),
-        ),
-        bearer(
-            "x1.eu-west-1.aws.endpoints.huggingface.cloud",
-            "/v1/chat/completions",
-            &text("hf_{alpha:34}"),
-        ),
-        Request::to("gitlab.com", "/api/v4/projects/7/trigger/pipeline")
-            .content(FORM, &format!("token={}&ref=main", text("glptt-{b64u:40}"))),
         with(
             "bucket.s3.amazonaws.com",
             "/key",
@@ -511,7 +471,7 @@ fn services() -> Vec<Request> {
 #[test]
 fn requests_of_real_clients_pass_to_their_issuers_alone() {
     let named = NAMED.map(str::to_owned);
-    let all = [clouds(), code(), services()].concat();
+    let all = [clouds(), code(), services(), redirected()].concat();
     for policy in policies() {
         let rules = rules(policy, &named);
         for request in &all {
