@@ -244,6 +244,7 @@ fn read(path: &Path) -> Result<(Vec<Source>, Expectations), RunError> {
     for name in &tests.policies {
         collector.named(name, base)?;
     }
+    collector.base()?;
     Ok((collector.finish(), tests))
 }
 

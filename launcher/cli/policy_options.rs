@@ -5,17 +5,17 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
+use outgate_dlp::holdings::credential;
 use outgate_launcher::run::{self, RunError};
 use outgate_launcher::secrets::quoted;
 use outgate_launcher::sources::{Collector, Surroundings};
-use outgate_policy::{
-    Context, Policy, PresetKind, Source, SourceKind, compile, preset_kind, printable,
-};
+use outgate_policy::{Context, Policy, Source, SourceKind, compile, printable};
 
 /// Where a policy comes from.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyOptions {
-    /// Add a policy file (TOML)
+    /// Add a policy file (TOML). All options add to `base`, which `-P none`, or
+    /// `extends = []` in a file, takes away
     #[arg(short = 'p', long = "policy", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) policies: Vec<PathBuf>,
     /// Add a shipped policy; `outgate policy presets` lists them
@@ -234,26 +234,13 @@ impl PolicyOptions {
     /// The same, with what was read for them.
     pub(crate) fn collect(&self) -> Result<Collector, RunError> {
         let mut collector = Collector::new(surroundings());
-        // Hosts alone leave the files as they are without options.
-        let is_about_hosts = |name: &String| {
-            matches!(
-                preset_kind(name),
-                Some(PresetKind::Hosts | PresetKind::Registries)
-            )
-        };
-        let bare = self.presets.iter().all(is_about_hosts)
-            && self.policies.is_empty()
-            && self.read.is_empty()
-            && self.write.is_empty();
-        if bare {
-            collector.preset("base")?;
-        }
         for name in &self.presets {
             collector.preset(name)?;
         }
         for path in &self.policies {
             collector.file(path)?;
         }
+        collector.base()?;
         let texts = [
             (SourceKind::Read, "-r", &self.read),
             (SourceKind::Write, "-w", &self.write),
@@ -278,8 +265,9 @@ impl PolicyOptions {
         }
         self.keys.collect(&mut collector);
         self.scan.collect(&mut collector);
+        let context = context()?;
+        collector.git(&context, &|name, value| credential(name, value).is_some());
         if !self.no_project {
-            let context = context()?;
             let directory = Path::new(&context.working_directory);
             collector.project(directory, Path::new(&context.home))?;
         }

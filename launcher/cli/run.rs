@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         Ok(set) => set,
         Err(message) => return report::wrong(&message),
     };
-    let collector = match arguments.policy.collect() {
+    let mut collector = match arguments.policy.collect() {
         Ok(collector) => collector,
         Err(error) => return report::failure(&error),
     };
@@ -55,6 +55,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
     };
     let options = Options {
         consulted: collector.consulted().to_vec(),
+        git: collector.take_git(),
         sources: collector.finish(),
         command: arguments.command,
         credentials: credentials(&variables, arguments.pass),

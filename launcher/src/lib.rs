@@ -15,6 +15,7 @@ pub mod door;
 pub mod environment;
 pub mod filter;
 pub mod gateway_link;
+pub mod git;
 pub mod grip;
 mod home;
 pub mod listener;

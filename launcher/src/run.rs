@@ -68,6 +68,8 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     drop(outgate_sys::process::adopt_orphans());
     let names = Names::here();
     let mut variables = variables(options, &policy, private.path(), voice);
+    git(options, &policy, (private.path(), &mut variables), voice)
+        .map_err(machine("git's settings"))?;
     // What a shared gateway opens, only it knows.
     let opens_tls = policy.opens_tls() || options.gateway.is_some();
     let trust = opens_tls.then(|| Trust::prepare(private.path(), &mut variables));
@@ -145,6 +147,27 @@ fn variables(
         voice.say(&said);
     }
     variables
+}
+
+/// Has git read a copy of the user's settings, without what holds credentials.
+fn git(
+    options: &Options,
+    policy: &Policy,
+    (private, variables): (&Path, &mut Variables),
+    voice: &mut dyn Voice,
+) -> std::io::Result<()> {
+    let Some(settings) = &options.git else {
+        return Ok(());
+    };
+    let set = |name: &str| {
+        let by_policy = policy.environment().set.contains_key(name);
+        by_policy || options.set.contains_key(std::ffi::OsStr::new(name))
+    };
+    settings.write(private, variables, set)?;
+    if let Some(said) = settings.said() {
+        voice.say(&said);
+    }
+    Ok(())
 }
 
 /// The policy of a run, and the keys that it names.

@@ -6,12 +6,14 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::Uid;
 use outgate_handoff::{POLICY_BYTES_MAX, SOURCES_MAX};
 use outgate_policy::{
-    Client, ClientError, Configuration, PolicyErrors, Source, SourceKind, extends, preset,
-    preset_names,
+    Client, ClientError, Configuration, Context, PolicyErrors, Source, SourceKind, compile,
+    extends, preset, preset_names,
 };
 
+use crate::git::{Settings, Suspect, Tree, of_settings, of_tree};
 use crate::project::{project, project_files};
 
 /// Bytes of one policy file at most.
@@ -87,6 +89,21 @@ pub struct Surroundings {
     pub variables: Vec<(String, String)>,
 }
 
+/// The shipped policy that holds unless somebody takes it away.
+const BASE: &str = "base";
+/// The shipped policy that takes it away.
+const NONE: &str = "none";
+
+/// Whether something said that a policy begins with nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Beginning {
+    /// With what nearly every command needs.
+    #[default]
+    Base,
+    /// With what is named and nothing else.
+    Nothing,
+}
+
 /// Collects documents in merge order.
 #[derive(Debug, Default)]
 pub struct Collector {
@@ -94,6 +111,8 @@ pub struct Collector {
     sources: Vec<Source>,
     seen: HashSet<String>,
     consulted: Vec<PathBuf>,
+    beginning: Beginning,
+    git: Option<Settings>,
 }
 
 impl Collector {
@@ -120,10 +139,28 @@ impl Collector {
             name: name.to_owned(),
         })?;
         let place = format!("preset `{name}`");
+        if name == NONE {
+            self.beginning = Beginning::Nothing;
+        }
         match Client::named(name) {
             Some(client) => self.registries(client, &place),
-            None => self.document(place, text.to_owned(), Path::new("/")),
+            None => self.document(document_of(place, text.to_owned()), Path::new("/")),
         }
+    }
+
+    /// Puts the shipped policy `base` before everything else, unless the preset `none` or
+    /// `extends = []` in a file took it away, or it is there.
+    ///
+    /// # Errors
+    /// [`SourceError::Preset`] if it is not shipped, which a test excludes.
+    pub fn base(&mut self) -> Result<(), SourceError> {
+        if self.beginning == Beginning::Nothing {
+            return Ok(());
+        }
+        let others = std::mem::take(&mut self.sources);
+        self.preset(BASE)?;
+        self.sources.extend(others);
+        Ok(())
     }
 
     /// Adds the registries that the user configured for a client.
@@ -163,14 +200,48 @@ impl Collector {
         Ok(())
     }
 
+    /// Adds what git needs beside the user's grants, unless `base` was taken away: files
+    /// that the user's settings name, the project's root to read, and the repository where
+    /// that lies elsewhere. To be called when all else is there.
+    pub fn git(&mut self, context: &Context, suspect: Suspect<'_>) {
+        if self.beginning == Beginning::Nothing {
+            return;
+        }
+        let variables = self.surroundings.variables.iter();
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        self.git = Settings::of(&variables.collect(), suspect);
+        self.sources
+            .extend(self.git.as_ref().map(of_settings).unwrap_or_default());
+        let directory = Path::new(&context.working_directory);
+        let user = Uid::effective().as_raw();
+        let Some(tree) = Tree::of(directory, Path::new(&context.home), user) else {
+            return;
+        };
+        if tree.places().is_empty() {
+            return;
+        }
+        // Faults are told when all of it is compiled.
+        if let Ok(policy) = compile(&self.sources, context) {
+            self.sources.extend(of_tree(&tree, &policy));
+        }
+    }
+
+    /// What git is told in the run.
+    pub fn take_git(&mut self) -> Option<Settings> {
+        self.git.take()
+    }
+
     /// Adds a policy file and what it extends.
     ///
     /// # Errors
     /// [`SourceError`] names the file.
     pub fn file(&mut self, path: &Path) -> Result<(), SourceError> {
-        let Source { place, text, .. } = document(path)?;
+        let source = document(path)?;
+        if extends(&source)?.is_some_and(|names| names.is_empty()) {
+            self.beginning = Beginning::Nothing;
+        }
         let base = path.parent().map(Path::to_owned).unwrap_or_default();
-        self.document(place, text, &base)
+        self.document(source, &base)
     }
 
     /// Adds what `extends` would mean by this name: a preset, or a file whose
@@ -190,19 +261,14 @@ impl Collector {
         }
     }
 
-    fn document(&mut self, place: String, text: String, base: &Path) -> Result<(), SourceError> {
-        if !self.seen.insert(place.clone()) {
+    fn document(&mut self, source: Source, base: &Path) -> Result<(), SourceError> {
+        if !self.seen.insert(source.place.clone()) {
             return Ok(());
         }
         if self.seen.len() > DOCUMENTS_MAX {
             return Err(SourceError::Many);
         }
-        let source = Source {
-            kind: SourceKind::Document,
-            place,
-            text,
-        };
-        for name in extends(&source)? {
+        for name in extends(&source)?.unwrap_or_default() {
             self.named(&name, base)?;
         }
         self.sources.push(source);
@@ -272,11 +338,15 @@ pub fn document(path: &Path) -> Result<Source, SourceError> {
         return Err(SourceError::Large { path: shown });
     };
     let text = text(bytes).map_err(failed)?;
-    Ok(Source {
+    Ok(document_of(shown, text))
+}
+
+fn document_of(place: String, text: String) -> Source {
+    Source {
         kind: SourceKind::Document,
-        place: shown,
+        place,
         text,
-    })
+    }
 }
 
 /// The bytes of a file, or `None` when there are more than the limit. What is
@@ -335,6 +405,58 @@ mod tests {
             .unwrap_err();
         assert!(matches!(error, SourceError::Large { .. }), "{error}");
         assert!(Collector::default().file(Path::new("/dev/null")).is_ok());
+    }
+
+    /// The shipped policies in what these presets and files come to, in order.
+    fn shipped(presets: &[&str], files: &[&str]) -> Vec<String> {
+        let mut collector = Collector::default();
+        for name in presets {
+            collector.preset(name).unwrap();
+        }
+        let name = format!(
+            "outgate-base-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        );
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        for (number, text) in files.iter().enumerate() {
+            std::fs::write(directory.join(format!("{number}.toml")), text).unwrap();
+        }
+        // The later ones are there for the first to extend.
+        if !files.is_empty() {
+            collector.file(&directory.join("0.toml")).unwrap();
+        }
+        collector.base().unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
+        let sources = collector.finish();
+        let places = sources.iter().map(|source| source.place.clone());
+        places.filter(|place| place.starts_with("preset")).collect()
+    }
+
+    #[test]
+    fn base_stays_unless_somebody_takes_it_away() {
+        let base = "preset `base`";
+        assert_eq!(shipped(&[], &[]), [base]);
+        assert_eq!(shipped(&["github"], &[]), [base, "preset `github`"]);
+        assert_eq!(shipped(&["dev-tools"], &[]), [base, "preset `dev-tools`"]);
+        assert_eq!(shipped(&[], &["strict = true"]), [base]);
+        let github = "extends = [\"github\"]";
+        assert_eq!(shipped(&[], &[github]), [base, "preset `github`"]);
+        assert_eq!(shipped(&[], &["extends = [\"./1.toml\"]", ""]), [base]);
+        // Taken away, wherever that is said.
+        assert_eq!(shipped(&["none"], &[]), ["preset `none`"]);
+        assert_eq!(
+            shipped(&["none", "github"], &[]),
+            ["preset `none`", "preset `github`"]
+        );
+        assert_eq!(shipped(&[], &["extends = [\"none\"]"]), ["preset `none`"]);
+        assert!(shipped(&[], &["extends = []"]).is_empty());
+        assert_eq!(shipped(&["github"], &["extends = []"]), ["preset `github`"]);
+        assert!(shipped(&[], &["extends = [\"./1.toml\"]", "extends = []"]).is_empty());
+        // Named, it is there all the same.
+        let both = ["preset `none`", base, "preset `dev-tools`"];
+        assert_eq!(shipped(&["none", "dev-tools"], &[]), both);
     }
 
     #[test]

@@ -37,7 +37,7 @@ process = "/usr/bin/git"
 rule = "http://api.example.org/repos/secret"
 "#;
 
-const TEAM: &str = r#"
+const TEAM: &str = r#"extends = []
 [[deny]]
 rule = "http://api.example.org/repos/secret"
 [tls]

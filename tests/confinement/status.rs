@@ -92,7 +92,8 @@ lab_tests! {
 
     fn a_policy_without_the_system_says_so(lab) {
         for identity in Identity::all() {
-            let outcome = Sandbox::plain(lab, identity).option("-w", ".").run(&words(&["true"]));
+            let sandbox = Sandbox::plain(lab, identity).option("-P", "none").option("-w", ".");
+            let outcome = sandbox.run(&words(&["true"]));
             assert_eq!(outcome.code, Some(126), "{outcome}");
             assert!(outcome.stderr.contains("-P base"), "{outcome}");
         }

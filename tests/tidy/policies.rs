@@ -28,6 +28,7 @@ fn every_shipped_policy_compiles_and_only_those_about_hosts_allow_the_network() 
         let source = document(name);
         let mut sources: Vec<Source> = extends(&source)
             .expect("the names a preset extends")
+            .unwrap_or_default()
             .iter()
             .map(|base| document(base))
             .collect();

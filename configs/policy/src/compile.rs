@@ -51,25 +51,26 @@ pub fn compile(sources: &[Source], context: &Context) -> Result<Policy, PolicyEr
     narrow(draft.finish(), narrowing.finish())
 }
 
-/// The presets and files that a document extends, in order. Other kinds of
-/// sources extend nothing.
+/// The names of the documents that one builds on; `None` where it does not say, and an empty
+/// list where it says that it builds on nothing. Of other sources `None`.
 ///
 /// # Errors
-/// The document is not TOML, or its `extends` is not a list of texts.
-pub fn extends(source: &Source) -> Result<Vec<String>, PolicyErrors> {
+/// [`PolicyErrors`]: the document's syntax, or a list that is none; its author's fault.
+pub fn extends(source: &Source) -> Result<Option<Vec<String>>, PolicyErrors> {
     if source.kind != SourceKind::Document {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     if let Some(shipped) = preset::shipped(&source.text)
         && shipped.paths.is_some()
     {
-        return Ok(shipped.extends.iter().map(|&name| name.into()).collect());
+        let names = shipped.extends.iter().map(|&name| name.into());
+        return Ok(Some(names.collect()));
     }
     let context = Context::default();
     let mut draft = Draft::new(&context);
     let location = Location::of(source);
     let names = if is_too_long(&mut draft, &location) {
-        Vec::new()
+        None
     } else {
         document::extends(&mut draft, &location)
     };
@@ -364,12 +365,11 @@ pub(crate) mod tests {
         let found = extends(&document(
             "extends = [\"base\", \"./team.toml\"]\nallow = [\"*.com\"]",
         ));
-        assert_eq!(found, Ok(vec!["base".to_owned(), "./team.toml".to_owned()]));
-        assert_eq!(extends(&document("strict = true")), Ok(Vec::new()));
-        assert_eq!(
-            extends(&source(SourceKind::Allow, "-a", "*")),
-            Ok(Vec::new())
-        );
+        let names = vec!["base".to_owned(), "./team.toml".to_owned()];
+        assert_eq!(found, Ok(Some(names)));
+        assert_eq!(extends(&document("strict = true")), Ok(None));
+        assert_eq!(extends(&document("extends = []")), Ok(Some(Vec::new())));
+        assert_eq!(extends(&source(SourceKind::Allow, "-a", "*")), Ok(None));
         assert!(extends(&document("extends = \"base\"")).is_err());
         assert!(extends(&document("extends = [")).is_err());
     }
@@ -429,7 +429,8 @@ pub(crate) mod tests {
                     assert_ne!(grant.path, secret, "{name}");
                 }
             }
-            for extended in extends(sources.first().expect("a source")).expect("a list") {
+            let extended = extends(sources.first().expect("a source")).expect("a list");
+            for extended in extended.unwrap_or_default() {
                 assert!(preset(&extended).is_some(), "{name} extends {extended}");
             }
         }

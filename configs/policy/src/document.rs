@@ -100,8 +100,12 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
     draft.drop_consequences(first, syntax_faults);
 }
 
-/// The names a document extends. Only its syntax and this one key are judged.
-pub(crate) fn extends<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> Vec<String> {
+/// The names a document extends; none where it does not say. Only its syntax and this one
+/// key are judged.
+pub(crate) fn extends<'a>(
+    draft: &mut Draft<'_>,
+    location: &'a Location<'a>,
+) -> Option<Vec<String>> {
     let (table, syntax) = parse(draft, location);
     let mut reader = Reader {
         draft,
@@ -109,13 +113,9 @@ pub(crate) fn extends<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> 
         author: Author::User,
         broken: syntax == Syntax::Broken,
     };
-    match table.get_ref().get("extends") {
-        Some(value) => {
-            let names = reader.strings("extends", value);
-            names.into_iter().map(|(_, name)| name.to_owned()).collect()
-        }
-        None => Vec::new(),
-    }
+    let value = table.get_ref().get("extends")?;
+    let names = reader.strings("extends", value);
+    Some(names.into_iter().map(|(_, name)| name.to_owned()).collect())
 }
 
 /// Whether the text follows the format.

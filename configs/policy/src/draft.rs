@@ -201,7 +201,10 @@ impl<'c> Draft<'c> {
         self.make(access, text, &path);
         let list = self.list(access);
         if let Some(known) = list.iter_mut().find(|known| known.path == path) {
-            known.optional &= optional;
+            // What the user names is the user's, also where we ship it.
+            if !optional && std::mem::take(&mut known.optional) {
+                known.place = at.place();
+            }
             return;
         }
         list.push(PathGrant {
@@ -303,10 +306,8 @@ impl<'c> Draft<'c> {
         if access == Access::Deny || !self.holds_home(path) {
             return;
         }
-        let verb = match access {
-            Access::Read | Access::Deny => "read",
-            Access::Write => "write",
-        };
+        let writes = access == Access::Write;
+        let verb = if writes { "write" } else { "read" };
         self.policy.warnings.push(at.error(
             0,
             format!("the command may {verb} the whole home directory, with its credentials"),

@@ -211,6 +211,7 @@ mod tests {
             let context = context();
             let mut draft = Draft::new(&context);
             let extended = document::extends(&mut draft, &Location::of(&source));
+            let extended = extended.unwrap_or_default();
             assert_eq!(shipped.extends, extended, "{}", shipped.name);
         }
     }

@@ -94,10 +94,8 @@ pub(crate) const BASE: &[ShippedPath] = &[
 /// `dev-tools`.
 #[rustfmt::skip]
 pub(crate) const DEV_TOOLS: &[ShippedPath] = &[
-    path(Read, 13, 4, "~/.gitconfig"),
-    path(Read, 13, 20, "~/.config/git/config"),
-    path(Read, 13, 44, "~/.config/git/ignore"),
-    path(Read, 13, 68, "~/.config/git/attributes"),
+    path(Read, 13, 4, "~/.ssh/known_hosts"),
+    path(Read, 13, 26, "~/.ssh/known_hosts2"),
     path(Read, 14, 4, "~/.local/bin"),
     path(Read, 14, 20, "~/.local/lib"),
     path(Read, 14, 36, "~/.local/share/uv"),

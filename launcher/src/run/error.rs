@@ -183,7 +183,8 @@ pub enum Files {
 impl Files {
     fn of(sources: &[Source]) -> Self {
         let shipped = |source: &Source| {
-            let about_files = |name: &&&str| preset_kind(name) == Some(PresetKind::Files);
+            let about_files =
+                |name: &&&str| **name != "none" && preset_kind(name) == Some(PresetKind::Files);
             let names = preset_names().iter().filter(about_files);
             let mut texts = names.filter_map(|name| preset(name));
             source.kind == SourceKind::Document && texts.any(|text| text == source.text)

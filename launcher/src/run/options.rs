@@ -7,6 +7,7 @@ use outgate_policy::Source;
 
 use crate::door::Door;
 use crate::environment::Variables;
+use crate::git::Settings;
 use crate::trust::Way;
 use crate::withheld::Credentials;
 
@@ -36,6 +37,8 @@ pub struct Options {
     pub upstream_ca: Vec<PathBuf>,
     /// The upstream proxy, as the command line names it; a URL or `none`.
     pub upstream_proxy: Option<String>,
+    /// The user's settings of git, for a command that may not read them.
+    pub git: Option<Settings>,
     /// Whether the summary is said at the end.
     pub summary: Summary,
     /// How the command is made to trust what the gateway opens.

@@ -24,6 +24,7 @@ pub struct Sandbox<'lab> {
     environment: Vec<(String, String)>,
     input: Input,
     limit: Duration,
+    directory: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -52,7 +53,15 @@ impl<'lab> Sandbox<'lab> {
             environment: Vec::new(),
             input: Input::Nothing,
             limit: Duration::from_secs(RUN_SECONDS_MAX),
+            directory: None,
         }
+    }
+
+    /// Starts in this directory, not in [`Sandbox::work`].
+    #[must_use]
+    pub fn within(mut self, directory: PathBuf) -> Self {
+        self.directory = Some(directory);
+        self
     }
 
     /// The working directory.
@@ -166,7 +175,7 @@ impl<'lab> Sandbox<'lab> {
             .env("XDG_RUNTIME_DIR", self.lab.folder("run", self.identity))
             .env("XDG_STATE_HOME", self.lab.folder("state", self.identity))
             .envs(self.environment.iter().cloned())
-            .current_dir(self.work())
+            .current_dir(self.directory.clone().unwrap_or_else(|| self.work()))
             .process_group(0);
         match self.input {
             Input::Nothing => run.stdin(Stdio::null()),

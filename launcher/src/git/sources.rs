@@ -1,0 +1,70 @@
+//! What git needs as texts of a policy, beside what the user grants. Pure.
+
+use std::path::Path;
+
+use outgate_policy::{PathGrant, Policy, Source, SourceKind};
+
+use super::settings::Settings;
+use super::tree::{Access, Place, Tree};
+
+/// Where the policy says so.
+const SETTINGS: &str = "git's settings";
+
+/// Files that the settings name.
+pub(crate) fn of_settings(settings: &Settings) -> Vec<Source> {
+    let paths = settings.readable().iter().filter_map(|path| nameable(path));
+    paths
+        .map(|path| Source {
+            kind: SourceKind::Read,
+            place: SETTINGS.to_owned(),
+            text: path.to_owned(),
+        })
+        .collect()
+}
+
+/// Places that a work tree needs, less those that the user granted. Where one of them can be
+/// said in no policy, none of them is granted.
+pub(crate) fn of_tree(tree: &Tree, policy: &Policy) -> Vec<Source> {
+    let files = policy.filesystem();
+    let by_user = |list: &[PathGrant], path: &Path| {
+        let mut grants = list.iter().filter(|grant| !grant.optional);
+        grants.any(|grant| path.starts_with(&grant.path))
+    };
+    let is_written = |path: &Path| by_user(&files.write, path);
+    let is_read = |path: &Path| is_written(path) || by_user(&files.read, path);
+    // Who grants all of the project means it, with what it holds.
+    let is_whole = is_read(tree.root());
+    let is_wanted = |place: &&Place| match place.access {
+        Access::Read => !is_read(&place.path),
+        Access::Write => !is_written(&place.path),
+        Access::Deny => !is_whole,
+    };
+    let wanted = tree.places().iter().filter(is_wanted);
+    let sources: Option<Vec<Source>> = wanted.map(source).collect();
+    sources.unwrap_or_default()
+}
+
+fn source(place: &Place) -> Option<Source> {
+    let path = nameable(&place.path)?;
+    let (kind, text) = match place.access {
+        Access::Read => (SourceKind::Read, path.to_owned()),
+        Access::Write => (SourceKind::Write, path.to_owned()),
+        Access::Deny => {
+            let path = crate::secrets::quoted(path);
+            let text = format!("[filesystem]\ndeny = [{path}]\n");
+            (SourceKind::Document, text)
+        }
+    };
+    Some(Source {
+        kind,
+        place: place.what.to_owned(),
+        text,
+    })
+}
+
+/// The path as a policy writes it, where one can.
+fn nameable(path: &Path) -> Option<&str> {
+    let path = path.to_str()?;
+    let is_plain = !path.contains('*') && !path.chars().any(char::is_control);
+    (is_plain && path.starts_with('/')).then_some(path)
+}
