@@ -6,6 +6,8 @@
 //! lies or how its environment is made.
 
 use crate::detector_sample::{Dice, roll_out};
+use crate::known::KnownBuilder;
+use crate::limits;
 use crate::secret::Secret;
 
 /// Names of variables that could hold a token of the code host. No program that
@@ -84,6 +86,27 @@ pub fn canaries(random: [u8; 32], is_taken: &dyn Fn(&Plant) -> bool) -> Vec<Cana
         package_token(&mut dice, is_taken),
     ];
     made.into_iter().flatten().collect()
+}
+
+/// The canaries of a run that can be looked for: made anew from the next bytes where chance
+/// made one that is too plain. The same bytes and answers give the same canaries, so that
+/// who plants them and who looks for them need only agree on those.
+pub fn planted(random: [u8; 32], is_taken: &dyn Fn(&Plant) -> bool) -> Vec<Canary> {
+    let mut made = Vec::new();
+    for try_number in 0..limits::CANARIES_TRIES {
+        let mut bytes = random;
+        let [first, ..] = &mut bytes;
+        *first = first.wrapping_add(try_number);
+        made = canaries(bytes, is_taken);
+        let is_sound = |canary: &Canary| {
+            let mut values = canary.values.iter();
+            values.all(|value| KnownBuilder::check(value).is_ok())
+        };
+        if made.iter().all(is_sound) {
+            break;
+        }
+    }
+    made
 }
 
 /// One of some places that is free, beginning with a random one.

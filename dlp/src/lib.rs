@@ -58,7 +58,7 @@ mod validate;
 mod values;
 mod window;
 
-pub use canary::{Canary, Plant, canaries};
+pub use canary::{Canary, Plant, canaries, planted};
 pub use coding::Coding;
 pub use destination::{Destination, HostPattern, PatternError};
 pub use detector::{

@@ -3,6 +3,10 @@
 /// Longest host, in bytes (RFC 1035 2.3.4).
 pub(crate) const HOST_BYTES_MAX: usize = 253;
 
+/// How often canaries are made anew when chance made one that cannot be looked
+/// for: one in thousands.
+pub(crate) const CANARIES_TRIES: u8 = 16;
+
 /// Most detectors of one ruleset.
 pub(crate) const DETECTORS_MAX: usize = 4096;
 

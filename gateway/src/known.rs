@@ -7,9 +7,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outgate_dlp::{
-    Canary, Detectors, Issuer, Known, KnownBuilder, KnownValue, Nature, Plant, Scope, Tier,
-};
+use outgate_dlp::{Detectors, Issuer, Known, KnownBuilder, KnownValue, Nature, Plant, Scope, Tier};
+
+use outgate_handoff::CANARY_SEED;
 
 use crate::Named;
 use crate::config::{self, Own, Plants};
@@ -33,16 +33,12 @@ pub(crate) struct Possessions {
 /// False credentials that nobody may send.
 #[derive(Debug, Clone)]
 pub(crate) struct Canaries {
-    /// Lines `NAME=VALUE`, each ended by `\n`.
-    pub(crate) variables: String,
-    /// Files, below the run's private directory.
-    pub(crate) files: Vec<(String, String)>,
     /// They themselves, to look for in what comes back.
     pub(crate) sought: Arc<Sought>,
 }
 
 impl Canaries {
-    /// Makes those of a run, and adds them to what is known.
+    /// Makes those of a run, as its launcher does, and adds them to what is known.
     fn make(builder: &mut KnownBuilder, taken: &[Named]) -> Result<Self, String> {
         let is_taken = |plant: &Plant| match plant {
             Plant::Variable(name) => {
@@ -52,20 +48,10 @@ impl Canaries {
             Plant::File(_) => false,
         };
         let mut values = Vec::new();
-        let (mut variables, mut files) = (String::new(), Vec::new());
-        for canary in sound(&is_taken)? {
-            let content = String::from_utf8_lossy(canary.content.expose()).into_owned();
+        for canary in outgate_dlp::planted(seed()?, &is_taken) {
             let label = match canary.plant {
-                Plant::Variable(name) => {
-                    let label = format!("${name}");
-                    variables.extend([name.as_str(), "=", &content, "\n"]);
-                    label
-                }
-                Plant::File(path) => {
-                    let label = format!("$TMPDIR/{path}");
-                    files.push((path, content));
-                    label
-                }
+                Plant::Variable(name) => format!("${name}"),
+                Plant::File(path) => format!("$TMPDIR/{path}"),
             };
             for value in &canary.values {
                 let about = KnownValue {
@@ -81,27 +67,23 @@ impl Canaries {
             }
         }
         Ok(Self {
-            variables,
-            files,
             sought: Arc::new(Sought::new(values)),
         })
     }
 }
 
-/// Canaries that can be looked for: chance makes some that are too plain.
-fn sound(is_taken: &dyn Fn(&Plant) -> bool) -> Result<Vec<Canary>, String> {
-    let mut made = Vec::new();
-    for _ in 0..limits::CANARIES_TRIES {
-        made = outgate_dlp::canaries(crate::scan::key()?, is_taken);
-        let is_sound = |canary: &Canary| {
-            let mut values = canary.values.iter();
-            values.all(|value| KnownBuilder::check(value).is_ok())
-        };
-        if made.iter().all(is_sound) {
-            break;
-        }
-    }
-    Ok(made)
+/// What the launcher made the canaries from, which it planted.
+fn seed() -> Result<[u8; 32], String> {
+    let wrong = || format!("`{CANARY_SEED}` does not say what the canaries are made from");
+    let text = std::env::var(CANARY_SEED).map_err(|_| wrong())?;
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| {
+        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
+        u8::try_from(high? << 4 | low?).ok()
+    };
+    let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+    let bytes = bytes.filter(|_| rest.is_empty()).ok_or_else(wrong)?;
+    bytes.try_into().map_err(|_| wrong())
 }
 
 impl Possessions {

@@ -402,10 +402,6 @@ pub(crate) const SCAN_HELD_TIME: Duration = Duration::from_secs(2);
 /// them say the same.
 pub(crate) const LEFT_OUT_MAX: usize = 3;
 
-/// How often canaries are made anew when chance made one that cannot be looked
-/// for: one in thousands.
-pub(crate) const CANARIES_TRIES: usize = 16;
-
 /// How long an account has to wait that handed a shared gateway what no launcher
 /// hands over, the first time: a fault of one program costs its user little.
 pub(crate) const BARRED_TIME: Duration = Duration::from_secs(5);

@@ -214,15 +214,8 @@ pub(crate) async fn answer_opening(
             return Ok(None);
         }
     };
-    let secrets = made.secrets().map(|secrets| secrets.variables());
-    let canaries = made.canaries();
-    if secrets.is_some() || canaries.is_some() {
-        let variables = ToLauncher::Variables {
-            lines: secrets.unwrap_or_default(),
-            additions: canaries.map_or_else(String::new, |own| own.variables.clone()),
-            files: canaries.map_or_else(Vec::new, |own| own.files.clone()),
-        };
-        control.send(&variables).await?;
+    if let Some(lines) = made.secrets().map(|secrets| secrets.variables()) {
+        control.send(&ToLauncher::Variables { lines }).await?;
     }
     let ready = ToLauncher::Ready {
         generation: made.generation(),

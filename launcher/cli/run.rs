@@ -1,13 +1,17 @@
 //! `outgate run`: options become a run.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use outgate_dlp::Plant;
 use outgate_dlp::holdings::credential;
 use outgate_launcher::door::Door;
 use outgate_launcher::environment::Variables;
+use outgate_launcher::placeholders::Planted;
 use outgate_launcher::run::{Options, run as start};
 use outgate_launcher::trust::Way;
 use outgate_launcher::withheld::Credentials;
@@ -56,6 +60,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
     let options = Options {
         consulted: collector.consulted().to_vec(),
         git: collector.take_git(),
+        planter: canaries,
         sources: collector.finish(),
         command: arguments.command,
         credentials: credentials(&variables, arguments.pass),
@@ -82,6 +87,31 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
         }
         Err(error) => report::failure(&error),
     }
+}
+
+/// Canaries of a run, under names that neither this environment nor a secret has. The gateway
+/// of the run inherits the environment, and makes the same ones.
+fn canaries(is_secret: &dyn Fn(&str) -> bool) -> io::Result<Planted> {
+    let mut seed = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut seed)?;
+    let is_taken = |plant: &Plant| match plant {
+        Plant::Variable(name) => std::env::var_os(name).is_some() || is_secret(name),
+        // The private directory is new.
+        Plant::File(_) => false,
+    };
+    let mut planted = Planted {
+        seed,
+        variables: Vec::new(),
+        files: Vec::new(),
+    };
+    for canary in outgate_dlp::planted(seed, &is_taken) {
+        let content = String::from_utf8_lossy(canary.content.expose()).into_owned();
+        match canary.plant {
+            Plant::Variable(name) => planted.variables.push((name, content)),
+            Plant::File(path) => planted.files.push((path, content)),
+        }
+    }
+    Ok(planted)
 }
 
 /// The shared gateway, by a path that stays the same when links change.

@@ -218,26 +218,18 @@ impl Link {
     }
 
     /// Starts the gateway and waits until it said what the command's environment
-    /// holds in the place of secrets, and what is planted there and beside it.
+    /// holds in the place of secrets: lines `NAME=VALUE` to set and `NAME` to take out.
     ///
     /// # Errors
     /// It does not serve, with its reason.
-    pub fn variables(&mut self) -> Result<Given, String> {
+    pub fn variables(&mut self) -> Result<String, String> {
         self.start();
         let Self::Open(open) = self else {
             return Err(self.gone().unwrap_or("it does not run").to_owned());
         };
         open.first(SECRETS_TIME)?;
         match open.wait(Duration::ZERO, MsgFlags::empty())? {
-            ToLauncher::Variables {
-                lines,
-                additions,
-                files,
-            } => Ok(Given {
-                lines,
-                additions,
-                files,
-            }),
+            ToLauncher::Variables { lines } => Ok(lines),
             ToLauncher::Refused { message } => Err(message),
             _ => Err("the gateway does not know of the secrets".to_owned()),
         }
@@ -317,17 +309,6 @@ impl Gone {
             again: None,
         }
     }
-}
-
-/// What the gateway gives to the command.
-#[derive(Debug, Default)]
-pub struct Given {
-    /// Variables to set and, without a value, to take out.
-    pub lines: String,
-    /// Variables to set where they are not there.
-    pub additions: String,
-    /// Files below the private directory, with their content.
-    pub files: Vec<(String, String)>,
 }
 
 /// Whether a session with a shared gateway was begun anew.

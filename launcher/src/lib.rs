@@ -24,7 +24,7 @@ mod machine;
 pub mod notification;
 pub mod opening;
 pub mod own;
-mod placeholders;
+pub mod placeholders;
 pub mod plan;
 pub mod presence;
 pub mod private;

@@ -3,12 +3,14 @@
 //! false ones that are planted. No value passes through here.
 
 use std::ffi::{CString, OsStr};
+use std::fmt::Write as _;
 use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Component, Path};
 
+use outgate_handoff::CANARY_SEED;
 use outgate_policy::{Policy, Precaution, SecretKind, SecretSource};
 use outgate_sys::spawn::Plan;
 
@@ -63,43 +65,81 @@ pub(crate) fn plants(policy: &Policy) -> bool {
     scans(policy) && policy.settings().canaries == Precaution::On
 }
 
-/// Puts into the environment and the private directory what the gateway says,
-/// and tells what is missing there now.
+/// False credentials of a run, and what they were made from.
+#[derive(Debug)]
+pub struct Planted {
+    /// The bytes that the gateway makes the same ones from.
+    pub seed: [u8; 32],
+    /// Variables of the command.
+    pub variables: Vec<(String, String)>,
+    /// Files below the private directory, with their content.
+    pub files: Vec<(String, String)>,
+}
+
+/// Makes false credentials under names that nothing has yet; the policy's secrets have the
+/// names for which it is asked.
+pub type Planter = fn(&dyn Fn(&str) -> bool) -> io::Result<Planted>;
+
+/// Makes those of a run, if it has any.
+pub(crate) fn planted(policy: &Policy, planter: Planter) -> io::Result<Option<Planted>> {
+    if !plants(policy) {
+        return Ok(None);
+    }
+    let is_taken = |name: &str| policy.secrets().iter().any(|secret| secret.name() == name);
+    planter(&is_taken).map(Some)
+}
+
+impl Planted {
+    /// What they are made from, for the gateway alone.
+    pub(crate) fn seed(&self) -> (String, String) {
+        let digits = self.seed.iter().fold(String::new(), |mut text, byte| {
+            // Writing to a text does not fail.
+            write!(text, "{byte:02x}").ok();
+            text
+        });
+        (CANARY_SEED.to_owned(), digits)
+    }
+
+    /// Puts them into the environment and the private directory.
+    ///
+    /// # Errors
+    /// A file cannot be made, with its path.
+    pub(crate) fn plant(&self, private: &Path, plan: &mut Plan) -> Result<(), String> {
+        for (name, value) in &self.variables {
+            let begin = format!("{name}=");
+            let mut all = plan.environment.iter();
+            if !all.any(|pair| pair.as_bytes().starts_with(begin.as_bytes())) {
+                plan.environment.extend(CString::new(begin + value));
+            }
+        }
+        for (path, content) in &self.files {
+            let made = plant(private, path, content);
+            made.map_err(|error| format!("planting the canary `{path}`: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts into the environment what the gateway says of the policy's secrets, and tells what
+/// is missing there now.
 ///
 /// # Errors
-/// The gateway does not serve, with its reason; a file cannot be made.
+/// The gateway does not serve, with its reason.
 pub(crate) fn settle(
-    (policy, private): (&Policy, &Path),
+    policy: &Policy,
     link: &mut Link,
     plan: &mut Plan,
     voice: &mut dyn Voice,
 ) -> Result<(), String> {
-    let planted = plants(policy) && !link.is_shared();
-    if policy.secrets().is_empty() && !planted {
+    if policy.secrets().is_empty() {
         return Ok(());
     }
-    let given = link.variables()?;
-    for name in apply(&given.lines, &mut plan.environment) {
+    let lines = link.variables()?;
+    for name in apply(&lines, &mut plan.environment) {
         let line = format!("outgate: {name} is kept from the command: it holds a secret");
         voice.say(&line);
     }
-    add(&given.additions, &mut plan.environment);
-    for (path, content) in &given.files {
-        let made = plant(private, path, content);
-        made.map_err(|error| format!("planting the canary `{path}`: {error}"))?;
-    }
     Ok(())
-}
-
-/// Sets variables that are not there.
-fn add(lines: &str, environment: &mut Vec<CString>) {
-    for line in lines.lines() {
-        let name = |pair: &[u8]| pair.split(|byte| *byte == b'=').next().map(<[u8]>::to_vec);
-        let own = name(line.as_bytes());
-        if !environment.iter().any(|pair| name(pair.as_bytes()) == own) {
-            environment.extend(CString::new(line));
-        }
-    }
 }
 
 /// Makes a file below the private directory, and the directories to it.
@@ -152,10 +192,6 @@ mod tests {
 
     #[test]
     fn what_is_planted_replaces_nothing_and_stays_below() {
-        let pair = |text: &str| CString::new(text).unwrap();
-        let mut environment = vec![pair("A=1"), pair("AB=2")];
-        add("A=x\nB=3\n", &mut environment);
-        assert_eq!(environment, [pair("A=1"), pair("AB=2"), pair("B=3")]);
         let private = std::env::temp_dir().join(format!("outgate-plant-{}", std::process::id()));
         std::fs::create_dir(&private).unwrap();
         plant(&private, ".x/y", "content").unwrap();

@@ -14,7 +14,7 @@ use outgate_sys::spawn::Started;
 use crate::environment::{self, Variables};
 use crate::filter::{Arch, held};
 use crate::gateway_link::{Link, Opening, Whose};
-use crate::placeholders;
+use crate::placeholders::{self, Planted};
 use crate::plan::{self, Command};
 use crate::presence::Presence;
 use crate::private::Private;
@@ -25,18 +25,19 @@ use crate::sources::check_total;
 use crate::supervisor::{
     Eager, FORWARDED, Outcome, Outside, Setting, Substitutes, Voice, WAIT_MAX, supervise,
 };
-use crate::trust::splice::Stores;
-use crate::trust::{Trust, Way};
+use crate::trust::Trust;
 use crate::withheld::withhold;
 
 mod error;
 mod names;
 mod options;
+mod trusted;
 
 use error::start_error;
 pub use error::{Files, RunError};
 use names::Names;
 pub use options::{Options, Summary};
+use trusted::{stores, trusts};
 
 /// How long a shared gateway may take to agree to a run, in milliseconds.
 const AGREE_MS: u16 = 10_000;
@@ -53,13 +54,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     let directory = std::env::current_dir()
         .and_then(nameable)
         .map_err(machine("the working directory"))?;
-    let temporary = directory.join(std::env::temp_dir());
-    let private = nameable(temporary.clone())
-        .and_then(|temporary| Private::create(&temporary))
-        .map_err(|source| RunError::Private {
-            parent: temporary.display().to_string(),
-            source,
-        })?;
+    let private = private_directory(&directory)?;
     let context = context(&options.variables, &directory, private.path());
     let (policy, secrets) = policy(options, &context, voice)?;
     let (signals, mask) = signals().map_err(machine("signals"))?;
@@ -70,9 +65,8 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     let mut variables = variables(options, &policy, private.path(), voice);
     git(options, &policy, (private.path(), &mut variables), voice)
         .map_err(machine("git's settings"))?;
-    // What a shared gateway opens, only it knows.
-    let opens_tls = policy.opens_tls() || options.gateway.is_some();
-    let trust = opens_tls.then(|| Trust::prepare(private.path(), &mut variables));
+    let trust = trusts(&policy, options, private.path())
+        .then(|| Trust::prepare(private.path(), &mut variables));
     let command = Command {
         variables,
         arguments: options.command.clone(),
@@ -80,7 +74,8 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         private_directory: private.path().to_owned(),
         opens: names.opens(trust.as_ref().map(|_| options.trust)),
     };
-    let opening = opening(options, (&policy, &secrets), context)?;
+    let mut opening = opening(options, (&policy, &secrets), context)?;
+    let planted = planted(options, &policy, &mut opening).map_err(machine("canaries"))?;
     let status = status(&opening);
     let (mut plan, reach) = plan::build(&policy, &command)?;
     secrets.check(&reach.readable, &reach.writable)?;
@@ -90,18 +85,19 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     };
     unwritable(grants, &options.consulted)?;
     let mut link = link(grants, opening, voice)?;
-    placeholders::settle((&policy, private.path()), &mut link, &mut plan, voice)
-        .map_err(|reason| RunError::Unready { reason })?;
+    let unready = |reason| RunError::Unready { reason };
+    placeholders::settle(&policy, &mut link, &mut plan, voice).map_err(unready)?;
     if secrets.are_read() || is_recorded_by_name(options, &policy) {
         // What is wrong with them, or with the record, is said before anything runs.
         link.start();
-        let agreed = link.agreed(AGREE_MS);
-        agreed.map_err(|reason| RunError::Unready { reason })?;
+        link.agreed(AGREE_MS).map_err(unready)?;
     }
-    let stores = match trust {
-        None => None,
-        Some(trust) => stores(&trust, options.trust, &mut link, voice)
-            .map_err(machine("certificates for the command"))?,
+    if let Some(planted) = planted {
+        planted.plant(private.path(), &mut plan).map_err(unready)?;
+    }
+    let (stores, late) = match trust {
+        Some(trust) => stores(trust, options.trust, &mut link, voice)?,
+        None => Default::default(),
     };
     // A run that cannot be listed runs all the same.
     let presence = Presence::announce(status).ok();
@@ -115,12 +111,38 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         hosts: names.hosts(),
         stores,
     };
+    setting.late = late;
     let outcome = supervise(setting, voice);
     // The tree is gone, so the directory goes, by us or by the guardian, who
     // has mostly ended by then.
     drop(private);
     outgate_sys::process::end_guardian(guardian);
     Ok(outcome)
+}
+
+/// A directory of the run's own, below the one for temporary files.
+fn private_directory(directory: &Path) -> Result<Private, RunError> {
+    let temporary = directory.join(std::env::temp_dir());
+    nameable(temporary.clone())
+        .and_then(|temporary| Private::create(&temporary))
+        .map_err(|source| RunError::Private {
+            parent: temporary.display().to_string(),
+            source,
+        })
+}
+
+/// The canaries of a run, of which its own gateway is told.
+fn planted(
+    options: &Options,
+    policy: &Policy,
+    opening: &mut Opening,
+) -> std::io::Result<Option<Planted>> {
+    let Whose::Private { variables, .. } = &mut opening.whose else {
+        return Ok(None);
+    };
+    let planted = placeholders::planted(policy, options.planter)?;
+    variables.extend(planted.as_ref().map(Planted::seed));
+    Ok(planted)
 }
 
 /// Whether somebody named the record that requests of this run need.
@@ -185,29 +207,6 @@ fn policy(
         voice.say(&format!("outgate: warning: {warning}"));
     }
     Ok((policy, secrets))
-}
-
-/// Has the command trust the authority that the gateway opens TLS with.
-fn stores(
-    trust: &Trust,
-    way: Way,
-    link: &mut Link,
-    voice: &mut dyn Voice,
-) -> std::io::Result<Option<Stores>> {
-    link.start();
-    let authority = link.authority();
-    trust.write(&authority)?;
-    if way == Way::Variables || authority.is_empty() {
-        return Ok(None);
-    }
-    let stores = Stores::make(&authority)?;
-    if stores.is_none() {
-        voice.say(
-            "outgate: warning: --trust splice has no effect: no system bundle of certificates \
-             can be read",
-        );
-    }
-    Ok(stores)
 }
 
 /// The gateway: a shared one is there and has agreed, or an own one that is
@@ -293,7 +292,14 @@ pub fn context(variables: &Variables, directory: &Path, private: &Path) -> Conte
 fn signals() -> std::io::Result<((SignalFd, Alarm), outgate_sys::spawn::SignalMask)> {
     let before = outgate_sys::process::signal_mask()?;
     let mut set = SigSet::empty();
-    let ours = [Signal::SIGTTIN, Signal::SIGTTOU, Signal::SIGCHLD];
+    let ours = [
+        Signal::SIGTTIN,
+        Signal::SIGTTOU,
+        Signal::SIGCHLD,
+        Signal::SIGIO,
+        // A file that may not grow is an error of ours to tell, not our end.
+        Signal::SIGXFSZ,
+    ];
     for signal in FORWARDED.into_iter().chain(ours) {
         set.add(signal);
     }
@@ -413,6 +419,7 @@ fn setting(
             Outside::Closed
         },
         substitutes: Substitutes::default(),
+        late: None,
         reach,
     }
 }

@@ -6,6 +6,7 @@
 mod connect;
 mod datagram;
 mod hear;
+mod late;
 mod listen;
 mod lookup;
 mod open;
@@ -42,6 +43,7 @@ use crate::presence::Presence;
 use crate::redirect::Redirect;
 use crate::ruleset::Reach;
 use crate::sealed::Sealed;
+use crate::trust::Late;
 use crate::trust::splice::Stores;
 
 pub use open::Substitutes;
@@ -97,6 +99,8 @@ pub struct Setting {
     pub summary: crate::run::Summary,
     /// What is given in the place of files that the command opens.
     pub substitutes: Substitutes,
+    /// Bundles of certificates that get their content when somebody opens one.
+    pub late: Option<Late>,
     /// Whether a rule grants a Unix socket outside.
     pub outside: Outside,
     /// What the command may reach.
@@ -184,6 +188,7 @@ struct Supervisor<'a> {
     opening: Vec<open::Opening>,
     hosts: open::Hosts,
     stores: Option<Stores>,
+    late: late::Waiting,
     outside: Outside,
     attributes: Attributes,
     said: Said,
@@ -250,6 +255,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         opening: Vec::new(),
         hosts: open::Hosts::new(setting.substitutes.hosts),
         stores: setting.substitutes.stores,
+        late: late::Waiting::new(setting.late, setting.eager),
         outside: setting.outside,
         attributes: Attributes::new(setting.reach, setting.started.guardian),
         said: Said::default(),
@@ -261,9 +267,6 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         voice,
         alarm: setting.alarm,
     };
-    if setting.eager == Eager::Yes {
-        supervisor.link.start();
-    }
     while !supervisor.tree.is_empty() {
         supervisor.turn();
     }
@@ -316,9 +319,10 @@ impl Supervisor<'_> {
         if !ready.reports.is_empty() {
             self.tree.read_reports();
         }
-        if !ready.signals.is_empty() {
-            self.tree.forward_signals(&self.signals);
+        if !ready.signals.is_empty() && self.tree.forward_signals(&self.signals).is_wanted() {
+            self.certificates_wanted();
         }
+        self.begin_beside();
         if self.link.may_come_back() {
             self.attach_again();
         }
@@ -342,6 +346,7 @@ impl Supervisor<'_> {
             || !self.looking.is_empty()
             || !self.opening.is_empty()
             || self.attributes.is_waiting()
+            || self.late.is_wanted()
     }
 
     /// Waits for the gateway alone, and not for long: what else is ready by now

@@ -16,9 +16,12 @@ use nix::fcntl::OFlag;
 use crate::environment::Variables;
 
 mod java;
+mod late;
 mod pem;
 mod pkcs12;
 pub mod splice;
+
+pub use late::Late;
 
 /// Where systems keep their bundle of root certificates.
 const BUNDLES: [&str; 5] = [
@@ -92,8 +95,25 @@ pub struct Trust {
 #[derive(Debug)]
 struct Java {
     store: PathBuf,
-    /// What holds beside our authority: certificates in DER.
-    begins: Vec<Vec<u8>>,
+    begins: Begins,
+}
+
+/// What a store for Java holds beside our authority.
+#[derive(Debug)]
+enum Begins {
+    /// The system's roots.
+    System(PathBuf),
+    /// Those of the store that the user's options name, in DER.
+    Named(Vec<Vec<u8>>),
+}
+
+impl Begins {
+    fn certificates(&self) -> Vec<Vec<u8>> {
+        match self {
+            Self::System(bundle) => pem::ders(&read(bundle).unwrap_or_default()),
+            Self::Named(own) => own.clone(),
+        }
+    }
 }
 
 /// A file of settings, with nothing from the user's: settings hold passwords.
@@ -132,17 +152,20 @@ impl Trust {
         if !java::is_here(variables) {
             return;
         }
-        let begins = match java::named(variables) {
-            None => Some(pem::ders(&read(system).unwrap_or_default())),
-            Some(own) => {
-                let own = read(&own).unwrap_or_default();
-                java::certificates(&own).or_else(|| pkcs12::certificates(&own))
-            }
-        };
         // In the place of nothing that is known, our authority alone would
         // take away more than it gives.
-        let Some(begins) = begins.filter(|begins| !begins.is_empty()) else {
-            return;
+        let begins = match java::named(variables) {
+            // Read where somebody wants it: there are more than a hundred in it.
+            None if system.as_os_str().is_empty() => return,
+            None => Begins::System(system.to_owned()),
+            Some(own) => {
+                let own = read(&own).unwrap_or_default();
+                let own = java::certificates(&own).or_else(|| pkcs12::certificates(&own));
+                match own.filter(|own| !own.is_empty()) {
+                    Some(own) => Begins::Named(own),
+                    None => return,
+                }
+            }
         };
         let store = self.directory.join("java.p12");
         java::name(variables, &store);
@@ -200,22 +223,26 @@ impl Trust {
         bundle.clone()
     }
 
-    /// Writes the bundles, now that the authority's certificate is known.
+    /// Writes everything, now that the authority's certificate is known.
     ///
     /// # Errors
     /// The private directory cannot be written: the operator's.
     pub fn write(&self, authority: &str) -> io::Result<()> {
-        for (begins, bundle) in &self.bundles {
-            // What the user named and cannot be read never worked either.
-            let text = pem::certificates(&read(begins).unwrap_or_default());
-            put(bundle, &[&text, authority.as_bytes()])?;
+        for file in self.waiting() {
+            put(&file.path(self), &[&file.content(self, authority)])?;
         }
-        if let Some(java) = &self.java {
-            let mut all = java.begins.clone();
-            all.extend(pem::ders(authority.as_bytes()));
-            put(&java.store, &[&pkcs12::store(&all)])?;
-        }
-        put(&self.directory.join(AUTHORITY), &[authority.as_bytes()])?;
+        self.write_settings()
+    }
+
+    /// The files whose content the authority belongs to.
+    fn waiting(&self) -> Vec<Waiting> {
+        let bundles = self.bundles.keys().cloned().map(Waiting::Bundle);
+        let java = self.java.as_ref().map(|_| Waiting::Java);
+        bundles.chain(java).chain([Waiting::Authority]).collect()
+    }
+
+    /// Writes what does not depend on the authority.
+    fn write_settings(&self) -> io::Result<()> {
         for settings in &self.settings {
             if let Some(directory) = settings.file.parent() {
                 std::fs::DirBuilder::new()
@@ -226,6 +253,47 @@ impl Trust {
             put(&settings.file, &[settings.text.as_bytes()])?;
         }
         Ok(())
+    }
+}
+
+/// A file whose content the authority belongs to.
+#[derive(Debug)]
+enum Waiting {
+    /// The bundle that begins with what this file holds.
+    Bundle(PathBuf),
+    /// The store for Java.
+    Java,
+    /// The authority alone.
+    Authority,
+}
+
+impl Waiting {
+    fn path(&self, trust: &Trust) -> PathBuf {
+        let own = match self {
+            Self::Bundle(begins) => trust.bundles.get(begins).cloned(),
+            Self::Java => trust.java.as_ref().map(|java| java.store.clone()),
+            Self::Authority => None,
+        };
+        own.unwrap_or_else(|| trust.directory.join(AUTHORITY))
+    }
+
+    fn content(&self, trust: &Trust, authority: &str) -> Vec<u8> {
+        let authority = authority.as_bytes();
+        match self {
+            // What the user named and cannot be read never worked either.
+            Self::Bundle(begins) => [
+                &pem::certificates(&read(begins).unwrap_or_default()),
+                authority,
+            ]
+            .concat(),
+            Self::Java => {
+                let java = trust.java.as_ref();
+                let mut all = java.map_or_else(Vec::new, |java| java.begins.certificates());
+                all.extend(pem::ders(authority));
+                pkcs12::store(&all)
+            }
+            Self::Authority => authority.to_vec(),
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod base;
 mod git;
+mod tls;
 mod trees;
 
 use std::fs;

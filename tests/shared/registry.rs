@@ -37,7 +37,7 @@ lab_tests! {
         assert!(is_listed(lab, own, "one") && is_listed(lab, own, "two"));
         let outcome = outgate(lab, own, &["inspect", "one"]);
         assert_eq!(outcome.code, Some(0), "{outcome}");
-        for part in ["name       one\n", &format!("process    {} ", one.pid()), "policy     -r, -w\n", "gateway    its own"] {
+        for part in ["name       one\n", &format!("process    {} ", one.pid()), "policy     preset `base`, -r, -w\n", "gateway    its own"] {
             assert!(outcome.stdout.contains(part), "{part}: {outcome}");
         }
         let outcome = outgate(lab, own, &["kill", "one"]);

@@ -310,21 +310,10 @@ impl Policy {
             })
     }
 
-    /// Whether TLS may be opened: some rule allows requests inside it, or a
-    /// secret is inserted there, and the policy does not forbid it. Launcher and
-    /// gateway both ask this: where it
-    /// is never opened, a command need not wait for an authority.
+    /// Whether TLS may be opened: to look inside, or to say there what is denied. Launcher
+    /// and gateway both ask this.
     pub fn opens_tls(&self) -> bool {
-        let inside = |target: &Target| match target {
-            Target::Network(target) => [Protocol::Https, Protocol::Wss]
-                .into_iter()
-                .any(|protocol| target.protocols.contains(protocol)),
-            Target::Unix { .. } => false,
-        };
-        let mut rules = self.rules.iter();
         self.settings.intercept != Intercept::Never
-            && (!self.secrets.is_empty()
-                || rules.any(|rule| rule.reference.effect != Effect::Deny && inside(&rule.target)))
     }
 
     /// Whether any rule lets anything out over the network.

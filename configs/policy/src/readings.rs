@@ -48,7 +48,9 @@ mod liberty {
     /// Dots that were not seen as such when the path was sent stay: what decodes late
     /// may route by the segments before them.
     pub(super) const DOTS_STAY: u16 = 256;
-    pub(super) const ALL: u16 = 511;
+    /// Three dots are one (Mojolicious, against paths that climb).
+    pub(super) const THREE_DOTS: u16 = 512;
+    pub(super) const ALL: u16 = 1023;
 }
 
 impl Readings {
@@ -148,6 +150,10 @@ impl Found {
         for _ in 0..=DECODE_ROUNDS_MAX {
             check_decoded(segments)?;
             self.add_structural(segments)?;
+            // Whoever ends the path here decodes no more than what is before.
+            if let Some(mut before) = ended(segments) {
+                self.add_rounds(&mut before)?;
+            }
             let mut changed = false;
             for segment in segments.iter_mut().filter(|s| s.contains(&b'%')) {
                 let decoded = unescape(segment);
@@ -193,6 +199,18 @@ pub(crate) fn without_authority<S: AsRef<[u8]>>(segments: &[S]) -> &[S] {
     authority
         .and_then(|at| segments.get(at + 1..))
         .unwrap_or(segments)
+}
+
+/// The segments up to a decoded `?` or `#`, where there is one.
+fn ended(segments: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
+    let ends = |byte: &u8| matches!(byte, b'?' | b'#');
+    let at = segments
+        .iter()
+        .position(|segment| segment.iter().any(ends))?;
+    let mut before = segments.get(..=at)?.to_vec();
+    let last = before.last_mut()?;
+    last.truncate(last.iter().position(ends)?);
+    Some(before)
 }
 
 fn check_decoded(segments: &[Vec<u8>]) -> Result<(), TargetError> {
@@ -241,6 +259,15 @@ fn relevant_liberties(segments: &[Vec<u8>]) -> u16 {
     }
     if holds(b'?') || holds(b'#') {
         relevant |= liberty::ENDS;
+    }
+    let is_three = |part: &[u8]| part == b"...";
+    let parts = |segment: &Vec<u8>| {
+        segment
+            .split(|byte| matches!(byte, b'/' | b'\\'))
+            .any(is_three)
+    };
+    if segments.iter().any(parts) {
+        relevant |= liberty::THREE_DOTS;
     }
     relevant
 }
@@ -335,6 +362,7 @@ fn without_dots(parts: Vec<&[u8]>, liberties: u16) -> Result<Vec<&[u8]>, TargetE
         };
         match dots {
             b"." => {}
+            b"..." if liberties & liberty::THREE_DOTS != 0 => {}
             b".." => {
                 kept.pop().ok_or_else(above_root)?;
             }
@@ -399,6 +427,21 @@ mod tests {
             let found: Vec<String> = readings.lenient().map(shown).collect();
             assert_eq!(&found, lenient, "lenient readings of {path}");
         }
+    }
+
+    #[test]
+    fn what_ends_a_path_ends_it_before_the_rest_is_decoded() {
+        let readings = Readings::of("//x/%253f%2F%252e%252e/admin%3Fx").expect("readings");
+        assert!(readings.lenient().any(|reading| shown(reading) == "|admin"));
+        let readings = Readings::of("/%253f%2F%252e%252e/a%3F/%253f").expect("readings");
+        assert!(readings.lenient().any(|reading| shown(reading) == "|a"));
+    }
+
+    #[test]
+    fn three_dots_are_one_to_some() {
+        let readings = Readings::of("/pub//.../..%2F").expect("readings");
+        let mut all = readings.other_structural();
+        assert!(all.any(|reading| shown(reading) == "|"));
     }
 
     #[test]

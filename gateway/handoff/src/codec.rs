@@ -8,7 +8,7 @@ use crate::frame::{
 use crate::wire::{FrameError, Reader, Writer};
 use crate::{
     ADDRESSES_MAX, AUTHORITY_BYTES_MAX, LINE_BYTES_MAX, NAME_BYTES_MAX, PARENTS_MAX,
-    PATH_BYTES_MAX, PLANTED_FILES_MAX, SOURCE_CHUNK_BYTES_MAX,
+    PATH_BYTES_MAX, SOURCE_CHUNK_BYTES_MAX,
 };
 
 fn write_process(w: &mut Writer, process: &Process) {
@@ -272,19 +272,9 @@ impl ToLauncher {
                 w = Writer::new(107, 0);
                 w.bytes("message", message.as_bytes(), LINE_BYTES_MAX);
             }
-            Self::Variables {
-                lines,
-                additions,
-                files,
-            } => {
+            Self::Variables { lines } => {
                 w = Writer::new(108, 0);
                 w.bytes("lines", lines.as_bytes(), SOURCE_CHUNK_BYTES_MAX);
-                w.bytes("additions", additions.as_bytes(), LINE_BYTES_MAX);
-                w.u8(u8::try_from(files.len()).unwrap_or(u8::MAX));
-                for (path, content) in files {
-                    w.bytes("path", path.as_bytes(), NAME_BYTES_MAX);
-                    w.bytes("content", content.as_bytes(), LINE_BYTES_MAX);
-                }
             }
         }
         w.finish()
@@ -322,30 +312,10 @@ impl ToLauncher {
             },
             108 => Self::Variables {
                 lines: r.text("lines", SOURCE_CHUNK_BYTES_MAX)?,
-                additions: r.text("additions", LINE_BYTES_MAX)?,
-                files: files(&mut r)?,
             },
             kind => return Err(FrameError::Kind { kind }),
         };
         r.end()?;
         Ok(value)
     }
-}
-
-/// Paths and contents of files.
-fn files(r: &mut Reader<'_>) -> Result<Vec<(String, String)>, FrameError> {
-    let count = usize::from(r.u8("files")?);
-    if count > PLANTED_FILES_MAX {
-        return Err(FrameError::Limit {
-            field: "files",
-            max: PLANTED_FILES_MAX,
-            actual: count,
-        });
-    }
-    (0..count)
-        .map(|_| {
-            let path = r.text("path", NAME_BYTES_MAX)?;
-            Ok((path, r.text("content", LINE_BYTES_MAX)?))
-        })
-        .collect()
 }

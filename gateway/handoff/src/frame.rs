@@ -246,15 +246,11 @@ pub enum ToLauncher {
         /// What is wrong with the text.
         message: String,
     },
-    /// Where the policy has secrets or canaries, comes before `Ready`: what the
-    /// command's environment and private directory hold of them.
+    /// Where the policy has secrets, comes before `Ready`: what the command's environment
+    /// holds of them.
     Variables {
         /// Lines, ended by `\n`: `NAME=VALUE` is set, `NAME` alone is taken out.
         lines: String,
-        /// Lines `NAME=VALUE`: set where there is no such variable.
-        additions: String,
-        /// Files to make: the path below the private directory, and the content.
-        files: Vec<(String, String)>,
     },
     /// Answers `Finish`: lines for the user, or none.
     Summary {

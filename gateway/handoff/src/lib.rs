@@ -25,7 +25,7 @@ pub use wire::FrameError;
 
 /// Version of the frames. Both sides must hold the same one, and the same
 /// build: nothing is negotiated.
-pub const PROTOCOL: u16 = 4;
+pub const PROTOCOL: u16 = 5;
 
 /// Bytes before a frame's body.
 pub const HEADER_BYTES: usize = 16;
@@ -61,8 +61,9 @@ pub const LINE_BYTES_MAX: usize = 2048;
 /// Addresses a direct answer lists at most.
 pub const ADDRESSES_MAX: usize = 8;
 
-/// Files that are made in a run's private directory at most.
-pub const PLANTED_FILES_MAX: usize = 8;
+/// The variable by which a gateway of a run's own learns the bytes, in hexadecimal, that the
+/// run's canaries were made from: its environment is for nobody else to read.
+pub const CANARY_SEED: &str = "OUTGATE_CANARY_SEED";
 
 /// Ancestors a question lists at most.
 pub const PARENTS_MAX: usize = 6;

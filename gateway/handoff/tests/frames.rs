@@ -126,16 +126,7 @@ fn to_launcher() -> impl Strategy<Value = ToLauncher> {
         any::<u64>().prop_map(|generation| ToLauncher::Generation { generation }),
         text().prop_map(|lines| ToLauncher::Summary { lines }),
         text().prop_map(|message| ToLauncher::Kept { message }),
-        (
-            text(),
-            text(),
-            prop::collection::vec((text(), text()), 0..4)
-        )
-            .prop_map(|(lines, additions, files)| ToLauncher::Variables {
-                lines,
-                additions,
-                files
-            }),
+        text().prop_map(|lines| ToLauncher::Variables { lines }),
     ]
 }
 

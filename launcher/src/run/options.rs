@@ -8,6 +8,7 @@ use outgate_policy::Source;
 use crate::door::Door;
 use crate::environment::Variables;
 use crate::git::Settings;
+use crate::placeholders::Planter;
 use crate::trust::Way;
 use crate::withheld::Credentials;
 
@@ -39,6 +40,8 @@ pub struct Options {
     pub upstream_proxy: Option<String>,
     /// The user's settings of git, for a command that may not read them.
     pub git: Option<Settings>,
+    /// What makes false credentials.
+    pub planter: Planter,
     /// Whether the summary is said at the end.
     pub summary: Summary,
     /// How the command is made to trust what the gateway opens.

@@ -23,9 +23,11 @@ impl Supervisor<'_> {
                     generation,
                     hosts,
                     audit,
+                    authority,
                     ..
                 } => {
                     self.generation = generation;
+                    self.authority_known(authority);
                     if let Some(presence) = &mut self.presence {
                         presence.status().record = audit;
                     }

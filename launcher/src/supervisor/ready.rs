@@ -60,7 +60,7 @@ impl Supervisor<'_> {
     pub(super) fn timeout(&self) -> PollTimeout {
         let tick = self.is_waiting().then_some(TICK);
         let again = self.link.may_come_back().then_some(AGAIN_TICK);
-        let tick = tick.or(again);
+        let tick = self.late.starts_in().or(tick).or(again);
         let deadline = self.tree.wait_at_most();
         match (tick, deadline) {
             (None, None) => PollTimeout::NONE,

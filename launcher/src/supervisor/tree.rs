@@ -14,6 +14,7 @@ use nix::time::ClockId;
 use nix::unistd::{Pid, getpgid, getpgrp, getpid, getsid};
 use outgate_sys::spawn::{Change, Order, REPORT_BYTES, Report, order};
 
+use super::late::Leased;
 use crate::process::signal_tree;
 
 /// Between SIGTERM and SIGKILL when the wall time is over.
@@ -302,7 +303,8 @@ impl Tree {
     }
 
     /// Passes signals on to the command; after its end, to what it left.
-    pub(super) fn forward_signals(&mut self, signals: &SignalFd) {
+    pub(super) fn forward_signals(&mut self, signals: &SignalFd) -> Leased {
+        let mut leased = Leased::Unopened;
         while let Ok(Some(info)) = signals.read_signal() {
             let number = i32::try_from(info.ssi_signo).unwrap_or(0);
             let Ok(signal) = Signal::try_from(number) else {
@@ -310,6 +312,10 @@ impl Tree {
             };
             if signal == Signal::SIGCHLD {
                 self.reap();
+                continue;
+            }
+            if signal == Signal::SIGIO {
+                leased = Leased::Wanted;
                 continue;
             }
             // A terminal sends to its whole foreground group: the command has
@@ -328,6 +334,7 @@ impl Tree {
                 }
             }
         }
+        leased
     }
 
     /// A child of ours ended: if it is the guardian, its last report comes first.

@@ -174,6 +174,7 @@ impl Supervisor<'_> {
             return;
         }
         self.next_tick = now.checked_add(super::TICK).unwrap_or(now);
+        self.certificates_due(now);
         if self.is_waiting() {
             self.alarm.set();
         }

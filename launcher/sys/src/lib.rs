@@ -11,6 +11,7 @@ pub mod alarm;
 pub mod attributes;
 pub mod descriptor;
 pub mod landlock;
+pub mod lease;
 pub mod memory;
 pub mod pidfd;
 pub mod process;
