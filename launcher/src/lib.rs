@@ -23,6 +23,7 @@ mod machine;
 pub mod notification;
 pub mod opening;
 pub mod own;
+mod pair;
 mod placeholders;
 pub mod plan;
 pub mod presence;

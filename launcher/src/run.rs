@@ -389,6 +389,7 @@ fn setting(
         } else {
             Outside::Closed
         },
+        listen: policy.listen().to_vec(),
         substitutes: Substitutes::default(),
         reach,
     }
