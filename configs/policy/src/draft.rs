@@ -374,10 +374,8 @@ impl<'c> Draft<'c> {
 
     /// Adds `[ADDR:]PORTS` to listen on; without address, both loopback addresses.
     pub(crate) fn listen(&mut self, at: At<'_>, text: &str) {
-        let (address, ports) = match text.rsplit_once(':') {
-            Some((address, ports)) => (Some(address), ports),
-            None => (None, text),
-        };
+        let split = text.rsplit_once(':');
+        let (address, ports) = split.map_or((None, text), |(ip, ports)| (Some(ip), ports));
         let Some(ports) = parse_listen_ports(ports) else {
             self.fault(at.error(
                 0,
@@ -390,10 +388,9 @@ impl<'c> Draft<'c> {
             return;
         };
         let addresses = match address.map(|text| (text, parse_address(text))) {
-            None | Some(("localhost", _)) => vec![
-                IpAddr::V4(Ipv4Addr::LOCALHOST),
-                IpAddr::V6(Ipv6Addr::LOCALHOST),
-            ],
+            None | Some(("localhost", _)) => {
+                vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
+            }
             Some((_, Some(ip))) => vec![ip],
             Some((text, None)) => {
                 self.fault(
