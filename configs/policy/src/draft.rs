@@ -3,7 +3,7 @@
 //! Merging happens here: lists unite, denials always survive, of scalars the
 //! last wins. Knows values and places, not the syntax of documents.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::error::{PolicyError, PolicyErrors};
