@@ -33,8 +33,8 @@ pub(crate) struct PolicyOptions {
     /// Let the command read, execute and write below PATH
     #[arg(short = 'w', long = "write", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) write: Vec<String>,
-    /// Let the command listen on a port, of loopback unless an address is given
-    #[arg(long, value_name = "[ADDR:]PORT")]
+    /// Let the command listen beyond loopback: at a port, a range of ports, or `*`
+    #[arg(long, value_name = "[ADDR:]PORTS")]
     pub(crate) listen: Vec<String>,
     /// Use this address for a host instead of asking DNS
     #[arg(long, value_name = "HOST[:PORT]=ADDR[:PORT]")]

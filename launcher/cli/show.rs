@@ -183,10 +183,7 @@ fn listening(policy: &Policy) -> Vec<Row> {
     policy
         .listen()
         .iter()
-        .map(|grant| {
-            let address = std::net::SocketAddr::new(grant.address, grant.port);
-            Row::new("listen", address.to_string(), &grant.place)
-        })
+        .map(|grant| Row::new("listen", grant.to_string(), &grant.place))
         .collect()
 }
 
@@ -414,7 +411,7 @@ pub(crate) fn json(policy: &Policy) -> String {
     let listen: Vec<Value> = policy
         .listen()
         .iter()
-        .map(|grant| json!({ "address": grant.address.to_string(), "port": grant.port, "place": *grant.place }))
+        .map(|grant| json!({ "address": grant.address.to_string(), "ports": grant.shown_ports(), "place": *grant.place }))
         .collect();
     let values = |prefix: &str, values: Vec<(&'static str, String)>| -> Value {
         let one = |(key, value): (&str, String)| {

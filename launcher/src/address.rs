@@ -1,7 +1,7 @@
 //! Socket addresses as a held thread passed them: bytes in, values out, with
 //! the kernel's own errors (connect(2), ip(7), ipv6(7), unix(7)). Pure.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use nix::errno::Errno;
 
@@ -67,32 +67,64 @@ pub fn parse(bytes: &[u8]) -> Result<Address, Errno> {
     }
 }
 
+/// Reads the address that a socket of the Internet is to be bound to, with the scope of
+/// an IPv6 address: as it is written, so that every address of the machine stays that.
+///
+/// # Errors
+/// The errno bind(2) gives for such bytes; the caller's fault.
+pub fn parse_local(bytes: &[u8]) -> Result<SocketAddr, Errno> {
+    let (family, rest) = bytes.split_first_chunk::<2>().ok_or(Errno::EINVAL)?;
+    match u16::from_ne_bytes(*family) {
+        AF_INET => written_v4(bytes, rest).map(SocketAddr::V4),
+        // For old programs (ip(7)).
+        AF_UNSPEC => match written_v4(bytes, rest)? {
+            address if address.ip().is_unspecified() => Ok(SocketAddr::V4(address)),
+            _ => Err(Errno::EAFNOSUPPORT),
+        },
+        AF_INET6 => written_v6(bytes, rest).map(SocketAddr::V6),
+        _ => Err(Errno::EAFNOSUPPORT),
+    }
+}
+
 fn v4(bytes: &[u8], rest: &[u8]) -> Result<Address, Errno> {
+    let written = written_v4(bytes, rest)?;
+    Ok(Address::Inet {
+        family: Family::V4,
+        destination: SocketAddr::new(this_host(IpAddr::V4(*written.ip())), written.port()),
+    })
+}
+
+fn v6(bytes: &[u8], rest: &[u8]) -> Result<Address, Errno> {
+    let written = written_v6(bytes, rest)?;
+    let ip = IpAddr::V6(*written.ip()).to_canonical();
+    Ok(Address::Inet {
+        family: Family::V6,
+        destination: SocketAddr::new(this_host(ip), written.port()),
+    })
+}
+
+fn written_v4(bytes: &[u8], rest: &[u8]) -> Result<SocketAddrV4, Errno> {
     if bytes.len() < 16 {
         return Err(Errno::EINVAL);
     }
     let (port, rest) = rest.split_first_chunk::<2>().ok_or(Errno::EINVAL)?;
     let (octets, _) = rest.split_first_chunk::<4>().ok_or(Errno::EINVAL)?;
-    let ip = IpAddr::V4(Ipv4Addr::from(*octets));
-    Ok(Address::Inet {
-        family: Family::V4,
-        destination: SocketAddr::new(this_host(ip), u16::from_be_bytes(*port)),
-    })
+    let ip = Ipv4Addr::from(*octets);
+    Ok(SocketAddrV4::new(ip, u16::from_be_bytes(*port)))
 }
 
-fn v6(bytes: &[u8], rest: &[u8]) -> Result<Address, Errno> {
+fn written_v6(bytes: &[u8], rest: &[u8]) -> Result<SocketAddrV6, Errno> {
     // SIN6_LEN_RFC2133: the scope id may be absent.
     if bytes.len() < 24 {
         return Err(Errno::EINVAL);
     }
     let (port, rest) = rest.split_first_chunk::<2>().ok_or(Errno::EINVAL)?;
     let (_flow, rest) = rest.split_first_chunk::<4>().ok_or(Errno::EINVAL)?;
-    let (octets, _) = rest.split_first_chunk::<16>().ok_or(Errno::EINVAL)?;
-    let ip = IpAddr::V6(Ipv6Addr::from(*octets)).to_canonical();
-    Ok(Address::Inet {
-        family: Family::V6,
-        destination: SocketAddr::new(this_host(ip), u16::from_be_bytes(*port)),
-    })
+    let (octets, rest) = rest.split_first_chunk::<16>().ok_or(Errno::EINVAL)?;
+    let scope = rest.split_first_chunk::<4>();
+    let scope = scope.map_or(0, |(scope, _)| u32::from_ne_bytes(*scope));
+    let (ip, port) = (Ipv6Addr::from(*octets), u16::from_be_bytes(*port));
+    Ok(SocketAddrV6::new(ip, port, 0, scope))
 }
 
 fn this_host(ip: IpAddr) -> IpAddr {

@@ -7,6 +7,8 @@
 //! for the write that the command has under way), and the supervisor must not.
 //! They have no capability, as the command has none, so that the kernel asks
 //! of them what it would ask of the command. They hold no lock while they work.
+//! They give pairs of sockets, too: whose numbers are written to memory, which a file
+//! system may stand behind.
 
 mod asked;
 mod limits;
@@ -32,8 +34,9 @@ use outgate_sys::attributes;
 use outgate_sys::process::give_up_capabilities;
 use outgate_sys::schedule::take_short_turns;
 
-use crate::filter::{Arch, attribute};
+use crate::filter::{self, Arch, attribute};
 use crate::notification::Notification;
+use crate::pair;
 use crate::ruleset::Reach;
 use crate::visible::Visible;
 use crate::writable::Granted;
@@ -138,6 +141,9 @@ fn work(calls: &Queue<Notification>, run: &Run) {
 /// Performs a call, and says what it returns.
 fn serve(run: &Run, call: &Notification) -> Result<i64, Errno> {
     let held = call.held();
+    if held.number == filter::held(Arch::native()).socketpair {
+        return pair::give(call).map(|()| 0);
+    }
     let name = attribute(Arch::native(), held.number).ok_or(Errno::ENOSYS)?;
     let (named, request) = asked(name, call)?;
     let named = of_the_caller(named, held.thread);

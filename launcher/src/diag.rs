@@ -42,6 +42,9 @@ impl Diag {
         Ok(Self(descriptor))
     }
 
+    /// Stands for the cookie of any socket (`INET_DIAG_NOCOOKIE`, twice).
+    pub const ANY_COOKIE: u64 = u64::MAX;
+
     /// Whether the TCP socket with `cookie` listens at `address`.
     pub fn listens(&self, address: SocketAddr, cookie: u64) -> bool {
         let mut body = Vec::with_capacity(56);

@@ -99,18 +99,23 @@ pub struct Options {
 
 /// Numbers of the calls that a filter can hold, for the supervisor to dispatch on.
 ///
-/// `connect`, `listen`, `shutdown` and `socket` are held by every filter, the others
-/// only with [`Opens::Trap`]. Of `socket`, only Internet datagram sockets are held.
+/// `connect`, `bind`, `listen`, `shutdown`, `socket` and `socketpair` are held by every
+/// filter, the others only with [`Opens::Trap`]. Of `socket`, only Internet datagram
+/// sockets are held, and of `socketpair` those of Unix datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     /// `connect(2)`.
     pub connect: i32,
+    /// `bind(2)`, but of netlink.
+    pub bind: i32,
     /// `listen(2)`.
     pub listen: i32,
     /// `shutdown(2)`, unless of sending alone.
     pub shutdown: i32,
     /// `socket(2)`.
     pub socket: i32,
+    /// `socketpair(2)`.
+    pub socketpair: i32,
     /// `open(2)`, which newer architectures lack.
     pub open: Option<i32>,
     /// `openat(2)`.
@@ -122,17 +127,21 @@ pub const fn held(arch: Arch) -> Held {
     match arch {
         Arch::X86_64 => Held {
             connect: 42,
+            bind: 49,
             listen: 50,
             shutdown: 48,
             socket: 41,
+            socketpair: 53,
             open: Some(2),
             openat: 257,
         },
         Arch::Aarch64 => Held {
             connect: 203,
+            bind: 200,
             listen: 201,
             shutdown: 210,
             socket: 198,
+            socketpair: 199,
             open: None,
             openat: 56,
         },

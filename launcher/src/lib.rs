@@ -24,6 +24,7 @@ mod machine;
 pub mod notification;
 pub mod opening;
 pub mod own;
+mod pair;
 pub mod placeholders;
 pub mod plan;
 pub mod presence;

@@ -91,7 +91,7 @@ impl Notification {
     }
 
     /// The kernel performs the call. Only for calls that give no way out
-    /// whatever their arguments are: opening a file, which Landlock judges; or whose
+    /// whatever their arguments are: opening a file, or binding, which Landlock judges; or whose
     /// arguments in registers were judged.
     pub fn pass(self) {
         self.end(Answer::Continue);
@@ -103,12 +103,23 @@ impl Notification {
             self.listener
                 .add_descriptor(self.held.cookie, descriptor, Placement::Answer, on_exec);
         match placed {
-            Ok(()) => self.answered = Answered::Yes,
+            Ok(_) => self.answered = Answered::Yes,
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(Errno::EPERM as i32);
                 self.end(Answer::Errno(errno));
             }
         }
+    }
+
+    /// Puts a copy of `descriptor` into the caller, and says its number there.
+    ///
+    /// # Errors
+    /// As `Listener::add_descriptor`.
+    pub fn add(&self, descriptor: BorrowedFd<'_>, on_exec: OnExec) -> Result<i32, Errno> {
+        let cookie = self.held.cookie;
+        self.listener
+            .add_descriptor(cookie, descriptor, Placement::Lowest, on_exec)
+            .map_err(|error| error.raw_os_error().map_or(Errno::EPERM, Errno::from_raw))
     }
 
     /// Replaces descriptor `number` of the caller with a copy of `descriptor`.
@@ -124,6 +135,7 @@ impl Notification {
         let placement = Placement::Replace(number);
         self.listener
             .add_descriptor(self.held.cookie, descriptor, placement, on_exec)
+            .map(drop)
     }
 
     fn end(mut self, answer: Answer) -> Reached {

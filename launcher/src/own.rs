@@ -5,7 +5,7 @@
 //! reached through their inode, which is theirs for good.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
@@ -37,7 +37,7 @@ struct TcpListener {
     serves_v4: Serves,
 }
 
-/// Whether an IPv6 listener takes IPv4 connections too.
+/// Whether a listener is one of IPv6 that takes IPv4 connections too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Serves {
     Both,
@@ -132,22 +132,31 @@ impl Own {
             return None;
         }
         let any: IpAddr = match destination {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let v6_any: IpAddr = std::net::Ipv6Addr::UNSPECIFIED.into();
-        for ip in [destination.ip(), any, v6_any] {
+        let v6_any: IpAddr = Ipv6Addr::UNSPECIFIED.into();
+        let v4: IpAddr = Ipv4Addr::LOCALHOST.into();
+        let elsewhere = (destination.ip() == Ipv6Addr::LOCALHOST).then_some(v4);
+        for ip in [destination.ip(), any, v6_any].into_iter().chain(elsewhere) {
             let address = SocketAddr::new(ip, destination.port());
             let Some(listener) = self.tcp.get(&address).copied() else {
                 continue;
             };
+            // A server of both families stands at IPv4 loopback
+            // (`supervisor/bind.rs`): who comes by IPv6 is brought there.
+            let moved = destination.is_ipv6() && address.is_ipv4();
+            if moved && listener.serves_v4 == Serves::OneFamily {
+                continue;
+            }
+            let to = if moved { address } else { destination };
             // `::` takes IPv4 connections only without IPV6_V6ONLY.
             let other_family = destination.is_ipv4() && address.is_ipv6();
             if other_family && listener.serves_v4 == Serves::OneFamily {
                 continue;
             }
             let mut identity = listener.identity;
-            let alive = |diag: &Diag| diag.listens(destination, identity.cookie);
+            let alive = |diag: &Diag| diag.listens(to, identity.cookie);
             let sought = match identity.taken(&mut self.threads) {
                 Some(socket) => Some(Sought {
                     socket,
@@ -170,11 +179,33 @@ impl Own {
                     ..listener
                 };
                 self.tcp.insert(address, listener);
-                return Some(Kept { socket, identity });
+                return Some(Kept {
+                    socket,
+                    identity,
+                    address: to,
+                });
             }
             self.tcp.remove(&address);
         }
         None
+    }
+
+    /// Whether nobody listens at `destination`, and it is the other address of a name
+    /// at which a server of the sandbox does: whoever tries one after the other is
+    /// refused there, as without a sandbox, and nobody needs to be told.
+    pub fn is_beside(&mut self, destination: SocketAddr) -> bool {
+        let beside = match destination.ip() {
+            IpAddr::V6(Ipv6Addr::LOCALHOST) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V4(Ipv4Addr::LOCALHOST) => Ipv6Addr::LOCALHOST.into(),
+            IpAddr::V4(_) | IpAddr::V6(_) => return false,
+        };
+        let known = self
+            .tcp
+            .contains_key(&SocketAddr::new(beside, destination.port()));
+        known
+            && self
+                .diag()
+                .is_some_and(|diag| !diag.listens(destination, Diag::ANY_COOKIE))
     }
 
     /// Remembers a Unix socket that listens now under an abstract name, and who
@@ -275,9 +306,15 @@ impl Identity {
 pub struct Kept {
     socket: OwnedFd,
     identity: Identity,
+    address: SocketAddr,
 }
 
 impl Kept {
+    /// Where a connection to it is made.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Whether whoever had the listener has it still.
     pub fn is_served(&self) -> bool {
         self.identity.taken(&mut LastThread::default()).is_some()

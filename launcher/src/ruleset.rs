@@ -1,5 +1,5 @@
 //! The Landlock ruleset of a run (landlock(7)): filesystem grants, no right to
-//! connect at all, binding only where granted, and scopes. Hard requirement of
+//! connect at all, none to bind any port but 0, and scopes. Hard requirement of
 //! ABI 6: a kernel that enforces less is refused, never used.
 
 use std::fs;
@@ -15,7 +15,7 @@ use landlock::{
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, SFlag, fstat};
-use outgate_policy::{ListenGrant, PathGrant, Policy};
+use outgate_policy::{PathGrant, Policy};
 use outgate_sys::descriptor::Standard;
 
 use crate::visible::Visible;
@@ -122,9 +122,8 @@ pub fn build(policy: &Policy) -> Result<Rules, RulesetError> {
         .handle_access(AccessNet::from_all(ABI::V6))?
         .scope(Scope::from_all(ABI::V6))?
         .create()?;
-    for port in bind_ports(policy.listen()) {
-        (&mut created).add_rule(NetPort::new(port, AccessNet::BindTcp))?;
-    }
+    // Whatever else is bound, the supervisor binds (`supervisor/bind.rs`).
+    (&mut created).add_rule(NetPort::new(0, AccessNet::BindTcp))?;
     let descriptor: Option<OwnedFd> = created.into();
     let mut rules = Rules {
         ruleset: descriptor.ok_or(RulesetError::Abi { found })?,
@@ -163,15 +162,6 @@ fn denied_places(denied: &[PathGrant]) -> Vec<PathBuf> {
         .filter_map(|grant| fs::canonicalize(&grant.path).ok());
     places.extend(real);
     places
-}
-
-/// Port 0 (the kernel chooses) and the granted ones.
-fn bind_ports(grants: &[ListenGrant]) -> Vec<u16> {
-    let mut ports: Vec<u16> = grants.iter().map(|grant| grant.port).collect();
-    ports.push(0);
-    ports.sort_unstable();
-    ports.dedup();
-    ports
 }
 
 /// Devices that carry nothing anywhere and that every program expects.

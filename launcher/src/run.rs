@@ -418,6 +418,7 @@ fn setting(
         } else {
             Outside::Closed
         },
+        listen: policy.listen().to_vec(),
         substitutes: Substitutes::default(),
         late: None,
         reach,

@@ -1,10 +1,13 @@
 //! Datagram sockets that can reach nothing: they live in a network namespace
-//! without links, where every address is local and only the DNS stub listens.
+//! without links, where every address is local for port 53, and only the DNS stub
+//! listens there; no other port of any address but loopback's can be sent to.
 //!
 //! A helper process makes the namespace at the first datagram socket the
 //! command asks for, hands its port-53 sockets over once, and then one socket
 //! per request. The namespace belongs to one sandbox, since whoever has the
 //! same user id may change it.
+
+mod network;
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -13,9 +16,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType,
-    SockaddrIn, SockaddrIn6, UnixAddr, bind, recv, recvmsg, send, sendmsg, setsockopt, socket,
-    socketpair, sockopt,
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrIn,
+    SockaddrIn6, UnixAddr, bind, recv, recvmsg, send, sendmsg, setsockopt, socket, socketpair,
+    sockopt,
 };
 use outgate_sys::process::{Namespaces, fork_helper, leave_namespaces};
 
@@ -287,7 +290,7 @@ fn seal() -> Result<Vec<OwnedFd>, String> {
     leave_namespaces(namespaces)
         .or_else(|_| leave_namespaces(Namespaces::UserAndNetwork))
         .map_err(|error| format!("no new network namespace: {error}"))?;
-    make_all_local().map_err(|error| format!("no route in the new namespace: {error}"))?;
+    network::make().map_err(|error| format!("no route in the new namespace: {error}"))?;
     let v4 = stub_v4().map_err(|error| format!("no port 53 in the new namespace: {error}"))?;
     let mut stubs = vec![v4];
     stubs.extend(stub_v6().ok());
@@ -313,75 +316,6 @@ fn stub_v6() -> nix::Result<OwnedFd> {
 fn datagram(family: AddressFamily) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     socket(family, SockType::Datagram, flags, None)
-}
-
-/// Brings `lo` up and makes every address local to it (AnyIP).
-fn make_all_local() -> nix::Result<()> {
-    let netlink = socket(
-        AddressFamily::Netlink,
-        SockType::Raw,
-        SockFlag::SOCK_CLOEXEC,
-        SockProtocol::NetlinkRoute,
-    )?;
-    request(&netlink, &link_up())?;
-    request(&netlink, &local_route(AddressFamily::Inet))?;
-    // A kernel without IPv6 has no such route and no such sockets.
-    let _ = request(&netlink, &local_route(AddressFamily::Inet6));
-    Ok(())
-}
-
-/// Index of `lo`, the first interface of every network namespace.
-const LOOPBACK_INDEX: u32 = 1;
-
-/// RTM_NEWLINK with IFF_UP for `lo` (rtnetlink(7)).
-fn link_up() -> Vec<u8> {
-    let mut body = vec![0, 0, 0, 0];
-    body.extend(LOOPBACK_INDEX.to_ne_bytes());
-    body.extend(1_u32.to_ne_bytes());
-    body.extend(1_u32.to_ne_bytes());
-    message(16, 0, &body)
-}
-
-/// RTM_NEWROUTE: local, prefix length 0, device `lo`, table local.
-fn local_route(family: AddressFamily) -> Vec<u8> {
-    let family = u8::try_from(family as i32).unwrap_or(0);
-    // family, destination and source length, tos, table, protocol boot, scope
-    // host, type local, flags.
-    let mut body = vec![family, 0, 0, 0, 255, 3, 254, 2];
-    body.extend(0_u32.to_ne_bytes());
-    // RTA_OIF.
-    body.extend(8_u16.to_ne_bytes());
-    body.extend(4_u16.to_ne_bytes());
-    body.extend(LOOPBACK_INDEX.to_ne_bytes());
-    // NLM_F_CREATE | NLM_F_REPLACE.
-    message(24, 0x500, &body)
-}
-
-fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
-    let total = u32::try_from(body.len()).unwrap_or(0).saturating_add(16);
-    let mut bytes = total.to_ne_bytes().to_vec();
-    bytes.extend(kind.to_ne_bytes());
-    // NLM_F_REQUEST | NLM_F_ACK.
-    bytes.extend((flags | 5).to_ne_bytes());
-    bytes.extend([0; 8]);
-    bytes.extend(body);
-    bytes
-}
-
-/// Sends one request and reads its acknowledgement.
-fn request(netlink: &OwnedFd, message: &[u8]) -> nix::Result<()> {
-    send(netlink.as_raw_fd(), message, MsgFlags::empty())?;
-    let mut reply = [0_u8; 1024];
-    let count = recv(netlink.as_raw_fd(), &mut reply, MsgFlags::empty())?;
-    let errno = reply
-        .get(16..20.min(count))
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(-1, i32::from_ne_bytes);
-    if errno == 0 {
-        Ok(())
-    } else {
-        Err(Errno::from_raw(errno.saturating_neg()))
-    }
 }
 
 /// Hands out sockets until the launcher is gone.

@@ -3,6 +3,7 @@
 //! Owns the listener and everything in flight. What a call means is in the
 //! modules below; who is allowed is the gateway's to say.
 
+mod bind;
 mod connect;
 mod datagram;
 mod hear;
@@ -28,6 +29,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signalfd::SignalFd;
 use outgate_handoff::{Decision, ToGateway};
+use outgate_policy::ListenGrant;
 use outgate_sys::alarm::Alarm;
 use outgate_sys::seccomp::Listener;
 use outgate_sys::spawn::Started;
@@ -103,6 +105,8 @@ pub struct Setting {
     pub late: Option<Late>,
     /// Whether a rule grants a Unix socket outside.
     pub outside: Outside,
+    /// Where the command may listen beside loopback.
+    pub listen: Vec<ListenGrant>,
     /// What the command may reach.
     pub reach: Reach,
 }
@@ -121,11 +125,13 @@ pub enum Eager {
 pub struct Counters {
     /// `connect(2)`.
     pub connects: u64,
+    /// `bind(2)`.
+    pub binds: u64,
     /// `listen(2)`.
     pub listens: u64,
     /// `shutdown(2)` of more than sending.
     pub shutdowns: u64,
-    /// `socket(2)` for datagrams.
+    /// `socket(2)` and `socketpair(2)` for datagrams.
     pub sockets: u64,
     /// `open(2)` and its kin.
     pub opens: u64,
@@ -140,8 +146,14 @@ pub struct Counters {
 impl Counters {
     /// All of them.
     fn total(self) -> u64 {
-        let kinds = [self.connects, self.listens, self.shutdowns, self.sockets];
-        let rest = [self.opens, self.attributes, self.scheduling, self.others];
+        let kinds = [self.connects, self.binds, self.listens, self.shutdowns];
+        let rest = [
+            self.sockets,
+            self.opens,
+            self.attributes,
+            self.scheduling,
+            self.others,
+        ];
         let all = kinds.into_iter().chain(rest);
         all.fold(0, u64::saturating_add)
     }
@@ -190,6 +202,7 @@ struct Supervisor<'a> {
     stores: Option<Stores>,
     late: late::Waiting,
     outside: Outside,
+    listen: Vec<ListenGrant>,
     attributes: Attributes,
     said: Said,
     summary: Option<String>,
@@ -257,6 +270,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         stores: setting.substitutes.stores,
         late: late::Waiting::new(setting.late, setting.eager),
         outside: setting.outside,
+        listen: setting.listen,
         attributes: Attributes::new(setting.reach, setting.started.guardian),
         said: Said::default(),
         summary: None,
@@ -374,6 +388,9 @@ impl Supervisor<'_> {
         if number == numbers.connect {
             self.counters.connects = self.counters.connects.saturating_add(1);
             self.on_connect(notification);
+        } else if number == numbers.bind {
+            self.counters.binds = self.counters.binds.saturating_add(1);
+            self.on_bind(notification);
         } else if number == numbers.listen {
             self.counters.listens = self.counters.listens.saturating_add(1);
             self.on_listen(notification);
@@ -383,6 +400,9 @@ impl Supervisor<'_> {
         } else if number == numbers.socket {
             self.counters.sockets = self.counters.sockets.saturating_add(1);
             self.on_socket(notification);
+        } else if number == numbers.socketpair {
+            self.counters.sockets = self.counters.sockets.saturating_add(1);
+            self.attributes.perform(notification);
         } else if [numbers.open, Some(numbers.openat)].contains(&Some(number)) {
             self.counters.opens = self.counters.opens.saturating_add(1);
             self.on_open(notification);

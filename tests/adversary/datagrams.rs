@@ -73,12 +73,50 @@ lab_tests! {
         leaks_only_bare(lab, &witness, &["unix-datagram", &to], &expected);
     }
 
-    fn row_19_a_datagram_pair_is_refused(lab) {
+    fn row_19_a_datagram_pair_reaches_only_its_peer(lab) {
         let witness = Witness::start(&lab.directory);
         let to = format!("unix:{}", witness.datagram_path());
-        let errnos = &["EOPNOTSUPP", "EAFNOSUPPORT", "ESOCKTNOSUPPORT", "EPROTONOSUPPORT"][..];
-        let expected = [("pair-dgram", errnos), ("pair-raw", errnos)];
-        leaks_only_bare(lab, &witness, &["pair-named", &to], &expected);
+        let refused = &["EOPNOTSUPP", "EAFNOSUPPORT", "ESOCKTNOSUPPORT", "EPROTONOSUPPORT"][..];
+        leaks_only_bare(lab, &witness, &["pair-named", &to], &[("pair-dgram", &["0"]), ("pair-raw", refused)]);
+        for identity in Identity::all() {
+            let outcome = lab.sandbox(identity).probe(&["pair-named", &to]);
+            assert!(outcome.stdout.contains("peer pair-dgram got=15"), "{identity:?} {outcome}");
+        }
+    }
+
+    fn row_19_a_pair_is_given_to_its_maker_and_to_nobody_else(lab) {
+        for identity in Identity::all() {
+            let outcome = lab.sandbox(identity).probe(&["pairs"]);
+            let expected = [
+                ("pair-nowhere", "EFAULT"), ("pair-edge", "EFAULT"), ("pair-flags", "EINVAL"), ("pair-protocol", "EPROTONOSUPPORT"),
+                ("pair", "0"), ("pair-listen", "EACCES"), ("pair-kept", "0"), ("pair-limit", "EMFILE"), ("pair-limit-again", "EMFILE"),
+            ];
+            for (name, errno) in expected {
+                assert_eq!(outcome.errno(name), errno, "{identity:?} {name} {outcome}");
+            }
+            for (what, count) in [("left=", 0), ("after=", 0), ("close-on-exec=", 1), ("non-blocking=", 1), ("kept-on-exec=", 1), ("limit=", 1)] {
+                assert_eq!(outcome.number(what), count, "{identity:?} {what} {outcome}");
+            }
+        }
+    }
+
+    fn a_datagram_without_a_way_is_told_so_at_once(lab) {
+        for identity in Identity::all() {
+            let sent = lab.sandbox(identity).probe(&["datagram", "93.184.216.34:443"]);
+            for name in ["sendto", "sendmsg", "sendmmsg"] {
+                assert_eq!(sent.errno(name), "ENETUNREACH", "{identity:?} {sent}");
+            }
+            // To be connected is to ask for an address, which many do; to send is refused.
+            assert_eq!(sent.errno("connect"), "0", "{identity:?} {sent}");
+            let script = "import socket, time\n\
+                          for family, to in ((2, '93.184.216.34'), (10, '2606:2800:220:1::1'), (10, '::ffff:93.184.216.34')):\n    \
+                          s = socket.socket(family, 2); s.settimeout(9); s.connect((to, 443)); s.send(b'x'); began = time.time()\n    \
+                          try: s.recv(9)\n    \
+                          except OSError as e: print(e.errno, time.time() - began < 1)";
+            let command = ["python3".to_owned(), "-c".to_owned(), script.to_owned()];
+            let outcome = lab.sandbox(identity).run(&command);
+            assert_eq!(outcome.stdout, "111 True\n111 True\n111 True\n", "{identity:?} {outcome}");
+        }
     }
 
     fn row_20_a_packet_pair_reaches_only_its_peer(lab) {

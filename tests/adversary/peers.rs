@@ -82,13 +82,19 @@ lab_tests! {
         }
     }
 
-    fn sandlock_n17_no_port_is_bound_without_a_grant(lab) {
+    fn sandlock_n17_no_port_beyond_loopback_is_bound_without_a_grant(lab) {
+        let places = ["93.184.216.34:4501", "[2606:2800:220:1::1]:4502", "[::ffff:93.184.216.34]:4503"];
         for identity in Identity::all() {
-            let sandbox = lab.sandbox(identity).allow("tcp://127.0.0.1:9");
-            let outcome = sandbox.probe(&["listen", "127.0.0.1:4500", "0.0.0.0:4501", "[::1]:4502"]);
-            assert!(outcome.reports().len() >= 3, "{outcome}");
-            for report in outcome.reports() {
-                assert_ne!(report.errno, "0", "{identity:?}: {report:?}");
+            let sandbox = lab.sandbox(identity).allow("tcp://127.0.0.1:9").option("--listen", "93.184.216.34:4504-4505");
+            let outcome = sandbox.probe(&[&["listen", "127.0.0.1:4500"], &places[..], &["93.184.216.34:4505"]].concat());
+            for place in places {
+                assert_eq!(outcome.errno(&format!("bind-{place}")), "EACCES", "{identity:?} {outcome}");
+                let shown = place.replace("[::ffff:93.184.216.34]", "93.184.216.34");
+                let told = format!("outgate: denied listening on {shown} (no rule allows it); to allow: --listen '{shown}'");
+                assert!(outcome.stderr.contains(&told), "{identity:?} {outcome}");
+            }
+            for place in ["127.0.0.1:4500", "93.184.216.34:4505"] {
+                assert_eq!(outcome.errno(&format!("listen-{place}")), "0", "{identity:?} its neighbour: {outcome}");
             }
         }
     }

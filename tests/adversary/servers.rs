@@ -1,5 +1,6 @@
 //! Being reached from outside, and taking ports that belong to others.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -9,24 +10,74 @@ use std::time::Duration;
 
 use outgate_harness::attack::check;
 use outgate_harness::origin::Origin;
-use outgate_harness::{Identity, Running, lab_tests};
+use outgate_harness::{Identity, Running, lab_tests, race_time};
 
 lab_tests! {
     fn row_26_nothing_listens_beyond_loopback(lab) {
-        let places = ["unbound", "unbound6", "0.0.0.0:0", "[::]:0", "10.9.8.7:0", "0.0.0.0:4321", "127.0.0.1:4322"];
-        let mut probe = vec!["listen"];
+        let outside = "93.184.216.34";
+        let places = [
+            "unbound", "unbound6", "0.0.0.0:0", "[::]:0", "[V6ONLY::]:0", "[::ffff:0.0.0.0]:0", "10.9.8.7:0",
+            "93.184.216.34:0", "0.0.0.0:4321", "127.0.0.1:4322", "[::]:4323", "[V6ONLY::]:4324",
+            "[::ffff:0.0.0.0]:4325", "93.184.216.34:4326", "[::1]:4327",
+        ];
+        let mut probe = vec!["listen-all"];
         probe.extend(places);
+        let before = listeners();
         let bare = lab.start_bare(Identity::Own, &lab.probe(&probe));
-        assert!(is_served(&bare, "unbound", "93.184.216.34"), "bare it serves: {}", bare.output());
+        bare.wait_for("ready");
+        for place in ["unbound", "unbound6", "0.0.0.0:0", "[::]:0", "93.184.216.34:4326"] {
+            assert!(is_met(&bare, place, outside), "bare {place} is met: {}", bare.output());
+        }
+        assert!(beyond(&before).len() > 8, "bare it listens beyond loopback");
         drop(bare.finish());
         for identity in Identity::all() {
-            let outcome = lab.sandbox(identity).probe(&probe);
-            assert!(outcome.reports().len() >= places.len(), "{outcome}");
-            for report in outcome.reports() {
-                if report.name.starts_with("listen-") || report.name.starts_with("served-") {
-                    assert_ne!(report.errno, "0", "{identity:?}: {report:?}\n{outcome}");
-                }
+            let before = listeners();
+            let run = lab.sandbox(identity).with_input().start_probe(&probe);
+            run.wait_for("ready");
+            assert_eq!(beyond(&before), [""; 0], "{identity:?} {}", run.output());
+            for place in places {
+                assert!(!is_met(&run, place, outside), "{identity:?} {place} {}", run.output());
             }
+            let outcome = run.finish();
+            for place in places {
+                // Where a fixed port was refused, the socket has no address yet.
+                let refused = ["10.9.8.7:0", "93.184.216.34:0"].contains(&place);
+                let listened = outcome.errno(&format!("listen-{place}")) == "0";
+                assert_eq!(listened, !refused, "{identity:?} {place} {outcome}");
+            }
+            assert_eq!(outcome.errno("bind-93.184.216.34:4326"), "EACCES", "{identity:?} {outcome}");
+            for place in ["93.184.216.34:0", "93.184.216.34:4326"] {
+                let (address, port) = place.rsplit_once(':').expect("a port");
+                let port = if port == "0" { "" } else { port };
+                let told = format!("--listen '{address}:{port}");
+                assert!(outcome.stderr.contains(&told), "{identity:?} {place} {outcome}");
+            }
+            assert!(!outcome.stderr.contains("--listen '0.0.0.0"), "{identity:?} in silence: {outcome}");
+            assert!(!outcome.stderr.contains("--listen '[::"), "{identity:?} in silence: {outcome}");
+        }
+    }
+
+    fn row_26_an_address_or_a_socket_that_changes_is_bound_beyond_loopback_never(lab) {
+        let time = race_time().as_millis().to_string();
+        for (way, place) in [("address", "93.184.216.34:4701"), ("descriptor", "0.0.0.0:4702"), ("descriptor", "93.184.216.34:4703")] {
+            let bare = lab.bare(Identity::Own, &["bind-race", "1000", way, place]);
+            assert!(bare.number("beyond=") > 0 && bare.number("everywhere=") > 0, "bare it does: {bare}");
+            for identity in Identity::all() {
+                let outcome = lab.sandbox(identity).probe(&["bind-race", &time, way, place]);
+                assert_eq!(outcome.number("beyond="), 0, "{identity:?} {way} {outcome}");
+                assert_eq!(outcome.number("everywhere="), 0, "{identity:?} {way} {outcome}");
+                assert!(outcome.number("bound=") > 0, "some are bound to loopback: {outcome}");
+            }
+        }
+    }
+
+    fn a_port_that_takes_a_privilege_takes_one(lab) {
+        for identity in Identity::all() {
+            let sandbox = lab.sandbox(identity).with_input();
+            let outcome = sandbox.start_probe(&["listen-all", "127.0.0.1:1023", "0.0.0.0:81", "127.0.0.1:1024"]).finish();
+            assert_eq!(outcome.errno("bind-127.0.0.1:1023"), "EACCES", "{identity:?} {outcome}");
+            assert_eq!(outcome.errno("bind-0.0.0.0:81"), "EACCES", "{identity:?} {outcome}");
+            assert_eq!(outcome.errno("bind-127.0.0.1:1024"), "0", "{identity:?} {outcome}");
         }
     }
 
@@ -44,9 +95,9 @@ lab_tests! {
             let sandbox = lab.sandbox(identity).option("--listen", "0.0.0.0:4400");
             let run = sandbox.start_probe(&["listen", "0.0.0.0:4400", "0.0.0.0:4401"]);
             assert!(is_served(&run, "0.0.0.0:4400", "93.184.216.34"), "{} {}", run.output(), run.errors());
-            let outcome = run.finish();
-            let refused: Vec<_> = outcome.reports().into_iter().filter(|report| report.name.ends_with("4401")).collect();
-            assert!(refused.iter().any(|report| report.errno != "0"), "{outcome}");
+            run.wait_for("port 0.0.0.0:4401 4401");
+            assert!(!is_served(&run, "0.0.0.0:4401", "93.184.216.34"), "{} {}", run.output(), run.errors());
+            drop(run.finish());
         }
     }
 
@@ -62,10 +113,11 @@ lab_tests! {
             outsider.wait_for("ready");
             let (inside, outside) = (run.finish(), outsider.finish());
             assert!(inside.number("squat seen=") > 0, "{inside}");
-            for report in inside.reports().iter().filter(|report| report.name != "first") {
+            // `squat-0` is the exact address that somebody listens on; inside, every
+            // address is one of loopback, which is another.
+            for report in inside.reports().iter().filter(|report| report.name.starts_with("squat-0")) {
                 assert_ne!(report.errno, "0", "{identity:?} inside: {report:?}");
             }
-            // `squat-0` is the exact address that somebody listens on.
             for report in outside.reports().iter().filter(|report| report.name.starts_with("squat-0")) {
                 assert_ne!(report.errno, "0", "{identity:?} outside: {report:?}");
             }
@@ -122,6 +174,46 @@ fn is_served(run: &Running, place: &str, host: &str) -> bool {
     TcpStream::connect((host, port))
         .is_ok_and(|mut stream| stream.read_to_string(&mut text).is_ok())
         && text.starts_with("LEAK")
+}
+
+/// Whether somebody accepts at `host` on the port that the probe says for `place`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the outsider who must not get in"
+)]
+fn is_met(run: &Running, place: &str, host: &str) -> bool {
+    let output = run.output();
+    let said = output.split_once(&format!("port {place} "));
+    let port = said.and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
+    let port: u16 = port.expect("a port");
+    port != 0 && TcpStream::connect((host, port)).is_ok()
+}
+
+/// Every place on which somebody listens, as the kernel's tables write it.
+fn listeners() -> BTreeSet<String> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let text = tables.map(|table| std::fs::read_to_string(table).unwrap_or_default());
+    let lines = text.iter().flat_map(|text| text.lines());
+    let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
+    words
+        .filter(|words| words.get(3) == Some(&"0A"))
+        .filter_map(|words| words.get(1).map(|&place| place.to_owned()))
+        .collect()
+}
+
+/// Those of the listeners that were not there before and are not on loopback.
+fn beyond(before: &BTreeSet<String>) -> Vec<String> {
+    let near = |place: &String| {
+        let address = place.split(':').next().unwrap_or_default();
+        let v4 = address
+            .strip_prefix("0000000000000000FFFF0000")
+            .unwrap_or(address);
+        (v4.len() == 8 && v4.ends_with("7F")) || address == "00000000000000000000000001000000"
+    };
+    let new = listeners()
+        .into_iter()
+        .filter(|place| !before.contains(place));
+    new.filter(|place| !near(place)).collect()
 }
 
 /// What a stranger met.

@@ -17,6 +17,7 @@ mod behaviour;
 mod clients;
 mod crowds;
 mod http;
+mod own_servers;
 mod raw;
 mod servers;
 mod streams;

@@ -162,7 +162,7 @@ pub(crate) mod tests {
         let policy = policy(&[document(
             r#"
             extends = ["base"]
-            listen = ["3000", "0.0.0.0:8080"]
+            listen = ["3000", "0.0.0.0:8080", "[::]:8000-8100", "localhost:*", "[::]:0"]
             strict = true
             monitor = true
             filesystem = { read = ["~/src"], write = ["."], deny = ["~/.ssh/"] }
@@ -178,12 +178,15 @@ pub(crate) mod tests {
         assert_eq!(paths(&policy.filesystem().read), ["/home/me/src"]);
         assert_eq!(paths(&policy.filesystem().write), ["/here"]);
         assert_eq!(paths(&policy.filesystem().deny), ["/home/me/.ssh"]);
-        let listen: Vec<String> = policy
-            .listen()
-            .iter()
-            .map(|l| format!("{} {}", l.address, l.port))
-            .collect();
-        assert_eq!(listen, ["127.0.0.1 3000", "::1 3000", "0.0.0.0 8080"]);
+        let listen: Vec<String> = policy.listen().iter().map(ToString::to_string).collect();
+        let expected = [
+            "127.0.0.1:3000",
+            "[::1]:3000",
+            "0.0.0.0:8080",
+            "[::]:8000-8100",
+        ];
+        assert_eq!(listen[..4], expected);
+        assert_eq!(listen[4..], ["127.0.0.1:*", "[::1]:*", "[::]:*"]);
         let settings = policy.settings();
         assert_eq!(settings.strict, Switch::On);
         assert_eq!(settings.monitor, Switch::On);

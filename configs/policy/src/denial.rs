@@ -263,11 +263,18 @@ fn host(peer: Peer<'_>) -> String {
 
 fn connection_rule(peer: Peer<'_>, port: u16) -> String {
     let host = host(peer);
+    let is_loopback = matches!(peer, Peer::Address(ip) if ip.to_canonical().is_loopback());
     match port {
         80 => format!("http://{host}"),
         443 => format!("https://{host}"),
+        port if is_loopback && speaks_http_by_custom(port) => format!("http://localhost:{port}"),
         _ => format!("tcp://{host}:{port}"),
     }
+}
+
+/// Where the servers of a developer speak HTTP, as their frameworks choose ports.
+fn speaks_http_by_custom(port: u16) -> bool {
+    matches!(port, 3000..=3010 | 4200 | 4321 | 5000 | 5001 | 5173 | 5174 | 8000..=8100 | 8888)
 }
 
 fn port_unless(port: u16, default: u16) -> String {

@@ -3,7 +3,7 @@
 //! Merging happens here: lists unite, denials always survive, of scalars the
 //! last wins. Knows values and places, not the syntax of documents.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::error::{PolicyError, PolicyErrors};
@@ -18,7 +18,7 @@ use crate::policy::{Pin, Policy, pinned};
 use crate::preset::Shipped;
 use crate::preset_paths::ShippedPath;
 use crate::rule::{self, Rule, Target};
-use crate::rule_host::{parse_address, parse_port};
+use crate::rule_host::{parse_address, parse_listen_ports, parse_port};
 use crate::secret_text;
 use crate::settings::{ClientCertificate, Inspect, Intercept};
 use crate::source::Context;
@@ -373,25 +373,25 @@ impl<'c> Draft<'c> {
         self.pin((at, host), (behind, address));
     }
 
-    /// Adds `[ADDR:]PORT` to listen on; without address, both loopback addresses.
+    /// Adds `[ADDR:]PORTS` to listen on; without address, both loopback addresses.
     pub(crate) fn listen(&mut self, at: At<'_>, text: &str) {
-        let (address, port) = match text.rsplit_once(':') {
-            Some((address, port)) => (Some(address), port),
-            None => (None, text),
-        };
-        let Some(port) = parse_port(port) else {
+        let split = text.rsplit_once(':');
+        let (address, ports) = split.map_or((None, text), |(ip, ports)| (Some(ip), ports));
+        let Some(ports) = parse_listen_ports(ports) else {
             self.fault(at.error(
                 0,
-                format!("`{}` does not end in a port from 1 to 65535", shown(text)),
-                Some("write `3000`, `127.0.0.1:3000` or `[::]:3000`".to_owned()),
+                format!(
+                    "`{}` does not end in a port from 1 to 65535, a range of ports, `0` or `*`",
+                    shown(text)
+                ),
+                Some("write `3000`, `127.0.0.1:8000-8100`, `[::]:3000` or `0.0.0.0:*`".to_owned()),
             ));
             return;
         };
         let addresses = match address.map(|text| (text, parse_address(text))) {
-            None => vec![
-                IpAddr::V4(Ipv4Addr::LOCALHOST),
-                IpAddr::V6(Ipv6Addr::LOCALHOST),
-            ],
+            None | Some(("localhost", _)) => {
+                vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
+            }
             Some((_, Some(ip))) => vec![ip],
             Some((text, None)) => {
                 self.fault(
@@ -411,7 +411,7 @@ impl<'c> Draft<'c> {
         for address in addresses {
             self.policy.listen.push(ListenGrant {
                 address,
-                port,
+                ports: ports.clone(),
                 place: place.clone(),
             });
         }

@@ -357,12 +357,7 @@ impl Policy {
         if ip.is_loopback() {
             return Ok((Route::Direct, denial::built_in("listen on loopback")));
         }
-        let grant = self.listen().iter().find(|grant| {
-            grant.port == address.port()
-                && (grant.address == ip
-                    || (grant.address.is_unspecified() && grant.address.is_ipv4() == ip.is_ipv4()))
-        });
-        match grant {
+        match self.listen().iter().find(|grant| grant.covers(address)) {
             Some(grant) => Ok((
                 Route::Direct,
                 RuleRef {

@@ -4,7 +4,9 @@
 //! nothing in this file opens or looks at a file.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,13 +67,43 @@ impl Limits {
     pub const FILE_SIZE_DEFAULT: u64 = 1 << 36;
 }
 
-/// One address and port the command may bind and listen on.
+/// Addresses and ports the command may bind and listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenGrant {
     /// The local address; the unspecified address stands for all of its family.
     pub address: IpAddr,
-    /// The TCP port, never 0.
-    pub port: u16,
+    /// The TCP ports, without 0.
+    pub ports: RangeInclusive<u16>,
     /// Where the policy says so.
     pub place: Arc<str>,
+}
+
+impl ListenGrant {
+    /// Whether the command may listen at this address by this grant.
+    pub fn covers(&self, address: SocketAddr) -> bool {
+        let ip = address.ip().to_canonical();
+        let of_its_family = self.address.is_unspecified() && self.address.is_ipv4() == ip.is_ipv4();
+        self.ports.contains(&address.port()) && (self.address == ip || of_its_family)
+    }
+}
+
+impl ListenGrant {
+    /// The ports as a policy writes them.
+    pub fn shown_ports(&self) -> String {
+        match (*self.ports.start(), *self.ports.end()) {
+            (1, u16::MAX) => "*".to_owned(),
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first}-{last}"),
+        }
+    }
+}
+
+impl fmt::Display for ListenGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ports = self.shown_ports();
+        match self.address {
+            IpAddr::V4(ip) => write!(f, "{ip}:{ports}"),
+            IpAddr::V6(ip) => write!(f, "[{ip}]:{ports}"),
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! know schemes, methods or paths. Faults carry offsets into the host text.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 
 use crate::grammar::RuleError;
 use crate::host::{Host, HostName, HostPattern, parse_v6, shown};
@@ -131,6 +132,17 @@ pub(crate) fn parse_ports(text: &str) -> Result<Ports, RuleError> {
         offset += item.len() + 1;
     }
     Ok(Ports::List(ranges))
+}
+
+/// Ports to listen on: one, a range, or any. A program that asks for port 0 is given
+/// any, so `0` says the same as `*`.
+pub(crate) fn parse_listen_ports(text: &str) -> Option<RangeInclusive<u16>> {
+    if text == "*" || text == "0" {
+        return Some(1..=u16::MAX);
+    }
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (parse_port(first)?, parse_port(last)?);
+    (first <= last).then_some(first..=last)
 }
 
 /// A port from 1 to 65535, in digits and without leading zero.

@@ -18,7 +18,7 @@ pub enum SourceKind {
     Read,
     /// One path the command may also write.
     Write,
-    /// One `[ADDR:]PORT` the command may listen on.
+    /// One `[ADDR:]PORTS` the command may listen on.
     Listen,
     /// A document of a project's own: it narrows what the others grant.
     Project,

@@ -280,6 +280,36 @@ fn denied_connections_say_what_would_allow_them() {
             &[],
             Facts::Connect {
                 process,
+                peer: Peer::Address([127, 0, 0, 1].into()),
+                port: 3000,
+            },
+            "outgate denied connection to 127.0.0.1:3000: no rule allows it",
+            Some("-a 'http://localhost:3000'"),
+        ),
+        (
+            &[],
+            Facts::Connect {
+                process,
+                peer: Peer::Address([127, 0, 0, 1].into()),
+                port: 6379,
+            },
+            "outgate denied connection to 127.0.0.1:6379: no rule allows it",
+            Some("-a 'tcp://127.0.0.1:6379'"),
+        ),
+        (
+            &[],
+            Facts::Connect {
+                process,
+                peer: Peer::Address([10, 0, 0, 1].into()),
+                port: 3000,
+            },
+            "outgate denied connection to 10.0.0.1:3000: no rule allows it",
+            Some("-a 'tcp://10.0.0.1:3000'"),
+        ),
+        (
+            &[],
+            Facts::Connect {
+                process,
                 peer,
                 port: 0,
             },

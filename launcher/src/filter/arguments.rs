@@ -120,8 +120,21 @@ const NOT_INET: &Rule = &ask(domain(&[AF_NETLINK]), NETLINK, NO_SUCH_FAMILY);
 const NOT_UNIX: &Rule = &ask(domain(&[AF_INET, AF_INET6]), INET, NOT_INET);
 pub(super) const SOCKET: &Rule = &ask(domain(&[AF_UNIX]), UNIX, NOT_UNIX);
 
-const UNIX_PAIR: &Rule = &ask(socket_type(CONNECTED), ALLOW, NOT_SUPPORTED);
+/// A datagram pair is given as one of packets, whose messages have no receiver but the
+/// other end.
+const UNIX_DATAGRAM_PAIR: &Rule = &ask(socket_type(&[SOCK_DGRAM]), HOLD, NOT_SUPPORTED);
+const UNIX_PAIR: &Rule = &ask(socket_type(CONNECTED), ALLOW, UNIX_DATAGRAM_PAIR);
 pub(super) const SOCKET_PAIR: &Rule = &ask(domain(&[AF_UNIX]), UNIX_PAIR, NOT_SUPPORTED);
+
+// bind(2)
+
+/// No Internet address is as short as one of netlink, by which the C library binds
+/// whenever it looks up a name.
+pub(super) const BIND: &Rule = &ask(
+    is(2, "addrlen", &[value("sizeof(sockaddr_nl)", 12)]),
+    ALLOW,
+    HOLD,
+);
 
 // sendto(2), sendmsg(2), sendmmsg(2)
 

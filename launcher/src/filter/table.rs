@@ -13,7 +13,7 @@
 use std::ops::RangeInclusive;
 
 use super::arguments::{
-    CLONE, HOLD, OWN_LIMITS, PERSONALITY, PROCESS_CONTROL, REQUESTS, SEND_FLAGS_FOURTH,
+    BIND, CLONE, HOLD, OWN_LIMITS, PERSONALITY, PROCESS_CONTROL, REQUESTS, SEND_FLAGS_FOURTH,
     SEND_FLAGS_THIRD, SHUTDOWN, SOCKET, SOCKET_OPTIONS, SOCKET_OPTIONS_READ, SOCKET_PAIR,
 };
 use super::errno::{ENOSYS, EOPNOTSUPP, EPERM};
@@ -224,10 +224,11 @@ const GROUPS: &[Group] = &[
     ] },
     Group { title: "network", rows: &[
         row("connect",           both(42, 203),  HOLD,   "each destination is judged, and connected to on behalf"),
+        row("bind",              both(49, 200),  BIND,   "ports of loopback are free, and the others granted; Landlock leaves only port 0"),
         row("listen",            both(50, 201),  HOLD,   "Landlock does not see it, and an unbound socket would listen on every address"),
         row("shutdown",          both(48, 210),  SHUTDOWN, "ends a listener while a connection to it is made, and its port is another's"),
         row("socket",            both(41, 198),  SOCKET, "only sockets whose destination is fixed by connect; datagrams are made in a sealed network"),
-        row("socketpair",        both(53, 199),  SOCKET_PAIR, "a datagram pair could send to any name"),
+        row("socketpair",        both(53, 199),  SOCKET_PAIR, "a datagram pair could send to any name: one of packets is given"),
         row("sendto",            both(44, 206),  SEND_FLAGS_FOURTH, "fast open would connect without connect"),
         row("sendmsg",           both(46, 211),  SEND_FLAGS_THIRD, "fast open would connect without connect"),
         row("sendmmsg",          both(307, 269), SEND_FLAGS_FOURTH, "fast open would connect without connect"),

@@ -51,7 +51,7 @@ pub(super) enum Only {
 /// # Errors
 /// `EINVAL` for lengths the kernel refuses, `EFAULT` for memory that is not
 /// there.
-fn copy_address(notification: &Notification) -> Result<Vec<u8>, Errno> {
+pub(super) fn copy_address(notification: &Notification) -> Result<Vec<u8>, Errno> {
     let length = address::claimed_length(notification.int(2))?;
     let mut bytes = [0_u8; SOCKADDR_BYTES_MAX];
     let buffer = bytes.get_mut(..length).ok_or(Errno::EINVAL)?;
@@ -206,8 +206,12 @@ impl Supervisor<'_> {
             listener: self.own.tcp_listener(destination, self.near(&notification)),
             grip,
         };
-        if call.listener.is_some() {
-            return self.connect_direct(notification, call, vec![destination]);
+        if let Some(listener) = &call.listener {
+            let address = listener.address();
+            return self.connect_direct(notification, call, vec![address]);
+        }
+        if self.own.is_beside(destination) {
+            return notification.fail(Errno::ECONNREFUSED);
         }
         match self.remembered(&call) {
             Some(decision) => self.enact(notification, call, decision),

@@ -1,6 +1,6 @@
 //! Datagram sockets: made inside the sealed namespace, never outside.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
@@ -104,11 +104,30 @@ impl Supervisor<'_> {
             Mapped::No
         };
         let address = SockaddrStorage::from(mapped.apply(destination));
-        match perform(&notification, socket, || {
-            connect(socket.as_raw_fd(), &address)
-        }) {
+        let to = |address: &SockaddrStorage| {
+            perform(&notification, socket, || {
+                connect(socket.as_raw_fd(), address)
+            })
+        };
+        let connected = match to(&address) {
+            Err(Errno::ENETUNREACH) => to(&SockaddrStorage::from(nobody(destination, mapped))),
+            connected => connected,
+        };
+        match connected {
             Ok(()) => notification.succeed(0),
             Err(errno) => notification.fail(errno),
         }
+    }
+}
+
+/// Where nobody is, in place of a destination to which there is no way: whoever connects
+/// a datagram socket often only asks for its own address, or whether there is one; what
+/// is sent there is refused at once (`ECONNREFUSED`).
+fn nobody(destination: SocketAddr, mapped: Mapped) -> SocketAddr {
+    // Beside 127.0.0.1, where a server of the command's own may be.
+    const NOBODY: Ipv4Addr = Ipv4Addr::new(127, 85, 68, 80);
+    match destination {
+        SocketAddr::V4(_) => mapped.apply(SocketAddr::from((NOBODY, destination.port()))),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::LOCALHOST, destination.port())),
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use outgate_handoff::{Answer, Decision, ToLauncher};
 
+use super::bind::bind_now;
 use super::connect::Call;
 use super::wait::{Asked, Want};
 use super::{Supervisor, VERDICTS_MAX};
@@ -68,10 +69,14 @@ impl Supervisor<'_> {
                 self.enact(notification, call, answer.decision);
             }
             Want::Unix(_) if is_void => notification.fail(Errno::ECONNREFUSED),
-            Want::Listen(_) if is_void => notification.fail(Errno::EACCES),
+            Want::Bind(_) | Want::Listen(_) if is_void => notification.fail(Errno::EACCES),
             Want::Unix(call) => match answer.decision {
                 Decision::Redirect => self.connect_relayed(notification, call),
                 Decision::Deny | Decision::Direct(_) => notification.fail(Errno::ECONNREFUSED),
+            },
+            Want::Bind(call) => match answer.decision {
+                Decision::Direct(_) => bind_now(notification, &call),
+                Decision::Deny | Decision::Redirect => notification.fail(Errno::EACCES),
             },
             Want::Listen(call) => match answer.decision {
                 Decision::Direct(_) => self.listen_now(notification, &call),

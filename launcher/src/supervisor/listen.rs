@@ -1,8 +1,9 @@
-//! `listen(2)` on behalf: loopback, granted addresses and Unix sockets. The
+//! `listen(2)` on behalf: loopback, granted addresses and Unix sockets. Whatever a socket
+//! was bound to and by whom, here it is told whether it may listen there. The
 //! kernel's Landlock right for binding does not cover a listen that binds by
-//! itself, so this call is held.
+//! itself: such a socket is bound to loopback first.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
@@ -12,6 +13,7 @@ use outgate_handoff::Question;
 use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, SOCK_SEQPACKET};
 
 use super::Supervisor;
+use super::bind::loopback;
 use super::connect::errno_of;
 use super::lookup::{Proof, Then};
 use super::wait::Want;
@@ -164,6 +166,9 @@ impl Supervisor<'_> {
             _ => return notification.fail(Errno::EINVAL),
         }
         // An unbound socket would be bound to every address of the machine.
+        if let Err(errno) = bind_nearby(&notification, grip.socket()) {
+            return notification.fail(errno);
+        }
         let Some(address) = bound(grip.socket()) else {
             return notification.fail(Errno::EACCES);
         };
@@ -190,6 +195,26 @@ impl Supervisor<'_> {
             self.own.add_tcp(call.address, call.grip.socket(), at);
         }
         conclude(notification, &call.grip, result);
+    }
+}
+
+/// Binds a socket to loopback that has no address yet.
+fn bind_nearby(caller: &Notification, socket: BorrowedFd<'_>) -> Result<(), Errno> {
+    let everywhere: IpAddr = match outgate_sys::socket::family(socket) {
+        Ok(AF_INET6) => Ipv6Addr::UNSPECIFIED.into(),
+        _ => Ipv4Addr::UNSPECIFIED.into(),
+    };
+    if local_address(socket).is_none_or(|address| address.port() != 0) {
+        return Ok(());
+    }
+    if !caller.holds() {
+        return Err(NOBODY_WAITS);
+    }
+    let near = loopback(socket, SocketAddr::new(everywhere, 0));
+    match bind(socket.as_raw_fd(), &SockaddrStorage::from(near)) {
+        // Another thread was faster: what it is bound to is looked at next.
+        Ok(()) | Err(Errno::EINVAL) => Ok(()),
+        Err(errno) => Err(errno),
     }
 }
 

@@ -10,6 +10,7 @@ use nix::poll::PollFlags;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::Supervisor;
+use super::bind::BindCall;
 use super::connect::Call;
 use super::listen::ListenCall;
 use super::unix::UnixCall;
@@ -76,6 +77,7 @@ const KNOCKING_MAX: Duration = Duration::from_millis(10);
 pub(super) enum Want {
     Connect(Call),
     Unix(UnixCall),
+    Bind(BindCall),
     Listen(ListenCall),
 }
 

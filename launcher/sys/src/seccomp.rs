@@ -58,6 +58,8 @@ pub enum Answer {
 pub enum Placement {
     /// The lowest free number; the held call returns it at once.
     Answer,
+    /// The lowest free number; the call is held on.
+    Lowest,
     /// This number, replacing what is there.
     Replace(u32),
 }
@@ -159,7 +161,7 @@ impl Listener {
         uninterrupted(send)
     }
 
-    /// Puts a copy of `descriptor` into the caller's table.
+    /// Puts a copy of `descriptor` into the caller's table, and says its number there.
     ///
     /// # Errors
     /// `ENOENT` when the call is no longer held, `EMFILE` or `EBADF` for the
@@ -170,9 +172,10 @@ impl Listener {
         descriptor: BorrowedFd<'_>,
         placement: Placement,
         on_exec: OnExec,
-    ) -> Result<(), SysError> {
+    ) -> Result<i32, SysError> {
         let (flags, number) = match placement {
             Placement::Answer => (libc::SECCOMP_ADDFD_FLAG_SEND, 0),
+            Placement::Lowest => (0, 0),
             Placement::Replace(number) => (libc::SECCOMP_ADDFD_FLAG_SETFD, number),
         };
         let raw = libc::seccomp_notif_addfd {
@@ -194,7 +197,8 @@ impl Listener {
             )
         };
         // An interrupted one has answered the call already, without a descriptor.
-        check(silently(add).into()).map(drop)
+        let added = silently(add);
+        check(added.into()).map(|_| added)
     }
 }
 

@@ -1,6 +1,8 @@
 /* Unix sockets: paths in every disguise, names that are not paths, pairs,
  * descriptors that travel. */
 #include "probe.h"
+#include <sys/resource.h>
+#include <sys/mman.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -102,6 +104,75 @@ static int probe_pair(int n, char **a) {
         r = recv(pair[1], buffer, sizeof buffer, MSG_DONTWAIT);
         dprintf(1, "peer %s got=%ld\n", names[i], r);
     }
+    return 0;
+}
+
+/* How many descriptors below 512 are open. */
+static int opened(void) {
+    int count = 0;
+    for (int i = 0; i < 512; i++) count += fcntl(i, F_GETFD) >= 0;
+    return count;
+}
+
+static long pair_at(void *numbers, int flags) {
+    return syscall(SYS_socketpair, AF_UNIX, SOCK_DGRAM | flags, 0, numbers);
+}
+
+static void *make_pairs(void *numbers) {
+    for (;;) {
+        int *at = numbers;
+        if (pair_at(at, 0) == 0) close(at[0]), close(at[1]);
+    }
+    return 0;
+}
+
+static void *unmap(void *page) {
+    for (;;) {
+        munmap(page, 4096);
+        mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    }
+    return 0;
+}
+
+/* pairs: datagram pairs that cannot be given, and ones whose maker is killed meanwhile. */
+static int probe_pairs(int n, char **a) {
+    (void)n, (void)a;
+    int pair[2] = {-7, -7};
+    const int before = opened();
+    report("pair-nowhere", pair_at((void *)8, 0), 0);
+    report("pair-edge", pair_at((char *)mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + 4092, 0), 0);
+    report("pair-flags", pair_at(pair, 0x40), 0);
+    report("pair-protocol", syscall(SYS_socketpair, AF_UNIX, SOCK_DGRAM, 7, pair), 0);
+    dprintf(1, "left=%d\n", opened() - before);
+    report("pair", pair_at(pair, SOCK_CLOEXEC | SOCK_NONBLOCK), 0);
+    dprintf(1, "close-on-exec=%d non-blocking=%d\n", fcntl(pair[0], F_GETFD) & fcntl(pair[1], F_GETFD) & FD_CLOEXEC,
+            !!(fcntl(pair[0], F_GETFL) & fcntl(pair[1], F_GETFL) & O_NONBLOCK));
+    struct sockaddr_un here = {.sun_family = AF_UNIX, .sun_path = "pair"};
+    report("pair-bind", bind(pair[0], (void *)&here, sizeof here), 0);
+    report("pair-listen", listen(pair[0], 8), 0);
+    close(pair[0]), close(pair[1]);
+    report("pair-kept", pair_at(pair, 0), 0);
+    dprintf(1, "kept-on-exec=%d\n", !(fcntl(pair[0], F_GETFD) | fcntl(pair[1], F_GETFD)));
+    close(pair[0]), close(pair[1]);
+    for (int i = 0; i < 200; i++) {
+        pid_t child = fork();
+        if (!child) {
+            void *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            pthread_t maker, other;
+            pthread_create(&maker, 0, make_pairs, page);
+            pthread_create(&other, 0, unmap, page);
+            usleep(1000 + i * 37 % 2000);
+            if (i % 2) execl("/proc/self/exe", "probe", "nothing", (char *)0);
+            kill(getpid(), SIGKILL);
+        }
+        waitpid(child, 0, 0);
+    }
+    dprintf(1, "after=%d\n", opened() - before);
+    const struct rlimit few = {(rlim_t)opened() + 1, 64};
+    setrlimit(RLIMIT_NOFILE, &few);
+    report("pair-limit", pair_at(pair, 0), 0);
+    report("pair-limit-again", pair_at(pair, 0), 0);
+    dprintf(1, "limit=%d\n", opened() - before);
     return 0;
 }
 
@@ -218,6 +289,7 @@ static int probe_unix_bind(int n, char **a) {
 
 const struct probe local_probes[] = {
     {"unix-paths", probe_paths},       {"unix-to", probe_unix_to}, {"unix-datagram", probe_unix_datagram},
+    {"pairs", probe_pairs},
     {"pair-named", probe_pair},        {"spoof", probe_spoof},     {"unix-race", probe_unix_race},
     {"receive", probe_receive},        {"unix-bind", probe_unix_bind},
     {0, 0},

@@ -48,6 +48,34 @@ static int probe_listen(int n, char **a) {
     return 0;
 }
 
+/* listen-all WHERE...: as `listen`, but all of them at once, until the input ends;
+ * `[V6ONLY::]:PORT` takes IPv6 alone. */
+static int probe_listen_all(int n, char **a) {
+    for (int i = 0; i < n; i++) {
+        int unbound = !strncmp(a[i], "unbound", 7), one = 1, only = !strncmp(a[i], "[V6ONLY", 7);
+        char place[96];
+        snprintf(place, sizeof place, "%s%s", only ? "[" : "", only ? a[i] + 7 : a[i]);
+        struct target t = unbound ? target_of(a[i][7] ? "[::]:0" : "0.0.0.0:0") : target_of(place);
+        int s = socket(t.family, SOCK_STREAM, 0);
+        setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        if (only) setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+        char name[128];
+        snprintf(name, sizeof name, "bind-%s", a[i]);
+        if (!unbound) report(name, bind(s, (void *)&t.address, t.bytes), 0);
+        snprintf(name, sizeof name, "listen-%s", a[i]);
+        report(name, listen(s, 8), 0);
+        struct sockaddr_in6 at;
+        socklen_t bytes = sizeof at;
+        getsockname(s, (void *)&at, &bytes);
+        dprintf(1, "port %s %d\n", a[i], ntohs(at.sin6_port));
+    }
+    dprintf(1, "ready\n");
+    char byte;
+    while (read(0, &byte, 1) > 0) {
+    }
+    return 0;
+}
+
 /* own-server: listens on loopback and connects to itself by both families. */
 static int probe_own_server(int n, char **a) {
     (void)n, (void)a;
@@ -186,6 +214,72 @@ static int probe_listen_race(int n, char **a) {
     return 0;
 }
 
+/* bind-race: what another thread makes of an address, or of a descriptor, while it is
+ * bound by the number that stays. */
+static struct sockaddr_in shifting;
+static uint32_t elsewhere;
+static int shifting_number, spare_tcp, spare_unix;
+static void *shift(void *descriptors) {
+    while (!atomic_load(&race_stop)) {
+        if (descriptors) {
+            dup2(spare_unix, shifting_number);
+            dup2(spare_tcp, shifting_number);
+            continue;
+        }
+        const uint32_t places[] = {htonl(INADDR_LOOPBACK), 0, elsewhere};
+        for (int i = 0; i < 3; i++) *(volatile uint32_t *)&shifting.sin_addr.s_addr = places[i];
+    }
+    return 0;
+}
+
+/* bind-race MILLISECONDS address|descriptor ADDRESS:PORT: binds to loopback, and counts
+ * the sockets that are bound to PORT, or listen, anywhere else. */
+static int probe_bind_race(int n, char **a) {
+    if (n < 3) return 64;
+    int descriptors = !strcmp(a[1], "descriptor"), one = 1;
+    struct target t = target_of(a[2]);
+    shifting = *(struct sockaddr_in *)&t.address;
+    const in_port_t port = shifting.sin_port;
+    elsewhere = shifting.sin_addr.s_addr;
+    if (!descriptors) shifting.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    spare_tcp = socket(AF_INET, SOCK_STREAM, 0);
+    spare_unix = socket(AF_UNIX, SOCK_STREAM, 0);
+    shifting_number = dup(spare_unix);
+    pthread_t other;
+    pthread_create(&other, 0, shift, descriptors ? &one : 0);
+    long tries = 0, bound = 0, beyond = 0, everywhere = 0;
+    const long long end = now_us() + 1000L * atol(a[0]);
+    for (; now_us() < end; tries++) {
+        int s = descriptors ? -1 : socket(AF_INET, SOCK_STREAM, 0);
+        if (descriptors) {
+            /* A new socket each time, which the other thread puts in the place. */
+            int made = socket(AF_INET, SOCK_STREAM, 0);
+            setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+            dup2(made, spare_tcp);
+            bind(shifting_number, (void *)&shifting, sizeof shifting);
+            s = made;
+        } else {
+            setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+            bind(s, (void *)&shifting, sizeof shifting);
+        }
+        listen(s, 8);
+        struct sockaddr_in at = {0};
+        socklen_t bytes = sizeof at;
+        getsockname(s, (void *)&at, &bytes);
+        int listens = 0, here = at.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+        bytes = sizeof listens;
+        getsockopt(s, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes);
+        bound += here && listens;
+        beyond += !here && at.sin_port == port;
+        everywhere += !here && listens;
+        close(s);
+    }
+    atomic_store(&race_stop, 1);
+    pthread_join(other, 0);
+    dprintf(1, "bind-race tries=%ld bound=%ld beyond=%ld everywhere=%ld\n", tries, bound, beyond, everywhere);
+    return 0;
+}
+
 /* beside WHERE TARGET...: listens at WHERE, then connects to each target. */
 static int probe_beside(int n, char **a) {
     if (n < 2) return 64;
@@ -206,4 +300,5 @@ static int probe_beside(int n, char **a) {
 
 const struct probe server_probes[] = {
     {"listen", probe_listen}, {"own-server", probe_own_server}, {"squat", probe_squat},
-    {"listen-race", probe_listen_race}, {"beside", probe_beside}, {0, 0}};
+    {"listen-race", probe_listen_race}, {"beside", probe_beside},
+    {"listen-all", probe_listen_all}, {"bind-race", probe_bind_race}, {0, 0}};

@@ -108,9 +108,25 @@ fn pairs_are_connected_unix_sockets() {
     };
     pair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, ALLOW);
     pair(AF_UNIX, SOCK_SEQPACKET, ALLOW);
-    pair(AF_UNIX, SOCK_DGRAM, errno(libc::EOPNOTSUPP));
+    pair(AF_UNIX, SOCK_DGRAM, HOLD);
+    pair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, HOLD);
+    pair(AF_INET, SOCK_DGRAM, errno(libc::EOPNOTSUPP));
     pair(AF_UNIX, SOCK_RAW, errno(libc::EOPNOTSUPP));
     pair(AF_INET, SOCK_STREAM, errno(libc::EOPNOTSUPP));
+}
+
+#[test]
+fn only_netlink_binds_by_itself() {
+    let length = |bytes: usize| i64::try_from(bytes).expect("a length");
+    check(
+        "bind",
+        &[3, 0, length(size_of::<libc::sockaddr_nl>())],
+        ALLOW,
+    );
+    for bytes in [0, 2, 11, 13, 16, 24, 28, 110, 128, (1 << 32) + 16] {
+        check("bind", &[3, 0, bytes], HOLD);
+    }
+    check("bind", &[3, 0, -1], HOLD);
 }
 
 #[test]
@@ -360,6 +376,8 @@ fn held_numbers_are_the_ones_the_program_holds() {
             numbers.listen,
             numbers.shutdown,
             numbers.socket,
+            numbers.socketpair,
+            numbers.bind,
         ];
         let opens = [numbers.openat];
         for options in OPTIONS {
@@ -393,12 +411,10 @@ fn held_numbers_are_the_ones_the_program_holds() {
 #[test]
 fn what_ordinary_programs_need_is_allowed() {
     let options = Options { opens: Opens::Pass };
-    // read, mmap, clone as a thread, fork, execve, futex, accept4, bind, getsockname,
+    // read, mmap, clone as a thread, fork, execve, futex, accept4, getsockname,
     // seccomp, landlock_restrict_self, memfd_create, execveat, pidfd_open, mseal.
-    let x86_64 = [0, 9, 57, 59, 202, 288, 49, 51, 317, 446, 319, 322, 434, 462];
-    let aarch64 = [
-        63, 222, 221, 98, 242, 200, 204, 277, 446, 279, 281, 434, 462,
-    ];
+    let x86_64 = [0, 9, 57, 59, 202, 288, 51, 317, 446, 319, 322, 434, 462];
+    let aarch64 = [63, 222, 221, 98, 242, 204, 277, 446, 279, 281, 434, 462];
     for (arch, numbers) in [(Arch::X86_64, &x86_64[..]), (Arch::Aarch64, &aarch64[..])] {
         for nr in numbers {
             let data = call(arch, *nr, [0; 6]);

@@ -247,12 +247,14 @@ fn testimony(name: &str, options: Options) -> Vec<(u32, Vec<Conditions>)> {
         "openat" => opens(3, options),
         "socket" => sockets(),
         "socketpair" => vec![
-            (95, of_types(|kind| !matches!(kind, 1 | 5), &[])),
+            (95, of_types(|kind| !matches!(kind, 1 | 2 | 5), &[])),
             (
                 95,
-                of_types(|kind| matches!(kind, 1 | 5), &[not(0, AF_UNIX)]),
+                of_types(|kind| matches!(kind, 1 | 2 | 5), &[not(0, AF_UNIX)]),
             ),
+            (TRACED, of_types(|kind| kind == 2, &[is(0, AF_UNIX)])),
         ],
+        "bind" => vec![(TRACED, vec![vec![not(2, 12)]])],
         "sendto" | "sendmmsg" => vec![(95, flag(3, libc::MSG_FASTOPEN))],
         "sendmsg" => vec![(95, flag(2, libc::MSG_FASTOPEN))],
         "shutdown" => vec![(TRACED, vec![vec![not(1, libc::SHUT_WR)]])],

@@ -179,6 +179,7 @@ const LIBRARY: &[(&str, i64)] = &check_numbers![
     openat = SYS_openat,
     openat2 = SYS_openat2,
     connect = SYS_connect,
+    bind = SYS_bind,
     listen = SYS_listen,
     shutdown = SYS_shutdown,
     getsockopt = SYS_getsockopt,
