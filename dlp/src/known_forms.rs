@@ -9,12 +9,14 @@ use crate::validate::base64::{self, STANDARD, URL};
 pub enum Form {
     /// As it is.
     Raw,
-    /// Last byte first.
+    /// Last byte first, or last character of a coding.
     Reversed,
     /// In base 64, in either alphabet, at any phase.
     Base64,
     /// In hexadecimal.
     Hex,
+    /// With small letters for capitals and capitals for small ones, itself or in base 64.
+    Swapped,
     /// With signs escaped, as documents, tables and shells write it.
     Escaped,
 }
@@ -45,17 +47,19 @@ const BACKSLASHED: [fn(u8) -> bool; 8] = [
 
 /// A value in each form, without what depends on its neighbours.
 pub(crate) fn forms(value: &[u8]) -> Vec<(Form, Secret)> {
-    let mut forms = vec![(Form::Raw, Secret::new(value.to_vec()))];
-    let mut reversed = value.to_vec();
-    reversed.reverse();
-    forms.push((Form::Reversed, Secret::new(reversed)));
+    let mut forms = vec![
+        (Form::Raw, Secret::new(value.to_vec())),
+        (Form::Reversed, reversed(value)),
+        (Form::Swapped, swapped(value)),
+    ];
     for phase in 0..3 {
         let standard = phased(value, phase, STANDARD);
         let url = phased(value, phase, URL);
         let differs = standard.expose() != url.expose();
-        forms.push((Form::Base64, standard));
-        if differs {
-            forms.push((Form::Base64, url));
+        for text in std::iter::once(standard).chain(differs.then_some(url)) {
+            forms.push((Form::Reversed, reversed(text.expose())));
+            forms.push((Form::Swapped, swapped(text.expose())));
+            forms.push((Form::Base64, text));
         }
     }
     let digits = |letters: &[u8; 16]| {
@@ -72,12 +76,35 @@ pub(crate) fn forms(value: &[u8]) -> Vec<(Form, Secret)> {
         }
         Secret::new(text)
     };
-    forms.push((Form::Hex, digits(b"0123456789abcdef")));
-    forms.push((Form::Hex, digits(b"0123456789ABCDEF")));
+    for letters in [b"0123456789abcdef", b"0123456789ABCDEF"] {
+        let text = digits(letters);
+        forms.push((Form::Reversed, reversed(text.expose())));
+        forms.push((Form::Hex, text));
+    }
     for text in escaped(value) {
         forms.push((Form::Escaped, text));
     }
     forms
+}
+
+/// A text with its last byte first.
+fn reversed(text: &[u8]) -> Secret {
+    let mut made = text.to_vec();
+    made.reverse();
+    Secret::new(made)
+}
+
+/// A text with small letters for capitals and capitals for small ones.
+fn swapped(text: &[u8]) -> Secret {
+    let mut made = text.to_vec();
+    for byte in &mut made {
+        if byte.is_ascii_lowercase() {
+            byte.make_ascii_uppercase();
+        } else {
+            byte.make_ascii_lowercase();
+        }
+    }
+    Secret::new(made)
 }
 
 /// A value as strings and words of other languages, where that is not the value itself.
