@@ -96,7 +96,7 @@ fn of_one(
             slot,
             bytes,
             age: Age::New,
-            is_dense: pieces::is_dense(bytes),
+            is_dense: rules.is_dense(bytes),
             is_constant: false,
         })
         .collect();

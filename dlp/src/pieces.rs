@@ -307,13 +307,17 @@ fn across(head: &mut Texts, content: &mut Texts, (all, varied): (&[Entry<'_>], &
         }
     }
     let start = content.written.bytes.len();
-    for slot in slots {
+    let behind = [Source::Content, Source::ContentName, Source::Beside];
+    let ways = slots.iter().flat_map(|slot| behind.map(|source| (*slot, source)));
+    for (slot, source) in ways {
         let added = content.written.bytes.len().saturating_sub(start);
         if added > limits::JOINED_MIXED_BYTES_MAX {
             break;
         }
-        let stream = of(&dense, |entry| !is_head(entry) || entry.slot == slot);
-        content.written.add_new(&stream);
+        let stream = of(&dense, |entry| entry.slot == slot || entry.source == source);
+        if stream.iter().any(|entry| entry.source == source) {
+            content.written.add_new(&stream);
+        }
     }
     if is_mixed(varied) {
         both(&mut content.written, &of(varied, |entry| !is_head(entry)));

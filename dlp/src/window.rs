@@ -98,8 +98,10 @@ struct Own {
 struct Slot {
     /// Stands for the first.
     first: u64,
-    /// How many came, as far as one and more are told apart.
+    /// In how many messages, as far as one and more are told apart.
     count: usize,
+    /// The number of the last of them.
+    message: u64,
     /// Whether another said something else.
     varies: bool,
 }
@@ -212,7 +214,7 @@ impl Window {
             slot: *slot,
             bytes,
             age: Age::New,
-            is_dense: pieces::is_dense(bytes),
+            is_dense: self.rules.is_dense(bytes),
             is_constant: false,
         }));
         let destination = Destination {
@@ -309,25 +311,28 @@ impl Window {
         let said = self.slots.entry(slot).or_insert(Slot {
             first: text,
             count: 0,
+            message: self.message,
             varies: false,
         });
+        if said.count == 0 || said.message != self.message {
+            said.count = said.count.saturating_add(1);
+            said.message = self.message;
+        }
+        let is_again = !said.varies && said.first == text;
         said.varies |= said.first != text;
-        let is_dense = pieces::is_dense(&bytes);
+        let is_dense = self.rules.is_dense(&bytes);
         let pieces = if is_dense {
             &mut kept.dense
         } else {
             &mut kept.words
         };
         // What is the same in every message takes no room.
-        if said.count > 0
-            && !said.varies
+        if is_again
             && let Some(own) = pieces.own.iter_mut().find(|own| own.slot == slot)
         {
             own.times = own.times.saturating_add(1).min(limits::AGAIN_MAX);
-            said.count = 2;
             return;
         }
-        said.count = said.count.saturating_add(1);
         pieces.bytes = pieces.bytes.saturating_add(bytes.len());
         pieces.own.push_back(Own {
             message: self.message,

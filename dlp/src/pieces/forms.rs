@@ -21,23 +21,29 @@ pub(super) fn pieces<'a>(stream: &[Entry<'a>]) -> Vec<Part<'a>> {
 
 /// The forms of a stream without words that are not the stream itself.
 pub(super) fn all<'a>(pieces: &[Part<'a>]) -> Vec<Vec<Part<'a>>> {
-    let own = changed(pieces, decoded);
-    let cleaned = clean(pieces);
+    let once = once(pieces);
+    let own = changed(&once, decoded);
+    let cleaned = clean(&once);
+    let common = common(&once);
     let mut made = vec![
-        once(pieces),
-        of_chance(pieces),
-        changed(pieces, without_number),
+        of_chance(&once),
+        changed(&once, without_number),
         changed(&cleaned, decoded),
-        common(pieces),
-        changed(&common(pieces), decoded),
+        changed(&common, decoded),
         cleaned,
+        common,
     ];
-    if own.as_slice() != pieces {
+    if own != once {
         made.push(clean(&own));
-        made.push(own);
     }
-    made.retain(|form| form.as_slice() != pieces);
-    made
+    made.extend([own, once]);
+    let mut forms: Vec<Vec<Part<'a>>> = Vec::new();
+    for form in made {
+        if form.as_slice() != pieces && !forms.contains(&form) {
+            forms.push(form);
+        }
+    }
+    forms
 }
 
 /// Every piece changed in this way.
@@ -96,7 +102,7 @@ fn is_of_chance(piece: &[u8]) -> bool {
 
 /// Pieces without the fields and the ends that they have in common, and without numbers.
 fn clean<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
-    let pieces = apart(&without_fields(pieces));
+    let pieces = without_labels(&apart(&without_fields(pieces)));
     changed(&pieces, without_number)
 }
 
@@ -164,14 +170,14 @@ fn apart<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
             let behind = piece.get(piece.len().saturating_sub(ends)..);
             let signs = before.iter().rposition(is_sign);
             let begins = match signs {
-                _ if begins >= COMMON_BYTES_MIN => begins,
                 Some(sign) => sign.saturating_add(1),
+                None if begins >= COMMON_BYTES_MIN => begins,
                 None => 0,
             };
             let signs = behind.unwrap_or_default().iter().position(is_sign);
             let ends = match signs {
-                _ if ends >= COMMON_BYTES_MIN => ends,
                 Some(sign) => ends.saturating_sub(sign),
+                None if ends >= COMMON_BYTES_MIN => ends,
                 None => 0,
             };
             (from, to) = (from.max(begins), to.max(ends));
@@ -179,6 +185,31 @@ fn apart<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
         made.push(cut(piece, from, to));
     }
     made
+}
+
+/// Pieces without the label and number that each of them begins with, as in `part3.`.
+fn without_labels<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
+    let label = |piece: &Part<'a>| -> Option<(usize, usize)> {
+        let is_label = |byte: &&u8| byte.is_ascii_lowercase();
+        let letters = piece.iter().take_while(is_label).count();
+        let rest = piece.get(letters..)?;
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let sign = rest.get(digits).filter(|byte| !byte.is_ascii_alphanumeric());
+        let is_label = (1..=8).contains(&letters) && (1..=4).contains(&digits) && sign.is_some();
+        is_label.then_some((letters, letters.saturating_add(digits).saturating_add(1)))
+    };
+    let labels: Option<Vec<(usize, usize)>> = pieces.iter().map(label).collect();
+    let Some(labels) = labels else {
+        return pieces.to_vec();
+    };
+    let names = pieces.iter().zip(&labels);
+    let mut names = names.map(|(piece, (letters, _))| piece.get(..*letters));
+    let first = names.next().flatten();
+    if !names.all(|name| name == first) {
+        return pieces.to_vec();
+    }
+    let all = pieces.iter().zip(labels);
+    all.map(|(piece, (_, from))| cut(piece, from, 0)).collect()
 }
 
 /// How many bytes two pieces begin with alike.
@@ -247,7 +278,8 @@ pub(super) fn decoded(piece: &[u8]) -> Option<Vec<u8>> {
     if piece.len() < 2 || !piece.iter().all(is_symbol) {
         return None;
     }
-    let from_hex = hex(piece).filter(is_text);
+    let digits = [&b"0x"[..], b"x"].iter().find_map(|sign| piece.strip_prefix(*sign));
+    let from_hex = hex(digits.unwrap_or(piece)).filter(is_text);
     from_hex.or_else(|| base64::decode(piece).filter(is_text))
 }
 
