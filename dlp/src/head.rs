@@ -97,7 +97,6 @@ fn of_one(
             bytes,
             age: Age::New,
             is_dense: rules.is_dense(bytes),
-            is_constant: false,
         })
         .collect();
     for (side, text) in pieces::streams(&entries) {

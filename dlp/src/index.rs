@@ -104,7 +104,9 @@ impl Index {
 
     /// Whether a credential of a strong form may begin with these bytes, or these with one.
     pub(crate) fn begins(&self, bytes: &[u8]) -> bool {
-        let next = self.beginnings.partition_point(|own| own.as_slice() < bytes);
+        let next = self
+            .beginnings
+            .partition_point(|own| own.as_slice() < bytes);
         let own = |place: usize| self.beginnings.get(place);
         let goes_on = |own: &Vec<u8>| own.starts_with(bytes);
         let is_over = |own: &Vec<u8>| bytes.starts_with(own);

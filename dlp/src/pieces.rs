@@ -102,6 +102,8 @@ impl std::fmt::Debug for Piece<'_> {
 /// Whether a piece was read before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Age {
+    /// With a message before, and its slot says nothing else in any.
+    Constant,
     /// With a message before.
     Old,
     /// It belongs to the message that is looked at.
@@ -118,8 +120,6 @@ pub(crate) struct Entry<'a> {
     pub(crate) age: Age,
     /// Whether it could be of a credential.
     pub(crate) is_dense: bool,
-    /// Whether its slot says the same in every message.
-    pub(crate) is_constant: bool,
 }
 
 /// What a text is judged as, and how far it is looked into.
@@ -156,12 +156,15 @@ impl Text {
         }
     }
 
+    fn has_room(&self, bytes: usize) -> bool {
+        self.bytes.len().saturating_add(bytes) <= limits::JOINED_BYTES_MAX
+    }
+
     /// Adds a stream of pieces, unless it is there already or could not hold anything that
     /// one piece alone does not.
     fn add(&mut self, pieces: &[Cow<'_, [u8]>]) {
         let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
-        let is_full = self.bytes.len().saturating_add(bytes) > limits::JOINED_BYTES_MAX;
-        if pieces.len() < 2 || bytes < limits::JOINED_BYTES_MIN || is_full {
+        if pieces.len() < 2 || bytes < limits::JOINED_BYTES_MIN || !self.has_room(bytes) {
             return;
         }
         let start = self.bytes.len();
@@ -195,6 +198,15 @@ impl Text {
     }
 }
 
+/// In which orders pieces are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// As they were sent.
+    Sent,
+    /// The last one first and with some left out, too.
+    Any,
+}
+
 /// The texts of one side.
 #[derive(Default)]
 struct Texts {
@@ -210,13 +222,13 @@ struct Texts {
 /// first: long texts between the pieces must not take their room.
 pub(crate) fn streams(entries: &[Entry<'_>]) -> [(Side, Text); 6] {
     let (mut head, mut content) = (Texts::default(), Texts::default());
-    let varied = of(entries, |entry| !entry.is_constant);
+    let varied = of(entries, |entry| entry.age != Age::Constant);
     let own = own_streams(&varied);
     for stream in &own {
         let texts = side(stream, &mut head, &mut content);
         let dense = of(stream, |entry| entry.is_dense);
         texts.coded.add_new(&dense);
-        narrow(texts, &dense);
+        narrow(texts, &dense, Order::Any);
     }
     across(&mut head, &mut content, (entries, &varied));
     for stream in &own {
@@ -263,11 +275,7 @@ fn own_streams<'a>(varied: &[Entry<'a>]) -> Vec<Vec<Entry<'a>>> {
 }
 
 /// The texts of the side on which a stream stands.
-fn side<'a>(
-    stream: &[Entry<'_>],
-    head: &'a mut Texts,
-    content: &'a mut Texts,
-) -> &'a mut Texts {
+fn side<'a>(stream: &[Entry<'_>], head: &'a mut Texts, content: &'a mut Texts) -> &'a mut Texts {
     match stream.first() {
         Some(first) if first.source.is_head() => head,
         _ => content,
@@ -299,7 +307,9 @@ fn across(head: &mut Texts, content: &mut Texts, (all, varied): (&[Entry<'_>], &
         return;
     }
     // What a slot of the head always says is said once.
-    let dense = of(all, |entry| entry.is_dense && (!entry.is_constant || is_head(entry)));
+    let dense = of(all, |entry| {
+        entry.is_dense && (entry.age != Age::Constant || is_head(entry))
+    });
     let mut slots: Vec<u64> = Vec::new();
     for entry in dense.iter().filter(|entry| is_head(entry)) {
         if slots.len() < limits::JOINED_SLOTS_MAX && !slots.contains(&entry.slot) {
@@ -308,15 +318,23 @@ fn across(head: &mut Texts, content: &mut Texts, (all, varied): (&[Entry<'_>], &
     }
     let start = content.written.bytes.len();
     let behind = [Source::Content, Source::ContentName, Source::Beside];
-    let ways = slots.iter().flat_map(|slot| behind.map(|source| (*slot, source)));
+    let ways = slots
+        .iter()
+        .flat_map(|slot| behind.map(|source| (*slot, source)));
     for (slot, source) in ways {
         let added = content.written.bytes.len().saturating_sub(start);
         if added > limits::JOINED_MIXED_BYTES_MAX {
             break;
         }
-        let stream = of(&dense, |entry| entry.slot == slot || entry.source == source);
+        let stream = said_anew(&of(&dense, |entry| {
+            entry.slot == slot || entry.source == source
+        }));
         if stream.iter().any(|entry| entry.source == source) {
             content.written.add_new(&stream);
+            let mut end = last(&stream, |entry| entry.bytes.len()).iter();
+            if end.any(is_head) {
+                narrow(content, &stream, Order::Sent);
+            }
         }
     }
     if is_mixed(varied) {
@@ -325,25 +343,44 @@ fn across(head: &mut Texts, content: &mut Texts, (all, varied): (&[Entry<'_>], &
     }
 }
 
-/// Adds a stream without words in the forms in which pieces are put together.
-fn narrow(texts: &mut Texts, dense: &[Entry<'_>]) {
-    if dense.iter().all(|entry| entry.age == Age::Old) {
-        return;
-    }
+/// Adds the end of a stream without words in the forms in which pieces are put together,
+/// and in other orders.
+fn narrow(texts: &mut Texts, dense: &[Entry<'_>], order: Order) {
     let stream = last(dense, |entry| entry.bytes.len());
-    if stream.len() < 2 {
+    if stream.len() < 2 || stream.iter().all(|entry| entry.age != Age::New) {
         return;
     }
     let pieces = forms::pieces(stream);
-    for form in forms::all(&pieces) {
-        texts.written.add(&form);
-        texts.reordered.add(&forms::reversed(&form));
+    let made = forms::all(&pieces);
+    for form in &made {
+        texts.written.add(form);
+    }
+    if order == Order::Sent {
+        return;
     }
     texts.reordered.add(&forms::reversed(&pieces));
-    for form in forms::sparse(&pieces) {
-        texts.reordered.add(&form);
+    for form in &made {
+        texts.reordered.add(&forms::reversed(form));
     }
-    texts.reordered.add(&forms::pieces(&said_once(stream)));
+    let slot = stream.first().map(|entry| entry.slot);
+    if stream.iter().any(|entry| Some(entry.slot) != slot) {
+        for form in forms::sparse(&pieces) {
+            texts.reordered.add(&form);
+        }
+        texts.reordered.add(&forms::pieces(&said_once(stream)));
+    }
+}
+
+/// What slots of the head say, each time that it is not what they said before.
+fn said_anew<'a>(stream: &[Entry<'a>]) -> Vec<Entry<'a>> {
+    let mut anew: Vec<Entry<'a>> = Vec::new();
+    for entry in stream {
+        let is_same = |other: &Entry<'_>| other.slot == entry.slot && other.bytes == entry.bytes;
+        if !entry.source.is_head() || !anew.iter().any(is_same) {
+            anew.push(*entry);
+        }
+    }
+    anew
 }
 
 /// The pieces of slots that say one thing.
@@ -356,12 +393,13 @@ fn said_once<'a>(stream: &[Entry<'a>]) -> Vec<Entry<'a>> {
 
 /// Adds a stream with all that is in it.
 fn wide(text: &mut Text, stream: &[Entry<'_>]) {
-    if stream.iter().all(|entry| entry.age == Age::Old) {
+    if stream.iter().all(|entry| entry.age != Age::New) {
         return;
     }
     let stream = latest(stream);
     let pieces = forms::pieces(stream);
     text.add(&pieces);
+    let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
     // Each of the last pieces as the end: what a form of any length reads on into the next
     // piece would be another value.
     let new = stream.iter().filter(|entry| entry.age == Age::New).count();
@@ -370,9 +408,13 @@ fn wide(text: &mut Text, stream: &[Entry<'_>]) {
         let to = pieces.get(..to).unwrap_or_default();
         text.add(last(to, |piece| piece.len()));
     }
-    text.add(&forms::once(&pieces));
-    for change in [forms::bare, forms::without_number, forms::decoded] {
-        text.add(&forms::changed(&pieces, change));
+    if !text.has_room(bytes) {
+        return;
+    }
+    let changes = [forms::without_signs, forms::without_number, forms::decoded];
+    let changed = changes.map(|change| forms::changed(&pieces, change));
+    for form in changed.into_iter().chain([forms::once(&pieces)]).flatten() {
+        text.add(&form);
     }
 }
 

@@ -58,6 +58,12 @@ impl Kept {
         self.dense.own.iter().chain(&self.words.own)
     }
 
+    /// The first piece of a slot.
+    fn find(&mut self, slot: u64) -> Option<&mut Own> {
+        let mut all = self.dense.own.iter_mut().chain(&mut self.words.own);
+        all.find(|own| own.slot == slot)
+    }
+
     /// Lets the oldest piece go where there are too many: of those that take more room.
     fn excess(&mut self) -> Option<Own> {
         let count = |pieces: &Pieces| pieces.own.len();
@@ -215,7 +221,6 @@ impl Window {
             bytes,
             age: Age::New,
             is_dense: self.rules.is_dense(bytes),
-            is_constant: false,
         }));
         let destination = Destination {
             host: &self.host,
@@ -255,9 +260,8 @@ impl Window {
                     source: *source,
                     slot: own.slot,
                     bytes: &own.bytes,
-                    age: Age::Old,
+                    age: if is_constant { Age::Constant } else { Age::Old },
                     is_dense: own.is_dense,
-                    is_constant,
                 };
                 // Within a message the sources stand as they first came.
                 let place = (own.message, rank, own.place);
@@ -320,19 +324,17 @@ impl Window {
         }
         let is_again = !said.varies && said.first == text;
         said.varies |= said.first != text;
+        // What is the same in every message takes no room.
+        if is_again && let Some(own) = kept.find(slot) {
+            own.times = own.times.saturating_add(1).min(limits::AGAIN_MAX);
+            return;
+        }
         let is_dense = self.rules.is_dense(&bytes);
         let pieces = if is_dense {
             &mut kept.dense
         } else {
             &mut kept.words
         };
-        // What is the same in every message takes no room.
-        if is_again
-            && let Some(own) = pieces.own.iter_mut().find(|own| own.slot == slot)
-        {
-            own.times = own.times.saturating_add(1).min(limits::AGAIN_MAX);
-            return;
-        }
         pieces.bytes = pieces.bytes.saturating_add(bytes.len());
         pieces.own.push_back(Own {
             message: self.message,
@@ -369,5 +371,10 @@ fn some<'a, 'b>(
     pieces: &'a [Piece<'b>],
 ) -> impl Iterator<Item = (&'a Piece<'b>, Vec<u8>)> + use<'a, 'b> {
     let some = pieces.iter().filter(|piece| !piece.bytes.is_empty());
-    some.map(|piece| (piece, pieces::ends(&pieces::plain(piece.source, piece.bytes))))
+    some.map(|piece| {
+        (
+            piece,
+            pieces::ends(&pieces::plain(piece.source, piece.bytes)),
+        )
+    })
 }

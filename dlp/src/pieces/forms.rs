@@ -19,37 +19,65 @@ pub(super) fn pieces<'a>(stream: &[Entry<'a>]) -> Vec<Part<'a>> {
     pieces.collect()
 }
 
+/// A stream in another form; nothing where it stays as it is.
+type Form<'a> = Option<Vec<Part<'a>>>;
+
 /// The forms of a stream without words that are not the stream itself.
 pub(super) fn all<'a>(pieces: &[Part<'a>]) -> Vec<Vec<Part<'a>>> {
-    let once = once(pieces);
-    let own = changed(&once, decoded);
-    let cleaned = clean(&once);
-    let common = common(&once);
-    let mut made = vec![
-        of_chance(&once),
-        changed(&once, without_number),
-        changed(&cleaned, decoded),
-        changed(&common, decoded),
-        cleaned,
-        common,
-    ];
-    if own != once {
-        made.push(clean(&own));
+    let single = once(pieces);
+    let once = single.as_deref().unwrap_or(pieces);
+    let bare = bare(once);
+    let common = common(once);
+    let mut forms = vec![of_chance(once)];
+    for form in [Some(once), bare.as_deref(), common.as_deref()] {
+        let Some(form) = form else {
+            continue;
+        };
+        let own = changed(form, decoded);
+        let numbered = changed(form, without_number);
+        forms.push(own.as_deref().and_then(self::bare));
+        forms.push(numbered.as_deref().and_then(|form| changed(form, decoded)));
+        forms.extend([own, numbered]);
     }
-    made.extend([own, once]);
-    let mut forms: Vec<Vec<Part<'a>>> = Vec::new();
-    for form in made {
-        if form.as_slice() != pieces && !forms.contains(&form) {
-            forms.push(form);
-        }
+    forms.extend([bare, common, single]);
+    forms.into_iter().flatten().collect()
+}
+
+/// Pieces without the fields, the ends and the labels that neighbours have in common.
+fn bare<'a>(pieces: &[Part<'a>]) -> Form<'a> {
+    let mut made: Form<'a> = None;
+    for change in [without_fields, apart, without_labels] {
+        let changed = change(made.as_deref().unwrap_or(pieces));
+        made = changed.or(made);
     }
-    forms
+    made
 }
 
 /// Every piece changed in this way.
-pub(super) fn changed<'a>(pieces: &[Part<'a>], change: Change) -> Vec<Part<'a>> {
-    let change = |piece: &Part<'a>| change(piece).map_or_else(|| piece.clone(), Cow::Owned);
-    pieces.iter().map(change).collect()
+pub(super) fn changed<'a>(pieces: &[Part<'a>], change: Change) -> Form<'a> {
+    each(pieces, |_, piece| change(piece))
+}
+
+/// Every piece changed in a way that its place decides about.
+fn each<'a>(pieces: &[Part<'a>], change: impl Fn(usize, &Part<'a>) -> Option<Vec<u8>>) -> Form<'a> {
+    let mut made: Form<'a> = None;
+    for (place, piece) in pieces.iter().enumerate() {
+        if let Some(other) = change(place, piece)
+            && let Some(own) = made.get_or_insert_with(|| pieces.to_vec()).get_mut(place)
+        {
+            *own = Cow::Owned(other);
+        }
+    }
+    made
+}
+
+/// The pieces right before and right behind a place.
+fn neighbours<T>(pieces: &[T], place: usize) -> impl Iterator<Item = &T> {
+    let places = [place.checked_sub(1), Some(place.saturating_add(1))];
+    places
+        .into_iter()
+        .flatten()
+        .filter_map(|other| pieces.get(other))
 }
 
 /// What becomes of a piece; nothing where it stays as it is.
@@ -61,27 +89,29 @@ pub(super) fn reversed<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
 }
 
 /// Each piece once that comes several times, one behind the other.
-pub(super) fn once<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
-    let mut once = pieces.to_vec();
-    once.dedup();
-    once
+pub(super) fn once<'a>(pieces: &[Part<'a>]) -> Form<'a> {
+    let mut pairs = pieces.iter().zip(pieces.iter().skip(1));
+    pairs.any(|(one, other)| one == other).then(|| {
+        let mut once = pieces.to_vec();
+        once.dedup();
+        once
+    })
 }
 
-/// Every second and every third piece: something else of their kind between them.
-pub(super) fn sparse<'a>(pieces: &[Part<'a>]) -> Vec<Vec<Part<'a>>> {
-    let from = |step: usize, first: usize| {
-        let some = pieces.iter().skip(first).step_by(step);
-        some.cloned().collect::<Vec<_>>()
-    };
-    let ways = [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)];
-    ways.into_iter().map(|(step, first)| from(step, first)).collect()
+/// Every second piece: something else of their kind between them.
+pub(super) fn sparse<'a>(pieces: &[Part<'a>]) -> [Vec<Part<'a>>; 2] {
+    [0, 1].map(|first| pieces.iter().skip(first).step_by(2).cloned().collect())
 }
 
-/// The pieces that change between letters and digits as often as chance does it: no versions,
-/// regions, dates, nor names in several words.
-fn of_chance<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
-    let some = pieces.iter().filter(|piece| is_of_chance(piece));
-    some.cloned().collect()
+/// The pieces that change between letters and digits as often as chance does it, and come
+/// once: no versions, regions, dates, nor names in several words.
+fn of_chance<'a>(pieces: &[Part<'a>]) -> Form<'a> {
+    let comes_once = |piece: &Part<'a>| pieces.iter().filter(|own| *own == piece).count() == 1;
+    let some = pieces
+        .iter()
+        .filter(|piece| is_of_chance(piece) && comes_once(piece));
+    let some: Vec<Part<'a>> = some.cloned().collect();
+    (some.len() < pieces.len()).then_some(some)
 }
 
 fn is_of_chance(piece: &[u8]) -> bool {
@@ -97,119 +127,117 @@ fn is_of_chance(piece: &[u8]) -> bool {
             && !is_same(u8::is_ascii_lowercase)
             && !is_same(u8::is_ascii_uppercase)
     });
-    changes.count().saturating_mul(5) >= piece.len()
-}
-
-/// Pieces without the fields and the ends that they have in common, and without numbers.
-fn clean<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
-    let pieces = without_labels(&apart(&without_fields(pieces)));
-    changed(&pieces, without_number)
+    let count = changes.count();
+    count >= 2 && count.saturating_mul(5) >= piece.len()
 }
 
 /// Whether a byte stands between the fields of a piece, and in few credentials.
 fn separates(byte: u8) -> bool {
-    byte.is_ascii_whitespace() || b",;=|:&\"'<>(){}[]".contains(&byte)
+    matches!(
+        byte,
+        b' ' | b'\t'
+            | b'\r'
+            | b'\n'
+            | b','
+            | b';'
+            | b'='
+            | b'|'
+            | b':'
+            | b'&'
+            | b'"'
+            | b'\''
+            | b'<'
+            | b'>'
+            | b'('
+            | b')'
+            | b'{'
+            | b'}'
+            | b'['
+            | b']'
+    )
 }
 
 /// Pieces without their fields that a neighbour has as well, or that are numbers.
-fn without_fields<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
-    let fields = |piece: &Part<'a>| -> Vec<Vec<u8>> {
-        let all = piece.split(|byte| separates(*byte));
-        let all = all.filter(|field| !field.is_empty());
-        all.map(<[u8]>::to_vec).collect()
-    };
-    let all: Vec<Vec<Vec<u8>>> = pieces.iter().map(fields).collect();
-    let mut cleaned = Vec::with_capacity(pieces.len());
-    for (place, (piece, own)) in pieces.iter().zip(&all).enumerate() {
-        let neighbours = [place.checked_sub(1), Some(place.saturating_add(1))];
-        let neighbours = neighbours.into_iter().flatten();
-        let others: Vec<&Vec<Vec<u8>>> = neighbours.filter_map(|other| all.get(other)).collect();
+fn without_fields<'a>(pieces: &[Part<'a>]) -> Form<'a> {
+    each(pieces, |place, piece| {
+        if !piece.iter().any(|byte| separates(*byte)) {
+            return None;
+        }
         let is_number = |field: &[u8]| field.len() <= 4 && field.iter().all(u8::is_ascii_digit);
-        let is_own = |field: &&Vec<u8>| {
-            !is_number(field) && !others.iter().any(|other| other.contains(field))
+        let is_shared = |field: &[u8]| {
+            let mut others = neighbours(pieces, place).flat_map(|other| fields(other));
+            others.any(|other| other == field)
         };
-        let left: Vec<u8> = own.iter().filter(is_own).flatten().copied().collect();
-        cleaned.push(if own.len() < 2 || left.is_empty() {
-            piece.clone()
-        } else {
-            Cow::Owned(left)
-        });
-    }
-    cleaned
+        let own = fields(piece).filter(|field| !is_number(field) && !is_shared(field));
+        let left: Vec<u8> = own.flatten().copied().collect();
+        (!left.is_empty() && left.len() < piece.len()).then_some(left)
+    })
+}
+
+/// What stands between separators.
+fn fields(piece: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let all = piece.split(|byte| separates(*byte));
+    all.filter(|field| !field.is_empty())
 }
 
 /// Pieces without what all of them begin and end with.
-fn common<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
-    let Some((first, others)) = pieces.split_first() else {
-        return Vec::new();
-    };
+fn common<'a>(pieces: &[Part<'a>]) -> Form<'a> {
+    let (first, others) = pieces.split_first()?;
     let shared = |count: fn(&[u8], &[u8]) -> usize| {
         let counts = others.iter().map(|other| count(first, other));
         counts.min().unwrap_or_default()
     };
     let (begin, end) = (shared(begin), shared(end));
-    let cut = |piece: &Part<'a>| cut(piece, begin, end);
-    pieces.iter().map(cut).collect()
+    each(pieces, |_, piece| cut(piece, begin, end))
 }
 
 /// Pieces without what they begin and end with as a neighbour does, up to a sign that is no
 /// letter, or so much that it is no chance.
-fn apart<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
-    let mut made = Vec::with_capacity(pieces.len());
-    for (place, piece) in pieces.iter().enumerate() {
-        let neighbours = [place.checked_sub(1), Some(place.saturating_add(1))];
-        let others = neighbours.into_iter().flatten();
-        let others = others.filter_map(|other| pieces.get(other));
-        let others = others.filter(|other| *other != piece);
+fn apart<'a>(pieces: &[Part<'a>]) -> Form<'a> {
+    let is_sign = |byte: &u8| !byte.is_ascii_alphanumeric();
+    each(pieces, |place, piece| {
         let (mut from, mut to) = (0, 0);
-        for other in others {
-            let is_sign = |byte: &u8| !byte.is_ascii_alphanumeric();
-            let begins = begin(piece, other);
-            let ends = end(piece, other);
+        for other in neighbours(pieces, place).filter(|other| *other != piece) {
+            let (begins, ends) = (begin(piece, other), end(piece, other));
             let before = piece.get(..begins).unwrap_or_default();
             let behind = piece.get(piece.len().saturating_sub(ends)..);
-            let signs = before.iter().rposition(is_sign);
-            let begins = match signs {
+            let behind = behind.unwrap_or_default();
+            from = from.max(match before.iter().rposition(is_sign) {
                 Some(sign) => sign.saturating_add(1),
                 None if begins >= COMMON_BYTES_MIN => begins,
                 None => 0,
-            };
-            let signs = behind.unwrap_or_default().iter().position(is_sign);
-            let ends = match signs {
+            });
+            to = to.max(match behind.iter().position(is_sign) {
                 Some(sign) => ends.saturating_sub(sign),
                 None if ends >= COMMON_BYTES_MIN => ends,
                 None => 0,
-            };
-            (from, to) = (from.max(begins), to.max(ends));
+            });
         }
-        made.push(cut(piece, from, to));
-    }
-    made
+        cut(piece, from, to)
+    })
 }
 
-/// Pieces without the label and number that each of them begins with, as in `part3.`.
-fn without_labels<'a>(pieces: &[Part<'a>]) -> Vec<Part<'a>> {
-    let label = |piece: &Part<'a>| -> Option<(usize, usize)> {
-        let is_label = |byte: &&u8| byte.is_ascii_lowercase();
-        let letters = piece.iter().take_while(is_label).count();
-        let rest = piece.get(letters..)?;
-        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let sign = rest.get(digits).filter(|byte| !byte.is_ascii_alphanumeric());
-        let is_label = (1..=8).contains(&letters) && (1..=4).contains(&digits) && sign.is_some();
-        is_label.then_some((letters, letters.saturating_add(digits).saturating_add(1)))
-    };
-    let labels: Option<Vec<(usize, usize)>> = pieces.iter().map(label).collect();
-    let Some(labels) = labels else {
-        return pieces.to_vec();
-    };
-    let names = pieces.iter().zip(&labels);
-    let mut names = names.map(|(piece, (letters, _))| piece.get(..*letters));
-    let first = names.next().flatten();
-    if !names.all(|name| name == first) {
-        return pieces.to_vec();
-    }
-    let all = pieces.iter().zip(labels);
-    all.map(|(piece, (_, from))| cut(piece, from, 0)).collect()
+/// Pieces without a label and a number that a neighbour begins with as well, as in `part3.`.
+fn without_labels<'a>(pieces: &[Part<'a>]) -> Form<'a> {
+    each(pieces, |place, piece| {
+        let (name, length) = label(piece)?;
+        let mut others = neighbours(pieces, place).filter_map(|other| label(other));
+        let is_shared = others.any(|(other, _)| other == name);
+        is_shared.then(|| cut(piece, length, 0)).flatten()
+    })
+}
+
+/// The name of a label with a number at the beginning of a piece, and the length of all of
+/// it with the sign behind it.
+fn label(piece: &[u8]) -> Option<(&[u8], usize)> {
+    let letters = piece.iter().take_while(|byte| byte.is_ascii_lowercase());
+    let (name, rest) = piece.split_at_checked(letters.count())?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let sign = rest
+        .get(digits)
+        .filter(|byte| !byte.is_ascii_alphanumeric());
+    let is_label = (1..=8).contains(&name.len()) && (1..=4).contains(&digits) && sign.is_some();
+    is_label.then_some((name, name.len().saturating_add(digits).saturating_add(1)))
 }
 
 /// How many bytes two pieces begin with alike.
@@ -225,12 +253,9 @@ fn end(one: &[u8], other: &[u8]) -> usize {
 }
 
 /// A piece without so much of either end, where something is left.
-fn cut<'a>(piece: &Part<'a>, from: usize, to: usize) -> Part<'a> {
-    let left = piece.get(from..piece.len().saturating_sub(to));
-    match left {
-        Some(left) if !left.is_empty() && left.len() < piece.len() => Cow::Owned(left.to_vec()),
-        _ => piece.clone(),
-    }
+fn cut(piece: &[u8], from: usize, to: usize) -> Option<Vec<u8>> {
+    let left = piece.get(from..piece.len().saturating_sub(to))?;
+    (!left.is_empty() && left.len() < piece.len()).then(|| left.to_vec())
 }
 
 /// Whether bytes look more like a piece of a credential than like a word or a number.
@@ -246,8 +271,11 @@ pub(crate) fn is_dense(piece: &[u8]) -> bool {
 }
 
 /// A piece without what separates words.
-pub(super) fn bare(piece: &[u8]) -> Option<Vec<u8>> {
-    let is_word = |byte: &u8| !byte.is_ascii_whitespace() && !b",;\"'|".contains(byte);
+pub(super) fn without_signs(piece: &[u8]) -> Option<Vec<u8>> {
+    let is_word = |byte: &u8| {
+        let is_sign = matches!(byte, b',' | b';' | b'"' | b'\'' | b'|');
+        !byte.is_ascii_whitespace() && !is_sign
+    };
     let word = || piece.iter().copied().filter(is_word).collect();
     (!piece.iter().all(is_word)).then(word)
 }
@@ -256,7 +284,12 @@ pub(super) fn bare(piece: &[u8]) -> Option<Vec<u8>> {
 pub(super) fn without_number(piece: &[u8]) -> Option<Vec<u8>> {
     let digits = piece.iter().take_while(|byte| byte.is_ascii_digit());
     let (number, rest) = piece.split_at(digits.count());
-    let separates = |byte: &u8| b"-_.:,;=/| ".contains(byte);
+    let separates = |byte: &u8| {
+        matches!(
+            byte,
+            b'-' | b'_' | b'.' | b':' | b',' | b';' | b'=' | b'/' | b'|' | b' '
+        )
+    };
     match rest.split_first() {
         Some((first, rest)) if (1..=4).contains(&number.len()) && separates(first) => {
             Some(rest.trim_ascii_start().to_vec())
@@ -271,27 +304,34 @@ pub(super) fn decoded(piece: &[u8]) -> Option<Vec<u8>> {
         let is_sign = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
         !bytes.is_empty() && bytes.iter().all(is_sign)
     };
-    if let Some(plain) = unescaped(piece) {
-        return Some(plain).filter(is_text);
+    let is_symbol = |byte: &u8| {
+        let is_sign = matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
+        byte.is_ascii_alphanumeric() || is_sign
+    };
+    match piece.iter().find(|byte| !is_symbol(byte)) {
+        // Words have blanks before anything else.
+        Some(b' ') => return None,
+        Some(_) => return unescaped(piece).filter(is_text),
+        None if piece.len() < 2 => return None,
+        None => {}
     }
-    let is_symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(byte);
-    if piece.len() < 2 || !piece.iter().all(is_symbol) {
-        return None;
-    }
-    let digits = [&b"0x"[..], b"x"].iter().find_map(|sign| piece.strip_prefix(*sign));
+    let digits = [&b"0x"[..], b"x"]
+        .iter()
+        .find_map(|sign| piece.strip_prefix(*sign));
     let from_hex = hex(digits.unwrap_or(piece)).filter(is_text);
-    from_hex.or_else(|| base64::decode(piece).filter(is_text))
+    // Mostly the first bytes say that it is none.
+    let first = piece.get(..piece.len().min(4)).and_then(base64::decode);
+    let from_base64 = || base64::decode(piece).filter(is_text);
+    from_hex.or_else(|| first.filter(is_text).and_then(|_| from_base64()))
 }
 
 /// A piece as its place means it: in targets and cookies escapes stand for bytes (RFC 3986
 /// 2.1).
 pub(crate) fn plain(source: Source, piece: &[u8]) -> Cow<'_, [u8]> {
     let is_escaped = match source {
-        Source::Path
-        | Source::Query
-        | Source::QueryName
-        | Source::Cookie
-        | Source::CookieName => true,
+        Source::Path | Source::Query | Source::QueryName | Source::Cookie | Source::CookieName => {
+            true
+        }
         Source::Field
         | Source::FieldName
         | Source::Content
@@ -311,15 +351,12 @@ fn unescaped(piece: &[u8]) -> Option<Vec<u8>> {
     let mut rest = piece;
     while let Some((first, behind)) = rest.split_first() {
         let digits = behind.get(..2).filter(|_| *first == b'%');
-        match digits.and_then(hex).as_deref() {
-            Some([byte]) => {
-                plain.push(*byte);
-                rest = behind.get(2..).unwrap_or_default();
-            }
-            _ => {
-                plain.push(*first);
-                rest = behind;
-            }
+        if let Some([byte]) = digits.and_then(hex).as_deref() {
+            plain.push(*byte);
+            rest = behind.get(2..).unwrap_or_default();
+        } else {
+            plain.push(*first);
+            rest = behind;
         }
     }
     (plain.len() < piece.len()).then_some(plain)

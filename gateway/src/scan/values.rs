@@ -110,7 +110,9 @@ fn of(content: &[u8]) -> Vec<Value> {
     let is_form = |byte: &u8| byte.is_ascii_alphanumeric() || b"+%&=-_.~*[]".contains(byte);
     if content.contains(&b'=') && content.iter().all(is_form) {
         let pairs = content.split(|byte| *byte == b'&');
-        let plain = pairs.flat_map(|pair| named(pair, b'=')).map(Value::unescaped);
+        let plain = pairs
+            .flat_map(|pair| named(pair, b'='))
+            .map(Value::unescaped);
         return plain.collect();
     }
     if content.starts_with(b"--")
