@@ -203,7 +203,9 @@ impl Text {
 enum Order {
     /// As they were sent.
     Sent,
-    /// The last one first and with some left out, too.
+    /// The last one first, too.
+    Reversed,
+    /// And with some left out.
     Any,
 }
 
@@ -224,14 +226,14 @@ pub(crate) fn streams(entries: &[Entry<'_>]) -> [(Side, Text); 6] {
     let (mut head, mut content) = (Texts::default(), Texts::default());
     let varied = of(entries, |entry| entry.age != Age::Constant);
     let own = own_streams(&varied);
-    for stream in &own {
+    for (order, stream) in &own {
         let texts = side(stream, &mut head, &mut content);
         let dense = of(stream, |entry| entry.is_dense);
         texts.coded.add_new(&dense);
-        narrow(texts, &dense, Order::Any);
+        narrow(texts, &dense, *order);
     }
     across(&mut head, &mut content, (entries, &varied));
-    for stream in &own {
+    for (_, stream) in &own {
         wide(&mut side(stream, &mut head, &mut content).written, stream);
     }
     [
@@ -244,8 +246,9 @@ pub(crate) fn streams(entries: &[Entry<'_>]) -> [(Side, Text); 6] {
     ]
 }
 
-/// The streams of each source and of each slot that says something new.
-fn own_streams<'a>(varied: &[Entry<'a>]) -> Vec<Vec<Entry<'a>>> {
+/// The streams of each source and of each slot that says something new, and in which orders
+/// their pieces are put together.
+fn own_streams<'a>(varied: &[Entry<'a>]) -> Vec<(Order, Vec<Entry<'a>>)> {
     let mut sources: Vec<Source> = Vec::new();
     let mut slots: Vec<(Source, u64)> = Vec::new();
     for entry in varied.iter().rev().filter(|entry| entry.age == Age::New) {
@@ -258,17 +261,17 @@ fn own_streams<'a>(varied: &[Entry<'a>]) -> Vec<Vec<Entry<'a>>> {
         }
     }
     let sources = sources.into_iter();
-    let of_sources = sources.map(|source| of(varied, |entry| entry.source == source));
-    let mut streams: Vec<Vec<Entry<'a>>> = of_sources.collect();
+    let of_source = |source| (Order::Any, of(varied, |entry| entry.source == source));
+    let mut streams: Vec<(Order, Vec<Entry<'a>>)> = sources.map(of_source).collect();
     let count = streams.len();
     for (source, slot) in slots {
         let stream = of(varied, |entry| entry.slot == slot);
-        let is_all = |other: &Vec<Entry<'_>>| {
+        let is_all = |(_, other): &(Order, Vec<Entry<'_>>)| {
             let first = other.first().map(|entry| entry.source);
             first == Some(source) && other.len() == stream.len()
         };
         if !streams.iter().take(count).any(is_all) {
-            streams.push(stream);
+            streams.push((Order::Reversed, stream));
         }
     }
     streams
@@ -362,8 +365,7 @@ fn narrow(texts: &mut Texts, dense: &[Entry<'_>], order: Order) {
     for form in &made {
         texts.reordered.add(&forms::reversed(form));
     }
-    let slot = stream.first().map(|entry| entry.slot);
-    if stream.iter().any(|entry| Some(entry.slot) != slot) {
+    if order == Order::Any {
         for form in forms::sparse(&pieces) {
             texts.reordered.add(&form);
         }
