@@ -23,6 +23,10 @@ pub enum Form {
 
 /// Longest text of an escaped form, in bytes: as long as other forms become.
 const ESCAPED_BYTES_MAX: usize = 128;
+/// Longest value whose codings are shorter than the runs that are decoded, in bytes.
+const UNDECODED_BYTES_MAX: usize = 20;
+/// Both ways to write hexadecimal.
+const DIGITS: [&[u8; 16]; 2] = [b"0123456789abcdef", b"0123456789ABCDEF"];
 /// How often strings of documents are written into strings of others.
 const NESTED_MAX: usize = 3;
 
@@ -62,29 +66,43 @@ pub(crate) fn forms(value: &[u8]) -> Vec<(Form, Secret)> {
             forms.push((Form::Base64, text));
         }
     }
-    let digits = |letters: &[u8; 16]| {
-        let digit = |value: u8| {
-            letters
-                .get(usize::from(value & 15))
-                .copied()
-                .unwrap_or(b'0')
-        };
-        // Room from the start, here and below: what moves leaves a copy behind.
-        let mut text = Vec::with_capacity(value.len().saturating_mul(2));
-        for byte in value {
-            text.extend([digit(byte >> 4), digit(*byte)]);
-        }
-        Secret::new(text)
-    };
-    for letters in [b"0123456789abcdef", b"0123456789ABCDEF"] {
-        let text = digits(letters);
+    for letters in DIGITS {
+        let text = hex(value, letters);
         forms.push((Form::Reversed, reversed(text.expose())));
         forms.push((Form::Hex, text));
+    }
+    if value.len() <= UNDECODED_BYTES_MAX {
+        forms.extend(coded(Form::Reversed, reversed(value).expose()));
+        forms.extend(coded(Form::Swapped, swapped(value).expose()));
     }
     for text in escaped(value) {
         forms.push((Form::Escaped, text));
     }
     forms
+}
+
+/// A short value that was turned around, in codings whose short runs nobody decodes.
+fn coded(form: Form, turned: &[u8]) -> Vec<(Form, Secret)> {
+    let alphabets = (0..3).flat_map(|phase| [(phase, STANDARD), (phase, URL)]);
+    let in_base64 = alphabets.map(|(phase, alphabet)| phased(turned, phase, alphabet));
+    let in_hex = DIGITS.map(|letters| hex(turned, letters));
+    in_base64.chain(in_hex).map(|text| (form, text)).collect()
+}
+
+/// A text in hexadecimal.
+fn hex(text: &[u8], letters: &[u8; 16]) -> Secret {
+    let digit = |value: u8| {
+        letters
+            .get(usize::from(value & 15))
+            .copied()
+            .unwrap_or(b'0')
+    };
+    // Room from the start, here and below: what moves leaves a copy behind.
+    let mut made = Vec::with_capacity(text.len().saturating_mul(2));
+    for byte in text {
+        made.extend([digit(byte >> 4), digit(*byte)]);
+    }
+    Secret::new(made)
 }
 
 /// A text with its last byte first.
