@@ -47,6 +47,8 @@ pub enum Coding {
     Reversed,
     /// Letters moved by thirteen.
     Rot13,
+    /// Small letters for capitals, and capitals for small ones.
+    Swapped,
     /// Values one after the other, without their names.
     Joined,
 }
@@ -74,6 +76,7 @@ impl fmt::Display for Coding {
             Self::GitPack => "git-pack",
             Self::Reversed => "reversed",
             Self::Rot13 => "rot13",
+            Self::Swapped => "swapped-case",
             Self::Joined => "joined",
         })
     }

@@ -3,7 +3,7 @@
 
 use crate::destination::Destination;
 use crate::detector::Tier;
-use crate::finding::{Checked, Finding, Report};
+use crate::finding::{CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, Report};
 use crate::layer::{Layer, Until};
 use crate::pieces::{self, Age, Entry, Side, Source, Text};
 use crate::place::{Joined, Part, Place, PlaceKind};
@@ -96,7 +96,7 @@ fn of_one(
             slot,
             bytes,
             age: Age::New,
-            is_dense: pieces::is_dense(bytes),
+            is_dense: rules.is_dense(bytes),
         })
         .collect();
     for (side, text) in pieces::streams(&entries) {
@@ -120,17 +120,26 @@ pub(crate) fn join(
     state.borders.clone_from(&text.borders);
     state.depth = match side {
         Side::Head | Side::Content => Depth::Codings,
-        Side::HeadAsWritten | Side::ContentAsWritten => Depth::AsWritten,
+        Side::HeadAsWritten
+        | Side::HeadReordered
+        | Side::ContentAsWritten
+        | Side::ContentReordered => Depth::AsWritten,
     };
+    let is_reordered = matches!(side, Side::HeadReordered | Side::ContentReordered);
     let to = (destination, Place::Joined(joined).kind());
     let report = look(rules, to, &text.bytes, &mut state);
     for mut finding in report.findings {
-        let is_known = findings.iter().any(|known| known.mark == finding.mark);
+        let was_found = findings.iter().any(|known| known.mark == finding.mark);
         // Pieces that are put together by chance have no right checksum.
-        let may_be = finding.checked != Checked::Failed;
+        let is_known = || [KNOWN_VALUE, KNOWN_KEY, CANARY].contains(&&*finding.detector);
+        let may_be = match finding.checked {
+            Checked::Passed => true,
+            Checked::None => !is_reordered || is_known(),
+            Checked::Failed => false,
+        };
         if finding.tier == Tier::Strong
             && may_be
-            && !is_known
+            && !was_found
             && !stands_in_one(rules, &text, &finding)
         {
             finding.place = Place::Joined(joined);

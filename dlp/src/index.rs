@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::coding::Coding;
 use crate::confirm::Rule;
 use crate::containers::{MAGICS, Magic, sealed};
-use crate::detector::Anchor;
+use crate::detector::{Anchor, Tier};
 use crate::limits;
 use crate::prefilter::Prefilter;
 use crate::settings::{Mode, Policy};
@@ -38,6 +38,8 @@ pub(crate) struct Index {
     pub(crate) prefilter: Prefilter,
     /// For each literal what it means.
     pub(crate) hits: Vec<Vec<Hit>>,
+    /// What credentials of strong forms begin with, in order.
+    beginnings: Vec<Vec<u8>>,
     /// Rules without literals that somebody asked for.
     pub(crate) searches: Vec<usize>,
     /// How many bytes before a literal a match that must stay may begin.
@@ -50,6 +52,7 @@ impl Index {
     pub(crate) fn new(rules: &[Rule], policy: Policy) -> Self {
         let mut literals: HashMap<Vec<u8>, Vec<Hit>> = HashMap::new();
         let mut searches = Vec::new();
+        let mut beginnings: Vec<Vec<u8>> = Vec::new();
         let (mut before, mut reach) = (0, 0);
         for (place, rule) in rules.iter().enumerate() {
             let detector = &rule.detector;
@@ -71,6 +74,8 @@ impl Index {
                 before = before.max(longest);
             }
             for literal in detector.literals.iter() {
+                let begins = detector.tier == Tier::Strong && detector.anchor == Anchor::Start;
+                beginnings.extend(begins.then(|| literal.as_bytes().to_vec()));
                 for (bytes, twist) in forms(detector, literal.as_bytes()) {
                     let hit = Hit::Rule { rule: place, twist };
                     literals.entry(bytes).or_default().push(hit);
@@ -85,12 +90,27 @@ impl Index {
         literals.sort_by(|(one, _), (other, _)| one.cmp(other));
         let (literals, hits): (Vec<_>, Vec<_>) = literals.into_iter().unzip();
         let literals = literals.into_iter().map(Vec::into_boxed_slice).collect();
+        beginnings.sort();
+        beginnings.dedup();
         Self {
             prefilter: Prefilter::new(literals),
             hits,
+            beginnings,
             searches,
             before,
             reach,
         }
+    }
+
+    /// Whether a credential of a strong form may begin with these bytes, or these with one.
+    pub(crate) fn begins(&self, bytes: &[u8]) -> bool {
+        let next = self
+            .beginnings
+            .partition_point(|own| own.as_slice() < bytes);
+        let own = |place: usize| self.beginnings.get(place);
+        let goes_on = |own: &Vec<u8>| own.starts_with(bytes);
+        let is_over = |own: &Vec<u8>| bytes.starts_with(own);
+        bytes.len() >= limits::BEGINNING_BYTES_MIN && own(next).is_some_and(goes_on)
+            || next.checked_sub(1).and_then(own).is_some_and(is_over)
     }
 }

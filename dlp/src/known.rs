@@ -27,7 +27,7 @@ use hash::{print, quick_long};
 /// Most values.
 const VALUES_MAX: usize = 512;
 /// Most windows of all values in all forms.
-const WINDOWS_MAX: usize = 16_384;
+const WINDOWS_MAX: usize = 32_768;
 /// Shortest value that counts, in bytes.
 const VALUE_BYTES_MIN: usize = 10;
 /// Longest value, in bytes.

@@ -9,18 +9,24 @@ use crate::validate::base64::{self, STANDARD, URL};
 pub enum Form {
     /// As it is.
     Raw,
-    /// Last byte first.
+    /// Last byte first, or last character of a coding.
     Reversed,
     /// In base 64, in either alphabet, at any phase.
     Base64,
     /// In hexadecimal.
     Hex,
+    /// With small letters for capitals and capitals for small ones, itself or in base 64.
+    Swapped,
     /// With signs escaped, as documents, tables and shells write it.
     Escaped,
 }
 
 /// Longest text of an escaped form, in bytes: as long as other forms become.
 const ESCAPED_BYTES_MAX: usize = 128;
+/// Longest value whose codings are shorter than the runs that are decoded, in bytes.
+const UNDECODED_BYTES_MAX: usize = 20;
+/// Both ways to write hexadecimal.
+const DIGITS: [&[u8; 16]; 2] = [b"0123456789abcdef", b"0123456789ABCDEF"];
 /// How often strings of documents are written into strings of others.
 const NESTED_MAX: usize = 3;
 
@@ -45,39 +51,78 @@ const BACKSLASHED: [fn(u8) -> bool; 8] = [
 
 /// A value in each form, without what depends on its neighbours.
 pub(crate) fn forms(value: &[u8]) -> Vec<(Form, Secret)> {
-    let mut forms = vec![(Form::Raw, Secret::new(value.to_vec()))];
-    let mut reversed = value.to_vec();
-    reversed.reverse();
-    forms.push((Form::Reversed, Secret::new(reversed)));
+    let mut forms = vec![
+        (Form::Raw, Secret::new(value.to_vec())),
+        (Form::Reversed, reversed(value)),
+        (Form::Swapped, swapped(value)),
+    ];
     for phase in 0..3 {
         let standard = phased(value, phase, STANDARD);
         let url = phased(value, phase, URL);
         let differs = standard.expose() != url.expose();
-        forms.push((Form::Base64, standard));
-        if differs {
-            forms.push((Form::Base64, url));
+        for text in std::iter::once(standard).chain(differs.then_some(url)) {
+            forms.push((Form::Reversed, reversed(text.expose())));
+            forms.push((Form::Swapped, swapped(text.expose())));
+            forms.push((Form::Base64, text));
         }
     }
-    let digits = |letters: &[u8; 16]| {
-        let digit = |value: u8| {
-            letters
-                .get(usize::from(value & 15))
-                .copied()
-                .unwrap_or(b'0')
-        };
-        // Room from the start, here and below: what moves leaves a copy behind.
-        let mut text = Vec::with_capacity(value.len().saturating_mul(2));
-        for byte in value {
-            text.extend([digit(byte >> 4), digit(*byte)]);
-        }
-        Secret::new(text)
-    };
-    forms.push((Form::Hex, digits(b"0123456789abcdef")));
-    forms.push((Form::Hex, digits(b"0123456789ABCDEF")));
+    for letters in DIGITS {
+        let text = hex(value, letters);
+        forms.push((Form::Reversed, reversed(text.expose())));
+        forms.push((Form::Hex, text));
+    }
+    if value.len() <= UNDECODED_BYTES_MAX {
+        forms.extend(coded(Form::Reversed, reversed(value).expose()));
+        forms.extend(coded(Form::Swapped, swapped(value).expose()));
+    }
     for text in escaped(value) {
         forms.push((Form::Escaped, text));
     }
     forms
+}
+
+/// A short value that was turned around, in codings whose short runs nobody decodes.
+fn coded(form: Form, turned: &[u8]) -> Vec<(Form, Secret)> {
+    let alphabets = (0..3).flat_map(|phase| [(phase, STANDARD), (phase, URL)]);
+    let in_base64 = alphabets.map(|(phase, alphabet)| phased(turned, phase, alphabet));
+    let in_hex = DIGITS.map(|letters| hex(turned, letters));
+    in_base64.chain(in_hex).map(|text| (form, text)).collect()
+}
+
+/// A text in hexadecimal.
+fn hex(text: &[u8], letters: &[u8; 16]) -> Secret {
+    let digit = |value: u8| {
+        letters
+            .get(usize::from(value & 15))
+            .copied()
+            .unwrap_or(b'0')
+    };
+    // Room from the start, here and below: what moves leaves a copy behind.
+    let mut made = Vec::with_capacity(text.len().saturating_mul(2));
+    for byte in text {
+        made.extend([digit(byte >> 4), digit(*byte)]);
+    }
+    Secret::new(made)
+}
+
+/// A text with its last byte first.
+fn reversed(text: &[u8]) -> Secret {
+    let mut made = text.to_vec();
+    made.reverse();
+    Secret::new(made)
+}
+
+/// A text with small letters for capitals and capitals for small ones.
+fn swapped(text: &[u8]) -> Secret {
+    let mut made = text.to_vec();
+    for byte in &mut made {
+        if byte.is_ascii_lowercase() {
+            byte.make_ascii_uppercase();
+        } else {
+            byte.make_ascii_lowercase();
+        }
+    }
+    Secret::new(made)
 }
 
 /// A value as strings and words of other languages, where that is not the value itself.

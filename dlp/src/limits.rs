@@ -274,6 +274,15 @@ pub(crate) const PIECE_BYTES_MAX: usize = 2 * WINDOW_BYTES_MAX;
 /// for the content: with each message, however short.
 pub(crate) const JOINED_BYTES_MAX: usize = 16 << 10;
 
+/// Bytes of a piece by which the beginning of a credential is told from a word.
+pub(crate) const BEGINNING_BYTES_MIN: usize = 3;
+
+/// Bytes at the end of a stream that are read in more forms than one.
+pub(crate) const JOINED_FORMS_BYTES_MAX: usize = WINDOW_BYTES_MAX;
+
+/// Bytes of the streams of one slot of the head and the content, of all slots together.
+pub(crate) const JOINED_MIXED_BYTES_MAX: usize = 4 << 10;
+
 /// Bytes of a stream that could hold a credential told by its form.
 pub(crate) const JOINED_BYTES_MIN: usize = 10;
 

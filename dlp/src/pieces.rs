@@ -2,14 +2,21 @@
 //! message, or of several, would be read from. A piece has a source (the path,
 //! the query, the cookies, …) and a slot in it (the name of the parameter or of
 //! the cookie); the pieces of one source, of one slot, and of a whole message,
-//! each in order, are streams. Constant slots, those that say the same in every
-//! message, are left out. Tokens, known values and canaries are looked for in
-//! the same streams.
+//! each in order, are streams, and so are a slot of the head and the content
+//! together. Constant slots, those that say the same in every message, are left
+//! out, but for the last, where they count once. Each stream is read as it is,
+//! without words, and without what its pieces have around them (`forms`); last
+//! piece first and with pieces left out as well, where a checksum or a known value
+//! has to confirm what is found. Tokens, known values and canaries are looked for
+//! in the same streams.
 
 use std::borrow::Cow;
 
 use crate::limits;
-use crate::validate::base64;
+
+mod forms;
+
+pub(crate) use forms::{is_dense, plain};
 
 /// Between two texts: in no credential and in no run.
 const BORDER: &[u8] = b"\x01\n";
@@ -95,6 +102,8 @@ impl std::fmt::Debug for Piece<'_> {
 /// Whether a piece was read before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Age {
+    /// With a message before, and its slot says nothing else in any.
+    Constant,
     /// With a message before.
     Old,
     /// It belongs to the message that is looked at.
@@ -120,10 +129,14 @@ pub(crate) enum Side {
     Head,
     /// The same as it is written alone.
     HeadAsWritten,
+    /// The same, of pieces in an order that somebody may have chosen, or nobody.
+    HeadReordered,
     /// As what stands in content, through all codings.
     Content,
     /// The same as it is written alone.
     ContentAsWritten,
+    /// The same, of pieces in an order that somebody may have chosen, or nobody.
+    ContentReordered,
 }
 
 /// Several streams in one buffer, with the places where a piece ends and the next begins.
@@ -136,12 +149,22 @@ pub(crate) struct Text {
 }
 
 impl Text {
+    /// Adds of a stream what counts with its new pieces, where there are some.
+    fn add_new(&mut self, stream: &[Entry<'_>]) {
+        if stream.iter().any(|entry| entry.age == Age::New) {
+            self.add(&forms::pieces(latest(stream)));
+        }
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.bytes.len().saturating_add(bytes) <= limits::JOINED_BYTES_MAX
+    }
+
     /// Adds a stream of pieces, unless it is there already or could not hold anything that
     /// one piece alone does not.
     fn add(&mut self, pieces: &[Cow<'_, [u8]>]) {
         let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
-        let is_full = self.bytes.len().saturating_add(bytes) > limits::JOINED_BYTES_MAX;
-        if pieces.len() < 2 || bytes < limits::JOINED_BYTES_MIN || is_full {
+        if pieces.len() < 2 || bytes < limits::JOINED_BYTES_MIN || !self.has_room(bytes) {
             return;
         }
         let start = self.bytes.len();
@@ -156,10 +179,10 @@ impl Text {
             return;
         }
         let mut place = start;
-        self.borders.push(wide(place));
+        self.borders.push(crate::budget::wide(place));
         for piece in pieces {
             place = place.saturating_add(piece.len());
-            self.borders.push(wide(place));
+            self.borders.push(crate::budget::wide(place));
         }
         self.spans.push((start, place));
         self.bytes.extend_from_slice(BORDER);
@@ -175,6 +198,17 @@ impl Text {
     }
 }
 
+/// In which orders pieces are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// As they were sent.
+    Sent,
+    /// The last one first, too.
+    Reversed,
+    /// And with some left out.
+    Any,
+}
+
 /// The texts of one side.
 #[derive(Default)]
 struct Texts {
@@ -182,12 +216,39 @@ struct Texts {
     coded: Text,
     /// All others: a credential cut up as it is.
     written: Text,
+    /// Streams in another order than that of sending, or without some of their pieces.
+    reordered: Text,
 }
 
-/// The streams in which the new pieces take part, as texts for either side; of pieces
-/// without those of constant slots.
-pub(crate) fn streams(varied: &[Entry<'_>]) -> [(Side, Text); 4] {
+/// The streams in which the new pieces take part, as texts for either side. Short ones come
+/// first: long texts between the pieces must not take their room.
+pub(crate) fn streams(entries: &[Entry<'_>]) -> [(Side, Text); 6] {
     let (mut head, mut content) = (Texts::default(), Texts::default());
+    let varied = of(entries, |entry| entry.age != Age::Constant);
+    let own = own_streams(&varied);
+    for (order, stream) in &own {
+        let texts = side(stream, &mut head, &mut content);
+        let dense = of(stream, |entry| entry.is_dense);
+        texts.coded.add_new(&dense);
+        narrow(texts, &dense, *order);
+    }
+    across(&mut head, &mut content, (entries, &varied));
+    for (_, stream) in &own {
+        wide(&mut side(stream, &mut head, &mut content).written, stream);
+    }
+    [
+        (Side::Head, head.coded),
+        (Side::HeadAsWritten, head.written),
+        (Side::HeadReordered, head.reordered),
+        (Side::Content, content.coded),
+        (Side::ContentAsWritten, content.written),
+        (Side::ContentReordered, content.reordered),
+    ]
+}
+
+/// The streams of each source and of each slot that says something new, and in which orders
+/// their pieces are put together.
+fn own_streams<'a>(varied: &[Entry<'a>]) -> Vec<(Order, Vec<Entry<'a>>)> {
     let mut sources: Vec<Source> = Vec::new();
     let mut slots: Vec<(Source, u64)> = Vec::new();
     for entry in varied.iter().rev().filter(|entry| entry.age == Age::New) {
@@ -199,42 +260,29 @@ pub(crate) fn streams(varied: &[Entry<'_>]) -> [(Side, Text); 4] {
             slots.push(slot);
         }
     }
-    for source in &sources {
-        let texts = side(*source, &mut head, &mut content);
-        let stream = of(varied, |entry| entry.source == *source);
-        add(&mut texts.coded, &dense(&stream), as_it_is);
-        forms(&mut texts.written, &stream);
-    }
+    let sources = sources.into_iter();
+    let of_source = |source| (Order::Any, of(varied, |entry| entry.source == source));
+    let mut streams: Vec<(Order, Vec<Entry<'a>>)> = sources.map(of_source).collect();
+    let count = streams.len();
     for (source, slot) in slots {
-        let texts = side(source, &mut head, &mut content);
         let stream = of(varied, |entry| entry.slot == slot);
-        add(&mut texts.coded, &dense(&stream), as_it_is);
-        forms(&mut texts.written, &stream);
+        let is_all = |(_, other): &(Order, Vec<Entry<'_>>)| {
+            let first = other.first().map(|entry| entry.source);
+            first == Some(source) && other.len() == stream.len()
+        };
+        if !streams.iter().take(count).any(is_all) {
+            streams.push((Order::Reversed, stream));
+        }
     }
-    let is_head = |entry: &Entry<'_>| entry.source.is_head();
-    let is_mixed = |stream: &[Entry<'_>]| {
-        let first = stream.first().map(|entry| entry.source);
-        stream.iter().any(|entry| Some(entry.source) != first)
-    };
-    let all = of(varied, is_head);
-    if is_mixed(&all) {
-        across(&mut head.written, &all);
-    }
-    if !varied.iter().all(is_head) && is_mixed(varied) {
-        across(&mut content.written, &of(varied, |entry| !is_head(entry)));
-        across(&mut content.written, varied);
-    }
-    [
-        (Side::Head, head.coded),
-        (Side::HeadAsWritten, head.written),
-        (Side::Content, content.coded),
-        (Side::ContentAsWritten, content.written),
-    ]
+    streams
 }
 
-/// The texts of the side on which a source stands.
-fn side<'a>(source: Source, head: &'a mut Texts, content: &'a mut Texts) -> &'a mut Texts {
-    if source.is_head() { head } else { content }
+/// The texts of the side on which a stream stands.
+fn side<'a>(stream: &[Entry<'_>], head: &'a mut Texts, content: &'a mut Texts) -> &'a mut Texts {
+    match stream.first() {
+        Some(first) if first.source.is_head() => head,
+        _ => content,
+    }
 }
 
 /// The pieces that belong to a stream.
@@ -243,53 +291,132 @@ fn of<'a>(entries: &[Entry<'a>], belongs: impl Fn(&Entry<'a>) -> bool) -> Vec<En
     own.copied().collect()
 }
 
-/// The pieces that could be of a credential.
-fn dense<'a>(stream: &[Entry<'a>]) -> Vec<Entry<'a>> {
-    of(stream, |entry| entry.is_dense)
+/// Adds the streams over several sources: of all heads, of all contents, and of both.
+fn across(head: &mut Texts, content: &mut Texts, (all, varied): (&[Entry<'_>], &[Entry<'_>])) {
+    let is_head = |entry: &Entry<'_>| entry.source.is_head();
+    let is_mixed = |stream: &[Entry<'_>]| {
+        let first = stream.first().map(|entry| entry.source);
+        stream.iter().any(|entry| Some(entry.source) != first)
+    };
+    let heads = of(varied, is_head);
+    let both = |text: &mut Text, stream: &[Entry<'_>]| {
+        text.add_new(&of(stream, |entry| entry.is_dense));
+        text.add_new(stream);
+    };
+    if is_mixed(&heads) {
+        both(&mut head.written, &heads);
+    }
+    if varied.iter().all(is_head) {
+        return;
+    }
+    // What a slot of the head always says is said once.
+    let dense = of(all, |entry| {
+        entry.is_dense && (entry.age != Age::Constant || is_head(entry))
+    });
+    let mut slots: Vec<u64> = Vec::new();
+    for entry in dense.iter().filter(|entry| is_head(entry)) {
+        if slots.len() < limits::JOINED_SLOTS_MAX && !slots.contains(&entry.slot) {
+            slots.push(entry.slot);
+        }
+    }
+    let start = content.written.bytes.len();
+    let behind = [Source::Content, Source::ContentName, Source::Beside];
+    let ways = slots
+        .iter()
+        .flat_map(|slot| behind.map(|source| (*slot, source)));
+    for (slot, source) in ways {
+        let added = content.written.bytes.len().saturating_sub(start);
+        if added > limits::JOINED_MIXED_BYTES_MAX {
+            break;
+        }
+        let stream = said_anew(&of(&dense, |entry| {
+            entry.slot == slot || entry.source == source
+        }));
+        if stream.iter().any(|entry| entry.source == source) {
+            content.written.add_new(&stream);
+            let mut end = last(&stream, |entry| entry.bytes.len()).iter();
+            if end.any(is_head) {
+                narrow(content, &stream, Order::Sent);
+            }
+        }
+    }
+    if is_mixed(varied) {
+        both(&mut content.written, &of(varied, |entry| !is_head(entry)));
+        both(&mut content.written, varied);
+    }
 }
 
-/// Adds a stream over several sources: as it is, and without words.
-fn across(text: &mut Text, stream: &[Entry<'_>]) {
-    add(text, stream, as_it_is);
-    add(text, &dense(stream), as_it_is);
+/// Adds the end of a stream without words in the forms in which pieces are put together,
+/// and in other orders.
+fn narrow(texts: &mut Texts, dense: &[Entry<'_>], order: Order) {
+    let stream = last(dense, |entry| entry.bytes.len());
+    if stream.len() < 2 || stream.iter().all(|entry| entry.age != Age::New) {
+        return;
+    }
+    let pieces = forms::pieces(stream);
+    let made = forms::all(&pieces);
+    for form in &made {
+        texts.written.add(form);
+    }
+    if order == Order::Sent {
+        return;
+    }
+    texts.reordered.add(&forms::reversed(&pieces));
+    for form in &made {
+        texts.reordered.add(&forms::reversed(form));
+    }
+    if order == Order::Any {
+        for form in forms::sparse(&pieces) {
+            texts.reordered.add(&form);
+        }
+        texts.reordered.add(&forms::pieces(&said_once(stream)));
+    }
 }
 
-/// Adds a stream in the forms in which pieces are put together.
-fn forms(text: &mut Text, stream: &[Entry<'_>]) {
-    add(text, stream, as_it_is);
-    add(text, &dense(stream), as_it_is);
+/// What slots of the head say, each time that it is not what they said before.
+fn said_anew<'a>(stream: &[Entry<'a>]) -> Vec<Entry<'a>> {
+    let mut anew: Vec<Entry<'a>> = Vec::new();
+    for entry in stream {
+        let is_same = |other: &Entry<'_>| other.slot == entry.slot && other.bytes == entry.bytes;
+        if !entry.source.is_head() || !anew.iter().any(is_same) {
+            anew.push(*entry);
+        }
+    }
+    anew
+}
+
+/// The pieces of slots that say one thing.
+fn said_once<'a>(stream: &[Entry<'a>]) -> Vec<Entry<'a>> {
+    of(stream, |entry| {
+        let same = stream.iter().filter(|other| other.slot == entry.slot);
+        same.count() == 1
+    })
+}
+
+/// Adds a stream with all that is in it.
+fn wide(text: &mut Text, stream: &[Entry<'_>]) {
+    if stream.iter().all(|entry| entry.age != Age::New) {
+        return;
+    }
     let stream = latest(stream);
+    let pieces = forms::pieces(stream);
+    text.add(&pieces);
+    let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
     // Each of the last pieces as the end: what a form of any length reads on into the next
     // piece would be another value.
     let new = stream.iter().filter(|entry| entry.age == Age::New).count();
     for end in (1..new).take(limits::JOINED_ENDS_MAX) {
-        let to = stream.len().saturating_sub(end);
-        add(text, stream.get(..to).unwrap_or_default(), as_it_is);
+        let to = pieces.len().saturating_sub(end);
+        let to = pieces.get(..to).unwrap_or_default();
+        text.add(last(to, |piece| piece.len()));
     }
-    let is_same =
-        |last: &Entry<'_>, next: &Entry<'_>| last.slot == next.slot && last.bytes == next.bytes;
-    if stream
-        .windows(2)
-        .any(|two| matches!(two, [last, next] if is_same(last, next)))
-    {
-        let mut once = stream.to_vec();
-        once.dedup_by(|next, last| is_same(last, next));
-        add(text, &once, as_it_is);
+    if !text.has_room(bytes) {
+        return;
     }
-    for change in [bare, without_number, decoded] {
-        let is_changed = |entry: &Entry<'_>| change(entry.bytes).as_ref() != entry.bytes;
-        if stream.iter().any(is_changed) {
-            add(text, stream, change);
-        }
-    }
-}
-
-/// Adds a stream of which every piece is changed in this way.
-fn add(text: &mut Text, stream: &[Entry<'_>], change: fn(&[u8]) -> Cow<'_, [u8]>) {
-    if stream.iter().any(|entry| entry.age == Age::New) {
-        let pieces = latest(stream).iter();
-        let pieces: Vec<Cow<'_, [u8]>> = pieces.map(|entry| change(entry.bytes)).collect();
-        text.add(&pieces);
+    let changes = [forms::without_signs, forms::without_number, forms::decoded];
+    let changed = changes.map(|change| forms::changed(&pieces, change));
+    for form in changed.into_iter().chain([forms::once(&pieces)]).flatten() {
+        text.add(&form);
     }
 }
 
@@ -308,68 +435,15 @@ fn latest<'a, 'b>(stream: &'a [Entry<'b>]) -> &'a [Entry<'b>] {
     stream.get(from..).unwrap_or_default()
 }
 
-/// A piece as it is.
-fn as_it_is(piece: &[u8]) -> Cow<'_, [u8]> {
-    Cow::Borrowed(piece)
-}
-
-/// Whether bytes look more like a piece of a credential than like a word or a number.
-pub(crate) fn is_dense(piece: &[u8]) -> bool {
-    let has = |is: fn(&u8) -> bool| piece.iter().any(is);
-    let has_digit = has(u8::is_ascii_digit);
-    let has_small = has(u8::is_ascii_lowercase);
-    // A capital at the beginning is that of a word.
-    let has_capital = piece.iter().skip(1).any(u8::is_ascii_uppercase);
-    let mixes = [has_digit, has_small, has_capital];
-    let is_word = !has(u8::is_ascii_whitespace);
-    is_word && mixes.iter().filter(|has| **has).count() >= 2
-}
-
-/// A piece without what separates words.
-fn bare(piece: &[u8]) -> Cow<'_, [u8]> {
-    let is_word = |byte: &u8| !byte.is_ascii_whitespace() && !b",;\"'|".contains(byte);
-    if piece.iter().all(is_word) {
-        return Cow::Borrowed(piece);
-    }
-    piece.iter().copied().filter(is_word).collect()
-}
-
-/// A piece without the number by which its sender would put it in order.
-fn without_number(piece: &[u8]) -> Cow<'_, [u8]> {
-    let digits = piece.iter().take_while(|byte| byte.is_ascii_digit());
-    let count = digits.count();
-    let separates = |byte: &u8| b"-_.:,;=/| ".contains(byte);
-    let (number, rest) = piece.split_at(count);
-    Cow::Borrowed(match rest.split_first() {
-        Some((first, rest)) if (1..=4).contains(&number.len()) && separates(first) => {
-            rest.trim_ascii_start()
-        }
-        _ => piece,
-    })
-}
-
-/// What a piece says that is coded by itself, in text.
-fn decoded(piece: &[u8]) -> Cow<'_, [u8]> {
-    let is_symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(byte);
-    if piece.len() < 2 || !piece.iter().all(is_symbol) {
-        return Cow::Borrowed(piece);
-    }
-    let is_text = |bytes: &Vec<u8>| !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic);
-    let from_hex = hex(piece).filter(is_text);
-    let decoded = from_hex.or_else(|| base64::decode(piece).filter(is_text));
-    decoded.map_or(Cow::Borrowed(piece), Cow::Owned)
-}
-
-/// What hexadecimal stands for.
-fn hex(piece: &[u8]) -> Option<Vec<u8>> {
-    let (pairs, rest) = piece.as_chunks::<2>();
-    let byte = |pair: &[u8; 2]| {
-        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
-        u8::try_from(high? << 4 | low?).ok()
-    };
-    rest.is_empty()
-        .then(|| pairs.iter().map(byte).collect())
-        .flatten()
+/// Of pieces the last, as many as a credential may be cut into.
+fn last<T>(pieces: &[T], length: impl Fn(&T) -> usize) -> &[T] {
+    let mut bytes = 0_usize;
+    let some = pieces.iter().rev().take_while(|piece| {
+        bytes = bytes.saturating_add(length(piece));
+        bytes <= limits::JOINED_FORMS_BYTES_MAX
+    });
+    let from = pieces.len().saturating_sub(some.count());
+    pieces.get(from..).unwrap_or_default()
 }
 
 /// Of a long piece only the ends can go on in the next, or from the last.
@@ -382,8 +456,4 @@ pub(crate) fn ends(piece: &[u8]) -> Vec<u8> {
     let (first, _) = piece.split_at(half);
     let (_, last) = piece.split_at(length.saturating_sub(half));
     [first, &[GAP], last].concat()
-}
-
-fn wide(place: usize) -> u64 {
-    crate::budget::wide(place)
 }

@@ -65,7 +65,7 @@ impl Spread {
             | Coding::Zip
             | Coding::Tar
             | Coding::GitPack => Self::Between(offset, offset),
-            Coding::Joined | Coding::Reversed | Coding::Rot13 => Self::Unknown,
+            Coding::Joined | Coding::Reversed | Coding::Rot13 | Coding::Swapped => Self::Unknown,
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::index::{Hit, Index};
 use crate::known::{Known, KnownValue, Nature};
 use crate::limits;
 use crate::mark::mark;
+use crate::pieces;
 use crate::place::{Description, Part, PlaceKind};
 use crate::prefilter::Prefilter;
 use crate::settings::{Policy, Settings, Unscannable};
@@ -332,6 +333,11 @@ impl Ruleset {
     /// The search for literals.
     pub(crate) fn prefilter(&self) -> &Prefilter {
         &self.index.prefilter
+    }
+
+    /// Whether a piece could be of a credential: no word, no number, or how one begins.
+    pub(crate) fn is_dense(&self, piece: &[u8]) -> bool {
+        pieces::is_dense(piece) || self.index.begins(piece)
     }
 
     /// What a literal means.

@@ -377,6 +377,7 @@ impl<'a> Scan<'a> {
             Form::Reversed => Some(Coding::Reversed),
             Form::Base64 => Some(Coding::Base64),
             Form::Hex => Some(Coding::Hex),
+            Form::Swapped => Some(Coding::Swapped),
             Form::Escaped => Some(Coding::Json),
         };
         let kind = self.kind(spot.trail, coded, spot.before);

@@ -42,7 +42,8 @@ impl Step {
             | Coding::Tar
             | Coding::GitPack
             | Coding::Reversed
-            | Coding::Rot13 => false,
+            | Coding::Rot13
+            | Coding::Swapped => false,
         }
     }
 }

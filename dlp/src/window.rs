@@ -4,8 +4,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::budget::wide;
 use crate::destination::Destination;
 use crate::finding::{Action, Finding};
 use crate::head;
@@ -14,9 +16,10 @@ use crate::pieces::{self, Age, Entry, Piece, Side, Source};
 use crate::place::Joined;
 use crate::ruleset::Ruleset;
 
-/// The last pieces that went to one host.
+/// The last pieces that went to one host, or to those of one domain.
 pub struct Window {
     rules: Arc<Ruleset>,
+    /// Where the next message goes.
     host: String,
     port: u16,
     /// What findings say of pieces of content.
@@ -26,7 +29,11 @@ pub struct Window {
     slots: HashMap<u64, Slot>,
     /// The number of the next message.
     message: u64,
-    /// How often the last head came again.
+    /// How many pieces were kept.
+    count: u64,
+    /// The number of the last head.
+    head: Option<u64>,
+    /// How often it came again.
     again: usize,
     /// The marks of what was recorded lately: its pieces are kept, and say nothing new.
     told: VecDeque<String>,
@@ -35,14 +42,57 @@ pub struct Window {
 /// The last pieces of one source.
 #[derive(Default)]
 struct Kept {
-    pieces: VecDeque<Own>,
+    dense: Pieces,
+    /// Words and numbers: many of them push nothing out that could be of a credential.
+    words: Pieces,
+}
+
+#[derive(Default)]
+struct Pieces {
+    own: VecDeque<Own>,
     bytes: usize,
+}
+
+impl Kept {
+    fn all(&self) -> impl Iterator<Item = &Own> {
+        self.dense.own.iter().chain(&self.words.own)
+    }
+
+    /// The first piece of a slot.
+    fn find(&mut self, slot: u64) -> Option<&mut Own> {
+        let mut all = self.dense.own.iter_mut().chain(&mut self.words.own);
+        all.find(|own| own.slot == slot)
+    }
+
+    /// Lets the oldest piece go where there are too many: of those that take more room.
+    fn excess(&mut self) -> Option<Own> {
+        let count = |pieces: &Pieces| pieces.own.len();
+        let bytes = self.dense.bytes.saturating_add(self.words.bytes);
+        let pieces = count(&self.dense).saturating_add(count(&self.words));
+        let takes_more = if bytes > limits::WINDOW_KEPT_BYTES_MAX {
+            self.dense.bytes > self.words.bytes
+        } else if pieces > limits::WINDOW_PIECES_MAX {
+            count(&self.dense) > count(&self.words)
+        } else {
+            return None;
+        };
+        let from = if takes_more {
+            &mut self.dense
+        } else {
+            &mut self.words
+        };
+        let own = from.own.pop_front()?;
+        from.bytes = from.bytes.saturating_sub(own.bytes.len());
+        Some(own)
+    }
 }
 
 /// A piece that is kept.
 #[derive(Clone)]
 struct Own {
     message: u64,
+    /// Its place among all.
+    place: u64,
     slot: u64,
     bytes: Vec<u8>,
     /// How often it came, one time after the other, while its slot said nothing else.
@@ -54,8 +104,10 @@ struct Own {
 struct Slot {
     /// Stands for the first.
     first: u64,
-    /// How many came, as far as one and more are told apart.
+    /// In how many messages, as far as one and more are told apart.
     count: usize,
+    /// The number of the last of them.
+    message: u64,
     /// Whether another said something else.
     varies: bool,
 }
@@ -85,6 +137,8 @@ impl Window {
             sources: Vec::new(),
             slots: HashMap::new(),
             message: 0,
+            count: 0,
+            head: None,
             again: 0,
             told: VecDeque::new(),
         }
@@ -97,7 +151,15 @@ impl Window {
         }
     }
 
-    /// The last message came again, to the letter: it counts with the next.
+    /// What comes goes to this host, below the domain of those before it.
+    pub fn go_to(&mut self, destination: &Destination<'_>) {
+        if self.host != destination.host {
+            destination.host.clone_into(&mut self.host);
+        }
+        self.port = destination.port;
+    }
+
+    /// The last head came again, to the letter: it counts with the next message.
     pub fn again(&mut self) {
         self.again = self.again.saturating_add(1).min(limits::AGAIN_MAX);
     }
@@ -119,6 +181,9 @@ impl Window {
         }
         let excess = self.told.len().saturating_sub(limits::WINDOW_TOLD_MAX);
         self.told.drain(..excess);
+        if !pieces.is_empty() && pieces.iter().all(|piece| piece.source.is_head()) {
+            self.head = Some(self.message);
+        }
         for (piece, bytes) in some(pieces) {
             let slot = self.slot(piece);
             self.keep(piece.source, slot, bytes);
@@ -146,6 +211,7 @@ impl Window {
             one.1 |= one.0 != text;
         }
         let mut entries = self.entries(&said);
+        // What says the same once more is there already.
         let varied = new
             .iter()
             .filter(|(_, slot, _)| said.get(slot).is_none_or(|(_, varies)| *varies));
@@ -154,7 +220,7 @@ impl Window {
             slot: *slot,
             bytes,
             age: Age::New,
-            is_dense: pieces::is_dense(bytes),
+            is_dense: self.rules.is_dense(bytes),
         }));
         let destination = Destination {
             host: &self.host,
@@ -163,8 +229,8 @@ impl Window {
         let mut findings = Vec::new();
         for (side, text) in pieces::streams(&entries) {
             let joined = match side {
-                Side::Head | Side::HeadAsWritten => Joined::Heads,
-                Side::Content | Side::ContentAsWritten => self.joined,
+                Side::Head | Side::HeadAsWritten | Side::HeadReordered => Joined::Heads,
+                Side::Content | Side::ContentAsWritten | Side::ContentReordered => self.joined,
             };
             head::join(
                 &self.rules,
@@ -179,46 +245,49 @@ impl Window {
         findings
     }
 
-    /// What is kept of slots that do not say the same all the time, with a message that says
-    /// this, in the order in which it came.
+    /// What is kept, with a message that says this, in the order in which it came.
     fn entries(&self, said: &HashMap<u64, (u64, bool)>) -> Vec<Entry<'_>> {
         let varies = |slot: &u64| match (said.get(slot), self.slots.get(slot)) {
             (Some((_, varies)), _) => *varies,
             (None, Some(slot)) => slot.varies || slot.count < 2,
             (None, None) => true,
         };
-        let mut all: Vec<(u64, Entry<'_>)> = Vec::new();
-        for (source, kept) in &self.sources {
-            let own = kept.pieces.iter().filter(|own| varies(&own.slot));
-            all.extend(own.flat_map(|own| {
+        let mut all: Vec<((u64, usize, u64), Entry<'_>)> = Vec::new();
+        for (rank, (source, kept)) in self.sources.iter().enumerate() {
+            for own in kept.all() {
+                let is_constant = !varies(&own.slot);
                 let entry = Entry {
                     source: *source,
                     slot: own.slot,
                     bytes: &own.bytes,
-                    age: Age::Old,
+                    age: if is_constant { Age::Constant } else { Age::Old },
                     is_dense: own.is_dense,
                 };
-                std::iter::repeat_n((own.message, entry), own.times)
-            }));
+                // Within a message the sources stand as they first came.
+                let place = (own.message, rank, own.place);
+                let times = if is_constant { 1 } else { own.times };
+                all.extend(std::iter::repeat_n((place, entry), times));
+            }
         }
-        // Stable: within a message the sources stand as they first came.
-        all.sort_by_key(|(message, _)| *message);
+        all.sort_unstable_by_key(|(place, _)| *place);
         all.into_iter().map(|(_, entry)| entry).collect()
     }
 
     /// What stands for a slot of a source.
     fn slot(&self, piece: &Piece<'_>) -> u64 {
-        self.state.hash_one((piece.source, piece.slot))
+        let name = pieces::plain(piece.source, piece.slot);
+        self.state.hash_one((piece.source, name))
     }
 
-    /// Keeps the last message once more, as often as it came again.
+    /// Keeps the last head once more, as often as it came again.
     fn repeat(&mut self) {
         let times = std::mem::take(&mut self.again);
-        let Some(last) = self.message.checked_sub(1) else {
+        let Some(last) = self.head.filter(|_| times > 0) else {
             return;
         };
+        self.head = Some(self.message.saturating_add(wide(times)).saturating_sub(1));
         let of_last = |(source, kept): &(Source, Kept)| {
-            let own = kept.pieces.iter().filter(|own| own.message == last);
+            let own = kept.all().filter(|own| own.message == last);
             let own: Vec<Own> = own.cloned().collect();
             own.into_iter()
                 .map(|own| (*source, own))
@@ -246,39 +315,54 @@ impl Window {
         let said = self.slots.entry(slot).or_insert(Slot {
             first: text,
             count: 0,
+            message: self.message,
             varies: false,
         });
+        if said.count == 0 || said.message != self.message {
+            said.count = said.count.saturating_add(1);
+            said.message = self.message;
+        }
+        let is_again = !said.varies && said.first == text;
         said.varies |= said.first != text;
         // What is the same in every message takes no room.
-        if said.count > 0
-            && !said.varies
-            && let Some(own) = kept.pieces.iter_mut().find(|own| own.slot == slot)
-        {
+        if is_again && let Some(own) = kept.find(slot) {
             own.times = own.times.saturating_add(1).min(limits::AGAIN_MAX);
-            said.count = 2;
             return;
         }
-        said.count = said.count.saturating_add(1);
-        kept.bytes = kept.bytes.saturating_add(bytes.len());
-        kept.pieces.push_back(Own {
+        let is_dense = self.rules.is_dense(&bytes);
+        let pieces = if is_dense {
+            &mut kept.dense
+        } else {
+            &mut kept.words
+        };
+        pieces.bytes = pieces.bytes.saturating_add(bytes.len());
+        pieces.own.push_back(Own {
             message: self.message,
+            place: self.count,
             slot,
             times: 1,
-            is_dense: pieces::is_dense(&bytes),
+            is_dense,
             bytes,
         });
-        while kept.bytes > limits::WINDOW_KEPT_BYTES_MAX
-            || kept.pieces.len() > limits::WINDOW_PIECES_MAX
-        {
-            let Some(mut own) = kept.pieces.pop_front() else {
-                return;
-            };
-            kept.bytes = kept.bytes.saturating_sub(own.bytes.len());
+        self.count = self.count.saturating_add(1);
+        while let Some(mut own) = kept.excess() {
             own.bytes.fill(0);
-            if kept.pieces.iter().all(|other| other.slot != own.slot) {
+            if kept.all().all(|other| other.slot != own.slot) {
                 self.slots.remove(&own.slot);
             }
         }
+    }
+}
+
+impl<'a> Destination<'a> {
+    /// The domain that somebody registered to which the host belongs (public-suffix list), as
+    /// whoever has one can give it any names; of an address, and of a name above all
+    /// domains, the host itself.
+    pub fn registered(&self) -> &'a str {
+        if self.host.parse::<IpAddr>().is_ok() {
+            return self.host;
+        }
+        psl::domain_str(self.host).unwrap_or(self.host)
     }
 }
 
@@ -287,5 +371,10 @@ fn some<'a, 'b>(
     pieces: &'a [Piece<'b>],
 ) -> impl Iterator<Item = (&'a Piece<'b>, Vec<u8>)> + use<'a, 'b> {
     let some = pieces.iter().filter(|piece| !piece.bytes.is_empty());
-    some.map(|piece| (piece, pieces::ends(piece.bytes)))
+    some.map(|piece| {
+        (
+            piece,
+            pieces::ends(&pieces::plain(piece.source, piece.bytes)),
+        )
+    })
 }

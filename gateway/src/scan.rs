@@ -27,6 +27,8 @@ use crate::target::{Shown, Target};
 mod apart;
 mod body;
 mod clean;
+#[cfg(test)]
+mod cut;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod gist;
@@ -321,7 +323,7 @@ impl Scan {
         let values = seen.values();
         let pieces: Vec<Piece<'_>> = values.iter().map(Value::piece).collect();
         match self.windows.lock() {
-            Ok(windows) => windows.look(to, &pieces),
+            Ok(mut windows) => windows.look(to, &pieces),
             Err(_) => Vec::new(),
         }
     }

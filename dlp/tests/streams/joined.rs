@@ -70,8 +70,14 @@ fn a_window_forgets() {
     let mut window = Window::new(&rules, &ELSEWHERE);
     let (one, two) = token.split_at(12);
     assert_eq!(window.push(&[of(one)]), []);
+    // Words push out no piece.
     for _ in 0..64 {
         assert_eq!(window.push(&[of(&[b' '; 100])]), []);
+    }
+    assert_eq!(window.look(&[of(two)]).len(), 1);
+    for number in 0..64 {
+        let other = format!("{number}a9Zq3LmT").repeat(10);
+        assert_eq!(window.push(&[of(other.as_bytes())]), []);
     }
     assert_eq!(window.push(&[of(two)]), []);
 }

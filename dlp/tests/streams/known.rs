@@ -47,6 +47,60 @@ fn knowing(value: &[u8]) -> Arc<Ruleset> {
     Arc::new(rules().with_known(Arc::new(builder.build()), Vec::new()))
 }
 
+fn swapped(text: &[u8]) -> Vec<u8> {
+    let swap = |byte: &u8| match byte {
+        b'a'..=b'z' => byte.to_ascii_uppercase(),
+        _ => byte.to_ascii_lowercase(),
+    };
+    text.iter().map(swap).collect()
+}
+
+fn reversed(text: &[u8]) -> Vec<u8> {
+    text.iter().rev().copied().collect()
+}
+
+/// One line of shell turns a value around, or its coding.
+#[test]
+fn a_value_turned_around_before_or_behind_its_coding_leaves_in_no_way() {
+    type Change = fn(&[u8]) -> Vec<u8>;
+    let hex = |text: &[u8]| -> Vec<u8> {
+        let digits = text.iter().map(|byte| format!("{byte:02x}"));
+        digits.collect::<String>().into_bytes()
+    };
+    let base64: Change = plain_base64;
+    let codings: [(&str, Change); 3] = [
+        ("as it is", <[u8]>::to_vec),
+        ("base64", base64),
+        ("hex", hex),
+    ];
+    let turns: [(&str, Change); 2] = [("reversed", reversed), ("swapped", swapped)];
+    let mut dice = Dice(17);
+    let mut missed = Vec::new();
+    for length in [12, 13, 15, 17, 19, 21, 33, 40, 64, 90, 300] {
+        let letters = b"abcdefghijkmnopqrstuvwxyz23456789ABCDEFGHIJKLMNPQRSTUVWXYZ-_+!";
+        let value: Vec<u8> = (0..length)
+            .map(|_| letters[dice.roll(letters.len())])
+            .collect();
+        let rules = knowing(&value);
+        for (coding, code) in codings {
+            for (turn, change) in turns {
+                for (order, made) in [
+                    ("before", code(&change(&value))),
+                    ("behind", change(&code(&value))),
+                ] {
+                    for around in ["", " ", "x7"] {
+                        let content = [b"a=", around.as_bytes(), &made, b" ."].concat();
+                        if send(&rules, None, &content, &[]).found().is_none() {
+                            missed.push(format!("{length} {coding} {turn} {order} {around:?}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
 /// Binary formats put a byte that is no text right before and behind a value.
 #[test]
 fn an_escape_close_to_both_ends_of_a_short_value_is_removed() {

@@ -42,6 +42,16 @@ impl Value {
         }
     }
 
+    /// As a form means it: escapes stand for bytes (URL Standard 5.1). A plus stays: in a
+    /// credential there are more of them than of blanks.
+    fn unescaped(self) -> Self {
+        Self {
+            slot: unescaped(&self.slot),
+            bytes: unescaped(&self.bytes),
+            ..self
+        }
+    }
+
     /// As the scan reads it.
     pub(super) fn piece(&self) -> Piece<'_> {
         Piece {
@@ -100,7 +110,10 @@ fn of(content: &[u8]) -> Vec<Value> {
     let is_form = |byte: &u8| byte.is_ascii_alphanumeric() || b"+%&=-_.~*[]".contains(byte);
     if content.contains(&b'=') && content.iter().all(is_form) {
         let pairs = content.split(|byte| *byte == b'&');
-        return pairs.flat_map(|pair| named(pair, b'=')).collect();
+        let plain = pairs
+            .flat_map(|pair| named(pair, b'='))
+            .map(Value::unescaped);
+        return plain.collect();
     }
     if content.starts_with(b"--")
         && let Some(parts) = parts(content)
@@ -112,6 +125,26 @@ fn of(content: &[u8]) -> Vec<Value> {
         return strings;
     }
     lines(content)
+}
+
+/// A text of a form as it is meant.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, behind)) = rest.split_first() {
+        let digit = |place: usize| {
+            let digit = behind.get(place).copied().map(char::from)?;
+            u8::try_from(digit.to_digit(16)?).ok()
+        };
+        if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
+            plain.push(high << 4 | low);
+            rest = behind.get(2..).unwrap_or_default();
+        } else {
+            plain.push(*first);
+            rest = behind;
+        }
+    }
+    plain
 }
 
 /// A name and its value; nothing where there is no name.
@@ -383,6 +416,7 @@ mod tests {
             (r#""\u0067hp_""#, &["ghp_"]),
             ("a=x&b=y&c", &["x", "y"]),
             ("a=x==&b=", &["x==", ""]),
+            ("a=%78%2&b=y+%7a%", &["x%2", "y+z%"]),
             (r#"{"a":"x""#, &["x"]),
             (r#"{"a":"x","b":"y"#, &["x", "y"]),
             ("a: one\n- \"two\"\nb,'c'\n", &["one", "two", "b", "c", ""]),

@@ -1,5 +1,6 @@
-//! What went to each host lately, so that a credential which comes in pieces is
-//! seen. Bounded in hosts; each window is bounded by the scan.
+//! What went to each registered domain lately, whatever the host below it and its
+//! port, so that a credential which comes in pieces is seen. Bounded in domains;
+//! each window is bounded by the scan.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,32 +15,33 @@ pub(super) struct Windows(VecDeque<Own>);
 
 #[derive(Debug)]
 struct Own {
-    host: String,
-    port: u16,
-    /// What stands for the last head that went there.
+    /// As [`Destination::registered`] says.
+    domain: String,
+    /// What stands for the last head that went there, host and port included.
     head: u64,
     window: Window,
 }
 
-impl Own {
-    fn is_of(&self, to: &Destination<'_>) -> bool {
-        (self.host.as_str(), self.port) == (to.host, to.port)
-    }
-}
-
 impl Windows {
     /// What these pieces would make together with those before them.
-    pub(super) fn look(&self, to: &Destination<'_>, pieces: &[Piece<'_>]) -> Vec<Finding> {
-        let own = self.0.iter().find(|own| own.is_of(to));
-        own.map_or_else(Vec::new, |own| own.window.look(pieces))
+    pub(super) fn look(&mut self, to: &Destination<'_>, pieces: &[Piece<'_>]) -> Vec<Finding> {
+        let Some(own) = self.of(to) else {
+            return Vec::new();
+        };
+        own.window.go_to(to);
+        own.window.look(pieces)
+    }
+
+    /// The window that a destination has. Mostly it is the one that was used last.
+    fn of(&mut self, to: &Destination<'_>) -> Option<&mut Own> {
+        let domain = to.registered();
+        self.0.iter_mut().rev().find(|own| own.domain == domain)
     }
 
     /// Whether this head, in which nothing was found, is that of the last request to the
-    /// host: then its pieces were read, and it counts as sent once more.
+    /// domain: then its pieces were read, and it counts as sent once more.
     pub(super) fn is_again(&mut self, to: &Destination<'_>, head: u64) -> bool {
-        // Mostly the one that was used last.
-        let mut last = self.0.iter_mut().rev();
-        match last.find(|own| own.is_of(to)) {
+        match self.of(to) {
             Some(own) if own.head == head => {
                 own.window.again();
                 true
@@ -48,16 +50,16 @@ impl Windows {
         }
     }
 
-    /// What went last to the host went there once more.
+    /// The head that went there last went there once more.
     pub(super) fn again(&mut self, to: &Destination<'_>) {
-        if let Some(own) = self.0.iter_mut().rev().find(|own| own.is_of(to)) {
+        if let Some(own) = self.of(to) {
             own.window.again();
         }
     }
 
-    /// This head was the last that went to the host.
+    /// This head was the last that went to the domain.
     pub(super) fn remember(&mut self, to: &Destination<'_>, head: u64) {
-        if let Some(own) = self.0.iter_mut().rev().find(|own| own.is_of(to)) {
+        if let Some(own) = self.of(to) {
             own.head = head;
         }
     }
@@ -82,16 +84,17 @@ impl Windows {
         to: &Destination<'_>,
         pieces: &[Piece<'_>],
     ) -> Vec<Finding> {
-        let at = self.0.iter().position(|own| own.is_of(to));
+        let domain = to.registered();
+        let at = self.0.iter().position(|own| own.domain == domain);
         let own = at.and_then(|at| self.0.remove(at));
         let mut own = own.unwrap_or_else(|| Own {
-            host: to.host.to_owned(),
-            port: to.port,
+            domain: domain.to_owned(),
             head: 0,
             window: Window::new(rules, to),
         });
         // The policy may have changed since what came before.
         own.window.judge_by(rules);
+        own.window.go_to(to);
         let findings = own.window.push(pieces);
         if self.0.len() >= limits::SCAN_WINDOWS_MAX {
             self.0.pop_front();
