@@ -211,7 +211,15 @@ lab_tests! {
             nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
             let user = nix::unistd::Uid::from_raw(identity.uid());
             nix::unistd::chown(&pipe, Some(user), None).expect("an owner");
-            let reader = format!("head -c 9000 {} > /dev/null &", pipe.display());
+            // Open on both sides before anybody writes, and no more once it has read enough.
+            let ready = folder.join("ready");
+            fs::remove_file(&ready).ok();
+            let reader = format!(
+                "(exec 9<>{}; touch {ready}; head -c 9000 <&9 >/dev/null) & \
+                 until [ -e {ready} ]; do sleep 0.01; done;",
+                pipe.display(),
+                ready = ready.display(),
+            );
             for (audit, first) in [(&pipe, reader.as_str()), (&limited, "ulimit -f 8;")] {
                 let before = origin.arrivals().len();
                 let request = "GET /ok HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";

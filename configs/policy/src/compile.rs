@@ -69,11 +69,9 @@ pub fn extends(source: &Source) -> Result<Option<Vec<String>>, PolicyErrors> {
     let context = Context::default();
     let mut draft = Draft::new(&context);
     let location = Location::of(source);
-    let names = if is_too_long(&mut draft, &location) {
-        None
-    } else {
-        document::extends(&mut draft, &location)
-    };
+    let is_too_long = is_too_long(&mut draft, &location);
+    let names = (!is_too_long).then(|| document::extends(&mut draft, &location));
+    let names = names.flatten();
     draft.finish().map(|_| names)
 }
 
