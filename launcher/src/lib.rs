@@ -10,6 +10,7 @@
 pub mod address;
 mod attributes;
 mod coprocess;
+pub mod denials;
 pub mod diag;
 pub mod door;
 pub mod environment;

@@ -11,6 +11,7 @@ use outgate_policy::{Context, Policy, Precaution, Source, SourceKind, Switch, co
 use outgate_sys::alarm::Alarm;
 use outgate_sys::spawn::Started;
 
+use crate::denials::Denials;
 use crate::environment::{self, Variables};
 use crate::filter::{Arch, held};
 use crate::gateway_link::{Link, Opening, Whose};
@@ -37,7 +38,7 @@ use error::start_error;
 pub use error::{Files, RunError};
 use names::Names;
 pub use options::{Options, Summary};
-use trusted::{stores, trusts};
+use trusted::{is_readable, stores, trusts};
 
 /// How long a shared gateway may take to agree to a run, in milliseconds.
 const AGREE_MS: u16 = 10_000;
@@ -67,6 +68,8 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         .map_err(machine("git's settings"))?;
     let trust = trusts(&policy, options, private.path())
         .then(|| Trust::prepare(private.path(), &mut variables));
+    let denials = is_readable(&policy, private.path()).then(|| Denials::below(private.path()));
+    variables.extend(denials.as_ref().map(Denials::variable));
     let command = Command {
         variables,
         arguments: options.command.clone(),
@@ -112,6 +115,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         stores,
     };
     setting.late = late;
+    setting.denials = denials;
     let outcome = supervise(setting, voice);
     // The tree is gone, so the directory goes, by us or by the guardian, who
     // has mostly ended by then.
@@ -421,6 +425,7 @@ fn setting(
         listen: policy.listen().to_vec(),
         substitutes: Substitutes::default(),
         late: None,
+        denials: None,
         reach,
     }
 }

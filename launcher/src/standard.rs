@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{SockaddrStorage, getpeername};
+use nix::sys::termios::{LocalFlags, tcgetattr};
 use outgate_sys::alarm::Alarm;
 use outgate_sys::descriptor::Standard;
 use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, SOCK_SEQPACKET, SOCK_STREAM};
@@ -64,10 +65,20 @@ const LAST_MAX: Duration = Duration::from_secs(1);
 
 /// Lines for standard error, which may be a terminal that the command has stopped
 /// (tcflow(3)) or a pipe that nobody reads: they are written as it takes them, and
-/// nothing waits for that but the end.
+/// nothing waits for that but the end. A terminal in raw mode shows a program's screen,
+/// into which nothing is written: lines wait until it is a terminal of lines again.
 #[derive(Debug, Default)]
 pub struct Lines {
     waiting: VecDeque<Vec<u8>>,
+    /// How many more there were than are kept.
+    lost: usize,
+}
+
+/// Whether standard error is a terminal that a program draws on (termios(3), non-canonical
+/// mode).
+fn is_drawn_on() -> bool {
+    let mode = tcgetattr(Standard::Error);
+    mode.is_ok_and(|mode| !mode.local_flags.contains(LocalFlags::ICANON))
 }
 
 impl Lines {
@@ -75,8 +86,12 @@ impl Lines {
     pub fn say(&mut self, line: &str) {
         if self.waiting.len() < LINES_MAX {
             self.waiting.push_back([line.as_bytes(), b"\n"].concat());
+        } else {
+            self.lost = self.lost.saturating_add(1);
         }
-        self.write(Duration::ZERO);
+        if !is_drawn_on() {
+            self.write(Duration::ZERO);
+        }
     }
 
     /// Writes what waits, as far as standard error takes it within `wait`.
@@ -114,6 +129,13 @@ impl Lines {
 
 impl Drop for Lines {
     fn drop(&mut self) {
+        if self.lost > 0 {
+            let line = format!(
+                "outgate: {} more lines were not kept; `outgate why last` explains\n",
+                self.lost
+            );
+            self.waiting.push_back(line.into_bytes());
+        }
         self.write(LAST_MAX);
     }
 }

@@ -35,6 +35,7 @@ use outgate_sys::seccomp::Listener;
 use outgate_sys::spawn::Started;
 
 use crate::attributes::Attributes;
+use crate::denials::Denials;
 use crate::filter::{Arch, Held as Numbers, attribute, scheduling};
 use crate::gateway_link::Link;
 use crate::grip::LastThread;
@@ -103,6 +104,8 @@ pub struct Setting {
     pub substitutes: Substitutes,
     /// Bundles of certificates that get their content when somebody opens one.
     pub late: Option<Late>,
+    /// Where the command reads what was denied.
+    pub denials: Option<Denials>,
     /// Whether a rule grants a Unix socket outside.
     pub outside: Outside,
     /// Where the command may listen beside loopback.
@@ -201,6 +204,7 @@ struct Supervisor<'a> {
     hosts: open::Hosts,
     stores: Option<Stores>,
     late: late::Waiting,
+    denials: Option<Denials>,
     outside: Outside,
     listen: Vec<ListenGrant>,
     attributes: Attributes,
@@ -269,6 +273,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         hosts: open::Hosts::new(setting.substitutes.hosts),
         stores: setting.substitutes.stores,
         late: late::Waiting::new(setting.late, setting.eager),
+        denials: setting.denials,
         outside: setting.outside,
         listen: setting.listen,
         attributes: Attributes::new(setting.reach, setting.started.guardian),

@@ -9,6 +9,7 @@
 )]
 
 mod base;
+mod denials;
 mod git;
 mod tls;
 mod trees;

@@ -14,11 +14,16 @@ use crate::trust::{Late, Trust, Way};
 /// where it is opened, or only to say there what is denied, and where the command may read
 /// what it is told.
 pub(super) fn trusts(policy: &Policy, options: &Options, private: &Path) -> bool {
+    let is_told = || policy.has_network_rules() || is_readable(policy, private);
+    // What a shared gateway opens, only it knows.
+    options.gateway.is_some() || (policy.opens_tls() && is_told())
+}
+
+/// Whether the command may read what lies in the private directory.
+pub(super) fn is_readable(policy: &Policy, private: &Path) -> bool {
     let files = policy.filesystem();
     let mut grants = files.read.iter().chain(&files.write);
-    let mut is_read = || grants.any(|grant| private.starts_with(&grant.path));
-    // What a shared gateway opens, only it knows.
-    options.gateway.is_some() || (policy.opens_tls() && (policy.has_network_rules() || is_read()))
+    grants.any(|grant| private.starts_with(&grant.path))
 }
 
 /// Has the command trust the authority that the gateway opens TLS with: at once, or once

@@ -37,6 +37,9 @@ impl Supervisor<'_> {
                 ToLauncher::Refused { message } => self.link.fail(&message),
                 ToLauncher::Answer(id, answer) => self.answered(id, answer),
                 ToLauncher::Notice { line } | ToLauncher::Kept { message: line } => {
+                    if let Some(denials) = &mut self.denials {
+                        denials.note(&line);
+                    }
                     self.voice.say(&line);
                 }
                 ToLauncher::Generation { generation } => {
