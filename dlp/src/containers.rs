@@ -13,6 +13,7 @@ mod pack;
 mod prefix;
 mod recognise;
 mod sealed;
+mod seek;
 mod stored;
 mod unpack;
 mod zstd;
@@ -25,10 +26,12 @@ use crate::limits;
 use crate::scan::Scan;
 use crate::trail::Trail;
 
+use guess::Looks;
 pub(crate) use guess::{is_unmarked, may_be_unmarked};
 use open::{Became, Container};
 use recognise::{Begin, Recognised, UNMARKED, Wait};
 pub(crate) use recognise::{MAGICS, Magic, is_zlib, sealed};
+use seek::Seek;
 
 /// What is decoded in one layer.
 #[derive(Default)]
@@ -39,6 +42,11 @@ pub(crate) struct Containers {
     /// Beginnings that were, not to be taken twice.
     known: Vec<(Magic, u64)>,
     declared: Declared,
+    seek: Seek,
+    /// Where something may begin behind other bytes, and was not looked at closely.
+    behind: Vec<(Magic, u64)>,
+    /// What of the bytes that are here went into something that looks into all of it.
+    covered: Vec<(u64, u64)>,
 }
 
 /// Codings that somebody says are there.
@@ -123,6 +131,9 @@ impl Containers {
         self.spotted.clear();
         self.known.clear();
         self.declared = Declared::default();
+        self.seek = Seek::default();
+        self.behind.clear();
+        self.covered.clear();
     }
 
     /// Looks at what began, and goes on with what is open.
@@ -132,19 +143,76 @@ impl Containers {
         }
         let spotted = std::mem::take(&mut self.spotted);
         for one in spotted {
-            // Many small entries are over before the next ones begin.
-            let kinds = [Certainty::Known, Certainty::Guessed];
-            let is_full = kinds.iter().any(|kind| !self.has_room(scan, *kind));
-            if is_full && self.open.iter().any(|open| open.fed < view.end()) {
-                self.go_on(scan, view);
-            }
+            self.make_room(scan, view);
             self.look(scan, view, one);
         }
         self.go_on(scan, view);
+        self.look_behind(scan, view);
+        self.covered.clear();
         if self.known.len() > limits::REPORTED_MAX {
             // Only the last bytes of a step are looked at twice.
             let old = view.end().saturating_sub(wide(limits::CONTEXT_BYTES));
             self.known.retain(|(_, at)| *at >= old);
+        }
+    }
+
+    /// Goes on with what is open where that may make room: many small entries are over before
+    /// the next ones begin.
+    fn make_room(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
+        let kinds = [Certainty::Known, Certainty::Guessed];
+        let is_full = kinds.iter().any(|kind| !self.has_room(scan, *kind));
+        if is_full && self.open.iter().any(|open| open.fed < view.end()) {
+            self.go_on(scan, view);
+        }
+    }
+
+    /// Looks at what may begin behind other bytes, and behind what ended, until nothing does.
+    fn look_behind(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
+        let (behind, covered) = (&mut self.behind, &self.covered);
+        self.seek.find(view, &mut |magic, at| {
+            if !covered.iter().any(|(from, to)| (*from..*to).contains(&at)) {
+                behind.push((magic, at));
+            }
+        });
+        let mut later = Vec::new();
+        while !self.behind.is_empty() && !scan.is_over() {
+            for (magic, at) in std::mem::take(&mut self.behind) {
+                match looks(magic, view, at) {
+                    Looks::Short => later.push((magic, at)),
+                    Looks::Wrong => {}
+                    Looks::Right => self.begin_behind(scan, view, (magic, at)),
+                }
+            }
+            self.go_on(scan, view);
+        }
+        self.behind = later;
+    }
+
+    /// Opens what begins behind other bytes.
+    fn begin_behind(&mut self, scan: &mut Scan<'_>, view: &View<'_>, (magic, at): (Magic, u64)) {
+        let is_bare = magic != Magic::Zlib;
+        let is_deep = is_bare && view.trail.unmarked() >= limits::UNMARKED_DEPTH_MAX;
+        if is_deep || self.known.contains(&(magic, at)) {
+            return;
+        }
+        if !scan.state.budget.open_behind() {
+            scan.miss(UnscannedReason::Work, 1);
+            return;
+        }
+        self.make_room(scan, view);
+        let coding = match magic {
+            Magic::Zlib => Coding::Zlib,
+            Magic::Brotli => Coding::Brotli,
+            _ => Coding::Deflate,
+        };
+        if let Some(unpack) = recognise::unpack(coding) {
+            let trail = view.trail.with(coding, None);
+            let begin = Begin {
+                unpack,
+                trail,
+                data: at,
+            };
+            self.add(scan, view, begin, (Certainty::Guessed, FREE));
         }
     }
 
@@ -155,12 +223,25 @@ impl Containers {
             if scan.is_over() {
                 return;
             }
-            match container.work(scan, view) {
+            let before = container.fed;
+            let became = container.work(scan, view);
+            if container.covers() {
+                self.covered.push((before, container.fed));
+            }
+            match became {
                 Became::Open => place = place.saturating_add(1),
-                Became::Done => self.open.swap_remove(place).drop(scan),
+                Became::Done => {
+                    let container = self.open.swap_remove(place);
+                    self.behind.push((Magic::Deflate, container.fed));
+                    container.drop(scan);
+                }
                 Became::Failed(reason) => {
                     let container = self.open.swap_remove(place);
-                    let is_told = reason == UnscannedReason::Memory && container.made > 0;
+                    let is_told = match reason {
+                        UnscannedReason::Expansion => true,
+                        UnscannedReason::Memory => container.made > 0,
+                        _ => false,
+                    };
                     if is_told || container.certainty == Certainty::Known {
                         scan.miss(reason, view.end().saturating_sub(container.fed).max(1));
                     }
@@ -185,6 +266,7 @@ impl Containers {
         // It need not be recognised as well.
         let magic = recognise::magic(outer).filter(|magic| !self.known.contains(&(*magic, 0)));
         self.known.extend(magic.map(|magic| (magic, 0)));
+        self.known.push((Magic::Zlib, 0));
         self.spotted.retain(|one| one.at != 0);
         for (coding, certainty) in recognise::declared(outer, view.bytes) {
             let Some(mut unpack) = recognise::unpack(coding) else {
@@ -255,20 +337,42 @@ impl Containers {
         begin: Begin,
         (certainty, until): (Certainty, u64),
     ) -> Option<&mut Container> {
-        let is_room = self.has_room(scan, certainty) && view.trail.depth() < limits::DEPTH_MAX;
-        if !scan.state.budget.work(limits::CONTAINER_WORK) {
+        // Nothing is worked at any more, so that nothing makes room either.
+        if scan.is_over() || !scan.state.budget.work(limits::CONTAINER_WORK) {
             return None;
         }
-        if !is_room || !scan.state.budget.open() {
+        if view.trail.depth() >= limits::DEPTH_MAX {
             scan.miss(UnscannedReason::Depth, 1);
+            return None;
+        }
+        if !self.has_room(scan, certainty) || !scan.state.budget.open() {
+            scan.miss(UnscannedReason::Crowded, 1);
             return None;
         }
         if certainty == Certainty::Guessed {
             scan.state.budget.guess();
         }
         let origin = view.origin(begin.data);
-        self.open.push(Container::new(begin, origin, (certainty, until)));
+        self.open
+            .push(Container::new(begin, origin, (certainty, until)));
         self.open.last_mut()
+    }
+}
+
+/// What a close look says of what may begin behind other bytes.
+fn looks(magic: Magic, view: &View<'_>, at: u64) -> Looks {
+    let here = view.slice(at, view.end());
+    let wait = match view.until {
+        Until::Step => Wait::Long,
+        // Of a header alone nothing can be said; what follows it is seen with it.
+        Until::Flush if here.len() < limits::FLUSHED_LOOK_BYTES => return Looks::Short,
+        Until::Flush => Wait::Short,
+        Until::End => Wait::Over,
+    };
+    match magic {
+        Magic::Zlib => guess::looks_deflated(here.get(2..).unwrap_or_default(), wait),
+        Magic::Brotli => guess::looks_like_brotli(here, wait),
+        _ => guess::looks_deflated(here, wait),
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::Certainty;
 use super::recognise::Begin;
 use super::unpack::{Fault, Made, Unpack};
-use crate::budget::wide;
+use crate::budget::{Growth, Taken, wide};
 use crate::finding::UnscannedReason;
 use crate::layer::{FREE, Layer, Until, View};
 use crate::limits;
@@ -24,8 +24,14 @@ pub(super) struct Container {
     /// Bytes of the outermost stream from here on may not have come out: after a pause, only
     /// those that go in then.
     pub(super) quiet: u64,
+    /// Where in the outermost stream it begins.
+    origin: u64,
+    /// How many codings are around what comes out.
+    depth: usize,
     /// Bytes that came out.
     pub(super) made: u64,
+    /// Whether it took more than its share.
+    is_closed: bool,
     /// Bytes that the decompressor keeps.
     kept: u64,
     /// What went in before this offset, when some last did.
@@ -45,6 +51,7 @@ pub(super) enum Became {
 impl Container {
     /// What begins, its data from this offset of the outermost stream on.
     pub(super) fn new(begin: Begin, origin: u64, (certainty, until): (Certainty, u64)) -> Self {
+        let depth = begin.trail.depth();
         let mut layer = Box::new(Layer::new(begin.trail));
         layer.containers().expect(0);
         Self {
@@ -54,7 +61,10 @@ impl Container {
             fed: begin.data,
             until,
             quiet: origin,
+            origin,
+            depth,
             made: 0,
+            is_closed: false,
             kept: 0,
             spoke: begin.data,
             behind: VecDeque::new(),
@@ -81,15 +91,24 @@ impl Container {
             let piece = view.slice(self.fed, next);
             let here = view.origin(self.fed);
             let (layer, quiet, before) = (&mut self.layer, self.quiet.min(here), self.made);
-            let all = &mut self.made;
+            let (all, is_closed) = (&mut self.made, &mut self.is_closed);
+            let (depth, origin) = (self.depth, self.origin);
+            // The outermost bytes that are in this piece stand before those of the next.
+            let input = view.origin(next).saturating_sub(origin);
             let progress = self.unpack.push(piece, &mut |made| match made {
                 Made::Bytes(bytes) => {
                     *all = all.saturating_add(wide(bytes.len()));
-                    if !scan.state.budget.inflate(bytes.len()) {
+                    let made = *all;
+                    let growth = scan
+                        .state
+                        .budget
+                        .inflate(bytes.len(), Taken { input, made, depth });
+                    if growth == Growth::Over {
                         return false;
                     }
                     layer.push(scan, bytes, Some(quiet));
-                    !scan.is_over()
+                    *is_closed = growth == Growth::Closes;
+                    !*is_closed && !scan.is_over()
                 }
                 Made::Border => {
                     layer.work(scan, Until::End);
@@ -108,6 +127,7 @@ impl Container {
             match progress {
                 Ok(progress) if progress.is_done => {
                     self.layer.work(scan, Until::End);
+                    self.fed = self.fed.saturating_add(wide(progress.used));
                     return Became::Done;
                 }
                 Ok(_) => self.fed = next,
@@ -138,6 +158,11 @@ impl Container {
                 Became::Open
             }
         }
+    }
+
+    /// Whether it looks into all that is compressed in what goes into it.
+    pub(super) fn covers(&self) -> bool {
+        self.unpack.covers()
     }
 
     /// How far the bytes go that may belong to it.
@@ -185,6 +210,7 @@ impl Container {
     fn fail(&mut self, scan: &mut Scan<'_>, fault: Fault) -> Became {
         self.layer.work(scan, Until::End);
         match fault {
+            Fault::Stopped if self.is_closed => Became::Failed(UnscannedReason::Expansion),
             // Over, for a reason that is known elsewhere.
             Fault::Stopped => Became::Open,
             Fault::Damaged => Became::Failed(UnscannedReason::Damaged),
