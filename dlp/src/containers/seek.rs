@@ -40,6 +40,10 @@ const FIELDS_END: &[u8] = b"\r\n\r\n";
 /// What is looked for where a part begins.
 const OF_PARTS: [Magic; 2] = [Magic::Deflate, Magic::Brotli];
 
+/// Symbols of a block with the fixed codes that are looked at first, in count: with what a
+/// copy takes they are in sixteen bytes.
+const FIXED_SYMBOLS: u128 = 10;
+
 /// How far a layer was looked through.
 #[derive(Default)]
 pub(super) struct Seek {
@@ -85,12 +89,7 @@ fn is_hopeless(bytes: &[u8]) -> bool {
     match bits(1, 2) {
         // Its length, and the complement of that.
         0 => bits(8, 16) ^ bits(24, 16) != 0xffff,
-        // The fixed codes: nothing was made that the first symbol could copy.
-        1 => {
-            let lowest_last = |code: u128, at: u32| code << 1 | bits(at, 1);
-            let code = (3..10).fold(0, lowest_last);
-            (1..=0b001_0111).contains(&code)
-        }
+        1 => copies_nothing(first),
         // Codes of its own: that for their lengths has to be whole.
         2 => {
             let count = bits(13, 4).saturating_add(4);
@@ -100,6 +99,40 @@ fn is_hopeless(bytes: &[u8]) -> bool {
         }
         _ => true,
     }
+}
+
+/// Whether a block with the fixed codes (RFC 1951 3.2.6) begins so, and its first copy is from
+/// before the beginning.
+fn copies_nothing(first: u128) -> bool {
+    // The first bit highest, behind those that say what block it is.
+    let mut rest = first.reverse_bits() << 3;
+    for made in 0..FIXED_SYMBOLS {
+        let code = rest >> 121;
+        let (base, extra) = match code {
+            // The end of the block.
+            0 => return false,
+            1..=23 => (code, 7),
+            96..=99 => (24 + (rest >> 120 & 7), 8),
+            24..=95 => {
+                rest <<= 8;
+                continue;
+            }
+            _ => {
+                rest <<= 9;
+                continue;
+            }
+        };
+        // Eight lengths stand for themselves, four each have one bit more, and so on.
+        let more = base.saturating_sub(5) / 4;
+        let more = if base <= 8 || base == 29 { 0 } else { more };
+        let code = rest << extra << more >> 123;
+        let distance = match code {
+            0..=3 => code + 1,
+            _ => (((code & 1) | 2) << (code / 2 - 1)) + 1,
+        };
+        return distance > made;
+    }
+    false
 }
 
 /// What stands at a place.
