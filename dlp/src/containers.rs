@@ -180,7 +180,13 @@ impl Containers {
                 match looks(magic, view, at) {
                     Looks::Short => later.push((magic, at)),
                     Looks::Wrong => {}
-                    Looks::Right => self.begin_behind(scan, view, (magic, at)),
+                    Looks::Right => {
+                        self.begin_behind(scan, view, (magic, at));
+                        // Chance is mostly over at once, and leaves its space to the next.
+                        if self.open.iter().any(|open| open.fed < view.end()) {
+                            self.go_on(scan, view);
+                        }
+                    }
                 }
             }
             self.go_on(scan, view);

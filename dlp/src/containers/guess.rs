@@ -144,10 +144,9 @@ pub(super) fn looks_deflated(bytes: &[u8], wait: Wait) -> Looks {
     let is_much =
         made.bytes >= limits::DEFLATED_BYTES_MIN || made.longest >= limits::DEFLATED_TEXT_MIN;
     match end {
-        Err(End::Wrong) => Looks::Wrong,
         Ok(Last::Other) => Looks::Right,
         Ok(Last::Fixed) if is_much => Looks::Right,
-        Ok(Last::Fixed) => Looks::Wrong,
+        Err(End::Wrong) | Ok(Last::Fixed) => Looks::Wrong,
         Err(End::Short) if here.len() == most => Looks::Right,
         Err(End::Short) => match wait {
             Wait::Long => Looks::Short,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::Certainty;
 use super::recognise::Begin;
-use super::unpack::{Fault, Made, Unpack};
+use super::unpack::{Fault, Made, Progress, Unpack};
 use crate::budget::{Growth, Taken, wide};
 use crate::finding::UnscannedReason;
 use crate::layer::{FREE, Layer, Until, View};
@@ -88,34 +88,9 @@ impl Container {
                 return Became::Open;
             }
             let next = self.fed.saturating_add(wide(limits::PIECE_BYTES)).min(end);
-            let piece = view.slice(self.fed, next);
             let here = view.origin(self.fed);
-            let (layer, quiet, before) = (&mut self.layer, self.quiet.min(here), self.made);
-            let (all, is_closed) = (&mut self.made, &mut self.is_closed);
-            let (depth, origin) = (self.depth, self.origin);
-            // The outermost bytes that are in this piece stand before those of the next.
-            let input = view.origin(next).saturating_sub(origin);
-            let progress = self.unpack.push(piece, &mut |made| match made {
-                Made::Bytes(bytes) => {
-                    *all = all.saturating_add(wide(bytes.len()));
-                    let made = *all;
-                    let growth = scan
-                        .state
-                        .budget
-                        .inflate(bytes.len(), Taken { input, made, depth });
-                    if growth == Growth::Over {
-                        return false;
-                    }
-                    layer.push(scan, bytes, Some(quiet));
-                    *is_closed = growth == Growth::Closes;
-                    !*is_closed && !scan.is_over()
-                }
-                Made::Border => {
-                    layer.work(scan, Until::End);
-                    layer.clear(scan);
-                    !scan.is_over()
-                }
-            });
+            let before = self.made;
+            let progress = self.feed(scan, view, next);
             self.note(here);
             if !self.keep(scan) {
                 return Became::Failed(UnscannedReason::Memory);
@@ -158,6 +133,37 @@ impl Container {
                 Became::Open
             }
         }
+    }
+
+    /// Feeds the bytes before `next` to the decompressor, and what comes out to the layer.
+    fn feed(&mut self, scan: &mut Scan<'_>, view: &View<'_>, next: u64) -> Result<Progress, Fault> {
+        let piece = view.slice(self.fed, next);
+        let (layer, quiet) = (&mut self.layer, self.quiet.min(view.origin(self.fed)));
+        let (all, is_closed) = (&mut self.made, &mut self.is_closed);
+        let (depth, origin) = (self.depth, self.origin);
+        // The outermost bytes that are in this piece stand before those of the next.
+        let input = view.origin(next).saturating_sub(origin);
+        self.unpack.push(piece, &mut |made| match made {
+            Made::Bytes(bytes) => {
+                *all = all.saturating_add(wide(bytes.len()));
+                let made = *all;
+                let growth = scan
+                    .state
+                    .budget
+                    .inflate(bytes.len(), Taken { input, made, depth });
+                if growth == Growth::Over {
+                    return false;
+                }
+                layer.push(scan, bytes, Some(quiet));
+                *is_closed = growth == Growth::Closes;
+                !*is_closed && !scan.is_over()
+            }
+            Made::Border => {
+                layer.work(scan, Until::End);
+                layer.clear(scan);
+                !scan.is_over()
+            }
+        })
     }
 
     /// Whether it looks into all that is compressed in what goes into it.

@@ -81,7 +81,7 @@ impl Seek {
 
 /// Whether these bytes begin no block of deflate (RFC 1951 3.2.3), as far as the first of them
 /// show in a few steps: in the code of processors a valid header stands every few dozen bytes.
-fn is_hopeless(bytes: &[u8]) -> bool {
+pub(super) fn is_hopeless(bytes: &[u8]) -> bool {
     let Some(first) = bytes.first_chunk().map(|bytes| u128::from_le_bytes(*bytes)) else {
         return false;
     };

@@ -138,12 +138,14 @@ fn bombs() -> [(&'static str, Vec<u8>); 4] {
     ]
 }
 
+/// What makes other bytes of some.
+type Pack = fn(&[u8]) -> Vec<u8>;
+
 #[test]
 fn a_secret_behind_bombs_is_found() {
     let token = sample_of("github-token", 41);
     let mut among_words = Dice(42).words(20_000);
     among_words.splice(15_000..15_000, token.iter().copied());
-    type Pack = fn(&[u8]) -> Vec<u8>;
     let packs: [(&str, Pack); 6] = [
         ("as it is", <[u8]>::to_vec),
         ("gzip", gzip),
@@ -152,21 +154,19 @@ fn a_secret_behind_bombs_is_found() {
         ("zstd", zstd),
         ("base64", plain_base64),
     ];
-    {
-        let rules = rules(Policy::Tiered, Unscannable::RefuseBombs);
-        for (bomb_name, bomb) in bombs() {
-            for times in [1, 12] {
-                for (name, pack) in packs {
-                    let behind = [b"\n", pack(&among_words).as_slice()].concat();
-                    let content = [bomb.repeat(times), behind].concat();
-                    let outcome = send(&rules, None, &content, &[16384]);
-                    assert!(
-                        outcome.found().is_some(),
-                        "{name} behind {times} of {bomb_name}: {:?}, {:?}",
-                        outcome.stop,
-                        outcome.unscanned
-                    );
-                }
+    let rules = rules(Policy::Tiered, Unscannable::RefuseBombs);
+    for (bomb_name, bomb) in bombs() {
+        for times in [1, 12] {
+            for (name, pack) in packs {
+                let behind = [b"\n", pack(&among_words).as_slice()].concat();
+                let content = [bomb.repeat(times), behind].concat();
+                let outcome = send(&rules, None, &content, &[16384]);
+                assert!(
+                    outcome.found().is_some(),
+                    "{name} behind {times} of {bomb_name}: {:?}, {:?}",
+                    outcome.stop,
+                    outcome.unscanned
+                );
             }
         }
     }
@@ -185,7 +185,7 @@ fn what_the_limits_end_is_refused_by_default() {
     for (name, content, reason) in [
         ("base64", rounds, UnscannedReason::Depth),
         ("gzip", layers, UnscannedReason::Depth),
-        ("zlib at once", crowd, UnscannedReason::Crowded),
+        ("zlib at once", crowd, UnscannedReason::Depth),
     ] {
         let default = rules(Policy::Tiered, Unscannable::RefuseBombs);
         match send(&default, None, &content, &[997]).stop {
