@@ -16,16 +16,24 @@ fn goes_with<const METHOD: u8>(flags: u8) -> bool {
     is_zlib(&[METHOD, flags])
 }
 
-/// The first bytes of headers, one for each size of window, and the second bytes that go
-/// with each; the two smallest together, to leave room for the end of a line.
+/// The first bytes of headers, and the second bytes that go with each: some sizes of window
+/// together, to leave room for the end of a line and for the one second byte that stands behind
+/// 0x48 in the code of processors. Of a pair its halves are known: beside 0x0d and 0x4b that
+/// byte would bring in those of other moves, which stand every eight bytes.
 const KINDS_SOUGHT: [Pair; KINDS] = [
     (
         |byte| matches!(byte, 0x08 | 0x18),
         |byte| goes_with::<0x08>(byte) || goes_with::<0x18>(byte),
     ),
-    (|byte| byte == 0x28, goes_with::<0x28>),
-    (|byte| byte == 0x38, goes_with::<0x38>),
-    (|byte| byte == 0x48, goes_with::<0x48>),
+    (
+        |byte| matches!(byte, 0x28 | 0x38),
+        |byte| goes_with::<0x28>(byte) || goes_with::<0x38>(byte),
+    ),
+    (|byte| byte == 0x48, |byte| byte == 0x89),
+    (
+        |byte| byte == 0x48,
+        |byte| goes_with::<0x48>(byte) && byte != 0x89,
+    ),
     (|byte| byte == 0x58, goes_with::<0x58>),
     (|byte| byte == 0x68, goes_with::<0x68>),
     (|byte| byte == 0x78, goes_with::<0x78>),
