@@ -5,6 +5,28 @@
 use crate::finding::UnscannedReason;
 use crate::limits;
 
+/// What one container took so far.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken {
+    /// Bytes of the outermost stream that went in.
+    pub(crate) input: u64,
+    /// Bytes that came out.
+    pub(crate) made: u64,
+    /// How many codings are around what comes out.
+    pub(crate) depth: usize,
+}
+
+/// What follows for a container that made more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// It goes on.
+    Fits,
+    /// It took its share: the scan goes on behind it.
+    Closes,
+    /// All took all there is.
+    Over,
+}
+
 /// What one scan has cost.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
@@ -14,6 +36,7 @@ pub(crate) struct Budget {
     work: u64,
     layers: usize,
     guesses: usize,
+    behind: u64,
     kept: u64,
     spent: Option<UnscannedReason>,
 }
@@ -32,20 +55,36 @@ impl Budget {
         let allowed = input.saturating_mul(limits::DERIVED_RATIO_MAX);
         let allowed = allowed.saturating_add(limits::DERIVED_BYTES_FREE);
         if self.derived > allowed {
-            self.spent.get_or_insert(UnscannedReason::Expansion);
+            self.spent.get_or_insert(UnscannedReason::Exhausted);
         }
         self.spent.is_none()
     }
 
-    /// Bytes were made by decompression.
-    pub(crate) fn inflate(&mut self, bytes: usize) -> bool {
+    /// Bytes were made by decompression, in a container that took so much with them.
+    pub(crate) fn inflate(&mut self, bytes: usize, own: Taken) -> Growth {
         self.inflated = self.inflated.saturating_add(wide(bytes));
-        let allowed = self.input.saturating_mul(limits::INFLATED_RATIO_MAX);
-        let allowed = allowed.max(limits::INFLATED_BYTES_FREE);
-        if self.inflated > allowed {
-            self.spent.get_or_insert(UnscannedReason::Expansion);
+        let of_input = |ratio: u64, least: u64| self.input.saturating_mul(ratio).max(least);
+        let all = of_input(
+            limits::ALL_INFLATED_RATIO_MAX,
+            limits::ALL_INFLATED_BYTES_FREE,
+        );
+        if self.inflated > all {
+            self.spent.get_or_insert(UnscannedReason::Exhausted);
         }
-        self.spent.is_none()
+        if self.spent.is_some() {
+            return Growth::Over;
+        }
+        let shared = of_input(limits::INFLATED_RATIO_MAX, limits::INFLATED_BYTES_FREE);
+        let left = shared.saturating_sub(self.inflated);
+        let ratio = if own.depth <= 1 {
+            limits::OUTER_RATIO_MIN
+        } else {
+            limits::INNER_RATIO_MIN
+        };
+        if own.made > left.max(own.input.saturating_mul(ratio)) {
+            return Growth::Closes;
+        }
+        Growth::Fits
     }
 
     /// A pattern may have read so many bytes.
@@ -64,7 +103,7 @@ impl Budget {
     pub(crate) fn open(&mut self) -> bool {
         self.layers = self.layers.saturating_add(1);
         if self.layers > limits::LAYERS_MAX {
-            self.spent.get_or_insert(UnscannedReason::Depth);
+            self.spent.get_or_insert(UnscannedReason::Crowded);
         }
         self.spent.is_none()
     }
@@ -90,6 +129,14 @@ impl Budget {
     /// One of them is over.
     pub(crate) fn decide(&mut self) {
         self.guesses = self.guesses.saturating_sub(1);
+    }
+
+    /// Something is opened behind other bytes: whether one more may be.
+    pub(crate) fn open_behind(&mut self) -> bool {
+        self.behind = self.behind.saturating_add(1);
+        let bytes = self.input.saturating_add(self.inflated);
+        let allowed = limits::BEHIND_FREE.saturating_add(bytes / limits::BYTES_PER_BEHIND);
+        self.behind <= allowed
     }
 
     /// How many of them there are.

@@ -8,28 +8,30 @@ pub(crate) mod fuzz;
 mod guess;
 mod inflate;
 mod meta_block;
+mod open;
 mod pack;
 mod prefix;
 mod recognise;
 mod sealed;
+mod seek;
 mod stored;
 mod unpack;
 mod zstd;
 
-use std::collections::VecDeque;
-
 use crate::budget::wide;
 use crate::coding::Coding;
 use crate::finding::UnscannedReason;
-use crate::layer::{FREE, Layer, Until, View};
+use crate::layer::{FREE, Until, View};
 use crate::limits;
 use crate::scan::Scan;
 use crate::trail::Trail;
 
+use guess::Looks;
 pub(crate) use guess::{is_unmarked, may_be_unmarked};
+use open::{Became, Container};
 use recognise::{Begin, Recognised, UNMARKED, Wait};
 pub(crate) use recognise::{MAGICS, Magic, is_zlib, sealed};
-use unpack::{Fault, Made, Unpack};
+use seek::Seek;
 
 /// What is decoded in one layer.
 #[derive(Default)]
@@ -40,6 +42,11 @@ pub(crate) struct Containers {
     /// Beginnings that were, not to be taken twice.
     known: Vec<(Magic, u64)>,
     declared: Declared,
+    seek: Seek,
+    /// Where something may begin behind other bytes, and was not looked at closely.
+    behind: Vec<(Magic, u64)>,
+    /// What of the bytes that are here went into something that looks into all of it.
+    covered: Vec<(u64, u64)>,
 }
 
 /// Codings that somebody says are there.
@@ -66,36 +73,6 @@ enum Certainty {
     Known,
     /// A few bits look like it: damage means that they only looked so.
     Guessed,
-}
-
-/// Something under decompression.
-struct Container {
-    unpack: Box<dyn Unpack>,
-    layer: Box<Layer>,
-    certainty: Certainty,
-    /// Bytes of the layer around it before this offset went in.
-    fed: u64,
-    /// Those from this offset on do not belong to it.
-    until: u64,
-    /// Bytes of the outermost stream from here on may not have come out: after a pause, only
-    /// those that go in then.
-    quiet: u64,
-    /// Bytes that came out.
-    made: u64,
-    /// Bytes that the decompressor keeps.
-    kept: u64,
-    /// What went in before this offset, when some last did.
-    spoke: u64,
-    /// How many have to before all of a piece has, and where in the outermost
-    /// stream that piece stands.
-    behind: VecDeque<(u64, u64)>,
-}
-
-/// What became of a container with some more bytes.
-enum Became {
-    Open,
-    Done,
-    Failed(UnscannedReason),
 }
 
 impl Containers {
@@ -154,6 +131,9 @@ impl Containers {
         self.spotted.clear();
         self.known.clear();
         self.declared = Declared::default();
+        self.seek = Seek::default();
+        self.behind.clear();
+        self.covered.clear();
     }
 
     /// Looks at what began, and goes on with what is open.
@@ -163,19 +143,82 @@ impl Containers {
         }
         let spotted = std::mem::take(&mut self.spotted);
         for one in spotted {
-            // Many small entries are over before the next ones begin.
-            let kinds = [Certainty::Known, Certainty::Guessed];
-            let is_full = kinds.iter().any(|kind| !self.has_room(scan, *kind));
-            if is_full && self.open.iter().any(|open| open.fed < view.end()) {
-                self.go_on(scan, view);
-            }
+            self.make_room(scan, view);
             self.look(scan, view, one);
         }
         self.go_on(scan, view);
+        self.look_behind(scan, view);
+        self.covered.clear();
         if self.known.len() > limits::REPORTED_MAX {
             // Only the last bytes of a step are looked at twice.
             let old = view.end().saturating_sub(wide(limits::CONTEXT_BYTES));
             self.known.retain(|(_, at)| *at >= old);
+        }
+    }
+
+    /// Goes on with what is open where that may make room: many small entries are over before
+    /// the next ones begin.
+    fn make_room(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
+        let kinds = [Certainty::Known, Certainty::Guessed];
+        let is_full = kinds.iter().any(|kind| !self.has_room(scan, *kind));
+        if is_full && self.open.iter().any(|open| open.fed < view.end()) {
+            self.go_on(scan, view);
+        }
+    }
+
+    /// Looks at what may begin behind other bytes, and behind what ended, until nothing does.
+    fn look_behind(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
+        let (behind, covered) = (&mut self.behind, &self.covered);
+        self.seek.find(view, &mut |magic, at| {
+            if !covered.iter().any(|(from, to)| (*from..*to).contains(&at)) {
+                behind.push((magic, at));
+            }
+        });
+        let mut later = Vec::new();
+        while !self.behind.is_empty() && !scan.is_over() {
+            for (magic, at) in std::mem::take(&mut self.behind) {
+                match looks(magic, view, at) {
+                    Looks::Short => later.push((magic, at)),
+                    Looks::Wrong => {}
+                    Looks::Right => {
+                        self.begin_behind(scan, view, (magic, at));
+                        // Chance is mostly over at once, and leaves its space to the next.
+                        if self.open.iter().any(|open| open.fed < view.end()) {
+                            self.go_on(scan, view);
+                        }
+                    }
+                }
+            }
+            self.go_on(scan, view);
+        }
+        self.behind = later;
+    }
+
+    /// Opens what begins behind other bytes.
+    fn begin_behind(&mut self, scan: &mut Scan<'_>, view: &View<'_>, (magic, at): (Magic, u64)) {
+        let is_bare = magic != Magic::Zlib;
+        let is_deep = is_bare && view.trail.unmarked() >= limits::UNMARKED_DEPTH_MAX;
+        if is_deep || self.known.contains(&(magic, at)) {
+            return;
+        }
+        if !scan.state.budget.open_behind() {
+            scan.miss(UnscannedReason::Work, 1);
+            return;
+        }
+        self.make_room(scan, view);
+        let coding = match magic {
+            Magic::Zlib => Coding::Zlib,
+            Magic::Brotli => Coding::Brotli,
+            _ => Coding::Deflate,
+        };
+        if let Some(unpack) = recognise::unpack(coding) {
+            let trail = view.trail.with(coding, None);
+            let begin = Begin {
+                unpack,
+                trail,
+                data: at,
+            };
+            self.add(scan, view, begin, (Certainty::Guessed, FREE));
         }
     }
 
@@ -186,12 +229,25 @@ impl Containers {
             if scan.is_over() {
                 return;
             }
-            match container.work(scan, view) {
+            let before = container.fed;
+            let became = container.work(scan, view);
+            if container.covers() {
+                self.covered.push((before, container.fed));
+            }
+            match became {
                 Became::Open => place = place.saturating_add(1),
-                Became::Done => self.open.swap_remove(place).drop(scan),
+                Became::Done => {
+                    let container = self.open.swap_remove(place);
+                    self.behind.push((Magic::Deflate, container.fed));
+                    container.drop(scan);
+                }
                 Became::Failed(reason) => {
                     let container = self.open.swap_remove(place);
-                    let is_told = reason == UnscannedReason::Memory && container.made > 0;
+                    let is_told = match reason {
+                        UnscannedReason::Expansion => true,
+                        UnscannedReason::Memory => container.made > 0,
+                        _ => false,
+                    };
                     if is_told || container.certainty == Certainty::Known {
                         scan.miss(reason, view.end().saturating_sub(container.fed).max(1));
                     }
@@ -216,6 +272,7 @@ impl Containers {
         // It need not be recognised as well.
         let magic = recognise::magic(outer).filter(|magic| !self.known.contains(&(*magic, 0)));
         self.known.extend(magic.map(|magic| (magic, 0)));
+        self.known.push((Magic::Zlib, 0));
         self.spotted.retain(|one| one.at != 0);
         for (coding, certainty) in recognise::declared(outer, view.bytes) {
             let Some(mut unpack) = recognise::unpack(coding) else {
@@ -286,166 +343,42 @@ impl Containers {
         begin: Begin,
         (certainty, until): (Certainty, u64),
     ) -> Option<&mut Container> {
-        let is_room = self.has_room(scan, certainty) && view.trail.depth() < limits::DEPTH_MAX;
-        if !scan.state.budget.work(limits::CONTAINER_WORK) {
+        // Nothing is worked at any more, so that nothing makes room either.
+        if scan.is_over() || !scan.state.budget.work(limits::CONTAINER_WORK) {
             return None;
         }
-        if !is_room || !scan.state.budget.open() {
+        if view.trail.depth() >= limits::DEPTH_MAX {
             scan.miss(UnscannedReason::Depth, 1);
+            return None;
+        }
+        if !self.has_room(scan, certainty) || !scan.state.budget.open() {
+            scan.miss(UnscannedReason::Crowded, 1);
             return None;
         }
         if certainty == Certainty::Guessed {
             scan.state.budget.guess();
         }
-        let mut layer = Box::new(Layer::new(begin.trail));
-        layer.containers().expect(0);
-        self.open.push(Container {
-            unpack: begin.unpack,
-            layer,
-            certainty,
-            fed: begin.data,
-            until,
-            quiet: view.origin(begin.data),
-            made: 0,
-            kept: 0,
-            spoke: begin.data,
-            behind: VecDeque::new(),
-        });
+        let origin = view.origin(begin.data);
+        self.open
+            .push(Container::new(begin, origin, (certainty, until)));
         self.open.last_mut()
     }
 }
 
-impl Container {
-    fn drop(mut self, scan: &mut Scan<'_>) {
-        self.layer.clear(scan);
-        scan.state.budget.close();
-        scan.state.budget.keep(self.kept, 0);
-        if self.certainty == Certainty::Guessed {
-            scan.state.budget.decide();
-        }
-    }
-
-    fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) -> Became {
-        let end = view.end().min(self.until);
-        let until = self.goes_on(view);
-        while self.fed < end {
-            if scan.is_over() {
-                return Became::Open;
-            }
-            let next = self.fed.saturating_add(wide(limits::PIECE_BYTES)).min(end);
-            let piece = view.slice(self.fed, next);
-            let here = view.origin(self.fed);
-            let (layer, quiet, before) = (&mut self.layer, self.quiet.min(here), self.made);
-            let all = &mut self.made;
-            let progress = self.unpack.push(piece, &mut |made| match made {
-                Made::Bytes(bytes) => {
-                    *all = all.saturating_add(wide(bytes.len()));
-                    if !scan.state.budget.inflate(bytes.len()) {
-                        return false;
-                    }
-                    layer.push(scan, bytes, Some(quiet));
-                    !scan.is_over()
-                }
-                Made::Border => {
-                    layer.work(scan, Until::End);
-                    layer.clear(scan);
-                    !scan.is_over()
-                }
-            });
-            self.note(here);
-            if !self.keep(scan) {
-                return Became::Failed(UnscannedReason::Memory);
-            }
-            if self.made > before {
-                self.spoke = self.fed;
-            }
-            self.settle(here);
-            match progress {
-                Ok(progress) if progress.is_done => {
-                    self.layer.work(scan, Until::End);
-                    return Became::Done;
-                }
-                Ok(_) => self.fed = next,
-                Err(fault) => return self.fail(scan, fault),
-            }
-        }
-        if until == Until::End {
-            let layer = &mut self.layer;
-            let quiet = self.quiet.min(view.origin(view.end()));
-            self.unpack.finish(&mut |made| {
-                if let Made::Bytes(bytes) = made {
-                    layer.push(scan, bytes, Some(quiet));
-                }
-                !scan.is_over()
-            });
-        }
-        self.layer.work(scan, until);
-        match until {
-            Until::End if self.unpack.may_end() => Became::Done,
-            Until::End => self.fail(scan, Fault::Damaged),
-            Until::Flush if !self.unpack.is_pending() => {
-                self.quiet = FREE;
-                Became::Open
-            }
-            Until::Flush | Until::Step => {
-                let last = end.saturating_sub(wide(limits::PIECE_BYTES));
-                self.quiet = self.quiet.min(view.origin(last.max(view.base)));
-                Became::Open
-            }
-        }
-    }
-
-    /// How far the bytes go that may belong to it.
-    fn goes_on(&self, view: &View<'_>) -> Until {
-        if self.until <= view.end() {
-            Until::End
-        } else {
-            view.until
-        }
-    }
-
-    /// Counts what the decompressor keeps; answers whether all of them together may.
-    fn keep(&mut self, scan: &mut Scan<'_>) -> bool {
-        let before = std::mem::replace(&mut self.kept, self.unpack.kept(self.made));
-        scan.state.budget.keep(before, self.kept)
-    }
-
-    /// From where on the outermost stream has to stay now that all pieces before that at
-    /// `here` went in.
-    fn settle(&mut self, here: u64) {
-        // So much goes in and nothing comes out only of what is to be skipped.
-        let idle = self.fed.saturating_sub(self.spoke);
-        let is_idle = self.behind.is_empty() && idle > limits::IDLE_BYTES_MAX;
-        if idle == 0 || is_idle {
-            // The last bytes of a piece may not have come out.
-            self.quiet = self.behind.front().map_or(here, |(_, origin)| *origin);
-        }
-    }
-
-    /// Notes what the piece at `here` may have made that has not come out.
-    fn note(&mut self, here: u64) {
-        let upto = self.made.saturating_add(self.unpack.behind());
-        if self.behind.back().is_none_or(|(last, _)| *last < upto) {
-            self.behind.push_back((upto, here));
-        }
-        while self
-            .behind
-            .front()
-            .is_some_and(|(upto, _)| *upto <= self.made)
-        {
-            self.behind.pop_front();
-        }
-    }
-
-    fn fail(&mut self, scan: &mut Scan<'_>, fault: Fault) -> Became {
-        self.layer.work(scan, Until::End);
-        match fault {
-            // Over, for a reason that is known elsewhere.
-            Fault::Stopped => Became::Open,
-            Fault::Damaged => Became::Failed(UnscannedReason::Damaged),
-            Fault::Unknown => Became::Failed(UnscannedReason::UnknownCoding),
-            Fault::Memory => Became::Failed(UnscannedReason::Memory),
-        }
+/// What a close look says of what may begin behind other bytes.
+fn looks(magic: Magic, view: &View<'_>, at: u64) -> Looks {
+    let here = view.slice(at, view.end());
+    let wait = match view.until {
+        Until::Step => Wait::Long,
+        // Of a header alone nothing can be said; what follows it is seen with it.
+        Until::Flush if here.len() < limits::FLUSHED_LOOK_BYTES => return Looks::Short,
+        Until::Flush => Wait::Short,
+        Until::End => Wait::Over,
+    };
+    match magic {
+        Magic::Zlib => guess::looks_deflated(here.get(2..).unwrap_or_default(), wait),
+        Magic::Brotli => guess::looks_like_brotli(here, wait),
+        _ => guess::looks_deflated(here, wait),
     }
 }
 

@@ -124,18 +124,39 @@ pub enum UnscannedReason {
     UnknownCoding,
     /// A coding that stops making sense, or ends before its end.
     Damaged,
-    /// Decoded content grew beyond the budget.
+    /// What is compressed grew beyond its share of the budget; what stands behind it was
+    /// looked at.
     Expansion,
+    /// Decoded content grew beyond the budget of all of it.
+    Exhausted,
     /// Deciding took more work than the budget.
     Work,
     /// More layers than the depth allows.
     Depth,
+    /// More began side by side than may be open at a time.
+    Crowded,
     /// A decoder would need more memory than the limit.
     Memory,
     /// What is encrypted: entries of archives, messages of OpenPGP and age.
     Encrypted,
     /// An archive or compressed data of a format that is recognised and not opened.
     Unopened,
+}
+
+impl UnscannedReason {
+    /// Whether a limit of the scan ended the look, so that what stands behind it was not looked
+    /// at either. No content that is made for somebody to read comes so far.
+    pub fn is_limit(self) -> bool {
+        match self {
+            Self::Exhausted | Self::Work | Self::Depth | Self::Crowded => true,
+            Self::UnknownCoding
+            | Self::Damaged
+            | Self::Expansion
+            | Self::Memory
+            | Self::Encrypted
+            | Self::Unopened => false,
+        }
+    }
 }
 
 impl fmt::Display for UnscannedReason {
@@ -145,7 +166,9 @@ impl fmt::Display for UnscannedReason {
             Self::Damaged => "damaged coding",
             Self::Expansion => "expands beyond the budget",
             Self::Work => "takes more work than the budget",
+            Self::Exhausted => "expands beyond the budget of all",
             Self::Depth => "nested too deeply",
+            Self::Crowded => "too many compressed at once",
             Self::Memory => "decoder needs too much memory",
             Self::Encrypted => "encrypted",
             Self::Unopened => "in a format that is not opened",

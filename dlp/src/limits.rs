@@ -63,6 +63,24 @@ pub(crate) const DEFLATED_BYTES_MIN: u32 = 21;
 /// Or so many letters of text.
 pub(crate) const DEFLATED_TEXT_MIN: u32 = 12;
 
+/// Bytes of a block of deflate with the fixed codes that are looked at where it begins behind
+/// other bytes: of 2^20 places in random bytes none shows as many without a fault.
+pub(crate) const FIXED_LOOK_BYTES: usize = 64;
+
+/// Bytes of other blocks: more than any codes take (RFC 1951 3.2.7), which are 318 lengths of
+/// 14 bits and what is before them.
+pub(crate) const CODES_LOOK_BYTES: usize = 640;
+
+/// Bytes from a header on that are waited for at a pause: fewer look like too much, and hold
+/// no credential.
+pub(crate) const FLUSHED_LOOK_BYTES: usize = 18;
+
+/// What is opened behind other bytes without regard to their number, in count.
+pub(crate) const BEHIND_FREE: u64 = 1024;
+
+/// Bytes of input, or of what was decompressed, that let one more be opened.
+pub(crate) const BYTES_PER_BEHIND: u64 = 512;
+
 /// Fewest bytes of a run that may be a credential under compression, without a mark.
 pub(crate) const UNMARKED_BYTES_MIN: usize = 21;
 
@@ -146,11 +164,27 @@ pub(crate) const DERIVED_BYTES_FREE: u64 = 1 << 20;
 /// escapes side by side have thirty-one sets.
 pub(crate) const DERIVED_RATIO_MAX: u64 = 64;
 
-/// Bytes that decompression may make without regard to the length of the input.
-pub(crate) const INFLATED_BYTES_FREE: u64 = 16 << 20;
+/// Bytes that the containers of a stream share without regard to the length of the input:
+/// one may take half of what the others left, and is closed where it wants more.
+pub(crate) const INFLATED_BYTES_FREE: u64 = 32 << 20;
 
-/// Bytes that decompression may make for each byte of input.
+/// The same for each byte of input.
 pub(crate) const INFLATED_RATIO_MAX: u64 = 100;
+
+/// Bytes for each byte of input that an outermost container may make whatever the others
+/// took: so much is looked at behind any number of bombs.
+pub(crate) const OUTER_RATIO_MIN: u64 = 100;
+
+/// The same of a container in another.
+pub(crate) const INNER_RATIO_MIN: u64 = 8;
+
+/// Bytes that decompression may make in all without regard to the length of the input:
+/// behind them nothing is looked at.
+pub(crate) const ALL_INFLATED_BYTES_FREE: u64 = 64 << 20;
+
+/// The same for each byte of input: as much as all that the others allow together where
+/// containers stand in each other as deep as they may.
+pub(crate) const ALL_INFLATED_RATIO_MAX: u64 = 400;
 
 /// Work that confirming may take without regard to the length of the input, in
 /// bytes that patterns read.

@@ -23,7 +23,7 @@ use crate::place::{Place, PlaceKind, Written};
 use crate::position::{Position, Spread};
 use crate::ruleset::Ruleset;
 use crate::runs::Repeats;
-use crate::settings::{Depth, Policy, Unscannable};
+use crate::settings::{Depth, Policy};
 use crate::trail::Trail;
 
 /// Where the numbers of known values begin among those of rules.
@@ -35,7 +35,9 @@ pub(crate) struct State {
     pub(crate) budget: Budget,
     pub(crate) block: Option<Finding>,
     pub(crate) warnings: Vec<Finding>,
-    pub(crate) unscanned: Option<Unscanned>,
+    unscanned: Option<Unscanned>,
+    /// The first limit that ended a look.
+    limit: Option<UnscannedReason>,
     reported: HashSet<(usize, Vec<u8>)>,
     /// How often a value was seen that may go where it is going.
     pub(crate) settled: usize,
@@ -88,7 +90,12 @@ impl State {
             reason,
             bytes: self.budget.input(),
         });
-        spent.or_else(|| self.unscanned.clone())
+        // What a limit ended is the worse of it.
+        let missed = self.unscanned.as_ref().map(|missed| Unscanned {
+            reason: self.limit.unwrap_or(missed.reason),
+            bytes: missed.bytes,
+        });
+        spent.or(missed)
     }
 }
 
@@ -131,9 +138,12 @@ impl Spot<'_> {
 impl<'a> Scan<'a> {
     /// Whether there is any sense in going on.
     pub(crate) fn is_over(&self) -> bool {
-        self.state.block.is_some()
-            || self.state.budget.spent().is_some()
-            || (self.state.unscanned.is_some() && self.rules.unscannable() == Unscannable::Refuse)
+        let state = &self.state;
+        let missed = state.unscanned.as_ref().map(|missed| missed.reason);
+        let refuses = |reason| self.rules.unscannable().refuses(reason);
+        state.block.is_some()
+            || state.budget.spent().is_some()
+            || state.limit.or(missed).is_some_and(refuses)
     }
 
     /// Where pieces were put together in a layer that came about like this, of which the
@@ -474,6 +484,9 @@ impl<'a> Scan<'a> {
 
     /// Bytes were not looked into.
     pub(crate) fn miss(&mut self, reason: UnscannedReason, bytes: u64) {
+        if reason.is_limit() {
+            self.state.limit.get_or_insert(reason);
+        }
         match &mut self.state.unscanned {
             Some(unscanned) => unscanned.bytes = unscanned.bytes.saturating_add(bytes),
             none => *none = Some(Unscanned { reason, bytes }),

@@ -1,6 +1,7 @@
 //! What an operator decides about a scan.
 
 use crate::destination::HostPattern;
+use crate::finding::UnscannedReason;
 
 /// What a finding of a detector leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,8 +20,22 @@ pub enum Unscannable {
     /// They do not leave.
     #[default]
     Refuse,
+    /// Those do not leave for which a limit of the scan ran out; others leave, and the record
+    /// says so.
+    RefuseBombs,
     /// They leave, and the record says so.
     Record,
+}
+
+impl Unscannable {
+    /// Whether bytes do not leave that were not looked into for this reason.
+    pub fn refuses(self, reason: UnscannedReason) -> bool {
+        match self {
+            Self::Refuse => true,
+            Self::RefuseBombs => reason.is_limit(),
+            Self::Record => false,
+        }
+    }
 }
 
 /// How doubtful findings weigh.

@@ -15,7 +15,6 @@ use crate::place::{Description, Place, PlaceKind, Written};
 use crate::position::Position;
 use crate::ruleset::Ruleset;
 use crate::scan::{Scan, State};
-use crate::settings::Unscannable;
 use crate::trail::Trail;
 
 /// One stream under scan. What it has not released must not be sent.
@@ -155,8 +154,8 @@ impl Stream {
             finding.place = self.place.clone();
             return self.end(Stop::Found(Box::new(finding)));
         }
-        let refuses = self.rules.unscannable() == Unscannable::Refuse;
-        if let Some(unscanned) = self.state.unscanned().filter(|_| refuses) {
+        let refuses = |unscanned: &Unscanned| self.rules.unscannable().refuses(unscanned.reason);
+        if let Some(unscanned) = self.state.unscanned().filter(refuses) {
             return self.end(Stop::Unscannable(unscanned));
         }
         Ok(self.release(self.layer.stepped()))

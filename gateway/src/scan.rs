@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, request};
 use outgate_dlp::{
-    Action, Destination, Finding, HostPattern, Part, Piece, Place, Report, Ruleset, Unscannable,
-    Unscanned,
+    Action, Destination, Finding, HostPattern, Part, Piece, Place, Report, Ruleset, Unscanned,
 };
 use outgate_policy::{Host, HostName, Inspect, Naming};
 
@@ -424,14 +423,12 @@ impl Scan {
     /// # Errors
     /// They may not leave.
     fn pass_unscanned(&self, asked: &Asked<'_>, unscanned: &Unscanned) -> Result<(), Refusal> {
-        match self.rules.unscannable() {
-            Unscannable::Refuse => Err(asked.unscanned(unscanned, Outcome::Deny)),
-            Unscannable::Record => {
-                self.unscanned.fetch_add(unscanned.bytes, Ordering::Relaxed);
-                asked.unscanned(unscanned, Outcome::Note);
-                Ok(())
-            }
+        if self.rules.unscannable().refuses(unscanned.reason) {
+            return Err(asked.unscanned(unscanned, Outcome::Deny));
         }
+        self.unscanned.fetch_add(unscanned.bytes, Ordering::Relaxed);
+        asked.unscanned(unscanned, Outcome::Note);
+        Ok(())
     }
 
     /// How many bytes left without a look inside.

@@ -277,6 +277,7 @@ fn setting_values(policy: &Policy) -> Vec<(&'static str, String)> {
     };
     let unscannable = match settings.unscannable {
         Unscannable::Refuse => "refuse",
+        Unscannable::RefuseBombs => "refuse-bombs",
         Unscannable::Record => "record",
     };
     let precaution = |precaution| match precaution {

@@ -39,6 +39,7 @@ const ONE_HOST: &str = "name each host; a credential is never scoped by a wildca
 pub(crate) fn inspect(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
     let unscannable = [
         ("refuse", Unscannable::Refuse),
+        ("refuse-bombs", Unscannable::RefuseBombs),
         ("record", Unscannable::Record),
     ];
     reader.table("inspect", value, KEYS, |reader, key, value| match key {

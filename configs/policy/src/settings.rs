@@ -45,8 +45,11 @@ pub enum Inspect {
 /// What happens to content that cannot be scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unscannable {
-    /// It passes and is counted and shown.
+    /// What spends the limits of the scan is refused, as a decompression bomb does with which
+    /// something is to be hidden; the rest passes and is counted and shown.
     #[default]
+    RefuseBombs,
+    /// It passes and is counted and shown.
     Record,
     /// It is refused.
     Refuse,

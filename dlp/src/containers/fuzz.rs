@@ -20,7 +20,9 @@ use crate::fuzz::{pieces, split};
 use crate::limits;
 use crate::trail::Trail;
 
+use super::guess::{self, Looks};
 use super::recognise::{self, Magic, Recognised, Wait};
+use super::seek;
 use super::unpack::{Fault, Made, Unpack};
 
 /// Bytes that are taken out at most.
@@ -183,6 +185,16 @@ pub(crate) fn zlib(input: &[u8]) {
     let (bytes, outcome) = unpacked(input, Coding::Zlib);
     let naive = inflated(bytes, inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER);
     assert_seen(&naive, &outcome, 0, 0, bytes.len());
+    // What holds a credential is found and opened behind other bytes as well.
+    let is_much = naive.made.len() >= limits::UNMARKED_BYTES_MIN;
+    if let Some((_, behind)) = bytes.split_at_checked(2)
+        && naive.used.is_some()
+        && is_much
+        && recognise::is_zlib(bytes)
+    {
+        assert!(!seek::is_hopeless(behind), "it is looked at");
+        assert_eq!(guess::looks_deflated(behind, Wait::Over), Looks::Right);
+    }
 }
 
 /// Bare deflate.

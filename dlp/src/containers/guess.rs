@@ -6,7 +6,7 @@
 use super::brotli;
 use super::meta_block::{self, Header, Plain};
 use super::prefix::{Bits, Code, End, LENGTH_MAX, Read};
-use super::recognise::is_zlib;
+use super::recognise::{Wait, is_zlib};
 use super::sealed;
 use crate::limits;
 
@@ -102,6 +102,58 @@ pub(super) fn is_whole_deflate(bytes: &[u8]) -> bool {
         Ok(Last::Fixed) | Err(End::Short) => is_much,
         Ok(Last::Other) => true,
         Err(End::Wrong) => false,
+    }
+}
+
+/// Whether Brotli begins so where the content of a part does.
+pub(super) fn looks_like_brotli(bytes: &[u8], wait: Wait) -> Looks {
+    let is_right = match wait {
+        Wait::Long if bytes.len() < GUESS_BYTES => return Looks::Short,
+        Wait::Long | Wait::Short => is_brotli(bytes),
+        Wait::Over => is_whole_brotli(bytes),
+    };
+    if is_right { Looks::Right } else { Looks::Wrong }
+}
+
+/// What a look at bytes says that may begin bare deflate behind other bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Looks {
+    /// More bytes are needed.
+    Short,
+    /// It is none.
+    Wrong,
+    /// Chance makes few of them.
+    Right,
+}
+
+/// Whether bare deflate begins so behind other bytes, where chance begins often.
+pub(super) fn looks_deflated(bytes: &[u8], wait: Wait) -> Looks {
+    let Some(first) = bytes.first() else {
+        return Looks::Short;
+    };
+    // One block with fixed codes says with each symbol whether it is one; others need the
+    // whole of their codes.
+    let most = if first >> 1 & 3 == 1 {
+        limits::FIXED_LOOK_BYTES
+    } else {
+        limits::CODES_LOOK_BYTES
+    };
+    let here = bytes.get(..most).unwrap_or(bytes);
+    let mut made = Made::default();
+    let end = blocks(&mut Bits::of(here), &mut made);
+    let is_much =
+        made.bytes >= limits::DEFLATED_BYTES_MIN || made.longest >= limits::DEFLATED_TEXT_MIN;
+    match end {
+        Ok(Last::Other) => Looks::Right,
+        Ok(Last::Fixed) if is_much => Looks::Right,
+        Err(End::Wrong) | Ok(Last::Fixed) => Looks::Wrong,
+        Err(End::Short) if here.len() == most => Looks::Right,
+        Err(End::Short) => match wait {
+            Wait::Long => Looks::Short,
+            Wait::Short => Looks::Right,
+            Wait::Over if is_much => Looks::Right,
+            Wait::Over => Looks::Wrong,
+        },
     }
 }
 
@@ -230,10 +282,11 @@ fn lengths(bits: &mut Bits<'_>) -> Read<()> {
         let length = u8::try_from(bits.take(3)?).unwrap_or_default();
         *of_lengths.get_mut(symbol).ok_or(End::Wrong)? = length;
     }
-    if of_lengths.iter().filter(|length| **length > 0).count() < 2 {
-        return Ok(());
-    }
-    is_whole(&of_lengths).then_some(()).ok_or(End::Wrong)?;
+    // With one length only no code of 257 symbols or more is whole.
+    let is_one = of_lengths.iter().filter(|length| **length > 0).count() < 2;
+    (!is_one && is_whole(&of_lengths))
+        .then_some(())
+        .ok_or(End::Wrong)?;
     let of_lengths = Code::of(&of_lengths);
     let all = literals.saturating_add(distances);
     let mut lengths = [0_u8; 286 + 32];
@@ -255,7 +308,8 @@ fn lengths(bits: &mut Bits<'_>) -> Read<()> {
         (at, before) = (behind, length);
     }
     let (of_literals, of_distances) = lengths.split_at_checked(literals).unwrap_or_default();
-    (is_whole(of_literals) && is_whole(of_distances))
+    let ends = of_literals.get(256).is_some_and(|length| *length > 0);
+    (ends && is_whole(of_literals) && is_whole(of_distances))
         .then_some(())
         .ok_or(End::Wrong)
 }

@@ -150,6 +150,10 @@ impl Unpack for Pack {
         Ok(Progress { used, is_done })
     }
 
+    fn covers(&self) -> bool {
+        true
+    }
+
     fn is_pending(&self) -> bool {
         false
     }

@@ -55,6 +55,11 @@ pub(super) trait Unpack: Send + Sync {
         0
     }
 
+    /// Whether what is compressed in it is undone in it: nobody else has to look there.
+    fn covers(&self) -> bool {
+        false
+    }
+
     /// Nothing will come: what waited for it comes out.
     fn finish(&mut self, _: &mut Sink<'_>) {}
 

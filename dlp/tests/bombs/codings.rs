@@ -19,6 +19,7 @@ pub(crate) fn all() -> Vec<Attack> {
     let mut attacks = expanding(&zeros);
     attacks.extend(windows());
     attacks.extend(beginnings());
+    attacks.extend(behind());
     attacks
 }
 
@@ -119,5 +120,68 @@ fn beginnings() -> Vec<Attack> {
         Attack::bare("beginnings of zip", b"PK\x03\x04".repeat(250_000)),
         Attack::bare("beginnings of zstd", b"\x28\xb5\x2f\xfd".repeat(250_000)),
         Attack::bare("beginnings of packs", b"PACK\0\0\0\x02".repeat(125_000)),
+    ]
+}
+
+/// What begins behind other bytes, again and again.
+fn behind() -> Vec<Attack> {
+    // Every valid header, each followed by the next.
+    let headers: Vec<u8> = (0..8_u8)
+        .flat_map(|window| (0..=255).map(move |flags| [window << 4 | 8, flags]))
+        .filter(|pair| {
+            u16::from_be_bytes(*pair) % 31 == 0
+                && pair.last().is_some_and(|flags| flags & 0x20 == 0)
+        })
+        .flatten()
+        .collect();
+    let fixed = b"\x78\x9c\x4b\x4c".as_slice();
+    // A block with codes of its own, and one with the fixed ones, of which each goes on.
+    let words: Vec<u8> = (0..40_000_u32)
+        .flat_map(|number| {
+            (number.wrapping_mul(0x9e37_79b1) >> 12)
+                .to_string()
+                .into_bytes()
+        })
+        .collect();
+    let own = compress_to_vec_zlib(&words, 9);
+    let first = |bytes: usize| own.get(..bytes).expect("a long stream");
+    let stored = [b"\x78\x9c\0\xff\xff\0\0".as_slice(), &[b'.'; 9]].concat();
+    let small = compress_to_vec_zlib(b"twenty-one bytes, and some more", 9);
+    let bare = compress_to_vec(b"twenty-one bytes, and some more", 9);
+    let zeros = compress_to_vec_zlib(&vec![0; 1 << 20], 9);
+    let nested = (0..40).fold(words.clone(), |all, _| compress_to_vec_zlib(&all, 0));
+    let bombs = |rounds: usize| {
+        (0..rounds).fold(zeros.clone(), |all, _| {
+            compress_to_vec_zlib(&all.repeat(200), 9)
+        })
+    };
+    let parts = |content: &[u8], count: usize| {
+        [b"--b\r\n\r\n".as_slice(), content, b"\r\n"]
+            .concat()
+            .repeat(count)
+    };
+    vec![
+        Attack::bare("headers of zlib", headers.repeat(20_000)),
+        Attack::bare("headers of zlib and fixed codes", fixed.repeat(250_000)),
+        Attack::bare("headers and codes of zlib", first(120).repeat(8_000)),
+        Attack::bare(
+            "headers and blocks of zlib that go on",
+            first(1_000).repeat(1_000),
+        ),
+        Attack::bare("stored blocks of zlib that go on", stored.repeat(60_000)),
+        Attack::bare("small streams of zlib", small.repeat(25_000)),
+        Attack::bare(
+            "small streams of deflate",
+            [&small[..], &bare.repeat(25_000)].concat(),
+        ),
+        Attack::bare("zlib in zlib, stored", nested),
+        Attack::bare("zlib of many MiB", zeros.repeat(1_000)),
+        Attack::bare("zlib of many MiB in zlib", bombs(1)),
+        Attack::bare("zlib of many MiB in zlib in zlib", bombs(3)),
+        Attack::bare("1,000,000 parts", parts(b"", 1_000_000)),
+        Attack::bare("parts of zlib", parts(&small, 20_000)),
+        Attack::bare("parts of deflate", parts(&bare, 20_000)),
+        Attack::bare("parts of brotli", parts(&brotli(WINDOW_64_KIB, 1), 20_000)),
+        Attack::bare("fields that end again and again", b"\r\n".repeat(1_000_000)),
     ]
 }

@@ -8,7 +8,7 @@ use miniz_oxide::deflate::{compress_to_vec, compress_to_vec_zlib};
 use outgate_dlp::{Policy, Stop, Unscannable, UnscannedReason};
 
 use crate::encode::{gzip, plain_base64, zip, zstd};
-use crate::stage::{Outcome, rules, send};
+use crate::stage::{Dice, Outcome, rules, sample_of, send};
 
 /// What one request may take, with room for builds without optimisation.
 const TIME_MAX: Duration = Duration::from_secs(30);
@@ -125,4 +125,106 @@ fn archives_beside_archives_are_bounded() {
         "{:?}",
         outcome.stop
     );
+}
+
+/// Small to send, and far larger than what one may make.
+fn bombs() -> [(&'static str, Vec<u8>); 4] {
+    let zeros = vec![0; 40 << 20];
+    [
+        ("gzip", gzip(&zeros)),
+        ("zlib", compress_to_vec_zlib(&zeros, 6)),
+        ("zip", zip(&zeros)),
+        ("zstd", zstd(&zeros)),
+    ]
+}
+
+/// What makes other bytes of some.
+type Pack = fn(&[u8]) -> Vec<u8>;
+
+#[test]
+fn a_secret_behind_bombs_is_found() {
+    let token = sample_of("github-token", 41);
+    let mut among_words = Dice(42).words(20_000);
+    among_words.splice(15_000..15_000, token.iter().copied());
+    let packs: [(&str, Pack); 6] = [
+        ("as it is", <[u8]>::to_vec),
+        ("gzip", gzip),
+        ("zlib", |bytes| compress_to_vec_zlib(bytes, 6)),
+        ("zip", zip),
+        ("zstd", zstd),
+        ("base64", plain_base64),
+    ];
+    let rules = rules(Policy::Tiered, Unscannable::RefuseBombs);
+    for (bomb_name, bomb) in bombs() {
+        for times in [1, 12] {
+            for (name, pack) in packs {
+                let behind = [b"\n", pack(&among_words).as_slice()].concat();
+                let content = [bomb.repeat(times), behind].concat();
+                let outcome = send(&rules, None, &content, &[16384]);
+                assert!(
+                    outcome.found().is_some(),
+                    "{name} behind {times} of {bomb_name}: {:?}, {:?}",
+                    outcome.stop,
+                    outcome.unscanned
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_limits_end_is_refused_by_default() {
+    let token = sample_of("github-token", 43);
+    let rounds = (0..20).fold(token.clone(), |all, _| plain_base64(&all));
+    let layers = (0..40).fold(vec![b'.'; 40_000], |all, _| gzip(&all));
+    // Blocks that are stored and go on: none of them ends.
+    let open = [b"\x78\x9c\0\xff\xff\0\0".as_slice(), &[b'.'; 57]].concat();
+    let mut words = Dice(45).words(4000);
+    words.splice(2000..2000, token.iter().copied());
+    let crowd = [open.repeat(40), compress_to_vec_zlib(&words, 6)].concat();
+    for (name, content, reason) in [
+        ("base64", rounds, UnscannedReason::Depth),
+        ("gzip", layers, UnscannedReason::Depth),
+        ("zlib at once", crowd, UnscannedReason::Depth),
+    ] {
+        let default = rules(Policy::Tiered, Unscannable::RefuseBombs);
+        match send(&default, None, &content, &[997]).stop {
+            Some(Stop::Unscannable(unscanned)) => assert_eq!(unscanned.reason, reason, "{name}"),
+            other => panic!("{name}: {other:?}"),
+        }
+        let recording = rules(Policy::Tiered, Unscannable::Record);
+        let outcome = send(&recording, None, &content, &[997]);
+        // What goes on is looked at as far as it goes.
+        let told = outcome.unscanned.as_ref().map(|unscanned| unscanned.reason);
+        assert!(
+            outcome.found().is_some() || outcome.stop.is_none(),
+            "{name}"
+        );
+        assert!(
+            told.is_some_and(UnscannedReason::is_limit),
+            "{name}: {told:?}"
+        );
+    }
+}
+
+#[test]
+fn what_only_expands_leaves_by_default_and_is_counted() {
+    let rules = rules(Policy::Tiered, Unscannable::RefuseBombs);
+    // A sparse image of a disk, some of them in an archive, and one in a coding.
+    for (name, bomb) in bombs() {
+        for content in [bomb.clone(), bomb.repeat(40)] {
+            let outcome = send(&rules, None, &content, &[16384]);
+            assert_eq!(outcome.stop, None, "{name}");
+            let reason = outcome.unscanned.map(|unscanned| unscanned.reason);
+            assert_eq!(reason, Some(UnscannedReason::Expansion), "{name}");
+        }
+    }
+    let xz = [
+        b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01\x16\0\0\0".as_slice(),
+        &Dice(44).bytes(9000),
+    ]
+    .concat();
+    let outcome = send(&rules, None, &xz, &[16384]);
+    assert_eq!(outcome.stop, None);
+    assert!(outcome.unscanned.is_some(), "it is counted");
 }

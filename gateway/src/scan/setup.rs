@@ -29,7 +29,6 @@ pub(super) fn setup(rules: &Rules, mode: Inspect) -> Result<Setup, String> {
     let above = rules.above().map(policy::Policy::settings);
     let all = || [Some(own), above].into_iter().flatten();
     let strict = all().any(|settings| settings.strict == policy::Switch::On);
-    let refuses = |settings: &policy::Settings| settings.unscannable == policy::Unscannable::Refuse;
     let mut detectors = Detectors::shipped();
     for settings in all() {
         for described in &settings.inspect_detectors {
@@ -47,16 +46,36 @@ pub(super) fn setup(rules: &Rules, mode: Inspect) -> Result<Setup, String> {
                 _ if strict => Policy::Strict,
                 Inspect::Block | Inspect::Off => Policy::Tiered,
             },
-            unscannable: if strict || all().any(refuses) {
+            unscannable: if strict {
                 Unscannable::Refuse
             } else {
-                Unscannable::Record
+                unscannable(mode, all().map(|settings| settings.unscannable))
             },
             allowances,
             registries: Vec::new(),
             named: named(rules),
             key: super::key()?,
         },
+    })
+}
+
+/// What happens to content that cannot be scanned: the strictest of what the policies say.
+/// Where nothing is refused that is found, limits that ran out refuse nothing either.
+fn unscannable(mode: Inspect, said: impl Iterator<Item = policy::Unscannable>) -> Unscannable {
+    let said = said.map(|said| match (said, mode) {
+        (policy::Unscannable::Refuse, _) => Unscannable::Refuse,
+        (policy::Unscannable::RefuseBombs, Inspect::Block) => Unscannable::RefuseBombs,
+        (policy::Unscannable::RefuseBombs, Inspect::Warn | Inspect::Off)
+        | (policy::Unscannable::Record, _) => Unscannable::Record,
+    });
+    said.fold(Unscannable::Record, |strictest, said| {
+        match (strictest, said) {
+            (Unscannable::Refuse, _) | (_, Unscannable::Refuse) => Unscannable::Refuse,
+            (Unscannable::RefuseBombs, _) | (_, Unscannable::RefuseBombs) => {
+                Unscannable::RefuseBombs
+            }
+            (Unscannable::Record, Unscannable::Record) => Unscannable::Record,
+        }
     })
 }
 
@@ -222,6 +241,38 @@ fn pattern(host: &Host) -> Result<HostPattern, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_the_policies_say_of_the_unscannable_the_strictest_holds() {
+        use policy::Unscannable::{Record, Refuse, RefuseBombs};
+        for (mode, said, expected) in [
+            (Inspect::Block, vec![RefuseBombs], Unscannable::RefuseBombs),
+            (Inspect::Block, vec![Record], Unscannable::Record),
+            (Inspect::Block, vec![Refuse], Unscannable::Refuse),
+            (
+                Inspect::Block,
+                vec![Record, RefuseBombs],
+                Unscannable::RefuseBombs,
+            ),
+            (
+                Inspect::Block,
+                vec![RefuseBombs, Record],
+                Unscannable::RefuseBombs,
+            ),
+            (
+                Inspect::Block,
+                vec![Refuse, RefuseBombs],
+                Unscannable::Refuse,
+            ),
+            (Inspect::Block, vec![Record, Refuse], Unscannable::Refuse),
+            (Inspect::Warn, vec![RefuseBombs], Unscannable::Record),
+            (Inspect::Warn, vec![Refuse], Unscannable::Refuse),
+            (Inspect::Off, vec![RefuseBombs], Unscannable::Record),
+        ] {
+            let about = format!("{mode:?} {said:?}");
+            assert_eq!(unscannable(mode, said.into_iter()), expected, "{about}");
+        }
+    }
 
     #[test]
     fn of_two_policies_the_stricter_holds_for_each_detector() {
