@@ -1,13 +1,14 @@
 //! One run from options to exit status: collect the policy, confine and start
 //! the command, supervise it, clean up.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use outgate_handoff::status::PLACES_MAX;
 use outgate_handoff::{Begin, Status};
-use outgate_policy::{Context, Policy, Precaution, Source, SourceKind, Switch, compile};
+use outgate_policy::{Context, Note, Policy, Precaution, Source, SourceKind, Switch, compile};
 use outgate_sys::alarm::Alarm;
 use outgate_sys::spawn::Started;
 
@@ -156,12 +157,28 @@ fn policy(
     let policy = compile(&options.sources, context)?;
     refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
     crate::home::check(&policy, context)?;
+    for followed in crate::made::settle(policy.filesystem(), context)? {
+        voice.say(&followed);
+    }
     let secrets = Secrets::of(&policy)?.hiding(options.authority.as_deref());
     let policy = secrets.hide(policy, &options.sources, context)?;
     for warning in policy.warnings() {
         voice.say(&format!("outgate: warning: {warning}"));
     }
+    for note in notes(&policy, &options.command) {
+        voice.say(&format!("outgate: note: {note}"));
+    }
     Ok((policy, secrets))
+}
+
+/// What of the policy's notes the start of a command calls for.
+fn notes<'p>(policy: &'p Policy, command: &[OsString]) -> impl Iterator<Item = &'p str> {
+    let holds = |word: &String| {
+        let mut arguments = command.iter().map(|argument| argument.to_string_lossy());
+        arguments.any(|argument| argument.contains(word.as_str()))
+    };
+    let called = move |note: &&Note| !note.unless.is_empty() && !note.unless.iter().any(holds);
+    policy.notes().iter().filter(called).map(|note| &*note.text)
 }
 
 /// Has the command trust the authority that the gateway opens TLS with.

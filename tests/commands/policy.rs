@@ -398,7 +398,10 @@ fn shipped_policies_are_listed_with_what_they_are_for() {
 fn host_rules() -> Vec<(&'static str, String)> {
     let mut rules = Vec::new();
     for name in preset_names() {
-        if preset_kind(name) == Some(PresetKind::Hosts) {
+        if matches!(
+            preset_kind(name),
+            Some(PresetKind::Hosts | PresetKind::Agent)
+        ) {
             let text = preset(name).expect(name);
             let own = text.lines().filter_map(|line| {
                 let rule = line.strip_prefix("rule = \"")?.strip_suffix('"')?;
@@ -432,7 +435,10 @@ fn shipped_hosts_are_single_names_over_tls_and_each_says_why() {
 fn what_shipped_policies_expect_of_themselves_holds() {
     let desk = Desk::new();
     for name in preset_names() {
-        if preset_kind(name) == Some(PresetKind::Hosts) {
+        if matches!(
+            preset_kind(name),
+            Some(PresetKind::Hosts | PresetKind::Agent)
+        ) {
             let file = format!("{name}.toml");
             desk.write(&file, preset(name).expect(name));
             let said = desk.call(&["policy", "test", &file]);
