@@ -141,6 +141,7 @@ fn variables(
         &options.set,
         private.as_os_str(),
     );
+    crate::trust::java::keep_temporary(private, &mut variables);
     placeholders::withhold(policy, &mut variables);
     if let Some(said) = withhold(policy, &options.credentials, &mut variables) {
         voice.say(&said);

@@ -276,6 +276,54 @@ lab_tests! {
         check(&stage, &COPILOT);
     }
 
+    fn a_shipped_policy_is_named_for_an_agent_and_taken_by_auto(lab) {
+        let Some(stage) = Stage::start(lab) else { return };
+        let note = "outgate: note: there is a shipped policy for `codex`: `-P codex`";
+        for (option, command, is_named, is_taken) in [
+            (None, "codex", true, false),
+            (None, "/opt/agents/node_modules/.bin/codex", true, false),
+            (None, "git", false, false),
+            (Some("--auto"), "codex", false, true),
+            (Some("--auto"), "git", false, false),
+        ] {
+            stage.begin(Home::Empty, &[]);
+            let sandbox = stage.bare();
+            let sandbox = option.into_iter().fold(sandbox, |sandbox, option| sandbox.flag(option));
+            let outcome = sandbox.run(&[command, "--version"].map(str::to_owned));
+            assert_eq!(outcome.stderr.contains(note), is_named, "{command}: {outcome}");
+            let is_made = stage.home().join(".codex").exists();
+            assert_eq!(is_made, is_taken, "{command}: {outcome}");
+        }
+        let outcome = stage.sandbox("base").run(&["codex", "--version"].map(str::to_owned));
+        assert!(!outcome.stderr.contains("there is a shipped policy"), "{outcome}");
+    }
+
+    fn yarn_of_every_version_starts_and_trusts_the_run(lab) {
+        let Some(stage) = Stage::start(lab) else { return };
+        for (program, version) in [
+            ("yarn/bin/yarn.js", "1."),
+            ("yarn2/bin/yarn.js", "2."),
+            ("@yarnpkg/cli-dist/bin/yarn.js", "4."),
+        ] {
+            stage.begin(Home::Empty, &[]);
+            let script = format!(
+                "yarn() {{ node /opt/agents/node_modules/{program} \"$@\"; }}; yarn --version\n\
+                 case $(yarn --version) in 1.*) ;; *) : > yarn.lock; export YARN_NPM_REGISTRY_SERVER=https://other.example.test ;; esac\n\
+                 echo '{{\"name\": \"mine\", \"dependencies\": {{\"toy\": \"1.0.0\"}}}}' > package.json\n\
+                 npm_config_registry=https://other.example.test/ yarn install"
+            );
+            let command = ["sh", "-c", &script].map(str::to_owned);
+            let sandbox = stage.sandbox("dev-tools").allow("GET https://other.example.test/**");
+            let outcome = sandbox.limit(Duration::from_secs(RUN_SECONDS_MAX)).run(&command);
+            let place = format!("{program}: {outcome}");
+            assert!(outcome.stdout.starts_with(version), "{place}");
+            // There is no such package; that was said over TLS that Yarn trusts.
+            let seen = stage.seen();
+            let asked = |request: &Request| request.host == "other.example.test" && request.path.contains("toy");
+            assert!(seen.iter().any(asked), "{place}: {seen:?}");
+        }
+    }
+
     fn a_key_of_an_agent_goes_to_its_model_alone(lab) {
         let Some(stage) = Stage::start(lab) else { return };
         for agent in [&CLAUDE, &CODEX, &GEMINI] {

@@ -86,15 +86,26 @@ impl<'stage> Screen<'stage> {
 
     fn shows(&self, text: &str) {
         let limit = Duration::from_secs(SHOWN_SECONDS_MAX);
+        let mut columns = 110;
         let shown = eventually(limit, || {
-            std::thread::park_timeout(Duration::from_millis(100));
-            self.text().contains(text)
+            std::thread::park_timeout(Duration::from_millis(300));
+            if self.text().contains(text) {
+                return true;
+            }
+            // What others wrote into the screen goes when it is drawn anew.
+            columns = 221 - columns;
+            self.call(&["resize-window", "-x", &columns.to_string(), "-y", "36"]);
+            false
         });
-        assert!(shown, "`{text}` is not on the screen:\n{}", self.text());
+        let seen = || self.stage.seen();
+        assert!(shown, "no `{text}`:\n{}\n{:?}", self.text(), seen());
     }
 
     fn type_line(&self, text: &str) {
         self.call(&["send-keys", "-l", text]);
+        self.shows(text);
+        // A line that comes at once with its end is pasted, for some.
+        std::thread::park_timeout(Duration::from_millis(500));
         self.call(&["send-keys", "Enter"]);
     }
 }

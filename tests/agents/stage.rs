@@ -221,9 +221,13 @@ cat {BUNDLE} ca.pem > bundle.pem; chmod 0644 bundle.pem",
 
     /// `outgate run -P PRESET`, as this account at home has it.
     pub(crate) fn sandbox(&self, preset: &str) -> Sandbox<'lab> {
+        self.bare().option("-P", preset)
+    }
+
+    /// `outgate run` without a policy.
+    pub(crate) fn bare(&self) -> Sandbox<'lab> {
         let state = self.home().join(".local/state");
         Sandbox::plain(self.lab, self.identity)
-            .option("-P", preset)
             .environment("PATH", &path())
             .environment("XDG_STATE_HOME", &state.to_string_lossy())
             .environment("TERM", "xterm-256color")

@@ -394,14 +394,11 @@ fn shipped_policies_are_listed_with_what_they_are_for() {
     assert_eq!(desk.call(&["policy", "presets", "nope"]).status, 2);
 }
 
-/// The rules of the shipped policies about hosts.
-fn host_rules() -> Vec<(&'static str, String)> {
+/// The rules of the shipped policies of a kind.
+fn host_rules(kind: PresetKind) -> Vec<(&'static str, String)> {
     let mut rules = Vec::new();
     for name in preset_names() {
-        if matches!(
-            preset_kind(name),
-            Some(PresetKind::Hosts | PresetKind::Agent)
-        ) {
+        if preset_kind(name) == Some(kind) {
             let text = preset(name).expect(name);
             let own = text.lines().filter_map(|line| {
                 let rule = line.strip_prefix("rule = \"")?.strip_suffix('"')?;
@@ -415,7 +412,7 @@ fn host_rules() -> Vec<(&'static str, String)> {
 
 #[test]
 fn shipped_hosts_are_single_names_over_tls_and_each_says_why() {
-    let rules = host_rules();
+    let rules = host_rules(PresetKind::Hosts);
     assert!(rules.len() > 20, "{rules:?}");
     for (name, rule) in rules {
         let host = rule.strip_prefix("https://").unwrap_or_default();
@@ -428,6 +425,35 @@ fn shipped_hosts_are_single_names_over_tls_and_each_says_why() {
         let noted = format!("[[allow]]\nrule = \"{rule}\"\nnote = \"");
         assert!(text.contains(&noted), "{name}: no note for {rule}");
         assert!(!text.contains("extends"), "{name} brings others along");
+    }
+}
+
+#[test]
+fn shipped_policies_of_agents_name_methods_and_paths_over_tls_and_each_says_why() {
+    let rules = host_rules(PresetKind::Agent);
+    assert!(rules.len() > 40, "{rules:?}");
+    for (name, rule) in rules {
+        let text = preset(name).expect(name);
+        let noted = format!("[[allow]]\nrule = \"{rule}\"\nnote = \"");
+        assert!(text.contains(&noted), "{name}: no note for {rule}");
+        assert!(text.contains("extends = [\"dev-tools\"]"), "{name}");
+        let (methods, target) = rule.split_once(' ').unwrap_or(("", &rule));
+        let (scheme, rest) = target.split_once("://").expect("a scheme");
+        let (host, path) = rest.split_once('/').expect("a path");
+        // What reads and writes by any method is an account's to fill with files.
+        let is_narrow = match scheme {
+            "https" => methods
+                .split(',')
+                .all(|one| ["GET", "HEAD", "POST"].contains(&one)),
+            "wss" => methods.is_empty() && !path.is_empty(),
+            _ => false,
+        };
+        assert!(is_narrow, "{name}: {rule}");
+        assert!(
+            !host.strip_prefix("*.").unwrap_or(host).contains('*'),
+            "{name}: {rule}"
+        );
+        assert!(!path.contains("files"), "{name}: {rule}");
     }
 }
 
@@ -456,7 +482,7 @@ fn what_shipped_policies_expect_of_themselves_holds() {
 #[test]
 fn nothing_but_the_named_hosts_is_opened() {
     let desk = Desk::new();
-    for (name, rule) in host_rules() {
+    for (name, rule) in host_rules(PresetKind::Hosts) {
         let ask = |question: &str| desk.call(&["why", "-P", name, question]).status;
         let host = rule.strip_prefix("https://").expect("https");
         assert_eq!(ask(&format!("POST {rule}/x")), 0, "{name}: {rule}");

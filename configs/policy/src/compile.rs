@@ -83,15 +83,7 @@ fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>
     let at = location.start();
     let text = source.text.as_str();
     match source.kind {
-        SourceKind::Document => {
-            let is_shipped = preset::shipped(text).is_some();
-            let author = if is_shipped {
-                Author::Preset
-            } else {
-                Author::User
-            };
-            document::read(draft, location, author);
-        }
+        SourceKind::Document => document::read(draft, location, preset::author(text)),
         SourceKind::Project => document::read(draft, location, Author::Project),
         SourceKind::Allow => draft.rule(at, Effect::Allow, text, RuleExtras::default()),
         SourceKind::Deny => draft.rule(at, Effect::Deny, text, RuleExtras::default()),

@@ -1,5 +1,6 @@
 //! The policies we ship. Data; whoever collects sources adds them by name.
 
+use crate::draft::Author;
 use crate::preset_paths::{BASE, DEV_TOOLS, DEV_TOOLS_VARIABLES, ShippedPath, ShippedVariable};
 
 /// A shipped policy: its document, and what the document extends and grants.
@@ -170,12 +171,20 @@ pub(crate) fn shipped(text: &str) -> Option<&'static Shipped> {
     ALL.iter().find(|shipped| shipped.text == text)
 }
 
+/// Who wrote a document with this text.
+pub(crate) fn author(text: &str) -> Author {
+    match shipped(text) {
+        Some(_) => Author::Preset,
+        None => Author::User,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::compile::tests::context;
     use crate::document;
-    use crate::draft::{Access, Author, Draft};
+    use crate::draft::{Access, Draft};
     use crate::location::Location;
     use crate::policy::Policy;
     use crate::source::{Source, SourceKind};
