@@ -140,14 +140,14 @@ fn followed(
     if path == home || !path.starts_with(&home) {
         return Err(refused(&path, "outside the home directory"));
     }
-    let guarded = |name: &&str| {
+    let guarded = |name: &&'static str| {
         let place = home.join(name);
         let real = place.canonicalize().unwrap_or_else(|_| place.clone());
         [place, real]
             .iter()
             .any(|place| path.starts_with(place) || place.starts_with(&path))
     };
-    if GUARDED.iter().any(|name| guarded(&name)) {
+    if GUARDED.iter().any(guarded) {
         return Err(refused(
             &path,
             "to, into or around a place of secrets or of programs",

@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use outgate_dlp::{Detectors, sample};
-use outgate_harness::{Outcome, lab_tests};
+use outgate_harness::{Outcome, Sandbox, lab_tests};
 
 use crate::stage::{Home, Request, Stage};
 
@@ -288,7 +288,7 @@ lab_tests! {
         ] {
             stage.begin(Home::Empty, &[]);
             let sandbox = stage.bare();
-            let sandbox = option.into_iter().fold(sandbox, |sandbox, option| sandbox.flag(option));
+            let sandbox = option.into_iter().fold(sandbox, Sandbox::flag);
             let outcome = sandbox.run(&[command, "--version"].map(str::to_owned));
             assert_eq!(outcome.stderr.contains(note), is_named, "{command}: {outcome}");
             let is_made = stage.home().join(".codex").exists();

@@ -5,7 +5,6 @@
 
 #![expect(
     clippy::expect_used,
-    clippy::panic,
     reason = "a step that cannot be made is a failed test"
 )]
 #![expect(

@@ -2,6 +2,7 @@
 //! script, over TLS that the machine trusts; the agents appear where programs of the
 //! machine are; a repository, and a home directory.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -208,9 +209,10 @@ cat {BUNDLE} ca.pem > bundle.pem; chmod 0644 bundle.pem",
                  printf '[user]\\nname = me\\nemail = me@example.test\\n' > ~/.gitconfig\n",
             );
             for (path, text) in files {
-                script.push_str(&format!(
-                    "mkdir -p \"$(dirname ~/'{path}')\"; cat > ~/'{path}' <<'END'\n{text}\nEND\n"
-                ));
+                let _ = writeln!(
+                    script,
+                    "mkdir -p \"$(dirname ~/'{path}')\"; cat > ~/'{path}' <<'END'\n{text}\nEND"
+                );
             }
         }
         let home = format!("HOME={}", home_folder.display());
