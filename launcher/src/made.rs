@@ -98,7 +98,13 @@ fn make(made: &Made) -> io::Result<()> {
     let path = Path::new(&made.path);
     match &made.content {
         // A link that leads nowhere yet is made where it leads.
-        MadeContent::Directory => directory(&std::fs::read_link(path).unwrap_or(path.to_owned())),
+        MadeContent::Directory => {
+            let place = match std::fs::read_link(path) {
+                Ok(said) => path.parent().unwrap_or(path).join(said),
+                Err(_) => path.to_owned(),
+            };
+            directory(&place)
+        }
         MadeContent::File(text) => {
             path.parent().map_or(Ok(()), directory)?;
             let mut options = OpenOptions::new();
@@ -127,12 +133,20 @@ fn followed(
         return Ok(None);
     };
     let (mut path, mut links) = (home.join(below), Vec::new());
-    while let Some((link, target)) = first_link(&path) {
-        if links.len() == LINKS_MAX {
-            return Err(refused(&path, "through more links than the kernel follows"));
+    loop {
+        match step(&path) {
+            Step::Plain(real) => {
+                path = real;
+                break;
+            }
+            Step::Link { link, target } if links.len() < LINKS_MAX => {
+                links.push(link);
+                path = target;
+            }
+            Step::Link { .. } => {
+                return Err(refused(&path, "through more links than the kernel follows"));
+            }
         }
-        links.push(link);
-        path = target;
     }
     if links.is_empty() {
         return Ok(None);
@@ -168,25 +182,33 @@ fn followed(
     Ok(Some(path))
 }
 
-/// The first link on the way to an absolute path, and the path with the link replaced by
-/// what it says. Where something is absent, nothing behind it is a link.
-fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
+/// What is known of a path after one look along it.
+enum Step {
+    /// No link is on the way: this is the place, without `..`.
+    Plain(PathBuf),
+    /// The first link on the way, and the path with what it says in its place.
+    Link { link: PathBuf, target: PathBuf },
+}
+
+/// Looks along an absolute path. Where something is absent, nothing behind it is a link.
+fn step(path: &Path) -> Step {
     let mut at = PathBuf::new();
     let mut parts = path.components();
     while let Some(part) = parts.next() {
         if part == Component::ParentDir {
+            // What was walked so far holds no link, so its name tells what is above.
             at.pop();
             continue;
         }
         at.push(part);
-        let Ok(target) = std::fs::read_link(&at) else {
+        let Ok(said) = std::fs::read_link(&at) else {
             continue;
         };
         let beside = at.parent().unwrap_or(&at);
-        let replaced = beside.join(target).join(parts.as_path());
-        return Some((at, replaced));
+        let target = beside.join(said).join(parts.as_path());
+        return Step::Link { link: at, target };
     }
-    None
+    Step::Plain(at)
 }
 
 #[cfg(test)]
@@ -270,9 +292,19 @@ mod tests {
         let said = home.settle(".agent").unwrap();
         assert!(said.concat().contains("dotfiles/agent"), "{said:?}");
         // One that leads to what is not there yet is made there.
-        symlink(home.path("dotfiles/new"), home.path(".fresh")).unwrap();
-        home.settle(".fresh").unwrap();
-        assert!(Path::new(&home.path("dotfiles/new")).is_dir());
+        for (name, target) in [
+            ("new", home.path("dotfiles/new")),
+            ("beside", "dotfiles/beside".to_owned()),
+        ] {
+            let link = home.path(".fresh");
+            fs::remove_file(&link).ok();
+            symlink(target, &link).unwrap();
+            home.settle(".fresh").unwrap();
+            assert!(
+                Path::new(&home.path("dotfiles")).join(name).is_dir(),
+                "{name}"
+            );
+        }
     }
 
     #[test]
@@ -292,6 +324,9 @@ mod tests {
             ("other/deep", "secrets"),
             ("other/deep/agent", "secrets"),
             ("other/../.ssh", "secrets"),
+            ("other/../../elsewhere", "outside"),
+            ("other/../work/agent", "command may write"),
+            ("other/way/../agent", "command may write"),
             (".", "outside"),
             ("..", "outside"),
             ("../elsewhere", "outside"),

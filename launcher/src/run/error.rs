@@ -284,7 +284,7 @@ impl RunError {
                  meant: `-P base -w .`"
             }
             Self::Link { .. } => {
-                "make it a directory of its own, or grant what it leads to yourself with `-w`"
+                "make it a directory of its own, or leave the preset out and name with `-w` what is meant"
             }
             Self::Record { .. } => {
                 "name a file elsewhere with `--audit FILE`, or run in a directory below"
