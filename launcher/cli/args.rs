@@ -198,6 +198,10 @@ pub(crate) struct Run {
     /// Inherit only PATH, HOME, TERM, LANG and what --pass-env names
     #[arg(long = "clean-env")]
     pub(crate) clean: bool,
+    /// Take the shipped policy for the program that is run, if there is one and no
+    /// other policy is named
+    #[arg(long)]
+    pub(crate) auto: bool,
     /// Do not print the summary at the end
     #[arg(long = "no-summary")]
     pub(crate) no_summary: bool,

@@ -326,7 +326,8 @@ fn run(policy: &Policy, one: &Expectation) -> Result<(), Vec<String>> {
 fn presets(name: Option<&str>) -> ExitCode {
     let Some(name) = name else {
         let sections = [
-            (PresetKind::Files, "Files, without any host:"),
+            (PresetKind::Agent, "Agents, with their files and hosts:"),
+            (PresetKind::Files, "\nFiles, without any host:"),
             (
                 PresetKind::Hosts,
                 "\nHosts, beside the files of others or of `base`:",
@@ -341,7 +342,7 @@ fn presets(name: Option<&str>) -> ExitCode {
             let is_of_kind = |name: &&&str| preset_kind(name) == Some(kind);
             for name in preset_names().iter().filter(is_of_kind) {
                 let title = preset_title(name).unwrap_or_default();
-                report::line(&format!("  {name:<10} {title}"));
+                report::line(&format!("  {name:<12} {title}"));
             }
         }
         report::line("\n`outgate policy presets NAME` prints one.");

@@ -73,6 +73,11 @@ pub(crate) fn warning(warning: &str) {
     tell(&format!("outgate: warning: {warning}\n"));
 }
 
+/// A plain word to who starts something.
+pub(crate) fn note(note: &str) {
+    tell(&format!("outgate: note: {note}\n"));
+}
+
 /// Whole lines in one write(2): the gateway and the command have the same standard
 /// error, and what they say would stand in the middle of a line written in parts.
 fn tell(lines: &str) {

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outgate_dlp::Plant;
@@ -15,6 +15,7 @@ use outgate_launcher::placeholders::Planted;
 use outgate_launcher::run::{Options, run as start};
 use outgate_launcher::trust::Way;
 use outgate_launcher::withheld::Credentials;
+use outgate_policy::preset_for;
 
 use crate::accounts;
 use crate::args::{Run, TrustWay};
@@ -26,7 +27,8 @@ use crate::upstream;
 const CLEAN: [&str; 4] = ["PATH", "HOME", "TERM", "LANG"];
 
 /// Runs the command and ends with its status.
-pub(crate) fn run(arguments: Run) -> ExitCode {
+pub(crate) fn run(mut arguments: Run) -> ExitCode {
+    take_preset(&mut arguments);
     let variables = variables(&arguments);
     let set = match set(&arguments) {
         Ok(set) => set,
@@ -112,6 +114,25 @@ fn canaries(is_secret: &dyn Fn(&str) -> bool) -> io::Result<Planted> {
         }
     }
     Ok(planted)
+}
+
+/// Takes the shipped policy for the program, with `--auto`, or says that there is one.
+fn take_preset(arguments: &mut Run) {
+    if !arguments.policy.presets.is_empty() || !arguments.policy.policies.is_empty() {
+        return;
+    }
+    let program = arguments.command.first().map(Path::new);
+    let name = program.and_then(Path::file_name).and_then(OsStr::to_str);
+    let Some((name, preset)) = name.and_then(|name| Some((name, preset_for(name)?))) else {
+        return;
+    };
+    if arguments.auto {
+        arguments.policy.presets.push(preset.to_owned());
+        return;
+    }
+    report::note(&format!(
+        "there is a shipped policy for `{name}`: `-P {preset}` takes it, and so does `--auto`"
+    ));
 }
 
 /// The shared gateway, by a path that stays the same when links change.

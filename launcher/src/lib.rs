@@ -22,6 +22,7 @@ mod home;
 pub mod listener;
 pub mod lookups;
 mod machine;
+mod made;
 pub mod notification;
 pub mod opening;
 pub mod own;

@@ -5,7 +5,6 @@
 use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -130,7 +129,6 @@ pub fn build(policy: &Policy) -> Result<Rules, RulesetError> {
         reach: Reach::default(),
     };
     let filesystem = policy.filesystem();
-    make_absent(&filesystem.made);
     let denied = denied_places(&filesystem.deny);
     for grant in &filesystem.read {
         add(&mut rules, grant, Right::Read, &denied)?;
@@ -142,15 +140,6 @@ pub fn build(policy: &Policy) -> Result<Rules, RulesetError> {
         add(&mut rules, &device, Right::Write, &denied)?;
     }
     Ok(rules)
-}
-
-/// Makes the directories that the policy wants made, for this account alone. One
-/// that cannot be made is absent, as if nobody had tried.
-fn make_absent(paths: &[String]) {
-    for path in paths {
-        let mut builder = fs::DirBuilder::new();
-        drop(builder.recursive(true).mode(0o700).create(path));
-    }
 }
 
 /// Each denied path as it is written, and where it leads: a denied link hides

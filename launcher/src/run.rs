@@ -1,18 +1,19 @@
 //! One run from options to exit status: collect the policy, confine and start
 //! the command, supervise it, clean up.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use outgate_handoff::status::PLACES_MAX;
 use outgate_handoff::{Begin, Status};
-use outgate_policy::{Context, Policy, Precaution, Source, SourceKind, Switch, compile};
+use outgate_policy::{Context, Note, Policy, Precaution, Source, SourceKind, Switch, compile};
 use outgate_sys::alarm::Alarm;
 use outgate_sys::spawn::Started;
 
 use crate::denials::Denials;
-use crate::environment::{self, Variables};
+use crate::environment::Variables;
 use crate::filter::{Arch, held};
 use crate::gateway_link::{Link, Opening, Whose};
 use crate::placeholders::{self, Planted};
@@ -27,15 +28,16 @@ use crate::supervisor::{
     Eager, FORWARDED, Outcome, Outside, Setting, Substitutes, Voice, WAIT_MAX, supervise,
 };
 use crate::trust::Trust;
-use crate::withheld::withhold;
 
 mod error;
+mod given;
 mod names;
 mod options;
 mod trusted;
 
 use error::start_error;
 pub use error::{Files, RunError};
+use given::{git, variables};
 use names::Names;
 pub use options::{Options, Summary};
 use trusted::{is_readable, stores, trusts};
@@ -155,47 +157,6 @@ fn is_recorded_by_name(options: &Options, policy: &Policy) -> bool {
     is_named && policy.has_network_rules()
 }
 
-/// The command's environment, without what stays outside.
-fn variables(
-    options: &Options,
-    policy: &Policy,
-    private: &Path,
-    voice: &mut dyn Voice,
-) -> Variables {
-    let mut variables = environment::build(
-        options.variables.clone(),
-        policy.environment(),
-        &options.set,
-        private.as_os_str(),
-    );
-    placeholders::withhold(policy, &mut variables);
-    if let Some(said) = withhold(policy, &options.credentials, &mut variables) {
-        voice.say(&said);
-    }
-    variables
-}
-
-/// Has git read a copy of the user's settings, without what holds credentials.
-fn git(
-    options: &Options,
-    policy: &Policy,
-    (private, variables): (&Path, &mut Variables),
-    voice: &mut dyn Voice,
-) -> std::io::Result<()> {
-    let Some(settings) = &options.git else {
-        return Ok(());
-    };
-    let set = |name: &str| {
-        let by_policy = policy.environment().set.contains_key(name);
-        by_policy || options.set.contains_key(std::ffi::OsStr::new(name))
-    };
-    settings.write(private, variables, set)?;
-    if let Some(said) = settings.said() {
-        voice.say(&said);
-    }
-    Ok(())
-}
-
 /// The policy of a run, and the keys that it names.
 fn policy(
     options: &Options,
@@ -205,12 +166,28 @@ fn policy(
     let policy = compile(&options.sources, context)?;
     refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
     crate::home::check(&policy, context)?;
+    for followed in crate::made::settle(policy.filesystem(), context)? {
+        voice.say(&followed);
+    }
     let secrets = Secrets::of(&policy)?.hiding(options.authority.as_deref());
     let policy = secrets.hide(policy, &options.sources, context)?;
     for warning in policy.warnings() {
         voice.say(&format!("outgate: warning: {warning}"));
     }
+    for note in notes(&policy, &options.command) {
+        voice.say(&format!("outgate: note: {note}"));
+    }
     Ok((policy, secrets))
+}
+
+/// What of the policy's notes the start of a command calls for.
+fn notes<'p>(policy: &'p Policy, command: &[OsString]) -> impl Iterator<Item = &'p str> {
+    let holds = |word: &String| {
+        let mut arguments = command.iter().map(|argument| argument.to_string_lossy());
+        arguments.any(|argument| argument.contains(word.as_str()))
+    };
+    let called = move |note: &&Note| !note.unless.is_empty() && !note.unless.iter().any(holds);
+    policy.notes().iter().filter(called).map(|note| &*note.text)
 }
 
 /// The gateway: a shared one is there and has agreed, or an own one that is

@@ -15,6 +15,7 @@ use outgate_policy::{
 
 use crate::git::{Settings, Suspect, Tree, of_settings, of_tree};
 use crate::project::{project, project_files};
+use crate::secrets::quoted;
 
 /// Bytes of one policy file at most.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -193,9 +194,19 @@ impl Collector {
             place: place.to_owned(),
             error,
         })?;
+        let handed = client.handed(&files, variables);
         for registry in registries {
             let place = format!("{place}: {}", registry.place);
             self.text(SourceKind::Allow, &place, &registry.rule);
+        }
+        // The files hold tokens, so no command reads them: it would ask another registry.
+        let lines: Vec<String> = handed
+            .iter()
+            .map(|(name, value)| format!("{} = {}\n", quoted(name), quoted(value)))
+            .collect();
+        if !lines.is_empty() {
+            let text = format!("[environment.set]\n{}", lines.concat());
+            self.text(SourceKind::Document, place, &text);
         }
         Ok(())
     }

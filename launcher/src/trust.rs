@@ -15,7 +15,7 @@ use nix::fcntl::OFlag;
 
 use crate::environment::Variables;
 
-mod java;
+pub(crate) mod java;
 mod late;
 mod pem;
 mod pkcs12;
@@ -37,7 +37,7 @@ const BUNDLE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Variables that name a file with the certificates to trust, and who reads
 /// them.
-const VARIABLES: [&str; 18] = [
+const VARIABLES: [&str; 16] = [
     // OpenSSL, Go, Ruby, Perl, httpx, aiohttp, uv, .NET
     "SSL_CERT_FILE",
     // curl, and requests after its own
@@ -50,13 +50,12 @@ const VARIABLES: [&str; 18] = [
     "AWS_CA_BUNDLE",
     "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
     "HTTPLIB2_CA_CERTS",
-    // Node, bun: in addition to their own
+    // Node, bun, Yarn of every version: in addition to their own. Yarn from 2 on stops
+    // at a variable `YARN_*` that its version does not know, so there is none of these.
     "NODE_EXTRA_CA_CERTS",
     "DENO_CERT",
     "NIX_SSL_CERT_FILE",
     "npm_config_cafile",
-    "YARN_CAFILE",
-    "YARN_HTTPS_CA_FILE_PATH",
     "BUNDLE_SSL_CA_CERT",
     "PERL_LWP_SSL_CA_FILE",
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",

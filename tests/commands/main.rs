@@ -15,6 +15,7 @@ mod last;
 mod lines;
 mod manual;
 mod policy;
+mod presets;
 mod project;
 mod same;
 mod scan;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outgate_policy::{PresetKind, preset, preset_kind, preset_names};
+use outgate_policy::{preset, preset_names};
 use serde_json::Value;
 
 use crate::Desk;
@@ -392,79 +392,6 @@ fn shipped_policies_are_listed_with_what_they_are_for() {
     let document = preset("base").expect("base").trim_end().to_owned() + "\n";
     desk.expect(&["policy", "presets", "base"], 0, &document);
     assert_eq!(desk.call(&["policy", "presets", "nope"]).status, 2);
-}
-
-/// The rules of the shipped policies about hosts.
-fn host_rules() -> Vec<(&'static str, String)> {
-    let mut rules = Vec::new();
-    for name in preset_names() {
-        if preset_kind(name) == Some(PresetKind::Hosts) {
-            let text = preset(name).expect(name);
-            let own = text.lines().filter_map(|line| {
-                let rule = line.strip_prefix("rule = \"")?.strip_suffix('"')?;
-                Some((*name, rule.to_owned()))
-            });
-            rules.extend(own);
-        }
-    }
-    rules
-}
-
-#[test]
-fn shipped_hosts_are_single_names_over_tls_and_each_says_why() {
-    let rules = host_rules();
-    assert!(rules.len() > 20, "{rules:?}");
-    for (name, rule) in rules {
-        let host = rule.strip_prefix("https://").unwrap_or_default();
-        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
-        assert!(
-            host.contains('.') && host.chars().all(is_name),
-            "{name}: {rule}"
-        );
-        let text = preset(name).expect(name);
-        let noted = format!("[[allow]]\nrule = \"{rule}\"\nnote = \"");
-        assert!(text.contains(&noted), "{name}: no note for {rule}");
-        assert!(!text.contains("extends"), "{name} brings others along");
-    }
-}
-
-#[test]
-fn what_shipped_policies_expect_of_themselves_holds() {
-    let desk = Desk::new();
-    for name in preset_names() {
-        if preset_kind(name) == Some(PresetKind::Hosts) {
-            let file = format!("{name}.toml");
-            desk.write(&file, preset(name).expect(name));
-            let said = desk.call(&["policy", "test", &file]);
-            assert_eq!(said.status, 0, "{name}: {}{}", said.stdout, said.stderr);
-            let said = desk.call(&["policy", "check", &file]);
-            assert!(
-                said.stdout.ends_with("no warnings\n"),
-                "{name}: {}",
-                said.stdout
-            );
-        }
-    }
-}
-
-#[test]
-fn nothing_but_the_named_hosts_is_opened() {
-    let desk = Desk::new();
-    for (name, rule) in host_rules() {
-        let ask = |question: &str| desk.call(&["why", "-P", name, question]).status;
-        let host = rule.strip_prefix("https://").expect("https");
-        assert_eq!(ask(&format!("POST {rule}/x")), 0, "{name}: {rule}");
-        for question in [
-            format!("http://{host}/"),
-            format!("https://x.{host}/"),
-            format!("https://{host}:8443/"),
-            format!("tcp://{host}:443"),
-            format!("tcp://{host}:22"),
-            format!("https://{host}.example.org/"),
-        ] {
-            assert_eq!(ask(&question), 1, "{name}: {question}");
-        }
-    }
 }
 
 #[test]

@@ -35,7 +35,8 @@ fn every_shipped_policy_compiles_and_only_those_about_hosts_allow_the_network() 
         sources.push(source);
         let policy = compile(&sources, &context());
         let policy = policy.unwrap_or_else(|errors| panic_with(name, &errors.to_string()));
-        let is_about_hosts = preset_kind(name) == Some(PresetKind::Hosts);
+        let kind = preset_kind(name);
+        let is_about_hosts = matches!(kind, Some(PresetKind::Hosts | PresetKind::Agent));
         assert_eq!(policy.has_network_rules(), is_about_hosts, "{name}");
     }
 }

@@ -6,6 +6,7 @@ use crate::host::Host;
 use crate::rule_host::parse_port;
 
 mod cargo;
+mod handed;
 mod npm;
 mod pip;
 

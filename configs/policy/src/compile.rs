@@ -82,7 +82,7 @@ fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>
     let at = location.start();
     let text = source.text.as_str();
     match source.kind {
-        SourceKind::Document => document::read(draft, location, Author::User),
+        SourceKind::Document => document::read(draft, location, preset::author(text)),
         SourceKind::Project => document::read(draft, location, Author::Project),
         SourceKind::Allow => draft.rule(at, Effect::Allow, text, RuleExtras::default()),
         SourceKind::Deny => draft.rule(at, Effect::Deny, text, RuleExtras::default()),
@@ -398,7 +398,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn shipped_policies_are_about_files_or_about_hosts() {
+    fn shipped_policies_are_about_files_or_hosts_and_those_of_agents_about_both() {
         for name in preset_names() {
             let text = preset(name).expect("a text");
             let sources = [source(
@@ -408,9 +408,10 @@ pub(crate) mod tests {
             )];
             let policy = policy(&sources);
             assert_eq!(policy.warnings(), [], "{name}");
-            let is_about_hosts = preset_kind(name) == Some(PresetKind::Hosts);
+            let kind = preset_kind(name).expect("a kind");
+            let is_about_hosts = matches!(kind, PresetKind::Hosts | PresetKind::Agent);
             assert_eq!(policy.has_network_rules(), is_about_hosts, "{name}");
-            if is_about_hosts {
+            if kind == PresetKind::Hosts {
                 assert_eq!(policy.filesystem(), &crate::grant::Filesystem::default());
                 assert_eq!(policy.environment(), &crate::grant::Environment::default());
             }

@@ -8,10 +8,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::document_audit::audit;
+use crate::document_files::{filesystem, note};
 use crate::document_inspect::inspect;
 use crate::document_rules::{pins, rule, rule_items, secrets};
 use crate::document_tls::tls;
-use crate::draft::{Access, Author, Draft};
+use crate::draft::{Author, Draft};
 use crate::host::shown;
 use crate::location::{At, Location};
 use crate::quantity;
@@ -35,6 +36,7 @@ const TOP_KEYS: &[&str] = &[
     "environment",
     "limits",
     "audit",
+    "note",
     "test",
     "strict",
     "monitor",
@@ -88,6 +90,7 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
         "environment" => environment(reader, value),
         "limits" => limits(reader, value),
         "audit" => audit(reader, value),
+        "note" => note(reader, value),
         // Read by `expectation`; a run has no use for them.
         "test" => {}
         "strict" => reader.switch(key, value, |settings, switch| settings.strict = switch),
@@ -174,27 +177,6 @@ fn syntax_message(message: &str) -> (&str, Option<&str>) {
         .split_once(", expected")
         .map_or(message, |(short, _)| short);
     (short, Some(hint))
-}
-
-fn filesystem(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
-    reader.table(
-        "filesystem",
-        value,
-        &["read", "write", "deny"],
-        |reader, key, value| {
-            let access = match key {
-                "read" => Access::Read,
-                "write" => Access::Write,
-                _ => Access::Deny,
-            };
-            if reader.author == Author::Project && access != Access::Deny {
-                return not_for_projects(reader, &format!("filesystem.{key}"), value);
-            }
-            for (at, path) in reader.strings(key, value) {
-                reader.draft.path(at, access, path, reader.author);
-            }
-        },
-    );
 }
 
 fn listen(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {

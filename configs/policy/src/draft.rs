@@ -9,20 +9,20 @@ use std::sync::Arc;
 use crate::error::{PolicyError, PolicyErrors};
 use crate::expand::{PathFault, expand, expand_value};
 use crate::grammar;
-use crate::grant::{ListenGrant, PathGrant};
-use crate::host::{Host, HostName, shown};
+use crate::grant::{ListenGrant, Made, MadeContent, PathGrant};
+use crate::host::shown;
 use crate::limits::{CLIENTS_MAX, ERRORS_MAX, RULES_MAX};
 use crate::location::At;
 use crate::net::Net;
-use crate::policy::{Pin, Policy, pinned};
+use crate::pin_text::{parse_pin_address, parse_pin_host};
+use crate::policy::{Policy, pinned};
 use crate::preset::Shipped;
 use crate::preset_paths::ShippedPath;
 use crate::rule::{self, Rule, Target};
-use crate::rule_host::{parse_address, parse_listen_ports, parse_port};
+use crate::rule_host::{parse_address, parse_listen_ports};
 use crate::secret_text;
 use crate::settings::{ClientCertificate, Inspect, Intercept};
 use crate::source::Context;
-use crate::special::{never_a_destination, special_use};
 use crate::verdict::Effect;
 
 /// Which list of the file system a path belongs to.
@@ -289,7 +289,26 @@ impl<'c> Draft<'c> {
     /// Notes a directory that is made where it is absent.
     fn make(&mut self, access: Access, text: &str, path: &str) {
         if access == Access::Write && text.ends_with('/') {
-            self.policy.filesystem.made.push(path.to_owned());
+            self.made(path, MadeContent::Directory);
+        }
+    }
+
+    /// Adds a file that is made where it is absent, and may be written.
+    pub(crate) fn new_file(&mut self, at: At<'_>, (path, text): (&str, &str), author: Author) {
+        let faults = self.faults();
+        self.path(at, Access::Write, path, author);
+        if let Ok(path) = expand(path, self.context)
+            && faults == self.faults()
+        {
+            self.made(&path, MadeContent::File(text.to_owned()));
+        }
+    }
+
+    fn made(&mut self, path: &str, content: MadeContent) {
+        let made = &mut self.policy.filesystem.made;
+        if !made.iter().any(|known| known.path == path) {
+            let path = path.to_owned();
+            made.push(Made { path, content });
         }
     }
 
@@ -437,64 +456,4 @@ fn unknown_directory(at: At<'_>, name: &str) -> PolicyError {
         format!("the {name} directory is unknown here"),
         Some("write the path itself".to_owned()),
     )
-}
-
-fn parse_pin_host(text: &str) -> Result<(HostName, Option<u16>), (String, Option<String>)> {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !text.ends_with(']') => (host, Some(port)),
-        _ => (text, None),
-    };
-    let port = match port.map(|text| (text, parse_port(text))) {
-        None => None,
-        Some((_, Some(port))) => Some(port),
-        Some((text, None)) => {
-            return Err((
-                format!("`{}` is not a port from 1 to 65535", shown(text)),
-                Some("leave the port away to pin all of them".to_owned()),
-            ));
-        }
-    };
-    match Host::parse(host) {
-        Ok(Host::Name(name)) => Ok((name, port)),
-        Ok(Host::Address(_)) => Err((
-            format!("`{}` is an address; only names are pinned", shown(host)),
-            Some("allow the address itself with a rule".to_owned()),
-        )),
-        Err(error) => Err((
-            error.to_string(),
-            Some("a pin names one host, such as `api.example.org`".to_owned()),
-        )),
-    }
-}
-
-fn parse_pin_address(text: &str) -> Result<Pin, (String, String)> {
-    let hint = "write `192.0.2.7`, `192.0.2.7:8443` or `[2001:db8::7]:8443`".to_owned();
-    let (address, port) = match text.rsplit_once(':') {
-        Some((address, port)) if parse_address(text).is_none() => (address, Some(port)),
-        _ => (text, None),
-    };
-    let Some(ip) = parse_address(address) else {
-        return Err((format!("`{}` is not an address", shown(address)), hint));
-    };
-    if never_a_destination(ip) {
-        let class = special_use(ip).unwrap_or("special");
-        return Err((
-            format!("`{address}` is never a destination: the address is {class}"),
-            hint,
-        ));
-    }
-    match port.map(|text| (text, parse_port(text))) {
-        None => Ok(Pin {
-            address: ip,
-            port: None,
-        }),
-        Some((_, Some(port))) => Ok(Pin {
-            address: ip,
-            port: Some(port),
-        }),
-        Some((text, None)) => Err((
-            format!("`{}` is not a port from 1 to 65535", shown(text)),
-            hint,
-        )),
-    }
 }

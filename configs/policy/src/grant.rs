@@ -28,11 +28,40 @@ pub struct Filesystem {
     pub read: Vec<PathGrant>,
     /// Readable, executable and writable, with everything below.
     pub write: Vec<PathGrant>,
-    /// Which of these are directories that are made where they are absent: written
-    /// with a `/` at their end.
-    pub made: Vec<String>,
+    /// Which of these are made where they are absent.
+    pub made: Vec<Made>,
     /// Hidden, with everything below, whatever the other two lists say.
     pub deny: Vec<PathGrant>,
+}
+
+/// Something writable that is made where it is absent, for this account alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// Absolute and normalised, as in the list of what is writable.
+    pub path: String,
+    /// What is made there.
+    pub content: MadeContent,
+}
+
+/// What is made where something is absent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MadeContent {
+    /// A directory: its path is written with a `/` at its end.
+    Directory,
+    /// A file that begins with this text.
+    File(String),
+}
+
+/// Something that whoever starts a run should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// In words, one line.
+    pub text: String,
+    /// Said at the start of a run, unless an argument of the command holds one of
+    /// these. Where there are none, it is not said there.
+    pub unless: Vec<String>,
+    /// Where the policy says so.
+    pub place: Arc<str>,
 }
 
 /// The environment of the command.

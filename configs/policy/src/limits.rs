@@ -75,3 +75,11 @@ pub(crate) const DESCRIPTION_BYTES_MAX: usize = 80;
 
 /// Most literals and issuers of a user's own detector.
 pub(crate) const DETECTOR_LIST_MAX: usize = 16;
+
+/// Most notes of a policy, and the longest, in bytes: they stand on a terminal.
+pub(crate) const NOTES_MAX: usize = 64;
+pub(crate) const NOTE_BYTES_MAX: usize = 400;
+
+/// Longest text of a file that is made where it is absent, in bytes: an empty
+/// document of its format is shorter.
+pub(crate) const MADE_BYTES_MAX: usize = 4096;

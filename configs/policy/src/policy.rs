@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::PolicyError;
 use crate::facts::Peer;
-use crate::grant::{Environment, Filesystem, Limits, ListenGrant};
+use crate::grant::{Environment, Filesystem, Limits, ListenGrant, Note};
 use crate::host::{Below, Host, HostName, HostPattern};
 use crate::net::Ports;
 use crate::rule::{NetworkTarget, Protocol, Rule, Target};
@@ -29,6 +29,7 @@ pub struct Policy {
     pub(crate) rules: Vec<Rule>,
     pub(crate) secrets: Vec<Secret>,
     pub(crate) warnings: Vec<PolicyError>,
+    pub(crate) notes: Vec<Note>,
     /// Where single values and pins come from, by the name of their key.
     pub(crate) places: BTreeMap<String, Arc<str>>,
     /// What a project's own documents allow of it: see [`crate::narrowing`].
@@ -99,6 +100,11 @@ impl Policy {
     /// What the command may read and write.
     pub fn filesystem(&self) -> &Filesystem {
         &self.filesystem
+    }
+
+    /// What whoever starts a run should know.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
     }
 
     /// The environment of the command.

@@ -1,5 +1,6 @@
 //! The policies we ship. Data; whoever collects sources adds them by name.
 
+use crate::draft::Author;
 use crate::preset_paths::{BASE, DEV_TOOLS, DEV_TOOLS_VARIABLES, ShippedPath, ShippedVariable};
 
 /// A shipped policy: its document, and what the document extends and grants.
@@ -14,6 +15,8 @@ pub(crate) struct Shipped {
     /// What it extends, if it is about files.
     pub(crate) extends: &'static [&'static str],
     kind: PresetKind,
+    /// The names of the programs it is for, if it is for some.
+    programs: &'static [&'static str],
 }
 
 const fn files(
@@ -31,6 +34,7 @@ const fn files(
         variables: &[],
         extends,
         kind,
+        programs: &[],
     }
 }
 
@@ -42,6 +46,20 @@ const fn hosts(name: &'static str, text: &'static str) -> Shipped {
         variables: &[],
         extends: &[],
         kind: PresetKind::Hosts,
+        programs: &[],
+    }
+}
+
+/// One for an agent: files, variables and hosts, read like any document.
+const fn agent(
+    name: &'static str,
+    text: &'static str,
+    programs: &'static [&'static str],
+) -> Shipped {
+    Shipped {
+        kind: PresetKind::Agent,
+        programs,
+        ..hosts(name, text)
     }
 }
 
@@ -60,6 +78,8 @@ pub enum PresetKind {
     Files,
     /// Hosts. It says nothing about files.
     Hosts,
+    /// An agent: its files, variables and hosts.
+    Agent,
     /// Hosts that the user's configuration of a client names. Its document holds
     /// no rules.
     Registries,
@@ -67,25 +87,34 @@ pub enum PresetKind {
 
 /// All of them, in the order of their names.
 #[rustfmt::skip]
-pub(crate) const SHIPPED: [Shipped; 15] = [
+pub(crate) const SHIPPED: [Shipped; 24] = [
+    agent("aider", include_str!("../../presets/aider.toml"), &["aider"]),
     hosts("anthropic", include_str!("../../presets/anthropic.toml")),
     files("base", include_str!("../../presets/base.toml"), BASE, &[]),
     hosts("bitbucket", include_str!("../../presets/bitbucket.toml")),
     registries("cargo", include_str!("../../presets/cargo.toml")),
+    agent("claude-code", include_str!("../../presets/claude-code.toml"), &["claude"]),
     hosts("codeberg", include_str!("../../presets/codeberg.toml")),
+    agent("codex", include_str!("../../presets/codex.toml"), &["codex"]),
     hosts("copilot", include_str!("../../presets/copilot.toml")),
+    agent("copilot-cli", include_str!("../../presets/copilot-cli.toml"), &["copilot"]),
+    agent("cursor-agent", include_str!("../../presets/cursor-agent.toml"), &["cursor-agent"]),
     Shipped {
         variables: DEV_TOOLS_VARIABLES,
         ..files("dev-tools", include_str!("../../presets/dev-tools.toml"), DEV_TOOLS, &["base"])
     },
     hosts("gemini", include_str!("../../presets/gemini.toml")),
+    agent("gemini-cli", include_str!("../../presets/gemini-cli.toml"), &["gemini"]),
     hosts("github", include_str!("../../presets/github.toml")),
     hosts("gitlab", include_str!("../../presets/gitlab.toml")),
+    agent("goose", include_str!("../../presets/goose.toml"), &["goose"]),
     hosts("mistral", include_str!("../../presets/mistral.toml")),
     files("none", include_str!("../../presets/none.toml"), &[], &[]),
     registries("npm", include_str!("../../presets/npm.toml")),
     hosts("openai", include_str!("../../presets/openai.toml")),
+    agent("opencode", include_str!("../../presets/opencode.toml"), &["opencode"]),
     registries("pip", include_str!("../../presets/pip.toml")),
+    agent("qwen-code", include_str!("../../presets/qwen-code.toml"), &["qwen"]),
 ];
 
 /// The text of a shipped policy.
@@ -108,6 +137,13 @@ pub fn preset_kind(name: &str) -> Option<PresetKind> {
     let mut all = SHIPPED.iter();
     all.find(|shipped| shipped.name == name)
         .map(|shipped| shipped.kind)
+}
+
+/// The shipped policy for a program, by the name it is started with.
+pub fn preset_for(program: &str) -> Option<&'static str> {
+    let mut all = SHIPPED.iter();
+    all.find(|shipped| shipped.programs.contains(&program))
+        .map(|shipped| shipped.name)
 }
 
 /// The names of the shipped policies, in order.
@@ -135,12 +171,20 @@ pub(crate) fn shipped(text: &str) -> Option<&'static Shipped> {
     ALL.iter().find(|shipped| shipped.text == text)
 }
 
+/// Who wrote a document with this text.
+pub(crate) fn author(text: &str) -> Author {
+    match shipped(text) {
+        Some(_) => Author::Preset,
+        None => Author::User,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::compile::tests::context;
     use crate::document;
-    use crate::draft::{Access, Author, Draft};
+    use crate::draft::{Access, Draft};
     use crate::location::Location;
     use crate::policy::Policy;
     use crate::source::{Source, SourceKind};
@@ -174,7 +218,9 @@ mod tests {
                 let _ = writeln!(out, "{access:?} {} {}", grant.place, grant.path);
             }
         }
-        let _ = writeln!(out, "made {:?}", files.made);
+        for made in &files.made {
+            let _ = writeln!(out, "made {} {:?}", made.path, made.content);
+        }
         for (name, value) in &policy.environment.set {
             let place = policy
                 .place(&format!("environment.set.{name}"))

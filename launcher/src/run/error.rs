@@ -42,6 +42,18 @@ pub enum RunError {
         /// The home directory.
         home: String,
     },
+    /// A link in the home directory leads where no shipped policy may grant anything.
+    #[error("{place}: `{path}` is a link that leads {why}: `{target}`")]
+    Link {
+        /// Where the policy grants it.
+        place: String,
+        /// What it grants.
+        path: String,
+        /// Where that leads.
+        target: String,
+        /// What is wrong there.
+        why: &'static str,
+    },
     /// The command could alter the record of its own decisions.
     #[error("the record `{record}` lies where the command may write (`{grant}`)")]
     Record {
@@ -183,8 +195,10 @@ pub enum Files {
 impl Files {
     fn of(sources: &[Source]) -> Self {
         let shipped = |source: &Source| {
-            let about_files =
-                |name: &&&str| **name != "none" && preset_kind(name) == Some(PresetKind::Files);
+            let about_files = |name: &&&str| {
+                let kind = preset_kind(name);
+                **name != "none" && matches!(kind, Some(PresetKind::Files | PresetKind::Agent))
+            };
             let names = preset_names().iter().filter(about_files);
             let mut texts = names.filter_map(|name| preset(name));
             source.kind == SourceKind::Document && texts.any(|text| text == source.text)
@@ -205,6 +219,7 @@ impl RunError {
             | Self::Policy(_)
             | Self::NotEnforced { .. }
             | Self::Home { .. }
+            | Self::Link { .. }
             | Self::Record { .. }
             | Self::Consulted { .. }
             | Self::RecordOutput { .. }
@@ -267,6 +282,9 @@ impl RunError {
             Self::Home { .. } => {
                 "run in a directory of its own, such as that of a project, or say that it is \
                  meant: `-P base -w .`"
+            }
+            Self::Link { .. } => {
+                "make it a directory of its own, or leave the preset out and name with `-w` what is meant"
             }
             Self::Record { .. } => {
                 "name a file elsewhere with `--audit FILE`, or run in a directory below"

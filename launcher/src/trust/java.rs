@@ -44,32 +44,56 @@ pub(super) fn named(variables: &Variables) -> Option<PathBuf> {
     Some(PathBuf::from(path))
 }
 
+/// The option that names the directory for temporary files. No Java asks `TMPDIR`.
+const TEMPORARY: &str = "-Djava.io.tmpdir=";
+
+/// Has Java, where there is one, keep temporary files in a directory, unless the user's
+/// options name another.
+pub(crate) fn keep_temporary(directory: &Path, variables: &mut Variables) {
+    let own = variables.get(OsStr::new(OPTIONS));
+    let is_named = own.is_some_and(|own| own.to_string_lossy().contains(TEMPORARY));
+    if is_named || directory.as_os_str().is_empty() || !is_here(variables) {
+        return;
+    }
+    add(variables, TEMPORARY, directory);
+}
+
 /// Has the options name another store. The last word about it counts.
 pub(super) fn name(variables: &mut Variables, store: &Path) {
+    add(variables, STORE, store);
+    let options = variables.entry(OPTIONS.into()).or_default();
+    options.push(" -Djavax.net.ssl.trustStoreType=PKCS12");
+}
+
+/// Adds an option that names a path.
+fn add(variables: &mut Variables, option: &str, path: &Path) {
     let options = variables.entry(OPTIONS.into()).or_default();
     if !options.is_empty() {
         options.push(" ");
     }
-    let mut own = OsString::from(STORE);
-    own.push(store);
+    let mut own = OsString::from(option);
+    own.push(path);
     // Options end at a space unless they are in quotes.
     let spaced = own.to_string_lossy().contains(char::is_whitespace);
     let quote = if spaced { "\"" } else { "" };
     for part in [OsStr::new(quote), &own, OsStr::new(quote)] {
         options.push(part);
     }
-    options.push(" -Djavax.net.ssl.trustStoreType=PKCS12");
 }
 
-/// Takes out of the options what [`name`] put there for a store in a directory.
+/// Takes out of the options what [`name`] and [`keep_temporary`] put there for a directory.
 pub(super) fn forget(directory: &Path, variables: &mut Variables) {
     let options = variables.get(OsStr::new(OPTIONS));
     let Some(text) = options.and_then(|options| options.to_str()) else {
         return;
     };
-    let own = format!("{STORE}{}/", directory.display());
+    let directory = directory.display();
+    let own = [
+        format!("{STORE}{directory}/"),
+        format!("{TEMPORARY}{directory}"),
+    ];
     // Ours are the last words.
-    let Some(at) = text.find(&own) else {
+    let Some(at) = own.iter().filter_map(|own| text.find(own)).min() else {
         return;
     };
     let kept = text.get(..at).unwrap_or_default().trim_end_matches('"');
@@ -175,6 +199,33 @@ mod tests {
             let mut variables = Variables::from([(OPTIONS.into(), own.into())]);
             assert_eq!(named(&variables), named_by_user.map(PathBuf::from));
             let before = variables.clone();
+            name(&mut variables, Path::new(store));
+            assert_eq!(variables[OsStr::new(OPTIONS)], expected);
+            forget(Path::new(store).parent().unwrap(), &mut variables);
+            // Temporary files first, as a run has it.
+            variables.insert("JAVA_HOME".into(), "/j".into());
+            let directory = Path::new(store).parent().unwrap();
+            keep_temporary(directory, &mut variables);
+            let both = variables[OsStr::new(OPTIONS)]
+                .to_string_lossy()
+                .into_owned();
+            assert!(
+                both.contains(&format!("{TEMPORARY}{}", directory.display())),
+                "{both}"
+            );
+            keep_temporary(Path::new("/other"), &mut variables);
+            assert_eq!(
+                variables[OsStr::new(OPTIONS)],
+                *both,
+                "one of the user's stays"
+            );
+            name(&mut variables, Path::new(store));
+            forget(directory, &mut variables);
+            let kept = variables
+                .get(OsStr::new(OPTIONS))
+                .cloned()
+                .unwrap_or_default();
+            assert_eq!(kept, before[OsStr::new(OPTIONS)]);
             name(&mut variables, Path::new(store));
             assert_eq!(variables[OsStr::new(OPTIONS)], expected);
             forget(Path::new(store).parent().unwrap(), &mut variables);

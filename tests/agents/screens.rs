@@ -1,0 +1,161 @@
+//! Agents in a terminal, as people use them: in tmux, whose screen is what they see.
+
+use std::fs;
+use std::time::Duration;
+
+use outgate_harness::{Lab, Outcome, eventually, lab_tests};
+
+use crate::agents::{ANSWER, Agent, CLAUDE, CODEX, key};
+use crate::stage::{Home, Stage, path};
+
+/// Longest time until a screen shows something.
+const SHOWN_SECONDS_MAX: u64 = 40;
+
+/// A terminal with an agent in it.
+struct Screen<'stage> {
+    stage: &'stage Stage<'stage>,
+    socket: String,
+}
+
+impl<'stage> Screen<'stage> {
+    /// Starts a command in a new terminal.
+    fn start(stage: &'stage Stage<'_>, variables: &[(&str, &str)], command: &str) -> Self {
+        let socket = stage.lab.folder("tmux", stage.identity).join("socket");
+        let screen = Self {
+            stage,
+            socket: socket.to_string_lossy().into_owned(),
+        };
+        let text = |name: &str| {
+            format!(
+                "{name}={}",
+                stage.lab.folder(name, stage.identity).display()
+            )
+        };
+        let mut line = vec![
+            "env".to_owned(),
+            "-i".to_owned(),
+            "LC_ALL=C.UTF-8".to_owned(),
+        ];
+        line.push(format!(
+            "PATH={}:{}",
+            stage.lab.tools.programs.display(),
+            path()
+        ));
+        line.push(format!("HOME={}", stage.home().display()));
+        line.push(text("tmp").replacen("tmp", "TMPDIR", 1));
+        line.extend(
+            variables
+                .iter()
+                .map(|(name, value)| format!("{name}={value}")),
+        );
+        let new = [
+            "new-session",
+            "-d",
+            "-x",
+            "110",
+            "-y",
+            "36",
+            "bash",
+            "--norc",
+            "-c",
+        ];
+        line.extend(screen.tmux(&new));
+        line.push(format!("{command}; echo ENDED; sleep 60"));
+        let outcome = stage.lab.start_bare(stage.identity, &line).finish();
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        screen
+    }
+
+    fn tmux(&self, words: &[&str]) -> Vec<String> {
+        let mut line = vec!["tmux", "-f", "/dev/null", "-S", &self.socket];
+        line.extend(words);
+        line.into_iter().map(str::to_owned).collect()
+    }
+
+    fn call(&self, words: &[&str]) -> Outcome {
+        let line = self.tmux(words);
+        self.stage
+            .lab
+            .start_bare(self.stage.identity, &line)
+            .finish()
+    }
+
+    fn text(&self) -> String {
+        self.call(&["capture-pane", "-p"]).stdout
+    }
+
+    fn shows(&self, text: &str) {
+        let limit = Duration::from_secs(SHOWN_SECONDS_MAX);
+        let mut columns = 110;
+        let shown = eventually(limit, || {
+            std::thread::park_timeout(Duration::from_millis(300));
+            if self.text().contains(text) {
+                return true;
+            }
+            // What others wrote into the screen goes when it is drawn anew.
+            columns = 221 - columns;
+            self.call(&["resize-window", "-x", &columns.to_string(), "-y", "36"]);
+            false
+        });
+        let seen = || self.stage.seen();
+        assert!(shown, "no `{text}`:\n{}\n{:?}", self.text(), seen());
+    }
+
+    fn type_line(&self, text: &str) {
+        self.call(&["send-keys", "-l", text]);
+        self.shows(text);
+        // A line that comes at once with its end is pasted, for some.
+        std::thread::park_timeout(Duration::from_millis(500));
+        self.call(&["send-keys", "Enter"]);
+    }
+}
+
+/// Asks an agent in a terminal.
+fn ask(lab: &Lab, agent: &Agent, state: &[(&str, String)], command: &str, ready: &str) {
+    let Some(stage) = Stage::start(lab) else {
+        return;
+    };
+    stage.begin(Home::Ordinary, state);
+    let key = key(agent.key.1);
+    let screen = Screen::start(&stage, &[(agent.key.0, &key)], command);
+    screen.shows(ready);
+    screen.type_line("say hello");
+    screen.shows(ANSWER);
+    let text = screen.text();
+    let lines = text
+        .lines()
+        .filter(|line| line.contains("outgate: "))
+        .count();
+    eprintln!(
+        "{}: {lines} lines of outgate's on its screen\n{text}",
+        agent.preset
+    );
+    let repository = stage.repository();
+    assert!(fs::metadata(repository.join("notes.txt")).is_ok());
+}
+
+lab_tests! {
+    fn claude_code_answers_in_a_terminal(lab) {
+        let key = key(CLAUDE.key.1);
+        let (_, end) = key.split_at(key.len() - 20);
+        let work = lab.folder("work", outgate_harness::Identity::all().pop().expect("one"));
+        let state = format!(
+            r#"{{"hasCompletedOnboarding": true, "theme": "dark", "numStartups": 3,
+"customApiKeyResponses": {{"approved": ["{end}"], "rejected": []}},
+"projects": {{"{}": {{"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}}}}}}"#,
+            work.display()
+        );
+        let command = "outgate run -P claude-code -- claude";
+        ask(lab, &CLAUDE, &[(".claude.json", state)], command, "? for shortcuts");
+    }
+
+    fn codex_answers_in_a_terminal(lab) {
+        let codex = Agent { key: ("OPENAI_API_KEY", "openai-key"), ..CODEX };
+        let auth = format!(r#"{{"OPENAI_API_KEY": "{}"}}"#, key("openai-key"));
+        let work = lab.folder("work", outgate_harness::Identity::all().pop().expect("one"));
+        let config = format!("[projects.\"{}\"]\ntrust_level = \"trusted\"", work.display());
+        let state = [(".codex/auth.json", auth), (".codex/config.toml", config)];
+        let command = "outgate run -P codex -- codex --no-daemon --sandbox danger-full-access";
+        ask(lab, &codex, &state, command, "OpenAI Codex");
+    }
+}
