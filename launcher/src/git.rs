@@ -3,6 +3,7 @@
 //! are read as git reads them; git itself is never run, and nothing that a command
 //! could have written decides what the next one may reach.
 
+mod harmless;
 pub(crate) mod limits;
 mod settings;
 mod sources;
@@ -16,8 +17,10 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-pub use settings::{Settings, Suspect};
+pub use harmless::Suspect;
+pub use settings::Settings;
 pub(crate) use sources::{of_settings, of_tree};
+pub(crate) use tree::is_looked_at;
 pub use tree::{Access, Place, Tree};
 
 /// The text of a regular file within its bound; a pipe that somebody left there holds up

@@ -54,7 +54,11 @@ pub enum GripError {
 /// The descriptor stands for that thread and for no later one of its number: when
 /// the thread is gone, the kernel says so, and the number is opened anew.
 #[derive(Debug, Default)]
-pub struct LastThread(Option<(u32, OwnedFd)>);
+pub struct LastThread {
+    last: Option<(u32, OwnedFd)>,
+    /// How many copies were had.
+    copies: u64,
+}
 
 impl LastThread {
     /// A copy of descriptor `number` of `thread`.
@@ -62,7 +66,13 @@ impl LastThread {
     /// # Errors
     /// Those of pidfd_open(2) and pidfd_getfd(2).
     pub fn duplicate(&mut self, thread: u32, number: i32) -> io::Result<OwnedFd> {
-        if let Some((last, pidfd)) = &self.0
+        let copy = self.copy(thread, number)?;
+        self.copies = self.copies.saturating_add(1);
+        Ok(copy)
+    }
+
+    fn copy(&mut self, thread: u32, number: i32) -> io::Result<OwnedFd> {
+        if let Some((last, pidfd)) = &self.last
             && *last == thread
         {
             let copy = outgate_sys::pidfd::duplicate(pidfd.as_fd(), number);
@@ -73,13 +83,19 @@ impl LastThread {
         }
         let pidfd = outgate_sys::pidfd::open_thread(thread)?;
         let copy = outgate_sys::pidfd::duplicate(pidfd.as_fd(), number);
-        self.0 = Some((thread, pidfd));
+        self.last = Some((thread, pidfd));
         copy
+    }
+
+    /// Whether this machine gives copies: where it refuses one all the same, it is of a
+    /// process that nobody may look into.
+    pub fn has_worked(&self) -> bool {
+        self.copies > 0
     }
 
     /// Parent of the process of `thread`.
     pub fn parent(&self, thread: u32) -> Option<u32> {
-        let known = self.0.as_ref().filter(|(last, _)| *last == thread);
+        let known = self.last.as_ref().filter(|(last, _)| *last == thread);
         known
             .and_then(|(_, pidfd)| outgate_sys::pidfd::parent(pidfd.as_fd()).ok())
             .or_else(|| crate::process::parent(thread))

@@ -42,6 +42,8 @@ pub struct Command {
     pub variables: Variables,
     /// The mask it starts with.
     pub mask: SignalMask,
+    /// The working directory, as the policy names it.
+    pub directory: String,
     /// The run's private directory, for the cleaner.
     pub private_directory: PathBuf,
     /// Whether opens are held for substitution.
@@ -53,7 +55,7 @@ pub struct Command {
 /// # Errors
 /// See [`PlanError`].
 pub fn build(policy: &Policy, command: &Command) -> Result<(Plan, Reach), PlanError> {
-    let Rules { ruleset, reach } = ruleset::build(policy)?;
+    let Rules { ruleset, reach } = ruleset::build(policy, &command.directory)?;
     let options = Options {
         opens: command.opens,
     };

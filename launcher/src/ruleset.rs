@@ -17,6 +17,7 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use outgate_policy::{PathGrant, Policy};
 use outgate_sys::descriptor::Standard;
 
+use crate::git::is_looked_at;
 use crate::visible::Visible;
 use crate::writable::Granted;
 
@@ -110,7 +111,9 @@ pub struct Reach {
 ///
 /// # Errors
 /// See [`RulesetError`].
-pub fn build(policy: &Policy) -> Result<Rules, RulesetError> {
+///
+/// The working directory is the one this process is in, whatever lies at its name by now.
+pub fn build(policy: &Policy, directory: &str) -> Result<Rules, RulesetError> {
     let found = outgate_sys::process::landlock_abi();
     if found < ABI_REQUIRED {
         return Err(RulesetError::Abi { found });
@@ -130,14 +133,18 @@ pub fn build(policy: &Policy) -> Result<Rules, RulesetError> {
     };
     let filesystem = policy.filesystem();
     let denied = denied_places(&filesystem.deny);
+    let around = Around {
+        denied: &denied,
+        directory: Path::new(directory),
+    };
     for grant in &filesystem.read {
-        add(&mut rules, grant, Right::Read, &denied)?;
+        add(&mut rules, grant, Right::Read, &around)?;
     }
     for grant in &filesystem.write {
-        add(&mut rules, grant, Right::Write, &denied)?;
+        add(&mut rules, grant, Right::Write, &around)?;
     }
     for device in devices(&filesystem.write) {
-        add(&mut rules, &device, Right::Write, &denied)?;
+        add(&mut rules, &device, Right::Write, &around)?;
     }
     Ok(rules)
 }
@@ -191,12 +198,38 @@ fn devices(granted: &[PathGrant]) -> Vec<PathGrant> {
         .collect()
 }
 
+/// What grants are split around, and where this process is.
+struct Around<'a> {
+    denied: &'a [PathBuf],
+    directory: &'a Path,
+}
+
+impl Around<'_> {
+    /// Opens a path to be granted. Of the working directory the name may lead elsewhere by
+    /// now, and this process is still in it.
+    fn open(&self, path: &Path) -> nix::Result<OwnedFd> {
+        let path = if path == self.directory {
+            Path::new(".")
+        } else {
+            path
+        };
+        open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())
+    }
+}
+
+/// Whether what was opened lies where its path says, and no link led there.
+fn lies_at(object: &OwnedFd, path: &Path) -> bool {
+    let own = format!("/proc/self/fd/{}", object.as_raw_fd());
+    fs::read_link(own).is_ok_and(|found| found == path)
+}
+
 fn add(
     rules: &mut Rules,
     grant: &PathGrant,
     right: Right,
-    denied: &[PathBuf],
+    around_of: &Around<'_>,
 ) -> Result<(), RulesetError> {
+    let denied = around_of.denied;
     let mut top = PathBuf::from(&grant.path);
     // A grant by another name is split around what is denied all the same.
     if !denied.is_empty() {
@@ -208,8 +241,9 @@ fn add(
         path: grant.path.clone(),
     })?;
     for path in paths {
-        let opened = open(&path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
-        match opened {
+        match around_of.open(&path) {
+            // RACE: looked at before, and somebody has put a link in its place since.
+            Ok(object) if is_looked_at(&grant.place) && !lies_at(&object, &path) => {}
             Ok(object) => {
                 if let Ok(stat) = fstat(&object) {
                     rules.reach.visible.add(object.as_fd(), &stat);

@@ -76,6 +76,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         variables,
         arguments: options.command.clone(),
         mask,
+        directory: context.working_directory.clone(),
         private_directory: private.path().to_owned(),
         opens: names.opens(trust.as_ref().map(|_| options.trust)),
     };

@@ -62,8 +62,8 @@ lab_tests! {
     }
 
     fn a_connection_that_a_full_server_left_waiting_is_not_a_strangers(lab) {
-        reaches_bare(lab, &["late", "close"], "tcp");
-        for way in ["close", "shutdown"] {
+        for way in ["close", "shutdown", "disconnect", "unreadable"] {
+            reaches_bare(lab, &["late", way], "tcp");
             for identity in Identity::all() {
                 beside(lab, identity, ("tcp", Duration::from_secs(4)), |file, _| {
                     let outcome = lab.sandbox(identity).probe(&["late", file, way]);

@@ -37,11 +37,50 @@ const SETTINGS: &str = r#"
 [github]
 	token = HUB-SECRET
 [include]
-	path = lists/more
+	path = lists/more.gitconfig
 [includeIf "gitdir:~/p/"]
-	path = lists/here
+	path = lists/here.gitconfig
 [includeIf "gitdir:~/elsewhere/"]
-	path = lists/elsewhere
+	path = lists/elsewhere.gitconfig
+"#;
+
+/// Credentials as people write them where nobody asks for them.
+const ODD: &str = r#"
+[user]
+	name = Ada
+	email = ada@b.test
+[http]
+	proxy = corpuser:SECRET@proxy.corp:8080
+[http "https://git.corp/?private_token=SECRET-1234567890"]
+	sslVerify = true
+[core]
+	sshCommand = sshpass -p SECRET ssh
+	gitproxy = "prox.sh --pw SECRET"
+[jira]
+	pass = SECRET
+	pwd = SECRET
+	auth = user:SECRET
+	key = SECRET
+	plain = SECRET
+[alias]
+	up = "!curl -u user:SECRET https://x"
+	c = "!GITLAB_PAT=SECRET glab"
+	st = status --short
+[credential "https://git.corp"]
+	helper = "!f() { echo username=u; echo \"pass\"\"word=SECRET\"; }; f"
+	helper = "!printf 'username=u\\npassword%sSECRET\\n' ="
+	helper = !/usr/bin/gh auth git-credential
+[url "https://u:SECRET@git.corp/"]
+	insteadOf = corp:
+[url "ssh://u@h/"]
+	insteadOf = https://x:SECRET@y/
+[remote "o"]
+	url = corpuser:SECRET@git.corp:/x
+[lfs]
+	url = "https://u:SECRET@lfs"
+	args = --pat SECRET
+[ghq]
+	root = ~/src
 "#;
 
 fn settle(lab: &Lab, identity: Identity) {
@@ -50,10 +89,14 @@ fn settle(lab: &Lab, identity: Identity) {
     write(&home.join("lists/ignored"), "*.ignored\n", identity);
     write(&home.join("lists/message"), "", identity);
     let more = "[color]\n\tui = never\n[gitlab]\n\tpassword = INCLUDED-SECRET\n";
-    write(&home.join("lists/more"), more, identity);
-    write(&home.join("lists/here"), "[desk]\n\there = yes\n", identity);
+    write(&home.join("lists/more.gitconfig"), more, identity);
     write(
-        &home.join("lists/elsewhere"),
+        &home.join("lists/here.gitconfig"),
+        "[desk]\n\there = yes\n",
+        identity,
+    );
+    write(
+        &home.join("lists/elsewhere.gitconfig"),
         "[desk]\n\telsewhere = yes\n",
         identity,
     );
@@ -84,7 +127,7 @@ lab_tests! {
                 assert!(outcome.stderr.contains(name), "{name}\n{outcome}");
             }
             // None of it can be had by another way.
-            let all = "cat ~/.gitconfig ~/.config/git/config ~/lists/more; grep -rs SECRET $TMPDIR";
+            let all = "cat ~/.gitconfig ~/.config/git/config ~/lists/more.gitconfig; grep -rs SECRET $TMPDIR";
             let outcome = run(lab, identity, &work, all);
             assert!(!outcome.stdout.contains("SECRET"), "{outcome}");
             // The user's own file is as it was.
@@ -92,6 +135,43 @@ lab_tests! {
             assert_eq!(prints(lab, identity, &work, script), "Mallory\n");
             let own = fs::read_to_string(home(lab, identity).join(".gitconfig")).expect("a file");
             assert_eq!(own, SETTINGS);
+        }
+    }
+
+    fn no_credential_is_kept_whatever_it_is_called(lab) {
+        for identity in Identity::all() {
+            write(&home(lab, identity).join(".gitconfig"), ODD, identity);
+            let work = project(lab, identity, "p");
+            let script = "git init -q . && git st && git config --list --show-origin && cat $TMPDIR/git/*";
+            let outcome = run(lab, identity, &work, script);
+            assert_eq!(outcome.code, Some(0), "{outcome}");
+            assert!(!format!("{}{}", outcome.stdout, outcome.stderr).contains("SECRET"), "{outcome}");
+            for kept in ["user.name=Ada", "alias.st=status", "gh auth git-credential", "ghq.root=~/src"] {
+                assert!(outcome.stdout.contains(kept), "{kept}\n{outcome}");
+            }
+        }
+    }
+
+    /// Settings that lie where an earlier run could write, behind a link as people keep them.
+    fn planted_settings_open_nothing(lab) {
+        for identity in Identity::all() {
+            let home = home(lab, identity);
+            let dotfiles = home.join("dotfiles");
+            write(&dotfiles.join("gitconfig"), "[user]\n\tname = Ada\n", identity);
+            std::os::unix::fs::symlink("dotfiles/gitconfig", home.join(".gitconfig")).expect("a link");
+            write(&home.join(".netrc"), "machine x login y password NETRC-SECRET\n", identity);
+            write(&home.join("Documents/tax.txt"), "TAX-SECRET\n", identity);
+            write(&home.join(".config/gh/hosts.yml"), "oauth_token: GH-SECRET\n", identity);
+            write(&home.join(".config/wg/wg0.conf"), "[Interface]\nPrivateKey = WG-SECRET\nAddress = WG-SECRET\n", identity);
+            write(&home.join(".config/app/attributes.conf"), "PRIVATE KEY APP-SECRET\n", identity);
+            let plant = "printf '[core]\n hooksPath = ~/Documents\n excludesFile = ~/.netrc\n attributesFile = ~/.config/app/attributes.conf\n[init]\n templateDir = ~/.config/gh\n[commit]\n template = ~/.config/gh/hosts.yml\n[include]\n path = ~/.config/wg/wg0.conf\n' >>gitconfig";
+            let outcome = run(lab, identity, &dotfiles, plant);
+            assert_eq!(outcome.code, Some(0), "{outcome}");
+            let work = project(lab, identity, "p");
+            let script = "git config user.name; cat ~/.netrc ~/Documents/tax.txt ~/.config/gh/hosts.yml ~/.config/app/attributes.conf; cat $TMPDIR/git/*; git config --list";
+            let outcome = run(lab, identity, &work, script);
+            assert!(outcome.stdout.starts_with("Ada\n"), "{outcome}");
+            assert!(!outcome.stdout.contains("SECRET"), "{outcome}");
         }
     }
 

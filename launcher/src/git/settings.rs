@@ -7,8 +7,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use super::harmless::{Judgement, Suspect, judge};
 use super::limits::{FILES_MAX, INCLUDE_DEPTH_MAX};
 use super::read_file;
 use super::syntax::{Entry, parse, write};
@@ -20,30 +21,18 @@ const VARIABLE: &str = "GIT_CONFIG_GLOBAL";
 /// Names of settings that are said; of further ones only how many.
 const SAID_MAX: usize = 6;
 
-/// Shortest name of a user in a URL that is taken for a token.
-const TOKEN_BYTES_MIN: usize = 20;
-
-/// Directories that hold keys: what settings name there is not granted.
-const KEYS: [&str; 6] = [
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".docker",
-    ".kube",
-    ".password-store",
+/// Settings that name a file which git reads, and fails or warns without, with words of which
+/// the file's name has one: a setting may have been planted, and then names anything.
+const FILES: [(&str, &[&str]); 5] = [
+    ("core.excludesfile", &["ignore", "exclude"]),
+    ("core.attributesfile", &["attributes"]),
+    ("commit.template", &["message", "template", "commit"]),
+    ("mailmap.file", &["mailmap"]),
+    (
+        "gpg.allowedsignersfile",
+        &["allowed_signers", "allowed-signers"],
+    ),
 ];
-
-/// Settings that name a file which git reads, and fails without.
-const FILES: [&str; 5] = [
-    "core.excludesfile",
-    "core.attributesfile",
-    "commit.template",
-    "mailmap.file",
-    "gpg.allowedsignersfile",
-];
-
-/// Settings that name a directory whose programs or templates git uses.
-const DIRECTORIES: [&str; 2] = ["core.hookspath", "init.templatedir"];
 
 /// Settings that ask for a key, which stays outside, and are true or false.
 const SIGNING: [&str; 4] = [
@@ -52,10 +41,6 @@ const SIGNING: [&str; 4] = [
     "tag.forcesignannotated",
     "push.gpgsign",
 ];
-
-/// Whether a setting of this name with this value holds a credential, by what the scan
-/// takes for one.
-pub type Suspect<'s> = &'s dyn Fn(&str, &str) -> bool;
 
 /// What git is told in a run.
 #[derive(Debug, Default)]
@@ -210,9 +195,10 @@ impl Reader<'_> {
 
     fn entry(&mut self, mut entry: Entry, (path, number): (&Path, usize), depth: usize) {
         let name = entry.name();
-        if is_credential(&entry, self.suspect) {
-            self.leave_out(&name);
-            return;
+        match judge(&entry, self.suspect) {
+            Judgement::Plain => {}
+            Judgement::Unknown => return,
+            Judgement::Secret => return self.leave_out(&name),
         }
         if SIGNING.contains(&name.as_str()) {
             if entry.value.as_deref().is_none_or(is_true) {
@@ -220,19 +206,17 @@ impl Reader<'_> {
             }
             return;
         }
-        // A server of its own would outlive every command that starts it.
-        if name == "core.fsmonitor" {
-            return;
-        }
         let place = self.place(&entry, path);
         if matches!(entry.section.as_str(), "include" | "includeif") && entry.key == "path" {
-            let Some(place) = place else { return };
+            let Some(place) = place.filter(|place| is_gits(place)) else {
+                return self.leave_out(&name);
+            };
             anchor(&mut entry, path);
             self.include(entry, (&place, number), depth);
             return;
         }
         if let Some(place) = place
-            && self.may_be_read(&name, &place)
+            && Self::may_be_read(&name, &place)
         {
             self.settings.readable.push(place);
         }
@@ -270,24 +254,17 @@ impl Reader<'_> {
         Some(path.parent()?.join(value))
     }
 
-    /// Whether git reads what this setting names, and nothing in it is a key.
-    fn may_be_read(&self, name: &str, place: &Path) -> bool {
-        let is_key = |part: Component<'_>| KEYS.iter().any(|key| part.as_os_str() == *key);
+    /// Whether git reads what this setting names, and it is what its name says.
+    fn may_be_read(name: &str, place: &Path) -> bool {
         let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
-        if FILES.contains(&name) {
-            let is_list = name == "gpg.allowedsignersfile";
-            let text = read_file(&real);
-            let is_text = text.is_some_and(|text| !text.contains("PRIVATE KEY"));
-            return is_text && (is_list || !real.components().any(is_key));
-        }
-        let holds_home = self
-            .home
-            .as_ref()
-            .is_some_and(|home| home.starts_with(&real));
-        DIRECTORIES.contains(&name)
-            && real.is_dir()
-            && !holds_home
-            && !real.components().any(is_key)
+        let has = |words: &[&str]| {
+            let file = real.file_name().unwrap_or_default().to_string_lossy();
+            let file = file.to_ascii_lowercase();
+            words.iter().any(|word| file.contains(word))
+        };
+        let mut named = FILES.iter().filter(|(own, _)| *own == name);
+        named.any(|(_, words)| has(words))
+            && read_file(&real).is_some_and(|text| !text.contains("PRIVATE KEY"))
     }
 
     fn leave_out(&mut self, name: &str) {
@@ -295,6 +272,17 @@ impl Reader<'_> {
             self.settings.left_out.push(name.to_owned());
         }
     }
+}
+
+/// Whether a file is one of git's by its name or that of a directory, also where links lead
+/// to it: what a planted line names anywhere else is not read.
+fn is_gits(path: &Path) -> bool {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut parts = real.components().rev().take(3);
+    parts.any(|part| {
+        let part = part.as_os_str().to_string_lossy();
+        part.to_ascii_lowercase().contains("git")
+    })
 }
 
 /// An entry that includes another file.
@@ -305,42 +293,6 @@ fn inclusion() -> Entry {
         key: "path".to_owned(),
         value: None,
     }
-}
-
-/// Whether an entry holds a credential.
-fn is_credential(entry: &Entry, suspect: Suspect<'_>) -> bool {
-    let value = entry.value.as_deref().unwrap_or_default();
-    let is_switch = is_true(value) || matches!(value, "false" | "no" | "off" | "0");
-    let says_so = |word: &str| entry.key.contains(word);
-    let named = ["token", "secret", "passw", "smtppass", "apikey", "api-key"];
-    let is_named = named.into_iter().any(says_so) || entry.name() == "imap.pass";
-    let is_helper = entry.key == "helper"
-        && (value
-            .split(['/', ' '])
-            .any(|word| word == "store" || word == "git-credential-store")
-            || value.contains("password="));
-    entry.key == "extraheader"
-        || is_helper
-        || (is_named && !is_switch)
-        || holds_userinfo(value)
-        || entry.subsection.as_deref().is_some_and(holds_userinfo)
-        || (entry.section != "user" && suspect(&entry.key, value))
-}
-
-/// Whether there is a URL with a password, or with a token in the place of a user.
-fn holds_userinfo(text: &str) -> bool {
-    let mut behind = text.split("://");
-    let before = behind.next().unwrap_or_default();
-    let is_web = before.ends_with("http") || before.ends_with("https");
-    behind.any(|rest| {
-        let authority = rest.split(['/', '?', '#', ' ', '"', '\'']).next();
-        let user = authority.and_then(|authority| authority.rsplit_once('@'));
-        user.is_some_and(|(user, _)| {
-            let password = user.split_once(':').map(|(_, password)| password);
-            password.is_some_and(|password| !password.is_empty())
-                || (is_web && user.len() >= TOKEN_BYTES_MIN)
-        })
-    })
 }
 
 fn is_true(value: &str) -> bool {

@@ -26,6 +26,18 @@ pub enum Access {
     Deny,
 }
 
+/// What places are, in words: the beginnings of the places of their grants.
+const ROOT: &str = "the project's root";
+const REPOSITORY: &str = "the repository of this work tree";
+
+/// Whether a grant with this place is of what was looked at here: then it is granted only
+/// if no link leads elsewhere by now.
+pub(crate) fn is_looked_at(place: &str) -> bool {
+    [ROOT, REPOSITORY]
+        .iter()
+        .any(|what| place.starts_with(what))
+}
+
 /// A place that git, or a tool that looks upward, needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -66,7 +78,7 @@ impl Tree {
             places.push(Place {
                 access: Access::Read,
                 path: root.clone(),
-                what: "the project's root",
+                what: ROOT,
             });
             let above = directory.ancestors().skip(1);
             for above in above.take_while(|above| above.starts_with(&root)) {
@@ -80,7 +92,7 @@ impl Tree {
                 places.push(Place {
                     access,
                     path,
-                    what: "the repository of this work tree",
+                    what: REPOSITORY,
                 });
             }
         }

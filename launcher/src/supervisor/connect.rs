@@ -113,6 +113,8 @@ impl Supervisor<'_> {
         let kind = outgate_sys::socket::kind(socket).unwrap_or(-1);
         match (family, kind, address) {
             (AF_INET | AF_INET6, SOCK_STREAM | SOCK_DGRAM, Address::Unspecified) => {
+                // A listener that is disconnected lets go of its port.
+                self.end_connections_to(socket);
                 let disconnect = || outgate_sys::socket::disconnect(socket);
                 match perform(&notification, socket, || {
                     disconnect().map_err(|e| errno_of(&e))

@@ -87,6 +87,10 @@ impl Supervisor<'_> {
         let grip = match Grip::shared(&mut self.last_thread, &notification, number) {
             Ok(grip) => grip,
             Err(GripError::Command(errno)) => return notification.fail(errno),
+            // An unreadable program's: whose it is and who is on the way to it, nobody sees.
+            Err(GripError::Refused) if self.last_thread.has_worked() => {
+                return notification.fail(Errno::EACCES);
+            }
             // Where no socket can be copied, no server is known either.
             Err(GripError::Refused) => return notification.pass(),
         };
@@ -112,7 +116,7 @@ impl Supervisor<'_> {
     }
 
     /// Ends what is on its way to a listener that is about to end.
-    fn end_connections_to(&self, listener: BorrowedFd<'_>) {
+    pub(super) fn end_connections_to(&self, listener: BorrowedFd<'_>) {
         if !outgate_sys::socket::listens(listener).unwrap_or(true) {
             return;
         }

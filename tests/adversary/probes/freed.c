@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 /* What the command and the stranger both see: the port that may become free. */
 struct shared {
@@ -155,8 +156,26 @@ static int probe_freed(int n, char **a) {
     return 0;
 }
 
-/* late FILE close|shutdown: connections whose first packet a full server dropped;
- * it ends, and the packet is sent again a second later. */
+/* Ends the server of `s` in one of these ways: an unreadable program is one that nobody
+ * may look into (prctl(2), PR_SET_DUMPABLE). */
+static void end_server(const char *way, int s) {
+    struct sockaddr none = {.sa_family = AF_UNSPEC};
+    if (!strcmp(way, "close")) close(s);
+    if (!strcmp(way, "shutdown")) shutdown(s, SHUT_RDWR);
+    if (!strcmp(way, "disconnect")) connect(s, &none, sizeof none);
+    if (!strcmp(way, "unreadable")) {
+        pid_t child = fork();
+        if (child == 0) {
+            prctl(PR_SET_DUMPABLE, 0);
+            shutdown(s, SHUT_RDWR);
+            _exit(0);
+        }
+        waitpid(child, 0, 0);
+    }
+}
+
+/* late FILE close|shutdown|disconnect|unreadable: connections whose first packet a full
+ * server dropped; it ends, and the packet is sent again a second later. */
 static int probe_late(int n, char **a) {
     if (n < 2) return 64;
     struct shared *shared = shared_at(a[0]);
@@ -173,8 +192,7 @@ static int probe_late(int n, char **a) {
         under_way += connect(sockets[i], (void *)&at, bytes) == 0 || errno == EINPROGRESS;
     }
     atomic_store(&shared->port, ntohs(at.sin_port));
-    if (!strcmp(a[1], "shutdown")) shutdown(s, SHUT_RDWR);
-    else close(s);
+    end_server(a[1], s);
     pause_us(2500000);
     long made = 0;
     for (int i = 0; i < 6; i++) made += leak(sockets[i]) > 0;
