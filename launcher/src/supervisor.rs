@@ -307,12 +307,13 @@ impl Supervisor<'_> {
         }
         if ready.calls.contains(PollFlags::POLLIN) {
             self.take_call();
-        } else if ready
-            .calls
-            .intersects(PollFlags::POLLHUP | PollFlags::POLLERR)
-        {
+        } else if ready.calls.contains(PollFlags::POLLHUP) {
             self.alarm.stop();
             self.tree.filter_unused();
+        } else if !ready.calls.is_empty() {
+            // KERNEL: a poll that a signal interrupts while it waits for the listener's lock
+            // says POLLERR: nothing is known, and it is asked again without the alarm.
+            self.alarm.stop();
         }
         if !ready.gateway.is_empty() {
             self.link.flush();

@@ -153,6 +153,9 @@ lab_tests! {
         for (script, first) in [
             ("curl -sS \"$URL/x?a=${T:0:9}&b=${T:9}\"", ""),
             ("curl -sS -H \"a: ${T:0:9}\" -H \"b: ${T:9}\" $URL/", ""),
+            // Its beginning as the name, its end as the value.
+            ("curl -sS \"$URL/?${T:0:12}=${T:12}\"", ""),
+            ("curl -sS -b \"${T:0:12}=${T:12}\" $URL/", ""),
             ("curl -sS \"$URL/?a=${T:0:12}\"; curl -sS \"$URL/?a=${T:12}\"", "arrived\n"),
         ] {
             let sandbox = confined(lab, Identity::Own)

@@ -85,7 +85,11 @@ impl QueryPattern {
         let is_there = pairs(query, Separators::Ampersand)
             .any(|(key, _)| unescape(key.as_bytes()) == self.key);
         let fits = |(key, value): (&str, &str)| {
-            !is_torn(key) && (!self.folded_key.may_be(key) || self.fits_in_every_reading(value))
+            // Whose value stands behind two of them, readers disagree.
+            let is_divided = !(key.is_empty() && value.contains('='));
+            is_divided
+                && !is_torn(key)
+                && (!self.folded_key.may_be(key) || self.fits_in_every_reading(value))
         };
         is_there
             && is_bounded(query)
@@ -267,7 +271,14 @@ fn pairs(query: &str, separators: Separators) -> impl Iterator<Item = (&str, &st
             let plain = behind_bracket(pair, &["]"]).filter(|other| *other != usual);
             let escaped = behind_bracket(pair, &["]", "%5D", "%5d"])
                 .filter(|other| *other != usual && Some(*other) != plain);
-            std::iter::once(usual).chain(plain).chain(escaped)
+            // To some `=a=1` is `a=1` (ufo, which h3 reads queries with).
+            let behind = pair.trim_start_matches('=');
+            let behind =
+                (behind.len() < pair.len()).then(|| behind.split_once('=').unwrap_or((behind, "")));
+            std::iter::once(usual)
+                .chain(plain)
+                .chain(escaped)
+                .chain(behind)
         })
 }
 
@@ -294,6 +305,10 @@ mod tests {
             ("a=1", "a=1&a=2", false, true),
             ("a=1", "b=1", false, false),
             ("a=1", "a=1;a=2", false, true),
+            ("a=1", "=a=1", false, true),
+            ("a=1", "a=1&=a=2", false, true),
+            ("a=2", "a=1&==a=2", false, true),
+            ("a=1", "=a=2", false, false),
             ("a=1", "A=2&a=1", false, true),
             ("a=1", "a=1&a[]=2", false, true),
             ("a=1", "a=%31", true, true),

@@ -79,8 +79,8 @@ pub(super) fn pieces<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<Pi
                 );
             }
         } else if is_free(name) {
-            pieces.push(of(Source::Field, name.as_bytes(), value));
             pieces.push(of(Source::FieldName, name.as_bytes(), name.as_bytes()));
+            pieces.push(of(Source::Field, name.as_bytes(), value));
         }
     }
     pieces
@@ -101,8 +101,9 @@ fn named<'a>(pieces: &mut Vec<Piece<'a>>, pair: &'a [u8], (value, name): (Source
     match split(pair, b'=') {
         (alone, []) => pieces.push(of(value, b"", alone)),
         (key, content) => {
-            pieces.push(of(value, key, content));
+            // As they stand: a value goes on where its name ends.
             pieces.push(of(name, key, key));
+            pieces.push(of(value, key, content));
         }
     }
 }
