@@ -6,6 +6,20 @@ use outgate_harness::{Identity, Witness, lab_tests};
 
 use crate::NO_SUCH_SOCKET;
 
+/// Asks for pairs at an address that holds nothing, from six threads, while another call
+/// is held now and then.
+const CROWD: &str = r"
+import ctypes, os, sys, threading, time
+libc, end = ctypes.CDLL(None), time.time() + float(sys.argv[1])
+def ask():
+    while time.time() < end: libc.socketpair(1, 2, 9, ctypes.c_void_p(8))
+threads = [threading.Thread(target=ask) for _ in range(6)]
+for thread in threads: thread.start()
+while time.time() < end: os.readlink('/proc/self/exe')
+for thread in threads: thread.join()
+print('all of it')
+";
+
 lab_tests! {
     fn row_12_udp_reaches_nobody(lab) {
         let witness = Witness::start(&lab.directory);
@@ -116,6 +130,17 @@ lab_tests! {
             let command = ["python3".to_owned(), "-c".to_owned(), script.to_owned()];
             let outcome = lab.sandbox(identity).run(&command);
             assert_eq!(outcome.stdout, "111 True\n111 True\n111 True\n", "{identity:?} {outcome}");
+        }
+    }
+
+    /// Threads that keep the launcher's own threads at the listener's lock have its poll
+    /// interrupted there: that is no end of the run.
+    fn a_crowd_at_the_listener_ends_no_run(lab) {
+        for identity in Identity::all() {
+            let time = outgate_harness::race_time().as_secs().max(8).to_string();
+            let words = ["python3", "-c", CROWD, &time].map(str::to_owned);
+            let outcome = lab.sandbox(identity).run(&words);
+            assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), "all of it\n"), "{identity:?} {outcome}");
         }
     }
 

@@ -172,8 +172,12 @@ impl<'t> Cursor<'t> {
                     continue;
                 }
                 '\\' => match self.next() {
-                    // The value goes on in the next line, if there is one.
-                    Some('\n') | None => continue,
+                    // The value goes on in the next line, if there is one; blanks before
+                    // stay.
+                    Some('\n') | None => {
+                        kept = out.len();
+                        continue;
+                    }
                     Some('t') => out.push('\t'),
                     Some('n') => out.push('\n'),
                     Some('b') => out.push('\u{8}'),
@@ -311,6 +315,7 @@ mod tests {
             "[url \"https://u:p@h.test/\"]\n\tinsteadOf = git@h.test:\n",
             "[alias]\n  co = \"!f() { echo \\\"$1\\\"; }; f\"\n",
             "[a]\nb = one \\\n  two\n",
+            "[a]\nb = one \\\n",
             "[a]\nb = \"x ; y\" ; z\n",
             "[a]\nb = x   \"  y\"  \n",
             "[a \"q\\\"\\\\r\"]\nb=1\n",
@@ -331,7 +336,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(500))]
+        #![proptest_config(ProptestConfig::with_cases(300))]
 
         #[test]
         fn what_git_reads_is_what_is_read(
