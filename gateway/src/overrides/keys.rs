@@ -61,12 +61,16 @@ impl Reader {
     }
 
     pub(super) fn read(&mut self, mut bytes: &[u8], judge: Judge<'_>) -> Result<(), Refused> {
-        let ends: &[u8] = match self.written {
-            Written::Pairs => b"&;?\r\n",
-            Written::Parts => b"\n",
+        let written = self.written;
+        let end_of = |bytes: &[u8]| match written {
+            Written::Pairs => bytes.iter().position(|byte| ends_pair(*byte)),
+            Written::Parts => memchr::memchr(b'\n', bytes),
         };
         while !bytes.is_empty() {
-            let end = bytes.iter().position(|byte| ends.contains(byte));
+            if self.written == Written::Pairs && self.piece.is_empty() && !self.skips {
+                bytes = from_next_pair(bytes);
+            }
+            let end = end_of(bytes);
             let (content, rest) = bytes
                 .split_at_checked(end.unwrap_or(bytes.len()))
                 .unwrap_or_default();
@@ -101,13 +105,21 @@ impl Reader {
     /// A pair or a line is over.
     fn piece_ends(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
         let skipped = std::mem::take(&mut self.skips);
-        let piece = text(&self.piece);
-        self.piece.clear();
-        if skipped {
+        let says_nothing = match (self.written, self.part) {
+            (Written::Pairs, _) => !pair_of(&self.piece).is_some_and(|(key, value)| {
+                spells(key, b"method") || (spells(key, b"verb") && may_be_method(value))
+            }),
+            // Whatever the part was, a line without a key neither begins nor ends one.
+            (Written::Parts, Part::Any) => !may_hold_key(&self.piece),
+            (Written::Parts, Part::Named(_) | Part::Value(_)) => false,
+        };
+        if skipped || says_nothing {
+            self.piece.clear();
             return Ok(());
         }
+        let piece = text(&self.piece);
+        self.piece.clear();
         match (self.written, self.part) {
-            (Written::Pairs, _) if !may_hold_key(&piece) => Ok(()),
             (Written::Pairs, _) => {
                 let own = self.keys.own.values(&piece);
                 own.iter().try_for_each(|value| self.own(value, judge))?;
@@ -139,6 +151,10 @@ impl Reader {
     /// What goes on now must not be the beginning of a value of the key that has no other
     /// meaning. A method behind another key is judged where it ends, before that is sent.
     fn goes_on(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
+        let is_in_part = matches!(self.part, Part::Named(Which::Own) | Part::Value(_));
+        if !is_in_part && !may_hold_key(&self.piece) {
+            return Ok(());
+        }
         let piece = text(&self.piece);
         let is_begun = match (self.written, self.part) {
             (Written::Pairs, _) => !self.skips && !self.keys.own.values(&piece).is_empty(),
@@ -186,7 +202,7 @@ impl Reader {
     /// Which key a line of a part's head names: in quotes or without, coded as
     /// browsers and RFC 8187 have it.
     fn named(&self, line: &str) -> Option<Which> {
-        if !may_hold_key(line) {
+        if !may_hold_key(line.as_bytes()) {
             return None;
         }
         let line = line.replace('\\', "");
@@ -229,15 +245,68 @@ fn other(value: &str, judge: Judge<'_>) -> Result<(), Refused> {
     judge(Asks::Method { key, value })
 }
 
-/// Whether a text may hold one of the keys: all of their spellings hold the word, or a
-/// sign that a letter is coded with.
-fn may_hold_key(text: &str) -> bool {
-    let is_sign = |byte: u8| matches!(byte, b'%' | b'#' | b'\\') || !byte.is_ascii();
-    let holds = |word: &[u8]| {
-        let mut windows = text.as_bytes().windows(word.len());
-        windows.any(|window| window.eq_ignore_ascii_case(word))
-    };
-    text.bytes().any(is_sign) || holds(b"method") || holds(b"verb")
+/// Whether a pair of a form is over with this byte, for some reader.
+fn ends_pair(byte: u8) -> bool {
+    matches!(byte, b'&' | b';' | b'?' | b'\r' | b'\n')
+}
+
+/// Where the next pair begins that has a value: what ends before it has none, and a key
+/// without a value asks for nothing.
+fn from_next_pair(bytes: &[u8]) -> &[u8] {
+    let value = memchr::memchr(b'=', bytes).unwrap_or(bytes.len());
+    let before = bytes.get(..value).unwrap_or_default();
+    let end = before.iter().rposition(|byte| ends_pair(*byte));
+    let begin = end.map_or(0, |end| end.saturating_add(1));
+    bytes.get(begin..).unwrap_or_default()
+}
+
+/// The key and the value of a pair that has one. Some leave signs of equality before it
+/// away.
+fn pair_of(pair: &[u8]) -> Option<(&[u8], &[u8])> {
+    let begin = pair.iter().position(|byte| *byte != b'=')?;
+    let pair = pair.get(begin..)?;
+    pair.split_at_checked(memchr::memchr(b'=', pair)?)
+}
+
+/// Whether a value, with the sign of equality before it, may be no more than a word once
+/// it is decoded.
+fn may_be_method(value: &[u8]) -> bool {
+    let mut rest = value.iter().skip(1);
+    rest.all(|byte| {
+        byte.is_ascii_alphanumeric()
+            || !byte.is_ascii_graphic()
+            || matches!(byte, b'%' | b'#' | b'&' | b';' | b'+' | b'\\')
+    })
+}
+
+/// Whether bytes may hold one of the keys.
+pub(super) fn may_hold_key(bytes: &[u8]) -> bool {
+    spells(bytes, b"method") || spells(bytes, b"verb")
+}
+
+/// Whether bytes may spell a key with this word in it: in all spellings its letters stand
+/// in their order, each as it is or behind a sign that it is coded with, whatever readers
+/// leave out between them.
+fn spells(bytes: &[u8], word: &[u8]) -> bool {
+    let mut left = word;
+    let mut rest = bytes;
+    while let Some((byte, after)) = rest.split_first() {
+        let next = after.first().copied().unwrap_or_default();
+        let is_sign = match byte {
+            b'%' => !next.is_ascii() || next.is_ascii_hexdigit() || b"%uU".contains(&next),
+            b'#' | b'\\' => true,
+            // They begin overlong sequences (RFC 3629 3).
+            0xc0 | 0xc1 | 0xe0 | 0xf0 => next == b'%' || !next.is_ascii(),
+            _ => false,
+        };
+        match left {
+            [] => return true,
+            [letter, more @ ..] if is_sign || byte.eq_ignore_ascii_case(letter) => left = more,
+            _ => {}
+        }
+        rest = after;
+    }
+    left.is_empty()
 }
 
 /// Bytes as a reader of keys takes them: what is not ASCII is written as forms do.
@@ -288,6 +357,8 @@ mod tests {
             (Pairs, "a=1&_method=delete", false, false),
             (Pairs, "a=1&_METHOD=DELETE&b=2", false, false),
             (Pairs, "%5fmethod=delete", false, false),
+            (Pairs, "a&b=&c&=_method=delete&d", false, false),
+            (Pairs, "a=delete&_method", true, true),
             (Pairs, ".method=delete", false, false),
             (Pairs, "a=1;_method=delete", false, false),
             (Pairs, "_method=&a=1", true, true),
@@ -340,7 +411,50 @@ mod tests {
         }
     }
 
+    /// What forms are made of, and what looks like it.
+    const WORDS: [&str; 16] = [
+        "_method",
+        "%5fMe",
+        "thod",
+        "verb",
+        "=",
+        "=",
+        "delete",
+        "put",
+        "&",
+        ";",
+        "\r\n",
+        "?",
+        "a",
+        "+",
+        "%",
+        "0123456789abcdef",
+    ];
+
     proptest::proptest! {
+        #[test]
+        fn what_is_passed_over_says_nothing(
+            words in proptest::collection::vec(proptest::sample::select(&WORDS[..]), 0..24),
+            at in 0..200_usize,
+        ) {
+            let form = words.concat();
+            let whole = verdict(Written::Pairs, Sent::AtTheEnd, &[form.as_bytes()]);
+            let (one, two) = form.as_bytes().split_at(at.min(form.len()));
+            let bytes: Vec<&[u8]> = form.as_bytes().chunks(1).collect();
+            let keys = Keys::new();
+            let mut pairs = form.split(|c| "&;?\r\n".contains(c));
+            let is_held = pairs.all(|pair| {
+                let pair = pair.trim_start_matches(['+', ' ']);
+                let own = keys.own.values(pair);
+                let others = keys.others.values(pair);
+                own.iter().all(|value| value.eq_ignore_ascii_case("put"))
+                    && others.iter().all(|value| !value.eq_ignore_ascii_case("delete"))
+            });
+            assert_eq!(whole.is_ok(), is_held, "{form}");
+            assert_eq!(verdict(Written::Pairs, Sent::AtTheEnd, &[one, two]), whole, "{form}");
+            assert_eq!(verdict(Written::Pairs, Sent::AtTheEnd, &bytes), whole, "{form}");
+        }
+
         #[test]
         fn what_is_kept_is_bounded(pieces in proptest::collection::vec(
             proptest::collection::vec(proptest::prelude::any::<u8>(), 0..3000), 0..6,

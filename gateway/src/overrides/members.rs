@@ -3,6 +3,7 @@
 //! batch the `method` of every object. Keeps a bounded key and value; changes nothing.
 
 use super::asks::{Asks, Judge, KEY, Keys, Refused, is_method};
+use super::keys::may_hold_key;
 
 /// Bytes of a key or a value that are kept, written with escapes at most.
 const TEXT_BYTES_MAX: usize = 512;
@@ -77,15 +78,31 @@ impl Members {
         }
     }
 
-    pub(super) fn read(&mut self, bytes: &[u8], judge: Judge<'_>) -> Result<(), Refused> {
-        for byte in bytes {
-            if self.begin.len() < BEGIN_BYTES {
-                self.begin.push(*byte);
-                if is_wide(&self.begin) {
-                    judge(Asks::Unread("JSON in another encoding than UTF-8"))?;
-                }
+    pub(super) fn read(&mut self, mut bytes: &[u8], judge: Judge<'_>) -> Result<(), Refused> {
+        let begin = BEGIN_BYTES.saturating_sub(self.begin.len());
+        for byte in bytes.iter().take(begin) {
+            self.begin.push(*byte);
+            if is_wide(&self.begin) {
+                judge(Asks::Unread("JSON in another encoding than UTF-8"))?;
             }
-            self.take(*byte, judge)?;
+        }
+        while !bytes.is_empty() {
+            // What goes before the next byte that changes anything.
+            let plain = match self.within {
+                Within::Nothing => bytes.iter().position(|byte| is_structure(*byte)),
+                Within::Text => memchr::memchr2(b'"', b'\\', bytes),
+                Within::Escape => Some(0),
+            };
+            let (plain, rest) = bytes
+                .split_at_checked(plain.unwrap_or(bytes.len()))
+                .unwrap_or_default();
+            if self.within == Within::Text {
+                self.keep(plain);
+            }
+            if let Some(byte) = rest.first() {
+                self.take(*byte, judge)?;
+            }
+            bytes = rest.get(1..).unwrap_or_default();
         }
         Ok(())
     }
@@ -99,17 +116,17 @@ impl Members {
             (Within::Nothing, _) => self.structure(byte),
             (Within::Escape, _) => {
                 self.within = Within::Text;
-                self.keep(byte);
+                self.keep(&[byte]);
             }
             (Within::Text, b'\\') => {
                 self.within = Within::Escape;
-                self.keep(byte);
+                self.keep(&[byte]);
             }
             (Within::Text, b'"') => {
                 self.within = Within::Nothing;
                 return self.text_ends(judge);
             }
-            (Within::Text, _) => self.keep(byte),
+            (Within::Text, _) => self.keep(&[byte]),
         }
         Ok(())
     }
@@ -146,10 +163,9 @@ impl Members {
         self.is_value = false;
     }
 
-    fn keep(&mut self, byte: u8) {
-        if self.text.len() < TEXT_BYTES_MAX {
-            self.text.push(byte);
-        }
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
+        self.text.extend(bytes.iter().take(room));
     }
 
     /// Whether members are looked at where we are.
@@ -165,6 +181,13 @@ impl Members {
     fn text_ends(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
         if !self.matters() || self.text.len() >= TEXT_BYTES_MAX {
             self.key = None;
+            return Ok(());
+        }
+        if !self.is_value && !may_hold_key(&self.text) {
+            self.key = None;
+            return Ok(());
+        }
+        if self.is_value && self.key.is_none() {
             return Ok(());
         }
         if !self.is_value {
@@ -206,6 +229,11 @@ impl Members {
             (is_ours && self.keys.others.may_be(key)).then_some(Key::Other)
         }
     }
+}
+
+/// Whether it means something outside of strings.
+fn is_structure(byte: u8) -> bool {
+    matches!(byte, b'"' | b'{' | b'}' | b'[' | b']' | b':' | b',')
 }
 
 /// Whether JSON begins in UTF-16 or UTF-32: by their mark, or with a zero beside what JSON
