@@ -37,7 +37,7 @@ const BUNDLE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Variables that name a file with the certificates to trust, and who reads
 /// them.
-const VARIABLES: [&str; 16] = [
+const VARIABLES: [&str; 14] = [
     // OpenSSL, Go, Ruby, Perl, httpx, aiohttp, uv, .NET
     "SSL_CERT_FILE",
     // curl, and requests after its own
@@ -50,10 +50,6 @@ const VARIABLES: [&str; 16] = [
     "AWS_CA_BUNDLE",
     "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
     "HTTPLIB2_CA_CERTS",
-    // Node, bun, Yarn of every version: in addition to their own. Yarn from 2 on stops
-    // at a variable `YARN_*` that its version does not know, so there is none of these.
-    "NODE_EXTRA_CA_CERTS",
-    "DENO_CERT",
     "NIX_SSL_CERT_FILE",
     "npm_config_cafile",
     "BUNDLE_SSL_CA_CERT",
@@ -61,13 +57,19 @@ const VARIABLES: [&str; 16] = [
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
 ];
 
+/// Variables of programs that add what the file holds to roots of their own: Node, bun,
+/// Yarn of every version; Deno. Yarn from 2 on stops at a variable `YARN_*` that its version
+/// does not know, so there is none of these. Node reads the file at every start, and takes
+/// longer for a system's 150 roots than for all else.
+const ADDITIONS: [&str; 2] = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
+
 /// The authority alone, for programs that keep a store of their own.
 const AUTHORITY: &str = "authority.pem";
 
 /// The names of all variables that make programs trust.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let files = ["WGETRC", "APT_CONFIG", "PHP_INI_SCAN_DIR", java::OPTIONS];
-    VARIABLES.into_iter().chain(files)
+    VARIABLES.into_iter().chain(ADDITIONS).chain(files)
 }
 
 /// How a command is made to trust.
@@ -140,6 +142,16 @@ impl Trust {
             let begins = own.map_or_else(|| system.clone(), PathBuf::from);
             let bundle = trust.bundle(begins);
             variables.insert(name.into(), bundle.into_os_string());
+        }
+        for name in ADDITIONS {
+            let own = variables
+                .get(OsStr::new(name))
+                .filter(|own| !own.is_empty());
+            let file = match own {
+                Some(own) => trust.bundle(own.into()),
+                None => private.join(AUTHORITY),
+            };
+            variables.insert(name.into(), file.into_os_string());
         }
         trust.files(variables, &system);
         trust.java(variables, &system);
@@ -233,11 +245,12 @@ impl Trust {
         self.write_settings()
     }
 
-    /// The files whose content the authority belongs to.
+    /// The files whose content the authority belongs to, those first that take least time.
     fn waiting(&self) -> Vec<Waiting> {
         let bundles = self.bundles.keys().cloned().map(Waiting::Bundle);
         let java = self.java.as_ref().map(|_| Waiting::Java);
-        bundles.chain(java).chain([Waiting::Authority]).collect()
+        let authority = [Waiting::Authority].into_iter();
+        authority.chain(bundles).chain(java).collect()
     }
 
     /// Writes what does not depend on the authority.
