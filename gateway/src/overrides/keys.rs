@@ -68,7 +68,7 @@ impl Reader {
         };
         while !bytes.is_empty() {
             if self.written == Written::Pairs && self.piece.is_empty() && !self.skips {
-                bytes = from_next_pair(bytes);
+                bytes = from_next_key(bytes);
             }
             let end = end_of(bytes);
             let (content, rest) = bytes
@@ -250,14 +250,24 @@ fn ends_pair(byte: u8) -> bool {
     matches!(byte, b'&' | b';' | b'?' | b'\r' | b'\n')
 }
 
-/// Where the next pair begins that has a value: what ends before it has none, and a key
-/// without a value asks for nothing.
-fn from_next_pair(bytes: &[u8]) -> &[u8] {
-    let value = memchr::memchr(b'=', bytes).unwrap_or(bytes.len());
-    let before = bytes.get(..value).unwrap_or_default();
-    let end = before.iter().rposition(|byte| ends_pair(*byte));
-    let begin = end.map_or(0, |end| end.saturating_add(1));
-    bytes.get(begin..).unwrap_or_default()
+/// Where the next pair begins that may be about a method, or the one that is not over. A key
+/// without a value asks for nothing, so what is looked at is what stands before each sign
+/// of equality, back to the beginning of its pair or to the sign before.
+fn from_next_key(bytes: &[u8]) -> &[u8] {
+    let begin_of = |before: &[u8]| {
+        let end = before.iter().rposition(|byte| ends_pair(*byte));
+        end.map_or(0, |end| end.saturating_add(1))
+    };
+    for value in memchr::memchr_iter(b'=', bytes) {
+        let before = bytes.get(..value).unwrap_or_default();
+        let border = |byte: &u8| ends_pair(*byte) || *byte == b'=';
+        let begin = before.iter().rposition(border);
+        let key = before.get(begin.map_or(0, |begin| begin.saturating_add(1))..);
+        if key.is_some_and(may_hold_key) {
+            return bytes.get(begin_of(before)..).unwrap_or_default();
+        }
+    }
+    bytes.get(begin_of(bytes)..).unwrap_or_default()
 }
 
 /// The key and the value of a pair that has one. Some leave signs of equality before it

@@ -41,6 +41,16 @@ pub(super) struct Members {
     is_value: bool,
     /// The first bytes.
     begin: Vec<u8>,
+    kind: Kind,
+}
+
+/// What the content is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing was seen that tells.
+    Open,
+    Json,
+    Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +85,7 @@ impl Members {
             key: None,
             is_value: false,
             begin: Vec::new(),
+            kind: Kind::Open,
         }
     }
 
@@ -85,6 +96,9 @@ impl Members {
             if is_wide(&self.begin) {
                 judge(Asks::Unread("JSON in another encoding than UTF-8"))?;
             }
+        }
+        if self.is_other(bytes) {
+            return Ok(());
         }
         while !bytes.is_empty() {
             // What goes before the next byte that changes anything.
@@ -105,6 +119,22 @@ impl Members {
             bytes = rest.get(1..).unwrap_or_default();
         }
         Ok(())
+    }
+
+    /// Whether the content is no JSON: it begins with what neither a value that holds others
+    /// nor a comment before it begins with, behind blanks, controls and a mark.
+    fn is_other(&mut self, bytes: &[u8]) -> bool {
+        let is_first = |byte: &&u8| **byte > b' ' && byte.is_ascii();
+        if self.kind == Kind::Open
+            && let Some(first) = bytes.iter().find(is_first)
+        {
+            self.kind = if b"{[/#\"'()".contains(first) {
+                Kind::Json
+            } else {
+                Kind::Other
+            };
+        }
+        self.kind == Kind::Other
     }
 
     fn take(&mut self, byte: u8, judge: Judge<'_>) -> Result<(), Refused> {
@@ -319,6 +349,14 @@ mod tests {
         assert!(verdict(Outermost, &[&wide]).is_err());
         assert!(verdict(Outermost, &[&[0xff, 0xfe], &wide]).is_err());
         assert!(verdict(Outermost, &[&[0; 100]]).is_ok());
+        for before in [" \r\n", "\u{feff}", "/* of old */ ", "# so too\n"] {
+            let document = format!("{before}{{\"_method\":\"delete\"}}");
+            assert!(
+                verdict(Outermost, &[document.as_bytes()]).is_err(),
+                "{document}"
+            );
+        }
+        assert!(verdict(Outermost, &[b"a=1&b={\"_method\":\"delete\"}"]).is_ok());
     }
 
     proptest::proptest! {
