@@ -12,8 +12,8 @@ use outgate_sys::spawn::{Capabilities, Plan, ResourceLimit, SignalMask};
 
 use crate::environment::Variables;
 use crate::filter::{Arch, FilterError, Opens, Options, program};
+use crate::lifetime::GRACE;
 use crate::ruleset::{self, Reach, Rules, RulesetError};
-use crate::supervisor::GRACE;
 
 /// Why no plan can be made.
 #[derive(Debug, thiserror::Error)]

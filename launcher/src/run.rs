@@ -4,38 +4,29 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use outgate_handoff::status::PLACES_MAX;
-use outgate_handoff::{Begin, Status};
+use outgate_handoff::Begin;
 use outgate_policy::{Context, Note, Policy, Precaution, Source, SourceKind, Switch, compile};
-use outgate_sys::alarm::Alarm;
-use outgate_sys::spawn::Started;
 
 use crate::denials::Denials;
 use crate::environment::Variables;
-use crate::filter::{Arch, held};
 use crate::gateway_link::{Link, Opening, Whose};
 use crate::placeholders::{self, Planted};
 use crate::plan::{self, Command};
-use crate::presence::Presence;
 use crate::private::Private;
 use crate::record::{self, Grants, unwritable};
-use crate::ruleset::Reach;
 use crate::secrets::Secrets;
 use crate::sources::check_total;
-use crate::supervisor::{
-    Eager, FORWARDED, Outcome, Outside, Setting, Substitutes, Voice, WAIT_MAX, supervise,
-};
+use crate::supervisor::{Outcome, Substitutes, Voice};
 use crate::trust::Trust;
 
+mod begin;
 mod error;
 mod given;
 mod names;
 mod options;
 mod trusted;
 
-use error::start_error;
+use begin::{Ready, signals, status};
 pub use error::{Files, RunError};
 use given::{git, variables};
 use names::Names;
@@ -105,26 +96,24 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         Some(trust) => stores(trust, options.trust, &mut link, voice)?,
         None => Default::default(),
     };
-    // A run that cannot be listed runs all the same.
-    let presence = Presence::announce(status).ok();
-    let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
-    let guardian = started.guardian;
-    // Who waits for an order to end the command must not wait behind its crowd.
-    outgate_sys::schedule::take_short_turns();
-    let mut setting = setting(options, &policy, (started, signals), link, reach);
-    setting.presence = presence;
-    setting.substitutes = Substitutes {
-        hosts: names.hosts(),
-        stores,
+    let ready = Ready {
+        options,
+        policy: &policy,
+        link,
+        reach,
+        substitutes: Substitutes {
+            hosts: names.hosts(),
+            stores,
+        },
+        late,
+        denials,
     };
-    setting.late = late;
-    setting.denials = denials;
-    let outcome = supervise(setting, voice);
+    let ended = ready.serve(plan, signals, status, voice)?;
     // The tree is gone, so the directory goes, by us or by the guardian, who
     // has mostly ended by then.
     drop(private);
-    outgate_sys::process::end_guardian(guardian);
-    Ok(outcome)
+    outgate_sys::process::end_guardian(ended.guardian);
+    Ok(ended.outcome)
 }
 
 /// A directory of the run's own, below the one for temporary files.
@@ -270,26 +259,6 @@ pub fn context(variables: &Variables, directory: &Path, private: &Path) -> Conte
     }
 }
 
-/// Blocks the signals the supervisor reads, and remembers what was blocked.
-fn signals() -> std::io::Result<((SignalFd, Alarm), outgate_sys::spawn::SignalMask)> {
-    let before = outgate_sys::process::signal_mask()?;
-    let mut set = SigSet::empty();
-    let ours = [
-        Signal::SIGTTIN,
-        Signal::SIGTTOU,
-        Signal::SIGCHLD,
-        Signal::SIGIO,
-        // A file that may not grow is an error of ours to tell, not our end.
-        Signal::SIGXFSZ,
-    ];
-    for signal in FORWARDED.into_iter().chain(ours) {
-        set.add(signal);
-    }
-    set.thread_block()?;
-    let signals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-    Ok(((signals, Alarm::new(WAIT_MAX)?), before))
-}
-
 fn opening(
     options: &Options,
     (policy, secrets): (&Policy, &Secrets),
@@ -372,62 +341,6 @@ fn gateway_arguments(
     // The record's path stays the last of them.
     arguments.extend(record::audit_arguments(options, policy, context));
     arguments
-}
-
-fn setting(
-    options: &Options,
-    policy: &Policy,
-    (started, (signals, alarm)): (Started, (SignalFd, Alarm)),
-    link: Link,
-    reach: Reach,
-) -> Setting {
-    Setting {
-        started,
-        signals,
-        alarm,
-        link,
-        presence: None,
-        numbers: held(Arch::native()),
-        wall_time: policy.limits().wall_time,
-        eager: if policy.has_network_rules() {
-            Eager::Yes
-        } else {
-            Eager::No
-        },
-        summary: options.summary,
-        outside: if policy.allows_unix() {
-            Outside::Granted
-        } else {
-            Outside::Closed
-        },
-        listen: policy.listen().to_vec(),
-        substitutes: Substitutes::default(),
-        late: None,
-        denials: None,
-        reach,
-    }
-}
-
-/// What the run says about itself to who asks.
-fn status(opening: &Opening) -> Status {
-    let mut places: Vec<String> = Vec::new();
-    for (_, place, _) in &opening.sources {
-        if !places.contains(place) && places.len() < PLACES_MAX {
-            places.push(place.clone());
-        }
-    }
-    let gateway = match &opening.whose {
-        Whose::Private { .. } => String::new(),
-        Whose::Shared(door) => door.path().display().to_string(),
-    };
-    Status {
-        name: opening.sandbox.clone(),
-        command: opening.begin.command.clone(),
-        directory: opening.begin.working_directory.clone(),
-        places,
-        gateway,
-        ..Status::default()
-    }
 }
 
 /// The gateway's program: beside our own.

@@ -1,6 +1,7 @@
-//! The loop that serves held calls: one thread, one poll, no call that waits.
+//! The loop that serves held calls: one thread, one poll, no call that waits but where the
+//! command has the kernel wait. The end of the run is another thread's (`lifetime.rs`).
 //!
-//! Owns the listener and everything in flight. What a call means is in the
+//! Owns everything in flight. What a call means is in the
 //! modules below; who is allowed is the gateway's to say.
 
 mod bind;
@@ -15,7 +16,7 @@ mod outside;
 mod ready;
 mod schedule;
 mod settle;
-mod tree;
+mod thread;
 mod unix;
 mod wait;
 
@@ -27,22 +28,20 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::signalfd::SignalFd;
 use outgate_handoff::{Decision, ToGateway};
 use outgate_policy::ListenGrant;
 use outgate_sys::alarm::Alarm;
 use outgate_sys::seccomp::Listener;
-use outgate_sys::spawn::Started;
 
 use crate::attributes::Attributes;
 use crate::denials::Denials;
 use crate::filter::{Arch, Held as Numbers, attribute, scheduling};
 use crate::gateway_link::Link;
 use crate::grip::LastThread;
+use crate::lifetime::between::{SupervisorEnd, Word};
 use crate::lookups::Lookups;
 use crate::notification::Notification;
 use crate::own::Own;
-use crate::presence::Presence;
 use crate::redirect::Redirect;
 use crate::ruleset::Reach;
 use crate::sealed::Sealed;
@@ -50,9 +49,7 @@ use crate::trust::Late;
 use crate::trust::splice::Stores;
 
 pub use open::Substitutes;
-pub use tree::Ending;
-use tree::Tree;
-pub(crate) use tree::{FORWARDED, GRACE};
+pub(crate) use thread::Prepared;
 pub use unix::Outside;
 use wait::{Arriving, Asked, Connecting, Knocking, Room};
 
@@ -70,7 +67,7 @@ const SUMMARY_TIMEOUT: Duration = Duration::from_secs(1);
 const FAREWELL_WAIT_MS: u16 = 50;
 
 /// What the supervisor tells the person who started it.
-pub trait Voice {
+pub trait Voice: Send {
     /// One line for standard error.
     fn say(&mut self, line: &str);
 }
@@ -81,21 +78,17 @@ pub const WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// Everything a supervisor needs.
 #[derive(Debug)]
-pub struct Setting {
-    /// The running command.
-    pub started: Started,
-    /// Where signals arrive.
-    pub signals: SignalFd,
-    /// What ends a call of ours that the command has made wait ([`WAIT_MAX`]).
-    pub alarm: Alarm,
+pub(crate) struct Setting {
+    /// Where held calls arrive.
+    pub listener: Arc<Listener>,
+    /// Process id of the guardian, the root of the command's tree.
+    pub guardian: i32,
+    /// What the thread that serves the end of the run says, and is told.
+    pub lifetime: SupervisorEnd,
     /// The gateway: idle, or running already where the command could replace it.
     pub link: Link,
-    /// How others find the run, if they can.
-    pub presence: Option<Presence>,
     /// Numbers of the held calls.
     pub numbers: Numbers,
-    /// When the command is ended.
-    pub wall_time: Option<Duration>,
     /// Whether the gateway starts beside the command.
     pub eager: Eager,
     /// Whether the summary is said at the end.
@@ -180,10 +173,13 @@ struct Verdict {
 struct Supervisor<'a> {
     listener: Arc<Listener>,
     numbers: Numbers,
-    tree: Tree,
-    signals: SignalFd,
+    filter: Filter,
+    /// Process id of the guardian.
+    root: u32,
+    lifetime: SupervisorEnd,
+    /// How the run ended, once no process of it is left.
+    over: Option<u8>,
     link: Link,
-    presence: Option<Presence>,
     redirect: Redirect,
     own: Own,
     sealed: Sealed<datagram::Asker>,
@@ -219,6 +215,13 @@ struct Supervisor<'a> {
     alarm: Alarm,
 }
 
+/// Whether any task still runs under the filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Filter {
+    Used,
+    Unused,
+}
+
 /// What was said once and need not be said again.
 #[derive(Default)]
 struct Said {
@@ -236,24 +239,21 @@ enum Once {
     Yes,
 }
 
-/// Supervises until no process of the sandbox is left.
-pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
-    let listener = Arc::new(Listener::new(setting.started.listener));
+/// Supervises until no process of the sandbox is left. `alarm` is what ends a call of ours
+/// that the command has made wait ([`WAIT_MAX`]), and of this thread.
+fn supervise(setting: Setting, alarm: Alarm, voice: &mut dyn Voice) -> Counters {
+    let listener = setting.listener;
     // An older kernel wakes us more slowly and nothing else.
     drop(listener.wake_in_step());
     let room = wait::make_room();
     let mut supervisor = Supervisor {
         listener,
         numbers: setting.numbers,
-        tree: Tree::new(
-            setting.started.reports,
-            setting.started.guardian,
-            setting.started.command,
-            setting.wall_time,
-        ),
-        signals: setting.signals,
+        filter: Filter::Used,
+        root: u32::try_from(setting.guardian).unwrap_or(0),
+        lifetime: setting.lifetime,
+        over: None,
         link: setting.link,
-        presence: setting.presence,
         redirect: Redirect::default(),
         own: Own::new(room.servers),
         sealed: Sealed::Idle,
@@ -276,7 +276,7 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         denials: setting.denials,
         outside: setting.outside,
         listen: setting.listen,
-        attributes: Attributes::new(setting.reach, setting.started.guardian),
+        attributes: Attributes::new(setting.reach, setting.guardian),
         said: Said::default(),
         summary: None,
         say_summary: setting.summary,
@@ -284,9 +284,9 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         room,
         counters: Counters::default(),
         voice,
-        alarm: setting.alarm,
+        alarm,
     };
-    while !supervisor.tree.is_empty() {
+    while supervisor.over.is_none() {
         supervisor.turn();
     }
     supervisor.finish()
@@ -309,7 +309,7 @@ impl Supervisor<'_> {
             self.take_call();
         } else if ready.calls.contains(PollFlags::POLLHUP) {
             self.alarm.stop();
-            self.tree.filter_unused();
+            self.filter = Filter::Unused;
         } else if !ready.calls.is_empty() {
             // KERNEL: a poll that a signal interrupts while it waits for the listener's lock
             // says POLLERR: nothing is known, and it is asked again without the alarm.
@@ -322,9 +322,6 @@ impl Supervisor<'_> {
         if !ready.private.is_empty() {
             self.accept_arrivals();
         }
-        if !ready.asked.is_empty() {
-            self.serve_askers();
-        }
         self.serve_connecting(&ready.connecting);
         if !ready.sealed.is_empty() {
             self.serve_sealed();
@@ -332,23 +329,20 @@ impl Supervisor<'_> {
         if !ready.lookups.is_empty() {
             self.serve_lookups();
         }
-        if !ready.reports.is_empty() || !ready.signals.is_empty() {
-            // About processes, it may take the time that it takes.
-            self.alarm.stop();
-        }
-        if !ready.reports.is_empty() {
-            self.tree.read_reports();
-        }
-        if !ready.signals.is_empty() && self.tree.forward_signals(&self.signals).is_wanted() {
-            self.certificates_wanted();
+        if !ready.lifetime.is_empty() {
+            match self.lifetime.receive() {
+                Word::CertificatesWanted => self.certificates_wanted(),
+                Word::Over(status) => self.over = Some(status),
+                Word::Nothing => {}
+            }
         }
         self.begin_beside();
         if self.link.may_come_back() {
             self.attach_again();
         }
         let helpers = [self.link.pid(), self.sealed.pid(), self.lookups.pid()];
-        self.tree
-            .end_orphans(helpers.map(|pid| pid.unwrap_or(0)).as_slice());
+        self.lifetime.helpers(helpers.map(|pid| pid.unwrap_or(0)));
+        self.lifetime.held(self.counters.total());
         if !waited {
             // What began to wait just now was not interrupted since.
             self.next_tick = Instant::now().checked_add(TICK).unwrap_or(self.next_tick);
@@ -431,9 +425,9 @@ impl Supervisor<'_> {
     }
 
     /// Collects the gateway's closing words and ends it.
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> Counters {
         self.alarm.stop();
-        let status = self.tree.status();
+        let status = self.over.unwrap_or(125);
         if matches!(self.link, Link::Open(_)) {
             self.tell(&ToGateway::Finish { status }, Vec::new());
             let until = Instant::now().checked_add(SUMMARY_TIMEOUT);
@@ -456,9 +450,6 @@ impl Supervisor<'_> {
         }
         // Sockets of the command close with the supervisor.
         self.alarm.set();
-        Outcome {
-            status,
-            counters: self.counters,
-        }
+        self.counters
     }
 }

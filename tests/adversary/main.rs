@@ -37,6 +37,7 @@ mod servers;
 mod stalls;
 mod streams;
 mod turns;
+mod waits;
 
 /// What a destination answers that no rule allows.
 const REFUSED: &[&str] = &["ECONNREFUSED"];

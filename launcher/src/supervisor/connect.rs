@@ -233,7 +233,7 @@ impl Supervisor<'_> {
     pub(super) fn with_ancestors(&self, process: &Process) -> Process {
         let parent = self.last_thread.parent(process.pid);
         Process {
-            parents: ancestors(parent, self.tree.root()),
+            parents: ancestors(parent, self.root),
             ..process.clone()
         }
     }

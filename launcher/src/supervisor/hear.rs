@@ -29,9 +29,7 @@ impl Supervisor<'_> {
                 } => {
                     self.generation = generation;
                     self.authority_known(authority);
-                    if let Some(presence) = &mut self.presence {
-                        presence.status().record = audit;
-                    }
+                    self.lifetime.record(audit);
                     self.hosts_known(&hosts);
                 }
                 ToLauncher::Refused { message } => self.link.fail(&message),

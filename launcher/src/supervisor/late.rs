@@ -16,21 +16,6 @@ const BESIDE: Duration = Duration::from_millis(1);
 /// authority: as long as for a gateway to begin.
 const WANTED_TIME: Duration = Duration::from_secs(10);
 
-/// Whether somebody opened a file under a lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leased {
-    /// Somebody waits for it.
-    Wanted,
-    /// Nobody did.
-    Unopened,
-}
-
-impl Leased {
-    pub(super) fn is_wanted(self) -> bool {
-        self == Self::Wanted
-    }
-}
-
 /// What waits for the gateway to begin.
 #[derive(Debug)]
 pub(super) struct Waiting {

@@ -1,11 +1,10 @@
-//! What reaches a run from outside: its gateway's death and return, and people
-//! who ask about it. Decides nothing about calls.
+//! What reaches the supervisor from outside: its gateway's death and return. Decides
+//! nothing about calls.
 
 use outgate_handoff::ToGateway;
 
 use super::{Once, Supervisor};
 use crate::gateway_link::Attached;
-use crate::presence::Wish;
 
 /// Comings and goings of a shared gateway that are told.
 const GONE_TOLD_MAX: u32 = 8;
@@ -28,17 +27,6 @@ impl Supervisor<'_> {
                 self.voice.say(&line);
             }
             self.refuse_everything();
-        }
-    }
-
-    /// Tells who asks about the run, and ends it when they want that.
-    pub(super) fn serve_askers(&mut self) {
-        let held = self.counters.total();
-        if let Some(presence) = &mut self.presence {
-            presence.status().held = held;
-            if presence.serve() == Wish::End {
-                self.tree.end();
-            }
         }
     }
 

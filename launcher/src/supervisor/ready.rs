@@ -1,23 +1,19 @@
 //! One poll over everything that can happen to a run, and for how long.
 
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::{AGAIN_TICK, Supervisor, TICK};
-use crate::presence::Presence;
+use super::{AGAIN_TICK, Filter, Supervisor, TICK};
 
 /// What a poll said, by source.
 pub(super) struct Ready {
     pub(super) calls: PollFlags,
-    pub(super) reports: PollFlags,
-    pub(super) signals: PollFlags,
+    pub(super) lifetime: PollFlags,
     pub(super) gateway: PollFlags,
     pub(super) sealed: PollFlags,
     pub(super) private: PollFlags,
     pub(super) lookups: PollFlags,
-    pub(super) asked: PollFlags,
     pub(super) connecting: Vec<PollFlags>,
 }
 
@@ -27,13 +23,11 @@ impl Ready {
         let none = PollFlags::empty();
         Self {
             calls: none,
-            reports: none,
-            signals: none,
+            lifetime: none,
             gateway: none,
             sealed: none,
             private: none,
             lookups: none,
-            asked: none,
             connecting: Vec::new(),
         }
     }
@@ -48,7 +42,6 @@ impl Ready {
             self.sealed,
             self.private,
             self.lookups,
-            self.asked,
         ];
         let one = sources.iter().chain(&self.connecting);
         one.copied().any(|flags| !flags.is_empty())
@@ -60,39 +53,23 @@ impl Supervisor<'_> {
     pub(super) fn timeout(&self) -> PollTimeout {
         let tick = self.is_waiting().then_some(TICK);
         let again = self.link.may_come_back().then_some(AGAIN_TICK);
-        let tick = self.late.starts_in().or(tick).or(again);
-        let deadline = self.tree.wait_at_most();
-        match (tick, deadline) {
-            (None, None) => PollTimeout::NONE,
-            (one, other) => {
-                let wait = one
-                    .unwrap_or(Duration::MAX)
-                    .min(other.unwrap_or(Duration::MAX));
-                let millis = wait.as_millis().clamp(1, 60_000);
-                PollTimeout::try_from(i32::try_from(millis).unwrap_or(1000))
-                    .unwrap_or(PollTimeout::ZERO)
-            }
-        }
+        let Some(wait) = self.late.starts_in().or(tick).or(again) else {
+            return PollTimeout::NONE;
+        };
+        let millis = wait.as_millis().clamp(1, 60_000);
+        PollTimeout::try_from(i32::try_from(millis).unwrap_or(1000)).unwrap_or(PollTimeout::ZERO)
     }
 
     /// One poll over everything that can happen.
     pub(super) fn wait(&self, timeout: PollTimeout) -> Ready {
         let readable = PollFlags::POLLIN;
-        // A listener whose filter nobody uses reports that for ever, and so does
-        // a pipe whose guardian is gone.
-        let silent = PollFd::new(self.signals.as_fd(), PollFlags::empty());
-        let calls = if self.tree.is_filtered() {
-            PollFd::new(self.listener.as_fd(), readable)
-        } else {
-            silent.clone()
+        let lifetime = PollFd::new(self.lifetime.poll(), readable);
+        // A listener whose filter nobody uses reports that for ever.
+        let calls = match self.filter {
+            Filter::Used => PollFd::new(self.listener.as_fd(), readable),
+            Filter::Unused => lifetime.clone(),
         };
-        let reports = if self.tree.is_empty() {
-            silent
-        } else {
-            PollFd::new(self.tree.reports(), readable)
-        };
-        let mut sources: Vec<PollFd<'_>> =
-            vec![calls, reports, PollFd::new(self.signals.as_fd(), readable)];
+        let mut sources: Vec<PollFd<'_>> = vec![calls, lifetime];
         let gateway = self.link.poll().map(|(socket, full)| {
             let mut events = readable;
             events.set(PollFlags::POLLOUT, full);
@@ -111,10 +88,6 @@ impl Supervisor<'_> {
         for listener in self.redirect.each() {
             sources.push(PollFd::new(listener.as_fd(), readable));
         }
-        let asked = sources.len();
-        for socket in self.presence.iter().flat_map(Presence::each) {
-            sources.push(PollFd::new(socket, readable));
-        }
         let connecting = sources.len();
         for waiting in &self.connecting {
             sources.push(PollFd::new(waiting.socket(), PollFlags::POLLOUT));
@@ -129,14 +102,15 @@ impl Supervisor<'_> {
             flags.unwrap_or(PollFlags::empty())
         };
         Ready {
-            calls: at(0),
-            reports: at(1),
-            signals: at(2),
+            calls: match self.filter {
+                Filter::Used => at(0),
+                Filter::Unused => PollFlags::empty(),
+            },
+            lifetime: at(1),
             gateway: gateway.map_or(PollFlags::empty(), at),
             sealed: sealed.map_or(PollFlags::empty(), at),
             lookups: lookups.map_or(PollFlags::empty(), at),
-            private: (private..asked).fold(PollFlags::empty(), |all, index| all | at(index)),
-            asked: (asked..connecting).fold(PollFlags::empty(), |all, index| all | at(index)),
+            private: (private..connecting).fold(PollFlags::empty(), |all, index| all | at(index)),
             connecting: (connecting..sources.len()).map(at).collect(),
         }
     }

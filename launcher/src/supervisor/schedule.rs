@@ -22,7 +22,7 @@ impl Supervisor<'_> {
         let Ok(number @ 1..) = u32::try_from(number) else {
             return call.fail(Errno::ESRCH);
         };
-        if number == call.held().thread || is_below(number, self.tree.root()) {
+        if number == call.held().thread || is_below(number, self.root) {
             call.pass();
         } else if parent(number).is_none() {
             call.fail(Errno::ESRCH);

@@ -40,7 +40,7 @@ impl Supervisor<'_> {
     pub(super) fn near(&self, notification: &Notification) -> Near {
         Near {
             caller: notification.held().thread,
-            root: self.tree.root(),
+            root: self.root,
         }
     }
 

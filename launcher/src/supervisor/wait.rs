@@ -171,7 +171,6 @@ impl Supervisor<'_> {
     /// have no event to wait for.
     pub(super) fn tick(&mut self) {
         let now = Instant::now();
-        self.tree.tick(now);
         if now < self.next_tick {
             return;
         }

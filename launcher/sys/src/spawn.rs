@@ -4,10 +4,10 @@
 //! Three processes share this module:
 //! - the *launcher*, which stays and supervises;
 //! - the *guardian*, its child: sub-reaper of the command's tree. It reports how
-//!   the command fares and keeps its wall time, and when the launcher dies it kills
-//!   the tree and starts the cleaner. It lives in a scope for signals of its own
-//!   (Landlock), of which the tree is all the rest: one call reaches every process
-//!   of it and no other. It shares the launcher's memory (`CLONE_VM`), so it costs
+//!   the command fares and keeps its wall time, and when the launcher's first thread dies,
+//!   whatever the others wait for, it kills the tree and starts the cleaner. It lives in a
+//!   scope for signals of its own (Landlock), of which the tree is all the rest: one call
+//!   reaches every process of it and no other. It shares the launcher's memory (`CLONE_VM`), so it costs
 //!   no page tables, and uses raw system calls on its own stack only: no
 //!   allocation, no lock, no `errno`, no panic;
 //! - the *child*, which confines itself and becomes the command (`CLONE_VFORK`).
@@ -321,7 +321,9 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), SysError> {
 
 /// Starts the command as `plan` says.
 ///
-/// Must be called while the process has one thread.
+/// The guardian learns when the calling thread dies: it must be the one that serves the end
+/// of the run. Others must do nothing but wait meanwhile, since the descriptors are the
+/// child's too until it executes.
 ///
 /// # Errors
 /// [`StartError`] names the step and its errno; nothing runs then.

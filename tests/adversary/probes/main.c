@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
                                           process_probes, ring_probes,      privilege_probes,
                                           filter_probes,  race_probes,      shape_probes,
                                           load_probes,    server_probes,    name_probes,    hold_probes,
-                                          storm_probes,   freed_probes,     mute_probes};
+                                          storm_probes,   freed_probes,     mute_probes,      wait_probes};
     if (argc < 2) {
         fprintf(stderr, "probe: no name given\n");
         return 64;

@@ -75,6 +75,6 @@ struct probe {
 extern const struct probe stream_probes[], datagram_probes[], local_probes[], process_probes[],
     ring_probes[], privilege_probes[], filter_probes[], race_probes[], shape_probes[],
     load_probes[], server_probes[], name_probes[], hold_probes[], storm_probes[],
-    freed_probes[], mute_probes[];
+    freed_probes[], mute_probes[], wait_probes[];
 
 #endif

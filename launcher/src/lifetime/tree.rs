@@ -14,7 +14,6 @@ use nix::time::ClockId;
 use nix::unistd::{Pid, getpgid, getpgrp, getpid, getsid};
 use outgate_sys::spawn::{Change, Order, REPORT_BYTES, Report, order};
 
-use super::late::Leased;
 use crate::process::signal_tree;
 
 /// Between SIGTERM and SIGKILL when the wall time is over.
@@ -49,13 +48,22 @@ const FAREWELLS: [Signal; 4] = [
 
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+enum Ending {
     /// With an exit status.
     Exited(u8),
     /// By a signal.
     Killed(u8),
     /// The guardian died, and the command with it.
     Lost,
+}
+
+/// Whether somebody opened a file under a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leased {
+    /// Somebody waits for it.
+    Wanted,
+    /// Nobody did.
+    Unopened,
 }
 
 /// Where the run stands with its time. The guardian has a clock of its own, which
@@ -72,7 +80,7 @@ enum Clock {
 
 /// The processes of one sandbox.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     reports: OwnedFd,
     guardian: i32,
     command: i32,
@@ -99,7 +107,8 @@ enum Filter {
 }
 
 impl Tree {
-    pub(super) fn new(
+    /// That of a command which began now.
+    pub(crate) fn new(
         reports: OwnedFd,
         guardian: i32,
         command: i32,
@@ -284,6 +293,12 @@ impl Tree {
         if let Clock::Running(_) = self.clock {
             self.clock = Clock::Running(Some(Instant::now()));
         }
+    }
+
+    /// Kills the tree at once: nobody serves it.
+    pub(super) fn kill(&mut self) {
+        order(self.guardian, Order::Kill);
+        self.clock = Clock::Killed;
     }
 
     /// Ends the tree when its time is over.

@@ -1,0 +1,166 @@
+//! A run from the start of its command to its end: one thread serves the end, another the
+//! held calls.
+
+use std::sync::Arc;
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use outgate_handoff::Status;
+use outgate_handoff::status::PLACES_MAX;
+use outgate_policy::Policy;
+use outgate_sys::seccomp::Listener;
+use outgate_sys::spawn::{Plan, SignalMask, Started};
+
+use super::error::start_error;
+use super::{Options, RunError};
+use crate::denials::Denials;
+use crate::filter::{Arch, held};
+use crate::gateway_link::{Link, Opening, Whose};
+use crate::lifetime::between::{SupervisorEnd, pair};
+use crate::lifetime::{FORWARDED, Lifetime, Tree};
+use crate::presence::Presence;
+use crate::ruleset::Reach;
+use crate::supervisor::{Eager, Outcome, Outside, Prepared, Setting, Substitutes, Voice};
+use crate::trust::Late;
+
+/// A run whose command is to start.
+pub(super) struct Ready<'r> {
+    pub(super) options: &'r Options,
+    pub(super) policy: &'r Policy,
+    pub(super) link: Link,
+    pub(super) reach: Reach,
+    pub(super) substitutes: Substitutes,
+    pub(super) late: Option<Late>,
+    pub(super) denials: Option<Denials>,
+}
+
+/// How a run ended, and its guardian, who mostly ended by then.
+pub(super) struct Ended {
+    pub(super) outcome: Outcome,
+    pub(super) guardian: i32,
+}
+
+impl Ready<'_> {
+    /// Starts the command and serves it until no process of it is left.
+    ///
+    /// # Errors
+    /// It did not start; nothing is left running then.
+    pub(super) fn serve(
+        self,
+        plan: Plan,
+        signals: SignalFd,
+        status: Status,
+        voice: &mut dyn Voice,
+    ) -> Result<Ended, RunError> {
+        let machine = |source| RunError::Machine {
+            what: "a thread for the command's calls",
+            source,
+        };
+        std::thread::scope(|scope| {
+            let prepared = Prepared::start(scope).map_err(machine)?;
+            let (for_lifetime, for_supervisor) = pair().map_err(machine)?;
+            // A run that cannot be listed runs all the same.
+            let presence = Presence::announce(status).ok();
+            prepared.settle().map_err(machine)?;
+            let options = self.options;
+            let wall_time = self.policy.limits().wall_time;
+            let started = outgate_sys::spawn::start(plan);
+            let started = started.map_err(|error| start_error(error, options))?;
+            // Who waits for an order to end the command must not wait behind its crowd.
+            outgate_sys::schedule::take_short_turns();
+            let Started {
+                listener,
+                reports,
+                guardian,
+                command,
+            } = started;
+            let listener = Arc::new(Listener::new(listener));
+            let tree = Tree::new(reports, guardian, command, wall_time);
+            let calls = Arc::clone(&listener);
+            let setting = self.setting((calls, guardian), for_supervisor);
+            let thread = prepared.begin(setting, voice);
+            let mut lifetime = Lifetime::new(tree, listener, signals, presence, for_lifetime);
+            let status = lifetime.serve();
+            // Nobody of the command is left to have it wait.
+            let counters = thread.join().unwrap_or_default();
+            let outcome = Outcome { status, counters };
+            Ok(Ended { outcome, guardian })
+        })
+    }
+
+    fn setting(
+        self,
+        (listener, guardian): (Arc<Listener>, i32),
+        lifetime: SupervisorEnd,
+    ) -> Setting {
+        let Self {
+            options, policy, ..
+        } = self;
+        Setting {
+            listener,
+            guardian,
+            lifetime,
+            link: self.link,
+            numbers: held(Arch::native()),
+            eager: if policy.has_network_rules() {
+                Eager::Yes
+            } else {
+                Eager::No
+            },
+            summary: options.summary,
+            outside: if policy.allows_unix() {
+                Outside::Granted
+            } else {
+                Outside::Closed
+            },
+            listen: policy.listen().to_vec(),
+            substitutes: self.substitutes,
+            late: self.late,
+            denials: self.denials,
+            reach: self.reach,
+        }
+    }
+}
+
+/// Blocks the signals that the launcher reads, in this thread and all that it starts, and
+/// remembers what was blocked.
+pub(super) fn signals() -> std::io::Result<(SignalFd, SignalMask)> {
+    let before = outgate_sys::process::signal_mask()?;
+    let mut set = SigSet::empty();
+    let ours = [
+        Signal::SIGTTIN,
+        Signal::SIGTTOU,
+        Signal::SIGCHLD,
+        Signal::SIGIO,
+        // A file that may not grow is an error of ours to tell, not our end.
+        Signal::SIGXFSZ,
+    ];
+    for signal in FORWARDED.into_iter().chain(ours) {
+        set.add(signal);
+    }
+    set.thread_block()?;
+    let signals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    Ok((signals, before))
+}
+
+/// What the run says about itself to who asks.
+pub(super) fn status(opening: &Opening) -> Status {
+    let mut places: Vec<String> = Vec::new();
+    for (_, place, _) in &opening.sources {
+        if !places.contains(place) && places.len() < PLACES_MAX {
+            places.push(place.clone());
+        }
+    }
+    let gateway = match &opening.whose {
+        Whose::Private { .. } => String::new(),
+        Whose::Shared(door) => door.path().display().to_string(),
+    };
+    Status {
+        name: opening.sandbox.clone(),
+        command: opening.begin.command.clone(),
+        directory: opening.begin.working_directory.clone(),
+        places,
+        gateway,
+        ..Status::default()
+    }
+}
