@@ -2,8 +2,8 @@
 //! what a rule that denies therefore is about as well.
 //!
 //! Case is folded; parameters, streams of NTFS (`::$DATA`), sessions in brackets
-//! (`(S(x))` of ASP.NET), dots and slashes at the end, and the endings of names (`.json`
-//! for Rails and Spring) are dropped; `+` is a blank to whoever takes a path for a form;
+//! (`(S(x))` of ASP.NET), dots and slashes at the end, and the endings of names, from any dot
+//! on (`.json` for Rails and Spring, `.a.b` for connect), are dropped; `+` is a blank to whoever takes a path for a form;
 //! behind the name of a script comes what it serves (CGI's `PATH_INFO`, RFC 3875 4.1.5),
 //! and before it the script. Nothing here knows patterns or rules.
 
@@ -22,6 +22,9 @@ const ENDING_BYTES_MAX: usize = 8;
 /// ending, that are looked at each by itself, at most: the first ones.
 const SEGMENTS_MAX: usize = 12;
 
+/// Endings of one name that are looked at, at most: the first ones, and the last.
+const ENDINGS_MAX: usize = 4;
+
 /// Whether a structural reading has no other lenient reading than itself.
 pub(crate) fn is_one(reading: &[u8]) -> bool {
     let plain = |byte: &u8| {
@@ -34,13 +37,15 @@ pub(crate) fn is_one(reading: &[u8]) -> bool {
     (is_plain && !holds_programs()) || reading.is_empty()
 }
 
-/// The lenient readings of all structural ones, in lower case and without repetition.
+/// The lenient readings of all others, in lower case and without repetition.
 ///
 /// # Errors
 /// They have more bytes than are kept.
-pub(crate) fn of(structural: &[Reading]) -> Result<Vec<Reading>, TargetError> {
+pub(crate) fn of<'r>(
+    others: impl Iterator<Item = &'r Reading>,
+) -> Result<Vec<Reading>, TargetError> {
     let mut found = Found::default();
-    for reading in structural {
+    for reading in others {
         let folded = fold_case(reading);
         found.add_reading(&folded)?;
         if folded.contains(&b'+') {
@@ -96,9 +101,8 @@ impl Found {
     fn add_with_scripts(&mut self, parts: &[&[u8]]) -> Result<(), TargetError> {
         self.add_with_endings(parts)?;
         for (at, _) in parts.iter().enumerate() {
-            if let Some(stem) = parts.get(at).and_then(|part| without_ending(part))
-                && at < SEGMENTS_MAX
-            {
+            let name = parts.get(at).copied().filter(|_| at < SEGMENTS_MAX);
+            for stem in stems(name.unwrap_or_default()) {
                 let mut parts = parts.to_vec();
                 if let Some(part) = parts.get_mut(at) {
                     *part = stem;
@@ -124,17 +128,22 @@ impl Found {
             [head @ .., b""] if !head.is_empty() => head,
             _ => parts,
         };
-        if let [head @ .., last] = whole
-            && let Some(stem) = without_ending(last)
-        {
-            let parts = [head, &[stem]].concat();
-            self.keep_either_end(&parts)?;
+        if let [head @ .., last] = whole {
+            for stem in stems(last) {
+                let parts = [head, &[stem]].concat();
+                self.keep_either_end(&parts)?;
+            }
         }
-        let stems: Vec<&[u8]> = parts
-            .iter()
-            .map(|part| without_ending(part).unwrap_or(part))
-            .collect();
-        self.keep_either_end(&stems)
+        let each: [fn(&[u8]) -> Option<&[u8]>; 2] =
+            [|part| stems(part).next(), |part| stems(part).last()];
+        for bare in each {
+            let bare: Vec<&[u8]> = parts
+                .iter()
+                .map(|part| bare(part).unwrap_or(part))
+                .collect();
+            self.keep_either_end(&bare)?;
+        }
+        Ok(())
     }
 
     /// Keeps it as it is and without a slash at its end.
@@ -201,13 +210,24 @@ fn is_script(parts: &[&[u8]], at: usize) -> bool {
     is_program(name) || (!name.is_empty() && before.is_some_and(|name| holds_programs(name)))
 }
 
-/// The name without its last ending, where both are there.
-fn without_ending(name: &[u8]) -> Option<&[u8]> {
-    let at = name.iter().rposition(|byte| *byte == b'.')?;
-    let (stem, ending) = (name.get(..at)?, name.get(at + 1..)?);
-    let is_ending = !ending.is_empty() && !ending.iter().any(|byte| b"/\\".contains(byte));
-    let is_name = stem.iter().any(|byte| *byte != b'.');
-    (is_ending && is_name).then_some(stem)
+/// The name without its endings, where both are there: up to each of its first dots and
+/// its last, the longest first.
+fn stems(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let dots = || {
+        let at = name.iter().enumerate();
+        let at = at.filter(|(_, byte)| **byte == b'.').map(|(at, _)| at);
+        // What begins with dots has no name before them, nor has what may be a path.
+        at.filter(|at| {
+            let stem = || name.iter().take(*at);
+            stem().any(|byte| *byte != b'.') && !stem().any(|byte| b"/\\".contains(byte))
+        })
+    };
+    let last = dots().last();
+    let mut first: Vec<usize> = dots().take(ENDINGS_MAX).collect();
+    first.reverse();
+    let last = last.filter(|last| !first.contains(last));
+    let all = last.into_iter().chain(first);
+    all.filter_map(|at| name.get(..at))
 }
 
 #[cfg(test)]
@@ -229,6 +249,14 @@ mod tests {
             ("/a/Admin.JSON", "|a|admin"),
             ("/admin.json/", "|admin"),
             ("/admin.a.b", "|admin.a"),
+            ("/admin.a.b", "|admin"),
+            ("/Admin.a.b/keys", "|admin|keys"),
+            ("/admin..x", "|admin"),
+            ("/admin.a..b.c.d.e.f/keys", "|admin|keys"),
+            ("/admin.a..b.c.d.e.f/keys", "|admin.a..b.c.d.e|keys"),
+            ("/x.y/admin.a.b/keys.c.d", "|x|admin|keys"),
+            ("/admin.%2Fx", "|admin"),
+            ("/admin%FF.a%FE.b/keys", "|admin|keys"),
             ("/admin.json;x=1", "|admin"),
             ("/index.php/admin", "|admin"),
             ("/x/index.php/admin/keys", "|admin|keys"),

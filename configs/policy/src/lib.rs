@@ -18,6 +18,7 @@ mod document_known;
 mod document_rules;
 mod document_tls;
 mod draft;
+mod dropped;
 mod error;
 mod evaluate;
 mod expand;

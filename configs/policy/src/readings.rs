@@ -7,10 +7,12 @@
 //!
 //! A path that begins with `//` is also a network-path reference (RFC 3986 4.2):
 //! what parses the target as a reference takes the segment behind the slashes
-//! for an authority, and serves the rest.
+//! for an authority, and serves the rest. What servers drop from decoded paths
+//! ([`crate::dropped`]) is dropped from whole passes of decoding.
 
 use std::collections::BTreeSet;
 
+use crate::dropped::{Dropping, changes_segments};
 use crate::lenient;
 use crate::limits::{DECODE_ROUNDS_MAX, READINGS_BYTES_MAX};
 use crate::path::{TargetError, above_root, unescape};
@@ -61,6 +63,7 @@ impl Readings {
     /// above the root, or is still escaped after the last round.
     pub(crate) fn of(path: &str) -> Result<Self, TargetError> {
         let mut structural = Vec::with_capacity(1);
+        let mut names = Vec::new();
         if path.bytes().all(is_plain) && !path.contains("//") {
             structural.push(joined_plain(path));
         } else {
@@ -70,17 +73,20 @@ impl Readings {
                 .map(|s| unescape(s.as_bytes()))
                 .collect();
             let mut found = Found::default();
-            found.add_rounds(&mut segments.clone())?;
+            found.add_rounds(&mut segments.clone(), Pass::AS_IT_IS)?;
             // Before any decoding, the authority ends at a slash that is sent as one.
             if begins_with_authority(&segments) {
-                found.add_rounds(&mut without_authority(&segments).to_vec())?;
+                let mut rest = without_authority(&segments).to_vec();
+                found.add_rounds(&mut rest, Pass::AS_IT_IS)?;
             }
-            structural = found.readings;
+            structural = found.structural.readings;
+            names = found.names.readings;
         }
-        let lenient = if structural.iter().all(|r| lenient::is_one(r)) {
+        let is_one = names.is_empty() && structural.iter().all(|r| lenient::is_one(r));
+        let lenient = if is_one {
             Vec::new()
         } else {
-            lenient::of(&structural)?
+            lenient::of(structural.iter().chain(&names))?
         };
         Ok(Self {
             structural,
@@ -121,15 +127,15 @@ fn joined_plain(path: &str) -> Reading {
         .collect()
 }
 
-/// The structural readings found so far, in their order and without repetition.
+/// Readings in their order and without repetition.
 #[derive(Debug, Default)]
-struct Found {
+struct Kept {
     readings: Vec<Reading>,
     known: BTreeSet<Reading>,
     bytes: usize,
 }
 
-impl Found {
+impl Kept {
     fn add(&mut self, reading: Reading) -> Result<(), TargetError> {
         if self.known.contains(&reading) {
             return Ok(());
@@ -144,15 +150,58 @@ impl Found {
         self.readings.push(reading);
         Ok(())
     }
+}
 
-    /// Adds the readings of the once decoded segments, and of each further round.
-    fn add_rounds(&mut self, segments: &mut [Vec<u8>]) -> Result<(), TargetError> {
+/// What is dropped while a path is decoded, and what its readings are then.
+#[derive(Debug, Clone, Copy)]
+struct Pass {
+    dropping: Option<Dropping>,
+    are: Are,
+}
+
+/// What readings are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Are {
+    Structural,
+    /// The same segments by other names, which lead nowhere else: lenient ones.
+    Names,
+}
+
+impl Pass {
+    const AS_IT_IS: Self = Self {
+        dropping: None,
+        are: Are::Structural,
+    };
+
+    /// The same, once something was dropped.
+    fn having_dropped(self, before: &[Vec<u8>], without: &[Vec<u8>]) -> Self {
+        let are = if changes_segments(before, without) {
+            Are::Structural
+        } else {
+            self.are
+        };
+        Self { are, ..self }
+    }
+}
+
+/// The readings found so far.
+#[derive(Debug, Default)]
+struct Found {
+    structural: Kept,
+    names: Kept,
+}
+
+impl Found {
+    /// Adds the readings of the once decoded segments, and of each further round; and of
+    /// all that are left from any round on where bytes are dropped from then on.
+    fn add_rounds(&mut self, segments: &mut [Vec<u8>], mut pass: Pass) -> Result<(), TargetError> {
         for _ in 0..=DECODE_ROUNDS_MAX {
             check_decoded(segments)?;
-            self.add_structural(segments)?;
+            pass = self.drop_from(segments, pass)?;
+            self.add_liberties(segments, pass.are)?;
             // Whoever ends the path here decodes no more than what is before.
             if let Some(mut before) = ended(segments) {
-                self.add_rounds(&mut before)?;
+                self.add_rounds(&mut before, pass)?;
             }
             let mut changed = false;
             for segment in segments.iter_mut().filter(|s| s.contains(&b'%')) {
@@ -170,12 +219,39 @@ impl Found {
         )))
     }
 
+    /// Drops what this pass drops; of one that drops nothing, begins those that do.
+    fn drop_from(&mut self, segments: &mut [Vec<u8>], pass: Pass) -> Result<Pass, TargetError> {
+        if let Some(dropping) = pass.dropping {
+            let Some(without) = dropping.of(segments) else {
+                return Ok(pass);
+            };
+            let pass = pass.having_dropped(segments, &without);
+            segments.clone_from_slice(&without);
+            return Ok(pass);
+        }
+        for dropping in Dropping::ALL {
+            if let Some(mut without) = dropping.of(segments) {
+                let next = Pass {
+                    dropping: Some(dropping),
+                    are: Are::Names,
+                };
+                let next = next.having_dropped(segments, &without);
+                self.add_rounds(&mut without, next)?;
+            }
+        }
+        Ok(pass)
+    }
+
     /// Adds the reading under every combination of liberties that makes a difference.
-    fn add_structural(&mut self, segments: &[Vec<u8>]) -> Result<(), TargetError> {
+    fn add_liberties(&mut self, segments: &[Vec<u8>], are: Are) -> Result<(), TargetError> {
         let relevant = relevant_liberties(segments);
         for liberties in 0..=liberty::ALL {
             if liberties & !relevant == 0 {
-                self.add(read(segments, liberties)?)?;
+                let reading = read(segments, liberties)?;
+                match are {
+                    Are::Structural => self.structural.add(reading)?,
+                    Are::Names => self.names.add(reading)?,
+                }
             }
         }
         Ok(())
@@ -435,6 +511,47 @@ mod tests {
         assert!(readings.lenient().any(|reading| shown(reading) == "|admin"));
         let readings = Readings::of("/%253f%2F%252e%252e/a%3F/%253f").expect("readings");
         assert!(readings.lenient().any(|reading| shown(reading) == "|a"));
+    }
+
+    #[test]
+    fn what_is_dropped_is_dropped_before_dots_are_resolved() {
+        let all = |path: &str| -> (Vec<String>, Vec<String>) {
+            let readings = Readings::of(path).expect(path);
+            let structural = readings.structural.iter().map(|r| shown(r)).collect();
+            (structural, readings.lenient().map(shown).collect())
+        };
+        for (path, structural, lenient) in [
+            ("/%FFadmin/keys", None, "|admin|keys"),
+            ("/adm%C3in/keys", None, "|admin|keys"),
+            ("/adm%E2%80%8Bin/keys", None, "|admin|keys"),
+            ("/%EF%BB%BFadmin/keys", None, "|admin|keys"),
+            ("/pub/.%FF./admin", Some("|admin"), "|admin"),
+            ("/pub/.%25FF./admin", Some("|admin"), "|admin"),
+            ("/pub/%FF../admin", Some("|admin"), "|admin"),
+            ("/pub/.%C2%AD./admin", Some("|admin"), "|admin"),
+            ("/pub/x%2F.%FF./%FF../admin", Some("|admin"), "|admin"),
+            ("/pub/x%5C.%FF.%5C..%5Cadmin", Some("|admin"), "|admin"),
+            ("/pub/%25%FF2e%25%FF2e/admin", Some("|admin"), "|admin"),
+            ("/pub/.%FF./ad%FFmin", Some("|admin"), "|admin"),
+            ("/%FF/x/admin", Some("|x|admin"), "|admin"),
+            ("/pub/%FF/x", Some("|pub|x"), "|pub|x"),
+            ("/a%FFb", None, "|a\u{fffd}b"),
+            ("/a%FFb", None, "|ab"),
+        ] {
+            let (found, all) = all(path);
+            assert!(
+                structural.is_none_or(|one| found.iter().any(|r| r == one)),
+                "{path}: {found:?}"
+            );
+            assert!(
+                structural.is_some() || found.len() == 1,
+                "{path}: {found:?}"
+            );
+            assert!(all.iter().any(|r| r == lenient), "{path}: {all:?}");
+        }
+        for path in ["/.%FF./x", "/%E2%80%8B../x", "/a/.%FF./..", "/%25%FF2e./x"] {
+            assert!(Readings::of(path).is_err(), "{path}");
+        }
     }
 
     #[test]

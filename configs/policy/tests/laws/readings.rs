@@ -46,6 +46,49 @@ proptest! {
         }
     }
 
+    /// Whatever a server drops from a path changes nothing for a rule that denies it.
+    #[test]
+    fn what_is_dropped_hides_no_denied_path(
+        pieces in proptest::collection::vec("(%FF|%fe|%F8|%E2%80%8B|%EF%BB%BF|%C2%AD|%C2%85|%25FF){0,2}", 12),
+        end in "(|/|\\.a\\.b|;x|%3Fx|\\.\\.x)",
+    ) {
+        let letters = "/admin/keys".chars();
+        let mut spelled = String::new();
+        for (letter, piece) in letters.zip(&pieces) {
+            spelled.push(letter);
+            spelled.push_str(piece);
+        }
+        spelled.push_str(&end);
+        let verdict = allows("a.test", &["a.test/admin/keys/**"], &spelled);
+        prop_assert!(verdict != Some(true), "{spelled}");
+    }
+
+    /// Nothing that is dropped makes dots that lead out of what a rule allows.
+    #[test]
+    fn what_is_dropped_leads_out_of_nothing_allowed(
+        inner in "(|x/|x%2F)",
+        pieces in proptest::collection::vec("(%FF|%C3|%E2%80%8B|%EF%BB%BF|%C2%AD|%C2%85|%25FF){0,2}", 3),
+        up in 2..4_usize,
+    ) {
+        let [a, b, c] = [0, 1, 2].map(|at| pieces.get(at).map_or("", String::as_str));
+        // What has dots alone is resolved before anything is dropped.
+        let dots = format!("{a}.%FF{b}.{c}/").repeat(up);
+        let target = format!("/pub/{inner}{dots}admin");
+        prop_assert!(allows("a.test/pub/**", &[], &target) != Some(true), "{target}");
+    }
+
+    /// A name of any endings is one without them to a rule that denies.
+    #[test]
+    fn no_ending_hides_a_denied_name(
+        ending in "[a-z.]{0,5}",
+        rest in "(|/|/keys|/x\\.y/z)",
+    ) {
+        let target = format!("/admin.{ending}{rest}");
+        if let Some(allowed) = allows("a.test", &["a.test/admin/**"], &target) {
+            prop_assert!(!allowed, "{target}");
+        }
+    }
+
     /// Blanks, marks and brackets around a key change nothing for a rule that
     /// denies, and a second spelling of it is refused by a rule that allows.
     #[test]
