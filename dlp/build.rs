@@ -208,6 +208,7 @@ fn write(table: &mut String, detector: &Detector) -> std::fmt::Result {
         ("pattern", &detector.pattern),
         ("harmless", &detector.harmless),
         ("unplaced", &detector.unplaced),
+        ("secret", &detector.secret),
     ] {
         writeln!(table, "{key}: Cow::Borrowed({text:?}),")?;
     }
@@ -216,6 +217,7 @@ fn write(table: &mut String, detector: &Detector) -> std::fmt::Result {
         ("issuers", &detector.issuers),
         ("tenant_hosts", &detector.tenant_hosts),
         ("except", &detector.except),
+        ("routed", &detector.routed),
         ("forms", &detector.forms),
         ("documents", &detector.documents),
         ("places", &detector.places),

@@ -215,6 +215,12 @@ impl Rule {
         is_own || named.any(|own| destination::covers(own, host))
     }
 
+    /// Whether only places that name a path are open to it at this host.
+    pub(crate) fn is_routed(&self, host: &str) -> bool {
+        let mut routed = self.detector.routed.iter();
+        routed.any(|own| destination::covers(own, host))
+    }
+
     /// The names and patterns of its issuers.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = &str> {
         let own = self.detector.issuers.iter().map(AsRef::as_ref);

@@ -180,6 +180,9 @@ pub struct Detector {
     pub tenant_hosts: Texts,
     /// Hosts that the issuers cover and that are none.
     pub except: Texts,
+    /// Hosts of the issuers whose paths belong to services that hand some of what they read
+    /// to strangers: only places that name a path are open there.
+    pub routed: Texts,
     /// Why strangers who hold names below its issuers gain nothing by what is shown there.
     pub harmless: Text,
     /// Whose content these keep.
@@ -192,6 +195,9 @@ pub struct Detector {
     /// Where in the head of a request its clients show it, where that is known: in no other
     /// part of a request may it go to its issuers, but in forms and documents.
     pub places: Texts,
+    /// Template of the half of its pair that is never sent (`{b64:40}`): beside one of these
+    /// it may stand nowhere.
+    pub secret: Text,
     /// Why it has no place in a head, if nobody shows it there.
     pub unplaced: Text,
     /// Templates of matches, for `detector_sample::expand`.

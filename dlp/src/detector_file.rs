@@ -135,7 +135,7 @@ struct Entry<'t, 'f, 'a> {
 }
 
 /// Every key of a detector.
-const KEYS: [&str; 26] = [
+const KEYS: [&str; 28] = [
     "id",
     "name",
     "cost",
@@ -154,11 +154,13 @@ const KEYS: [&str; 26] = [
     "issuers",
     "tenant_hosts",
     "except",
+    "routed",
     "harmless",
     "tenants",
     "forms",
     "documents",
     "places",
+    "secret",
     "unplaced",
     "samples",
     "near_misses",
@@ -234,11 +236,13 @@ impl<'t> Entry<'t, '_, '_> {
             issuers: self.texts("issuers"),
             tenant_hosts: self.texts("tenant_hosts"),
             except: self.texts("except"),
+            routed: self.texts("routed"),
             harmless: self.sentence("harmless"),
             tenants: self.word("tenants", &TENANTS, Tenants::One),
             forms: self.texts("forms"),
             documents: self.texts("documents"),
             places: self.texts("places"),
+            secret: self.sentence("secret"),
             unplaced: self.sentence("unplaced"),
             samples: self.texts("samples"),
             near_misses: self.texts("near_misses"),

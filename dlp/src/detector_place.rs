@@ -8,6 +8,71 @@ use crate::destination;
 
 /// Stands for the credential in a path, and for any text in what a value begins with.
 const STAR: char = '*';
+/// Stands in what a value begins with for a URL up to its query, whose host is an issuer's.
+pub(crate) const ISSUER: &str = "{issuer}";
+/// Between a place and the signature that stands beside what is shown there.
+const BESIDE: &str = " + ";
+
+/// A place, and what has to stand beside the credential in the same field or query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Opened<'a> {
+    pub(crate) shown: Shown<'a>,
+    pub(crate) signature: Option<Signature<'a>>,
+}
+
+/// The signature that the half of a pair makes which is never sent: in a field what it
+/// stands behind, in a query its key, and its form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Signature<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) form: SignatureForm,
+}
+
+/// How a signature is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SignatureForm {
+    /// `{sha1}`, `{sha256}`: so many characters of base 16.
+    Hex(usize),
+    /// `{hmac}`: base 64 of an HMAC with SHA-1 or SHA-256.
+    Hmac,
+    /// `{ecdsa}`: base 16 of a signature of P-256 in DER (RFC 3279 2.2.3).
+    Ecdsa,
+}
+
+/// How detector files write these.
+const SIGNATURES: [(&str, SignatureForm); 4] = [
+    ("{sha1}", SignatureForm::Hex(40)),
+    ("{sha256}", SignatureForm::Hex(64)),
+    ("{hmac}", SignatureForm::Hmac),
+    ("{ecdsa}", SignatureForm::Ecdsa),
+];
+
+impl<'a> Opened<'a> {
+    /// Reads a place with what stands beside it.
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        let (place, beside) = match text.split_once(BESIDE) {
+            Some((place, beside)) => (place, Some(beside)),
+            None => (text, None),
+        };
+        let shown = Shown::parse(place)?;
+        let Some(beside) = beside else {
+            let signature = None;
+            return Some(Self { shown, signature });
+        };
+        let ends = |(word, form): &(&str, SignatureForm)| {
+            let name = beside.strip_suffix(word)?;
+            Some(Signature { name, form: *form })
+        };
+        let signature = SIGNATURES.iter().find_map(ends)?;
+        let is_one = match shown {
+            Shown::Field { .. } => !signature.name.is_empty(),
+            Shown::Key { .. } => signature.name.strip_suffix('=').is_some_and(is_name),
+            Shown::Query | Shown::Path { .. } => false,
+        };
+        let signature = Some(signature);
+        is_one.then_some(Self { shown, signature })
+    }
+}
 
 /// Where in the head of a request a credential is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +164,21 @@ pub(crate) fn name_before(before: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// Whether a byte is a letter of an alphabet.
+pub(crate) type IsLetter = fn(u8) -> bool;
+
+/// The letters of a template of one word, and how many of them.
+pub(crate) fn letters(template: &str) -> Option<(IsLetter, usize)> {
+    let inner = template.strip_prefix('{')?.strip_suffix('}')?;
+    let (word, length) = inner.split_once(':')?;
+    let is_letter: IsLetter = match word {
+        "b64" => |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'),
+        "b62" => |byte| byte.is_ascii_alphanumeric(),
+        _ => return None,
+    };
+    length.parse().ok().map(|length| (is_letter, length))
+}
+
 /// Whether a pattern of a path stands for a path.
 fn covers(pattern: &str, path: &str) -> bool {
     let mut own = path.split('/');
@@ -116,7 +196,7 @@ fn covers(pattern: &str, path: &str) -> bool {
 
 /// Whether a segment leads nowhere else than it says.
 fn is_plain(segment: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:@,".contains(&byte);
     !segment.is_empty() && !segment.starts_with('.') && segment.bytes().all(is_part)
 }
 
@@ -173,6 +253,30 @@ mod tests {
     }
 
     #[test]
+    fn a_signature_is_read_behind_its_place() {
+        let of = |text| Opened::parse(text).and_then(|own| own.signature);
+        for (text, name, form) in [
+            ("x-auth: A + ,b={sha256}", ",b=", SignatureForm::Hex(64)),
+            ("x-auth: A  + :{hmac}", ":", SignatureForm::Hmac),
+            ("?id + sig={sha1}", "sig=", SignatureForm::Hex(40)),
+            ("?id + sig={ecdsa}", "sig=", SignatureForm::Ecdsa),
+        ] {
+            assert_eq!(of(text), Some(Signature { name, form }), "{text}");
+        }
+        for text in [
+            "?id + sig",
+            "?id + sig={other}",
+            "?id + {hmac}",
+            "?* + sig={hmac}",
+            "/a* + sig={hmac}",
+            "x-auth: A + {hmac}",
+        ] {
+            assert_eq!(Opened::parse(text), None, "{text}");
+        }
+        assert_eq!(of("?id"), None);
+    }
+
+    #[test]
     fn a_route_covers_its_paths_and_no_way_around_them() {
         for (route, host, path, expected) in [
             ("a.example/t", "a.example", "/t", true),
@@ -184,6 +288,8 @@ mod tests {
             ("a.example/*/t", "a.example", "//t", false),
             ("a.example/*/t", "a.example", "/../t", false),
             ("a.example/*/t", "a.example", "/x%2fy/t", false),
+            ("a.example/*/t", "a.example", "/x:y,z@b/t", true),
+            ("a.example/*/t", "a.example", "/x;y/t", false),
             ("a.example/a/**", "a.example", "/a/b/c", true),
             ("a.example/a/**", "a.example", "/a/../c", false),
             ("a.example/a/**", "a.example", "/b", false),

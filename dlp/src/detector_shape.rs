@@ -9,7 +9,7 @@ use regex_syntax::hir::Hir;
 
 use crate::destination::{self, HostPattern};
 use crate::detector::{Anchor, Detector, Failure, Scope, Tenants, Text, Tier, Validator};
-use crate::detector_place::{Route, Shown};
+use crate::detector_place::{Opened, Route, Shown, letters};
 use crate::limits::{LITERAL_BYTES_MAX, LITERAL_BYTES_MIN, MATCH_BYTES_MAX};
 
 /// Shortest match worth a finding, in bytes.
@@ -182,14 +182,7 @@ fn host_faults(detector: &Detector, mut claim: impl FnMut(bool, &str)) {
         detector.places.is_empty() || detector.unplaced.is_empty(),
         "`unplaced` says why there are no `places`, and there are some",
     );
-    claim(
-        detector
-            .places
-            .iter()
-            .all(|place| is_place(detector, place)),
-        "a place is a field, with what stands before the credential, a key of the query, or the \
-         end of a path: `x-key`, `authorization: Bearer `, `?key`, `/bot*`, `api.example.org/a?key`",
-    );
+    place_faults(detector, &mut claim);
     for reason in [&detector.harmless, &detector.unplaced] {
         claim(
             reason.is_empty() || is_sentence(reason),
@@ -198,15 +191,41 @@ fn host_faults(detector: &Detector, mut claim: impl FnMut(bool, &str)) {
     }
 }
 
+/// What does not go together in what it says of the places of a head.
+fn place_faults(detector: &Detector, mut claim: impl FnMut(bool, &str)) {
+    claim(
+        detector
+            .places
+            .iter()
+            .all(|place| is_place(detector, place)),
+        "a place is a field, with what stands before the credential, a key of the query, or the \
+         end of a path: `x-key`, `authorization: Bearer `, `?key`, `/bot*`, `api.example.org/a?key`; \
+         and maybe a signature beside it: `?key + signature={sha256}`",
+    );
+    claim(
+        detector.routed.iter().all(|own| is_covered(detector, own)),
+        "`routed` are hosts of `issuers`",
+    );
+    let is_signed = |place: &Text| Opened::parse(place).is_some_and(|own| own.signature.is_some());
+    let is_half = letters(&detector.secret).is_some() && detector.places.iter().all(is_signed);
+    claim(
+        detector.secret.is_empty() || is_half,
+        "`secret` is a template of one half of a pair, such as `{b64:40}`, and in each of the \
+         `places` a signature stands beside the other",
+    );
+}
+
 /// Whether a text is a host pattern that spells out at least its last two labels.
 pub(crate) fn is_issuer(text: &str) -> bool {
-    let spelt = text.rsplit('.').take_while(|label| *label != "*").count();
-    HostPattern::parse(text).is_ok() && (spelt >= 2 || !text.contains('*'))
+    let labels = || text.rsplit('.');
+    let spelt = labels().take_while(|label| destination::is_spelt(label));
+    let is_plain = labels().all(destination::is_spelt);
+    HostPattern::parse(text).is_ok() && (is_plain || spelt.count() >= 2)
 }
 
 /// Whether a text names a place, and if a host, then one of the issuers.
 fn is_place(detector: &Detector, text: &str) -> bool {
-    match Shown::parse(text) {
+    match Opened::parse(text).map(|own| own.shown) {
         Some(Shown::Key {
             route: Some(route), ..
         }) => is_known(detector, &route),
@@ -221,9 +240,13 @@ fn is_form(detector: &Detector, text: &str) -> bool {
 }
 
 fn is_known(detector: &Detector, route: &Route<'_>) -> bool {
+    is_covered(detector, route.host) && is_issuer(route.host)
+}
+
+/// Whether the issuers cover a host, or have the same pattern.
+fn is_covered(detector: &Detector, host: &str) -> bool {
     let mut issuers = detector.issuers.iter().chain(detector.tenant_hosts.iter());
-    let is_issuers = issuers.any(|issuer| destination::covers(issuer, route.host));
-    is_issuers && is_issuer(route.host)
+    issuers.any(|issuer| issuer == host || destination::covers(issuer, host))
 }
 
 pub(crate) fn is_id(text: &str) -> bool {

@@ -51,6 +51,7 @@ mod secret;
 mod settings;
 mod shapes;
 mod shown;
+mod signed;
 mod stream;
 mod trail;
 mod twists;

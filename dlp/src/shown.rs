@@ -6,9 +6,10 @@
 use std::ops::Range;
 
 use crate::confirm::Rule;
-use crate::detector_place::{Route, Shown};
+use crate::detector_place::{ISSUER, Opened, Route, Shown, Signature};
 use crate::place::{Part, Place};
 use crate::ruleset::Ruleset;
+use crate::signed;
 use crate::validate::base64;
 
 /// Stands for what was taken out: in no credential.
@@ -35,10 +36,19 @@ pub(crate) fn rest(rules: &Ruleset, host: &str, parts: &[Part<'_>]) -> (Vec<Vec<
     let mut in_target = false;
     for rule in rules.shown_at(host) {
         let places = rule.detector.places.iter();
-        for shown in places.filter_map(|place| Shown::parse(place)) {
+        let is_routed = rule.is_routed(host);
+        for Opened { shown, signature } in places.filter_map(|place| Opened::parse(place)) {
+            if is_routed && !matches!(shown, Shown::Key { route: Some(_), .. }) {
+                continue;
+            }
             for (part, own) in parts.iter().zip(&mut rest) {
-                for spot in spots(host, part, shown) {
-                    let is_taken = take(rules, (rule, host), (part.bytes, &spot), own);
+                for spot in spots((rule, host), part, shown) {
+                    let beside = Beside {
+                        parts,
+                        part,
+                        signature,
+                    };
+                    let is_taken = take(rules, (rule, host), (&beside, &spot), own);
                     in_target = in_target || is_taken && part.place == Place::Target;
                 }
             }
@@ -47,14 +57,55 @@ pub(crate) fn rest(rules: &Ruleset, host: &str, parts: &[Part<'_>]) -> (Vec<Vec<
     (rest, in_target)
 }
 
+/// What stands beside a place: in the part that has it, and in the others.
+struct Beside<'a> {
+    parts: &'a [Part<'a>],
+    part: &'a Part<'a>,
+    signature: Option<Signature<'a>>,
+}
+
+impl Beside<'_> {
+    /// Whether what stands at `own` of the part is signed, if its place says so, and
+    /// nowhere beside it stands what signs.
+    fn is_signed(&self, rule: &Rule, own: &Range<usize>) -> bool {
+        let Some(signature) = self.signature else {
+            return true;
+        };
+        let mut bytes = self.part.bytes.to_vec();
+        bytes.get_mut(own.clone()).unwrap_or_default().fill(TAKEN);
+        let is_target = self.part.place == Place::Target;
+        let targets = self.parts.iter().filter(|part| part.place == Place::Target);
+        let target = targets.map(|part| part.bytes).next().unwrap_or_default();
+        let pairs = unescaped_pairs(if is_target { &bytes } else { target });
+        let is_signed = if is_target {
+            signed::is_signed_query(signature, &pairs)
+        } else {
+            signed::is_signed_field(signature, bytes.get(own.end..).unwrap_or_default())
+        };
+        let secret = &rule.detector.secret;
+        let in_field = !is_target && signed::holds(secret, &bytes);
+        is_signed && !in_field && !pairs.iter().any(|(_, value)| signed::holds(secret, value))
+    }
+}
+
+/// The keys of the query of a target with their values, without escapes.
+fn unescaped_pairs(target: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let plain = |spot: Spot| {
+        let key = spot.label.strip_suffix(b"=").unwrap_or(&spot.label);
+        let value = target.get(spot.range).unwrap_or_default();
+        (signed::unescaped(key), signed::unescaped(value))
+    };
+    pairs(target).map(plain).collect()
+}
+
 /// Where in a part a place is.
-fn spots(host: &str, part: &Part<'_>, shown: Shown<'_>) -> Vec<Spot> {
+fn spots((rule, host): (&Rule, &str), part: &Part<'_>, shown: Shown<'_>) -> Vec<Spot> {
     match (&part.place, shown) {
         (Place::Field(own), Shown::Field { name, prefix }) if own.eq_ignore_ascii_case(name) => {
             let mut spots = Vec::new();
             for element in elements(own, part.bytes) {
                 let value = part.bytes.get(element.clone()).unwrap_or_default();
-                let Some(behind) = behind(value, prefix) else {
+                let Some(behind) = behind(rule, value, prefix) else {
                     continue;
                 };
                 spots.push(Spot {
@@ -109,15 +160,21 @@ fn elements(name: &str, value: &[u8]) -> Vec<Range<usize>> {
 }
 
 /// How many bytes of a value a prefix stands for, of which `*` is any text up to what
-/// follows it; nothing where it begins with others.
-fn behind(value: &[u8], prefix: &str) -> Option<usize> {
+/// follows it, and `{issuer}` a URL up to its query whose host is an issuer; nothing where
+/// it begins with others.
+fn behind(rule: &Rule, value: &[u8], prefix: &str) -> Option<usize> {
+    if let Some(rest) = prefix.strip_prefix(ISSUER) {
+        let url = url_of_issuer(rule, value)?;
+        let begins = value.get(url..)?.starts_with(rest.as_bytes());
+        return begins.then(|| url.saturating_add(rest.len()));
+    }
     let Some((first, second)) = prefix.split_once('*') else {
         let begins = value.get(..prefix.len())?;
         return begins
             .eq_ignore_ascii_case(prefix.as_bytes())
             .then_some(prefix.len());
     };
-    let behind_first = behind(value, first)?;
+    let behind_first = behind(rule, value, first)?;
     let rest = value.get(behind_first..)?;
     let found = memchr::memmem::find(rest, second.as_bytes())?;
     Some(
@@ -125,6 +182,24 @@ fn behind(value: &[u8], prefix: &str) -> Option<usize> {
             .saturating_add(found)
             .saturating_add(second.len()),
     )
+}
+
+/// How many bytes of a value a URL has before its query, if its host is an issuer of what
+/// is shown behind it: whoever reads the URL sends it there (RFC 3986 3). No user, no port,
+/// no escape and nothing that readers of URLs take apart differently is in it.
+fn url_of_issuer(rule: &Rule, value: &[u8]) -> Option<usize> {
+    let end = value.iter().position(|byte| *byte == b'?')?;
+    let url = std::str::from_utf8(value.get(..end)?).ok()?;
+    let rest = url.strip_prefix("https://")?;
+    let (host, path) = rest.split_once('/')?;
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_host = host
+        .bytes()
+        .all(|byte| is_name(byte) || b"-.".contains(&byte));
+    let is_path = path
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !b"\\#@".contains(&byte));
+    (is_host && is_path && rule.is_issuer(host)).then_some(end)
 }
 
 /// Whether a target is for a route; none is every one.
@@ -171,9 +246,10 @@ fn segment(target: &[u8], before: &str) -> Option<Spot> {
 fn take(
     rules: &Ruleset,
     (rule, host): (&Rule, &str),
-    (bytes, spot): (&[u8], &Spot),
+    (beside, spot): (&Beside<'_>, &Spot),
     rest: &mut [u8],
 ) -> bool {
+    let bytes = beside.part.bytes;
     let value = bytes.get(spot.range.clone()).unwrap_or_default();
     let rest = rest.get_mut(spot.range.clone()).unwrap_or_default();
     if spot.is_pair {
@@ -195,6 +271,10 @@ fn take(
     let Some(secret) = secret.filter(|secret| is_free(rules, host, secret)) else {
         return false;
     };
+    let start = spot.range.start;
+    if !beside.is_signed(rule, &(start..start.saturating_add(secret.len()))) {
+        return false;
+    }
     rest.get_mut(..secret.len()).unwrap_or_default().fill(TAKEN);
     true
 }

@@ -137,6 +137,9 @@ fn a_sample_may_go_to_its_issuer_and_nowhere_else() {
         let text = sample(detector.samples.first().expect("a sample"), 3);
         for issuer in detector.issuers.iter() {
             let host = issuer.replace("{region}", "eu-central-1");
+            let host = host
+                .replace("{zone}", "cn-hangzhou")
+                .replace("{label}", "*");
             let host = host.replace('*', "any");
             let destination = Destination {
                 host: &host,

@@ -81,7 +81,12 @@ fn sent(rules: &Arc<Ruleset>, url: &str, kind: &str, bytes: &[u8]) -> Option<Fin
 /// The hosts of a detector, with a label for every star.
 fn homes(detector: &Detector) -> Vec<String> {
     let own = detector.issuers.iter().chain(detector.tenant_hosts.iter());
-    let name = |own: &String| own.replace("{region}", "eu-central-1").replace('*', "any");
+    let name = |own: &String| {
+        let name = own
+            .replace("{region}", "eu-central-1")
+            .replace("{zone}", "cn-hangzhou");
+        name.replace("{label}", "any").replace('*', "any")
+    };
     let issuers = own.map(|own| name(&own.to_string()));
     let registry = matches!(detector.scope, Scope::Registry(_)).then(|| REGISTRY.to_owned());
     issuers.chain(registry).collect()

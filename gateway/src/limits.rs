@@ -398,6 +398,9 @@ pub(crate) const SCAN_PAUSE_TIME: Duration = Duration::from_millis(20);
 /// After which what still waits is looked at again.
 pub(crate) const SCAN_HELD_TIME: Duration = Duration::from_secs(2);
 
+/// Hosts of issuers in a line about a denial, at most: as many as somebody reads.
+pub(crate) const HOSTS_SHOWN_MAX: usize = 8;
+
 /// Lines about files of the user's that could not be read, at most: the rest of
 /// them say the same.
 pub(crate) const LEFT_OUT_MAX: usize = 3;

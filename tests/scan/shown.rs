@@ -35,12 +35,12 @@ const CLIENTS: &[Client] = &[
         "bucket.s3.amazonaws.com",
         "AKIA{akid}",
         "/key",
-        "-H \"Authorization: AWS4-HMAC-SHA256 Credential=$T/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=00\"",
+        "-H \"Authorization: AWS4-HMAC-SHA256 Credential=$T/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
     ),
     client(
         "other.s3.amazonaws.com",
         "ASIA{akid}",
-        "/key?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=$T%2F20260101%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Signature=00",
+        "/key?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=$T%2F20260101%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Signature=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         "",
     ),
     client(
@@ -193,6 +193,27 @@ lab_tests! {
                 assert!(!sent.contains(&text), "{what}: {sent}");
                 assert!(!outcome.stdout.contains("arrived"), "{what}: {sent}");
                 assert_eq!(outcome.stdout.matches("outgate denied").count(), WAYS.len(), "{what}");
+            }
+        }
+    }
+
+    fn half_of_a_pair_goes_in_no_place_of_a_signature_even_where_a_rule_spells_a_machine_out(lab) {
+        let thief = thief();
+        let secret = String::from_utf8(sample("{b62:40}", 12)).expect("letters");
+        for host in ["ec2-54-1-2-3.compute-1.amazonaws.com", "x1.execute-api.us-east-1.amazonaws.com", "bucket.s3.amazonaws.com"] {
+            for flags in [&[][..], &["--strict"]] {
+                let shown = [
+                    format!("-H \"Authorization: AWS $T:{secret}\" \"$URL/\""),
+                    format!("\"$URL/?X-Amz-Credential=$T&X-Amz-Signature={secret}\""),
+                    format!("\"$URL/?AWSAccessKeyId=$T&Signature={secret}\""),
+                ];
+                let scripts: Vec<String> = shown.iter().map(|shown| format!("curl -sS {shown}")).collect();
+                let client = client(host, "AKIA{akid}", "", "");
+                let (_, words) = with(&client, &scripts.join("; "));
+                let outcome = towards(lab, host, flags).run(&words);
+                let sent = String::from_utf8_lossy(&thief.take()).into_owned();
+                assert!(!sent.contains(&secret), "{host} {flags:?}: {sent}");
+                assert_eq!(outcome.stdout.matches("outgate denied").count(), 3, "{host} {flags:?}: {outcome}");
             }
         }
     }

@@ -76,7 +76,7 @@ fn clouds() -> Vec<Request> {
             "bucket.s3.amazonaws.com",
             "/key",
             "authorization",
-            &format!("AWS {id}:{}", text("{b64:27}=")),
+            &format!("AWS {id}:{}", base64(text("{b62:20}").as_bytes())),
         ),
         Request::to("sts.amazonaws.com", "/")
             .field("authorization", &signed)

@@ -10,6 +10,7 @@ mod attacks;
 mod beside;
 mod clients;
 mod files;
+mod pairs;
 mod redirects;
 mod request;
 mod table;

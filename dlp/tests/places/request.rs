@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outgate_dlp::{
     Description, Destination, Detectors, Issuer, Part, Place, Policy, Ruleset, Scope, Settings,
+    sample,
 };
 
 /// A registry that a client's own configuration names.
@@ -122,7 +123,40 @@ pub(crate) fn rules(policy: Policy, named: &[String]) -> Arc<Ruleset> {
 /// A name for a pattern.
 pub(crate) fn name(pattern: &str) -> String {
     let name = pattern.replace("{region}", "eu-central-1");
-    name.replace('*', "any")
+    let name = name.replace("{zone}", "cn-hangzhou");
+    name.replace("{label}", "any").replace('*', "any")
+}
+
+/// A name of a customer's for a pattern, deep enough for no name of a service.
+pub(crate) fn rented(pattern: &str) -> String {
+    match pattern.strip_prefix("*.") {
+        Some(rest) => format!("any.rented.{}", name(rest)),
+        None => name(pattern),
+    }
+}
+
+/// A place without what stands beside it, and that: `{hmac}` behind `:`.
+pub(crate) fn apart(place: &str) -> (&str, Option<(&str, &str)>) {
+    let Some((place, beside)) = place.split_once(" + ") else {
+        return (place, None);
+    };
+    let form = beside.find('{').expect("a form");
+    (place, Some(beside.split_at(form)))
+}
+
+/// A signature of a form.
+pub(crate) fn signature(form: &str) -> String {
+    let text = |template: &str| String::from_utf8(sample(template, 5)).expect("letters");
+    match form {
+        "{sha1}" => text("{hex:40}"),
+        "{sha256}" => text("{hex:64}"),
+        "{hmac}" => base64(text("{b62:20}").as_bytes()),
+        _ => {
+            assert_eq!(form, "{ecdsa}");
+            let number = format!("0220{}", text("{hex:64}"));
+            format!("3044{number}{number}")
+        }
+    }
 }
 
 /// Everything that can be found: what is found is refused under `--strict`, and what is

@@ -13,6 +13,7 @@ use outgate_policy::RequestTarget;
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::flow::Flow;
+use crate::limits::HOSTS_SHOWN_MAX;
 use crate::refusal::Refusal;
 use crate::target::Target;
 
@@ -247,7 +248,21 @@ fn homes(finding: &Finding, host: &str) -> String {
             format!("nothing says that it is for {host}")
         }
         _ if finding.issuers.is_empty() => "it may go nowhere".to_owned(),
-        _ => format!("it may go to {}, not to {host}", finding.issuers.join(", ")),
+        _ => format!("it may go to {}, not to {host}", few(&finding.issuers)),
+    }
+}
+
+/// The first of many hosts, as many as a reader of one line looks at.
+fn few(hosts: &[String]) -> String {
+    match hosts.split_at_checked(HOSTS_SHOWN_MAX) {
+        Some((first, rest)) if rest.len() > 1 => {
+            let more = rest.len();
+            format!(
+                "{} and {more} more (`outgate scan --list`)",
+                first.join(", ")
+            )
+        }
+        _ => hosts.join(", "),
     }
 }
 
