@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signalfd::SignalFd;
-use outgate_handoff::{Decision, ToGateway};
+use outgate_handoff::{Decision, SUMMARY_LINES_MAX, ToGateway};
 use outgate_policy::ListenGrant;
 use outgate_sys::alarm::Alarm;
 use outgate_sys::seccomp::Listener;
@@ -169,6 +169,17 @@ pub struct Outcome {
     pub status: u8,
     /// What was held.
     pub counters: Counters,
+    /// What was said of denials.
+    pub word: Word,
+}
+
+/// Whether a run ended with words about denials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// Something was said.
+    Said,
+    /// Nothing was there to say.
+    Nothing,
 }
 
 struct Verdict {
@@ -446,8 +457,14 @@ impl Supervisor<'_> {
                 self.hear();
             }
         }
+        let is_nothing = self.summary.as_ref().is_none_or(String::is_empty);
+        let word = if is_nothing {
+            Word::Nothing
+        } else {
+            Word::Said
+        };
         if let (Some(lines), crate::run::Summary::Say) = (self.summary.take(), self.say_summary) {
-            for line in lines.lines().take(5) {
+            for line in lines.lines().take(SUMMARY_LINES_MAX) {
                 self.voice.say(line);
             }
         }
@@ -459,6 +476,7 @@ impl Supervisor<'_> {
         Outcome {
             status,
             counters: self.counters,
+            word,
         }
     }
 }
