@@ -8,7 +8,9 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use outgate_handoff::status::PLACES_MAX;
 use outgate_handoff::{Begin, Status};
-use outgate_policy::{Context, Note, Policy, Precaution, Source, SourceKind, Switch, compile};
+use outgate_policy::{
+    Context, Note, Policy, Precaution, Source, SourceKind, Switch, compile, printable,
+};
 use outgate_sys::alarm::Alarm;
 use outgate_sys::spawn::Started;
 
@@ -20,14 +22,16 @@ use crate::placeholders::{self, Planted};
 use crate::plan::{self, Command};
 use crate::presence::Presence;
 use crate::private::Private;
+use crate::reachable::missed;
 use crate::record::{self, Grants, unwritable};
 use crate::ruleset::Reach;
 use crate::secrets::Secrets;
 use crate::sources::check_total;
 use crate::supervisor::{
-    Eager, FORWARDED, Outcome, Outside, Setting, Substitutes, Voice, WAIT_MAX, supervise,
+    Eager, FORWARDED, Outcome, Outside, Setting, Substitutes, Voice, WAIT_MAX, Word, supervise,
 };
 use crate::trust::Trust;
+use crate::writable::is_replaceable;
 
 mod error;
 mod given;
@@ -120,11 +124,35 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     setting.late = late;
     setting.denials = denials;
     let outcome = supervise(setting, voice);
+    if let Some(line) = after_failure(options, &policy, outcome, &directory) {
+        voice.say(&line);
+    }
     // The tree is gone, so the directory goes, by us or by the guardian, who
     // has mostly ended by then.
     drop(private);
     outgate_sys::process::end_guardian(guardian);
     Ok(outcome)
+}
+
+/// A word after a run that failed without any about denials, if the policy keeps a file
+/// from the command that it plausibly looked for.
+fn after_failure(
+    options: &Options,
+    policy: &Policy,
+    outcome: Outcome,
+    directory: &Path,
+) -> Option<String> {
+    let is_silent = outcome.status != 0 && outcome.word == Word::Nothing;
+    // Ended by a signal: somebody wanted that.
+    if !is_silent || outcome.status > 128 || options.summary == Summary::Omit {
+        return None;
+    }
+    let home = options.variables.get(std::ffi::OsStr::new("HOME"))?;
+    let path = missed(policy, &options.command, (Path::new(home), directory))?;
+    let path = printable(&path.to_string_lossy());
+    Some(format!(
+        "outgate: the command may not read `{path}`, if that is what it missed: outgate why {path}"
+    ))
 }
 
 /// A directory of the run's own, below the one for temporary files.
@@ -199,7 +227,8 @@ fn link(grants: Grants<'_>, mut opening: Opening, voice: &mut dyn Voice) -> Resu
             program, arguments, ..
         } => {
             record::settle(grants, arguments)?;
-            let replaceable = grants.writable(program).map(|grant| {
+            let grant = grants.writable(program).filter(|_| is_replaceable(program));
+            let replaceable = grant.map(|grant| {
                 format!(
                     "outgate: warning: the command may replace `{}` (by the grant `{grant}`): \
                      what it leaves there runs unconfined the next time",
