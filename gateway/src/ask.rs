@@ -121,7 +121,7 @@ fn deny(
     refusal: &Refusal,
 ) -> Decision {
     admit::refused(session, kind, process, target, refusal);
-    session.tell(refusal);
+    session.tell_of(&process.executable, refusal);
     Decision::Deny
 }
 

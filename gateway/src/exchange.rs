@@ -128,7 +128,7 @@ impl Exchange {
                 // What a secret's misuse is was recorded where it was found.
                 if let OriginError::Denied(refusal) = &error {
                     self.record(&self.flow.destination().to_string(), refusal);
-                    self.flow.session().tell(refusal);
+                    self.flow.tell(refusal);
                 }
                 // The client broke off, or framed its content wrongly.
                 if matches!(error, OriginError::Content(_)) {
@@ -228,7 +228,7 @@ impl Exchange {
         content: Inner,
         form: Form,
     ) -> Response<Content> {
-        self.flow.session().tell(refusal);
+        self.flow.tell(refusal);
         if !content.is_end_stream() && !head.headers.contains_key(http::header::EXPECT) {
             self.flow.session().spawn(async move {
                 timeout(limits::DRAIN_TIME, drain(content)).await.ok();
@@ -281,7 +281,7 @@ impl Exchange {
         let (session, process) = (self.flow.session(), self.flow.process());
         let target = self.flow.destination().to_string();
         admit::refused(session, kind, process, &target, &refusal);
-        self.flow.session().tell(&refusal);
+        self.flow.tell(&refusal);
         let mut response = respond::malformed(&fault, form);
         if head.version < http::Version::HTTP_2 {
             let close = http::HeaderValue::from_static("close");

@@ -86,7 +86,12 @@ impl Flow {
     pub(crate) fn refuse(&self, kind: Kind, refusal: &Refusal) {
         let target = self.destination.to_string();
         admit::refused(&self.session, kind, &self.process, &target, refusal);
-        self.session.tell(refusal);
+        self.tell(refusal);
+    }
+
+    /// Tells the user about a refusal to the program that opened it.
+    pub(crate) fn tell(&self, refusal: &Refusal) {
+        self.session.tell_of(&self.process.executable, refusal);
     }
 }
 

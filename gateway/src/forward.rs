@@ -435,7 +435,7 @@ fn sign(
     let misused = |misuse: &Misuse| {
         let (session, process) = (flow.session(), flow.process());
         let refusal = admit::misused(session, process, to.0, misuse);
-        session.tell(&refusal);
+        session.tell_of(&process.executable, &refusal);
         OriginError::Misused(refusal)
     };
     let content = match request.body() {

@@ -225,9 +225,6 @@ pub(crate) const NOTICES_MAX: usize = 64;
 /// them says it all, and the summary how many there were.
 pub(crate) const ALARMS_MAX: usize = 16;
 
-/// Denied targets listed in the summary: with head and foot five lines.
-pub(crate) const SUMMARY_TARGETS_MAX: usize = 3;
-
 /// Hosts that the summary names of those whose TLS passed unopened: one line.
 pub(crate) const SUMMARY_HOSTS_MAX: usize = 4;
 
@@ -412,3 +409,6 @@ pub(crate) const BARRED_TIME: Duration = Duration::from_secs(5);
 /// The same at most, after doubling with each further time; as long quiet, and it
 /// begins anew. A flood of them is twelve an hour.
 pub(crate) const BARRED_TIME_MAX: Duration = Duration::from_mins(5);
+
+/// Bytes of one line of the summary about a group of denials: the longest shown path twice.
+pub(crate) const DIGEST_LINE_BYTES_MAX: usize = 800;

@@ -2,10 +2,13 @@
 //! bodies, notices and records. A denial of the policy, or a refusal of the
 //! gateway itself. Text only; sends nothing.
 
-use outgate_policy::{Denial, RuleRef};
+use outgate_policy::{Denial, RuleRef, Urgency};
 
 /// The word for what cannot be recorded.
 const UNRECORDED: &str = "audit";
+
+/// The words for what is refused because of a credential in it.
+const OF_CREDENTIALS: [&str; 3] = ["credential", "secret", "names"];
 
 /// A refusal, with everything that is told about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +85,33 @@ impl Refusal {
     /// Whether something is wrong, beyond what is refused.
     pub(crate) fn is_alarm(&self) -> bool {
         matches!(self, Self::Own(Own { alarm: Some(_), .. }))
+    }
+
+    /// What the person hears of an alarm.
+    pub(crate) fn alarm_text(&self) -> Option<&str> {
+        match self {
+            Self::Own(own) => own.alarm.as_deref(),
+            Self::Policy(_) => None,
+        }
+    }
+
+    /// How much a person should care.
+    pub(crate) fn urgency(&self) -> Urgency {
+        if self.is_alarm() {
+            Urgency::Alarm
+        } else if OF_CREDENTIALS.contains(&self.token()) {
+            Urgency::Credential
+        } else {
+            Urgency::Denied
+        }
+    }
+
+    /// What is refused, where many are told as one.
+    pub(crate) fn kind_of_subject(&self) -> &str {
+        match self {
+            Self::Own(Own { token, .. }) if *token == UNRECORDED => "what cannot be recorded",
+            _ => self.subject(),
+        }
     }
 
     /// What tells it from others that the person heard.

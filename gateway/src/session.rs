@@ -349,10 +349,16 @@ impl Session {
         refusal.masked(&|text| self.masked(text))
     }
 
-    /// Tells the user about a refusal, once per target and within a bound.
+    /// Tells the user about a refusal to nobody in particular.
     pub(crate) fn tell(&self, refusal: &Refusal) {
+        self.tell_of("", refusal);
+    }
+
+    /// Tells the user about a refusal to this program, once per target and within a bound.
+    pub(crate) fn tell_of(&self, program: &str, refusal: &Refusal) {
         let shown = self.shown(refusal);
-        let line = self.denials.lock().map(|mut own| own.refused(&shown));
+        let line = self.denials.lock();
+        let line = line.map(|mut own| own.refused(program, &shown));
         if let Ok(Some(line)) = line {
             self.say(&line);
         }
@@ -360,11 +366,7 @@ impl Session {
 
     /// Tells the user that something is wrong with what `key` names.
     pub(crate) fn alarm(&self, key: &str, what: &str) {
-        let line = format!("outgate: ALARM: {key}: {what}");
-        let line = self
-            .denials
-            .lock()
-            .map(|mut own| own.alarm(key.to_owned(), line));
+        let line = self.denials.lock().map(|mut own| own.alarm(key, what));
         if let Ok(Some(line)) = line {
             self.say(&line);
         }

@@ -57,7 +57,7 @@ pub(crate) async fn serve(session: &Arc<Session>, process: &Process, path: &[u8]
     };
     if let Err(refusal) = outcome {
         admit::refused(session, Kind::Unix, process, &name, &refusal);
-        session.tell(&refusal);
+        session.tell_of(&process.executable, &refusal);
         return;
     }
     let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -237,6 +237,9 @@ pub(crate) struct Check {
     /// Try every known client that is installed: does it trust a run, and by what?
     #[arg(long)]
     pub(crate) clients: bool,
+    /// Ask about this record in the place of the usual one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) audit: Option<PathBuf>,
 }
 
 // A run, for `outgate kill` and `outgate inspect`; described where it is used..

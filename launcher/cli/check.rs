@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use outgate_launcher::filter::{Arch, Opens, Options, listing};
-use outgate_launcher::probe::{State, findings, user_namespaces};
+use outgate_launcher::probe::{Finding, State, findings, record, user_namespaces};
+use outgate_launcher::record::records_directory;
 
 use crate::args::Check;
 use crate::clients;
@@ -13,7 +14,7 @@ use crate::report;
 pub(crate) fn check(arguments: &Check) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     let mut missing = false;
-    for finding in findings() {
+    for finding in findings().into_iter().chain([records(arguments)]) {
         let mark = match finding.state {
             State::Present => "ok      ",
             State::Replaced => "replaced",
@@ -44,4 +45,15 @@ pub(crate) fn check(arguments: &Check) -> ExitCode {
         return clients::check();
     }
     status
+}
+
+/// Whether there will be records, and where.
+fn records(arguments: &Check) -> Finding {
+    if let Some(file) = &arguments.audit {
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        return record(file.parent());
+    }
+    let variable = |name: &str| std::env::var_os(name);
+    let directory = records_directory(variable("XDG_STATE_HOME"), variable("HOME"));
+    record(directory.as_deref())
 }

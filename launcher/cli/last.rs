@@ -1,25 +1,31 @@
-//! `outgate why last`: explains the last denials of a run from its record, and
-//! what the scan found and let pass.
+//! `outgate why last`: explains what a run was denied from its record, and what the scan
+//! found and let pass: by groups, one by one, or as a policy.
 //! Reads the record as a stranger would: whatever it holds may have been chosen
 //! by a command, so nothing of it reaches the terminal unescaped.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use outgate_launcher::record::records_directory;
-use outgate_policy::{Reason, printable};
+use outgate_policy::{Denied as Told, Digest, Group, Reason, Urgency, printable};
 use serde_json::Value;
 
+use crate::record::{NoRecord, Record};
 use crate::report;
+use crate::suggested;
 use crate::why::{Why, repair};
 
 /// Bytes of a record that are read, from its end: some hundred thousand
 /// decisions, which take less than a second.
 const READ_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Denials told at most.
+/// Denials told one by one at most.
 const DENIALS_MAX: usize = 1000;
+/// Groups of denials told: two lines each, what somebody reads.
+const GROUPS_TOLD: usize = 12;
+/// Requests kept that were refused for a credential.
+const CREDENTIALS_MAX: usize = 256;
 
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,51 +70,124 @@ struct Denied {
 
 /// What a record says about its latest run.
 #[derive(Debug, Default)]
-struct Run {
-    name: String,
-    program: String,
-    time: String,
+pub(crate) struct Run {
+    pub(crate) name: String,
+    pub(crate) program: String,
+    pub(crate) time: String,
+    /// All denials, by groups.
+    pub(crate) digest: Digest,
+    /// What was refused for a credential, as questions to a policy.
+    pub(crate) credentials: BTreeSet<String>,
     /// The latest last.
     denials: Vec<Denied>,
+    /// How many were before them.
+    forgotten: u64,
     /// A denied connection that something more telling may follow.
     connection: Option<Value>,
 }
 
-/// Prints the last denials of the latest run.
-pub(crate) fn last(arguments: &Why) -> ExitCode {
-    let path = match arguments.audit.clone().map_or_else(newest, Ok) {
-        Ok(path) => path,
+/// Prints what a run was denied.
+pub(crate) fn last(arguments: &Why, found: Result<Record, NoRecord>) -> ExitCode {
+    let record = match found {
+        Ok(record) => record,
         Err((message, hint)) => return report::wrong_with_hint(&message, hint),
     };
-    let run = match read(&path, arguments.name.as_deref()) {
+    let path = arguments.audit.as_ref().unwrap_or(&record.path);
+    let name = arguments.name.as_deref();
+    let run = match read(path, name) {
         Ok(run) => run,
         Err(error) => {
             return report::wrong(&format!("the record `{}`: {error}", path.display()));
         }
     };
-    let name = match run.program.as_str() {
-        "" => "an unnamed command",
-        program => program,
-    };
-    report::line(&format!("run       {name} ({}), {}", run.name, run.time));
-    report::line(&format!("record    {}", path.display()));
-    let count = arguments.count.clamp(1, DENIALS_MAX);
-    for denied in run.denials.iter().rev().take(count) {
-        report::line("");
-        for line in told(denied) {
+    if arguments.as_policy {
+        for line in suggested::policy(&run) {
             report::line(&line);
         }
+        return ExitCode::SUCCESS;
     }
-    if run.denials.is_empty() {
-        report::line("\nnothing was denied in it");
-    } else if run.denials.len() > count {
-        let rest = run.denials.len() - count;
-        report::line(&format!(
-            "\nand {rest} before; -n {} shows all",
-            run.denials.len()
-        ));
+    let program = run.named();
+    report::line(&format!("run       {program} ({}), {}", run.name, run.time));
+    report::line(&format!(
+        "record    {}",
+        printable(&path.display().to_string())
+    ));
+    match (arguments.all, arguments.count, run.denials.as_slice()) {
+        (_, _, []) => report::line("\nnothing was denied in it"),
+        (true, _, _) => one_by_one(&run, DENIALS_MAX),
+        (false, Some(count), _) => one_by_one(&run, count.clamp(1, DENIALS_MAX)),
+        (false, None, [only]) => {
+            report::line("");
+            told(only).iter().for_each(|line| report::line(line));
+        }
+        (false, None, _) => by_groups(&run),
     }
     ExitCode::SUCCESS
+}
+
+/// The last denials, the latest first.
+fn one_by_one(run: &Run, count: usize) {
+    for denied in run.denials.iter().rev().take(count) {
+        report::line("");
+        told(denied).iter().for_each(|line| report::line(line));
+    }
+    let rest = run.denials.len().saturating_sub(count);
+    if rest > 0 {
+        report::line(&format!("\nand {rest} before; --all tells each"));
+    }
+    if run.forgotten > 0 {
+        report::line(&format!(
+            "\nand {} more before, which only the record has",
+            run.forgotten
+        ));
+    }
+}
+
+/// What was denied, by groups.
+fn by_groups(run: &Run) {
+    let groups = run.digest.groups();
+    for group in groups.iter().take(GROUPS_TOLD) {
+        report::line("");
+        in_words(group).iter().for_each(|line| report::line(line));
+    }
+    let left = groups.len().saturating_sub(GROUPS_TOLD);
+    if left > 0 {
+        let plural = if left == 1 { "" } else { "s" };
+        report::line(&format!(
+            "\n... and {left} more group{plural}: outgate why last --all"
+        ));
+    }
+    if run.digest.beyond() > 0 {
+        report::line(&format!(
+            "\n... and {} denials in no group",
+            run.digest.beyond()
+        ));
+    }
+    report::line("\n--all tells each, --as-policy prints a policy file to read and keep");
+}
+
+fn in_words(group: &Group) -> Vec<String> {
+    let label = match group.urgency {
+        Urgency::Alarm => "ALARM     ",
+        Urgency::Credential => "secret    ",
+        Urgency::Denied => "denied    ",
+    };
+    let often = match group.count {
+        1 => String::new(),
+        count => format!("{count} times: "),
+    };
+    let by = match group.program.as_str() {
+        "" => String::new(),
+        program => format!("   (asked by {program})"),
+    };
+    let mut lines = vec![format!("{label}{often}{}{by}", group.subject)];
+    let is_plain = group.urgency == Urgency::Denied && !group.flags.is_empty();
+    if is_plain {
+        lines.extend(group.flags.iter().map(|flag| format!("to allow  {flag}")));
+    } else {
+        lines.push(format!("because   {}", group.because));
+    }
+    lines
 }
 
 fn told(denied: &Denied) -> Vec<String> {
@@ -142,24 +221,6 @@ fn told(denied: &Denied) -> Vec<String> {
     lines
 }
 
-/// The newest record in the state directory.
-fn newest() -> Result<PathBuf, (String, &'static str)> {
-    const HINT: &str = "a run leaves one once something was decided; `--audit FILE` reads another";
-    let variable = |name: &str| std::env::var_os(name);
-    let directory = records_directory(variable("XDG_STATE_HOME"), variable("HOME"));
-    let Some(directory) = directory else {
-        return Err(("there is no state directory".to_owned(), HINT));
-    };
-    let missing = || format!("there is no record in `{}`", directory.display());
-    let entries = std::fs::read_dir(&directory).map_err(|_| (missing(), HINT))?;
-    // Their names begin with the time.
-    entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .max()
-        .ok_or_else(|| (missing(), HINT))
-}
-
 /// Reads the latest run of a record, or the latest of that name.
 fn read(path: &Path, name: Option<&str>) -> io::Result<Run> {
     let mut file = File::open(path)?;
@@ -191,7 +252,7 @@ fn read(path: &Path, name: Option<&str>) -> io::Result<Run> {
 }
 
 /// One line of a record; `None` if it is none.
-fn record(line: &[u8]) -> Option<Value> {
+pub(crate) fn record(line: &[u8]) -> Option<Value> {
     let value: Value = serde_json::from_slice(line).ok()?;
     (!text(&value, "run").is_empty()).then_some(value)
 }
@@ -202,6 +263,14 @@ fn id(record: &Value) -> (String, String) {
 }
 
 impl Run {
+    /// The command, for people.
+    pub(crate) fn named(&self) -> &str {
+        match self.program.as_str() {
+            "" => "an unnamed command",
+            program => program,
+        }
+    }
+
     fn add(&mut self, record: Value) {
         if self.time.is_empty() {
             self.time = text(&record, "time");
@@ -225,14 +294,11 @@ impl Run {
         match kind.as_str() {
             "tunnel" | "request" | "finding" | "canary" if follows => {
                 let connection = self.connection.take();
-                self.tell(&record);
                 // An https:// rule is what one would write, not one for TLS alone.
                 let flag = connection
                     .filter(|_| kind == "tunnel")
                     .and_then(|one| flag(&one));
-                if let (Some(denied), Some(flag)) = (self.denials.last_mut(), flag) {
-                    denied.flag = Some(flag);
-                }
+                self.tell_with(&record, flag);
             }
             "connect" => {
                 self.settle();
@@ -253,6 +319,11 @@ impl Run {
     }
 
     fn tell(&mut self, record: &Value) {
+        self.tell_with(record, None);
+    }
+
+    /// Notes a denial, with a better flag than its own.
+    fn tell_with(&mut self, record: &Value, better: Option<String>) {
         let rule = record.get("rule").unwrap_or(&Value::Null);
         let denied = Denied {
             course: Course::of(record).unwrap_or(Course::Denied),
@@ -260,12 +331,13 @@ impl Run {
             because: text(record, "detail"),
             reason: text(record, "reason"),
             place: text(rule, "place"),
-            flag: flag(record),
+            flag: better.or_else(|| flag(record)),
             executable: text(record, "executable"),
             pid: record.get("pid").and_then(Value::as_u64).unwrap_or(0),
             time: text(record, "time"),
             count: 1,
         };
+        self.group(record, &denied);
         match self.denials.last_mut() {
             Some(before)
                 if (before.course, &before.subject) == (denied.course, &denied.subject) =>
@@ -276,9 +348,39 @@ impl Run {
             _ => {
                 if self.denials.len() >= DENIALS_MAX {
                     self.denials.remove(0);
+                    self.forgotten = self.forgotten.saturating_add(1);
                 }
                 self.denials.push(denied);
             }
+        }
+    }
+}
+
+impl Run {
+    /// Adds a denial to the digest.
+    fn group(&mut self, record: &Value, denied: &Denied) {
+        let is_of_credential = ["finding", "canary"].contains(&text(record, "kind").as_str())
+            || ["secret", "credential", "names"].contains(&denied.reason.as_str());
+        let urgency = match denied.course {
+            Course::Alarm => Urgency::Alarm,
+            Course::Passed => Urgency::Credential,
+            Course::Denied if is_of_credential => Urgency::Credential,
+            Course::Denied => Urgency::Denied,
+        };
+        let passed = format!("(passed) {}", denied.subject);
+        self.digest.add(&Told {
+            urgency,
+            program: &denied.executable,
+            subject: match denied.course {
+                Course::Passed => &passed,
+                Course::Denied | Course::Alarm => &denied.subject,
+            },
+            because: &denied.because,
+            flag: denied.flag.as_deref(),
+        });
+        let is_kept = urgency != Urgency::Denied && self.credentials.len() < CREDENTIALS_MAX;
+        if is_kept && denied.course != Course::Passed {
+            self.credentials.insert(denied.subject.clone());
         }
     }
 }
@@ -322,7 +424,7 @@ fn flag(record: &Value) -> Option<String> {
 }
 
 /// The text of a member; empty when it has none.
-fn text(record: &Value, member: &str) -> String {
+pub(crate) fn text(record: &Value, member: &str) -> String {
     let text = record.get(member).and_then(Value::as_str);
     printable(text.unwrap_or_default())
 }

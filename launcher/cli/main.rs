@@ -12,13 +12,16 @@ mod clients;
 mod gateway;
 mod last;
 mod manual;
+mod path;
 mod policy;
 mod policy_options;
+mod record;
 mod report;
 mod run;
 mod runs;
 mod scan;
 mod show;
+mod suggested;
 mod upstream;
 mod why;
 

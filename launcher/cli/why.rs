@@ -1,6 +1,7 @@
 //! `outgate why`: asks the policy of a run about a request and prints what it
 //! decides, by which rule, what comes nearest and what would allow it.
-//! `outgate why last` reads a record instead, in `last.rs`.
+//! `outgate why last` reads a record instead, in `last.rs`, and `outgate why PATH` judges a
+//! file, in `path.rs`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,11 +12,13 @@ use outgate_policy::{
 };
 
 use crate::last::last;
+use crate::path::{is_path, path};
 use crate::policy_options::PolicyOptions;
+use crate::record::Record;
 use crate::report;
 
 /// Exit status when the answer is no.
-const DENIED: u8 = 1;
+pub(crate) const DENIED: u8 = 1;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +27,9 @@ Examples:
   outgate why -a '*' http://127.0.0.1:3000/                what `*` leaves out
   outgate why -p agent.toml tcp://db.example.org:5432
   outgate why -p agent.toml --as /usr/bin/git https://git.example.org/
-  outgate why last                                         the last denial of the last run
+  outgate why ./data/key.pem                               may a command read or write it?
+  outgate why last                                         what the last run was denied
+  outgate why last --as-policy                             the same as a policy file
 
 No name is resolved: where a name leads to a private address that no rule grants, a run
 denies what is allowed here.
@@ -34,11 +39,12 @@ Exit status: 0 allowed, 1 denied, 2 bad usage or a bad policy.";
 /// Explain what a policy decides about a request, or what was denied last
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// What to judge: a URL, with a method before it or not, or the word `last`
+    /// What to judge: a URL, with a method before it or not; a path; a run, or the word `last`
     ///
     /// URLs begin with http, https, ws, wss, tls, tcp or unix and `://`. Without method it
-    /// is a GET. The word `last` explains what a run was denied last.
-    #[arg(value_name = "URL|last")]
+    /// is a GET. Paths begin with `/`, `./`, `../` or `~/`. The word `last` explains what the
+    /// last run was denied, and so does the name of any other that left a record.
+    #[arg(value_name = "URL|PATH|RUN|last")]
     pub(crate) question: String,
     /// Judge a request with this method
     #[arg(short = 'X', long, value_name = "METHOD")]
@@ -48,13 +54,19 @@ pub(crate) struct Why {
     pub(crate) executable: Option<String>,
     #[command(flatten)]
     pub(crate) policy: PolicyOptions,
-    /// With `last`: how many denials, the latest first
-    #[arg(short = 'n', long = "count", value_name = "COUNT", default_value_t = 1)]
-    pub(crate) count: usize,
-    /// With `last`: read this record instead of the latest run's
+    /// Of a run: each denial instead of groups, the latest first
+    #[arg(long, conflicts_with = "count")]
+    pub(crate) all: bool,
+    /// Of a run: the rules that would have allowed it, as a policy file
+    #[arg(long, conflicts_with_all = ["count", "all"])]
+    pub(crate) as_policy: bool,
+    /// Of a run: this many denials instead of groups, the latest first
+    #[arg(short = 'n', long = "count", value_name = "COUNT")]
+    pub(crate) count: Option<usize>,
+    /// Of a run: read this record instead of the latest run's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) audit: Option<PathBuf>,
-    /// With `last`: the run of this name in the record
+    /// Of a run: the one of this name in the record
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
@@ -62,11 +74,19 @@ pub(crate) struct Why {
 /// Prints the answer.
 pub(crate) fn why(arguments: &Why) -> ExitCode {
     if arguments.question == "last" {
-        return last(arguments);
+        return last(arguments, Record::latest(arguments.audit.as_deref()));
+    }
+    if is_path(&arguments.question) {
+        return path(arguments);
     }
     let question = match Question::parse(&arguments.question) {
         Ok(question) => question,
-        Err(error) => return report::wrong_with_hint(&error.to_string(), error.hint()),
+        Err(error) => {
+            return match Record::of_run(&arguments.question) {
+                Some(record) => last(arguments, Ok(record)),
+                None => report::wrong_with_hint(&error.to_string(), error.hint()),
+            };
+        }
     };
     let question = match &arguments.method {
         Some(method) => question.with_method(method),

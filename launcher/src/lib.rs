@@ -35,6 +35,7 @@ pub mod private;
 pub mod probe;
 pub mod process;
 pub mod project;
+pub mod reachable;
 pub mod record;
 pub mod redirect;
 pub mod reread;

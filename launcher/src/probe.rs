@@ -8,6 +8,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, openat2};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::sys::signalfd::SignalFd;
+use nix::unistd::{AccessFlags, access};
 use outgate_sys::alarm::Alarm;
 use outgate_sys::memory::Memory;
 use outgate_sys::process::landlock_abi;
@@ -76,6 +77,53 @@ pub fn user_namespaces() -> Result<(), String> {
     } else {
         Err("the kernel has no user namespaces".to_owned())
     }
+}
+
+/// Whether records of runs can be written there: tried as far as it changes nothing.
+pub fn record(directory: Option<&Path>) -> Finding {
+    let fault = match directory {
+        None => Some("neither HOME nor XDG_STATE_HOME is set".to_owned()),
+        Some(path) => unwritable(path),
+    };
+    let (state, detail) = match (fault, directory) {
+        (None, Some(path)) => (
+            State::Present,
+            format!("records go to `{}`", path.display()),
+        ),
+        (fault, _) => (
+            State::Replaced,
+            format!(
+                "{}: nothing leaves a run that cannot be recorded; `--audit FILE` names another \
+                 place",
+                fault.unwrap_or_default()
+            ),
+        ),
+    };
+    Finding {
+        name: "record",
+        state,
+        detail,
+    }
+}
+
+/// Why no file can be made in a directory, or in the one in which it would be made.
+fn unwritable(directory: &Path) -> Option<String> {
+    let mut above = directory.ancestors();
+    let Some(there) = above.find(|path| path.symlink_metadata().is_ok()) else {
+        return Some(format!("nothing is there around `{}`", directory.display()));
+    };
+    let rights = AccessFlags::W_OK | AccessFlags::X_OK;
+    let fault = match there.metadata() {
+        Ok(found) if found.is_dir() => access(there, rights)
+            .err()
+            .map(|errno| errno.desc().to_owned()),
+        Ok(_) => Some("it is no directory".to_owned()),
+        Err(error) => Some(error.to_string()),
+    };
+    fault.map(|fault| {
+        let (directory, there) = (directory.display(), there.display());
+        format!("no record can be made in `{directory}` (`{there}`: {fault})")
+    })
 }
 
 /// Everything `outgate check` shows, from hard requirements to conveniences.

@@ -161,7 +161,7 @@ fn denied_places(denied: &[PathGrant]) -> Vec<PathBuf> {
 }
 
 /// Devices that carry nothing anywhere and that every program expects.
-const DEVICES: [&str; 6] = [
+pub(crate) const DEVICES: [&str; 6] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",

@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use outgate_handoff::Begin;
-use outgate_policy::{Context, Note, Policy, Precaution, Source, SourceKind, Switch, compile};
+use outgate_policy::{
+    Context, Note, Policy, Precaution, Source, SourceKind, Switch, compile, printable,
+};
 
 use crate::denials::Denials;
 use crate::environment::Variables;
@@ -13,11 +15,13 @@ use crate::gateway_link::{Link, Opening, Whose};
 use crate::placeholders::{self, Planted};
 use crate::plan::{self, Command};
 use crate::private::Private;
+use crate::reachable::missed;
 use crate::record::{self, Grants, unwritable};
 use crate::secrets::Secrets;
 use crate::sources::check_total;
-use crate::supervisor::{Outcome, Substitutes, Voice};
+use crate::supervisor::{Farewell, Outcome, Substitutes, Voice};
 use crate::trust::Trust;
+use crate::writable::is_replaceable;
 
 mod begin;
 mod error;
@@ -109,11 +113,35 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         denials,
     };
     let ended = ready.serve(plan, signals, status, voice)?;
+    if let Some(line) = after_failure(options, &policy, ended.outcome, &directory) {
+        voice.say(&line);
+    }
     // The tree is gone, so the directory goes, by us or by the guardian, who
     // has mostly ended by then.
     drop(private);
     outgate_sys::process::end_guardian(ended.guardian);
     Ok(ended.outcome)
+}
+
+/// A word after a run that failed without any about denials, if the policy keeps a file
+/// from the command that it plausibly looked for.
+fn after_failure(
+    options: &Options,
+    policy: &Policy,
+    outcome: Outcome,
+    directory: &Path,
+) -> Option<String> {
+    let is_silent = outcome.status != 0 && outcome.farewell == Farewell::Nothing;
+    // Ended by a signal: somebody wanted that.
+    if !is_silent || outcome.status > 128 || options.summary == Summary::Omit {
+        return None;
+    }
+    let home = options.variables.get(std::ffi::OsStr::new("HOME"))?;
+    let path = missed(policy, &options.command, (Path::new(home), directory))?;
+    let path = printable(&path.to_string_lossy());
+    Some(format!(
+        "outgate: the command may not read `{path}`, if that is what it missed: outgate why {path}"
+    ))
 }
 
 /// A directory of the run's own, below the one for temporary files.
@@ -188,7 +216,8 @@ fn link(grants: Grants<'_>, mut opening: Opening, voice: &mut dyn Voice) -> Resu
             program, arguments, ..
         } => {
             record::settle(grants, arguments)?;
-            let replaceable = grants.writable(program).map(|grant| {
+            let grant = grants.writable(program).filter(|_| is_replaceable(program));
+            let replaceable = grant.map(|grant| {
                 format!(
                     "outgate: warning: the command may replace `{}` (by the grant `{grant}`): \
                      what it leaves there runs unconfined the next time",

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
-use outgate_handoff::{Decision, ToGateway};
+use outgate_handoff::{Decision, SUMMARY_LINES_MAX, ToGateway};
 use outgate_policy::ListenGrant;
 use outgate_sys::alarm::Alarm;
 use outgate_sys::seccomp::Listener;
@@ -162,6 +162,25 @@ pub struct Outcome {
     pub status: u8,
     /// What was held.
     pub counters: Counters,
+    /// What was said of denials.
+    pub farewell: Farewell,
+}
+
+/// Whether a run ended with words about denials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Farewell {
+    /// Something was said.
+    Said,
+    /// Nothing was there to say.
+    #[default]
+    Nothing,
+}
+
+/// What comes of serving a command's calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Served {
+    pub(crate) counters: Counters,
+    pub(crate) farewell: Farewell,
 }
 
 struct Verdict {
@@ -241,7 +260,7 @@ enum Once {
 
 /// Supervises until no process of the sandbox is left. `alarm` is what ends a call of ours
 /// that the command has made wait ([`WAIT_MAX`]), and of this thread.
-fn supervise(setting: Setting, alarm: Alarm, voice: &mut dyn Voice) -> Counters {
+fn supervise(setting: Setting, alarm: Alarm, voice: &mut dyn Voice) -> Served {
     let listener = setting.listener;
     // An older kernel wakes us more slowly and nothing else.
     drop(listener.wake_in_step());
@@ -425,7 +444,7 @@ impl Supervisor<'_> {
     }
 
     /// Collects the gateway's closing words and ends it.
-    fn finish(mut self) -> Counters {
+    fn finish(mut self) -> Served {
         self.alarm.stop();
         let status = self.over.unwrap_or(125);
         if matches!(self.link, Link::Open(_)) {
@@ -440,8 +459,14 @@ impl Supervisor<'_> {
                 self.hear();
             }
         }
+        let is_nothing = self.summary.as_ref().is_none_or(String::is_empty);
+        let farewell = if is_nothing {
+            Farewell::Nothing
+        } else {
+            Farewell::Said
+        };
         if let (Some(lines), crate::run::Summary::Say) = (self.summary.take(), self.say_summary) {
-            for line in lines.lines().take(5) {
+            for line in lines.lines().take(SUMMARY_LINES_MAX) {
                 self.voice.say(line);
             }
         }
@@ -450,6 +475,9 @@ impl Supervisor<'_> {
         }
         // Sockets of the command close with the supervisor.
         self.alarm.set();
-        self.counters
+        Served {
+            counters: self.counters,
+            farewell,
+        }
     }
 }

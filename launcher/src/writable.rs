@@ -5,7 +5,8 @@
 use std::path::{Component, Path, PathBuf};
 
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
-use nix::sys::stat::{FileStat, lstat};
+use nix::sys::stat::{FileStat, Mode, SFlag, lstat, stat};
+use nix::unistd::{AccessFlags, access, geteuid};
 
 /// Which inode something is, whatever its names are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,6 +58,38 @@ pub(crate) fn real(path: &Path) -> Option<PathBuf> {
         return Some(path.to_owned());
     }
     path.canonicalize().ok()
+}
+
+/// Whether this account could put something else at a path, or change what is there, if
+/// nothing but modes and owners kept it from that. What cannot be asked about counts as if
+/// it could.
+pub(crate) fn is_replaceable(path: &Path) -> bool {
+    let forms = [Some(path.to_owned()), path.canonicalize().ok()];
+    forms
+        .into_iter()
+        .any(|form| form.is_none_or(|path| path.ancestors().any(is_own_to_change)))
+}
+
+/// Whether the account may write this very object, give itself the right to, or put another
+/// under its name.
+fn is_own_to_change(path: &Path) -> bool {
+    let own = geteuid().as_raw();
+    let Ok(found) = lstat(path) else {
+        return true;
+    };
+    let is_file = found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits();
+    if found.st_uid == own || is_file && access(path, AccessFlags::W_OK).is_ok() {
+        return true;
+    }
+    let Some(around) = path.parent() else {
+        return false;
+    };
+    let Ok(holder) = stat(around) else {
+        return true;
+    };
+    // In a sticky directory others' entries stay (unlink(2)).
+    let is_kept = holder.st_mode & Mode::S_ISVTX.bits() != 0 && holder.st_uid != own;
+    !is_kept && access(around, AccessFlags::W_OK).is_ok()
 }
 
 #[cfg(test)]

@@ -50,11 +50,231 @@ fn the_words_of_a_request_stand_for_its_connection() {
         "{}",
         said.stderr
     );
-    let said = read(&record, &[]);
+    let said = read(&record, &["-n", "1"]);
     assert!(
-        said.stdout.ends_with("\n\nand 1 before; -n 2 shows all\n"),
+        said.stdout
+            .ends_with("\n\nand 1 before; --all tells each\n"),
         "{}",
         said.stdout
+    );
+    assert_eq!(
+        read(&record, &["--all"]).stdout,
+        read(&record, &["-n", "9"]).stdout
+    );
+}
+
+/// Requests for these paths of one host, one by one.
+fn requests(host: &str, paths: impl Iterator<Item = String>) -> String {
+    let request = |path: String| {
+        line(
+            "1",
+            &format!(
+                r#""kind":"request","target":"https://{host}","method":"GET","path":"{path}","flag":"-a 'GET https://{host}{path}'",{DENIED}"#
+            ),
+        )
+    };
+    paths.map(request).collect()
+}
+
+#[test]
+fn without_more_words_it_is_a_digest() {
+    let record = [
+        line("1", r#""kind":"start","verdict":"note","detail":"agent""#),
+        requests("a.test", (1..=40).map(|id| format!("/users/{id}"))),
+        requests("b.test", std::iter::once("/once".to_owned())),
+        line("1", r#""kind":"finding","verdict":"deny","target":"https://c.test","method":"POST","path":"/u","detail":"GitHub token in the content","reason":"credential""#),
+        line("1", r#""kind":"request","target":"https://d.test","method":"GET","path":"/x","verdict":"deny","reason":"deny-rule","detail":"the deny rule `d.test` at -d denies it""#),
+    ]
+    .concat();
+    let said = read(&record, &[]);
+    assert_eq!(
+        said.stdout,
+        "run       agent (s), 2026-01-01T00:00:00.000Z\n\
+         record    record.jsonl\n\
+         \n\
+         secret    POST https://c.test/u\n\
+         because   GitHub token in the content\n\
+         \n\
+         denied    40 times: GET https://a.test/users/*   (asked by curl)\n\
+         to allow  -a 'GET https://a.test/users/*'\n\
+         \n\
+         denied    GET https://d.test/x\n\
+         because   the deny rule `d.test` at -d denies it\n\
+         \n\
+         denied    GET https://b.test/once   (asked by curl)\n\
+         to allow  -a 'GET https://b.test/once'\n\
+         \n\
+         --all tells each, --as-policy prints a policy file to read and keep\n",
+        "{}",
+        said.stderr
+    );
+    let said = read(&record, &["--as-policy"]);
+    assert_eq!(
+        said.stdout,
+        "# What would have allowed what agent (s) was denied at 2026-01-01T00:00:00.000Z.\n\
+         # Take out what it is not to have, and then: outgate run -p THIS-FILE -- COMMAND\n\
+         \n\
+         allow = [\n    \
+         # GET https://a.test/users/*, 40 times, by curl\n    \
+         \"GET https://a.test/users/*\",\n    \
+         # GET https://b.test/once, once, by curl\n    \
+         \"GET https://b.test/once\",\n\
+         ]\n\
+         \n\
+         # Left out, since no rule can or should allow it:\n\
+         #   POST https://c.test/u: GitHub token in the content\n\
+         #   GET https://d.test/x: the deny rule `d.test` at -d denies it\n",
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
+fn a_flood_is_told_within_bounds() {
+    let letters = |number: usize| {
+        let letter =
+            |shift: usize| char::from(b'a' + u8::try_from(number / shift % 26).expect("a letter"));
+        format!("/{}{}{}", letter(676), letter(26), letter(1))
+    };
+    let record = requests("a.test", (0..3000).map(letters));
+    let said = read(&record, &[]);
+    assert!(said.stdout.lines().count() < 60, "{}", said.stdout);
+    assert!(
+        said.stdout
+            .contains("\n... and 988 more groups: outgate why last --all\n"),
+        "{}",
+        said.stdout
+    );
+    assert!(
+        said.stdout.contains("\n... and 2000 denials in no group\n"),
+        "{}",
+        said.stdout
+    );
+    let said = read(&record, &["--all"]);
+    assert!(
+        said.stdout
+            .ends_with("\n\nand 2000 more before, which only the record has\n"),
+        "{}",
+        said.stdout
+    );
+}
+
+#[test]
+fn no_suggested_policy_lets_a_credential_go() {
+    const FOUND: &str = r#""kind":"finding","verdict":"deny","method":"POST","detail":"GitHub token in the content","reason":"credential""#;
+    let denied = |rule: &str, target: &str, kind: &str| {
+        line(
+            "1",
+            &format!(r#""kind":"{kind}","target":"{target}","flag":"-a '{rule}'",{DENIED}"#),
+        )
+    };
+    for (target, path, rule) in [
+        ("https://a.test", "/u/1", "tls://a.test"),
+        ("https://a.test", "/u/1", "tcp://a.test:443"),
+        ("https://a.test", "/u/1", "https://a.test"),
+        ("https://a.test", "/u/1", "POST https://a.test/u/*"),
+        ("https://a.test", "/u/1", "*"),
+        ("http://a.test:8080", "/u/1", "tcp://a.test:8080"),
+        (
+            "https://a.test",
+            "/u/[hidden token]",
+            "POST https://a.test/u/*",
+        ),
+    ] {
+        let record = [
+            line(
+                "1",
+                &format!(r#""target":"{target}","path":"{path}",{FOUND}"#),
+            ),
+            denied(rule, "a.test:443", "tunnel"),
+            denied("tcp://b.test:22", "b.test:22", "connect"),
+        ]
+        .concat();
+        let said = read(&record, &["--as-policy"]);
+        let quoted = format!("    {rule:?},");
+        assert!(
+            !said.stdout.contains(&quoted),
+            "{rule} for {target}{path}\n{}",
+            said.stdout
+        );
+        assert!(
+            said.stdout.contains("    \"tcp://b.test:22\",\n"),
+            "{}",
+            said.stdout
+        );
+    }
+}
+
+#[test]
+fn a_run_is_found_by_its_name() {
+    let desk = Desk::new();
+    let runs = desk.directory.join("state/outgate/runs");
+    std::fs::create_dir_all(&runs).expect("a directory");
+    for (file, name, host) in [("1-1", "first", "a.test"), ("2-2", "second", "b.test")] {
+        let record = requests(host, std::iter::once("/x".to_owned()))
+            .replace(r#""sandbox":"s""#, &format!(r#""sandbox":"{name}""#));
+        desk.write(&format!("state/outgate/runs/{file}.jsonl"), &record);
+    }
+    for (word, host) in [
+        ("first", "a.test"),
+        ("second", "b.test"),
+        ("1-1", "a.test"),
+        ("last", "b.test"),
+    ] {
+        let said = desk.call(&["why", word]);
+        assert!(
+            said.stdout
+                .contains(&format!("denied    GET https://{host}/x\n")),
+            "{word}: {}{}",
+            said.stdout,
+            said.stderr
+        );
+    }
+    let said = desk.call(&["why", "third"]);
+    assert_eq!(said.status, 2);
+    assert!(
+        said.stderr.contains("`third` has no scheme"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
+fn a_path_is_judged_by_the_grants() {
+    let desk = Desk::new();
+    desk.write("file", "");
+    std::fs::create_dir(desk.directory.join("in")).expect("a directory");
+    let directory = desk.directory.canonicalize().expect("a place");
+    let directory = directory.display();
+    let said = desk.call(&["why", "-P", "none", "-r", "in", "./file"]);
+    assert_eq!(
+        (said.stdout.as_str(), said.status),
+        (
+            &*format!(
+                "path      {directory}/file\n\
+                 read      denied: no grant is at it or above it\n\
+                 write     denied: no grant is at it or above it\n\
+                 to allow  add -r {directory}/file to read, -w {directory}/file to write as well\n"
+            ),
+            1
+        ),
+        "{}",
+        said.stderr
+    );
+    let said = desk.call(&["why", "-P", "none", "-r", "in", "./in/new\u{1b}[2J"]);
+    assert_eq!(
+        (said.stdout.as_str(), said.status),
+        (
+            &*format!(
+                "path      {directory}/in/new\\u{{1b}}[2J (nothing is there)\n\
+                 read      allowed by the grant `{directory}/in` (-r)\n\
+                 write     denied: no grant is at it or above it\n\
+                 to allow  add -w {directory}/in to write\n"
+            ),
+            0
+        ),
+        "{}",
+        said.stderr
     );
 }
 

@@ -10,6 +10,7 @@
 
 mod base;
 mod denials;
+mod digest;
 mod git;
 mod tls;
 mod trees;

@@ -4,7 +4,7 @@
 //! resolved address. This file decides nothing.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::facts::{Facts, Peer, Scheme};
 use crate::grammar;
@@ -102,10 +102,10 @@ impl<'a> Event<'a> {
                     Protocol::Http | Protocol::Ws => port_unless(*port, 80),
                     Protocol::Https | Protocol::Wss | Protocol::Tls => port_unless(*port, 443),
                 };
-                format!("-a '{}://{}{port}'", protocol.as_str(), host(*peer))
+                format!("-a '{}://{}{port}'", protocol.as_str(), meant(*peer))
             }
             Self::Tls(peer, port) => {
-                format!("-a 'tls://{}{}'", host(*peer), port_unless(*port, 443))
+                format!("-a 'tls://{}{}'", meant(*peer), port_unless(*port, 443))
             }
             Self::Request(request) => {
                 let path = pattern_of(request.target);
@@ -116,7 +116,8 @@ impl<'a> Event<'a> {
                     Scheme::Http | Scheme::Https | Scheme::Ws | Scheme::Wss => String::new(),
                 };
                 let query = query_of(keys);
-                quoted("-a", &format!("{method}{}{path}{query}", request.origin()))
+                let origin = request.origin_of(&meant(request.peer));
+                quoted("-a", &format!("{method}{origin}{path}{query}"))
             }
             Self::Unix(path) => quoted("-a", &format!("unix://{}", printable(path))),
             Self::Listen(address) => format!("--listen '{address}'"),
@@ -126,8 +127,12 @@ impl<'a> Event<'a> {
 
 impl RequestEvent<'_> {
     fn origin(&self) -> String {
+        self.origin_of(&host(self.peer))
+    }
+
+    fn origin_of(&self, host: &str) -> String {
         let port = port_unless(self.port, self.scheme.default_port());
-        format!("{}://{}{port}", self.scheme.as_str(), host(self.peer))
+        format!("{}://{host}{port}", self.scheme.as_str())
     }
 }
 
@@ -261,13 +266,26 @@ fn host(peer: Peer<'_>) -> String {
     }
 }
 
+/// The host as a person writes it in a rule: this machine has a name.
+fn meant(peer: Peer<'_>) -> String {
+    let itself = [
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+    ];
+    match peer {
+        Peer::Address(ip) if itself.contains(&ip.to_canonical()) => "localhost".to_owned(),
+        Peer::Address(_) | Peer::Name(_) => host(peer),
+    }
+}
+
 fn connection_rule(peer: Peer<'_>, port: u16) -> String {
-    let host = host(peer);
-    let is_loopback = matches!(peer, Peer::Address(ip) if ip.to_canonical().is_loopback());
+    let host = meant(peer);
     match port {
         80 => format!("http://{host}"),
         443 => format!("https://{host}"),
-        port if is_loopback && speaks_http_by_custom(port) => format!("http://localhost:{port}"),
+        port if host == "localhost" && speaks_http_by_custom(port) => {
+            format!("http://localhost:{port}")
+        }
         _ => format!("tcp://{host}:{port}"),
     }
 }
@@ -321,7 +339,7 @@ fn query_of(keys: &[Box<str>]) -> String {
     }
 }
 
-fn quoted(flag: &str, text: &str) -> String {
+pub(crate) fn quoted(flag: &str, text: &str) -> String {
     format!("{flag} '{}'", text.replace('\'', r"'\''"))
 }
 

@@ -10,6 +10,7 @@
 mod clients;
 mod compile;
 mod denial;
+mod digest;
 mod document;
 mod document_audit;
 mod document_files;
@@ -50,6 +51,7 @@ mod rule_host;
 mod secret;
 mod secret_text;
 mod settings;
+mod shape;
 mod source;
 mod special;
 mod survey;
@@ -60,6 +62,7 @@ mod weight;
 pub use clients::{Client, ClientError, Configuration, Registry, Variable};
 pub use compile::{compile, extends};
 pub use denial::printable;
+pub use digest::{Denied, Digest, Group, Urgency, rule_of};
 pub use error::{PolicyError, PolicyErrors};
 pub use expectation::{Expectation, Expectations, Expected, expectations};
 pub use facts::{AddressSource, Facts, Peer, Process, Scheme};
@@ -76,6 +79,7 @@ pub use settings::{
     AuditFull, ClientCertificate, DetectorForm, DnsPin, DnsServer, Inspect, InspectDetector,
     InspectScope, Intercept, KnownHosts, Precaution, Settings, Switch, Tenants, Unscannable,
 };
+pub use shape::shape;
 pub use source::{Context, Source, SourceKind};
 pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};
 pub use verdict::{Budget, Denial, Effect, Permit, Reason, Route, RuleRef, Verdict};

@@ -83,3 +83,14 @@ pub(crate) const NOTE_BYTES_MAX: usize = 400;
 /// Longest text of a file that is made where it is absent, in bytes: an empty
 /// document of its format is shorter.
 pub(crate) const MADE_BYTES_MAX: usize = 4096;
+
+/// Most groups of a digest of denials, and all their texts together, in bytes: a command
+/// asks for as many paths as it likes, and a person reads a screen of them.
+pub(crate) const DIGEST_GROUPS_MAX: usize = 1000;
+pub(crate) const DIGEST_BYTES_MAX: usize = 384 * 1024;
+
+/// Longest text of a group, in bytes: a denial with its shown path is shorter.
+pub(crate) const DIGEST_TEXT_BYTES_MAX: usize = 768;
+
+/// Most flags of a group: they differ in the keys of a query only.
+pub(crate) const DIGEST_RULES_MAX: usize = 8;

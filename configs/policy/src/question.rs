@@ -648,7 +648,7 @@ mod tests {
                 ),
                 (
                     "http://127.0.0.1/",
-                    "special-use; GET http://127.0.0.1/; -a 'GET http://127.0.0.1/'",
+                    "special-use; GET http://127.0.0.1/; -a 'GET http://localhost/'",
                 ),
             ],
         );

@@ -294,7 +294,7 @@ fn denied_connections_say_what_would_allow_them() {
                 port: 6379,
             },
             "outgate denied connection to 127.0.0.1:6379: no rule allows it",
-            Some("-a 'tcp://127.0.0.1:6379'"),
+            Some("-a 'tcp://localhost:6379'"),
         ),
         (
             &[],

@@ -8,7 +8,7 @@ use crate::frame::{
 use crate::wire::{FrameError, Reader, Writer};
 use crate::{
     ADDRESSES_MAX, AUTHORITY_BYTES_MAX, LINE_BYTES_MAX, NAME_BYTES_MAX, PARENTS_MAX,
-    PATH_BYTES_MAX, SOURCE_CHUNK_BYTES_MAX,
+    PATH_BYTES_MAX, SOURCE_CHUNK_BYTES_MAX, SUMMARY_BYTES_MAX,
 };
 
 fn write_process(w: &mut Writer, process: &Process) {
@@ -266,7 +266,7 @@ impl ToLauncher {
             }
             Self::Summary { lines } => {
                 w = Writer::new(106, 0);
-                w.bytes("lines", lines.as_bytes(), 5 * LINE_BYTES_MAX);
+                w.bytes("lines", lines.as_bytes(), SUMMARY_BYTES_MAX);
             }
             Self::Kept { message } => {
                 w = Writer::new(107, 0);
@@ -305,7 +305,7 @@ impl ToLauncher {
                 generation: r.u64("generation")?,
             },
             106 => Self::Summary {
-                lines: r.text("lines", 5 * LINE_BYTES_MAX)?,
+                lines: r.text("lines", SUMMARY_BYTES_MAX)?,
             },
             107 => Self::Kept {
                 message: r.text("message", LINE_BYTES_MAX)?,

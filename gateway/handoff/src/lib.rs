@@ -58,6 +58,12 @@ pub const NAME_BYTES_MAX: usize = 512;
 /// Bytes of a line meant for a person.
 pub const LINE_BYTES_MAX: usize = 2048;
 
+/// Lines of the summary of a run: what fits a screen beside what the command said.
+pub const SUMMARY_LINES_MAX: usize = 20;
+
+/// Bytes of the summary: half of what its lines might be long, of which few are.
+pub const SUMMARY_BYTES_MAX: usize = SUMMARY_LINES_MAX / 2 * LINE_BYTES_MAX;
+
 /// Addresses a direct answer lists at most.
 pub const ADDRESSES_MAX: usize = 8;
 

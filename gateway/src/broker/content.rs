@@ -210,7 +210,7 @@ impl Watch {
     fn refuse(&self, misuse: &Misuse) -> ContentError {
         let Finding { flow, target } = &self.finding;
         let refusal = admit::misused(flow.session(), flow.process(), target, misuse);
-        flow.session().tell(&refusal);
+        flow.tell(&refusal);
         if let Ok(mut slot) = self.misuse.lock() {
             slot.get_or_insert(refusal);
         }

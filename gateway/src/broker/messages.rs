@@ -119,7 +119,7 @@ impl<S> Watched<S> {
             let misuse: Misuse = self.secrets.misplaced(token, "a message", Why::Encoded);
             let (session, process) = (self.flow.session(), self.flow.process());
             let refusal = admit::misused(session, process, &self.target, &misuse);
-            session.tell(&refusal);
+            session.tell_of(&process.executable, &refusal);
             return Err(io::ErrorKind::InvalidData.into());
         }
         let from = self.secrets.forms.undecided(&self.tail, 0);

@@ -279,7 +279,7 @@ impl Form {
         };
         let place = if self.is_held() { "form" } else { "content" };
         let refusal = refusal(&self.flow, &self.target, &in_place(&asked, place));
-        self.flow.session().tell(&refusal);
+        self.flow.tell(&refusal);
         if let Ok(mut slot) = self.slot.lock() {
             slot.get_or_insert(refusal);
         }

@@ -336,7 +336,7 @@ impl Whole {
     }
 
     fn stop(&self, refusal: Refusal) -> Stopped {
-        self.flow.session().tell(&refusal);
+        self.flow.tell(&refusal);
         if let Ok(mut slot) = self.slot.lock() {
             slot.get_or_insert(refusal);
         }

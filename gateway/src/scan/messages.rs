@@ -300,7 +300,7 @@ impl Messages {
     fn stop(&mut self, refusal: Refusal) -> Stopped {
         self.held.clear();
         self.segments.clear();
-        self.flow.session().tell(&refusal);
+        self.flow.tell(&refusal);
         if let Ok(mut slot) = self.slot.lock() {
             slot.get_or_insert(refusal);
         }

@@ -5,6 +5,8 @@
 
 use std::collections::HashSet;
 
+use outgate_policy::{Denied, Digest, Group, Urgency, shape};
+
 use crate::limits;
 use crate::refusal::Refusal;
 
@@ -15,33 +17,45 @@ pub(super) struct Denials {
     alarms: u64,
     told: HashSet<String>,
     alarmed: HashSet<String>,
-    hints: Vec<String>,
+    digest: Digest,
 }
 
 impl Denials {
-    /// Counts a refusal. Gives the line to be said: one for each target, and
-    /// within a bound.
-    pub(super) fn refused(&mut self, refusal: &Refusal) -> Option<String> {
+    /// Counts what was refused to a program. Gives the line to be said: one for each
+    /// target, whatever ids its path holds, and within a bound.
+    pub(super) fn refused(&mut self, program: &str, refusal: &Refusal) -> Option<String> {
         self.count = self.count.saturating_add(1);
+        self.digest.add(&Denied {
+            urgency: refusal.urgency(),
+            program,
+            subject: refusal.kind_of_subject(),
+            because: refusal.alarm_text().unwrap_or(refusal.because()),
+            flag: refusal.hint().as_deref(),
+        });
         if refusal.is_alarm() {
-            return self.alarm(refusal.key(), refusal.notice());
+            return self.alarmed(refusal.key(), refusal.notice());
         }
-        match heard(&mut self.told, refusal.key(), limits::NOTICES_MAX)? {
-            Heard::Last => Some("outgate: further denials are only in the audit record".to_owned()),
-            Heard::Whole => {
-                if let Some(hint) = refusal.hint()
-                    && !self.hints.contains(&hint)
-                {
-                    self.hints.push(hint);
-                }
-                Some(refusal.notice())
-            }
-        }
+        let key = shape(&refusal.key());
+        Some(match heard(&mut self.told, key, limits::NOTICES_MAX)? {
+            Heard::Last => "outgate: further denials are only in the audit record".to_owned(),
+            Heard::Whole => refusal.notice(),
+        })
     }
 
-    /// Counts an alarm about what `key` names. Gives what is to be said of it:
-    /// `line`, whatever was denied before.
-    pub(super) fn alarm(&mut self, key: String, line: String) -> Option<String> {
+    /// Counts an alarm about what `key` names, beside all refusals. Gives what is to be
+    /// said of it, whatever was denied before.
+    pub(super) fn alarm(&mut self, key: &str, what: &str) -> Option<String> {
+        self.digest.add(&Denied {
+            urgency: Urgency::Alarm,
+            program: "",
+            subject: key,
+            because: what,
+            flag: None,
+        });
+        self.alarmed(key.to_owned(), format!("outgate: ALARM: {key}: {what}"))
+    }
+
+    fn alarmed(&mut self, key: String, line: String) -> Option<String> {
         self.alarms = self.alarms.saturating_add(1);
         Some(match heard(&mut self.alarmed, key, limits::ALARMS_MAX)? {
             Heard::Last => "outgate: ALARM: further alarms are only in the audit record".to_owned(),
@@ -61,9 +75,14 @@ impl Denials {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Options that would allow what was refused.
-    pub(super) fn hints(&self) -> &[String] {
-        &self.hints
+    /// All of it by groups, what matters most first.
+    pub(super) fn groups(&self) -> Vec<&Group> {
+        self.digest.groups()
+    }
+
+    /// How many refusals are in none of the groups.
+    pub(super) fn beyond(&self) -> u64 {
+        self.digest.beyond()
     }
 }
 
@@ -101,13 +120,13 @@ mod tests {
     fn alarms_are_heard_whatever_was_denied_before() {
         let mut denials = Denials::default();
         assert_eq!(denials.words(), None);
-        let told = (0..1000).filter_map(|number| denials.refused(&denial(number)));
+        let told = (0..1000).filter_map(|number| denials.refused("", &denial(number)));
         assert_eq!(told.count(), limits::NOTICES_MAX + 1);
-        let line = denials.refused(&alarm(7)).expect("a line");
+        let line = denials.refused("", &alarm(7)).expect("a line");
         assert!(line.starts_with("outgate: ALARM: denied"), "{line}");
-        assert_eq!(denials.refused(&alarm(7)), None, "once");
-        let line = denials.alarm("a.test".to_owned(), "a line".to_owned());
-        assert_eq!(line.as_deref(), Some("a line"));
+        assert_eq!(denials.refused("", &alarm(7)), None, "once");
+        let line = denials.alarm("a.test", "so");
+        assert_eq!(line.as_deref(), Some("outgate: ALARM: a.test: so"));
         assert_eq!(denials.words().as_deref(), Some("3 ALARMS; 1002 denials"));
     }
 
@@ -115,12 +134,12 @@ mod tests {
     fn alarms_have_a_limit_and_all_are_counted() {
         let mut denials = Denials::default();
         let lines: Vec<String> = (0..1000)
-            .filter_map(|number| denials.refused(&alarm(number)))
+            .filter_map(|number| denials.refused("", &alarm(number)))
             .collect();
         assert_eq!(lines.len(), limits::ALARMS_MAX + 1);
         assert!(lines.iter().all(|line| line.starts_with("outgate: ALARM:")));
         assert!(
-            denials.refused(&denial(1)).is_some(),
+            denials.refused("", &denial(1)).is_some(),
             "denials are told too"
         );
         assert_eq!(

@@ -1,20 +1,21 @@
 //! What a session says to the person: single lines, and the summary at the end.
 //! Printable text of bounded length; decides nothing.
 
-use outgate_handoff::ToLauncher;
+use outgate_handoff::{LINE_BYTES_MAX, SUMMARY_BYTES_MAX, SUMMARY_LINES_MAX, ToLauncher};
+use outgate_policy::{Group, Urgency};
 
 use super::{Session, shortened};
-use crate::limits;
+use crate::limits::DIGEST_LINE_BYTES_MAX;
 
 impl Session {
     /// One line for the person.
     pub(crate) fn say(&self, line: &str) {
         let line = crate::refusal::printable(line);
-        let line = shortened(&line, outgate_handoff::LINE_BYTES_MAX);
+        let line = shortened(&line, LINE_BYTES_MAX);
         self.control.offer(&ToLauncher::Notice { line });
     }
 
-    /// At most five lines about what was wrong or refused, or none.
+    /// A screen about what was wrong or refused, or nothing.
     pub(crate) fn summary(&self) -> String {
         let Ok(denials) = self.denials.lock() else {
             return String::new();
@@ -23,47 +24,59 @@ impl Session {
         let Some(counted) = denials.words() else {
             return lost.map_or(String::new(), |lost| format!("outgate: {lost}"));
         };
-        let mut lines = format!("outgate: {counted}");
-        if let Some(lost) = lost {
-            lines.push_str("; ");
-            lines.push_str(&lost);
-        }
-        if !denials.hints().is_empty() {
-            lines.push_str("; to allow:");
-        }
-        let unopened = self.unopened();
+        let mut foot: Vec<String> = Vec::new();
+        foot.extend(self.unopened());
         // Whoever keeps a record of their own may keep what it is signed by.
         let key = self.audit.key().filter(|_| !self.audit.is_of_one_run());
         let key = key.filter(|_| self.tenant.is_none());
-        let other_lines = usize::from(unopened.is_some()) + usize::from(key.is_some());
-        let targets_max = limits::SUMMARY_TARGETS_MAX.saturating_sub(other_lines);
-        for hint in denials.hints().iter().take(targets_max) {
-            lines.push_str("\n  ");
-            lines.push_str(&shortened(hint, outgate_handoff::LINE_BYTES_MAX - 16));
-        }
-        if let Some(unopened) = unopened {
-            lines.push_str("\noutgate: ");
-            lines.push_str(&shortened(&unopened, outgate_handoff::LINE_BYTES_MAX - 16));
-        }
-        if let Some(key) = key {
-            lines.push_str("\noutgate: the record is signed by the key ");
-            lines.push_str(&key);
-        }
-        let path = self.audit_path();
+        foot.extend(key.map(|key| format!("the record is signed by the key {key}")));
+        foot.push(self.where_more_is());
+        // Beside head, foot and how many are left out.
+        let room = SUMMARY_LINES_MAX.saturating_sub(foot.len() + 2);
+        let groups = denials.groups();
+        let is_allowed = groups
+            .iter()
+            .any(|group| group.urgency == Urgency::Denied && !group.flags.is_empty());
+        let to_allow = if is_allowed { "; to allow:" } else { ":" };
+        let counted: Vec<String> = std::iter::once(counted).chain(lost).collect();
+        let mut lines = vec![format!("outgate: {}{to_allow}", counted.join("; "))];
+        let left = digest(&mut lines, &groups, room);
+        lines.extend(self.left_out(left, denials.beyond()));
+        let long = foot.iter().map(|line| format!("outgate: {line}"));
+        lines.extend(long.map(|line| shortened(&line, LINE_BYTES_MAX)));
+        shortened(&lines.join("\n"), SUMMARY_BYTES_MAX)
+    }
+
+    /// Where every decision is told.
+    fn where_more_is(&self) -> String {
+        let path = crate::refusal::printable(&self.audit_path());
         if self.tenant.is_some() {
-            lines.push_str("\noutgate: the gateway's record holds every decision");
+            "the gateway's record holds every decision".to_owned()
         } else if path.is_empty() {
-            lines.push_str("\noutgate: for a record of every decision: --audit FILE");
+            "for a record of every decision: --audit FILE".to_owned()
+        } else if self.audit.is_of_one_run() {
+            format!("`outgate why last` explains; every decision is in {path}")
         } else {
-            let path = crate::refusal::printable(&path);
-            let line = if self.audit.is_of_one_run() {
-                format!("\noutgate: `outgate why last` explains; every decision is in {path}")
-            } else {
-                format!("\noutgate: `outgate why last --audit {path}` explains every decision")
-            };
-            lines.push_str(&line);
+            format!("`outgate why last --audit {path}` explains every decision")
         }
-        shortened(&lines, 5 * outgate_handoff::LINE_BYTES_MAX)
+    }
+
+    /// What the digest leaves out.
+    fn left_out(&self, groups: usize, beyond: u64) -> Option<String> {
+        let groups = match groups {
+            0 => None,
+            1 => Some("1 more group".to_owned()),
+            groups => Some(format!("{groups} more groups")),
+        };
+        let beyond = (beyond > 0).then(|| format!("{beyond} denials in no group"));
+        let left: Vec<String> = groups.into_iter().chain(beyond).collect();
+        let tells = self.tenant.is_none() && !self.audit_path().is_empty();
+        let how = if tells {
+            ": outgate why last --all"
+        } else {
+            ""
+        };
+        (!left.is_empty()).then(|| format!("  ... and {}{how}", left.join(" and ")))
     }
 
     /// Records that could not be written, in words; those of a shared gateway
@@ -73,4 +86,19 @@ impl Session {
         let own = lost > 0 && self.tenant.is_none();
         own.then(|| format!("{lost} records could not be written"))
     }
+}
+
+/// Adds the lines of the first groups, as many as there is room for; how many groups are
+/// left.
+fn digest(lines: &mut Vec<String>, groups: &[&Group], mut room: usize) -> usize {
+    for (index, group) in groups.iter().enumerate() {
+        let told = group.lines();
+        if told.len() > room && index > 0 {
+            return groups.len().saturating_sub(index);
+        }
+        let told = told.iter().take(room);
+        lines.extend(told.map(|line| format!("  {}", shortened(line, DIGEST_LINE_BYTES_MAX))));
+        room = room.saturating_sub(group.lines().len());
+    }
+    0
 }

@@ -82,8 +82,12 @@ impl Ready<'_> {
             let mut lifetime = Lifetime::new(tree, listener, signals, presence, for_lifetime);
             let status = lifetime.serve();
             // Nobody of the command is left to have it wait.
-            let counters = thread.join().unwrap_or_default();
-            let outcome = Outcome { status, counters };
+            let served = thread.join().unwrap_or_default();
+            let outcome = Outcome {
+                status,
+                counters: served.counters,
+                farewell: served.farewell,
+            };
             Ok(Ended { outcome, guardian })
         })
     }

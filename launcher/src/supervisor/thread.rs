@@ -7,7 +7,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use outgate_sys::alarm::Alarm;
 
-use super::{Counters, Setting, Voice, WAIT_MAX, supervise};
+use super::{Served, Setting, Voice, WAIT_MAX, supervise};
 
 /// How many words each side has room for: one is said.
 const WORDS: usize = 1;
@@ -16,7 +16,7 @@ const WORDS: usize = 1;
 /// dropped.
 #[derive(Debug)]
 pub(crate) struct Prepared<'scope> {
-    thread: ScopedJoinHandle<'scope, Counters>,
+    thread: ScopedJoinHandle<'scope, Served>,
     is_ready: Receiver<io::Result<()>>,
     begin: SyncSender<(Setting, &'scope mut dyn Voice)>,
 }
@@ -34,12 +34,12 @@ impl<'scope> Prepared<'scope> {
                 Ok(alarm) => alarm,
                 Err(error) => {
                     drop(ready.send(Err(error)));
-                    return Counters::default();
+                    return Served::default();
                 }
             };
             drop(ready.send(Ok(())));
             let Ok((setting, voice)) = began.recv() else {
-                return Counters::default();
+                return Served::default();
             };
             // Who answers held calls must not wait behind the crowd that makes them.
             outgate_sys::schedule::take_short_turns();
@@ -68,7 +68,7 @@ impl<'scope> Prepared<'scope> {
         self,
         setting: Setting,
         voice: &'scope mut dyn Voice,
-    ) -> ScopedJoinHandle<'scope, Counters> {
+    ) -> ScopedJoinHandle<'scope, Served> {
         drop(self.begin.send((setting, voice)));
         self.thread
     }

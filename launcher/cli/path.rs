@@ -1,0 +1,146 @@
+//! `outgate why PATH`: whether a command may read or write a file, by which grant, and what
+//! would grant it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use outgate_launcher::reachable::{
+    self, Granting, Presence, Reachable, account_reads, account_writes,
+};
+use outgate_launcher::run::RunError;
+use outgate_policy::{Policy, printable};
+
+use crate::ca;
+use crate::policy_options::{PRIVATE, context};
+use crate::report;
+use crate::why::{DENIED, Why};
+
+/// Whether a question is about a file: it begins as paths do, and no URL does.
+pub(crate) fn is_path(question: &str) -> bool {
+    let begins = ["/", "./", "../", "~/"];
+    begins.iter().any(|begin| question.starts_with(begin)) || [".", "..", "~"].contains(&question)
+}
+
+/// Prints the answer.
+pub(crate) fn path(arguments: &Why) -> ExitCode {
+    let path = match absolute(&arguments.question) {
+        Ok(path) => path,
+        Err(message) => return report::wrong(&message),
+    };
+    let policy = match policy_of(arguments) {
+        Ok(policy) => policy,
+        Err(error) => return report::failure(&error),
+    };
+    let found = Reachable::of(&policy, &path);
+    for line in answer(&found) {
+        report::line(&line);
+    }
+    match found.read {
+        Some(_) => ExitCode::SUCCESS,
+        None => ExitCode::from(DENIED),
+    }
+}
+
+/// The policy of a run with these options, here.
+fn policy_of(arguments: &Why) -> Result<Policy, RunError> {
+    let sources = arguments.policy.sources()?;
+    let authority = ca::own_authority();
+    reachable::policy(&sources, &context()?, authority.as_deref())
+}
+
+fn absolute(text: &str) -> Result<PathBuf, String> {
+    let path = match text.strip_prefix('~') {
+        Some(rest) => {
+            let home = std::env::var_os("HOME").ok_or("`~` leads nowhere: HOME is not set")?;
+            Path::new(&home).join(rest.trim_start_matches('/'))
+        }
+        None => PathBuf::from(text),
+    };
+    let working = std::env::current_dir();
+    let working = working.map_err(|error| format!("the working directory: {error}"))?;
+    Ok(working.join(path))
+}
+
+fn answer(found: &Reachable<'_>) -> Vec<String> {
+    let shown = printable(&found.place.to_string_lossy());
+    let absent = match found.presence {
+        Presence::There => "",
+        Presence::Absent => " (nothing is there)",
+    };
+    let mut lines = vec![format!("path      {shown}{absent}")];
+    lines.push(format!("read      {}", verdict(found, found.read)));
+    lines.push(format!("write     {}", verdict(found, found.write)));
+    let missing = match found.presence {
+        Presence::Absent => None,
+        Presence::There if !account_reads(&found.place) => Some("read"),
+        Presence::There if !account_writes(&found.place) => Some("write"),
+        Presence::There => None,
+    };
+    if let Some(missing) = missing {
+        lines.push(format!(
+            "besides   its mode lets this account not {missing} it, anywhere"
+        ));
+    }
+    lines.extend(repair(found));
+    lines
+}
+
+fn verdict(found: &Reachable<'_>, granting: Option<Granting<'_>>) -> String {
+    match (granting, found.hidden) {
+        (Some(Granting::EveryRun), _) => "allowed in every run".to_owned(),
+        (Some(Granting::Policy(grant)), _) => {
+            let path = match grant.path.strip_prefix(PRIVATE) {
+                Some(rest) => format!("$TMPDIR{rest}"),
+                None => printable(&grant.path),
+            };
+            format!(
+                "allowed by the grant `{path}` ({})",
+                printable(&grant.place)
+            )
+        }
+        (None, Some(deny)) if found.place.starts_with(&deny.path) => {
+            let (path, place) = (printable(&deny.path), printable(&deny.place));
+            format!("denied: `{path}` is hidden ({place}), whatever else is granted")
+        }
+        (None, Some(deny)) => {
+            let (path, place) = (printable(&deny.path), printable(&deny.place));
+            format!("denied: `{path}` is hidden ({place}), and only what lies beside it is granted")
+        }
+        (None, None) => "denied: no grant is at it or above it".to_owned(),
+    }
+}
+
+/// What to write, where nothing hides it.
+fn repair(found: &Reachable<'_>) -> Vec<String> {
+    if found.write.is_some() || found.hidden.is_some() {
+        return Vec::new();
+    }
+    // What is not there cannot be granted.
+    let there = match found.presence {
+        Presence::There => Some(found.place.as_path()),
+        Presence::Absent => found.place.ancestors().find(|above| above.exists()),
+    };
+    let Some(there) = there
+        .and_then(Path::to_str)
+        .filter(|path| printable(path) == **path)
+    else {
+        return Vec::new();
+    };
+    let path = quoted(there);
+    match found.read {
+        Some(_) => vec![format!("to allow  add -w {path} to write")],
+        None => vec![format!(
+            "to allow  add -r {path} to read, -w {path} to write as well"
+        )],
+    }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@:,".contains(&byte);
+    if path.bytes().all(plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
+}
