@@ -4,8 +4,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use nix::sys::signalfd::SignalFd;
 use outgate_handoff::Begin;
 use outgate_policy::{Context, Note, Policy, Precaution, Source, SourceKind, Switch, compile};
+use outgate_sys::spawn::SignalMask;
 
 use crate::denials::Denials;
 use crate::environment::Variables;
@@ -16,7 +18,7 @@ use crate::private::Private;
 use crate::record::{self, Grants, unwritable};
 use crate::secrets::Secrets;
 use crate::sources::check_total;
-use crate::supervisor::{Outcome, Substitutes, Voice};
+use crate::supervisor::{Outcome, Prepared, Substitutes, Voice};
 use crate::trust::Trust;
 
 mod begin;
@@ -26,7 +28,7 @@ mod names;
 mod options;
 mod trusted;
 
-use begin::{Ready, signals, status};
+use begin::{Ready, signals, status, thread_error};
 pub use error::{Files, RunError};
 use given::{git, variables};
 use names::Names;
@@ -44,6 +46,24 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     crate::machine::check(voice)?;
     crate::standard::sanitise()?;
     check_total(&options.sources)?;
+    let (signals, mask) = signals().map_err(|source| RunError::Machine {
+        what: "signals",
+        source,
+    })?;
+    // The thread gets ready while everything else does.
+    std::thread::scope(|scope| {
+        let prepared = Prepared::start(scope).map_err(thread_error)?;
+        confined(options, (signals, mask), prepared, voice)
+    })
+}
+
+/// Makes everything ready, and runs the command. `mask` is what the signals were before.
+fn confined<'scope>(
+    options: &Options,
+    (signals, mask): (SignalFd, SignalMask),
+    prepared: Prepared<'scope>,
+    voice: &'scope mut dyn Voice,
+) -> Result<Outcome, RunError> {
     let machine = |what| move |source| RunError::Machine { what, source };
     let directory = std::env::current_dir()
         .and_then(nameable)
@@ -51,7 +71,6 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     let private = private_directory(&directory)?;
     let context = context(&options.variables, &directory, private.path());
     let (policy, secrets) = policy(options, &context, voice)?;
-    let (signals, mask) = signals().map_err(machine("signals"))?;
     // Hidden from tracers of the same user before there is anything to find.
     drop(outgate_sys::process::hide());
     drop(outgate_sys::process::adopt_orphans());
@@ -108,12 +127,10 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         late,
         denials,
     };
-    let ended = ready.serve(plan, signals, status, voice)?;
-    // The tree is gone, so the directory goes, by us or by the guardian, who
-    // has mostly ended by then.
+    let outcome = ready.serve(plan, (signals, status), prepared, voice)?;
+    // The tree is gone, so the directory goes, if the guardian did not remove it.
     drop(private);
-    outgate_sys::process::end_guardian(ended.guardian);
-    Ok(ended.outcome)
+    Ok(outcome)
 }
 
 /// A directory of the run's own, below the one for temporary files.
