@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, IsTerminal as _};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -12,14 +12,17 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, Scope,
 };
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open};
-use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::sys::stat::{SFlag, fstat};
 use outgate_policy::{PathGrant, Policy};
 use outgate_sys::descriptor::Standard;
 
 use crate::git::is_looked_at;
 use crate::visible::Visible;
 use crate::writable::Granted;
+
+mod laid;
+
+use laid::{Found, Ways, real, without_links};
 
 /// The ABI a run needs. KERNEL: 6.12 (scopes for abstract sockets and signals).
 pub const ABI_REQUIRED: i32 = 6;
@@ -46,6 +49,21 @@ pub enum RulesetError {
         /// Why not.
         #[source]
         source: io::Error,
+    },
+    /// A link leads elsewhere that a command may have laid: the policy's author, who is to
+    /// name what is meant.
+    #[error(
+        "{place}: `{path}` leads to `{target}`, by a link where a command may lay some: `{link}`"
+    )]
+    Laid {
+        /// Where the policy says so.
+        place: String,
+        /// The granted path.
+        path: String,
+        /// The link.
+        link: String,
+        /// Where it leads.
+        target: String,
     },
     /// Too many entries lie around a denied path: the policy's author.
     #[error("{place}: more than {ENTRIES_MAX} entries lie beside what is denied below `{path}`")]
@@ -135,7 +153,7 @@ pub fn build(policy: &Policy, directory: &str) -> Result<Rules, RulesetError> {
     let denied = denied_places(&filesystem.deny);
     let around = Around {
         denied: &denied,
-        directory: Path::new(directory),
+        ways: Ways::new(filesystem, Path::new(directory)),
     };
     for grant in &filesystem.read {
         add(&mut rules, grant, Right::Read, &around)?;
@@ -198,29 +216,10 @@ fn devices(granted: &[PathGrant]) -> Vec<PathGrant> {
         .collect()
 }
 
-/// What grants are split around, and where this process is.
+/// What grants are split around, and the ways to them.
 struct Around<'a> {
     denied: &'a [PathBuf],
-    directory: &'a Path,
-}
-
-impl Around<'_> {
-    /// Opens a path to be granted. Of the working directory the name may lead elsewhere by
-    /// now, and this process is still in it.
-    fn open(&self, path: &Path) -> nix::Result<OwnedFd> {
-        let path = if path == self.directory {
-            Path::new(".")
-        } else {
-            path
-        };
-        open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())
-    }
-}
-
-/// Whether what was opened lies where its path says, and no link led there.
-fn lies_at(object: &OwnedFd, path: &Path) -> bool {
-    let own = format!("/proc/self/fd/{}", object.as_raw_fd());
-    fs::read_link(own).is_ok_and(|found| found == path)
+    ways: Ways<'a>,
 }
 
 fn add(
@@ -229,77 +228,95 @@ fn add(
     right: Right,
     around_of: &Around<'_>,
 ) -> Result<(), RulesetError> {
-    let denied = around_of.denied;
-    let mut top = PathBuf::from(&grant.path);
-    // A grant by another name is split around what is denied all the same.
-    if !denied.is_empty() {
-        top = fs::canonicalize(&top).unwrap_or(top);
+    let top = Path::new(&grant.path);
+    let object = match around_of.ways.open(top, right) {
+        Ok(Found::Object(object)) => object,
+        Ok(Found::Named) => return Ok(()),
+        // Of a preset.
+        Ok(Found::Laid { .. }) | Err(_) if grant.optional => return Ok(()),
+        Ok(Found::Laid { link, target }) => {
+            return Err(RulesetError::Laid {
+                place: grant.place.to_string(),
+                path: grant.path.clone(),
+                link: link.display().to_string(),
+                target: target.display().to_string(),
+            });
+        }
+        Err(errno) => {
+            return Err(RulesetError::Path {
+                place: grant.place.to_string(),
+                path: grant.path.clone(),
+                source: errno.into(),
+            });
+        }
+    };
+    // RACE: looked at before, and somebody has put a link in its place since.
+    if is_looked_at(&grant.place) && real(&object).as_deref() != Some(top) {
+        return Ok(());
     }
+    let denied = around_of.denied;
+    if denied.is_empty() {
+        return grant_object(rules, &object, grant, right);
+    }
+    // A grant by another name is split around what is denied all the same.
+    let top = real(&object).unwrap_or_else(|| top.to_owned());
     let mut paths = Vec::new();
     around(&top, denied, &mut paths).map_err(|Wide| RulesetError::Wide {
         place: grant.place.to_string(),
         path: grant.path.clone(),
     })?;
     for path in paths {
-        match around_of.open(&path) {
-            // RACE: looked at before, and somebody has put a link in its place since.
-            Ok(object) if is_looked_at(&grant.place) && !lies_at(&object, &path) => {}
-            Ok(object) => {
-                if let Ok(stat) = fstat(&object) {
-                    rules.reach.visible.add(object.as_fd(), &stat);
-                    if right == Right::Read && !denied.is_empty() {
-                        rules.reach.readable.add(&stat, &grant.path);
-                    }
-                }
-                let named = (grant.path.as_str(), right);
-                grant_object(rules, &object, named).map_err(|source| RulesetError::Rule {
-                    path: path.display().to_string(),
-                    source,
-                })?;
-            }
-            // Of a preset, or gone while a grant was split.
-            Err(_) if grant.optional || path != top => {}
-            Err(errno) => {
-                return Err(RulesetError::Path {
-                    place: grant.place.to_string(),
-                    path: grant.path.clone(),
-                    source: errno.into(),
-                });
-            }
+        // What is gone while a grant is split, or is a link by now, is not granted.
+        let part = (path != top).then(|| without_links(&path));
+        let Ok(part) = part.transpose() else {
+            continue;
+        };
+        let object = part.as_ref().unwrap_or(&object);
+        if right == Right::Read
+            && let Ok(stat) = fstat(object)
+        {
+            rules.reach.readable.add(&stat, &grant.path);
         }
+        grant_object(rules, object, grant, right)?;
     }
     Ok(())
 }
 
-/// Grants a right to what was opened, as far as it makes sense for it.
+/// Grants a right to what was opened, as far as it makes sense for it, and notes it.
 fn grant_object(
     rules: &mut Rules,
     object: &OwnedFd,
-    (path, right): (&str, Right),
-) -> io::Result<()> {
+    grant: &PathGrant,
+    right: Right,
+) -> Result<(), RulesetError> {
+    let refused = |source| RulesetError::Rule {
+        path: grant.path.clone(),
+        source,
+    };
+    let stat = fstat(object).map_err(|errno| refused(errno.into()))?;
+    rules.reach.visible.add(object.as_fd(), &stat);
     let mut all = right.accesses();
     if right == Right::Write {
-        let stat = fstat(object)?;
-        rules.reach.writable.add(&stat, path);
+        rules.reach.writable.add(&stat, &grant.path);
         if stat.st_mode & SFlag::S_IFMT.bits() != SFlag::S_IFDIR.bits() {
             all &= AccessFs::from_file(ABI::V6);
         }
     }
-    let grant = |accesses: BitFlags<AccessFs>| {
+    let give = |accesses: BitFlags<AccessFs>| {
         let ruleset = rules.ruleset.as_fd();
         outgate_sys::landlock::grant_path(ruleset, object.as_fd(), accesses.bits())
     };
-    let refused = |error: &io::Error, errno: Errno| error.raw_os_error() == Some(errno as i32);
-    let granted = match grant(all) {
+    let is = |error: &io::Error, errno: Errno| error.raw_os_error() == Some(errno as i32);
+    let given = match give(all) {
         // What is no directory has only the accesses of a file.
-        Err(error) if refused(&error, Errno::EINVAL) => grant(all & AccessFs::from_file(ABI::V6)),
-        granted => granted,
+        Err(error) if is(&error, Errno::EINVAL) => give(all & AccessFs::from_file(ABI::V6)),
+        given => given,
     };
-    match granted {
+    match given {
         // A link such as /dev/stdout that leads to a pipe or a socket:
         // inherited, so no grant is needed or possible.
-        Err(error) if refused(&error, Errno::EBADFD) => Ok(()),
-        granted => granted,
+        Err(error) if is(&error, Errno::EBADFD) => Ok(()),
+        given => given.map_err(refused),
     }
 }
 

@@ -4,10 +4,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use nix::sys::signalfd::SignalFd;
 use outgate_handoff::Begin;
 use outgate_policy::{
     Context, Note, Policy, Precaution, Source, SourceKind, Switch, compile, printable,
 };
+use outgate_sys::spawn::SignalMask;
 
 use crate::denials::Denials;
 use crate::environment::Variables;
@@ -19,7 +21,7 @@ use crate::reachable::missed;
 use crate::record::{self, Grants, unwritable};
 use crate::secrets::Secrets;
 use crate::sources::check_total;
-use crate::supervisor::{Farewell, Outcome, Substitutes, Voice};
+use crate::supervisor::{Farewell, Outcome, Prepared, Substitutes, Voice};
 use crate::trust::Trust;
 use crate::writable::is_replaceable;
 
@@ -30,7 +32,7 @@ mod names;
 mod options;
 mod trusted;
 
-use begin::{Ready, signals, status};
+use begin::{Ready, signals, status, thread_error};
 pub use error::{Files, RunError};
 use given::{git, variables};
 use names::Names;
@@ -48,6 +50,29 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     crate::machine::check(voice)?;
     crate::standard::sanitise()?;
     check_total(&options.sources)?;
+    let (signals, mask) = signals().map_err(|source| RunError::Machine {
+        what: "signals",
+        source,
+    })?;
+    // The thread gets ready while everything else does.
+    let (outcome, word) = std::thread::scope(|scope| {
+        let prepared = Prepared::start(scope).map_err(thread_error)?;
+        confined(options, (signals, mask), prepared, voice)
+    })?;
+    if let Some(line) = word {
+        voice.say(&line);
+    }
+    Ok(outcome)
+}
+
+/// Makes everything ready, and runs the command. `mask` is what the signals were before.
+/// Returns with the outcome a word to say once it is over.
+fn confined<'scope>(
+    options: &Options,
+    (signals, mask): (SignalFd, SignalMask),
+    prepared: Prepared<'scope>,
+    voice: &'scope mut dyn Voice,
+) -> Result<(Outcome, Option<String>), RunError> {
     let machine = |what| move |source| RunError::Machine { what, source };
     let directory = std::env::current_dir()
         .and_then(nameable)
@@ -55,7 +80,6 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     let private = private_directory(&directory)?;
     let context = context(&options.variables, &directory, private.path());
     let (policy, secrets) = policy(options, &context, voice)?;
-    let (signals, mask) = signals().map_err(machine("signals"))?;
     // Hidden from tracers of the same user before there is anything to find.
     drop(outgate_sys::process::hide());
     drop(outgate_sys::process::adopt_orphans());
@@ -112,15 +136,11 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         late,
         denials,
     };
-    let ended = ready.serve(plan, signals, status, voice)?;
-    if let Some(line) = after_failure(options, &policy, ended.outcome, &directory) {
-        voice.say(&line);
-    }
-    // The tree is gone, so the directory goes, by us or by the guardian, who
-    // has mostly ended by then.
+    let outcome = ready.serve(plan, (signals, status), prepared, voice)?;
+    // The tree is gone, so the directory goes, if the guardian did not remove it.
     drop(private);
-    outgate_sys::process::end_guardian(ended.guardian);
-    Ok(ended.outcome)
+    let word = after_failure(options, &policy, outcome, &directory);
+    Ok((outcome, word))
 }
 
 /// A word after a run that failed without any about denials, if the policy keeps a file

@@ -34,6 +34,12 @@ impl Granted {
         self.0.push((Identity::of(object), path.to_owned()));
     }
 
+    /// Whether exactly this object was added.
+    pub(crate) fn names(&self, object: &FileStat) -> bool {
+        let identity = Identity::of(object);
+        self.0.iter().any(|(granted, _)| *granted == identity)
+    }
+
     /// The grant of `place` or of a directory around it, whatever their names
     /// are. A link counts as what it is, not as what it leads to: `real` comes
     /// first where links may lead into a grant.

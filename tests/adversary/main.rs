@@ -18,6 +18,7 @@ mod freed;
 mod held;
 mod http;
 mod inodes;
+mod laid;
 mod lifecycle;
 mod limits;
 mod links;

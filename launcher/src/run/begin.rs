@@ -34,61 +34,48 @@ pub(super) struct Ready<'r> {
     pub(super) denials: Option<Denials>,
 }
 
-/// How a run ended, and its guardian, who mostly ended by then.
-pub(super) struct Ended {
-    pub(super) outcome: Outcome,
-    pub(super) guardian: i32,
-}
-
 impl Ready<'_> {
     /// Starts the command and serves it until no process of it is left.
     ///
     /// # Errors
     /// It did not start; nothing is left running then.
-    pub(super) fn serve(
+    pub(super) fn serve<'scope>(
         self,
         plan: Plan,
-        signals: SignalFd,
-        status: Status,
-        voice: &mut dyn Voice,
-    ) -> Result<Ended, RunError> {
-        let machine = |source| RunError::Machine {
-            what: "a thread for the command's calls",
-            source,
-        };
-        std::thread::scope(|scope| {
-            let prepared = Prepared::start(scope).map_err(machine)?;
-            let (for_lifetime, for_supervisor) = pair().map_err(machine)?;
-            // A run that cannot be listed runs all the same.
-            let presence = Presence::announce(status).ok();
-            prepared.settle().map_err(machine)?;
-            let options = self.options;
-            let wall_time = self.policy.limits().wall_time;
-            let started = outgate_sys::spawn::start(plan);
-            let started = started.map_err(|error| start_error(error, options))?;
-            // Who waits for an order to end the command must not wait behind its crowd.
-            outgate_sys::schedule::take_short_turns();
-            let Started {
-                listener,
-                reports,
-                guardian,
-                command,
-            } = started;
-            let listener = Arc::new(Listener::new(listener));
-            let tree = Tree::new(reports, guardian, command, wall_time);
-            let calls = Arc::clone(&listener);
-            let setting = self.setting((calls, guardian), for_supervisor);
-            let thread = prepared.begin(setting, voice);
-            let mut lifetime = Lifetime::new(tree, listener, signals, presence, for_lifetime);
-            let status = lifetime.serve();
-            // Nobody of the command is left to have it wait.
-            let served = thread.join().unwrap_or_default();
-            let outcome = Outcome {
-                status,
-                counters: served.counters,
-                farewell: served.farewell,
-            };
-            Ok(Ended { outcome, guardian })
+        (signals, status): (SignalFd, Status),
+        prepared: Prepared<'scope>,
+        voice: &'scope mut dyn Voice,
+    ) -> Result<Outcome, RunError> {
+        let (for_lifetime, for_supervisor) = pair().map_err(thread_error)?;
+        // A run that cannot be listed runs all the same.
+        let presence = Presence::announce(status).ok();
+        prepared.settle().map_err(thread_error)?;
+        let started = outgate_sys::spawn::start(plan);
+        let started = started.map_err(|error| start_error(error, self.options))?;
+        // Who waits for an order to end the command must not wait behind its crowd.
+        outgate_sys::schedule::take_short_turns();
+        let Started {
+            listener,
+            reports,
+            guardian,
+            command,
+        } = started;
+        let listener = Arc::new(Listener::new(listener));
+        let wall_time = self.policy.limits().wall_time;
+        let tree = Tree::new(reports, guardian, command, wall_time);
+        let calls = Arc::clone(&listener);
+        let setting = self.setting((calls, guardian), for_supervisor);
+        let thread = prepared.begin(setting, voice);
+        let mut lifetime = Lifetime::new(tree, listener, signals, presence, for_lifetime);
+        let status = lifetime.serve();
+        // Nobody of the command is left to have the supervisor wait. The guardian has mostly
+        // ended by now.
+        outgate_sys::process::end_guardian(guardian);
+        let served = thread.join().unwrap_or_default();
+        Ok(Outcome {
+            status,
+            counters: served.counters,
+            farewell: served.farewell,
         })
     }
 
@@ -123,6 +110,14 @@ impl Ready<'_> {
             denials: self.denials,
             reach: self.reach,
         }
+    }
+}
+
+/// The supervisor's thread cannot be had.
+pub(super) fn thread_error(source: std::io::Error) -> RunError {
+    RunError::Machine {
+        what: "a thread for the command's calls",
+        source,
     }
 }
 

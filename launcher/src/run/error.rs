@@ -230,7 +230,11 @@ impl RunError {
             | Self::NotOurs
             | Self::Plan(
                 PlanError::Nul { .. }
-                | PlanError::Ruleset(RulesetError::Path { .. } | RulesetError::Wide { .. }),
+                | PlanError::Ruleset(
+                    RulesetError::Path { .. }
+                    | RulesetError::Wide { .. }
+                    | RulesetError::Laid { .. },
+                ),
             ) => 2,
             Self::NotFound { .. } => 127,
             Self::NotExecutable { .. } => 126,
@@ -322,6 +326,10 @@ impl RunError {
             }
             Self::Plan(PlanError::Ruleset(RulesetError::Path { .. })) => {
                 "create it or take it out of the policy"
+            }
+            Self::Plan(PlanError::Ruleset(RulesetError::Laid { .. })) => {
+                "if you mean what it leads to, name that itself in its place (`-r`, `-w`); \
+                 otherwise remove the link"
             }
             _ => return None,
         })
