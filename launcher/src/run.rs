@@ -22,7 +22,7 @@ use crate::placeholders::{self, Planted};
 use crate::plan::{self, Command};
 use crate::presence::Presence;
 use crate::private::Private;
-use crate::reachable::missed;
+use crate::reachable::{missed, shell_word};
 use crate::record::{self, Grants, unwritable};
 use crate::ruleset::Reach;
 use crate::secrets::Secrets;
@@ -124,9 +124,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
     setting.late = late;
     setting.denials = denials;
     let outcome = supervise(setting, voice);
-    if let Some(line) = after_failure(options, &policy, outcome, &directory) {
-        voice.say(&line);
-    }
+    after_failure(options, &policy, outcome, voice);
     // The tree is gone, so the directory goes, by us or by the guardian, who
     // has mostly ended by then.
     drop(private);
@@ -136,23 +134,23 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
 
 /// A word after a run that failed without any about denials, if the policy keeps a file
 /// from the command that it plausibly looked for.
-fn after_failure(
-    options: &Options,
-    policy: &Policy,
-    outcome: Outcome,
-    directory: &Path,
-) -> Option<String> {
+fn after_failure(options: &Options, policy: &Policy, outcome: Outcome, voice: &mut dyn Voice) {
     let is_silent = outcome.status != 0 && outcome.word == Word::Nothing;
     // Ended by a signal: somebody wanted that.
     if !is_silent || outcome.status > 128 || options.summary == Summary::Omit {
-        return None;
+        return;
     }
-    let home = options.variables.get(std::ffi::OsStr::new("HOME"))?;
-    let path = missed(policy, &options.command, (Path::new(home), directory))?;
+    let home = options.variables.get(std::ffi::OsStr::new("HOME"));
+    let home = home.map_or(Path::new("/"), Path::new);
+    let directory = std::env::current_dir().unwrap_or_default();
+    let Some(path) = missed(policy, &options.command, (home, &directory)) else {
+        return;
+    };
     let path = printable(&path.to_string_lossy());
-    Some(format!(
-        "outgate: the command may not read `{path}`, if that is what it missed: outgate why {path}"
-    ))
+    let word = shell_word(&path);
+    voice.say(&format!(
+        "outgate: the command may not read `{path}`, if that is what it missed: outgate why {word}"
+    ));
 }
 
 /// A directory of the run's own, below the one for temporary files.

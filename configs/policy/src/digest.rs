@@ -384,7 +384,11 @@ mod tests {
 
     fn question() -> impl Strategy<Value = String> {
         let method = prop_oneof!["GET", "POST", "DELETE"];
-        let host = prop_oneof![Just("a.test"), Just("b.test"), Just("files.example.org:8080")];
+        let host = prop_oneof![
+            Just("a.test"),
+            Just("b.test"),
+            Just("files.example.org:8080")
+        ];
         let scheme = prop_oneof!["http", "https", "wss"];
         let path = proptest::collection::vec(segment(), 0..4);
         let words = (method, scheme, host, path);
