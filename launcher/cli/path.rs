@@ -71,10 +71,9 @@ fn answer(found: &Reachable<'_>) -> Vec<String> {
     lines.push(format!("read      {}", verdict(found, found.read)));
     lines.push(format!("write     {}", verdict(found, found.write)));
     let missing = match found.presence {
-        Presence::Absent => None,
         Presence::There if !account_reads(&found.place) => Some("read"),
         Presence::There if !account_writes(&found.place) => Some("write"),
-        Presence::There => None,
+        Presence::There | Presence::Absent => None,
     };
     if let Some(missing) = missing {
         lines.push(format!(

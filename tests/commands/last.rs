@@ -93,7 +93,7 @@ fn without_more_words_it_is_a_digest() {
          record    record.jsonl\n\
          \n\
          secret    POST https://c.test/u\n\
-         because   GitHub token in the content\n\
+         because   GitHub token\n\
          \n\
          denied    40 times: GET https://a.test/users/*   (asked by curl)\n\
          to allow  -a 'GET https://a.test/users/*'\n\
@@ -122,7 +122,7 @@ fn without_more_words_it_is_a_digest() {
          ]\n\
          \n\
          # Left out, since no rule can or should allow it:\n\
-         #   POST https://c.test/u: GitHub token in the content\n\
+         #   POST https://c.test/u: GitHub token\n\
          #   GET https://d.test/x: the deny rule `d.test` at -d denies it\n",
         "{}",
         said.stderr
