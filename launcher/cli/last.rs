@@ -118,18 +118,24 @@ pub(crate) fn last(arguments: &Why, found: Result<Record, NoRecord>) -> ExitCode
         (false, Some(count), _) => one_by_one(&run, count.clamp(1, DENIALS_MAX)),
         (false, None, [only]) => {
             report::line("");
-            told(only).iter().for_each(|line| report::line(line));
+            lines(&told(only));
         }
         (false, None, _) => by_groups(&run),
     }
     ExitCode::SUCCESS
 }
 
+fn lines(lines: &[String]) {
+    for line in lines {
+        report::line(line);
+    }
+}
+
 /// The last denials, the latest first.
 fn one_by_one(run: &Run, count: usize) {
     for denied in run.denials.iter().rev().take(count) {
         report::line("");
-        told(denied).iter().for_each(|line| report::line(line));
+        lines(&told(denied));
     }
     let rest = run.denials.len().saturating_sub(count);
     if rest > 0 {
@@ -148,7 +154,7 @@ fn by_groups(run: &Run) {
     let groups = run.digest.groups();
     for group in groups.iter().take(GROUPS_TOLD) {
         report::line("");
-        in_words(group).iter().for_each(|line| report::line(line));
+        lines(&in_words(group));
     }
     let left = groups.len().saturating_sub(GROUPS_TOLD);
     if left > 0 {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outgate_launcher::reachable::{
-    self, Granting, Presence, Reachable, account_reads, account_writes,
+    self, Granting, Presence, Reachable, account_reads, account_writes, shell_word,
 };
 use outgate_launcher::run::RunError;
 use outgate_policy::{Policy, printable};
@@ -71,10 +71,9 @@ fn answer(found: &Reachable<'_>) -> Vec<String> {
     lines.push(format!("read      {}", verdict(found, found.read)));
     lines.push(format!("write     {}", verdict(found, found.write)));
     let missing = match found.presence {
-        Presence::Absent => None,
         Presence::There if !account_reads(&found.place) => Some("read"),
         Presence::There if !account_writes(&found.place) => Some("write"),
-        Presence::There => None,
+        Presence::There | Presence::Absent => None,
     };
     if let Some(missing) = missing {
         lines.push(format!(
@@ -111,36 +110,28 @@ fn verdict(found: &Reachable<'_>, granting: Option<Granting<'_>>) -> String {
 }
 
 /// What to write, where nothing hides it.
-fn repair(found: &Reachable<'_>) -> Vec<String> {
+fn repair(found: &Reachable<'_>) -> Option<String> {
     if found.write.is_some() || found.hidden.is_some() {
-        return Vec::new();
+        return None;
     }
-    // What is not there cannot be granted.
-    let there = match found.presence {
-        Presence::There => Some(found.place.as_path()),
-        Presence::Absent => found.place.ancestors().find(|above| above.exists()),
+    let path = found
+        .place
+        .to_str()
+        .filter(|path| printable(path) == **path)?;
+    let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
+    if home.is_some_and(|home| home.starts_with(&found.place)) {
+        return Some(
+            "to allow  name what is needed below it: it holds the home directory".to_owned(),
+        );
+    }
+    // What is not there cannot be granted, and a directory around it would be too much.
+    let make = match found.presence {
+        Presence::There => "",
+        Presence::Absent => "make it, and ",
     };
-    let Some(there) = there
-        .and_then(Path::to_str)
-        .filter(|path| printable(path) == **path)
-    else {
-        return Vec::new();
-    };
-    let path = quoted(there);
-    match found.read {
-        Some(_) => vec![format!("to allow  add -w {path} to write")],
-        None => vec![format!(
-            "to allow  add -r {path} to read, -w {path} to write as well"
-        )],
-    }
-}
-
-/// A path as a shell takes it.
-fn quoted(path: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@:,".contains(&byte);
-    if path.bytes().all(plain) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
-    }
+    let path = shell_word(path);
+    Some(match found.read {
+        Some(_) => format!("to allow  {make}add -w {path} to write"),
+        None => format!("to allow  {make}add -r {path} to read, -w {path} to write as well"),
+    })
 }

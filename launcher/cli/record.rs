@@ -28,17 +28,16 @@ impl Record {
     pub(crate) fn latest(audit: Option<&Path>) -> Result<Self, NoRecord> {
         const HINT: &str =
             "a run leaves one once something was decided; `--audit FILE` reads another";
-        let path = match audit {
-            Some(path) => path.to_owned(),
-            None => {
-                let (directory, mut records) = records();
-                let missing = || match &directory {
-                    Some(directory) => format!("there is no record in `{}`", directory.display()),
-                    None => "there is no state directory".to_owned(),
-                };
-                records.pop().ok_or_else(|| (missing(), HINT))?
-            }
+        if let Some(path) = audit {
+            let path = path.to_owned();
+            return Ok(Self { path });
+        }
+        let (directory, mut records) = records();
+        let missing = match &directory {
+            Some(directory) => format!("there is no record in `{}`", directory.display()),
+            None => "there is no state directory".to_owned(),
         };
+        let path = records.pop().ok_or((missing, HINT))?;
         Ok(Self { path })
     }
 

@@ -37,6 +37,10 @@ denies what is allowed here.
 Exit status: 0 allowed, 1 denied, 2 bad usage or a bad policy.";
 
 /// Explain what a policy decides about a request, or what was denied last
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line, as clap reads it"
+)]
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// What to judge: a URL, with a method before it or not; a path; a run, or the word `last`

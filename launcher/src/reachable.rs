@@ -71,9 +71,9 @@ impl<'p> Reachable<'p> {
             Some(_) => None,
             None => nearest(list.iter().filter(around)).map(Granting::Policy),
         };
-        let write = grants(&files.write).or(every);
+        let write = every.or_else(|| grants(&files.write));
         Self {
-            read: grants(&files.read).or(write),
+            read: every.or_else(|| grants(&files.read)).or(write),
             write,
             hidden,
             place,
@@ -126,6 +126,16 @@ pub fn account_reads(path: &Path) -> bool {
 /// Whether the account of this process may write it, whatever a policy says (access(2)).
 pub fn account_writes(path: &Path) -> bool {
     access(path, AccessFlags::W_OK).is_ok()
+}
+
+/// A printable path as a shell takes it.
+pub fn shell_word(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@:,".contains(&byte);
+    if path.bytes().all(plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
 }
 
 /// A file that the words of a command name, or that its program keeps in the home

@@ -17,7 +17,7 @@ use crate::gateway_link::{Link, Opening, Whose};
 use crate::placeholders::{self, Planted};
 use crate::plan::{self, Command};
 use crate::private::Private;
-use crate::reachable::missed;
+use crate::reachable::{missed, shell_word};
 use crate::record::{self, Grants, unwritable};
 use crate::secrets::Secrets;
 use crate::sources::check_total;
@@ -156,11 +156,13 @@ fn after_failure(
     if !is_silent || outcome.status > 128 || options.summary == Summary::Omit {
         return None;
     }
-    let home = options.variables.get(std::ffi::OsStr::new("HOME"))?;
-    let path = missed(policy, &options.command, (Path::new(home), directory))?;
+    let home = options.variables.get(std::ffi::OsStr::new("HOME"));
+    let home = home.map_or(Path::new("/"), Path::new);
+    let path = missed(policy, &options.command, (home, directory))?;
     let path = printable(&path.to_string_lossy());
+    let word = shell_word(&path);
     Some(format!(
-        "outgate: the command may not read `{path}`, if that is what it missed: outgate why {path}"
+        "outgate: the command may not read `{path}`, if that is what it missed: outgate why {word}"
     ))
 }
 

@@ -248,6 +248,7 @@ struct Said {
     gone: u32,
     sealed: Once,
     replaced: Once,
+    privileged: Once,
 }
 
 /// Whether something happened already.

@@ -93,7 +93,7 @@ fn without_more_words_it_is_a_digest() {
          record    record.jsonl\n\
          \n\
          secret    POST https://c.test/u\n\
-         because   GitHub token in the content\n\
+         because   GitHub token\n\
          \n\
          denied    40 times: GET https://a.test/users/*   (asked by curl)\n\
          to allow  -a 'GET https://a.test/users/*'\n\
@@ -122,7 +122,7 @@ fn without_more_words_it_is_a_digest() {
          ]\n\
          \n\
          # Left out, since no rule can or should allow it:\n\
-         #   POST https://c.test/u: GitHub token in the content\n\
+         #   POST https://c.test/u: GitHub token\n\
          #   GET https://d.test/x: the deny rule `d.test` at -d denies it\n",
         "{}",
         said.stderr
@@ -268,14 +268,44 @@ fn a_path_is_judged_by_the_grants() {
             &*format!(
                 "path      {directory}/in/new\\u{{1b}}[2J (nothing is there)\n\
                  read      allowed by the grant `{directory}/in` (-r)\n\
-                 write     denied: no grant is at it or above it\n\
-                 to allow  add -w {directory}/in to write\n"
+                 write     denied: no grant is at it or above it\n"
             ),
             0
         ),
         "{}",
         said.stderr
     );
+    // What would show the whole home directory is not suggested, nor what is around it.
+    for (path, advice) in [
+        (
+            "~/.ssh/id",
+            "make it, and add -r {home}/.ssh/id to read, -w {home}/.ssh/id to write as well",
+        ),
+        (
+            "~",
+            "name what is needed below it: it holds the home directory",
+        ),
+        (
+            "/",
+            "name what is needed below it: it holds the home directory",
+        ),
+    ] {
+        let home = desk.directory.join("in");
+        let output = std::process::Command::new(crate::outgate())
+            .args(["why", "-P", "none", path])
+            .env_clear()
+            .env("HOME", &home)
+            .current_dir(&desk.directory)
+            .output()
+            .expect("outgate");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let home = home.canonicalize().expect("a place");
+        let advice = advice.replace("{home}", &home.to_string_lossy());
+        let found = said
+            .lines()
+            .find_map(|line| line.strip_prefix("to allow  "));
+        assert_eq!(found, Some(&*advice), "{said}");
+    }
 }
 
 #[test]

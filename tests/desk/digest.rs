@@ -149,4 +149,15 @@ lab_tests! {
             fs::remove_file(&*closed).expect("a file");
         }
     }
+
+    fn a_port_that_takes_a_privilege_is_told_once(lab) {
+        for identity in Identity::all() {
+            let work = project(lab, identity, "p");
+            let script = "import socket\nfor port in 81, 82:\n try: socket.socket().bind(('127.0.0.1', port))\n except PermissionError: print(port)";
+            let outcome = Sandbox::plain(lab, identity).within(work).run(&["/usr/bin/python3", "-c", script].map(str::to_owned));
+            assert_eq!(outcome.stdout, "81\n82\n", "{outcome}");
+            let line = "outgate: denied binding port 81 (ports below 1024 take a privilege, and no command has one)\n";
+            assert_eq!(outcome.stderr, line, "{outcome}");
+        }
+    }
 }

@@ -69,10 +69,13 @@ impl Digest {
         let name = denied.program.rsplit('/').next().unwrap_or_default();
         let program = short(name);
         let subject = short(denied.subject);
-        let because = short(denied.because);
+        let because = match denied.urgency {
+            Urgency::Credential => short(kind_of(denied.because)),
+            Urgency::Alarm | Urgency::Denied => short(denied.because),
+        };
         let flag = denied
             .flag
-            .filter(|flag| flag.len() <= DIGEST_TEXT_BYTES_MAX);
+            .filter(|flag| flag.len() <= DIGEST_TEXT_BYTES_MAX && printable(flag) == *flag);
         let key = (denied.urgency, program, shape(&subject), because);
         if let Some(group) = self.groups.get_mut(&key) {
             group.count = group.count.saturating_add(1);
@@ -166,6 +169,15 @@ fn join(flags: &mut Vec<String>, flag: &str) -> usize {
     }
     flags.push(flag.to_owned());
     flag.len()
+}
+
+/// Which credential it was, without where it stood and where it may go: both differ from one
+/// to the next, and the line about it said them.
+fn kind_of(because: &str) -> &str {
+    let because = because.split_once("; ").map_or(because, |(kind, _)| kind);
+    because
+        .split_once(" in the ")
+        .map_or(because, |(kind, _)| kind)
 }
 
 /// Text of others, printable and bounded.
@@ -292,7 +304,15 @@ mod tests {
         for _ in 0..9 {
             digest.add(&denied(Urgency::Denied, "GET http://a.test/\u{202e}"));
         }
-        digest.add(&denied(Urgency::Credential, "PUT http://a.test/"));
+        for place in [
+            "a token in the content (byte 7); it may go to x",
+            "a token in the path",
+        ] {
+            digest.add(&Denied {
+                because: place,
+                ..denied(Urgency::Credential, "PUT http://a.test/")
+            });
+        }
         digest.add(&denied(Urgency::Alarm, "PUT http://b.test/"));
         let lines: Vec<String> = digest
             .groups()
@@ -303,7 +323,7 @@ mod tests {
             lines,
             [
                 "# ALARM: PUT http://b.test/: so (once, by \\u{1b}[2Jx)",
-                "# a credential: PUT http://a.test/: so (once, by \\u{1b}[2Jx)",
+                "# a credential: PUT http://a.test/: a token (2 times, by \\u{1b}[2Jx)",
                 "# GET http://a.test/\\u{202e}: so (9 times, by \\u{1b}[2Jx)",
             ]
         );

@@ -10,9 +10,9 @@ use nix::sys::socket::{SockaddrStorage, bind};
 use outgate_handoff::Question;
 use outgate_sys::socket::{AF_INET, AF_INET6, IPPROTO_TCP, SOCK_STREAM};
 
-use super::Supervisor;
 use super::connect::{copy_address, errno_of};
 use super::wait::Want;
+use super::{Once, Supervisor};
 use crate::address::parse_local;
 use crate::grip::{Grip, GripError, NOBODY_WAITS};
 use crate::notification::Notification;
@@ -62,6 +62,7 @@ impl Supervisor<'_> {
     fn bind_inet(&mut self, notification: Notification, grip: Grip, address: SocketAddr) {
         // The command has no capability, whatever we have.
         if address.port() != 0 && address.port() < first_unprivileged_port() {
+            self.say_privileged(address.port());
             return notification.fail(Errno::EACCES);
         }
         let ip = address.ip().to_canonical();
@@ -83,6 +84,24 @@ impl Supervisor<'_> {
         let process = self.with_ancestors(&describe(notification.held().thread));
         let question = Question::Listen { address: local };
         self.ask(notification, question, process, Want::Bind(call));
+    }
+}
+
+impl Supervisor<'_> {
+    /// Says, once, why such a port is nobody's in a run.
+    fn say_privileged(&mut self, port: u16) {
+        if std::mem::replace(&mut self.said.privileged, Once::Yes) == Once::Yes {
+            return;
+        }
+        let line = format!(
+            "outgate: denied binding port {port} (ports below {} take a privilege, and no command \
+             has one)",
+            first_unprivileged_port()
+        );
+        if let Some(denials) = &mut self.denials {
+            denials.note(&line);
+        }
+        self.voice.say(&line);
     }
 }
 
