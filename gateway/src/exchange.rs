@@ -191,6 +191,7 @@ impl Exchange {
         };
         if matches!(verdict, Verdict::Allow(_)) {
             overrides::check_query(&self.flow, target)?;
+            overrides::check_methods(&self.flow, target, &head.headers)?;
             overrides::check_media(&self.flow, target, &head.headers)?;
             overrides::check_fields(&self.flow, target, &head.headers)?;
         }

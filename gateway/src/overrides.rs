@@ -18,7 +18,7 @@ mod requests;
 mod second;
 
 pub(crate) use charset::hides_query;
-pub(crate) use form::{Form, Overridden, check_media, check_query};
+pub(crate) use form::{Form, Overridden, check_media, check_methods, check_query};
 pub(crate) use second::check_fields;
 
 /// Refused whatever they say.

@@ -139,6 +139,10 @@ lab_tests! {
             post("/public/batch", MIXED, &batch("PUT /public/x HTTP/1.1")),
             post("/public/6", PARTS, &part("\"a\"", "_method=DELETE")),
             post("/public/7", PARTS, &part("\"_method\"", "PUT")),
+            post("/public/7a", PARTS, &part("\"a\"; filename*0=b", "1")),
+            post("/public/7b", "X-Method: PUT\r\nX-Payment-Method: card\r\n", ""),
+            post("/public/7c", JSON, "{\"_method\":[\"PUT\"],\"a\":[\"DELETE\"]}"),
+            post("/public/7d", "Access-Control-Request-Method: DELETE\r\n", ""),
             post("/public/8", FORM, &format!("a={filler}")),
             post("/public/9", PARTS, &part("\"a\"", &filler)),
         ];
@@ -180,6 +184,24 @@ lab_tests! {
             post("/public/a", FORM, "X-HTTP-Method-Override=DELETE"),
             post("/public/a", FORM, "a=1&method=DELETE"),
             post("/public/a", PARTS, &part("\"x-http-method-override\"", "DELETE")),
+            // Without a boundary that all find, parts are a form of pairs to Rack.
+            post("/public/a", "Content-Type: multipart/form-data\r\n", "_method=DELETE"),
+            post("/public/a", "Content-Type: multipart/form-data; boundary*=B\r\n", "a=1&_method=DELETE"),
+            post("/public/a", "Content-Type: multipart/form-data; boundary=B; boundary=C\r\n", "_method=DELETE"),
+            // Names that some put together, lines that end for some, values in a coding.
+            post("/public/a", PARTS, &part("a; name*0=\"_met\"; name*1=\"hod\"", "DELETE")),
+            post("/public/a", PARTS, &part("a; name*=utf-8''_method", "DELETE")),
+            post("/public/a", PARTS, &part("a; name*=utf-16''x", "DELETE")),
+            post("/public/a", PARTS, &part("\"_method\"", "DELETE").replace("\r\n", "\r")),
+            post("/public/a", PARTS, &part("\"verb\"\r\nContent-Transfer-Encoding: base64", "REVMRVRF")),
+            post("/public/a", JSON, "{\"_method\":[\"DELETE\"]}"),
+            post("/public/a", JSON, "{\"_method\":{\"0\":\"DELETE\"}}"),
+            // Fields of whatever name.
+            post("/public/a", "X-Method: DELETE\r\n", ""),
+            post("/public/a", "Method-Override: delete\r\n", ""),
+            post("/public/a", "X-REST-Method: PATCH\r\n", ""),
+            post("/public/a", "X_HTTP_Verb: DELETE\r\n", ""),
+            post("/public/a", "Verb-Override: PUT, DELETE\r\n", ""),
             // Requests within requests.
             post("/public/batch", MIXED, &batch("DELETE /public/x HTTP/1.1")),
             post("/public/batch", MIXED, &batch("PUT /elsewhere HTTP/1.1")),

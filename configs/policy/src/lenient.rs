@@ -134,15 +134,16 @@ impl Found {
                 self.keep_either_end(&parts)?;
             }
         }
-        let each: [fn(&[u8]) -> Option<&[u8]>; 2] =
-            [|part| stems(part).next(), |part| stems(part).last()];
-        for bare in each {
-            let bare: Vec<&[u8]> = parts
-                .iter()
-                .map(|part| bare(part).unwrap_or(part))
-                .collect();
-            self.keep_either_end(&bare)?;
-        }
+        let without = |which: fn(&[u8]) -> Option<&[u8]>| -> Vec<&[u8]> {
+            let parts = parts.iter();
+            parts.map(|part| which(part).unwrap_or(part)).collect()
+        };
+        let (last, all) = (
+            without(|part| stems(part).next()),
+            without(|part| stems(part).last()),
+        );
+        self.keep_either_end(&last)?;
+        self.keep_either_end(&all)?;
         Ok(())
     }
 
@@ -222,7 +223,7 @@ fn stems(name: &[u8]) -> impl Iterator<Item = &[u8]> {
             stem().any(|byte| *byte != b'.') && !stem().any(|byte| b"/\\".contains(byte))
         })
     };
-    let last = dots().last();
+    let last = dots().next_back();
     let mut first: Vec<usize> = dots().take(ENDINGS_MAX).collect();
     first.reverse();
     let last = last.filter(|last| !first.contains(last));

@@ -55,6 +55,41 @@ pub(crate) fn check_query(flow: &Flow, target: &Target) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Why a field asks for another method: any whose name holds the word and whose value is
+/// one, since each framework has a name of its own for it.
+///
+/// # Errors
+/// The refusal, which was recorded.
+pub(crate) fn check_methods(
+    flow: &Flow,
+    target: &Target,
+    fields: &HeaderMap,
+) -> Result<(), Refusal> {
+    for (name, value) in fields {
+        if !asks_for_method(name.as_str()) {
+            continue;
+        }
+        let text = String::from_utf8_lossy(value.as_bytes());
+        let words = text.split(|sign: char| !sign.is_ascii_alphabetic());
+        for value in words.filter(|word| is_method(word)) {
+            let key = name.as_str();
+            judge(flow, target, Asks::Method { key, value }).map_err(|asked| {
+                let Asked { what, .. } = asked;
+                let because = format!("field {key} asks for {what}, which the rules do not allow");
+                refusal(flow, target, &because)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a field of this name may be taken for the method of its request. The one that
+/// asks beforehand about a request that comes later (Fetch 4.8) is none.
+fn asks_for_method(name: &str) -> bool {
+    let holds = |word: &str| name.contains(word);
+    (holds("method") || holds("verb")) && name != "access-control-request-method"
+}
+
 /// Why nobody can tell whether the content of a request asks for another method.
 ///
 /// # Errors
@@ -307,4 +342,28 @@ fn readers(ways: &[Way], sent: Sent, to: &RequestTarget) -> Vec<Any> {
         Way::Requests => Any::Requests(Requests::new(announced)),
     };
     ways.iter().map(reader).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_for_the_method_is_known_by_its_name() {
+        for (name, asks) in [
+            ("x-method", true),
+            ("method", true),
+            ("_method", true),
+            ("method-override", true),
+            ("x_http_verb", true),
+            ("x-rest-method", true),
+            ("x-http-requestmethod", true),
+            ("verb-override", true),
+            ("access-control-request-method", false),
+            ("accept", false),
+            ("x-request-id", false),
+        ] {
+            assert_eq!(asks_for_method(name), asks, "{name}");
+        }
+    }
 }

@@ -28,6 +28,26 @@ pub(super) struct Reader {
     skips: bool,
     /// What was said of a part in the lines before.
     part: Part,
+    /// What ended the line before.
+    end: LineEnd,
+    head: Head,
+}
+
+/// Whether the line before belongs to the head of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Head {
+    Outside,
+    Within,
+    /// Within one that says that the part is coded.
+    Coded,
+}
+
+/// What ends a line of a multipart form: some take a lone CR for an end, others do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineEnd {
+    /// CR, behind which LF is no further line.
+    Cr,
+    Lf,
 }
 
 /// Where in a part of a multipart form we are.
@@ -57,6 +77,8 @@ impl Reader {
             piece: Vec::new(),
             skips: false,
             part: Part::Any,
+            end: LineEnd::Lf,
+            head: Head::Outside,
         }
     }
 
@@ -64,11 +86,20 @@ impl Reader {
         let written = self.written;
         let end_of = |bytes: &[u8]| match written {
             Written::Pairs => bytes.iter().position(|byte| ends_pair(*byte)),
-            Written::Parts => memchr::memchr(b'\n', bytes),
+            Written::Parts => memchr::memchr2(b'\r', b'\n', bytes),
         };
         while !bytes.is_empty() {
             if self.written == Written::Pairs && self.piece.is_empty() && !self.skips {
                 bytes = from_next_key(bytes);
+            }
+            if self.written == Written::Parts
+                && self.end == LineEnd::Cr
+                && self.piece.is_empty()
+                && let Some(rest) = bytes.strip_prefix(b"\n")
+            {
+                self.end = LineEnd::Lf;
+                bytes = rest;
+                continue;
             }
             let end = end_of(bytes);
             let (content, rest) = bytes
@@ -89,6 +120,10 @@ impl Reader {
             }
             if end.is_some() {
                 self.piece_ends(judge)?;
+                self.end = match rest.first() {
+                    Some(b'\r') => LineEnd::Cr,
+                    Some(_) | None => LineEnd::Lf,
+                };
             }
             bytes = rest.get(1..).unwrap_or_default();
         }
@@ -109,8 +144,10 @@ impl Reader {
             (Written::Pairs, _) => !pair_of(&self.piece).is_some_and(|(key, value)| {
                 spells(key, b"method") || (spells(key, b"verb") && may_be_method(value))
             }),
-            // Whatever the part was, a line without a key neither begins nor ends one.
-            (Written::Parts, Part::Any) => !may_hold_key(&self.piece),
+            // Outside of a head, a line that begins none changes nothing.
+            (Written::Parts, Part::Any) => {
+                self.head == Head::Outside && !may_begin_head(&self.piece)
+            }
             (Written::Parts, Part::Named(_) | Part::Value(_)) => false,
         };
         if skipped || says_nothing {
@@ -134,17 +171,9 @@ impl Reader {
                 }
             }
             (Written::Parts, Part::Named(which)) if piece.trim().is_empty() => {
-                self.part = Part::Value(which);
-                Ok(())
+                self.head_ends(which, judge)
             }
-            (Written::Parts, _) => {
-                self.part = match (self.part, self.named(&piece)) {
-                    (_, Some(Which::Own)) => Part::Named(Which::Own),
-                    (Part::Any, Some(which)) => Part::Named(which),
-                    (part, _) => part,
-                };
-                Ok(())
-            }
+            (Written::Parts, Part::Any | Part::Named(_)) => self.line(&piece, judge),
         }
     }
 
@@ -190,6 +219,54 @@ impl Reader {
         }
     }
 
+    /// Whether it is a line of a part's head, or what goes on with one.
+    fn is_of_head(&self, line: &str) -> bool {
+        let begin = line.trim_start().get(.."content".len());
+        let begins = begin.is_some_and(|begin| begin.eq_ignore_ascii_case("content"));
+        // A folded line may hold the name alone (RFC 5322 2.2.3), and one behind a lone
+        // CR is the same line to many.
+        let goes_on = self.head != Head::Outside && self.end == LineEnd::Cr;
+        begins || goes_on || line.starts_with([' ', '\t'])
+    }
+
+    /// A line that is neither the end of a named part's head nor a value.
+    fn line(&mut self, line: &str, judge: Judge<'_>) -> Result<(), Refused> {
+        let (is_blank, named) = (line.trim().is_empty(), self.named(line));
+        let is_of_head = self.is_of_head(line);
+        self.head = match self.head {
+            _ if is_blank && self.end == LineEnd::Lf => Head::Outside,
+            Head::Outside | Head::Within if is_coded(line) => Head::Coded,
+            Head::Outside if is_of_head => Head::Within,
+            same => same,
+        };
+        if is_of_head && is_spread(line) {
+            return judge(Asks::Unread("a name that is written in several ways"));
+        }
+        self.part = match (self.part, named) {
+            (_, Some(Which::Own)) => Part::Named(Which::Own),
+            (Part::Any, Some(which)) => Part::Named(which),
+            (part, _) => part,
+        };
+        match self.part {
+            Part::Named(_) if self.end == LineEnd::Cr => {
+                judge(Asks::Unread("a line that ends for some"))
+            }
+            Part::Any | Part::Named(_) | Part::Value(_) => Ok(()),
+        }
+    }
+
+    /// The empty line behind the head of a part whose name is a key.
+    fn head_ends(&mut self, which: Which, judge: Judge<'_>) -> Result<(), Refused> {
+        self.part = Part::Value(which);
+        if std::mem::replace(&mut self.head, Head::Outside) == Head::Coded {
+            return judge(Asks::Unread("a value in a coding that is not read"));
+        }
+        if self.end == LineEnd::Cr {
+            return judge(Asks::Unread("a line that ends for some"));
+        }
+        Ok(())
+    }
+
     fn own(&self, value: &str, judge: Judge<'_>) -> Result<(), Refused> {
         match self.sent {
             _ if value.is_empty() => Ok(()),
@@ -206,12 +283,7 @@ impl Reader {
             return None;
         }
         let line = line.replace('\\', "");
-        // A folded line may hold the name alone (RFC 5322 2.2.3).
-        let is_head = line.starts_with([' ', '\t'])
-            || line
-                .trim_start()
-                .get(..7)
-                .is_some_and(|begin| begin.eq_ignore_ascii_case("content"));
+        let is_head = self.is_of_head(&line);
         let is_border = |character: char| {
             matches!(character, '"' | '\'' | ';' | '=' | ',') || character.is_whitespace()
         };
@@ -227,6 +299,51 @@ impl Reader {
                 .then_some(Which::Other)
         }
     }
+}
+
+/// Whether a line may be one of a part's head, or what goes on with one.
+fn may_begin_head(line: &[u8]) -> bool {
+    let begin = line.iter().position(|byte| *byte > b' ');
+    let begins = line.get(begin.unwrap_or(line.len())..).unwrap_or_default();
+    let word = begins.get(.."content".len());
+    line.starts_with(b" ")
+        || line.starts_with(b"\t")
+        || word.is_some_and(|word| word.eq_ignore_ascii_case(b"content"))
+}
+
+/// Whether a line of a part's head says that the part is in a coding that changes it
+/// (RFC 2045 6), which some undo.
+fn is_coded(line: &str) -> bool {
+    let Some((name, coding)) = line.split_once(':') else {
+        return false;
+    };
+    let coding = coding.trim();
+    let is_plain = |plain: &&str| coding.eq_ignore_ascii_case(plain);
+    name.trim()
+        .eq_ignore_ascii_case("content-transfer-encoding")
+        && !["7bit", "8bit", "binary"].iter().any(is_plain)
+}
+
+/// Whether a line of a part's head has a name in sections, or in a character set that is
+/// not read (RFC 2231 3 and 4): RFC 7578 4.2 knows neither, and some put them together.
+fn is_spread(line: &str) -> bool {
+    let mut line = line.to_ascii_lowercase();
+    line.retain(|character| !character.is_whitespace() && character != '\\');
+    let mut places = line.match_indices("name*");
+    places.any(|(at, sign)| {
+        let is_file = line
+            .get(..at)
+            .is_some_and(|before| before.ends_with("file"));
+        let rest = line.get(at + sign.len()..).unwrap_or_default();
+        let set = rest.strip_prefix('=').unwrap_or_default();
+        let set = set
+            .trim_start_matches('"')
+            .split('\'')
+            .next()
+            .unwrap_or_default();
+        let sets = ["", "utf-8", "us-ascii", "ascii", "iso-8859-1"];
+        !(is_file || (rest.starts_with('=') && sets.contains(&set)))
+    })
 }
 
 /// A pair without the blanks and zeros that it begins with.
@@ -359,6 +476,10 @@ mod tests {
     fn a_form_is_judged_by_its_key_however_it_comes() {
         use Written::{Pairs, Parts};
         let part = |name: &str, value: &str| PART.replace("NAME", name).replace("VALUE", value);
+        let coded = |name: &str| {
+            let part = part(name, "REVMRVRF");
+            part.replacen("Content", "Content-Transfer-Encoding: base64\r\nContent", 1)
+        };
         let long = format!("a={}&_method=delete", "x".repeat(3 * PIECE_BYTES_MAX));
         let blank = format!("{}_method=delete", "+".repeat(2 * PIECE_BYTES_MAX));
         for (written, form, held, sent) in [
@@ -399,6 +520,84 @@ mod tests {
                 false,
             ),
             (Parts, &part("\r\n \"_method\"", "delete"), false, false),
+            // Names in sections, and in what nobody reads.
+            (
+                Parts,
+                &part("a; name*0=\"_met\"; name*1=\"hod\"", "delete"),
+                false,
+                false,
+            ),
+            (
+                Parts,
+                &part("a;\r\n name*0=\"_met\";\r\n name*1=\"hod\"", "delete"),
+                false,
+                false,
+            ),
+            (
+                Parts,
+                &part("a; NAME*1*=hod; name*0*=utf-8''%5Fmet", "delete"),
+                false,
+                false,
+            ),
+            (
+                Parts,
+                &part("a; name*=ibm037''%6D%94", "delete"),
+                false,
+                false,
+            ),
+            (
+                Parts,
+                &part("a; name *= utf-7''+AF8-", "delete"),
+                false,
+                false,
+            ),
+            (Parts, &part("a; name*=utf-8''b", "delete"), true, true),
+            (
+                Parts,
+                &part("a; filename*0=b; filename*1=c", "delete"),
+                true,
+                true,
+            ),
+            (Parts, &part("a; filename*=utf-16''b", "delete"), true, true),
+            // Lines that end otherwise.
+            (
+                Parts,
+                &part("\"_method\"", "delete").replace("\r\n", "\r"),
+                false,
+                false,
+            ),
+            (
+                Parts,
+                &part("\"_method\"", "delete").replace("\r\n", "\n"),
+                false,
+                false,
+            ),
+            (
+                Parts,
+                &part("\"verb\"", "delete").replace("\r\n", "\r"),
+                false,
+                false,
+            ),
+            (
+                Parts,
+                &part("\"verb\"", "x").replace("\r\n", "\r"),
+                false,
+                false,
+            ),
+            (Parts, &part("\"verb\"\r\rX", "delete"), false, false),
+            (
+                Parts,
+                &part("a;x=y\r\rname=\"_method\"", "delete"),
+                false,
+                false,
+            ),
+            (Parts, &part("a", "put").replace("\r\n", "\r"), true, true),
+            (Parts, &part("a;\rname=\"_method\"", "delete"), false, false),
+            (Parts, &part("a", "delete\rname=_method"), true, true),
+            (Parts, &coded("_method"), false, false),
+            (Parts, &coded("verb"), false, false),
+            (Parts, &coded("file"), true, true),
+            (Parts, &coded("verb").replace("base64", "8bit"), true, true),
             (Parts, &part("\"a\"", "_method=delete"), true, true),
             (
                 Parts,

@@ -5,6 +5,9 @@ use http::header::{CONTENT_ENCODING, HeaderMap};
 
 use super::charset;
 
+/// Bytes of a boundary, at most (RFC 2046 5.1.1).
+const BOUNDARY_BYTES_MAX: usize = 70;
+
 /// A way in which servers may take content to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
@@ -26,8 +29,11 @@ pub(super) fn of(fields: &HeaderMap) -> Vec<Way> {
     let says = |word: &str| kinds.iter().any(|kind| kind.contains(word));
     let is_named = kinds.iter().any(|kind| is_type(kind));
     let parts = says("multipart") || says("form-data");
+    // Without a boundary that everybody finds, it is a form of pairs to Rack.
+    let is_split = kinds.len() == 1 && kinds.iter().all(|kind| has_boundary(kind));
+    let pairs = says("urlencoded") || !is_named || (parts && !is_split);
     let ways = [
-        (Way::Pairs, says("urlencoded") || !is_named),
+        (Way::Pairs, pairs),
         (Way::Parts, parts),
         (Way::Members, says("json") || !is_named),
         (Way::Requests, says("application/http") || parts),
@@ -69,6 +75,32 @@ fn kinds(fields: &HeaderMap) -> impl Iterator<Item = String> {
         .iter()
         .filter(|(name, _)| matches!(name.as_str(), "content-type" | "content_type"));
     kinds.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase())
+}
+
+/// Whether every parser finds the one boundary of a multipart type (RFC 2046 5.1.1): each
+/// of its parameters is plain, and no other has such a name.
+fn has_boundary(kind: &str) -> bool {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_value = |byte: u8| byte.is_ascii_alphanumeric() || b"'()+_-./:=?".contains(&byte);
+    let mut boundaries = 0;
+    let mut parameters = kind.split(';').skip(1);
+    let all_plain = parameters.all(|parameter| {
+        let (name, value) = parameter.split_once('=').unwrap_or_default();
+        let name = name.trim_start();
+        let quoted = value
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'));
+        let value = quoted.unwrap_or(value);
+        boundaries += usize::from(name == "boundary");
+        let is_plain = (1..=BOUNDARY_BYTES_MAX).contains(&value.len())
+            && value.bytes().all(is_value)
+            && !name.is_empty()
+            && name.bytes().all(is_name);
+        is_plain
+            && (name == "boundary" || !name.contains("boundary"))
+            && !value.contains("boundary=")
+    });
+    all_plain && boundaries == 1
 }
 
 /// Whether it begins like a media type (RFC 9110 8.3.1).
@@ -123,9 +155,9 @@ mod tests {
             (
                 &[
                     (TYPE, "text/plain"),
-                    ("content_type", "multipart/form-data"),
+                    ("content_type", "multipart/form-data;boundary=b"),
                 ],
-                false,
+                true,
                 true,
                 false,
             ),
@@ -135,6 +167,52 @@ mod tests {
             let ways = of(&fields(given));
             let found = [Way::Pairs, Way::Parts, Way::Members].map(|way| ways.contains(&way));
             assert_eq!(found, [pairs, parts, members], "{given:?}");
+        }
+    }
+
+    #[test]
+    fn parts_without_a_boundary_that_all_find_are_pairs_too() {
+        let long = format!("; boundary={}", "b".repeat(71));
+        for (parameters, pairs) in [
+            ("; boundary=b", false),
+            (";boundary=\"b\"", false),
+            ("; boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW", false),
+            ("; charset=utf-8; Boundary=b", false),
+            ("; boundary=b;charset=utf-8", false),
+            ("", true),
+            (";", true),
+            ("; boundary", true),
+            ("; boundary=", true),
+            ("; boundary=\"\"", true),
+            ("; boundary=\"b", true),
+            ("; boundary =b", true),
+            ("; boundary= b", true),
+            ("; boundary*=b", true),
+            ("; boundary*0=b", true),
+            ("; xboundary=b", true),
+            ("; boundary=b; boundary=c", true),
+            ("; boundary=b; boundary*=c", true),
+            ("; boundary=b, x", true),
+            ("; x=\"; boundary=b\"", true),
+            (", boundary=b", true),
+            (" boundary=b", true),
+            ("; boundary=b; x", true),
+            ("; boundary===============7==", false),
+            ("; boundary=bboundary=c", true),
+            (long.as_str(), true),
+        ] {
+            let value = HeaderValue::from_str(&format!("multipart/form-data{parameters}"));
+            let fields = HeaderMap::from_iter([(http::header::CONTENT_TYPE, value.unwrap())]);
+            let ways = of(&fields);
+            assert!(ways.contains(&Way::Parts), "{parameters}");
+            assert_eq!(ways.contains(&Way::Pairs), pairs, "{parameters}");
+        }
+        for kind in ["multipart/mixed", "multipart/related; x=y"] {
+            let ways = of(&fields(&[("content-type", kind)]));
+            assert!(
+                ways.contains(&Way::Pairs) && ways.contains(&Way::Parts),
+                "{kind}"
+            );
         }
     }
 

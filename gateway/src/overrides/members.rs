@@ -37,6 +37,9 @@ pub(super) struct Members {
     text: Vec<u8>,
     /// The key before the value that comes.
     key: Option<Key>,
+    /// The key whose value is a list or an object that is open, and how much was open
+    /// before: some take the first of a list.
+    under: Option<(Key, usize)>,
     /// Whether a member's value comes next.
     is_value: bool,
     /// The first bytes.
@@ -83,6 +86,7 @@ impl Members {
             within: Within::Nothing,
             text: Vec::new(),
             key: None,
+            under: None,
             is_value: false,
             begin: Vec::new(),
             kind: Kind::Open,
@@ -171,6 +175,8 @@ impl Members {
                 } else {
                     self.open.pop();
                 }
+                let open = self.open.len();
+                self.under = self.under.filter(|(_, before)| open > *before);
                 self.key = None;
                 self.is_value = false;
             }
@@ -184,6 +190,9 @@ impl Members {
     }
 
     fn opens(&mut self, what: Open) {
+        if let Some(key) = self.key.take().filter(|_| self.under.is_none()) {
+            self.under = Some((key, self.open.len()));
+        }
         if self.open.len() < DEPTH_MAX {
             self.open.push(what);
         } else {
@@ -209,7 +218,11 @@ impl Members {
     }
 
     fn text_ends(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
-        if !self.matters() || self.text.len() >= TEXT_BYTES_MAX {
+        if let Some((key, _)) = self.under {
+            return self.value_of(key, judge);
+        }
+        let is_long = self.text.len() >= TEXT_BYTES_MAX;
+        if !self.matters() || (is_long && !self.is_value) {
             self.key = None;
             return Ok(());
         }
@@ -225,16 +238,27 @@ impl Members {
             self.key = self.key_of(&key);
             return Ok(());
         }
+        match self.key.take() {
+            Some(key) => self.value_of(key, judge),
+            None => Ok(()),
+        }
+    }
+
+    /// The last string is a value of this key, or one in it.
+    fn value_of(&self, key: Key, judge: Judge<'_>) -> Result<(), Refused> {
         let value = unescaped(&self.text);
         let value = value.trim();
-        match self.key.take() {
-            Some(_) if value.is_empty() => Ok(()),
-            Some(Key::Own) => judge(Asks::Method { key: KEY, value }),
-            Some(Key::Other) if is_method(value) => {
+        match key {
+            Key::Own if self.text.len() >= TEXT_BYTES_MAX => {
+                judge(Asks::Unread("a value without end"))
+            }
+            _ if value.is_empty() => Ok(()),
+            Key::Own => judge(Asks::Method { key: KEY, value }),
+            Key::Other if is_method(value) => {
                 let key = "a member for the method";
                 judge(Asks::Method { key, value })
             }
-            None | Some(Key::Other) => Ok(()),
+            Key::Other => Ok(()),
         }
     }
 
@@ -303,6 +327,7 @@ mod tests {
     fn only_the_member_of_a_framework_asks_for_a_method() {
         use Whose::{Every, Outermost};
         let deep = format!("{}{{\"method\":\"DELETE\"}}", "[".repeat(3 * DEPTH_MAX));
+        let padded = format!("{{\"_method\":\"{}DELETE\"}}", " ".repeat(TEXT_BYTES_MAX));
         let long = format!("{{\"{}\":1,\"_method\":\"delete\"}}", "x".repeat(2000));
         for (whose, document, held) in [
             (Outermost, r#"{"a":1}"#, true),
@@ -328,6 +353,16 @@ mod tests {
             (Outermost, r#"{"_httpMethod":"PATCH"}"#, false),
             (Outermost, r#"{"X-HTTP-Method-Override":"DELETE"}"#, false),
             (Outermost, r#"{"_methods":"many"}"#, true),
+            // Some take the first of a list.
+            (Outermost, r#"{"_method":["DELETE"]}"#, false),
+            (Outermost, r#"{"_method":[["DELETE"]]}"#, false),
+            (Outermost, r#"{"_method":["PUT","DELETE"]}"#, false),
+            (Outermost, r#"{"_method":{"x":"DELETE"}}"#, false),
+            (Outermost, r#"{"_method":{"DELETE":1}}"#, false),
+            (Outermost, r#"{"_method":["PUT"],"a":["DELETE"]}"#, true),
+            (Outermost, r#"{"_method":1,"a":["DELETE"]}"#, true),
+            (Outermost, r#"{"X-HTTP-Method":["x","DELETE"]}"#, false),
+            (Outermost, &padded, false),
             (Outermost, &long, false),
             (
                 Every,
