@@ -163,11 +163,9 @@ mod tests {
         let number = "0220".to_owned() + &"7f".repeat(32);
         let ecdsa = format!("3044{number}{number}");
         assert!(has_form(SignatureForm::Ecdsa, Some(ecdsa.as_bytes())));
-        for text in [&ecdsa[2..], &ecdsa[..ecdsa.len() - 2], ""] {
-            assert!(
-                !has_form(SignatureForm::Ecdsa, Some(text.as_bytes())),
-                "{text}"
-            );
+        let ecdsa = ecdsa.as_bytes();
+        for text in [&ecdsa[2..], &ecdsa[..ecdsa.len() - 2], b""] {
+            assert!(!has_form(SignatureForm::Ecdsa, Some(text)), "{text:?}");
         }
         assert!(!has_form(SignatureForm::Ecdsa, None));
     }
@@ -178,7 +176,8 @@ mod tests {
         for seed in 0..count {
             let secret = expand("{b64:40}", seed);
             let coded = base64::encode(&secret, base64::STANDARD);
-            let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+            let digits: Vec<String> = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+            let digits = digits.concat();
             for text in [&secret, &coded, &digits.clone().into_bytes()] {
                 found += usize::from(holds("{b64:40}", text));
                 let beside = [b"a=", text.as_slice(), b", b"].concat();
