@@ -107,7 +107,7 @@ const BARRED_TIME: Duration = Duration::from_secs(40);
 
 const BUILD: &str = env!("CARGO_PKG_VERSION");
 /// The protocol's number, as its crate has it.
-const PROTOCOL: u16 = 5;
+const PROTOCOL: u16 = 6;
 
 lab_tests! {
     fn a_wrong_descriptor_ends_its_session_and_bars_nobody_for_long(lab) {
