@@ -94,12 +94,14 @@ fn of_one(
         .map(|(slot, bytes)| Entry {
             source,
             slot,
+            place: slot,
             bytes,
             age: Age::New,
-            is_dense: rules.is_dense(bytes),
+            look: rules.look(bytes),
+            is_whole: true,
         })
         .collect();
-    for (side, text) in pieces::streams(&entries) {
+    for (side, text) in pieces::streams(&entries, &|word| rules.begins(word)) {
         join(rules, destination, (joined, side, text), &mut findings);
     }
     findings

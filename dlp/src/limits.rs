@@ -314,6 +314,20 @@ pub(crate) const BEGINNING_BYTES_MIN: usize = 3;
 /// Bytes at the end of a stream that are read in more forms than one.
 pub(crate) const JOINED_FORMS_BYTES_MAX: usize = WINDOW_BYTES_MAX;
 
+/// The same of a stream whose pieces may come several times.
+pub(crate) const JOINED_REPEATED_BYTES_MAX: usize = 4 * JOINED_FORMS_BYTES_MAX;
+
+/// Bytes of the values of one source that are looked through for words: all content whose
+/// values are told apart.
+pub(crate) const WORDS_READ_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of a word in a value that is a piece: shorter ones are versions and ordinals.
+pub(crate) const WORD_BYTES_MIN: usize = 4;
+
+/// Bytes of two pieces between which a sign counts as a separator that credentials have as
+/// well.
+pub(crate) const SIGNED_BYTES_MIN: usize = 6;
+
 /// Bytes of the streams of one slot of the head and the content, of all slots together.
 pub(crate) const JOINED_MIXED_BYTES_MAX: usize = 4 << 10;
 

@@ -16,7 +16,7 @@ use crate::index::{Hit, Index};
 use crate::known::{Known, KnownValue, Nature};
 use crate::limits;
 use crate::mark::mark;
-use crate::pieces;
+use crate::pieces::{self, Look};
 use crate::place::{Description, Part, PlaceKind};
 use crate::prefilter::Prefilter;
 use crate::settings::{Policy, Settings, Unscannable};
@@ -335,9 +335,21 @@ impl Ruleset {
         &self.index.prefilter
     }
 
-    /// Whether a piece could be of a credential: no word, no number, or how one begins.
-    pub(crate) fn is_dense(&self, piece: &[u8]) -> bool {
-        pieces::is_dense(piece) || self.index.begins(piece)
+    /// What a piece looks like: no word and no number where it could be of a credential, or
+    /// begins as one does.
+    pub(crate) fn look(&self, piece: &[u8]) -> Look {
+        // Prose may begin with the name of a form.
+        let is_word = || !piece.trim_ascii().iter().any(u8::is_ascii_whitespace);
+        if pieces::is_dense(piece) || self.index.begins(piece) && is_word() {
+            Look::Dense
+        } else {
+            Look::Word
+        }
+    }
+
+    /// Whether a credential of a strong form may begin with these bytes.
+    pub(crate) fn begins(&self, piece: &[u8]) -> bool {
+        self.index.begins(piece)
     }
 
     /// What a literal means.

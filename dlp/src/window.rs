@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::destination::Destination;
 use crate::finding::{Action, Finding};
 use crate::head;
 use crate::limits;
-use crate::pieces::{self, Age, Entry, Piece, Side, Source};
+use crate::pieces::{self, Age, Entry, Look, Piece, Side, Source};
 use crate::place::Joined;
 use crate::ruleset::Ruleset;
 
@@ -26,7 +26,7 @@ pub struct Window {
     joined: Joined,
     state: RandomState,
     sources: Vec<(Source, Kept)>,
-    slots: HashMap<u64, Slot>,
+    slots: HashMap<u64, Slot, Plain>,
     /// The number of the next message.
     message: u64,
     /// How many pieces were kept.
@@ -87,6 +87,23 @@ impl Kept {
     }
 }
 
+/// A piece of the message that is looked at.
+struct NewPiece {
+    source: Source,
+    slot: u64,
+    /// Stands for its bytes.
+    text: u64,
+    bytes: Vec<u8>,
+}
+
+/// What a slot says in the message that is looked at, together with what is kept.
+struct Said {
+    /// Stands for the first.
+    first: u64,
+    /// Whether another says something else, or nothing is known of the slot.
+    varies: bool,
+}
+
 /// A piece that is kept.
 #[derive(Clone)]
 struct Own {
@@ -97,7 +114,7 @@ struct Own {
     bytes: Vec<u8>,
     /// How often it came, one time after the other, while its slot said nothing else.
     times: usize,
-    is_dense: bool,
+    look: Look,
 }
 
 /// What the pieces say that are kept of a slot.
@@ -110,6 +127,28 @@ struct Slot {
     message: u64,
     /// Whether another said something else.
     varies: bool,
+}
+
+/// Takes what stands for a slot as it is: it was hashed with a key.
+type Plain = BuildHasherDefault<Hashed>;
+
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
 }
 
 impl fmt::Debug for Window {
@@ -135,7 +174,7 @@ impl Window {
             joined,
             state: RandomState::new(),
             sources: Vec::new(),
-            slots: HashMap::new(),
+            slots: HashMap::default(),
             message: 0,
             count: 0,
             head: None,
@@ -169,7 +208,8 @@ impl Window {
     /// they did not arrive, and sent once more they are found once more.
     pub fn push(&mut self, pieces: &[Piece<'_>]) -> Vec<Finding> {
         self.repeat();
-        let findings = self.look(pieces);
+        let new = self.new_pieces(pieces);
+        let findings = self.read(&new);
         if findings
             .iter()
             .any(|finding| finding.action == Action::Block)
@@ -181,12 +221,11 @@ impl Window {
         }
         let excess = self.told.len().saturating_sub(limits::WINDOW_TOLD_MAX);
         self.told.drain(..excess);
-        if !pieces.is_empty() && pieces.iter().all(|piece| piece.source.is_head()) {
+        if is_head(&new) {
             self.head = Some(self.message);
         }
-        for (piece, bytes) in some(pieces) {
-            let slot = self.slot(piece);
-            self.keep(piece.source, slot, bytes);
+        for piece in new {
+            self.keep(piece);
         }
         self.message = self.message.saturating_add(1);
         findings
@@ -195,39 +234,50 @@ impl Window {
     /// What these pieces would make together with the last ones; nothing of it
     /// is kept.
     pub fn look(&self, pieces: &[Piece<'_>]) -> Vec<Finding> {
-        let new: Vec<(&Piece<'_>, Vec<u8>)> = some(pieces).collect();
-        let new: Vec<(Source, u64, Vec<u8>)> = new
-            .into_iter()
-            .map(|(piece, bytes)| (piece.source, self.slot(piece), bytes))
-            .collect();
-        // Of the slots of this message: what stands for their first piece, and whether
-        // another says something else.
-        let mut said: HashMap<u64, (u64, bool)> = HashMap::new();
-        for (_, slot, bytes) in &new {
-            let text = self.state.hash_one(bytes);
-            let known = self.slots.get(slot);
-            let first = || known.map_or((text, true), |known| (known.first, known.varies));
-            let one = said.entry(*slot).or_insert_with(first);
-            one.1 |= one.0 != text;
-        }
-        let mut entries = self.entries(&said);
+        self.read(&self.new_pieces(pieces))
+    }
+
+    /// The pieces that say something, as they are kept.
+    fn new_pieces(&self, pieces: &[Piece<'_>]) -> Vec<NewPiece> {
+        let some = pieces.iter().filter(|piece| !piece.bytes.is_empty());
+        let new = some.map(|piece| {
+            let bytes = pieces::ends(pieces::plain(piece.source, piece.bytes));
+            NewPiece {
+                source: piece.source,
+                slot: self.slot(piece),
+                text: self.state.hash_one(&bytes),
+                bytes,
+            }
+        });
+        new.collect()
+    }
+
+    fn read(&self, new: &[NewPiece]) -> Vec<Finding> {
+        let said = self.said(new);
         // What says the same once more is there already.
-        let varied = new
-            .iter()
-            .filter(|(_, slot, _)| said.get(slot).is_none_or(|(_, varies)| *varies));
-        entries.extend(varied.map(|(source, slot, bytes)| Entry {
-            source: *source,
-            slot: *slot,
-            bytes,
+        let is_varied = |piece: &&NewPiece| said.get(&piece.slot).is_none_or(|said| said.varies);
+        if !new.iter().any(|piece| is_varied(&piece)) {
+            return Vec::new();
+        }
+        let head = self.head.filter(|_| !is_head(new));
+        let mut entries = self.entries(&said, head);
+        let places = self.count..;
+        let varied = places.zip(new).filter(|(_, piece)| is_varied(piece));
+        entries.extend(varied.map(|(place, piece)| Entry {
+            source: piece.source,
+            slot: piece.slot,
+            place,
+            bytes: &piece.bytes,
             age: Age::New,
-            is_dense: self.rules.is_dense(bytes),
+            look: self.rules.look(&piece.bytes),
+            is_whole: true,
         }));
         let destination = Destination {
             host: &self.host,
             port: self.port,
         };
         let mut findings = Vec::new();
-        for (side, text) in pieces::streams(&entries) {
+        for (side, text) in pieces::streams(&entries, &|word| self.rules.begins(word)) {
             let joined = match side {
                 Side::Head | Side::HeadAsWritten | Side::HeadReordered => Joined::Heads,
                 Side::Content | Side::ContentAsWritten | Side::ContentReordered => self.joined,
@@ -245,27 +295,51 @@ impl Window {
         findings
     }
 
-    /// What is kept, with a message that says this, in the order in which it came.
-    fn entries(&self, said: &HashMap<u64, (u64, bool)>) -> Vec<Entry<'_>> {
-        let varies = |slot: &u64| match (said.get(slot), self.slots.get(slot)) {
-            (Some((_, varies)), _) => *varies,
-            (None, Some(slot)) => slot.varies || slot.count < 2,
-            (None, None) => true,
+    /// What the slots of a message say.
+    fn said(&self, new: &[NewPiece]) -> HashMap<u64, Said, Plain> {
+        let mut said: HashMap<u64, Said, Plain> = HashMap::default();
+        for piece in new {
+            let one = said.entry(piece.slot).or_insert_with(|| {
+                let known = self.slots.get(&piece.slot);
+                Said {
+                    first: known.map_or(piece.text, |known| known.first),
+                    varies: known.is_none_or(|known| known.varies),
+                }
+            });
+            one.varies |= one.first != piece.text;
+        }
+        said
+    }
+
+    /// What is kept, with a message that says this, in the order in which it came. What the
+    /// head said to which content belongs, the content says with it.
+    fn entries(&self, said: &HashMap<u64, Said, Plain>, head: Option<u64>) -> Vec<Entry<'_>> {
+        let age = |slot: &u64| match (said.get(slot), self.slots.get(slot)) {
+            (Some(said), _) if said.varies => Age::Old,
+            (Some(_), _) => Age::Constant,
+            (None, Some(slot)) if slot.varies || slot.count < 2 => Age::Old,
+            (None, Some(slot)) if head.is_some_and(|head| slot.message >= head) => Age::Constant,
+            (None, Some(_)) => Age::Repeated,
+            (None, None) => Age::Old,
         };
         let mut all: Vec<((u64, usize, u64), Entry<'_>)> = Vec::new();
         for (rank, (source, kept)) in self.sources.iter().enumerate() {
             for own in kept.all() {
-                let is_constant = !varies(&own.slot);
                 let entry = Entry {
                     source: *source,
                     slot: own.slot,
+                    place: own.place,
                     bytes: &own.bytes,
-                    age: if is_constant { Age::Constant } else { Age::Old },
-                    is_dense: own.is_dense,
+                    age: age(&own.slot),
+                    look: own.look,
+                    is_whole: true,
                 };
                 // Within a message the sources stand as they first came.
                 let place = (own.message, rank, own.place);
-                let times = if is_constant { 1 } else { own.times };
+                let times = match entry.age {
+                    Age::Constant | Age::Repeated => 1,
+                    Age::Old | Age::New => own.times,
+                };
                 all.extend(std::iter::repeat_n((place, entry), times));
             }
         }
@@ -296,13 +370,24 @@ impl Window {
         let last: Vec<(Source, Own)> = self.sources.iter().flat_map(of_last).collect();
         for _ in 0..times {
             for (source, own) in &last {
-                self.keep(*source, own.slot, own.bytes.clone());
+                self.keep(NewPiece {
+                    source: *source,
+                    slot: own.slot,
+                    text: self.state.hash_one(&own.bytes),
+                    bytes: own.bytes.clone(),
+                });
             }
             self.message = self.message.saturating_add(1);
         }
     }
 
-    fn keep(&mut self, source: Source, slot: u64, bytes: Vec<u8>) {
+    fn keep(&mut self, piece: NewPiece) {
+        let NewPiece {
+            source,
+            slot,
+            text,
+            bytes,
+        } = piece;
         let at = self.sources.iter().position(|(own, _)| *own == source);
         let at = at.unwrap_or_else(|| {
             self.sources.push((source, Kept::default()));
@@ -311,7 +396,6 @@ impl Window {
         let Some((_, kept)) = self.sources.get_mut(at) else {
             return;
         };
-        let text = self.state.hash_one(&bytes);
         let said = self.slots.entry(slot).or_insert(Slot {
             first: text,
             count: 0,
@@ -329,11 +413,10 @@ impl Window {
             own.times = own.times.saturating_add(1).min(limits::AGAIN_MAX);
             return;
         }
-        let is_dense = self.rules.is_dense(&bytes);
-        let pieces = if is_dense {
-            &mut kept.dense
-        } else {
-            &mut kept.words
+        let look = self.rules.look(&bytes);
+        let pieces = match look {
+            Look::Word => &mut kept.words,
+            Look::Beginning | Look::Dense | Look::Chance => &mut kept.dense,
         };
         pieces.bytes = pieces.bytes.saturating_add(bytes.len());
         pieces.own.push_back(Own {
@@ -341,7 +424,7 @@ impl Window {
             place: self.count,
             slot,
             times: 1,
-            is_dense,
+            look,
             bytes,
         });
         self.count = self.count.saturating_add(1);
@@ -366,15 +449,7 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// The pieces that say something, as they are kept.
-fn some<'a, 'b>(
-    pieces: &'a [Piece<'b>],
-) -> impl Iterator<Item = (&'a Piece<'b>, Vec<u8>)> + use<'a, 'b> {
-    let some = pieces.iter().filter(|piece| !piece.bytes.is_empty());
-    some.map(|piece| {
-        (
-            piece,
-            pieces::ends(&pieces::plain(piece.source, piece.bytes)),
-        )
-    })
+/// Whether a message is a head.
+fn is_head(new: &[NewPiece]) -> bool {
+    !new.is_empty() && new.iter().all(|piece| piece.source.is_head())
 }

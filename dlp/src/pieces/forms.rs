@@ -114,7 +114,8 @@ fn of_chance<'a>(pieces: &[Part<'a>]) -> Form<'a> {
     (some.len() < pieces.len()).then_some(some)
 }
 
-fn is_of_chance(piece: &[u8]) -> bool {
+/// Whether a piece changes between kinds of letters as often as chance does it.
+pub(super) fn is_of_chance(piece: &[u8]) -> bool {
     let pairs = piece.iter().zip(piece.iter().skip(1));
     let changes = pairs.filter(|(one, other)| {
         let is_word = one.is_ascii_uppercase() && other.is_ascii_lowercase();
@@ -132,29 +133,27 @@ fn is_of_chance(piece: &[u8]) -> bool {
 }
 
 /// Whether a byte stands between the fields of a piece, and in few credentials.
-fn separates(byte: u8) -> bool {
-    matches!(
-        byte,
-        b' ' | b'\t'
-            | b'\r'
-            | b'\n'
-            | b','
-            | b';'
-            | b'='
-            | b'|'
-            | b':'
-            | b'&'
-            | b'"'
-            | b'\''
-            | b'<'
-            | b'>'
-            | b'('
-            | b')'
-            | b'{'
-            | b'}'
-            | b'['
-            | b']'
-    )
+pub(super) fn separates(byte: u8) -> bool {
+    SEPARATORS.get(usize::from(byte)).copied().unwrap_or(false)
+}
+
+const SEPARATORS: [bool; 256] = separators();
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    reason = "at compile time, where nothing else can be called: a byte is a place of 256"
+)]
+const fn separators() -> [bool; 256] {
+    let mut all = [false; 256];
+    let mut signs: &[u8] = b" \t\r\n,;=|:&\"'`<>(){}[]";
+    while let [sign, rest @ ..] = signs {
+        all[*sign as usize] = true;
+        signs = rest;
+    }
+    // Between the two ends of a long piece.
+    all[super::GAP as usize] = true;
+    all
 }
 
 /// Pieces without their fields that a neighbour has as well, or that are numbers.
@@ -260,14 +259,19 @@ fn cut(piece: &[u8], from: usize, to: usize) -> Option<Vec<u8>> {
 
 /// Whether bytes look more like a piece of a credential than like a word or a number.
 pub(crate) fn is_dense(piece: &[u8]) -> bool {
-    let has = |is: fn(&u8) -> bool| piece.iter().any(is);
-    let has_digit = has(u8::is_ascii_digit);
-    let has_small = has(u8::is_ascii_lowercase);
-    // A capital at the beginning is that of a word.
-    let has_capital = piece.iter().skip(1).any(u8::is_ascii_uppercase);
+    let (mut has_digit, mut has_small, mut has_capital) = (false, false, false);
+    for (place, byte) in piece.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => has_digit = true,
+            b'a'..=b'z' => has_small = true,
+            // A capital at the beginning is that of a word.
+            b'A'..=b'Z' => has_capital |= place > 0,
+            _ if byte.is_ascii_whitespace() => return false,
+            _ => {}
+        }
+    }
     let mixes = [has_digit, has_small, has_capital];
-    let is_word = !has(u8::is_ascii_whitespace);
-    is_word && mixes.iter().filter(|has| **has).count() >= 2
+    mixes.iter().filter(|has| **has).count() >= 2
 }
 
 /// A piece without what separates words.
@@ -276,8 +280,12 @@ pub(super) fn without_signs(piece: &[u8]) -> Option<Vec<u8>> {
         let is_sign = matches!(byte, b',' | b';' | b'"' | b'\'' | b'|');
         !byte.is_ascii_whitespace() && !is_sign
     };
+    // Prose is no list of pieces: its words would make anything.
+    let is_prose = |field: &[u8]| field.len() >= 3 && field.iter().all(u8::is_ascii_lowercase);
     let word = || piece.iter().copied().filter(is_word).collect();
-    (!piece.iter().all(is_word)).then(word)
+    let is_more = !piece.iter().all(is_word);
+    let fields = || piece.split(|byte| !is_word(byte));
+    (is_more && !fields().any(is_prose)).then(word)
 }
 
 /// A piece without the number by which its sender would put it in order.
@@ -332,7 +340,9 @@ pub(crate) fn plain(source: Source, piece: &[u8]) -> Cow<'_, [u8]> {
         Source::Path | Source::Query | Source::QueryName | Source::Cookie | Source::CookieName => {
             true
         }
-        Source::Field
+        Source::Method
+        | Source::Field
+        | Source::Client
         | Source::FieldName
         | Source::Content
         | Source::ContentName

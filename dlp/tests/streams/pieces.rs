@@ -11,7 +11,9 @@ use outgate_dlp::{
 use crate::encode::plain_base64;
 use crate::stage::{Dice, ELSEWHERE, sample_of};
 
-const SOURCES: [Source; 10] = [
+pub(crate) const SOURCES: [Source; 12] = [
+    Source::Method,
+    Source::Client,
     Source::Path,
     Source::Query,
     Source::QueryName,
@@ -25,13 +27,13 @@ const SOURCES: [Source; 10] = [
 ];
 
 /// A secret and the rules that find it.
-struct Case {
-    name: &'static str,
-    value: Vec<u8>,
-    rules: Arc<Ruleset>,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) value: Vec<u8>,
+    pub(crate) rules: Arc<Ruleset>,
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let shipped = || Ruleset::new(&Detectors::shipped(), &Settings::default());
     let knowing = |value: &[u8], nature: Nature| {
         let mut builder = KnownBuilder::new([7; 32]);
@@ -68,11 +70,11 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn is_refused(found: &[Finding]) -> bool {
+pub(crate) fn is_refused(found: &[Finding]) -> bool {
     found.iter().any(|finding| finding.action == Action::Block)
 }
 
-fn piece<'a>(source: Source, slot: &'a str, bytes: &'a [u8]) -> Piece<'a> {
+pub(crate) fn piece<'a>(source: Source, slot: &'a str, bytes: &'a [u8]) -> Piece<'a> {
     Piece {
         source,
         slot: slot.as_bytes(),
@@ -81,7 +83,7 @@ fn piece<'a>(source: Source, slot: &'a str, bytes: &'a [u8]) -> Piece<'a> {
 }
 
 /// Cuts a value into so many pieces.
-fn cut(value: &[u8], count: usize) -> Vec<&[u8]> {
+pub(crate) fn cut(value: &[u8], count: usize) -> Vec<&[u8]> {
     value.chunks(value.len().div_ceil(count)).collect()
 }
 
@@ -110,7 +112,7 @@ const AROUND: [Around; 6] = [
     Around::Again,
 ];
 
-const WORDS: [&str; 5] = ["open", "list", "next", "state", "page"];
+pub(crate) const WORDS: [&str; 5] = ["open", "list", "next", "state", "page"];
 
 /// Sends the pieces in one message each; answers whether one of them was refused.
 fn is_stopped(case: &Case, source: Source, around: Around, count: usize) -> bool {

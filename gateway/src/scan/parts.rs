@@ -59,7 +59,8 @@ pub(super) fn trailers(trailers: &HeaderMap) -> Vec<Part<'_>> {
 /// What of a head a sender chooses freely, with its source: what a credential could be cut
 /// into, within one request or from one to the next.
 pub(super) fn pieces<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<Piece<'a>> {
-    let mut pieces = Vec::new();
+    let method = head.method.as_str().as_bytes();
+    let mut pieces = vec![of(Source::Method, b"", method)];
     let (path, query) = split(target.resource.as_str().as_bytes(), b'?');
     let places = PLACES.iter().chain(std::iter::repeat(&DEEPER));
     for (place, segment) in places.zip(path.split(|byte| *byte == b'/')) {
@@ -78,9 +79,15 @@ pub(super) fn pieces<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<Pi
                     (Source::Cookie, Source::CookieName),
                 );
             }
-        } else if is_free(name) {
-            pieces.push(of(Source::FieldName, name.as_bytes(), name.as_bytes()));
-            pieces.push(of(Source::Field, name.as_bytes(), value));
+            continue;
+        }
+        match kind(name) {
+            Kind::Free => {
+                pieces.push(of(Source::FieldName, name.as_bytes(), name.as_bytes()));
+                pieces.push(of(Source::Field, name.as_bytes(), value));
+            }
+            Kind::Client => pieces.push(of(Source::Client, name.as_bytes(), value)),
+            Kind::Framing => {}
         }
     }
     pieces
@@ -123,25 +130,25 @@ fn split(bytes: &[u8], at: u8) -> (&[u8], &[u8]) {
     (before, rest.get(1..).unwrap_or_default())
 }
 
-/// Fields that are not the same in every request of a client.
-fn is_free(name: &str) -> bool {
-    const SAME: [&str; 14] = [
-        "host",
-        "user-agent",
-        "accept",
-        "accept-encoding",
-        "accept-language",
-        "connection",
-        "content-length",
-        "content-type",
-        "te",
-        "via",
-        "cache-control",
-        "pragma",
-        "origin",
-        "referer",
-    ];
-    !SAME.contains(&name)
+/// What a field says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// What the sender likes, under a name that it likes.
+    Free,
+    /// The same under a name that is in the requests of every client.
+    Client,
+    /// What the request target and the content say as well, which is checked against them,
+    /// and what a hop says to the next (RFC 9110 7.6.1).
+    Framing,
+}
+
+fn kind(name: &str) -> Kind {
+    match name {
+        "host" | "connection" | "content-length" => Kind::Framing,
+        "user-agent" | "accept" | "accept-encoding" | "accept-language" | "content-type" | "te"
+        | "via" | "cache-control" | "pragma" | "origin" | "referer" => Kind::Client,
+        _ => Kind::Free,
+    }
 }
 
 /// A name's labels, one by one and as one.

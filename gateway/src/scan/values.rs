@@ -11,6 +11,8 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
 use crate::limits;
 
+mod markup;
+
 /// A value and where in the content it stands.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Value {
@@ -120,6 +122,9 @@ fn of(content: &[u8]) -> Vec<Value> {
     {
         return parts;
     }
+    if let Some(values) = markup::values(content) {
+        return values;
+    }
     let mut strings = Vec::new();
     if strings_of(content, b"", limits::SCAN_MESSAGE_DEPTH_MAX, &mut strings) {
         return strings;
@@ -177,10 +182,25 @@ fn parts(content: &[u8]) -> Option<Vec<Value>> {
         if let Some((place, length)) = blank {
             let (header, body) = part.split_at(place);
             let body = body.get(length..).unwrap_or_default();
+            values.extend(header.split(|byte| *byte == b'\n').flat_map(parameters));
             values.push(Value::new(header, body.trim_ascii_end()));
         }
     }
     Some(values)
+}
+
+/// The values of the parameters in a field (RFC 2045 5.1), such as the name of a file.
+fn parameters(field: &[u8]) -> impl Iterator<Item = Value> {
+    let all = field.split(|byte| *byte == b';').skip(1);
+    all.filter_map(|pair| {
+        let place = pair.iter().position(|byte| *byte == b'=')?;
+        let (name, value) = pair.split_at(place);
+        let value = value.get(1..).unwrap_or_default().trim_ascii();
+        Some(match name.trim_ascii() {
+            b"name" => Value::name(unquoted(value)),
+            name => Value::new(name, unquoted(value)),
+        })
+    })
 }
 
 /// Where in a short text another begins.
@@ -251,6 +271,12 @@ fn lines(content: &[u8]) -> Vec<Value> {
     let mut values = Vec::new();
     for line in content.split(|byte| *byte == b'\n') {
         let line = line.trim_ascii();
+        if let [b'{' | b'[', ..] = line
+            && let Some(texts) = texts(line)
+        {
+            values.extend(texts);
+            continue;
+        }
         let is_cell = |byte: &u8| b",;\t|".contains(byte);
         if line.iter().any(is_cell) {
             let cells = line.split(is_cell);
@@ -295,26 +321,29 @@ fn unquoted(text: &[u8]) -> &[u8] {
     text
 }
 
-/// The texts of a document, also of one that is not at its end; nothing where it is
-/// none.
+/// The texts of a document, or of several, one behind the other, also of one that is not at
+/// its end; nothing where it is none.
 fn texts(content: &[u8]) -> Option<Vec<Value>> {
     let mut values = Vec::new();
-    let mut document = serde_json::Deserializer::from_slice(content);
-    let texts = Texts {
-        values: &mut values,
-        slot: b"",
-    };
-    match texts.deserialize(&mut document) {
-        Err(error) if !error.is_eof() => return None,
-        // What the last text has begun with.
-        Err(_) => {
-            let mut rest = content.rsplit(|byte| *byte == b'"');
-            let begun = rest.next().filter(|text| !text.is_empty());
-            values.extend(begun.map(|text| Value::new(b"", text)));
+    let mut documents = serde_json::Deserializer::from_slice(content);
+    loop {
+        let texts = Texts {
+            values: &mut values,
+            slot: b"",
+        };
+        match texts.deserialize(&mut documents) {
+            Err(error) if !error.is_eof() => return None,
+            // What the last text has begun with.
+            Err(_) => {
+                let mut rest = content.rsplit(|byte| *byte == b'"');
+                let begun = rest.next().filter(|text| !text.is_empty());
+                values.extend(begun.map(|text| Value::new(b"", text)));
+                return Some(values);
+            }
+            Ok(()) if documents.end().is_ok() => return Some(values),
+            Ok(()) => {}
         }
-        Ok(()) => document.end().ok()?,
     }
-    Some(values)
 }
 
 /// Collects the texts of a document in its order, each under its name, and the names; one
@@ -418,11 +447,22 @@ mod tests {
             ("a=x==&b=", &["x==", ""]),
             ("a=%78%2&b=y+%7a%", &["x%2", "y+z%"]),
             (r#"{"a":"x""#, &["x"]),
+            ("{\"a\":\"x\"}\n{\"a\":\"y\"}\n", &["x", "y"]),
+            (r#"{"a":"x"}{"a":"y"}["z"]"#, &["x", "y", "z"]),
+            (
+                "{\"a\":\"x\"}\n[section]\n{\"a\":\"y\"}",
+                &["x", "[section]", "y"],
+            ),
+            ("<p>x</p><p class=\"y\">z</p>", &["x", "y", "z"]),
             (r#"{"a":"x","b":"y"#, &["x", "y"]),
             ("a: one\n- \"two\"\nb,'c'\n", &["one", "two", "b", "c", ""]),
             (
                 "--x\r\nA: b\r\n\r\none\r\n--x\r\nA: c\r\n\r\ntwo\r\n--x--\r\n",
                 &["one", "two"],
+            ),
+            (
+                "--x\r\nA: b; name=\"k\"; filename=f\r\n\r\none\r\n--x--\r\n",
+                &["f", "one"],
             ),
             ("\n\u{3}one\u{12}\u{5}\n\u{3}two", &["one", "two"]),
         ] {

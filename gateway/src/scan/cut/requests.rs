@@ -33,6 +33,9 @@ fn messages(dice: &mut Dice, draw: Draw, secret: &str) -> Vec<Said> {
         (Twist::Coded, _) => format!("p{number}.{}", base64(piece, "")),
         _ => piece.to_owned(),
     };
+    if draw.twist == Twist::Within {
+        pieces = within(dice, draw, secret, &pieces);
+    }
     let mut said = vec![Said::new()];
     for (number, piece) in pieces.iter().enumerate() {
         if draw.spread != Spread::Together && number > 0 {
@@ -72,6 +75,39 @@ fn messages(dice: &mut Dice, draw: Draw, secret: &str) -> Vec<Said> {
     said
 }
 
+/// Pairs of pieces in one value each, with a separator or words between; in the last, what
+/// is left.
+fn within(dice: &mut Dice, draw: Draw, secret: &str, pieces: &[String]) -> Vec<String> {
+    const SEPARATORS: [&str; 12] = [
+        ", ", "|", ";", " ", "\t", ":", " / ", ". ", "\", \"", ") (", "</p><p>", "&",
+    ];
+    const SIGNS: [&str; 3] = [".", "~", "--"];
+    let mut words = |count: usize| {
+        let words: Vec<&str> = (0..count).map(|_| dice.pick(&WORDS)).collect();
+        words.join(" ")
+    };
+    let is_pair = matches!(draw.spread, Spread::OtherKeys | Spread::SameKey);
+    let size = if is_pair { 2 } else { pieces.len() };
+    let mut values = Vec::new();
+    for some in pieces.chunks(size) {
+        let between = match draw.way % 4 {
+            0 => format!(" {} ", words(1 + draw.way)),
+            1 => format!(" and {}: ", words(1)),
+            2 if !secret.contains('-') && !secret.contains('.') && !secret.contains('~') => {
+                SIGNS[draw.way % SIGNS.len()].to_owned()
+            }
+            _ => SEPARATORS[draw.way % SEPARATORS.len()].to_owned(),
+        };
+        let (before, behind) = (words(draw.way % 3), words(draw.way % 2));
+        values.push(
+            format!("{before} {} {behind}", some.join(&between))
+                .trim()
+                .to_owned(),
+        );
+    }
+    values
+}
+
 fn base64(text: &str, padding: &str) -> String {
     use ::base64::Engine as _;
     let text = ::base64::engine::general_purpose::STANDARD.encode(text);
@@ -107,6 +143,7 @@ fn escaped(text: &str) -> String {
 #[derive(Debug, Default, Clone)]
 pub(super) struct Asked {
     pub(super) host: String,
+    pub(super) method: String,
     pub(super) path: String,
     pub(super) fields: Vec<(String, String)>,
     pub(super) content: String,
@@ -124,6 +161,7 @@ impl Asked {
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
         Self {
             host: host.to_owned(),
+            method: "POST".to_owned(),
             path: "/api/v1/items".to_owned(),
             fields: fields.to_vec(),
             ..Self::default()
@@ -201,6 +239,55 @@ impl Asked {
                     .map(|(key, value)| (format!("x-{key}"), value.clone()));
                 asked.trailers = fields.collect();
             }
+            Where::Client => {
+                const NAMES: [&str; 6] = [
+                    "user-agent",
+                    "referer",
+                    "accept",
+                    "accept-language",
+                    "cache-control",
+                    "content-type",
+                ];
+                for (count, (key, value)) in said.iter().enumerate() {
+                    // Under one key one field, and else the next.
+                    let at = if key.len() == 1 { 1 } else { number + count };
+                    let name = NAMES[at % NAMES.len()];
+                    asked.fields.retain(|(other, _)| other != name);
+                    let value = value.replace(['\n', '\t'], " ");
+                    asked.fields.push((name.to_owned(), value));
+                }
+            }
+            Where::Method => {
+                if let Some((_, value)) = said.first() {
+                    asked.method.clone_from(value);
+                }
+            }
+            Where::Lines => {
+                let line = |(key, value): &(String, String)| {
+                    format!("{{\"id\":1,{}:{}}}\n", json(key), json(value))
+                };
+                asked.content = said.iter().map(line).collect();
+            }
+            Where::Markup => {
+                let node = |(key, value): &(String, String)| {
+                    let text = value.replace('<', "&lt;");
+                    format!("<{key} class=\"v1\">{text}</{key}>\n")
+                };
+                let nodes: String = said.iter().map(node).collect();
+                asked.content = format!("<!DOCTYPE html><html>{nodes}</html>");
+            }
+            Where::FileName => {
+                for (key, value) in said {
+                    let value = value.replace(['"', '\n', ';'], " ");
+                    write!(
+                        asked.content,
+                        "--x9\r\nContent-Disposition: form-data; name=\"{key}\"; \
+                         filename=\"{value}\"\r\n\r\nx\r\n"
+                    )
+                    .unwrap();
+                }
+                asked.content.push_str("--x9--\r\n");
+            }
             Where::Mixed => {
                 let members = said
                     .iter()
@@ -220,7 +307,8 @@ pub(super) fn requests(dice: &mut Dice, draw: Draw, secret: &str) -> Vec<Asked> 
         _ => "www.drop.test".to_owned(),
     };
     let mut first = None;
-    if draw.place == Where::Mixed {
+    let count: usize = said.iter().map(Vec::len).sum();
+    if draw.place == Where::Mixed && count > 1 {
         first = Some(said[0].remove(0).1);
         said.retain(|said| !said.is_empty());
     }
@@ -245,7 +333,47 @@ pub(super) fn requests(dice: &mut Dice, draw: Draw, secret: &str) -> Vec<Asked> 
                 asked.push(other);
             }
         }
-        asked.push(own);
+        let times = match draw.twist {
+            Twist::Repeated => 1 + draw.way % 4,
+            _ => 1,
+        };
+        asked.extend(std::iter::repeat_n(own, times));
     }
+    asked
+}
+
+/// One of many ordinary requests to a host.
+pub(super) fn ordinary(number: usize, mut value: impl FnMut() -> String) -> Asked {
+    let mut asked = Asked::new("www.drop.test");
+    let method = ["GET", "POST", "PUT", "DELETE"].get(number % 4);
+    method
+        .copied()
+        .unwrap_or("GET")
+        .clone_into(&mut asked.method);
+    asked.path = format!(
+        "/v{}/{}?q={}",
+        number % 3,
+        escaped(&value()),
+        escaped(&value())
+    );
+    for name in [
+        "user-agent",
+        "referer",
+        "accept",
+        "cookie",
+        "x-request-id",
+        "authorization",
+    ] {
+        asked.fields.retain(|(other, _)| other != name);
+        asked.fields.push((name.to_owned(), value()));
+    }
+    let json = |value: &str| serde_json::to_string(value).unwrap();
+    let [one, other] = [value(), value()];
+    asked.content = match number % 4 {
+        0 => format!("{{\"id\":{},\"text\":{}}}", json(&one), json(&other)),
+        1 => format!("<p id=\"{one}\">{other}</p><p>{one}</p>"),
+        2 => format!("{{\"a\":{}}}\n{{\"a\":{}}}\n", json(&one), json(&other)),
+        _ => format!("a={}&b={}", escaped(&one), escaped(&other)),
+    };
     asked
 }
