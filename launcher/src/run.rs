@@ -31,6 +31,7 @@ use crate::trust::Trust;
 
 mod error;
 mod given;
+mod left;
 mod names;
 mod options;
 mod trusted;
@@ -105,6 +106,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         Some(trust) => stores(trust, options.trust, &mut link, voice)?,
         None => Default::default(),
     };
+    let leaving = left::watch(options, grants, &command, &status.name);
     // A run that cannot be listed runs all the same.
     let presence = Presence::announce(status).ok();
     let started = outgate_sys::spawn::start(plan).map_err(|error| start_error(error, options))?;
@@ -117,8 +119,7 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         hosts: names.hosts(),
         stores,
     };
-    setting.late = late;
-    setting.denials = denials;
+    (setting.late, setting.denials, setting.leaving) = (late, denials, leaving);
     let outcome = supervise(setting, voice);
     // The tree is gone, so the directory goes, by us or by the guardian, who
     // has mostly ended by then.
@@ -404,6 +405,7 @@ fn setting(
         substitutes: Substitutes::default(),
         late: None,
         denials: None,
+        leaving: None,
         reach,
     }
 }

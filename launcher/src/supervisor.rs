@@ -8,6 +8,7 @@ mod connect;
 mod datagram;
 mod hear;
 mod late;
+mod leave;
 mod listen;
 mod lookup;
 mod open;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, poll};
+use nix::poll::PollFlags;
 use nix::sys::signalfd::SignalFd;
 use outgate_handoff::{Decision, ToGateway};
 use outgate_policy::ListenGrant;
@@ -49,6 +50,7 @@ use crate::sealed::Sealed;
 use crate::trust::Late;
 use crate::trust::splice::Stores;
 
+pub use leave::Leaving;
 pub use open::Substitutes;
 pub use tree::Ending;
 use tree::Tree;
@@ -64,10 +66,6 @@ const TICK: Duration = Duration::from_millis(20);
 const AGAIN_TICK: Duration = Duration::from_millis(250);
 /// How long the gateway may take to answer. Longer than a name's resolution.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long the gateway may take for its closing words.
-const SUMMARY_TIMEOUT: Duration = Duration::from_secs(1);
-/// Longest single wait for them, in milliseconds.
-const FAREWELL_WAIT_MS: u16 = 50;
 
 /// What the supervisor tells the person who started it.
 pub trait Voice {
@@ -112,6 +110,8 @@ pub struct Setting {
     pub listen: Vec<ListenGrant>,
     /// What the command may reach.
     pub reach: Reach,
+    /// What is looked for at the end.
+    pub leaving: Option<Leaving>,
 }
 
 /// When the gateway starts.
@@ -210,6 +210,9 @@ struct Supervisor<'a> {
     attributes: Attributes,
     said: Said,
     summary: Option<String>,
+    /// Where the record of the run is.
+    record: Option<String>,
+    leaving: Option<Leaving>,
     say_summary: crate::run::Summary,
     next_tick: Instant,
     room: Room,
@@ -279,6 +282,8 @@ pub fn supervise(setting: Setting, voice: &mut dyn Voice) -> Outcome {
         attributes: Attributes::new(setting.reach, setting.started.guardian),
         said: Said::default(),
         summary: None,
+        record: None,
+        leaving: setting.leaving,
         say_summary: setting.summary,
         next_tick: Instant::now(),
         room,
@@ -369,16 +374,6 @@ impl Supervisor<'_> {
             || self.late.is_wanted()
     }
 
-    /// Waits for the gateway alone, and not for long: what else is ready by now
-    /// nobody takes any more, and would end every wait at once.
-    fn wait_for_gateway(&self) {
-        if let Some((socket, full)) = self.link.poll() {
-            let mut events = PollFlags::POLLIN;
-            events.set(PollFlags::POLLOUT, full);
-            let _ = poll(&mut [PollFd::new(socket, events)], FAREWELL_WAIT_MS);
-        }
-    }
-
     /// Takes one held call; the next is taken after everything else had its turn.
     fn take_call(&mut self) {
         // Without one the caller died between poll and receive.
@@ -428,37 +423,5 @@ impl Supervisor<'_> {
     fn tell(&mut self, frame: &ToGateway, descriptors: Vec<OwnedFd>) {
         self.link.send(frame, descriptors);
         self.notice_gateway();
-    }
-
-    /// Collects the gateway's closing words and ends it.
-    fn finish(mut self) -> Outcome {
-        self.alarm.stop();
-        let status = self.tree.status();
-        if matches!(self.link, Link::Open(_)) {
-            self.tell(&ToGateway::Finish { status }, Vec::new());
-            let until = Instant::now().checked_add(SUMMARY_TIMEOUT);
-            while self.summary.is_none()
-                && matches!(self.link, Link::Open(_))
-                && until.is_some_and(|until| Instant::now() < until)
-            {
-                self.wait_for_gateway();
-                self.link.flush();
-                self.hear();
-            }
-        }
-        if let (Some(lines), crate::run::Summary::Say) = (self.summary.take(), self.say_summary) {
-            for line in lines.lines().take(5) {
-                self.voice.say(line);
-            }
-        }
-        if let Link::Open(open) = self.link {
-            open.finish(500);
-        }
-        // Sockets of the command close with the supervisor.
-        self.alarm.set();
-        Outcome {
-            status,
-            counters: self.counters,
-        }
     }
 }

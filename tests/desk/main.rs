@@ -11,6 +11,7 @@
 mod base;
 mod denials;
 mod git;
+mod leftovers;
 mod tls;
 mod trees;
 

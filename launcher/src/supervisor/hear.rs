@@ -29,6 +29,7 @@ impl Supervisor<'_> {
                 } => {
                     self.generation = generation;
                     self.authority_known(authority);
+                    self.record = Some(audit.clone());
                     if let Some(presence) = &mut self.presence {
                         presence.status().record = audit;
                     }
