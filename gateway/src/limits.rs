@@ -251,6 +251,10 @@ pub(crate) const AUDIT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Runs whose chains are followed at once when a record is verified.
 pub(crate) const AUDIT_CHAINS_MAX: usize = 100_000;
 
+/// Leftovers that one session may have recorded: those of a launcher, and one word that it did
+/// not look at everything.
+pub(crate) const LEFTOVERS_MAX: usize = 257;
+
 /// Files of earlier runs that are kept in the audit directory.
 pub(crate) const AUDIT_FILES_MAX: usize = 64;
 

@@ -299,6 +299,7 @@ pub(crate) async fn run(
     buffer: &mut Vec<u8>,
 ) -> Result<(), ControlError> {
     let mut stubs = 0;
+    let mut leftovers = 0;
     while let Some(received) = control.receive(buffer).await? {
         let expected = match &received.frame {
             ToGateway::Flow(flow) => match flow.question {
@@ -310,6 +311,7 @@ pub(crate) async fn run(
             | ToGateway::Source(_)
             | ToGateway::Begin(_)
             | ToGateway::Ask(..)
+            | ToGateway::Leftover { .. }
             | ToGateway::Finish { .. } => 0,
         };
         expect_descriptors(&received, expected)?;
@@ -326,6 +328,16 @@ pub(crate) async fn run(
                 if let Some(socket) = received.descriptors.into_iter().next() {
                     stub::accept(session, socket)?;
                 }
+            }
+            ToGateway::Leftover { kind, path, detail } => {
+                leftovers += 1;
+                if leftovers > limits::LEFTOVERS_MAX {
+                    return Err(ControlError::Order {
+                        what: "more leftovers than the limit",
+                    });
+                }
+                let event = Event::new(Kind::Leftover, Outcome::Note, &path);
+                session.record(&event.reason(&kind, &detail)).ok();
             }
             ToGateway::Finish { status } => {
                 session.drain().await;

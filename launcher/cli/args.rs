@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::audit::arguments::Audit;
 use crate::ca::AuthorityArguments;
+use crate::leftovers::Leftovers;
 use crate::manual::{Completions, Manual};
 use crate::policy::PolicyArguments;
 use crate::policy_options::{KeyOptions, PolicyOptions};
@@ -28,6 +29,7 @@ Examples:
   outgate run -P github -- git clone https://github.com/owner/name
   outgate why last                               what was denied, and the flag that allows it
   outgate why -P github https://example.org/     the same before anything runs
+  outgate leftovers                              what the last run wrote that runs later
   outgate policy check agent.toml                is the policy right?
   outgate scan .                                 credentials in files, offline
   outgate audit report -o report.html            where the data of the last run went
@@ -54,6 +56,9 @@ pub(crate) enum Command {
     Kill(Named),
     /// Show a run: its policy, its gateway, its record
     Inspect(Named),
+    /// Show what a run wrote that runs later, or put it back
+    #[command(after_help = crate::leftovers::EXAMPLES)]
+    Leftovers(Leftovers),
     /// Make an authority of your own, and have programs trust it
     Ca(AuthorityArguments),
     /// Check, show and test policies
@@ -90,7 +95,8 @@ macro_rules! run_status {
     () => {
         "\
 Exit status: the command's own; 128+n when signal n ended it; 125 outgate could not start
-it; 126 it cannot be executed; 127 it is not found; 2 bad usage or a bad policy."
+it; 126 it cannot be executed; 127 it is not found; 2 bad usage or a bad policy; with
+--leftovers=fail, 3 when it left something behind that runs later."
     };
 }
 
@@ -156,6 +162,17 @@ pub(crate) enum TrustWay {
     Splice,
 }
 
+/// What is done about files that the command wrote and that run later.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Leave {
+    /// They are told at the end and recorded
+    Tell,
+    /// And the exit status is 3
+    Fail,
+    /// Nobody looks
+    Off,
+}
+
 /// Run a command confined
 #[expect(
     clippy::struct_excessive_bools,
@@ -205,6 +222,9 @@ pub(crate) struct Run {
     /// Do not print the summary at the end
     #[arg(long = "no-summary")]
     pub(crate) no_summary: bool,
+    /// What is done about written files that run later: git hooks, tasks, start files
+    #[arg(long, value_name = "WHAT", default_value = "tell")]
+    pub(crate) leftovers: Leave,
     /// Print how many calls were held, by kind, at the end
     #[arg(long)]
     pub(crate) counters: bool,

@@ -11,6 +11,7 @@ mod check;
 mod clients;
 mod gateway;
 mod last;
+mod leftovers;
 mod manual;
 mod path;
 mod policy;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         args::Command::Kill(named) => runs::kill(&named),
         args::Command::Inspect(named) => runs::inspect(&named),
         args::Command::Gateway(options) => gateway::gateway(&options),
+        args::Command::Leftovers(options) => leftovers::leftovers(&options),
         args::Command::Ca(options) => ca::ca(&options.command),
         args::Command::Policy(options) => policy::policy(&options),
         args::Command::Scan(_) => scan::scan(),

@@ -11,6 +11,7 @@ use outgate_dlp::Plant;
 use outgate_dlp::holdings::credential;
 use outgate_launcher::door::Door;
 use outgate_launcher::environment::Variables;
+use outgate_launcher::leftovers::Mode;
 use outgate_launcher::placeholders::Planted;
 use outgate_launcher::run::{Options, run as start};
 use outgate_launcher::trust::Way;
@@ -18,7 +19,7 @@ use outgate_launcher::withheld::Credentials;
 use outgate_policy::preset_for;
 
 use crate::accounts;
-use crate::args::{Run, TrustWay};
+use crate::args::{Leave, Run, TrustWay};
 use crate::ca;
 use crate::report;
 use crate::upstream;
@@ -74,6 +75,11 @@ pub(crate) fn run(mut arguments: Run) -> ExitCode {
         upstream_ca,
         upstream_proxy: arguments.upstream_proxy,
         summary,
+        leftovers: match arguments.leftovers {
+            Leave::Tell => Mode::Tell,
+            Leave::Fail => Mode::Fail,
+            Leave::Off => Mode::Off,
+        },
         trust: match arguments.trust {
             TrustWay::Variables => Way::Variables,
             TrustWay::Splice => Way::Splice,

@@ -7,7 +7,7 @@ mod harmless;
 pub(crate) mod limits;
 mod settings;
 mod sources;
-mod syntax;
+pub(crate) mod syntax;
 mod tree;
 
 use std::fs::OpenOptions;

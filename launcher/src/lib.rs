@@ -19,6 +19,7 @@ pub mod gateway_link;
 pub mod git;
 pub mod grip;
 mod home;
+pub mod leftovers;
 mod lifetime;
 pub mod listener;
 pub mod lookups;

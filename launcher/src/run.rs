@@ -28,6 +28,7 @@ use crate::writable::is_replaceable;
 mod begin;
 mod error;
 mod given;
+mod left;
 mod names;
 mod options;
 mod trusted;
@@ -124,6 +125,7 @@ fn confined<'scope>(
         Some(trust) => stores(trust, options.trust, &mut link, voice)?,
         None => Default::default(),
     };
+    let leaving = left::watch(options, grants, &command, &status.name);
     let ready = Ready {
         options,
         policy: &policy,
@@ -135,6 +137,7 @@ fn confined<'scope>(
         },
         late,
         denials,
+        leaving,
     };
     let outcome = ready.serve(plan, (signals, status), prepared, voice)?;
     // The tree is gone, so the directory goes, if the guardian did not remove it.

@@ -9,6 +9,7 @@ mod connect;
 mod datagram;
 mod hear;
 mod late;
+mod leave;
 mod listen;
 mod lookup;
 mod open;
@@ -27,8 +28,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, poll};
-use outgate_handoff::{Decision, SUMMARY_LINES_MAX, ToGateway};
+use nix::poll::PollFlags;
+use outgate_handoff::{Decision, ToGateway};
 use outgate_policy::ListenGrant;
 use outgate_sys::alarm::Alarm;
 use outgate_sys::seccomp::Listener;
@@ -48,6 +49,7 @@ use crate::sealed::Sealed;
 use crate::trust::Late;
 use crate::trust::splice::Stores;
 
+pub use leave::Leaving;
 pub use open::Substitutes;
 pub(crate) use thread::Prepared;
 pub use unix::Outside;
@@ -61,10 +63,6 @@ const TICK: Duration = Duration::from_millis(20);
 const AGAIN_TICK: Duration = Duration::from_millis(250);
 /// How long the gateway may take to answer. Longer than a name's resolution.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long the gateway may take for its closing words.
-const SUMMARY_TIMEOUT: Duration = Duration::from_secs(1);
-/// Longest single wait for them, in milliseconds.
-const FAREWELL_WAIT_MS: u16 = 50;
 
 /// What the supervisor tells the person who started it.
 pub trait Voice: Send {
@@ -105,6 +103,8 @@ pub(crate) struct Setting {
     pub listen: Vec<ListenGrant>,
     /// What the command may reach.
     pub reach: Reach,
+    /// What is looked for at the end.
+    pub leaving: Option<Leaving>,
 }
 
 /// When the gateway starts.
@@ -181,6 +181,8 @@ pub enum Farewell {
 pub(crate) struct Served {
     pub(crate) counters: Counters,
     pub(crate) farewell: Farewell,
+    /// The status to give in place of the command's own.
+    pub(crate) status: Option<u8>,
 }
 
 struct Verdict {
@@ -225,6 +227,9 @@ struct Supervisor<'a> {
     attributes: Attributes,
     said: Said,
     summary: Option<String>,
+    /// Where the record of the run is.
+    record: Option<String>,
+    leaving: Option<Leaving>,
     say_summary: crate::run::Summary,
     next_tick: Instant,
     room: Room,
@@ -299,6 +304,8 @@ fn supervise(setting: Setting, alarm: Alarm, voice: &mut dyn Voice) -> Served {
         attributes: Attributes::new(setting.reach, setting.guardian),
         said: Said::default(),
         summary: None,
+        record: None,
+        leaving: setting.leaving,
         say_summary: setting.summary,
         next_tick: Instant::now(),
         room,
@@ -383,16 +390,6 @@ impl Supervisor<'_> {
             || self.late.is_wanted()
     }
 
-    /// Waits for the gateway alone, and not for long: what else is ready by now
-    /// nobody takes any more, and would end every wait at once.
-    fn wait_for_gateway(&self) {
-        if let Some((socket, full)) = self.link.poll() {
-            let mut events = PollFlags::POLLIN;
-            events.set(PollFlags::POLLOUT, full);
-            let _ = poll(&mut [PollFd::new(socket, events)], FAREWELL_WAIT_MS);
-        }
-    }
-
     /// Takes one held call; the next is taken after everything else had its turn.
     fn take_call(&mut self) {
         // Without one the caller died between poll and receive.
@@ -442,43 +439,5 @@ impl Supervisor<'_> {
     fn tell(&mut self, frame: &ToGateway, descriptors: Vec<OwnedFd>) {
         self.link.send(frame, descriptors);
         self.notice_gateway();
-    }
-
-    /// Collects the gateway's closing words and ends it.
-    fn finish(mut self) -> Served {
-        self.alarm.stop();
-        let status = self.over.unwrap_or(125);
-        if matches!(self.link, Link::Open(_)) {
-            self.tell(&ToGateway::Finish { status }, Vec::new());
-            let until = Instant::now().checked_add(SUMMARY_TIMEOUT);
-            while self.summary.is_none()
-                && matches!(self.link, Link::Open(_))
-                && until.is_some_and(|until| Instant::now() < until)
-            {
-                self.wait_for_gateway();
-                self.link.flush();
-                self.hear();
-            }
-        }
-        let is_nothing = self.summary.as_ref().is_none_or(String::is_empty);
-        let farewell = if is_nothing {
-            Farewell::Nothing
-        } else {
-            Farewell::Said
-        };
-        if let (Some(lines), crate::run::Summary::Say) = (self.summary.take(), self.say_summary) {
-            for line in lines.lines().take(SUMMARY_LINES_MAX) {
-                self.voice.say(line);
-            }
-        }
-        if let Link::Open(open) = self.link {
-            open.finish(500);
-        }
-        // Sockets of the command close with the supervisor.
-        self.alarm.set();
-        Served {
-            counters: self.counters,
-            farewell,
-        }
     }
 }

@@ -12,6 +12,7 @@ mod base;
 mod denials;
 mod digest;
 mod git;
+mod leftovers;
 mod tls;
 mod trees;
 

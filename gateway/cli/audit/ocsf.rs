@@ -99,7 +99,7 @@ fn product() -> Value {
 fn class(record: &Record) -> Class {
     match record.kind.as_str() {
         "start" | "finish" | "policy" => Class::ApplicationLifecycle,
-        "finding" | "canary" | "budget" => Class::DetectionFinding,
+        "finding" | "canary" | "budget" | "leftover" => Class::DetectionFinding,
         "request" => Class::HttpActivity,
         "dns" => Class::DnsActivity,
         _ => Class::NetworkActivity,
@@ -140,7 +140,7 @@ fn severity(record: &Record) -> (u64, &'static str) {
     match (record.alarm, record.kind.as_str(), record.verdict) {
         (Alarm::Raised, _, _) => (5, "Critical"),
         (Alarm::None, "finding", Verdict::Deny) => (4, "High"),
-        (Alarm::None, "finding" | "budget", _) => (3, "Medium"),
+        (Alarm::None, "finding" | "budget" | "leftover", _) => (3, "Medium"),
         (Alarm::None, _, Verdict::Deny) => (2, "Low"),
         (Alarm::None, _, Verdict::Allow | Verdict::Note) => (1, "Informational"),
     }

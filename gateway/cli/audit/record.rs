@@ -177,7 +177,7 @@ impl Record {
 
     fn whole_host(&self) -> &str {
         match self.kind.as_str() {
-            "start" | "finish" | "policy" | "unix" | "listen" => return "",
+            "start" | "finish" | "policy" | "unix" | "listen" | "leftover" => return "",
             _ => {}
         }
         // The target of a flow to a Unix socket is its path.
@@ -213,6 +213,7 @@ impl Record {
             ("finding" | "canary" | "dns", None) => format!("the name {target}"),
             ("tunnel", None) => format!("TLS to {target}"),
             ("budget", None) => format!("sending to {target}"),
+            ("leftover", None) => format!("left behind: {target}"),
             ("unix", None) => format!("connection to unix://{target}"),
             ("listen", None) => format!("listening on {target}"),
             ("flow", None) if target.starts_with('/') => format!("unix://{target}"),

@@ -6,6 +6,7 @@ mod charts;
 mod denied;
 mod found;
 mod html;
+mod left;
 mod model;
 mod page;
 mod sections;

@@ -129,6 +129,12 @@ impl ToGateway {
                 w = Writer::new(7, 0);
                 w.u8(*status);
             }
+            Self::Leftover { kind, path, detail } => {
+                w = Writer::new(8, 0);
+                w.bytes("kind", kind.as_bytes(), NAME_BYTES_MAX);
+                w.bytes("path", path.as_bytes(), PATH_BYTES_MAX);
+                w.bytes("detail", detail.as_bytes(), LINE_BYTES_MAX);
+            }
         }
         w.finish()
     }
@@ -172,6 +178,11 @@ impl ToGateway {
             6 => Self::Stub,
             7 => Self::Finish {
                 status: r.u8("status")?,
+            },
+            8 => Self::Leftover {
+                kind: r.text("kind", NAME_BYTES_MAX)?,
+                path: r.text("path", PATH_BYTES_MAX)?,
+                detail: r.text("detail", LINE_BYTES_MAX)?,
             },
             kind => return Err(FrameError::Kind { kind }),
         };

@@ -198,6 +198,15 @@ pub enum ToGateway {
     /// A datagram socket bound to port 53 inside the sandbox's sealed network.
     /// Carries one descriptor.
     Stub,
+    /// Something that the command wrote and that runs later, before [`Self::Finish`].
+    Leftover {
+        /// Its kind, by the launcher's table; empty where not everything was looked at.
+        kind: String,
+        /// Where it lies; cut to the limit.
+        path: String,
+        /// What happened, for people.
+        detail: String,
+    },
     /// The sandbox is empty; the command's exit status as a shell shows it.
     Finish {
         /// 0..=255.

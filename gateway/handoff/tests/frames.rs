@@ -89,6 +89,11 @@ fn to_gateway() -> impl Strategy<Value = ToGateway> {
             .prop_map(|(question, process)| ToGateway::Flow(Flow { question, process })),
         Just(ToGateway::Stub),
         any::<u8>().prop_map(|status| ToGateway::Finish { status }),
+        (text(), text(), text()).prop_map(|(kind, path, detail)| ToGateway::Leftover {
+            kind,
+            path,
+            detail
+        }),
     ]
 }
 

@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Finding,
     /// A planted credential on its way out: an alarm.
     Canary,
+    /// Something that the command wrote and that runs later.
+    Leftover,
     /// What may leave under a rule is nearly spent, or spent.
     Budget,
 }

@@ -334,6 +334,8 @@ fn prune(directory: &Path) {
     let surplus = (files.len() + 1).saturating_sub(limits::AUDIT_FILES_MAX);
     let ended = files.into_iter().filter(|path| !is_held(path));
     for path in ended.take(surplus) {
+        // What the launcher kept of the run goes with its record.
+        std::fs::remove_file(path.with_extension("leftovers")).ok();
         std::fs::remove_file(path).ok();
     }
 }

@@ -52,6 +52,7 @@ impl Opening {
                 | ToGateway::Ask(..)
                 | ToGateway::Flow(_)
                 | ToGateway::Stub
+                | ToGateway::Leftover { .. }
                 | ToGateway::Finish { .. } => {
                     return Err(ControlError::Order {
                         what: "something else than policy text before the session began",

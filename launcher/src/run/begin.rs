@@ -20,7 +20,7 @@ use crate::lifetime::between::{SupervisorEnd, pair};
 use crate::lifetime::{FORWARDED, Lifetime, Tree};
 use crate::presence::Presence;
 use crate::ruleset::Reach;
-use crate::supervisor::{Eager, Outcome, Outside, Prepared, Setting, Substitutes, Voice};
+use crate::supervisor::{Eager, Leaving, Outcome, Outside, Prepared, Setting, Substitutes, Voice};
 use crate::trust::Late;
 
 /// A run whose command is to start.
@@ -32,6 +32,7 @@ pub(super) struct Ready<'r> {
     pub(super) substitutes: Substitutes,
     pub(super) late: Option<Late>,
     pub(super) denials: Option<Denials>,
+    pub(super) leaving: Option<Leaving>,
 }
 
 impl Ready<'_> {
@@ -73,7 +74,7 @@ impl Ready<'_> {
         outgate_sys::process::end_guardian(guardian);
         let served = thread.join().unwrap_or_default();
         Ok(Outcome {
-            status,
+            status: served.status.unwrap_or(status),
             counters: served.counters,
             farewell: served.farewell,
         })
@@ -108,6 +109,7 @@ impl Ready<'_> {
             substitutes: self.substitutes,
             late: self.late,
             denials: self.denials,
+            leaving: self.leaving,
             reach: self.reach,
         }
     }

@@ -8,6 +8,7 @@ use outgate_policy::Source;
 use crate::door::Door;
 use crate::environment::Variables;
 use crate::git::Settings;
+use crate::leftovers::Mode;
 use crate::placeholders::Planter;
 use crate::trust::Way;
 use crate::withheld::Credentials;
@@ -44,6 +45,8 @@ pub struct Options {
     pub planter: Planter,
     /// Whether the summary is said at the end.
     pub summary: Summary,
+    /// What is done about files that run later.
+    pub leftovers: Mode,
     /// How the command is made to trust what the gateway opens.
     pub trust: Way,
     /// Where the user's own authority is, if there is one: no command has its key.

@@ -29,6 +29,7 @@ impl Supervisor<'_> {
                 } => {
                     self.generation = generation;
                     self.authority_known(authority);
+                    self.record = Some(audit.clone());
                     self.lifetime.record(audit);
                     self.hosts_known(&hosts);
                 }

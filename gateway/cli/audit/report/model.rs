@@ -15,6 +15,8 @@ const PROGRAMS_MAX: usize = 1024;
 const PAIRS_MAX: usize = 8192;
 /// Runs that are told apart.
 const RUNS_MAX: usize = 1024;
+/// Leftovers that are told of.
+const LEFT_MAX: usize = 256;
 /// Budgets that are told of.
 const BUDGETS_MAX: usize = 40;
 /// Programs that are named with a host.
@@ -43,6 +45,9 @@ pub(super) struct Model {
     pub(super) policies: u64,
     /// Budgets that are nearly spent: when, to whom, and how much.
     pub(super) budgets: Vec<(u64, String, String)>,
+    /// What commands wrote that runs later: when, where, and what it is.
+    pub(super) left: Vec<(u64, String, String)>,
+    pub(super) left_in_all: u64,
 }
 
 /// Amounts.
@@ -129,6 +134,8 @@ impl Default for Model {
             found: Found::default(),
             policies: 0,
             budgets: Vec::new(),
+            left: Vec::new(),
+            left_in_all: 0,
         }
     }
 }
@@ -162,6 +169,13 @@ impl Model {
         {
             let told = (record.at, record.target.clone(), record.detail.clone());
             self.budgets.push(told);
+        }
+        if record.kind == "leftover" {
+            self.left_in_all = self.left_in_all.saturating_add(1);
+            if self.left.len() < LEFT_MAX {
+                self.left
+                    .push((record.at, record.target.clone(), record.detail.clone()));
+            }
         }
         self.found.add(record);
         for counted in self.denials.add(record) {

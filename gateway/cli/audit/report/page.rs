@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use outgate_gateway::{End, line_hash, timestamp};
 
 use super::html::{Html, counted};
+use super::left;
 use super::model::Model;
 use super::sections;
 use crate::audit::lines::size;
@@ -52,6 +53,7 @@ pub(super) fn page(model: &Model, about: &About<'_>) -> String {
     sections::denied(&mut html, model);
     sections::findings(&mut html, model);
     sections::unseen(&mut html, model);
+    left::left(&mut html, model);
     sections::runs(&mut html, model);
     record(&mut html, model, about);
     html.raw("</main>\n</div>\n</body>\n</html>\n");

@@ -1,0 +1,336 @@
+//! What a command leaves behind that runs by itself later: git hooks, editors' tasks, scripts
+//! of package managers, start files of shells. Noted before the command starts as far as it
+//! lies near, looked for at the end by names, judged by content.
+//!
+//! Reads files below the command's grants; writes none but in `revert`. Executes nothing,
+//! follows no link, waits for nothing. Knows nothing of runs.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use nix::time::{ClockId, clock_gettime};
+
+mod diff;
+mod error;
+mod file;
+mod ground;
+mod judge;
+mod kept;
+mod kinds;
+mod limits;
+mod revert;
+mod table;
+mod told;
+mod walk;
+
+pub use diff::diff;
+pub use error::LeftoversError;
+pub use ground::Places;
+pub use kept::{Kept, find, list};
+pub use revert::{Reverted, revert};
+pub use told::lines;
+
+use file::{Content, Moment, State};
+use ground::Ground;
+use judge::{Drivers, Parts, Scene, parts};
+use kinds::{Contents, Judge, Kind, Row};
+use table::{GIT_CONFIG, KINDS, LINK, PATH_PROGRAM};
+use walk::{Bounds, Cut, Found, Listed, Standing, Walk};
+
+/// Directories that are not read before the command starts.
+const OMITTED: &[&str] = &["node_modules", "target", "__pycache__"];
+
+/// What is done about leftovers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// They are told and recorded.
+    #[default]
+    Tell,
+    /// And the run ends with a status of its own.
+    Fail,
+    /// Nobody looks.
+    Off,
+}
+
+/// What is known of what may be written, from before the command started.
+#[derive(Debug)]
+pub struct Watch {
+    ground: Ground,
+    since: Moment,
+    listed: Listed,
+    seen: HashMap<PathBuf, Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    state: State,
+    /// Nothing where it was not kept.
+    content: Option<Content>,
+}
+
+/// What was found at the end.
+#[derive(Debug, Default)]
+pub struct Look {
+    /// In the order of the table.
+    pub left: Vec<Leftover>,
+    /// Why not everything was looked at.
+    pub unseen: Option<String>,
+}
+
+impl Look {
+    /// Whether nothing was left, as far as can be said.
+    pub fn is_clean(&self) -> bool {
+        self.left.is_empty() && self.unseen.is_none()
+    }
+}
+
+/// Something that runs later and that the run wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    pub(crate) path: PathBuf,
+    pub(crate) change: Change,
+    row: Row,
+    was: Was,
+    is: Content,
+    state: State,
+}
+
+/// How a file came to be as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    New,
+    Changed,
+    /// Nobody noted whether there was one.
+    Either,
+}
+
+impl Change {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Changed => "changed",
+            Self::Either => "new or changed",
+        }
+    }
+}
+
+/// What was there before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Was {
+    Absent,
+    Known { content: Content, mode: u32 },
+    Unknown,
+}
+
+impl Leftover {
+    fn kind(&self) -> &'static Kind {
+        const NONE: &Kind = &Kind {
+            token: "",
+            what: "",
+            when: "",
+            paths: &[],
+            judge: Judge::Whole,
+            contents: Contents::Secret,
+        };
+        KINDS.get(self.row).unwrap_or(NONE)
+    }
+
+    /// Its kind, as records name it.
+    pub fn token(&self) -> &'static str {
+        self.kind().token
+    }
+
+    /// Its path, whatever bytes it is made of.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What happened, for records.
+    pub fn detail(&self) -> String {
+        format!(
+            "{} {}: {}",
+            self.change.word(),
+            self.kind().what,
+            self.kind().when
+        )
+    }
+}
+
+impl Watch {
+    /// Notes what lies near. To be called when nothing of the command runs yet.
+    pub fn begin(places: &Places<'_>) -> Self {
+        let ground = Ground::new(places);
+        let since = now();
+        let bounds = Bounds {
+            directories: limits::START_DIRECTORIES_MAX,
+            entries: limits::START_ENTRIES_MAX,
+            time: limits::START_TIME,
+            omitted: OMITTED,
+        };
+        let mut seen = HashMap::new();
+        let mut bytes: u64 = 0;
+        let mut walk = Walk::new(&ground, bounds, since);
+        walk.run(&mut |found| {
+            let size = u64::try_from(found.state.size).unwrap_or(u64::MAX);
+            let is_kept = seen.len() < limits::START_FILES_MAX
+                && bytes.saturating_add(size) <= limits::START_BYTES_MAX
+                && found.token() != PATH_PROGRAM;
+            let content = is_kept.then(|| found.content());
+            if matches!(content, Some(Content::Text(_))) {
+                bytes = bytes.saturating_add(size);
+            }
+            let state = found.state;
+            seen.entry(found.path.clone())
+                .or_insert(Seen { state, content });
+        });
+        let listed = std::mem::take(&mut walk.listed);
+        Self {
+            ground,
+            since,
+            listed,
+            seen,
+        }
+    }
+
+    /// Looks at what is there now. To be called when nothing of the command runs any more.
+    pub fn look(mut self) -> Look {
+        let bounds = Bounds {
+            directories: limits::END_DIRECTORIES_MAX,
+            entries: limits::END_ENTRIES_MAX,
+            time: limits::END_TIME,
+            omitted: &[],
+        };
+        let seen = std::mem::take(&mut self.seen);
+        let mut search = Search {
+            since: self.since,
+            seen,
+            candidates: Vec::new(),
+            known: BTreeSet::new(),
+            drivers: Drivers::new(),
+            bytes: 0,
+            cut: None,
+        };
+        let mut walk = Walk::new(&self.ground, bounds, self.since);
+        walk.before = Some(&self.listed);
+        walk.run(&mut |found| search.take(found));
+        let cut = walk.cut.take().or(search.cut.take());
+        let mut look = Look {
+            left: search.judged(&self.ground),
+            unseen: cut.map(|Cut(why)| why),
+        };
+        look.left
+            .sort_by(|a, b| (a.row, &a.path).cmp(&(b.row, &b.path)));
+        if look.left.len() > limits::LEFTOVERS_MAX {
+            look.left.truncate(limits::LEFTOVERS_MAX);
+            let why = format!("more than {} files run later", limits::LEFTOVERS_MAX);
+            look.unseen.get_or_insert(why);
+        }
+        look
+    }
+}
+
+impl Found<'_> {
+    fn token(&self) -> &'static str {
+        KINDS.get(self.row).map_or("", |kind| kind.token)
+    }
+}
+
+/// The search at the end.
+struct Search {
+    since: Moment,
+    seen: HashMap<PathBuf, Seen>,
+    candidates: Vec<Leftover>,
+    known: BTreeSet<PathBuf>,
+    drivers: Drivers,
+    bytes: u64,
+    cut: Option<Cut>,
+}
+
+impl Search {
+    fn take(&mut self, found: &Found<'_>) {
+        if found.token() == GIT_CONFIG
+            && let Content::Text(text) = found.content()
+        {
+            let drivers = judge::git::drivers(&String::from_utf8_lossy(&text));
+            self.drivers.extend(drivers);
+        }
+        let (change, was) = match self.seen.remove(&found.path) {
+            Some(seen) if seen.state == found.state => {
+                self.known.insert(found.path.clone());
+                return;
+            }
+            Some(Seen { state, content }) => {
+                let mode = state.mode;
+                let was = content.map(|content| Was::Known { content, mode });
+                (Change::Changed, was.unwrap_or(Was::Unknown))
+            }
+            None => match found.standing {
+                // Links beside the table are not noted at the start.
+                _ if found.token() == LINK => (Change::New, Was::Unknown),
+                Standing::Listed | Standing::Fresh => (Change::New, Was::Absent),
+                Standing::Moved => (Change::Either, Was::Unknown),
+                Standing::Unlisted if found.state.is_since(self.since) => {
+                    (Change::Either, Was::Unknown)
+                }
+                Standing::Unlisted => return,
+            },
+        };
+        if !self.known.insert(found.path.clone()) {
+            return;
+        }
+        let size = u64::try_from(found.state.size).unwrap_or(u64::MAX);
+        self.bytes = self.bytes.saturating_add(size.min(limits::FILE_BYTES_MAX));
+        if self.bytes > limits::END_BYTES_MAX {
+            let why = format!("more than {} bytes to be judged", limits::END_BYTES_MAX);
+            self.cut.get_or_insert(Cut(why));
+            return;
+        }
+        self.candidates.push(Leftover {
+            path: found.path.clone(),
+            change,
+            row: found.row,
+            was,
+            is: found.content(),
+            state: found.state,
+        });
+    }
+
+    /// Those of which more runs than before.
+    fn judged(self, ground: &Ground) -> Vec<Leftover> {
+        let drivers = &self.drivers;
+        let runs_more = |left: &Leftover| {
+            let scene = Scene {
+                directory: left.path.parent().unwrap_or(Path::new("/")),
+                roots: ground.paths(),
+                drivers,
+            };
+            let judge = left.kind().judge;
+            let after = parts(judge, &left.is, left.state, &scene);
+            let before = match &left.was {
+                Was::Absent | Was::Unknown => Parts::new(),
+                Was::Known { content, mode } => {
+                    let state = State {
+                        mode: *mode,
+                        ..left.state
+                    };
+                    parts(judge, content, state, &scene)
+                }
+            };
+            let is_wanted = judge != Judge::Appears || left.change != Change::Changed;
+            is_wanted && !is_sample(&left.path, judge) && after.difference(&before).next().is_some()
+        };
+        self.candidates.into_iter().filter(runs_more).collect()
+    }
+}
+
+/// Hooks that git brings as samples, and does not run.
+fn is_sample(path: &Path, judge: Judge) -> bool {
+    judge == Judge::Program && path.extension() == Some(OsStr::new("sample"))
+}
+
+/// The clock that the kernel stamps inodes with.
+fn now() -> Moment {
+    let coarse = ClockId::CLOCK_REALTIME_COARSE;
+    clock_gettime(coarse).map_or((0, 0), |now| (now.tv_sec(), now.tv_nsec()))
+}

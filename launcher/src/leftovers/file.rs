@@ -1,0 +1,206 @@
+//! One file as it is: its inode and, within a bound, its content. Never follows a link, never
+//! waits, never leaves the file system of the grant.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
+use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
+
+use super::limits::FILE_BYTES_MAX;
+
+/// When an inode was changed last, in seconds and nanoseconds.
+pub(super) type Moment = (i64, i64);
+
+/// What tells one state of a file from another. The command sets every time but that of the
+/// last change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) changed: Moment,
+    pub(super) size: i64,
+    pub(super) mode: u32,
+}
+
+impl State {
+    pub(super) fn of(stat: &FileStat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+            size: stat.st_size,
+            mode: stat.st_mode,
+        }
+    }
+
+    fn kind(self) -> SFlag {
+        SFlag::from_bits_truncate(self.mode) & SFlag::S_IFMT
+    }
+
+    pub(super) fn is_link(self) -> bool {
+        self.kind() == SFlag::S_IFLNK
+    }
+
+    pub(super) fn is_file(self) -> bool {
+        self.kind() == SFlag::S_IFREG
+    }
+
+    pub(super) fn is_directory(self) -> bool {
+        self.kind() == SFlag::S_IFDIR
+    }
+
+    pub(super) fn is_program(self) -> bool {
+        self.is_file() && self.mode & 0o111 != 0
+    }
+
+    /// Whether it may have been changed at or after this moment. File systems that count
+    /// whole seconds are believed to the second.
+    pub(super) fn is_since(self, moment: Moment) -> bool {
+        let (seconds, nanoseconds) = self.changed;
+        match nanoseconds {
+            0 => seconds >= moment.0,
+            _ => self.changed >= moment,
+        }
+    }
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Content {
+    Text(Vec<u8>),
+    /// A link, and what it says.
+    Link(OsString),
+    /// Nobody can say: no regular file, too large, not readable, or it changed meanwhile.
+    Unknown(&'static str),
+}
+
+/// The way to what lies below a directory: no link, no other file system.
+fn below(flags: OFlag) -> OpenHow {
+    OpenHow::new()
+        .flags(flags | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW)
+        .resolve(
+            ResolveFlag::RESOLVE_BENEATH
+                | ResolveFlag::RESOLVE_NO_SYMLINKS
+                | ResolveFlag::RESOLVE_NO_XDEV,
+        )
+}
+
+/// Opens a directory below another, to be read.
+pub(super) fn directory(root: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
+    openat2(root, path, below(OFlag::O_RDONLY | OFlag::O_DIRECTORY))
+}
+
+/// The state of an entry of a directory, which may be a link.
+pub(super) fn state(directory: BorrowedFd<'_>, name: &OsStr) -> Option<State> {
+    let stat = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
+    Some(State::of(&stat))
+}
+
+/// The state of what is open.
+pub(super) fn state_of(open: impl AsFd) -> Option<State> {
+    fstat(open).ok().map(|stat| State::of(&stat))
+}
+
+/// What an entry of a directory holds, which had this state a moment ago.
+pub(super) fn content(directory: BorrowedFd<'_>, name: &OsStr, state: State) -> Content {
+    if state.is_link() {
+        let link = readlinkat(directory, name);
+        return link.map_or(
+            Content::Unknown("a link that cannot be read"),
+            Content::Link,
+        );
+    }
+    if !state.is_file() {
+        return Content::Unknown("no regular file");
+    }
+    if u64::try_from(state.size).map_or(true, |size| size > FILE_BYTES_MAX) {
+        return Content::Unknown("too large to be looked at");
+    }
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let opened = openat2(directory, Path::new(name), below(flags)).map(File::from);
+    let Ok(mut file) = opened else {
+        return Content::Unknown("it cannot be read");
+    };
+    let is_same = |file: &File| state_of(file) == Some(state);
+    if !is_same(&file) {
+        return Content::Unknown("it changes while it is read");
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(state.size).unwrap_or(0));
+    let read = file.by_ref().take(FILE_BYTES_MAX).read_to_end(&mut bytes);
+    // RACE: somebody outside may write meanwhile; the inode says so, unless they write in the
+    // same tick of the clock, to the same length.
+    if read.is_err() || !is_same(&file) {
+        return Content::Unknown("it changes while it is read");
+    }
+    Content::Text(bytes)
+}
+
+/// Where this process finds what it has open, whatever lies at its name by now.
+pub(super) fn place(open: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", open.as_raw_fd())
+}
+
+/// A name as text, for people.
+pub(super) fn text(bytes: &OsStr) -> String {
+    String::from_utf8_lossy(bytes.as_bytes()).into_owned()
+}
+
+/// Whose a place below a directory is.
+pub(super) fn owner(root: BorrowedFd<'_>, path: &Path) -> Option<u32> {
+    let stat = fstatat(root, path, AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
+    Some(stat.st_uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::fcntl::open;
+    use nix::sys::stat::Mode;
+
+    use super::*;
+
+    #[test]
+    fn nothing_but_a_regular_file_that_stands_still_is_read() {
+        let base = nix::unistd::mkdtemp("/tmp/outgate-left-XXXXXX").unwrap();
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY;
+        let directory = open(&base, flags, Mode::empty()).unwrap();
+        let read = |name: &str, state: State| content(directory.as_fd(), OsStr::new(name), state);
+        let state = |name: &str| state(directory.as_fd(), OsStr::new(name)).unwrap();
+        std::fs::write(base.join("a"), "one").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", base.join("link")).unwrap();
+        nix::unistd::mkfifo(&base.join("fifo"), Mode::S_IRUSR).unwrap();
+        let large = File::create(base.join("large")).unwrap();
+        large.set_len(FILE_BYTES_MAX + 1).unwrap();
+        assert_eq!(read("a", state("a")), Content::Text(b"one".to_vec()));
+        assert_eq!(
+            read("link", state("link")),
+            Content::Link("/etc/passwd".into())
+        );
+        for name in ["fifo", "large"] {
+            assert!(
+                matches!(read(name, state(name)), Content::Unknown(_)),
+                "{name}"
+            );
+        }
+        // Somebody puts something else there after it was looked at.
+        let before = state("a");
+        std::fs::write(base.join("a"), "other").unwrap();
+        assert!(matches!(read("a", before), Content::Unknown(_)));
+        for name in ["link", "fifo"] {
+            std::fs::remove_file(base.join("a")).unwrap();
+            std::fs::rename(base.join(name), base.join("a")).unwrap();
+            assert!(matches!(read("a", before), Content::Unknown(_)), "{name}");
+        }
+        std::fs::remove_dir_all(base).unwrap();
+    }
+}

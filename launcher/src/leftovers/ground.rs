@@ -1,0 +1,144 @@
+//! What the command of a run may write, as places that can be looked at: opened before it
+//! starts, so that nothing that it lays in their way is followed.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+
+use super::file::{self, Content};
+use super::judge::plain;
+use crate::writable::real;
+
+/// One grant.
+#[derive(Debug)]
+pub(super) enum Root {
+    Directory {
+        path: PathBuf,
+        open: OwnedFd,
+    },
+    File {
+        above: OwnedFd,
+        name: OsString,
+        path: PathBuf,
+    },
+}
+
+/// What a run is about.
+#[derive(Debug)]
+pub struct Places<'p> {
+    /// What the command may write.
+    pub write: Vec<&'p str>,
+    /// What it may read besides.
+    pub read: Vec<&'p str>,
+    /// The run's own directory.
+    pub private: &'p Path,
+    /// Where the user's shell looks for programs.
+    pub search: Option<OsString>,
+}
+
+/// All grants.
+#[derive(Debug)]
+pub(super) struct Ground {
+    roots: Vec<Root>,
+    paths: Vec<PathBuf>,
+    /// What may be read or written, by name.
+    reach: Vec<PathBuf>,
+    private: PathBuf,
+    search: HashSet<PathBuf>,
+}
+
+impl Ground {
+    pub(super) fn new(places: &Places<'_>) -> Self {
+        let private = real(places.private).unwrap_or_else(|| places.private.to_owned());
+        let found = places.write.iter().filter_map(|path| real(Path::new(path)));
+        let mut wanted: Vec<PathBuf> = found.filter(|path| !path.starts_with(&private)).collect();
+        wanted.sort();
+        // What lies below another grant is seen with it.
+        wanted.dedup_by(|below, above| below.starts_with(&*above));
+        let roots: Vec<Root> = wanted.into_iter().filter_map(root).collect();
+        let paths = roots.iter().map(|root| root.path().to_owned()).collect();
+        let named = places.write.iter().chain(&places.read);
+        let named: Vec<PathBuf> = named.map(PathBuf::from).collect();
+        let real_ones = named.iter().filter_map(|path| real(path));
+        let reach = real_ones.chain(named.iter().cloned()).collect();
+        let installed = |path: &PathBuf| {
+            path.components()
+                .any(|part| part.as_os_str() == "node_modules")
+        };
+        let search = places.search.iter().flat_map(std::env::split_paths);
+        Self {
+            roots,
+            paths,
+            reach,
+            private,
+            search: search
+                .filter(|path| path.is_absolute() && !installed(path))
+                .filter_map(|path| real(&path))
+                .collect(),
+        }
+    }
+
+    pub(super) fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
+    pub(super) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    pub(super) fn is_ours(&self, path: &Path) -> bool {
+        path == self.private
+    }
+
+    /// Whether the user's shell looks for programs there.
+    pub(super) fn is_path(&self, directory: &Path) -> bool {
+        self.search.contains(directory)
+    }
+
+    /// The grant around a place, and the way from it.
+    pub(super) fn holding(&self, place: &Path) -> Option<(usize, PathBuf)> {
+        self.paths.iter().enumerate().find_map(|(number, root)| {
+            let below = place.strip_prefix(root).ok()?;
+            Some((number, below.to_owned()))
+        })
+    }
+
+    /// Whether a link leads to where the command may neither read nor write.
+    pub(super) fn leads_away(&self, link: &Path, content: &Content) -> bool {
+        let Content::Link(target) = content else {
+            return true;
+        };
+        let directory = link.parent().unwrap_or(Path::new("/"));
+        let target = plain(&directory.join(target));
+        !self.reach.iter().any(|granted| target.starts_with(granted))
+    }
+}
+
+impl Root {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Directory { path, .. } | Self::File { path, .. } => path,
+        }
+    }
+}
+
+/// A grant as a place, if it is a directory or a file.
+fn root(path: PathBuf) -> Option<Root> {
+    let flags = OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+    let opened = open(&path, flags, Mode::empty()).ok()?;
+    let state = file::state_of(&opened)?;
+    if state.is_directory() {
+        return Some(Root::Directory { path, open: opened });
+    }
+    let name: &OsStr = path.file_name()?;
+    let above = open(path.parent()?, flags | OFlag::O_DIRECTORY, Mode::empty()).ok()?;
+    state.is_file().then(|| Root::File {
+        above,
+        name: name.to_owned(),
+        path: path.clone(),
+    })
+}

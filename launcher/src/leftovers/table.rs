@@ -1,0 +1,160 @@
+//! What runs by itself later, as data: which files, and who runs them when. Data only.
+//!
+//! What a person runs by name (a script of their own, `make`, tests) is not here, and
+//! instructions that agents read (`AGENTS.md`, rules, commands) are not: nothing executes
+//! them, and the next agent runs confined again.
+
+use super::kinds::{Contents, Judge, Kind};
+
+const fn plain(
+    token: &'static str,
+    (what, when): (&'static str, &'static str),
+    judge: Judge,
+    paths: &'static [&'static str],
+) -> Kind {
+    Kind {
+        token,
+        what,
+        when,
+        paths,
+        judge,
+        contents: Contents::Plain,
+    }
+}
+
+const fn secret(kind: Kind) -> Kind {
+    Kind {
+        contents: Contents::Secret,
+        ..kind
+    }
+}
+
+/// Settings of a repository.
+pub(super) const GIT_CONFIG: &str = "git-config";
+/// A link on the way to settings, or to where the command may not go.
+pub(super) const LINK: &str = "link";
+/// A program in a directory in which the user's shell looks for them.
+pub(super) const PATH_PROGRAM: &str = "path-program";
+
+/// Words of settings of VS Code that name what is executed, or decide whether it is.
+#[rustfmt::skip]
+const EDITOR: &[&str] = &[
+    "path", "exec", "command", "cmd", "shell", "terminal", "env", "interpreter", "runtime",
+    "sdk", "binary", "server", "launch", "task", "tool", "trust", "approve", "mcp", "script",
+    "program", "args", "hook", "agent",
+];
+
+/// Words of settings of agents that name what is executed, or decide whether somebody is asked.
+#[rustfmt::skip]
+const AGENT: &[&str] = &[
+    "hook", "env", "helper", "statusline", "mcp", "command", "defaultmode", "plugin",
+    "marketplace", "refresh", "bypass", "skipdangerous", "sandbox", "yolo", "autoaccept",
+    "approval", "notify", "trust", "extension", "tooldiscovery", "toolcall",
+];
+
+/// The same of files that agents write as they go: only what starts programs.
+const AGENT_STATE: &[&str] = &["mcpserver", "mcp_server", "hooks", "notify", "apikeyhelper"];
+
+#[rustfmt::skip]
+pub(super) const KINDS: &[Kind] = &[
+    plain("git-hook", ("git hook", "git runs it"), Judge::Program,
+        &["@git/hooks/*", ".githooks/*", ".git-hooks/*"]),
+    secret(plain(GIT_CONFIG, ("settings of git that execute", "git runs them"), Judge::Git,
+        &["@git/config", "@git/config.worktree", ".gitconfig", ".config/git/config"])),
+    plain("git-directory", ("pointer of a git repository", "git reads settings and hooks there"),
+        Judge::Pointer, &[".git", "@git/commondir"]),
+    plain("git-attributes", ("attributes that hand files to a program", "git runs it"),
+        Judge::Attributes, &[".gitattributes", "@git/info/attributes", ".config/git/attributes"]),
+    plain("hook-manager", ("git hooks of a hook manager", "git runs them"), Judge::Whole,
+        &[".husky/*", ".husky/_/*", ".pre-commit-config.yaml", ".pre-commit-config.yml",
+          "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml", "lefthook.toml",
+          ".lefthook.toml", "lefthook.json", ".lefthook.json", "lefthook-local.yml",
+          ".lefthook-local.yml", ".lefthook/*/*", ".overcommit.yml", ".simple-git-hooks.json",
+          ".simple-git-hooks.js", ".simple-git-hooks.cjs", "captainhook.json", "grumphp.yml"]),
+    secret(plain("direnv", ("shell script of a directory", "the shell runs it on `cd`"),
+        Judge::Whole, &[".envrc", ".autoenv", ".autoenv.zsh", ".direnvrc", ".config/direnv/direnvrc",
+          ".config/direnv/lib/*", ".config/direnv/direnv.toml", "mise.toml", ".mise.toml", "mise.local.toml",
+          ".mise.local.toml", ".config/mise/config.toml", ".mise/config.toml"])),
+    plain("vscode-tasks", ("tasks that begin when the folder opens", "the editor runs them"),
+        Judge::Says("folderopen"), &[".vscode/tasks.json"]),
+    plain("vscode-launch", ("launch configurations", "the editor runs them when it debugs"),
+        Judge::Whole, &[".vscode/launch.json"]),
+    plain("vscode-settings", ("editor settings that execute", "the editor runs them"),
+        Judge::Json(EDITOR), &[".vscode/settings.json", "*.code-workspace",
+          "Code/User/settings.json", "Cursor/User/settings.json", "VSCodium/User/settings.json"]),
+    plain("editor-project", ("project settings of an editor", "the editor runs what they name"),
+        Judge::Whole, &[".idea/runConfigurations/*", ".run/*.run.xml", ".idea/workspace.xml",
+          ".idea/startup.xml", ".idea/watcherTasks.xml", ".idea/externalTools.xml",
+          ".idea/tools/*", ".fleet/run.json", ".fleet/settings.json", ".zed/tasks.json",
+          ".zed/settings.json", ".zed/debug.json", ".vimrc", ".gvimrc", ".nvimrc", ".exrc",
+          ".nvim.lua", ".lvimrc", ".vim/vimrc", ".vim/*.vim", ".vim/plugin/*", ".vim/ftplugin/*",
+          ".vim/autoload/*", ".vim/coc-settings.json", ".config/nvim/init.lua", ".config/nvim/init.vim",
+          ".config/nvim/plugin/*", ".config/nvim/lua/*", ".dir-locals.el", ".dir-locals-2.el", ".emacs",
+          ".emacs.d/init.el", ".emacs.d/early-init.el", ".config/emacs/init.el", ".helix/config.toml",
+          ".helix/languages.toml", ".config/helix/languages.toml", ".nanorc"]),
+    plain("devcontainer", ("development container", "the editor builds and starts it"),
+        Judge::Whole, &["devcontainer.json", ".devcontainer.json", ".devcontainer/*",
+          ".devcontainer/*/*", ".gitpod.yml", ".gitpod.Dockerfile", ".devfile.yaml"]),
+    secret(plain("agent-settings", ("agent settings that execute", "the next agent runs them"),
+        Judge::Json(AGENT), &[".claude/settings*.json", ".gemini/settings.json",
+          ".qwen/settings.json", ".cursor/cli.json", ".cursor/hooks.json", "opencode.json",
+          "opencode.jsonc", ".opencode/opencode.json", ".config/opencode/opencode.json",
+          ".copilot/config.json", ".crush.json", "crush.json", ".factory/settings.json"])),
+    secret(plain("agent-state", ("servers or hooks in an agent's state", "the next agent runs them"),
+        Judge::Json(AGENT_STATE), &[".claude.json"])),
+    secret(plain("codex-settings", ("servers or hooks of codex", "the next agent runs them"),
+        Judge::Toml(&["mcp_servers", "notify", "hooks", "approval", "sandbox", "shell_environment",
+          "model_providers", "base_url"]), &[".codex/config.toml"])),
+    secret(plain("mcp", ("servers or programs of agents", "the next agent runs them"), Judge::Whole,
+        &[".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".roo/mcp.json",
+          ".kiro/settings/mcp.json", ".amazonq/mcp.json", ".junie/mcp/mcp.json",
+          ".copilot/mcp-config.json", ".claude/hooks/*", ".codex/hooks.json", ".codex/hooks/*",
+          ".gemini/hooks/*", ".cursor/hooks/*", ".kiro/hooks/*", ".github/hooks/*",
+          ".opencode/plugin/*", ".opencode/plugins/*", ".opencode/tool/*", ".goosehints.yaml",
+          ".config/goose/config.yaml", ".aider.conf.yml", ".continue/config.yaml", ".continue/mcpServers/*"])),
+    plain("package-scripts", ("scripts of a package", "its package manager runs them by itself"),
+        Judge::Scripts, &["package.json"]),
+    secret(plain("package-settings", ("settings of a package manager", "it runs what they name"),
+        Judge::Whole, &[".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins/*",
+          ".yarn/plugins/*/*", ".yarn/releases/*", ".pnpmfile.cjs", ".pnpmfile.mjs", "bunfig.toml",
+          ".bunfig.toml", "pip.conf", ".config/pip/pip.conf", ".pydistutils.cfg", ".cargo/config",
+          ".cargo/config.toml", ".condarc", ".bundle/config", ".gemrc", ".mvn/extensions.xml",
+          ".mvn/jvm.config", ".mvn/maven.config", ".m2/settings.xml", ".gradle/init.gradle",
+          ".gradle/init.gradle.kts", ".gradle/init.d/*", ".gradle/gradle.properties",
+          ".bazelrc", ".config/go/env"])),
+    plain("build-script", ("build script", "editors and builds run it"), Judge::Appears,
+        &["build.rs", "binding.gyp"]),
+    plain("python-start", ("code that Python starts with", "every Python of its environment runs it"),
+        Judge::Imports, &["site-packages/*.pth", "dist-packages/*.pth"]),
+    plain("python-site", ("code that Python starts with", "every Python started there runs it"),
+        Judge::Whole, &["sitecustomize.py", "usercustomize.py"]),
+    plain("workflow", ("workflow of the forge", "it runs once it is pushed"), Judge::Whole,
+        &[".github/workflows/*", ".github/actions/*/*", ".forgejo/workflows/*",
+          ".gitea/workflows/*", ".gitlab-ci.yml", ".gitlab-ci.yaml", ".gitlab/ci/*",
+          ".circleci/config.yml", ".circleci/*", "azure-pipelines.yml", ".azure-pipelines/*",
+          "bitbucket-pipelines.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml",
+          ".woodpecker.yaml", ".woodpecker/*", ".buildkite/*", "Jenkinsfile", ".appveyor.yml",
+          "appveyor.yml", ".cirrus.yml", ".builds/*", ".build.yml"]),
+    secret(plain("shell-start", ("start file of a shell or session", "the next one runs it"),
+        Judge::Whole, &[".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
+          ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".mkshrc",
+          ".cshrc", ".tcshrc", ".login", ".logout", ".inputrc", ".xprofile", ".xsession",
+          ".xsessionrc", ".xinitrc", ".xserverrc", ".pam_environment", ".tmux.conf", ".config/tmux/tmux.conf", ".screenrc", ".config/fish/config.fish", ".config/fish/conf.d/*",
+          ".config/fish/functions/*", ".config/nushell/*.nu", ".config/environment.d/*", ".config/plasma-workspace/env/*",
+          ".config/powershell/*.ps1", ".pythonrc", ".pythonstartup", ".ipython/profile_default/startup/*",
+          ".irbrc", ".pryrc", ".Rprofile", ".Renviron", ".gdbinit", ".lldbinit", ".psqlrc",
+          ".sqliterc", ".wgetrc", ".curlrc", "etc/profile.d/*", "etc/profile", "etc/bash.bashrc"])),
+    plain("service", ("service, schedule or launcher of the session", "the system runs it"),
+        Judge::Whole, &[".config/systemd/user/*", ".config/systemd/user/*/*", "etc/systemd/system/*", ".config/autostart/*",
+          ".local/share/applications/*", ".local/share/dbus-1/services/*", "spool/cron/*", "cron/crontabs/*",
+          "etc/cron.d/*", "etc/cron.daily/*", "etc/cron.hourly/*", "etc/crontab", "etc/ld.so.preload",
+          "Library/LaunchAgents/*", ".config/hypr/hyprland.conf", ".config/sway/config", ".config/i3/config"]),
+    secret(plain("login", ("keys or settings of a login", "who connects, or what ssh runs"),
+        Judge::Whole, &[".ssh/rc", ".ssh/authorized_keys", ".ssh/authorized_keys2", ".ssh/config",
+          ".ssh/config.d/*", ".ssh/environment", ".gnupg/gpg.conf", ".gnupg/gpg-agent.conf",
+          ".docker/config.json", ".kube/config", ".aws/config", ".rhosts", ".shosts"])),
+    plain(PATH_PROGRAM, ("program where the shell looks for programs", "it runs by its name"),
+        Judge::Whole, &[]),
+    plain(LINK, ("link that leads where the command may not", "who writes there writes elsewhere"),
+        Judge::Whole, &[]),
+];
