@@ -108,10 +108,16 @@ impl Refusal {
 
     /// What is refused, where many are told as one.
     pub(crate) fn kind_of_subject(&self) -> &str {
-        match self {
-            Self::Own(Own { token, .. }) if *token == UNRECORDED => "what cannot be recorded",
-            _ => self.subject(),
+        if self.is_unrecorded() {
+            "what cannot be recorded"
+        } else {
+            self.subject()
         }
+    }
+
+    /// Whether it was refused because it could not be recorded.
+    pub(crate) fn is_unrecorded(&self) -> bool {
+        self.token() == UNRECORDED
     }
 
     /// What tells it from others that the person heard.
@@ -123,7 +129,7 @@ impl Refusal {
                 ..
             }) => format!("alarm {subject}"),
             // Of many things that are not recorded one line is enough.
-            Self::Own(Own { token, .. }) if *token == UNRECORDED => UNRECORDED.to_owned(),
+            Self::Own(_) if self.is_unrecorded() => UNRECORDED.to_owned(),
             _ => self.subject().to_owned(),
         }
     }

@@ -25,11 +25,18 @@ impl Denials {
     /// target, whatever ids its path holds, and within a bound.
     pub(super) fn refused(&mut self, program: &str, refusal: &Refusal) -> Option<String> {
         self.count = self.count.saturating_add(1);
+        // Why was said when it began, and it is one thing, whoever asked for what.
+        let (program, because) = if refusal.is_unrecorded() {
+            ("", "nothing more could be recorded")
+        } else {
+            let because = refusal.alarm_text().unwrap_or(refusal.because());
+            (program, because)
+        };
         self.digest.add(&Denied {
             urgency: refusal.urgency(),
             program,
             subject: refusal.kind_of_subject(),
-            because: refusal.alarm_text().unwrap_or(refusal.because()),
+            because,
             flag: refusal.hint().as_deref(),
         });
         if refusal.is_alarm() {
