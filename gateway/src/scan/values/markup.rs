@@ -95,7 +95,7 @@ mod tests {
     fn texts(content: &str) -> Vec<String> {
         let values = values(content.as_bytes()).unwrap_or_default();
         let values = values.into_iter().map(|value| {
-            let [slot, bytes] = [value.slot, value.bytes].map(|text| String::from_utf8(text));
+            let [slot, bytes] = [value.slot, value.bytes].map(String::from_utf8);
             format!("{}:{}", slot.unwrap(), bytes.unwrap())
         });
         values.collect()
