@@ -472,151 +472,128 @@ mod tests {
 
     const PART: &str = "--b\r\nContent-Disposition: form-data; name=NAME\r\n\r\nVALUE\r\n--b--\r\n";
 
+    /// Whether a form may be sent that was read whole, and whether one that goes on as it
+    /// comes, in pieces of every size.
+    fn check(written: Written, form: &str, (held, sent): (bool, bool)) {
+        let bytes = form.as_bytes();
+        for size in [1, 2, 7, 64, bytes.len()] {
+            let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
+            let place = format!("{form} in pieces of {size}");
+            let found = verdict(written, Sent::AtTheEnd, &pieces).is_ok();
+            assert_eq!(found, held, "held: {place}");
+            let found = verdict(written, Sent::AsItComes, &pieces).is_ok();
+            assert_eq!(found, sent, "as it comes: {place}");
+        }
+    }
+
+    const PAIRS: [(&str, bool, bool); 20] = [
+        ("a=1&b=2", true, true),
+        ("_method=put&a=1", true, false),
+        ("a=1&_method=delete", false, false),
+        ("a=1&_METHOD=DELETE&b=2", false, false),
+        ("%5fmethod=delete", false, false),
+        ("a&b=&c&=_method=delete&d", false, false),
+        ("a=delete&_method", true, true),
+        (".method=delete", false, false),
+        ("a=1;_method=delete", false, false),
+        ("_method=&a=1", true, true),
+        // Other keys count where their value is a method.
+        ("x-http-method-override=DELETE", false, false),
+        ("a=1&X-HTTP-Method-Override=delete", false, false),
+        ("x_http_method=put", true, true),
+        ("_HttpMethod=PATCH&a=1", false, false),
+        ("x-tunneled-method=%50ATCH", false, false),
+        ("method=DELETE", false, false),
+        ("verb=delete", false, false),
+        ("payment_method=card&method=search", true, true),
+        ("payment_method=deleted", true, true),
+        ("{\"_method\":\"delete\"}", true, true),
+    ];
+
     #[test]
     fn a_form_is_judged_by_its_key_however_it_comes() {
-        use Written::{Pairs, Parts};
-        let part = |name: &str, value: &str| PART.replace("NAME", name).replace("VALUE", value);
-        let coded = |name: &str| {
-            let part = part(name, "REVMRVRF");
-            part.replacen("Content", "Content-Transfer-Encoding: base64\r\nContent", 1)
-        };
+        for (form, held, sent) in PAIRS {
+            check(Written::Pairs, form, (held, sent));
+        }
         let long = format!("a={}&_method=delete", "x".repeat(3 * PIECE_BYTES_MAX));
         let blank = format!("{}_method=delete", "+".repeat(2 * PIECE_BYTES_MAX));
-        for (written, form, held, sent) in [
-            (Pairs, "a=1&b=2", true, true),
-            (Pairs, "_method=put&a=1", true, false),
-            (Pairs, "a=1&_method=delete", false, false),
-            (Pairs, "a=1&_METHOD=DELETE&b=2", false, false),
-            (Pairs, "%5fmethod=delete", false, false),
-            (Pairs, "a&b=&c&=_method=delete&d", false, false),
-            (Pairs, "a=delete&_method", true, true),
-            (Pairs, ".method=delete", false, false),
-            (Pairs, "a=1;_method=delete", false, false),
-            (Pairs, "_method=&a=1", true, true),
-            // Other keys count where their value is a method.
-            (Pairs, "x-http-method-override=DELETE", false, false),
-            (Pairs, "a=1&X-HTTP-Method-Override=delete", false, false),
-            (Pairs, "x_http_method=put", true, true),
-            (Pairs, "_HttpMethod=PATCH&a=1", false, false),
-            (Pairs, "x-tunneled-method=%50ATCH", false, false),
-            (Pairs, "method=DELETE", false, false),
-            (Pairs, "verb=delete", false, false),
-            (Pairs, "payment_method=card&method=search", true, true),
-            (Pairs, "payment_method=deleted", true, true),
-            (Pairs, "{\"_method\":\"delete\"}", true, true),
-            (Pairs, &long, false, false),
-            (Pairs, &blank, false, false),
-            (Pairs, &"\0".repeat(9000), true, true),
-            (Pairs, &"x".repeat(9000), true, true),
-            (Parts, &part("\"a\"", "delete"), true, true),
-            (Parts, &part("\"_method\"", "put"), true, false),
-            (Parts, &part("\"_method\"", "delete"), false, false),
-            (Parts, &part("_method", "delete"), false, false),
-            (Parts, &part("\"_Met\\hod\"", "delete"), false, false),
-            (
-                Parts,
-                &part("a; name*=utf-8''%5Fmethod", "delete"),
-                false,
-                false,
-            ),
-            (Parts, &part("\r\n \"_method\"", "delete"), false, false),
-            // Names in sections, and in what nobody reads.
-            (
-                Parts,
-                &part("a; name*0=\"_met\"; name*1=\"hod\"", "delete"),
-                false,
-                false,
-            ),
-            (
-                Parts,
-                &part("a;\r\n name*0=\"_met\";\r\n name*1=\"hod\"", "delete"),
-                false,
-                false,
-            ),
-            (
-                Parts,
-                &part("a; NAME*1*=hod; name*0*=utf-8''%5Fmet", "delete"),
-                false,
-                false,
-            ),
-            (
-                Parts,
-                &part("a; name*=ibm037''%6D%94", "delete"),
-                false,
-                false,
-            ),
-            (
-                Parts,
-                &part("a; name *= utf-7''+AF8-", "delete"),
-                false,
-                false,
-            ),
-            (Parts, &part("a; name*=utf-8''b", "delete"), true, true),
-            (
-                Parts,
-                &part("a; filename*0=b; filename*1=c", "delete"),
-                true,
-                true,
-            ),
-            (Parts, &part("a; filename*=utf-16''b", "delete"), true, true),
-            // Lines that end otherwise.
-            (
-                Parts,
-                &part("\"_method\"", "delete").replace("\r\n", "\r"),
-                false,
-                false,
-            ),
-            (
-                Parts,
-                &part("\"_method\"", "delete").replace("\r\n", "\n"),
-                false,
-                false,
-            ),
-            (
-                Parts,
-                &part("\"verb\"", "delete").replace("\r\n", "\r"),
-                false,
-                false,
-            ),
-            (
-                Parts,
-                &part("\"verb\"", "x").replace("\r\n", "\r"),
-                false,
-                false,
-            ),
-            (Parts, &part("\"verb\"\r\rX", "delete"), false, false),
-            (
-                Parts,
-                &part("a;x=y\r\rname=\"_method\"", "delete"),
-                false,
-                false,
-            ),
-            (Parts, &part("a", "put").replace("\r\n", "\r"), true, true),
-            (Parts, &part("a;\rname=\"_method\"", "delete"), false, false),
-            (Parts, &part("a", "delete\rname=_method"), true, true),
-            (Parts, &coded("_method"), false, false),
-            (Parts, &coded("verb"), false, false),
-            (Parts, &coded("file"), true, true),
-            (Parts, &coded("verb").replace("base64", "8bit"), true, true),
-            (Parts, &part("\"a\"", "_method=delete"), true, true),
-            (
-                Parts,
-                &part("\"X-HTTP-Method-Override\"", "DELETE"),
-                false,
-                false,
-            ),
-            (Parts, &part("\"method\"", "put"), true, true),
-            (Parts, &part("\"method\"", "standard"), true, true),
+        check(Written::Pairs, &long, (false, false));
+        check(Written::Pairs, &blank, (false, false));
+        check(Written::Pairs, &"\0".repeat(9000), (true, true));
+        check(Written::Pairs, &"x".repeat(9000), (true, true));
+    }
+
+    /// What stands behind `name=` in a part's head, and the part's value.
+    const PARTS: [(&str, &str, bool, bool); 22] = [
+        ("\"a\"", "delete", true, true),
+        ("\"_method\"", "put", true, false),
+        ("\"_method\"", "delete", false, false),
+        ("_method", "delete", false, false),
+        ("\"_Met\\hod\"", "delete", false, false),
+        ("a; name*=utf-8''%5Fmethod", "delete", false, false),
+        ("\r\n \"_method\"", "delete", false, false),
+        // Names in sections, and in what nobody reads.
+        ("a; name*0=\"_met\"; name*1=\"hod\"", "delete", false, false),
+        (
+            "a;\r\n name*0=\"_met\";\r\n name*1=\"hod\"",
+            "delete",
+            false,
+            false,
+        ),
+        (
+            "a; NAME*1*=hod; name*0*=utf-8''%5Fmet",
+            "delete",
+            false,
+            false,
+        ),
+        ("a; name*=ibm037''%6D%94", "delete", false, false),
+        ("a; name *= utf-7''+AF8-", "delete", false, false),
+        ("a; name*=utf-8''b", "delete", true, true),
+        ("a; filename*0=b; filename*1=c", "delete", true, true),
+        ("a; filename*=utf-16''b", "delete", true, true),
+        // Lines that end otherwise.
+        ("\"verb\"\r\rX", "delete", false, false),
+        ("a;x=y\r\rname=\"_method\"", "delete", false, false),
+        ("a;\rname=\"_method\"", "delete", false, false),
+        ("a", "delete\rname=_method", true, true),
+        ("\"a\"", "_method=delete", true, true),
+        ("\"X-HTTP-Method-Override\"", "DELETE", false, false),
+        ("\"method\"", "put", true, true),
+    ];
+
+    fn part(name: &str, value: &str) -> String {
+        PART.replace("NAME", name).replace("VALUE", value)
+    }
+
+    #[test]
+    fn a_part_is_judged_by_its_name_however_it_is_written() {
+        for (name, value, held, sent) in PARTS {
+            check(Written::Parts, &part(name, value), (held, sent));
+        }
+        check(
+            Written::Parts,
+            &part("\"method\"", "standard"),
+            (true, true),
+        );
+        for (name, value, end, passes) in [
+            ("\"_method\"", "delete", "\r", false),
+            ("\"_method\"", "delete", "\n", false),
+            ("\"verb\"", "delete", "\r", false),
+            ("\"verb\"", "x", "\r", false),
+            ("a", "put", "\r", true),
         ] {
-            let bytes = form.as_bytes();
-            for size in [1, 2, 7, 64, bytes.len()] {
-                let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
-                let place = format!("{form} in pieces of {size}");
-                let found = verdict(written, Sent::AtTheEnd, &pieces).is_ok();
-                assert_eq!(found, held, "held: {place}");
-                let found = verdict(written, Sent::AsItComes, &pieces).is_ok();
-                assert_eq!(found, sent, "as it comes: {place}");
-            }
+            let part = part(name, value).replace("\r\n", end);
+            check(Written::Parts, &part, (passes, passes));
+        }
+        for (name, coding, passes) in [
+            ("_method", "base64", false),
+            ("verb", "base64", false),
+            ("file", "base64", true),
+            ("verb", "8bit", true),
+        ] {
+            let head = format!("Content-Transfer-Encoding: {coding}\r\nContent");
+            let part = part(name, "REVMRVRF").replacen("Content", &head, 1);
+            check(Written::Parts, &part, (passes, passes));
         }
     }
 
