@@ -142,7 +142,7 @@ lab_tests! {
             let sandbox = || lab.sandbox(identity).allow("POST http://allowed.example:8080/public/**")
                 .pin("allowed.example:8080=93.184.216.34:8080");
             for field in [
-                "X-HTTP-Method-Override: DELETE", "X-HTTP-Method: PUT", "X-Method-Override: DELETE", "x-method-override: post",
+                "X-HTTP-Method-Override: DELETE", "X-HTTP-Method: PUT", "X-Method: DELETE", "Method-Override: DELETE", "X-HTTP-Verb: DELETE", "X-Method-Override: DELETE", "x-method-override: post",
                 "X-Original-URL: /secret", "X-Rewrite-URL: /secret", "X-Original-URI: /secret",
                 "X_HTTP_METHOD_OVERRIDE: DELETE", "X_Original_URL: /secret", "X-Original-Method: DELETE", "X-Forwarded-Uri: /secret",
                 "X-Forwarded-Method: DELETE", "X-Forwarded-Host: other.example", "X-Host: other.example", "X-Forwarded-Server: other.example", "Forwarded-Host: other.example", "X-Host-Override: other.example", "X-Envoy-Original-Host: other.example",
@@ -158,7 +158,7 @@ lab_tests! {
                 assert!(outcome.stderr.contains(&name), "a line for the person: {outcome}");
             }
             let before = origin.arrivals().len();
-            let outcome = sandbox().probe(&["fetch", "allowed.example", "8080", &post("/public/a", "X-Method: DELETE\r\nX-Forwarded-Host: allowed.example:8080\r\n")]);
+            let outcome = sandbox().probe(&["fetch", "allowed.example", "8080", &post("/public/a", "X-Method: express\r\nX-Forwarded-Host: allowed.example:8080\r\n")]);
             assert_eq!(origin.arrivals().len(), before + 1, "the near twin arrives: {outcome}");
         }
     }
