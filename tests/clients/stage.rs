@@ -227,6 +227,8 @@ impl<'lab> Stage<'lab> {
             .option("-r", TOOLS)
             .option("-w", &work)
             .option("--upstream-ca", &self.authority())
+            // The scripts write their clients' settings themselves.
+            .option("--leftovers", "off")
             .environment("PATH", &path);
         for (name, value) in VARIABLES {
             sandbox = sandbox.environment(name, value);
