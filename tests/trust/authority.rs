@@ -184,20 +184,25 @@ lab_tests! {
             let directory = config.join("outgate/ca");
             let (place, around) = (text(&directory), text(config.parent().expect("a folder")));
             fs::write(config.join("beside"), "beside\n").expect("a file");
-            let alias = lab.folder("work", Identity::Own).join("alias");
-            fs::remove_file(&alias).ok();
-            std::os::unix::fs::symlink(&directory, &alias).expect("a link");
+            let link = |folder: &str| {
+                let alias = lab.folder(folder, Identity::Own).join("alias");
+                fs::remove_file(&alias).ok();
+                std::os::unix::fs::symlink(&directory, &alias).expect("a link");
+                text(&alias)
+            };
+            // In the working directory a command may have laid it.
+            let (planted, alias) = (link("work"), link("links"));
             let run = || {
                 let variables = variables.iter();
                 variables.fold(confined(lab), |run, (name, value)| run.environment(name, value))
             };
             let script = format!(
                 "grep -c CERTIFICATE {place}/authority.pem; cat {place}/authority.key; \
-                 cat alias/authority.key; cat /proc/self/root{place}/authority.key; \
+                 cat {alias}/authority.key; cat /proc/self/root{place}/authority.key; \
                  (cd {place} && cat authority.key); ln {place}/authority.key k; \
                  mv {place}/authority.key k; cp {place}/authority.key k; cat k; {OPEN_FILES}; true"
             );
-            for (option, path) in [("-r", around.as_str()), ("-r", "/"), ("-r", &place), ("-r", &text(&alias))] {
+            for (option, path) in [("-r", around.as_str()), ("-r", "/"), ("-r", &place), ("-r", &alias)] {
                 for flags in [&[][..], &["--clean-env"]] {
                     let run = flags.iter().fold(run(), |run, flag| run.flag(flag));
                     let tried = run.option(option, path).run(&shell(&script));
@@ -207,6 +212,8 @@ lab_tests! {
                     assert!(denied >= 5, "{path}: {tried}");
                 }
             }
+            let refused = run().option("-r", &planted).run(&shell("echo started"));
+            assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused}");
             let near = run().option("-r", &around).run(&words(&["cat", &text(&config.join("beside"))]));
             assert_eq!(near.stdout, "beside\n", "{near}");
             // What cannot be kept apart from it starts nothing.
