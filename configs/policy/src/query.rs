@@ -8,7 +8,7 @@ use crate::host::shown;
 use crate::limits::QUERY_PAIRS_MAX;
 use crate::path::unescape;
 use crate::pattern::{Glob, PatternError, check_escapes, fault};
-use crate::query_key::{FoldedKey, decodings, holds_word, is_short, is_torn, readable};
+use crate::query_key::{FoldedKey, decodings, depth, holds_word, is_short, is_torn, readable};
 use crate::readings::fold_case;
 
 /// One `key=pattern` of a rule.
@@ -91,12 +91,23 @@ impl QueryPattern {
                 && !is_torn(key)
                 && (!self.folded_key.may_be(key) || self.fits_in_every_reading(value))
         };
+        let holds = |separators| {
+            pairs(query, separators).all(fits) && self.is_of_one_depth(query, separators)
+        };
         is_there
             && is_bounded(query)
-            && pairs(query, Separators::Ampersand).all(fits)
+            && holds(Separators::Ampersand)
             && (!has_other_separators(query)
-                || (pairs(query, Separators::Semicolon).all(fits)
-                    && pairs(query, Separators::All).all(fits)))
+                || (holds(Separators::Semicolon) && holds(Separators::All)))
+    }
+
+    /// Whether the key is nested in the same way wherever it stands: of `a[b]=x&a=y` some
+    /// make an object in which the value `y` is a name (`qs`).
+    fn is_of_one_depth(&self, query: &str, separators: Separators) -> bool {
+        let own = pairs(query, separators).filter(|(key, _)| self.folded_key.may_be(key));
+        let mut depths = own.map(|(key, _)| depth(key));
+        let first = depths.next();
+        depths.all(|depth| Some(depth) == first)
     }
 
     /// Whether any value the key may have, in any reading, matches.
@@ -311,6 +322,11 @@ mod tests {
             ("a=1", "=a=2", false, false),
             ("a=1", "A=2&a=1", false, true),
             ("a=1", "a=1&a[]=2", false, true),
+            ("a=1", "a=1&a[]=1", true, true),
+            // An object in which `1` is a name, and `true` its value.
+            ("a=1", "a[b]=1&a=1", false, true),
+            ("a=1", "a=1&a[b][c]=1", false, true),
+            ("a=1", "a[b]=1;a=1", false, true),
             ("a=1", "a=%31", true, true),
             ("a=1", "a=%2531", false, true),
             ("a=*", "a=", true, true),

@@ -106,6 +106,13 @@ fn is_nested(key: &[u8]) -> bool {
     first > 0 && rest.is_empty()
 }
 
+/// Of how many names a raw key is made at most: `a[b]` and `a.b` of two.
+pub(crate) fn depth(raw: &str) -> usize {
+    let decoded = decodings(raw);
+    let names = decoded.iter().map(|key| nested(key).len());
+    names.max().unwrap_or(0)
+}
+
 fn is_prefix(own: &[Vec<u8>], names: &[Vec<u8>]) -> bool {
     !own.is_empty() && names.starts_with(own)
 }
