@@ -63,7 +63,10 @@ fn what_passed_unopened_is_counted() {
     pass(&told, "d.test", 1);
     let summary = told.finish();
     let lines: Vec<&str> = summary.lines().collect();
-    assert!(lines.len() <= outgate_handoff::SUMMARY_LINES_MAX, "{summary}");
+    assert!(
+        lines.len() <= outgate_handoff::SUMMARY_LINES_MAX,
+        "{summary}"
+    );
     let unopened = "8 connections passed unopened (e.test, a.test, b.test, c.test, …)";
     assert!(
         lines.contains(&format!("outgate: {unopened}").as_str()),
