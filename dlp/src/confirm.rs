@@ -58,6 +58,11 @@ impl<'a> Borders<'a> {
         Self { places, base }
     }
 
+    /// Whether pieces were put together at all.
+    fn are_some(self) -> bool {
+        !self.places.is_empty()
+    }
+
     fn has(self, at: usize) -> bool {
         // Mostly there are none.
         let place = || self.base.saturating_add(wide(at));

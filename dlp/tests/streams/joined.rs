@@ -63,6 +63,32 @@ fn messages_are_read_together_as_often_as_they_are_tried() {
     assert_eq!(window.push(&[of(b"another value")]), []);
 }
 
+/// Random words hold by chance what has four letters of its own; that a piece of a
+/// credential stands at an end of a word is no chance.
+#[test]
+fn what_long_words_hold_by_chance_is_no_credential_in_pieces() {
+    let rules = strict();
+    let token = sample_of("azure-devops-pat", 6);
+    let (one, two) = token.split_at(50);
+    let glued = |before: &[u8], after: &[u8]| {
+        let mut window = Window::new(&rules, &ELSEWHERE);
+        window.push(&[of(&[before, one].concat())]);
+        let found = window.push(&[of(&[two, after].concat())]);
+        found.len()
+    };
+    for (before, after, expected) in [
+        ("", "", 1),
+        ("", "Hq7Tz", 1),
+        ("Hq7Tz", "", 1),
+        ("Hq7Tz:", "Hq7Tz", 1),
+        ("Hq7Tz", ".Hq7Tz", 1),
+        ("Hq7Tz", "Lw2Bv", 0),
+    ] {
+        let found = glued(before.as_bytes(), after.as_bytes());
+        assert_eq!(found, expected, "{before} {after}");
+    }
+}
+
 #[test]
 fn a_window_forgets() {
     let rules = strict();
