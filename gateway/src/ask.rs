@@ -9,15 +9,12 @@ use outgate_policy::{Carries, Facts, Host, Permit, Route, Verdict};
 
 use crate::admit;
 use crate::audit::{Event, Kind, Outcome};
+use crate::destination::DNS_PORT;
 use crate::destination::Destination;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::session::Session;
 use crate::tenant::Standing;
-
-/// The port of the DNS, which is answered here and never forwarded unless a
-/// rule grants the raw port.
-pub(crate) const DNS_PORT: u16 = 53;
 
 /// What a connection is to become.
 pub(crate) enum Course {

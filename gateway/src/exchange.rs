@@ -15,18 +15,21 @@ use crate::admit;
 use crate::ask::{self, Course};
 use crate::audit::Kind;
 use crate::broker::Insertion;
+use crate::carrier::Carrier;
+use crate::carrier::Upgrade;
 use crate::content::{Content, Inner};
 use crate::fields;
 use crate::flow::Flow;
 use crate::forward::{self, Admitted, Wire};
 use crate::http2::{Duplex, Replies};
 use crate::limits;
+use crate::malformed::Malformed;
 use crate::origin::OriginError;
 use crate::overrides;
 use crate::refusal::{Refusal, printable};
+use crate::request_target;
 use crate::respond::{self, Form};
-use crate::target::{self, Malformed, Target, Upgrade};
-use crate::tls::Carrier;
+use crate::target::Target;
 
 /// What holds for every request of a connection.
 #[derive(Debug)]
@@ -203,7 +206,7 @@ impl Exchange {
         if let Some(fault) = fault {
             return Err(fault);
         }
-        let target = target::make(head, self.flow.destination(), self.carrier)?;
+        let target = request_target::make(head, self.flow.destination(), self.carrier)?;
         if fields::goes_in_circles(&head.headers) {
             return Err(Malformed {
                 status: StatusCode::LOOP_DETECTED,

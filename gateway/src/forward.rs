@@ -16,6 +16,8 @@ use outgate_policy::Permit;
 use crate::admit;
 use crate::broker::{self, Insertion, Mask, Masked, Misuse, Signing, Slot, Watch};
 use crate::budget::{Purse, head_bytes};
+use crate::carrier::Carrier;
+use crate::carrier::Upgrade;
 use crate::content::{Content, Held, Inner, RequestContent, ResponseContent};
 use crate::exchange::Upgradable;
 use crate::fields;
@@ -27,8 +29,7 @@ use crate::origin::{self, Lease, OriginError, Outgoing, Streams};
 use crate::overrides::Form;
 use crate::refusal::Refusal;
 use crate::scan::{Guard, Returns, Screened};
-use crate::target::{Target, Upgrade};
-use crate::tls::Carrier;
+use crate::target::Target;
 use crate::websocket;
 
 mod switch;

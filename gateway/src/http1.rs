@@ -23,9 +23,9 @@ use crate::flow::{self, Flow};
 use crate::followed::{Followed, Leg, Outlives};
 use crate::forward::Wire;
 use crate::limits;
+use crate::malformed::Malformed;
 use crate::memory;
 use crate::refusal::Refusal;
-use crate::target::Malformed;
 use crate::tls::Client;
 
 /// What holds for a connection.

@@ -21,9 +21,9 @@ use crate::exchange::{Asked, Exchange, Upgradable};
 use crate::flow::Flow;
 use crate::forward::Wire;
 use crate::limits;
+use crate::malformed::Malformed;
 use crate::origin::Streams;
 use crate::refusal::Refusal;
-use crate::target::Malformed;
 use crate::tls::Client;
 
 mod content;

@@ -19,12 +19,13 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::admit;
+use crate::carrier::{Alpn, Carrier};
 use crate::content::Content;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::resolve::{Pin, ResolveError};
 use crate::session::Session;
-use crate::tls::{Alpn, Carrier, Offer};
+use crate::tls::Offer;
 
 mod dial;
 mod link;

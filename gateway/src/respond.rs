@@ -7,11 +7,12 @@ use http::{Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 
 use crate::content::Content;
+use crate::malformed::Malformed;
 use crate::origin::OriginError;
 use crate::refusal::{Refusal, printable};
 use crate::resolve::ResolveError;
-use crate::session::{Session, shortened};
-use crate::target::Malformed;
+use crate::session::Session;
+use crate::text::shortened;
 
 mod form;
 

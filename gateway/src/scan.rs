@@ -361,7 +361,7 @@ impl Scan {
     /// What is found in a name that is asked for, `text` as it was spelt: its
     /// labels would leave with the question. Each warning is given once.
     pub(crate) fn name(&self, rules: &Rules, name: &HostName, text: &str) -> Vec<Finding> {
-        let to = destination(name.as_str(), crate::ask::DNS_PORT);
+        let to = destination(name.as_str(), crate::destination::DNS_PORT);
         let joined: String = text.split('.').collect();
         let mut found = self.rules.head(&to, &parts::labels(text, &joined)).findings;
         if rules.named(name) == Naming::ByPattern {

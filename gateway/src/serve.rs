@@ -20,7 +20,8 @@ use crate::known::Possessions;
 use crate::resolve::System;
 use crate::rules::Rules;
 use crate::scan::Scans;
-use crate::session::{Parts, Session, shortened};
+use crate::session::{Parts, Session};
+use crate::text::shortened;
 use crate::tls::{Keys, Tls};
 use crate::{ServeError, ask, flow, limits, memory, stub};
 

@@ -25,8 +25,9 @@ use crate::resolve::System;
 use crate::rules::{Ceiling, Rules};
 use crate::scan::{self, Scans};
 use crate::serve::{self, Gateway, Opening, Texts, context, greet};
-use crate::session::{Parts, Session, shortened};
+use crate::session::{Parts, Session};
 use crate::tenant::{Capacity, Tenant, Tenants};
+use crate::text::shortened;
 use crate::tls::Keys;
 
 /// News of the policy of the gateway itself.

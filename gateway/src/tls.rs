@@ -21,6 +21,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::admit::{self, Inside};
 use crate::audit::Kind;
+use crate::carrier::{Alpn, Called, Carrier};
 use crate::client_hello::ClientHello;
 use crate::destination::Party;
 use crate::detect::Detected;
@@ -28,16 +29,14 @@ use crate::flow::{self, Classified, Flow};
 use crate::origin::{self, Link, Reached, Streams, Way};
 use crate::refusal::Refusal;
 use crate::replay::Replay;
-use crate::{http1, http2, limits, target, tunnel};
+use crate::{http1, http2, limits, tunnel, uri_authority};
 
-mod carrier;
 mod client;
 mod identities;
 mod keys;
 mod roots;
 mod upstream;
 
-pub(crate) use carrier::{Alpn, Called, Carrier};
 pub(crate) use client::Client;
 pub(crate) use keys::Keys;
 pub(crate) use upstream::{Offer, Upstream};
@@ -406,7 +405,7 @@ fn server_host(flow: &Flow, hello: &ClientHello) -> Result<Host, Box<(Alert, Ref
     let to = flow.destination();
     let subject = format!("https://{to}");
     match &hello.server_name {
-        Some(text) => target::server_name(text)
+        Some(text) => uri_authority::server_name(text)
             .and_then(|named| to.matching(&named))
             .ok_or_else(|| {
                 let because = format!("the TLS greeting names `{text}`");

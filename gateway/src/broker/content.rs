@@ -14,11 +14,11 @@ use super::forms::Escape;
 use super::mask::Last;
 use super::{Misuse, Role, Secrets, Why, value_of};
 use crate::admit;
+use crate::carrier::Carrier;
 use crate::content::ContentError;
 use crate::flow::Flow;
 use crate::refusal::Refusal;
 use crate::target::Target;
-use crate::tls::Carrier;
 
 /// What happens to the placeholder of one secret.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ use crate::admit;
 use crate::audit::Kind;
 use crate::broker::{Veiled, Watched};
 use crate::budget::Purse;
+use crate::carrier::Upgrade;
 use crate::content::Content;
 use crate::exchange::Upgradable;
 use crate::fields;
@@ -23,7 +24,7 @@ use crate::flow::Flow;
 use crate::origin::{Link, OriginError};
 use crate::replay::Replay;
 use crate::resolve::Pin;
-use crate::target::{Target, Upgrade};
+use crate::target::Target;
 use crate::tunnel;
 
 /// Both sides agreed to become a WebSocket: relays what follows.

@@ -7,10 +7,11 @@ use tokio_rustls::client::TlsStream;
 
 use super::{OriginError, Reached, connect};
 use crate::admit;
+use crate::carrier::{Alpn, Carrier};
 use crate::either::Either;
 use crate::resolve::Pin;
 use crate::session::Session;
-use crate::tls::{Alpn, Carrier, Offer};
+use crate::tls::Offer;
 
 /// The connection, and which of the host's addresses it leads to.
 #[derive(Debug)]

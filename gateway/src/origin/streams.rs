@@ -18,12 +18,13 @@ use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
 use super::{Link, OriginError, Outgoing, protocol};
+use crate::carrier::Alpn;
 use crate::content::Inner;
 use crate::http2::{Received, Replies, pour};
 use crate::limits;
 use crate::resolve::Pin;
 use crate::session::Session;
-use crate::tls::{Alpn, Offer};
+use crate::tls::Offer;
 
 /// The connections to origins that one connection of the command uses: one
 /// for each name it may go by, nearly always a single one.

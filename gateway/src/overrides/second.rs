@@ -12,7 +12,8 @@ use crate::audit::Kind;
 use crate::destination::peer;
 use crate::flow::Flow;
 use crate::refusal::Refusal;
-use crate::target::{Target, named_authority};
+use crate::target::Target;
+use crate::uri_authority::named_authority;
 
 /// What a field may do to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

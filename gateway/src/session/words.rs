@@ -4,8 +4,9 @@
 use outgate_handoff::{LINE_BYTES_MAX, SUMMARY_BYTES_MAX, SUMMARY_LINES_MAX, ToLauncher};
 use outgate_policy::{Group, Urgency};
 
-use super::{Session, shortened};
+use super::Session;
 use crate::limits::DIGEST_LINE_BYTES_MAX;
+use crate::text::shortened;
 
 impl Session {
     /// One line for the person.
