@@ -65,7 +65,7 @@ pub(crate) async fn serve(
     if is_misframed || error.is_library() && !error.is_io() {
         let subject = flow.destination().to_string();
         let because = format!("HTTP/2: {error}");
-        flow.refuse(
+        flow.caller().refuse(
             Kind::Request,
             &Refusal::own("malformed", &subject, &because),
         );
@@ -101,7 +101,7 @@ async fn run(exchange: &Arc<Exchange>, stream: Client, streams: &Streams) -> Res
                     let fault = faults.take(request.body().stream_id().into());
                     let fault = fault.map(Malformed::bad);
                     let answering = answer(Arc::clone(exchange), fault, request, respond);
-                    exchange.flow.session().spawn(answering);
+                    exchange.flow.session().tasks().spawn(answering);
                 }
                 Some(Err(error)) => return Err(error),
                 None => return Ok(()),

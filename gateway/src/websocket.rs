@@ -61,7 +61,7 @@ pub(crate) async fn join(
     }
     fields::add_via(&mut asked, head.version);
     let outgoing = Outgoing {
-        session: flow.session(),
+        origins: flow.session().origins(),
         process: flow.process(),
         host: &target.host,
         port: target.port,
@@ -218,7 +218,7 @@ impl Joint<'_> {
     ) {
         let (flow, target, client) = (Arc::clone(self.flow), self.target.clone(), self.client);
         let purse = self.purse;
-        self.flow.session().spawn(async move {
+        self.flow.session().tasks().spawn(async move {
             if let Ok(client) = client.await {
                 converse(&flow, (&target, purse), pin, (client, origin)).await;
             }
