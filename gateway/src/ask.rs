@@ -7,17 +7,14 @@ use std::net::SocketAddr;
 use outgate_handoff::{ADDRESSES_MAX, Answer, Ask, Decision, Process, Question};
 use outgate_policy::{Carries, Facts, Host, Permit, Route, Verdict};
 
-use crate::admit;
 use crate::audit::{Event, Kind, Outcome};
+use crate::decide;
+use crate::destination::DNS_PORT;
 use crate::destination::Destination;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::session::Session;
 use crate::tenant::Standing;
-
-/// The port of the DNS, which is answered here and never forwarded unless a
-/// rule grants the raw port.
-pub(crate) const DNS_PORT: u16 = 53;
 
 /// What a connection is to become.
 pub(crate) enum Course {
@@ -36,7 +33,7 @@ pub(crate) enum Course {
 /// Decides the course of a connection. Used for the question and again for
 /// the connection that is handed over, so that both have one answer.
 pub(crate) fn course(session: &Session, process: &Process, destination: &Destination) -> Course {
-    match admit::connect(session, process, destination) {
+    match decide::connect(&session.rules(), process, destination) {
         Ok((host, permit)) => match permit.route() {
             Route::Direct => Course::Direct(host, permit),
             Route::Gateway | Route::Tunnel | Route::Forward if destination.port == DNS_PORT => {
@@ -81,14 +78,14 @@ async fn connect(session: &Session, process: &Process, destination: Destination)
             Ok(addresses) => {
                 let event = event(Outcome::Allow).rule(permit.rule()).pins(&addresses);
                 let to = (&host, destination.port);
-                let proxies = session.proxies();
+                let proxies = session.origins().proxies();
                 let proxied = |to_address: &SocketAddr| {
                     proxies.choose(Carries::Raw, to, to_address.ip()).is_some()
                 };
                 if addresses.iter().any(proxied) {
                     return redirect(session, &event.detail("upstream proxy"));
                 }
-                match session.record(&event.detail("direct")) {
+                match session.recorder().record(&event.detail("direct")) {
                     Ok(()) => Decision::Direct(addresses),
                     Err(_) => Decision::Deny,
                 }
@@ -99,7 +96,9 @@ async fn connect(session: &Session, process: &Process, destination: Destination)
         // Nothing leaves: the names asked for are recorded, not the asking.
         Course::Stub => Decision::Redirect,
         Course::Explain(refusal) => {
-            admit::refused(session, Kind::Connect, process, &target, &refusal);
+            session
+                .recorder()
+                .refused(Kind::Connect, process, &target, &refusal);
             Decision::Redirect
         }
         Course::Deny(refusal) => deny(session, Kind::Connect, process, &target, &refusal),
@@ -107,7 +106,7 @@ async fn connect(session: &Session, process: &Process, destination: Destination)
 }
 
 fn redirect(session: &Session, event: &Event<'_>) -> Decision {
-    match session.record(event) {
+    match session.recorder().record(event) {
         Ok(()) => Decision::Redirect,
         Err(_) => Decision::Deny,
     }
@@ -120,8 +119,8 @@ fn deny(
     target: &str,
     refusal: &Refusal,
 ) -> Decision {
-    admit::refused(session, kind, process, target, refusal);
-    session.tell_of(&process.executable, refusal);
+    session.recorder().refused(kind, process, target, refusal);
+    session.recorder().tell_of(&process.executable, refusal);
     Decision::Deny
 }
 
@@ -132,7 +131,7 @@ async fn direct(
     host: &Host,
     destination: &Destination,
 ) -> Result<Vec<SocketAddr>, Refusal> {
-    let pins = crate::origin::addresses(session, process, host, destination.port)
+    let pins = crate::origin::addresses(session.origins(), process, host, destination.port)
         .await
         .map_err(|error| error.into_refusal(&destination.to_string()))?;
     let addresses = pins.iter().map(|pin| pin.address);
@@ -181,7 +180,7 @@ pub(crate) fn admit_unix(
         ));
     }
     let facts = Facts::Unix {
-        process: admit::asking(process),
+        process: decide::asking(process),
         path: text,
     };
     match session.rules().evaluate(&facts) {
@@ -193,7 +192,7 @@ pub(crate) fn admit_unix(
 fn listen(session: &Session, process: &Process, address: SocketAddr) -> Decision {
     let target = address.to_string();
     let facts = Facts::Listen {
-        process: admit::asking(process),
+        process: decide::asking(process),
         address,
     };
     match session.rules().evaluate(&facts) {
@@ -201,7 +200,7 @@ fn listen(session: &Session, process: &Process, address: SocketAddr) -> Decision
             let event = Event::new(Kind::Listen, Outcome::Allow, &target)
                 .process(process)
                 .rule(permit.rule());
-            match session.record(&event) {
+            match session.recorder().record(&event) {
                 Ok(()) => Decision::Direct(Vec::new()),
                 Err(_) => Decision::Deny,
             }

@@ -11,7 +11,7 @@ use http::{HeaderMap, request};
 use outgate_policy::{Host, Permit, RuleRef};
 
 use crate::audit::{Event, Kind, Outcome};
-use crate::flow::Flow;
+use crate::caller::Caller;
 use crate::limits;
 use crate::refusal::Refusal;
 
@@ -35,7 +35,7 @@ struct Budget {
 #[derive(Debug, Clone)]
 pub(crate) struct Purse {
     budgets: Vec<Arc<Budget>>,
-    flow: Arc<Flow>,
+    caller: Arc<Caller>,
     /// What is refused when nothing is left.
     subject: String,
     slot: Slot,
@@ -54,7 +54,7 @@ impl Budgets {
     /// no rule has a budget.
     pub(crate) fn purse(
         &self,
-        flow: &Arc<Flow>,
+        caller: &Arc<Caller>,
         permit: &Permit,
         (host, subject): (&Host, &str),
     ) -> Option<Purse> {
@@ -93,7 +93,7 @@ impl Budgets {
         let budgets = budgets.collect();
         Some(Purse {
             budgets,
-            flow: Arc::clone(flow),
+            caller: Arc::clone(caller),
             subject: subject.to_owned(),
             slot: Slot::default(),
         })
@@ -142,7 +142,7 @@ impl Purse {
         if let Ok(mut slot) = self.slot.lock()
             && slot.is_none()
         {
-            self.flow.refuse(Kind::Budget, &refusal);
+            self.caller.refuse(Kind::Budget, &refusal);
             *slot = Some(refusal);
         }
         Err(Spent)
@@ -158,10 +158,10 @@ impl Purse {
             budget.to
         );
         let event = Event::new(Kind::Budget, Outcome::Note, &budget.to)
-            .process(self.flow.process())
+            .process(self.caller.process())
             .reason("budget", &because)
             .rule(&budget.rule);
-        self.flow.session().record(&event).ok();
+        self.caller.recorder().record(&event).ok();
     }
 }
 

@@ -14,7 +14,7 @@ use rustix::net::{
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
-use crate::session::shortened;
+use crate::text::shortened;
 
 /// Why a control connection ends other than by its end.
 #[derive(Debug, thiserror::Error)]

@@ -6,6 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use outgate_policy::{Host, HostName, Peer};
 
+/// The port of the DNS, which is answered here and never forwarded unless a
+/// rule grants the raw port.
+pub(crate) const DNS_PORT: u16 = 53;
+
 /// Whom a connection is meant to reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Party {

@@ -15,18 +15,22 @@ use crate::admit;
 use crate::ask::{self, Course};
 use crate::audit::Kind;
 use crate::broker::Insertion;
+use crate::carrier::Carrier;
+use crate::carrier::Upgrade;
 use crate::content::{Content, Inner};
+use crate::decide;
 use crate::fields;
 use crate::flow::Flow;
 use crate::forward::{self, Admitted, Wire};
 use crate::http2::{Duplex, Replies};
 use crate::limits;
+use crate::malformed::Malformed;
 use crate::origin::OriginError;
 use crate::overrides;
 use crate::refusal::{Refusal, printable};
+use crate::request_target;
 use crate::respond::{self, Form};
-use crate::target::{self, Malformed, Target, Upgrade};
-use crate::tls::Carrier;
+use crate::target::Target;
 
 /// What holds for every request of a connection.
 #[derive(Debug)]
@@ -128,7 +132,7 @@ impl Exchange {
                 // What a secret's misuse is was recorded where it was found.
                 if let OriginError::Denied(refusal) = &error {
                     self.record(&self.flow.destination().to_string(), refusal);
-                    self.flow.tell(refusal);
+                    self.flow.caller().tell(refusal);
                 }
                 // The client broke off, or framed its content wrongly.
                 if matches!(error, OriginError::Content(_)) {
@@ -160,19 +164,19 @@ impl Exchange {
         target: &mut Target,
         head: &request::Parts,
     ) -> Result<(Permit, Insertion), Refusal> {
-        let (session, process) = (self.flow.session(), self.flow.process());
+        let (session, caller) = (self.flow.session(), self.flow.caller());
         let insertion = match session.secrets() {
             None => Insertion::default(),
             Some(secrets) => match secrets.examine(head, target, self.carrier) {
                 Ok(insertion) => insertion,
                 Err(misuse) => {
                     target.shown = session.scans().shown(target);
-                    return Err(admit::misused(session, process, target, &misuse));
+                    return Err(caller.misused(target, &misuse.because));
                 }
             },
         };
         // By which mode it is weighed the rules say that allow it.
-        let verdict = admit::judged(session, process, target);
+        let verdict = decide::judged(&session.rules(), caller.process(), target);
         target.mode = match &verdict {
             Verdict::Allow(permit) => permit.inspect(),
             Verdict::Deny(_) => session.rules().mode_of_others(),
@@ -184,18 +188,18 @@ impl Exchange {
                 // stands beside it is looked through like everything else.
                 let own = insertion.without_placeholders(head);
                 let head = own.as_ref().unwrap_or(head);
-                scan.head((&self.flow, target), head)?
+                scan.head((caller, target), head)?
             }
             // What is not weighed is not written down either.
             None => scans.shown(target),
         };
         if matches!(verdict, Verdict::Allow(_)) {
-            overrides::check_query(&self.flow, target)?;
-            overrides::check_methods(&self.flow, target, &head.headers)?;
-            overrides::check_media(&self.flow, target, &head.headers)?;
-            overrides::check_fields(&self.flow, target, &head.headers)?;
+            overrides::check_query(caller, target)?;
+            overrides::check_methods(caller, target, &head.headers)?;
+            overrides::check_media(caller, target, &head.headers)?;
+            overrides::check_fields(caller, target, &head.headers)?;
         }
-        let permit = admit::request(session, process, target, verdict).await?;
+        let permit = admit::request(session.recorder(), caller.process(), target, verdict).await?;
         Ok((permit, insertion))
     }
 
@@ -203,7 +207,7 @@ impl Exchange {
         if let Some(fault) = fault {
             return Err(fault);
         }
-        let target = target::make(head, self.flow.destination(), self.carrier)?;
+        let target = request_target::make(head, self.flow.destination(), self.carrier)?;
         if fields::goes_in_circles(&head.headers) {
             return Err(Malformed {
                 status: StatusCode::LOOP_DETECTED,
@@ -215,8 +219,7 @@ impl Exchange {
     }
 
     fn record(&self, target: &str, refusal: &Refusal) {
-        let (session, process) = (self.flow.session(), self.flow.process());
-        admit::refused(session, Kind::Request, process, target, refusal);
+        self.flow.caller().refused(Kind::Request, target, refusal);
     }
 
     /// The answer to a denied request. Its content is read and dropped beside
@@ -229,25 +232,25 @@ impl Exchange {
         content: Inner,
         form: Form,
     ) -> Response<Content> {
-        self.flow.tell(refusal);
+        self.flow.caller().tell(refusal);
         if !content.is_end_stream() && !head.headers.contains_key(http::header::EXPECT) {
-            self.flow.session().spawn(async move {
+            self.flow.session().tasks().spawn(async move {
                 timeout(limits::DRAIN_TIME, drain(content)).await.ok();
             });
         }
-        respond::refusal(&self.flow.session().shown(refusal), form)
+        respond::refusal(&self.flow.session().recorder().shown(refusal), form)
     }
 
     /// Why a request has no target, in words that anybody may read. A host is named
     /// in small letters, and a value in it is none any more.
     fn because(&self, head: &request::Parts, fault: &Malformed) -> String {
         let session = self.flow.session();
-        let hidden = authorities(head).filter(|named| session.masked(named).is_some());
+        let hidden = authorities(head).filter(|named| session.recorder().masked(named).is_some());
         let because = hidden.fold(fault.because.clone(), |because, named| {
             let host = named.rsplit_once(':').map_or(named, |(host, _)| host);
             because.replace(&host.to_ascii_lowercase(), "*")
         });
-        session.masked(&because).unwrap_or(because)
+        session.recorder().masked(&because).unwrap_or(because)
     }
 
     /// The answer to a request without a target; a connection that carries one
@@ -279,10 +282,9 @@ impl Exchange {
             None => (Kind::Request, fault.because.clone()),
         };
         let refusal = Refusal::own(fault.token, &subject, &because);
-        let (session, process) = (self.flow.session(), self.flow.process());
         let target = self.flow.destination().to_string();
-        admit::refused(session, kind, process, &target, &refusal);
-        self.flow.tell(&refusal);
+        self.flow.caller().refused(kind, &target, &refusal);
+        self.flow.caller().tell(&refusal);
         let mut response = respond::malformed(&fault, form);
         if head.version < http::Version::HTTP_2 {
             let close = http::HeaderValue::from_static("close");

@@ -5,7 +5,6 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Version};
 
 use crate::limits;
-use crate::target::names_in;
 
 /// What this program calls itself in `Via` (RFC 9110 7.6.3).
 const PSEUDONYM: &str = "outgate";
@@ -29,6 +28,20 @@ const NOT_AN_ORIGINS: [HeaderName; 1] = [header::ALT_SVC];
 
 /// What proxies on the way did (RFC 9209 2), of which we are one.
 const PROXY_STATUS: &str = "proxy-status";
+
+/// The members of a list-valued field (RFC 9110 5.6.1).
+pub(crate) fn names_in<'a>(
+    fields: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a str> {
+    fields
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
+        .filter(|member| !member.is_empty())
+}
 
 /// Removes what is meant for this hop. Framing fields are written anew by the
 /// sender from the content's own length.

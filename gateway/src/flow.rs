@@ -14,11 +14,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout, timeout_at};
 
-use crate::admit;
 use crate::ask::{self, Course};
 use crate::audit::{Event, Kind, Outcome};
+use crate::caller::Caller;
 use crate::content::Traffic;
 use crate::control::ControlError;
+use crate::decide;
 use crate::destination::Destination;
 use crate::detect::{Detected, detect};
 use crate::http1;
@@ -38,8 +39,7 @@ use crate::unix;
 #[derive(Debug)]
 pub(crate) struct Flow {
     session: Arc<Session>,
-    process: Process,
-    destination: Destination,
+    caller: Arc<Caller>,
     traffic: Arc<Traffic>,
     started: Instant,
     /// The generation of the policy it was judged by as a whole.
@@ -53,12 +53,17 @@ impl Flow {
         &self.session
     }
 
+    /// Who opened it, and where it leads.
+    pub(crate) fn caller(&self) -> &Arc<Caller> {
+        &self.caller
+    }
+
     pub(crate) fn process(&self) -> &Process {
-        &self.process
+        self.caller.process()
     }
 
     pub(crate) fn destination(&self) -> &Destination {
-        &self.destination
+        self.caller.destination()
     }
 
     /// Whether other rules are in force than those it was judged by.
@@ -81,18 +86,6 @@ impl Flow {
             }
         }
     }
-
-    /// Records and tells a refusal of this connection as a whole.
-    pub(crate) fn refuse(&self, kind: Kind, refusal: &Refusal) {
-        let target = self.destination.to_string();
-        admit::refused(&self.session, kind, &self.process, &target, refusal);
-        self.tell(refusal);
-    }
-
-    /// Tells the user about a refusal to the program that opened it.
-    pub(crate) fn tell(&self, refusal: &Refusal) {
-        self.session.tell_of(&self.process.executable, refusal);
-    }
 }
 
 impl Drop for Flow {
@@ -102,14 +95,14 @@ impl Drop for Flow {
         if self.quiet.load(Ordering::Relaxed) {
             return;
         }
-        let target = self.destination.to_string();
+        let target = self.destination().to_string();
         let up = self.traffic.up.load(Ordering::Relaxed);
         let down = self.traffic.down.load(Ordering::Relaxed);
         let millis = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let event = Event::new(Kind::Flow, Outcome::Note, &target)
-            .process(&self.process)
+            .process(self.process())
             .traffic(up, down, millis);
-        self.session.record(&event).ok();
+        self.session.recorder().record(&event).ok();
     }
 }
 
@@ -128,7 +121,9 @@ pub(crate) fn accept(
     let first = descriptors.next().ok_or(missing)?;
     let Some(slot) = session.flow_slot() else {
         let because = "too many connections at once";
-        session.tell(&Refusal::own("limit", "a connection", because));
+        session
+            .recorder()
+            .tell(&Refusal::own("limit", "a connection", because));
         return Ok(());
     };
     match handed.question {
@@ -139,16 +134,19 @@ pub(crate) fn accept(
             stream.set_nodelay(true).ok();
             let flow = Arc::new(Flow {
                 session: Arc::clone(session),
-                process: handed.process,
-                destination: session.destination(destination),
+                caller: Arc::new(Caller::new(
+                    session.recorder(),
+                    handed.process,
+                    session.destination(destination),
+                )),
                 traffic: Arc::default(),
                 started: Instant::now(),
                 generation: session.generation(),
                 quiet: AtomicBool::new(false),
             });
-            session.spawn(async move {
+            session.tasks().spawn(async move {
                 Box::pin(serve(&flow, stream)).await;
-                memory::done(flow.session());
+                memory::done(flow.session().tasks());
                 drop((flow, slot));
             });
         }
@@ -160,7 +158,7 @@ pub(crate) fn accept(
                 });
             };
             let session_of_task = Arc::clone(session);
-            session.spawn(async move {
+            session.tasks().spawn(async move {
                 let sockets = unix::Handed {
                     client: first,
                     target,
@@ -179,39 +177,52 @@ pub(crate) fn accept(
 }
 
 async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
-    match ask::course(&flow.session, &flow.process, &flow.destination) {
+    match ask::course(&flow.session, flow.process(), flow.destination()) {
         Course::Direct(host, permit) => Box::pin(raw(flow, &host, permit, stream)).await,
         Course::Stub => {
             flow.quiet.store(true, Ordering::Relaxed);
-            Box::pin(stub::connection(&flow.session, &flow.process, stream)).await;
+            Box::pin(stub::connection(&flow.session, flow.process(), stream)).await;
         }
         Course::Inspect => inspect(flow, stream, None).await,
         Course::Explain(refusal) => inspect(flow, stream, Some(refusal)).await,
-        Course::Deny(refusal) => flow.refuse(Kind::Flow, &refusal),
+        Course::Deny(refusal) => flow.caller().refuse(Kind::Flow, &refusal),
     }
 }
 
 /// Bytes both ways under a `tcp://` rule.
 async fn raw(flow: &Flow, host: &Host, permit: Permit, stream: TcpStream) {
-    let port = flow.destination.port;
-    match origin::connect(&flow.session, &flow.process, (host, port), Carries::Raw).await {
+    let port = flow.destination().port;
+    match origin::connect(
+        flow.session.origins(),
+        flow.process(),
+        (host, port),
+        Carries::Raw,
+    )
+    .await
+    {
         Ok(Reached {
             stream: origin,
             pin,
         }) => {
             drop(permit);
             let still = || {
-                admit::still_direct(&flow.session, &flow.process, &flow.destination, (host, pin))
+                decide::still_direct(
+                    &flow.session.rules(),
+                    flow.process(),
+                    flow.destination(),
+                    (host, pin),
+                )
             };
             let sides = (stream, origin);
             tokio::select! {
                 () = tunnel::relay_tcp(sides, &[], (&flow.traffic, None), flow.session.ended()) => {}
-                refusal = flow.session.revoked(still) => flow.refuse(Kind::Flow, &refusal),
+                refusal = flow.session.current().revoked(still) => flow.caller().refuse(Kind::Flow, &refusal),
             }
         }
         Err(error) => {
-            let subject = flow.destination.to_string();
-            flow.refuse(Kind::Flow, &error.into_refusal(&subject));
+            let subject = flow.destination().to_string();
+            flow.caller()
+                .refuse(Kind::Flow, &error.into_refusal(&subject));
         }
     }
 }
@@ -222,8 +233,8 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
         Classified::Silent => return,
         Classified::Unknown(why) => {
             let refusal = denied
-                .unwrap_or_else(|| Refusal::own("protocol", &flow.destination.to_string(), why));
-            flow.refuse(Kind::Flow, &refusal);
+                .unwrap_or_else(|| Refusal::own("protocol", &flow.destination().to_string(), why));
+            flow.caller().refuse(Kind::Flow, &refusal);
             // It may still be sending: closed at once, it would see a reset.
             farewell(stream, &[]).await;
             return;

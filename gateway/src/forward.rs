@@ -13,9 +13,10 @@ use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use outgate_policy::Permit;
 
-use crate::admit;
 use crate::broker::{self, Insertion, Mask, Masked, Misuse, Signing, Slot, Watch};
 use crate::budget::{Purse, head_bytes};
+use crate::carrier::Carrier;
+use crate::carrier::Upgrade;
 use crate::content::{Content, Held, Inner, RequestContent, ResponseContent};
 use crate::exchange::Upgradable;
 use crate::fields;
@@ -27,8 +28,7 @@ use crate::origin::{self, Lease, OriginError, Outgoing, Streams};
 use crate::overrides::Form;
 use crate::refusal::Refusal;
 use crate::scan::{Guard, Returns, Screened};
-use crate::target::{Target, Upgrade};
-use crate::tls::Carrier;
+use crate::target::Target;
 use crate::websocket;
 
 mod switch;
@@ -113,7 +113,7 @@ pub(crate) async fn forward(
     // INVARIANT: the permit is spent here, on exactly this target.
     drop(permit);
     let outgoing = Outgoing {
-        session: flow.session(),
+        origins: flow.session().origins(),
         process: flow.process(),
         host: &target.host,
         port: target.port,
@@ -156,7 +156,7 @@ pub(crate) fn purse(
 ) -> Result<Option<Purse>, OriginError> {
     let subject = format!("{} {}", target.method, target.origin());
     let budgets = flow.session().budgets();
-    let Some(purse) = budgets.purse(flow, permit, (&target.host, &subject)) else {
+    let Some(purse) = budgets.purse(flow.caller(), permit, (&target.host, &subject)) else {
         return Ok(None);
     };
     let bytes = head_bytes(head, resource);
@@ -190,7 +190,7 @@ pub(crate) fn returned(
     } else {
         Coded::Passed
     };
-    let mut returns = Returns::of(flow.session(), flow.process(), target.origin());
+    let mut returns = Returns::of(flow.session().canaries(), flow.caller(), target.origin());
     if let Some(returns) = &mut returns {
         returns.head(&head.headers);
     }
@@ -248,8 +248,7 @@ pub(crate) fn insert(
 ) -> Result<String, OriginError> {
     let (resource, signing) = insertion.apply(head);
     if let Some(signing) = signing {
-        let (session, process) = (flow.session(), flow.process());
-        let refusal = admit::misused(session, process, target, &signing.not_here());
+        let refusal = flow.caller().misused(target, &signing.not_here().because);
         return Err(OriginError::Misused(refusal));
     }
     let secrets = flow.session().secrets();
@@ -291,7 +290,7 @@ fn masked(
             "the response is coded although it was not to be, and a secret in it could not be \
              masked",
         )),
-        Some(_) => match Masked::coded(mask, &head.headers, (flow, target)) {
+        Some(_) => match Masked::coded(mask, &head.headers, (flow.caller(), target)) {
             Some(masked) => Ok(Some(Box::new(masked))),
             None => Err(refused("the response is coded and cannot be looked into")),
         },
@@ -330,7 +329,7 @@ async fn examined(
     let mut slots = Slots::default();
     let scan = flow.session().scan(target.mode);
     let scan = scan.filter(|_| !content.is_end_stream());
-    let guard = scan.map(|scan| scan.guard((flow, target), head));
+    let guard = scan.map(|scan| scan.guard((flow.caller(), target), head));
     slots.scan = guard.as_ref().map(Guard::slot);
     let mut content = Screened::new(content, guard);
     if let Err(error) = content.read_ahead().await {
@@ -338,10 +337,10 @@ async fn examined(
     }
     let mut content = RequestContent::new(content, Arc::clone(flow.traffic()));
     let secrets = flow.session().secrets();
-    let watch = secrets.map(|own| own.watch(&head.headers, (flow, target), carrier));
+    let watch = secrets.map(|own| own.watch(&head.headers, (flow.caller(), target), carrier));
     slots.secrets = watch.as_ref().map(Watch::misuse);
     content.watch = watch.map(Box::new);
-    let form = Form::of(flow, target, head).filter(|_| !content.inner.is_end_stream());
+    let form = Form::of(flow.caller(), target, head).filter(|_| !content.inner.is_end_stream());
     slots.form = form.as_ref().map(Form::slot);
     content.form = form.map(Box::new);
     Ok((content, slots))
@@ -433,9 +432,8 @@ fn sign(
     request: &mut Request<Content>,
 ) -> Result<(), OriginError> {
     let misused = |misuse: &Misuse| {
-        let (session, process) = (flow.session(), flow.process());
-        let refusal = admit::misused(session, process, to.0, misuse);
-        session.tell_of(&process.executable, &refusal);
+        let refusal = flow.caller().misused(to.0, &misuse.because);
+        flow.caller().tell(&refusal);
         OriginError::Misused(refusal)
     };
     let content = match request.body() {

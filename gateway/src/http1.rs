@@ -23,9 +23,9 @@ use crate::flow::{self, Flow};
 use crate::followed::{Followed, Leg, Outlives};
 use crate::forward::Wire;
 use crate::limits;
+use crate::malformed::Malformed;
 use crate::memory;
 use crate::refusal::Refusal;
-use crate::target::Malformed;
 use crate::tls::Client;
 
 /// What holds for a connection.
@@ -120,7 +120,7 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Client, denied: Option<Refus
             () = flow.stands_still() => return,
         };
         let Served::Idle(idle) = served else { break };
-        memory::done(flow.session());
+        memory::done(flow.session().tasks());
         if !matches!(timeout(limits::HEAD_TIME, idle.wait()).await, Ok(Ok(()))) {
             break;
         }
@@ -192,7 +192,7 @@ async fn run(connection: &Arc<Connection>, stream: Followed) -> Served {
         let flow = &connection.exchange.flow;
         let subject = flow.destination().to_string();
         let because = format!("request head: {error}");
-        flow.refuse(
+        flow.caller().refuse(
             Kind::Request,
             &Refusal::own("malformed", &subject, &because),
         );

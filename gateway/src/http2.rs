@@ -21,9 +21,9 @@ use crate::exchange::{Asked, Exchange, Upgradable};
 use crate::flow::Flow;
 use crate::forward::Wire;
 use crate::limits;
+use crate::malformed::Malformed;
 use crate::origin::Streams;
 use crate::refusal::Refusal;
-use crate::target::Malformed;
 use crate::tls::Client;
 
 mod content;
@@ -65,7 +65,7 @@ pub(crate) async fn serve(
     if is_misframed || error.is_library() && !error.is_io() {
         let subject = flow.destination().to_string();
         let because = format!("HTTP/2: {error}");
-        flow.refuse(
+        flow.caller().refuse(
             Kind::Request,
             &Refusal::own("malformed", &subject, &because),
         );
@@ -101,7 +101,7 @@ async fn run(exchange: &Arc<Exchange>, stream: Client, streams: &Streams) -> Res
                     let fault = faults.take(request.body().stream_id().into());
                     let fault = fault.map(Malformed::bad);
                     let answering = answer(Arc::clone(exchange), fault, request, respond);
-                    exchange.flow.session().spawn(answering);
+                    exchange.flow.session().tasks().spawn(answering);
                 }
                 Some(Err(error)) => return Err(error),
                 None => return Ok(()),

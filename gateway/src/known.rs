@@ -14,8 +14,8 @@ use outgate_handoff::CANARY_SEED;
 use crate::Named;
 use crate::config::{self, Own, Plants};
 use crate::limits;
-use crate::scan::Sought;
 use crate::secrets::{Places, gather};
+use crate::seek::Sought;
 
 /// What is known, without a value.
 #[derive(Debug, Clone, Default)]
@@ -124,7 +124,7 @@ impl Possessions {
             return Ok(Self::default());
         }
         let detectors = Detectors::shipped();
-        let mut builder = KnownBuilder::new(crate::scan::key()?);
+        let mut builder = KnownBuilder::new(crate::random::key()?);
         let canaries = match config.canaries {
             Plants::Yes => Some(Canaries::make(&mut builder, taken)?),
             Plants::No => None,

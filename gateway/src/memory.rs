@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tokio::time::sleep;
 
 use crate::limits;
-use crate::session::Session;
+use crate::tasks::Tasks;
 
 /// Connections that are done since memory was given back.
 static DONE: AtomicU32 = AtomicU32::new(0);
@@ -27,13 +27,13 @@ impl Drop for Turn {
 
 /// A connection ended, or waits for a request and holds no buffers meanwhile.
 /// After many of those the memory goes back, a little later and all at once.
-pub(crate) fn done(session: &Session) {
+pub(crate) fn done(tasks: &Tasks) {
     let done = DONE.fetch_add(1, Ordering::Relaxed);
     if done < limits::TRIM_CONNECTIONS || SOON.swap(true, Ordering::Relaxed) {
         return;
     }
     let turn = Turn;
-    session.spawn(async move {
+    tasks.spawn(async move {
         sleep(limits::TRIM_TIME).await;
         DONE.store(0, Ordering::Relaxed);
         let_go();
@@ -43,8 +43,8 @@ pub(crate) fn done(session: &Session) {
 
 /// A run begins. What its start needed, of the heap and of the program itself, is
 /// let go a little later, when its first requests have been answered.
-pub(crate) fn begun(session: &Session) {
-    session.spawn(async {
+pub(crate) fn begun(tasks: &Tasks) {
+    tasks.spawn(async {
         sleep(limits::TRIM_TIME).await;
         let_go();
     });

@@ -14,17 +14,20 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use outgate_handoff::Process;
-use outgate_policy::{Carries, Host, Proxy};
+use outgate_policy::{Carries, Host, HostName, Proxies, Proxy};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::admit;
+use crate::carrier::{Alpn, Carrier};
 use crate::content::Content;
+use crate::decide;
+use crate::in_force::Current;
 use crate::limits;
+use crate::recorder::{Governs as _, Recorder};
 use crate::refusal::Refusal;
 use crate::resolve::{Pin, ResolveError};
-use crate::session::Session;
-use crate::tls::{Alpn, Carrier, Offer};
+use crate::tasks::Tasks;
+use crate::tls::{Offer, Tls};
 
 mod dial;
 mod link;
@@ -76,25 +79,91 @@ impl OriginError {
     }
 }
 
+/// What a sandbox reaches its origins by.
+#[derive(Debug)]
+pub(crate) struct Origins {
+    parts: Parts,
+    pool: Pool,
+}
+
+/// What they are made of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    /// Where names lead, and which addresses may be dialled.
+    pub(crate) current: Arc<Current>,
+    pub(crate) recorder: Arc<Recorder>,
+    /// The operator's proxies.
+    pub(crate) proxies: Arc<Proxies>,
+    /// What verifies origins; nothing where the policy never opens TLS.
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) tasks: Arc<Tasks>,
+}
+
+impl Origins {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            parts,
+            pool: Pool::default(),
+        }
+    }
+
+    /// The operator's proxies.
+    pub(crate) fn proxies(&self) -> &Proxies {
+        &self.parts.proxies
+    }
+
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.parts.recorder
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.parts.current.generation()
+    }
+
+    /// What opens TLS, where the rules in force let it.
+    pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
+        let tls = self.parts.tls.as_ref()?;
+        self.parts.current.opens_tls().then_some(tls)
+    }
+
+    /// Runs a task that ends with the sandbox at the latest.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.parts.tasks.spawn(task);
+    }
+
+    /// Drops every unused connection.
+    pub(crate) fn clear(&self) {
+        self.pool.clear();
+    }
+
+    /// The addresses of an allowed name.
+    async fn resolve(&self, name: &HostName, port: u16) -> Result<Vec<Pin>, ResolveError> {
+        let in_force = self.parts.current.now();
+        let policy = in_force.rules.naming();
+        in_force.resolver.resolve(policy, name, port).await
+    }
+}
+
 /// What connections belong to, and under which generation of the policy they
 /// were made.
 type Key = (Host, u16, Carrier, u64);
 
 /// The vetted addresses of a host.
 pub(crate) async fn addresses(
-    session: &Session,
+    origins: &Origins,
     process: &Process,
     host: &Host,
     port: u16,
 ) -> Result<Vec<Pin>, OriginError> {
     let pins = match host {
-        Host::Name(name) => session.resolve(name, port).await?,
+        Host::Name(name) => origins.resolve(name, port).await?,
         Host::Address(address) => vec![Pin {
             address: SocketAddr::new(*address, port),
             source: outgate_policy::AddressSource::Pinned,
         }],
     };
-    admit::dial(session, process, host, port, &pins).map_err(OriginError::Denied)
+    decide::dial(&origins.parts.current.rules(), process, host, port, &pins)
+        .map_err(OriginError::Denied)
 }
 
 /// A connection to a host, and which of its addresses it leads to.
@@ -107,19 +176,19 @@ pub(crate) struct Reached {
 /// Connects to a host whose use was permitted: straight, or through the
 /// operator's proxy for what the connection carries.
 pub(crate) async fn connect(
-    session: &Session,
+    origins: &Origins,
     process: &Process,
     (host, port): (&Host, u16),
     carries: Carries,
 ) -> Result<Reached, OriginError> {
-    let pins = addresses(session, process, host, port).await?;
+    let pins = addresses(origins, process, host, port).await?;
     let authority = format!("{host}:{port}");
-    let proxies = session.proxies();
+    let proxies = origins.proxies();
     let proxied = |pin: &Pin| proxies.choose(carries, (host, port), pin.address.ip());
     let dialling = async {
         // Each address by its own way: one may be of this machine.
         if let Some((pin, proxy)) = pins.iter().find_map(|pin| Some((*pin, proxied(pin)?))) {
-            return through(session, proxy, pin, &authority).await;
+            return through(origins, proxy, pin, &authority).await;
         }
         let dialled = dial::dial(&pins).await;
         dialled.map_err(|error| OriginError::Connect(authority.clone(), error))
@@ -137,7 +206,7 @@ pub(crate) async fn connect(
 /// A tunnel to a vetted address through a proxy. The proxy is the operator's:
 /// its own address needs no rule, and is resolved here like any other.
 async fn through(
-    session: &Session,
+    origins: &Origins,
     proxy: &Proxy,
     pin: Pin,
     authority: &str,
@@ -145,7 +214,7 @@ async fn through(
     let failed = |why| OriginError::Proxy(authority.to_owned(), why);
     let at = match proxy.host() {
         Host::Name(name) => {
-            let resolved = session.resolve(name, proxy.port()).await;
+            let resolved = origins.resolve(name, proxy.port()).await;
             resolved.map_err(|error| failed(error.to_string()))?
         }
         Host::Address(address) => vec![Pin {
@@ -223,7 +292,7 @@ impl Pool {
 /// A connection in use, to be given back when its response was read.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    session: Arc<Session>,
+    origins: Arc<Origins>,
     key: Key,
     sender: SendRequest<Content>,
     /// Whether the request was sent whole; nothing else may follow before.
@@ -236,18 +305,18 @@ impl Lease {
             return;
         }
         // Whether it would be dialled under other rules nobody asked.
-        if self.key.3 != self.session.generation() {
+        if self.key.3 != self.origins.generation() {
             return;
         }
-        let pool = self.session.origins();
+        let pool = &self.origins.pool;
         pool.put(self.key, self.sender);
         if !pool.reaping.swap(true, Ordering::Relaxed) {
-            let session = Arc::clone(&self.session);
-            self.session.spawn(async move {
-                while session.origins().reap() {
+            let origins = Arc::clone(&self.origins);
+            self.origins.spawn(async move {
+                while origins.pool.reap() {
                     tokio::time::sleep(limits::ORIGIN_IDLE / 2).await;
                 }
-                session.origins().reaping.store(false, Ordering::Relaxed);
+                origins.pool.reaping.store(false, Ordering::Relaxed);
             });
         }
     }
@@ -255,7 +324,7 @@ impl Lease {
 
 /// A request on its way, with what sending it needs beside.
 pub(crate) struct Outgoing<'a> {
-    pub(crate) session: &'a Arc<Session>,
+    pub(crate) origins: &'a Arc<Origins>,
     pub(crate) process: &'a Process,
     pub(crate) host: &'a Host,
     pub(crate) port: u16,
@@ -273,7 +342,7 @@ impl Outgoing<'_> {
     /// How it gets there.
     fn way(&self) -> Way<'_> {
         Way {
-            session: self.session,
+            origins: self.origins,
             process: self.process,
             host: self.host,
             port: self.port,
@@ -289,7 +358,7 @@ pub(crate) async fn send(
     outgoing: Outgoing<'_>,
 ) -> Result<(Response<Incoming>, Lease), OriginError> {
     let Outgoing {
-        session,
+        origins,
         process,
         host,
         port,
@@ -297,15 +366,15 @@ pub(crate) async fn send(
         mut request,
         request_complete,
     } = outgoing;
-    let key = (host.clone(), port, carrier, session.generation());
+    let key = (host.clone(), port, carrier, origins.generation());
     let authority = || format!("{host}:{port}");
     let lease = |sender| Lease {
-        session: Arc::clone(session),
+        origins: Arc::clone(origins),
         key: key.clone(),
         sender,
         request_complete: Arc::clone(&request_complete),
     };
-    if let Some(mut sender) = session.origins().take(&key)
+    if let Some(mut sender) = origins.pool.take(&key)
         && sender.ready().await.is_ok()
     {
         let again = repeatable(&request);
@@ -318,14 +387,14 @@ pub(crate) async fn send(
         }
     }
     let way = Way {
-        session,
+        origins,
         process,
         host,
         port,
         carrier,
     };
     let link = Link::open(way, Offer::Only(Alpn::Http1)).await?;
-    let mut sender = speak(session, link)
+    let mut sender = speak(origins, link)
         .await
         .map_err(|error| protocol(authority(), &error))?;
     match sender.send_request(request).await {
@@ -335,23 +404,23 @@ pub(crate) async fn send(
 }
 
 /// Begins HTTP/1.1 on a connection.
-async fn speak(session: &Arc<Session>, link: Link) -> hyper::Result<SendRequest<Content>> {
+async fn speak(origins: &Arc<Origins>, link: Link) -> hyper::Result<SendRequest<Content>> {
     let (sender, connection) = http1::Builder::new()
         .max_buf_size(limits::BUFFER_BYTES_MAX)
         .max_header_size(limits::HEAD_BYTES_MAX)
         .handshake::<_, Content>(TokioIo::new(link))
         .await?;
-    session.spawn(async move {
+    origins.spawn(async move {
         connection.with_upgrades().await.ok();
     });
     Ok(sender)
 }
 
 /// Keeps a connection that nobody used yet, for the first who needs it.
-pub(crate) async fn keep(session: &Arc<Session>, way: Way<'_>, link: Link) {
+pub(crate) async fn keep(origins: &Arc<Origins>, way: Way<'_>, link: Link) {
     let key = (way.host.clone(), way.port, way.carrier, link.generation());
-    if let Ok(sender) = speak(session, link).await {
-        session.origins().put(key, sender);
+    if let Ok(sender) = speak(origins, link).await {
+        origins.pool.put(key, sender);
     }
 }
 

@@ -6,7 +6,8 @@ use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::destination::Destination;
-use crate::target::{Malformed, named_host};
+use crate::malformed::Malformed;
+use crate::uri_authority::named_host;
 
 mod asks;
 mod charset;

@@ -7,11 +7,12 @@ use http::{Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 
 use crate::content::Content;
+use crate::malformed::Malformed;
 use crate::origin::OriginError;
 use crate::refusal::{Refusal, printable};
 use crate::resolve::ResolveError;
-use crate::session::{Session, shortened};
-use crate::target::Malformed;
+use crate::session::Session;
+use crate::text::shortened;
 
 mod form;
 
@@ -68,7 +69,7 @@ pub(crate) fn malformed(fault: &Malformed, form: Form) -> Response<Content> {
 pub(crate) fn failure(error: &OriginError, form: Form, session: &Session) -> Response<Content> {
     let (status, kind) = match error {
         OriginError::Denied(denied) | OriginError::Misused(denied) => {
-            return refusal(&session.shown(denied), form);
+            return refusal(&session.recorder().shown(denied), form);
         }
         OriginError::Resolve(ResolveError::Timeout(_)) => {
             (StatusCode::GATEWAY_TIMEOUT, "dns_timeout")
@@ -91,7 +92,7 @@ pub(crate) fn failure(error: &OriginError, form: Form, session: &Session) -> Res
         OriginError::Content(_) => (StatusCode::BAD_REQUEST, "http_request_error"),
     };
     let text = error.to_string();
-    let text = session.masked(&text).unwrap_or(text);
+    let text = session.recorder().masked(&text).unwrap_or(text);
     let sentence = printable(&format!("outgate: {text}"));
     let body = form::sentence(&sentence, kind, form);
     let mut response = own(status, form, body);

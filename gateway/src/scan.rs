@@ -16,7 +16,7 @@ use outgate_policy::{Host, HostName, Inspect, Naming};
 
 use crate::audit::Outcome;
 use crate::broker::Secrets;
-use crate::flow::Flow;
+use crate::caller::Caller;
 use crate::known::Possessions;
 use crate::limits;
 use crate::refusal::Refusal;
@@ -53,7 +53,7 @@ pub(crate) use apart::count_processors;
 pub(crate) use body::Screened;
 pub(crate) use guard::Guard;
 pub(crate) use messages::Stopped;
-pub(crate) use returns::{Returns, Sought};
+pub(crate) use returns::Returns;
 pub(crate) use said::Told;
 pub(crate) use scans::Scans;
 pub(crate) use watched::Watched;
@@ -152,7 +152,7 @@ impl Scan {
     /// What the head holds may not go there.
     pub(crate) fn head(
         &self,
-        (flow, target): (&Flow, &Target),
+        (caller, target): (&Caller, &Target),
         head: &request::Parts,
     ) -> Result<Shown, Refusal> {
         let host = host(&target.host);
@@ -203,7 +203,7 @@ impl Scan {
         } else {
             shown
         };
-        let clean = Asked::clean(flow, target);
+        let clean = Asked::clean(caller, target);
         let path = clean.path.filter(|_| shown == Shown::Path);
         let asked = Asked { path, ..clean };
         let refusal = asked.refuses(findings());
@@ -361,7 +361,7 @@ impl Scan {
     /// What is found in a name that is asked for, `text` as it was spelt: its
     /// labels would leave with the question. Each warning is given once.
     pub(crate) fn name(&self, rules: &Rules, name: &HostName, text: &str) -> Vec<Finding> {
-        let to = destination(name.as_str(), crate::ask::DNS_PORT);
+        let to = destination(name.as_str(), crate::destination::DNS_PORT);
         let joined: String = text.split('.').collect();
         let mut found = self.rules.head(&to, &parts::labels(text, &joined)).findings;
         if rules.named(name) == Naming::ByPattern {
@@ -403,17 +403,17 @@ impl Scan {
     /// What holds content back until it is cleared.
     pub(crate) fn guard(
         self: &Arc<Self>,
-        (flow, target): (&Arc<Flow>, &Target),
+        (caller, target): (&Arc<Caller>, &Target),
         head: &request::Parts,
     ) -> Guard {
-        Guard::new(self, (flow, target), head)
+        Guard::new(self, (caller, target), head)
     }
 
     /// The client's side of a WebSocket, so that its messages go through the scan.
     pub(crate) fn watched<C>(
         self: &Arc<Self>,
         client: C,
-        asked: (&Arc<Flow>, &Target),
+        asked: (&Arc<Caller>, &Target),
     ) -> Watched<C> {
         Watched::new(client, Messages::new(self, asked, None))
     }
@@ -464,15 +464,6 @@ fn homes(rules: &Rules) -> Result<Vec<(String, HostPattern)>, String> {
         }
     }
     Ok(homes)
-}
-
-/// The key of marks: nobody who reads records can try values against them.
-pub(crate) fn key() -> Result<[u8; 32], String> {
-    let mut key = [0; 32];
-    let provider = rustls::crypto::ring::default_provider();
-    let filled = provider.secure_random.fill(&mut key);
-    filled.map_err(|_| "no random numbers from the system".to_owned())?;
-    Ok(key)
 }
 
 fn host(host: &Host) -> String {

@@ -2,8 +2,9 @@
 //! beside whoever passes it on. Undoes codings with the engine of the scan;
 //! changes and holds back nothing.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use aho_corasick::{AhoCorasick, MatchKind};
 use http::header::{self, HeaderMap, HeaderValue};
 use outgate_dlp::{
     Description, Destination, Detectors, KnownBuilder, KnownValue, Nature, Place, Policy, Ruleset,
@@ -112,5 +113,50 @@ fn found(released: Result<u64, Stop>) -> Option<usize> {
     match released {
         Err(Stop::Found(finding)) => finding.name.parse().ok(),
         Ok(_) | Err(Stop::Unscannable(_)) => None,
+    }
+}
+
+/// Canaries as they are, ready to be looked for.
+#[derive(Debug, Default)]
+pub(crate) struct Sought {
+    values: Vec<Vec<u8>>,
+    /// Made at the first response.
+    automaton: OnceLock<Option<AhoCorasick>>,
+    /// Made at the first one that is coded.
+    texts: OnceLock<Option<Texts>>,
+}
+
+impl Sought {
+    pub(crate) fn new(values: Vec<Vec<u8>>) -> Self {
+        Self {
+            values,
+            automaton: OnceLock::new(),
+            texts: OnceLock::new(),
+        }
+    }
+
+    /// What looks for them in content that is coded; nothing where it is not.
+    pub(crate) fn seek(&self, fields: &HeaderMap) -> Option<Seek> {
+        // What is looked for is no secret.
+        let make = || Texts::new(self.values.iter().map(Vec::as_slice), [0; 32]);
+        let texts = || self.texts.get_or_init(make).as_ref();
+        Seek::new(texts, fields)
+    }
+
+    /// Whether a text holds one.
+    pub(crate) fn stands_in(&self, text: &[u8]) -> bool {
+        let make = || {
+            let builder = AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostFirst)
+                .build(&self.values);
+            builder.ok()
+        };
+        let automaton = self.automaton.get_or_init(make);
+        automaton.as_ref().is_some_and(|own| own.is_match(text))
+    }
+
+    /// Bytes of the longest.
+    pub(crate) fn longest(&self) -> usize {
+        self.values.iter().map(Vec::len).max().unwrap_or(0)
     }
 }

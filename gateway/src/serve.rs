@@ -20,7 +20,8 @@ use crate::known::Possessions;
 use crate::resolve::System;
 use crate::rules::Rules;
 use crate::scan::Scans;
-use crate::session::{Parts, Session, shortened};
+use crate::session::{Parts, Session};
+use crate::text::shortened;
 use crate::tls::{Keys, Tls};
 use crate::{ServeError, ask, flow, limits, memory, stub};
 
@@ -96,7 +97,9 @@ impl Gateway {
         if let (Some(keeper), Some(secrets)) = (keeper, session.secrets()) {
             let renewal = Renewal::new(keeper, self.vault.named())?;
             let secrets = Arc::clone(secrets);
-            session.spawn(async move { secrets.follow(renewal).await });
+            session
+                .tasks()
+                .spawn(async move { secrets.follow(renewal).await });
         }
         Ok(())
     }
@@ -118,7 +121,7 @@ impl Gateway {
         let Some(session) = opened? else {
             return Ok(());
         };
-        memory::begun(&session);
+        memory::begun(session.tasks());
         let result = run(&session, &control, &mut buffer).await;
         session.close().await;
         match result {
@@ -170,10 +173,10 @@ impl Gateway {
         let event = Event::new(Kind::Start, Outcome::Note, "")
             .detail(&opening.begin.command)
             .scan(session.scans().weighs());
-        session.begin(&event)?;
+        session.recorder().begin(&event)?;
         self.possessions
             .warnings()
-            .for_each(|line| session.say(&line));
+            .for_each(|line| session.recorder().say(&line));
         self.renew(&session).map_err(|error| error.to_string())?;
         Ok(session)
     }
@@ -220,7 +223,7 @@ pub(crate) async fn answer_opening(
     let ready = ToLauncher::Ready {
         generation: made.generation(),
         build: BUILD.to_owned(),
-        audit: made.audit_path(),
+        audit: made.recorder().audit_path(),
         hosts: host_lines(&made),
         authority: made
             .tls()
@@ -337,7 +340,8 @@ pub(crate) async fn run(
                     });
                 }
                 let event = Event::new(Kind::Leftover, Outcome::Note, &path);
-                session.record(&event.reason(&kind, &detail)).ok();
+                let event = event.reason(&kind, &detail);
+                session.recorder().record(&event).ok();
             }
             ToGateway::Finish { status } => {
                 session.drain().await;
@@ -348,7 +352,7 @@ pub(crate) async fn run(
                     detail.push_str(&unopened);
                 }
                 let event = Event::new(Kind::Finish, Outcome::Note, "").detail(&detail);
-                session.record(&event).ok();
+                session.recorder().record(&event).ok();
                 let lines = session.summary();
                 control.send(&ToLauncher::Summary { lines }).await?;
                 // The launcher hangs up first, so that it never mistakes the
@@ -366,7 +370,7 @@ pub(crate) async fn run(
     }
     session.close().await;
     let event = Event::new(Kind::Finish, Outcome::Note, "").detail("launcher gone");
-    session.record(&event).ok();
+    session.recorder().record(&event).ok();
     Ok(())
 }
 
@@ -386,7 +390,7 @@ async fn question(
         return Ok(());
     };
     let (task_session, control) = (Arc::clone(session), Arc::clone(control));
-    session.spawn(async move {
+    session.tasks().spawn(async move {
         let answer = ask::answer(&task_session, &ask).await;
         control.send(&ToLauncher::Answer(id, answer)).await.ok();
         drop(slot);

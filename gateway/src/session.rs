@@ -8,35 +8,30 @@ use std::sync::{Arc, Mutex};
 use outgate_handoff::ToLauncher;
 use outgate_policy::{Host, HostName, Inspect, Proxies};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::audit::{Audit, AuditError, Event, Kind, Noted, Outcome};
+use crate::audit::{Audit, Event, Kind, Outcome};
 use crate::broker::Secrets;
 use crate::budget::Budgets;
 use crate::confine;
 use crate::control::{Control, ControlError};
 use crate::destination::{Destination, Party};
+use crate::in_force::{Current, Scanned};
 use crate::known::{Canaries, Possessions};
 use crate::limits;
 use crate::names::{self, NameTable};
-use crate::origin::Pool;
-use crate::refusal::Refusal;
-use crate::resolve::{Pin, ResolveError, System};
+use crate::origin::{self, Origins};
+use crate::recorder::{Governs, Recorder};
+use crate::resolve::System;
 use crate::rules::Rules;
 use crate::scan::{Scan, Scans};
+use crate::tasks::Tasks;
 use crate::tenant::{SharedSlot, Standing, Tenant, Turn};
 use crate::tls::Tls;
 
-mod denials;
-mod in_force;
-mod turn;
 mod unopened;
 mod words;
 
-use denials::Denials;
-use in_force::InForce;
-use turn::turn;
 use unopened::Unopened;
 
 /// What a session is made of.
@@ -62,29 +57,22 @@ pub(crate) struct Parts {
 /// One sandbox. Lives as long as its control connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    in_force: watch::Sender<Arc<InForce>>,
-    audit: Audit,
-    control: Arc<Control>,
+    current: Arc<Current>,
+    recorder: Arc<Recorder>,
     system: Arc<System>,
-    proxies: Arc<Proxies>,
-    tls: Option<Arc<Tls>>,
+    origins: Arc<Origins>,
     secrets: Option<Arc<Secrets>>,
     possessions: Arc<Possessions>,
     names: Mutex<NameTable>,
-    origins: Pool,
-    denials: Mutex<Denials>,
     budgets: Budgets,
     unopened: Mutex<Unopened>,
     flows: Arc<Semaphore>,
     flows_max: usize,
     questions: Arc<Semaphore>,
     tenant: Option<Tenant>,
-    tasks: Mutex<JoinSet<()>>,
+    tasks: Arc<Tasks>,
     ending: watch::Sender<Stage>,
 }
-
-/// Rules, and what scans as they say.
-pub(crate) type Scanned = (Rules, Arc<Scans>);
 
 /// A place among the connections served at once, given back when dropped.
 #[derive(Debug)]
@@ -111,33 +99,42 @@ impl Session {
             Some(_) => limits::SHARED_NAMES_MAX,
         };
         let generation = parts.tenant.as_ref().map_or(1, Tenant::generation);
-        let in_force = InForce::new(&parts.system, (parts.rules, parts.scans), generation);
-        Self {
-            in_force: watch::Sender::new(Arc::new(in_force)),
-            audit: parts.audit,
-            control: parts.control,
-            system: parts.system,
+        let scanned = (parts.rules, parts.scans);
+        let current = Arc::new(Current::new(&parts.system, scanned, generation));
+        let flows = Arc::new(Semaphore::new(flows_max));
+        let governs: Arc<dyn Governs> = Arc::clone(&current) as _;
+        let crowd = (Arc::clone(&flows), flows_max);
+        let recorder = Arc::new(Recorder::new(governs, parts.audit, parts.control, crowd));
+        let tasks = Arc::new(Tasks::default());
+        let origins = Origins::new(origin::Parts {
+            current: Arc::clone(&current),
+            recorder: Arc::clone(&recorder),
             proxies: parts.proxies,
             tls: parts.tls,
+            tasks: Arc::clone(&tasks),
+        });
+        Self {
+            current,
+            recorder,
+            system: parts.system,
+            origins: Arc::new(origins),
             secrets: parts.secrets,
             possessions: parts.possessions,
             names: Mutex::new(NameTable::new(&parts.sandbox, names_max)),
-            origins: Pool::default(),
-            denials: Mutex::default(),
             budgets: Budgets::default(),
             unopened: Mutex::default(),
-            flows: Arc::new(Semaphore::new(flows_max)),
+            flows,
             flows_max,
             questions: Arc::new(Semaphore::new(limits::QUESTIONS_MAX)),
             tenant: parts.tenant,
-            tasks: Mutex::default(),
+            tasks,
             ending: watch::Sender::new(Stage::Running),
         }
     }
 
     /// The rules in force: to be asked anew for every decision.
     pub(crate) fn rules(&self) -> Arc<Rules> {
-        Arc::clone(&self.in_force.borrow().rules)
+        self.recorder.rules()
     }
 
     /// Other rules with the scan that they ask for; what the one in force
@@ -159,37 +156,31 @@ impl Session {
     /// Puts other rules in force, under the next generation, and tells the
     /// launcher. What runs goes on; what is kept for later use is dropped.
     pub(crate) async fn revise(&self, scanned: Scanned) -> Result<u64, ControlError> {
-        let generation = self.generation().saturating_add(1);
-        let in_force = InForce::new(&self.system, scanned, generation);
-        self.in_force.send_replace(Arc::new(in_force));
+        let generation = self.current.replace(&self.system, scanned);
         self.origins.clear();
         let event = Event::new(Kind::Policy, Outcome::Note, "").detail("other rules are in force");
-        self.record(&event).ok();
+        self.recorder.record(&event).ok();
         let frame = ToLauncher::Generation { generation };
-        self.control.send(&frame).await.map(|()| generation)
+        self.control().send(&frame).await.map(|()| generation)
     }
 
-    /// Returns once `still` refuses, which is asked now and whenever other
-    /// rules are in force. For what was allowed once and goes on.
-    pub(crate) async fn revoked(&self, still: impl Fn() -> Result<(), Refusal>) -> Refusal {
-        let mut changes = self.in_force.subscribe();
-        loop {
-            if let Err(refusal) = still() {
-                return refusal;
-            }
-            if changes.changed().await.is_err() {
-                return Refusal::own("ended", "a connection", "its session is over");
-            }
-        }
+    /// The policy, which may be replaced.
+    pub(crate) fn current(&self) -> &Current {
+        &self.current
     }
 
-    /// The operator's proxies.
-    pub(crate) fn proxies(&self) -> &Proxies {
-        &self.proxies
+    /// What its decisions are written down and told by.
+    pub(crate) fn recorder(&self) -> &Arc<Recorder> {
+        &self.recorder
+    }
+
+    /// What ends with it at the latest.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 
     pub(crate) fn control(&self) -> &Arc<Control> {
-        &self.control
+        self.recorder.control()
     }
 
     /// Whether the gateway has rights that the launcher's account may lack.
@@ -201,8 +192,7 @@ impl Session {
 
     /// What opens TLS, where the rules in force let it.
     pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
-        let tls = self.tls.as_ref()?;
-        self.in_force.borrow().rules.opens_tls().then_some(tls)
+        self.origins.tls()
     }
 
     pub(crate) fn secrets(&self) -> Option<&Arc<Secrets>> {
@@ -211,7 +201,7 @@ impl Session {
 
     /// What looks for credentials, as the rules in force have it.
     pub(crate) fn scans(&self) -> Arc<Scans> {
-        Arc::clone(&self.in_force.borrow().scans)
+        Arc::clone(&self.current.now().scans)
     }
 
     /// The one of them that weighs by this mode; nothing where nothing is to be
@@ -221,69 +211,11 @@ impl Session {
     }
 
     pub(crate) fn generation(&self) -> u64 {
-        self.in_force.borrow().generation
+        self.recorder.generation()
     }
 
-    pub(crate) fn origins(&self) -> &Pool {
+    pub(crate) fn origins(&self) -> &Arc<Origins> {
         &self.origins
-    }
-
-    /// Writes the first record; nothing begins if this fails.
-    ///
-    /// # Errors
-    /// Why it cannot be written, and what to do.
-    pub(crate) fn begin(&self, event: &Event<'_>) -> Result<(), String> {
-        let masked = self.scans().masked_event(event);
-        let event = masked.as_ref().unwrap_or(event);
-        let written = self.audit.write(self.generation(), event);
-        written.map_err(|error| format!("{error} to {}", self.audit.fault()))
-    }
-
-    /// Writes a record; nothing it announces may happen if this fails.
-    pub(crate) fn record(&self, event: &Event<'_>) -> Result<(), AuditError> {
-        let masked = self.scans().masked_event(event);
-        let event = masked.as_ref().unwrap_or(event);
-        let result = self.audit.write(self.generation(), event);
-        self.tell_lost(&result);
-        result
-    }
-
-    /// The same, together with those of other requests that came in the same
-    /// turn of the event loop: one write(2) for all of them. To be settled
-    /// before what the record announces.
-    pub(crate) fn note(&self, event: &Event<'_>) -> Result<Noted, AuditError> {
-        let masked = self.scans().masked_event(event);
-        let event = masked.as_ref().unwrap_or(event);
-        let result = self.audit.note(self.generation(), event);
-        self.tell_lost(&result);
-        result
-    }
-
-    /// Returns once a record is written; nothing it announces may happen if
-    /// this fails.
-    pub(crate) async fn settle(&self, noted: Noted) -> Result<(), AuditError> {
-        let flows = self
-            .flows_max
-            .saturating_sub(self.flows.available_permits());
-        if flows >= limits::RECORD_TOGETHER {
-            turn().await;
-        }
-        let result = self.audit.settle(noted);
-        self.tell_lost(&result);
-        result
-    }
-
-    /// Says, once, that nothing can be recorded any more.
-    fn tell_lost<T>(&self, result: &Result<T, AuditError>) {
-        if result.is_err() {
-            self.tell(&Refusal::unrecorded("everything").because_of(&self.audit.fault()));
-        }
-    }
-
-    /// Where the records go, for people.
-    pub(crate) fn audit_path(&self) -> String {
-        let path = self.audit.path().map(|path| path.to_string_lossy());
-        path.map(std::borrow::Cow::into_owned).unwrap_or_default()
     }
 
     /// The address that stands for a name; `None` when there are too many.
@@ -325,50 +257,6 @@ impl Session {
             party,
             port: address.port(),
             address: SocketAddr::new(ip, address.port()),
-        }
-    }
-
-    /// The addresses of an allowed name.
-    pub(crate) async fn resolve(
-        &self,
-        name: &HostName,
-        port: u16,
-    ) -> Result<Vec<Pin>, ResolveError> {
-        let in_force = Arc::clone(&self.in_force.borrow());
-        let policy = in_force.rules.naming();
-        in_force.resolver.resolve(policy, name, port).await
-    }
-
-    /// A text without values that may not be written down.
-    pub(crate) fn masked(&self, text: &str) -> Option<String> {
-        self.scans().masked(text)
-    }
-
-    /// A refusal in words that anybody may read.
-    pub(crate) fn shown(&self, refusal: &Refusal) -> Refusal {
-        refusal.masked(&|text| self.masked(text))
-    }
-
-    /// Tells the user about a refusal to nobody in particular.
-    pub(crate) fn tell(&self, refusal: &Refusal) {
-        self.tell_of("", refusal);
-    }
-
-    /// Tells the user about a refusal to this program, once per target and within a bound.
-    pub(crate) fn tell_of(&self, program: &str, refusal: &Refusal) {
-        let shown = self.shown(refusal);
-        let line = self.denials.lock();
-        let line = line.map(|mut own| own.refused(program, &shown));
-        if let Ok(Some(line)) = line {
-            self.say(&line);
-        }
-    }
-
-    /// Tells the user that something is wrong with what `key` names.
-    pub(crate) fn alarm(&self, key: &str, what: &str) {
-        let line = self.denials.lock().map(|mut own| own.alarm(key, what));
-        if let Ok(Some(line)) = line {
-            self.say(&line);
         }
     }
 
@@ -430,14 +318,6 @@ impl Session {
         }
     }
 
-    /// Runs a task that ends with the session at the latest.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        if let Ok(mut tasks) = self.tasks.lock() {
-            while tasks.try_join_next().is_some() {}
-            tasks.spawn(task);
-        }
-    }
-
     /// Waits until what the command left behind is delivered, within a bound.
     pub(crate) async fn drain(&self) {
         self.ending.send_replace(Stage::Ending);
@@ -459,11 +339,7 @@ impl Session {
     /// Ends every task of the session: all its connections are closed, and
     /// their closing records written.
     pub(crate) async fn close(&self) {
-        let mut tasks = match self.tasks.lock() {
-            Ok(mut tasks) => std::mem::take(&mut *tasks),
-            Err(_) => JoinSet::new(),
-        };
-        tasks.shutdown().await;
+        self.tasks.end().await;
         self.origins.clear();
     }
 }
@@ -473,13 +349,4 @@ impl Session {
 pub(crate) enum Seen {
     Before,
     First,
-}
-
-/// At most this many bytes, cut at a character.
-pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
-    let mut end = text.len().min(bytes_max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default().to_owned()
 }

@@ -25,8 +25,9 @@ use crate::resolve::System;
 use crate::rules::{Ceiling, Rules};
 use crate::scan::{self, Scans};
 use crate::serve::{self, Gateway, Opening, Texts, context, greet};
-use crate::session::{Parts, Session, shortened};
+use crate::session::{Parts, Session};
 use crate::tenant::{Capacity, Tenant, Tenants};
+use crate::text::shortened;
 use crate::tls::Keys;
 
 /// News of the policy of the gateway itself.
@@ -303,13 +304,15 @@ impl Shared {
         let Some((session, run, ceilings)) = opened? else {
             return Ok(());
         };
-        session.spawn(Self::follow(Arc::clone(&session), run, ceilings));
+        session
+            .tasks()
+            .spawn(Self::follow(Arc::clone(&session), run, ceilings));
         let result = tokio::select! {
             result = serve::run(&session, &control, &mut buffer) => result,
             _ = stopped.changed() => {
                 session.close().await;
                 let event = Event::new(Kind::Finish, Outcome::Note, "").detail("gateway ended");
-                session.record(&event).ok();
+                session.recorder().record(&event).ok();
                 return Ok(());
             }
         };
@@ -317,7 +320,7 @@ impl Shared {
         if let Err(error) = &result {
             let detail = crate::chain(error);
             let event = Event::new(Kind::Finish, Outcome::Note, "").detail(&detail);
-            session.record(&event).ok();
+            session.recorder().record(&event).ok();
         }
         result
     }
@@ -356,7 +359,7 @@ impl Shared {
             let event = Event::new(Kind::Start, Outcome::Note, "")
                 .detail(&detail)
                 .scan(session.scans().weighs());
-            session.begin(&event)?;
+            session.recorder().begin(&event)?;
             Ok(session)
         });
         let answered = serve::answer_opening(control, made).await?;

@@ -23,7 +23,7 @@ use message::Transport;
 pub(crate) fn accept(session: &Arc<Session>, socket: OwnedFd) -> Result<(), ControlError> {
     let socket = datagram::Datagrams::new(socket)?;
     let owner = Arc::clone(session);
-    session.spawn(async move {
+    session.tasks().spawn(async move {
         socket.serve(&owner).await;
     });
     Ok(())

@@ -21,23 +21,23 @@ use tokio_rustls::server::TlsStream;
 
 use crate::admit::{self, Inside};
 use crate::audit::Kind;
+use crate::carrier::{Alpn, Called, Carrier};
 use crate::client_hello::ClientHello;
+use crate::decide;
 use crate::destination::Party;
 use crate::detect::Detected;
 use crate::flow::{self, Classified, Flow};
 use crate::origin::{self, Link, Reached, Streams, Way};
 use crate::refusal::Refusal;
 use crate::replay::Replay;
-use crate::{http1, http2, limits, target, tunnel};
+use crate::{http1, http2, limits, tunnel, uri_authority};
 
-mod carrier;
 mod client;
 mod identities;
 mod keys;
 mod roots;
 mod upstream;
 
-pub(crate) use carrier::{Alpn, Called, Carrier};
 pub(crate) use client::Client;
 pub(crate) use keys::Keys;
 pub(crate) use upstream::{Offer, Upstream};
@@ -177,7 +177,7 @@ pub(crate) async fn serve(
     let port = flow.destination().port;
     let inside = match denied {
         Some(refusal) => Inside::Deny(refusal),
-        None => admit::inside(session, process, (&host, port), hello.encrypted),
+        None => admit::inside(session.recorder(), process, (&host, port), hello.encrypted),
     };
     match (inside, session.tls()) {
         (Inside::Pass(permit), _) => pass(flow, &host, permit, stream).await,
@@ -193,7 +193,7 @@ pub(crate) async fn serve(
 
 /// Records, tells, and says no in TLS itself.
 async fn refuse(flow: &Flow, refusal: &Refusal, stream: Replay, alert: Alert) {
-    flow.refuse(Kind::Tunnel, refusal);
+    flow.caller().refuse(Kind::Tunnel, refusal);
     flow::farewell(stream.into_parts().1, &alert_record(alert)).await;
 }
 
@@ -201,13 +201,13 @@ async fn refuse(flow: &Flow, refusal: &Refusal, stream: Replay, alert: Alert) {
 async fn pass(flow: &Arc<Flow>, host: &Host, permit: Permit, stream: Replay) {
     let port = flow.destination().port;
     let to = (host, port);
-    match origin::connect(flow.session(), flow.process(), to, Carries::Tls).await {
+    match origin::connect(flow.session().origins(), flow.process(), to, Carries::Tls).await {
         Ok(Reached {
             stream: origin,
             pin,
         }) => {
             let subject = format!("{host}:{port}");
-            let purse = (flow.session().budgets()).purse(flow, &permit, (host, &subject));
+            let purse = (flow.session().budgets()).purse(flow.caller(), &permit, (host, &subject));
             // INVARIANT: the permit is spent on this one tunnel.
             drop(permit);
             flow.session().passed_unopened(host);
@@ -215,10 +215,10 @@ async fn pass(flow: &Arc<Flow>, host: &Host, permit: Permit, stream: Replay) {
             let sides = (client, origin);
             let (session, process) = (flow.session(), flow.process());
             let counted = (&**flow.traffic(), purse.as_ref());
-            let still = || admit::still_unopened(session, process, (host, port), pin);
+            let still = || decide::still_unopened(&session.rules(), process, (host, port), pin);
             tokio::select! {
                 () = tunnel::relay_tcp(sides, &read, counted, session.ended()) => {}
-                refusal = session.revoked(still) => flow.refuse(Kind::Tunnel, &refusal),
+                refusal = session.current().revoked(still) => flow.caller().refuse(Kind::Tunnel, &refusal),
             }
         }
         Err(error) => {
@@ -283,7 +283,7 @@ async fn open(
     };
     // A denial that could not be explained is still the answer.
     let refusal = denied.unwrap_or_else(|| Refusal::own("tls", &subject, &why));
-    flow.refuse(Kind::Tunnel, &refusal);
+    flow.caller().refuse(Kind::Tunnel, &refusal);
 }
 
 /// The version of HTTP that client and origin agree on, so that nothing is
@@ -311,11 +311,11 @@ async fn version(
     if let Some(version) = tls.known((host, port), called) {
         return version;
     }
-    if admit::opening(flow.session(), flow.process(), host, port).is_err() {
+    if admit::opening(flow.session().recorder(), flow.process(), host, port).is_err() {
         return Alpn::Http1;
     }
     let way = Way {
-        session: flow.session(),
+        origins: flow.session().origins(),
         process: flow.process(),
         host,
         port,
@@ -328,8 +328,8 @@ async fn version(
     let version = link.alpn();
     tls.learn((host, port), called, version);
     match version {
-        Alpn::Http1 => origin::keep(flow.session(), way, link).await,
-        Alpn::Http2 => streams.keep(flow.session(), host, link).await,
+        Alpn::Http1 => origin::keep(flow.session().origins(), way, link).await,
+        Alpn::Http2 => streams.keep(flow.session().origins(), host, link).await,
     }
     version
 }
@@ -365,7 +365,7 @@ async fn inside(
                 (!tls.is_trusted(host)).then(|| Refusal::own("tls", &subject, &why))
             });
             if let Some(refusal) = refusal {
-                flow.refuse(Kind::Tunnel, &refusal);
+                flow.caller().refuse(Kind::Tunnel, &refusal);
             }
             return;
         }
@@ -375,7 +375,7 @@ async fn inside(
     };
     let subject = format!("https://{}", flow.destination());
     let refusal = denied.unwrap_or_else(|| Refusal::own("protocol", &subject, why));
-    flow.refuse(Kind::Tunnel, &refusal);
+    flow.caller().refuse(Kind::Tunnel, &refusal);
     let client = Client::opened(Vec::new(), stream, called);
     flow::farewell(client.into_tcp().await, &[]).await;
 }
@@ -406,7 +406,7 @@ fn server_host(flow: &Flow, hello: &ClientHello) -> Result<Host, Box<(Alert, Ref
     let to = flow.destination();
     let subject = format!("https://{to}");
     match &hello.server_name {
-        Some(text) => target::server_name(text)
+        Some(text) => uri_authority::server_name(text)
             .and_then(|named| to.matching(&named))
             .ok_or_else(|| {
                 let because = format!("the TLS greeting names `{text}`");

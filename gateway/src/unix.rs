@@ -10,7 +10,6 @@ use outgate_handoff::Process;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::admit;
 use crate::ask;
 use crate::audit::{Event, Kind, Outcome};
 use crate::content::Traffic;
@@ -41,7 +40,7 @@ pub(crate) async fn serve(session: &Arc<Session>, process: &Process, path: &[u8]
                 let still = || ask::admit_unix(session, process, path).map(drop);
                 tokio::select! {
                     () = tunnel::relay(client, target, (&traffic, None), session.ended()) => Ok(()),
-                    refusal = session.revoked(still) => Err(refusal),
+                    refusal = session.current().revoked(still) => Err(refusal),
                 }
             }
             Err(error) => {
@@ -56,8 +55,10 @@ pub(crate) async fn serve(session: &Arc<Session>, process: &Process, path: &[u8]
         Err(refusal) => Err(refusal),
     };
     if let Err(refusal) = outcome {
-        admit::refused(session, Kind::Unix, process, &name, &refusal);
-        session.tell_of(&process.executable, &refusal);
+        session
+            .recorder()
+            .refused(Kind::Unix, process, &name, &refusal);
+        session.recorder().tell_of(&process.executable, &refusal);
         return;
     }
     let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -65,7 +66,7 @@ pub(crate) async fn serve(session: &Arc<Session>, process: &Process, path: &[u8]
     let event = Event::new(Kind::Flow, Outcome::Note, &name)
         .process(process)
         .traffic(up, down, millis);
-    session.record(&event).ok();
+    session.recorder().record(&event).ok();
 }
 
 async fn connect(sockets: Handed) -> std::io::Result<(UnixStream, UnixStream)> {

@@ -17,6 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
 use crate::budget::Purse;
+use crate::carrier::Carrier;
+use crate::carrier::Upgrade;
 use crate::content::{Content, Held, Inner};
 use crate::fields;
 use crate::flow::Flow;
@@ -24,8 +26,7 @@ use crate::forward::{self, Admitted, converse, origin_of};
 use crate::http2::{Duplex, Received};
 use crate::origin::{self, Counted, OriginError, Outgoing, Streams};
 use crate::resolve::Pin;
-use crate::target::{Target, Upgrade};
-use crate::tls::Carrier;
+use crate::target::Target;
 
 const KEY: HeaderName = header::SEC_WEBSOCKET_KEY;
 const ACCEPT: HeaderName = header::SEC_WEBSOCKET_ACCEPT;
@@ -60,7 +61,7 @@ pub(crate) async fn join(
     }
     fields::add_via(&mut asked, head.version);
     let outgoing = Outgoing {
-        session: flow.session(),
+        origins: flow.session().origins(),
         process: flow.process(),
         host: &target.host,
         port: target.port,
@@ -217,7 +218,7 @@ impl Joint<'_> {
     ) {
         let (flow, target, client) = (Arc::clone(self.flow), self.target.clone(), self.client);
         let purse = self.purse;
-        self.flow.session().spawn(async move {
+        self.flow.session().tasks().spawn(async move {
             if let Ok(client) = client.await {
                 converse(&flow, (&target, purse), pin, (client, origin)).await;
             }

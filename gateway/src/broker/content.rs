@@ -13,12 +13,11 @@ use super::coded::Coded;
 use super::forms::Escape;
 use super::mask::Last;
 use super::{Misuse, Role, Secrets, Why, value_of};
-use crate::admit;
+use crate::caller::Caller;
+use crate::carrier::Carrier;
 use crate::content::ContentError;
-use crate::flow::Flow;
 use crate::refusal::Refusal;
 use crate::target::Target;
-use crate::tls::Carrier;
 
 /// What happens to the placeholder of one secret.
 #[derive(Debug)]
@@ -46,7 +45,7 @@ pub(crate) type Slot = Arc<Mutex<Option<Refusal>>>;
 /// The request whose content is looked through, for the record.
 #[derive(Debug)]
 struct Finding {
-    flow: Arc<Flow>,
+    caller: Arc<Caller>,
     target: Target,
 }
 
@@ -55,7 +54,7 @@ impl Secrets {
     pub(crate) fn watch(
         self: &Arc<Self>,
         fields: &HeaderMap,
-        (flow, target): (&Arc<Flow>, &Target),
+        (caller, target): (&Arc<Caller>, &Target),
         carrier: Carrier,
     ) -> Watch {
         let escape = escape(fields);
@@ -87,7 +86,7 @@ impl Secrets {
             coded: Coded::new(&self.tokens, fields),
             carry: BytesMut::new(),
             finding: Finding {
-                flow: Arc::clone(flow),
+                caller: Arc::clone(caller),
                 target: target.clone(),
             },
             misuse: Arc::default(),
@@ -208,9 +207,9 @@ impl Watch {
     }
 
     fn refuse(&self, misuse: &Misuse) -> ContentError {
-        let Finding { flow, target } = &self.finding;
-        let refusal = admit::misused(flow.session(), flow.process(), target, misuse);
-        flow.tell(&refusal);
+        let Finding { caller, target } = &self.finding;
+        let refusal = caller.misused(target, &misuse.because);
+        caller.tell(&refusal);
         if let Ok(mut slot) = self.misuse.lock() {
             slot.get_or_insert(refusal);
         }

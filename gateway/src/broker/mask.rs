@@ -8,15 +8,10 @@ use std::sync::{Arc, OnceLock};
 use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderValue};
 
-use outgate_handoff::Process;
-
-use super::Misuse;
 use super::search::Search;
-use crate::admit;
+use crate::caller::Caller;
 use crate::content::ContentError;
-use crate::flow::Flow;
 use crate::seek::{Seek, Texts};
-use crate::session::Session;
 use crate::target::Target;
 
 /// The values of a session, and what stands for each.
@@ -61,7 +56,7 @@ impl Mask {
 
     /// The values as they are looked for in what is coded.
     fn texts(&self) -> Option<&Texts> {
-        let make = || Texts::new(self.search.needles(), crate::scan::key().ok()?);
+        let make = || Texts::new(self.search.needles(), crate::random::key().ok()?);
         self.texts.get_or_init(make).as_ref()
     }
 
@@ -105,8 +100,7 @@ struct Sieve {
     seek: Seek,
     /// Bytes that went on.
     passed: u64,
-    session: Arc<Session>,
-    process: Process,
+    caller: Arc<Caller>,
     target: Target,
 }
 
@@ -124,15 +118,14 @@ impl Masked {
     pub(crate) fn coded(
         mask: Arc<Mask>,
         fields: &HeaderMap,
-        (flow, target): (&Flow, &Target),
+        (caller, target): (&Arc<Caller>, &Target),
     ) -> Option<Self> {
         mask.texts()?;
         let seek = Seek::new(|| mask.texts(), fields);
         let sieve = seek.map(|seek| Sieve {
             seek,
             passed: 0,
-            session: Arc::clone(flow.session()),
-            process: flow.process().clone(),
+            caller: Arc::clone(caller),
             target: target.clone(),
         });
         // What stands in another coding stands there as it is.
@@ -192,11 +185,9 @@ impl Sieve {
         };
         let Ok(cleared) = cleared else {
             let because = "the response holds the value of a secret, in a coding in which it \
-                           cannot be masked"
-                .to_owned();
-            let misuse = Misuse { because };
-            let refusal = admit::misused(&self.session, &self.process, &self.target, &misuse);
-            self.session.tell(&refusal);
+                           cannot be masked";
+            let refusal = self.caller.misused(&self.target, because);
+            self.caller.recorder().tell(&refusal);
             return Err(ContentError::Shown);
         };
         let count = cleared.saturating_sub(self.passed);

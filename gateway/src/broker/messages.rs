@@ -13,8 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::mask::{Last, Mask, Masked};
 use super::{Misuse, Secrets, Why};
-use crate::admit;
-use crate::flow::Flow;
+use crate::caller::Caller;
 use crate::limits;
 use crate::target::Target;
 
@@ -89,7 +88,7 @@ impl Frames {
 pub(crate) struct Watched<S> {
     stream: S,
     secrets: Arc<Secrets>,
-    flow: Arc<Flow>,
+    caller: Arc<Caller>,
     target: Target,
     frames: Frames,
     /// The end of what was looked through, where one may begin.
@@ -100,13 +99,13 @@ impl<S> Watched<S> {
     pub(crate) fn new(
         stream: S,
         secrets: &Arc<Secrets>,
-        flow: &Arc<Flow>,
+        caller: &Arc<Caller>,
         target: &Target,
     ) -> Self {
         Self {
             stream,
             secrets: Arc::clone(secrets),
-            flow: Arc::clone(flow),
+            caller: Arc::clone(caller),
             target: target.clone(),
             frames: Frames::default(),
             tail: Vec::new(),
@@ -117,9 +116,8 @@ impl<S> Watched<S> {
         self.tail.append(&mut self.frames.payload(bytes));
         if let Some(token) = self.secrets.token_in(&self.tail) {
             let misuse: Misuse = self.secrets.misplaced(token, "a message", Why::Encoded);
-            let (session, process) = (self.flow.session(), self.flow.process());
-            let refusal = admit::misused(session, process, &self.target, &misuse);
-            session.tell_of(&process.executable, &refusal);
+            let refusal = self.caller.misused(&self.target, &misuse.because);
+            self.caller.tell(&refusal);
             return Err(io::ErrorKind::InvalidData.into());
         }
         let from = self.secrets.forms.undecided(&self.tail, 0);

@@ -12,8 +12,8 @@ use super::forms::{self, Escape, Unescaped};
 use super::search::Search;
 use super::signing::{Presigned, Signing};
 use super::{Current, Misuse, Role, Secrets, Token, Why, value_of};
+use crate::carrier::Carrier;
 use crate::target::Target;
-use crate::tls::Carrier;
 
 /// What stands for a placeholder where its surroundings are looked through: part
 /// of no credential.

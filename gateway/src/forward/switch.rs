@@ -12,18 +12,19 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::admit;
 use crate::audit::Kind;
 use crate::broker::{Veiled, Watched};
 use crate::budget::Purse;
+use crate::carrier::Upgrade;
 use crate::content::Content;
+use crate::decide;
 use crate::exchange::Upgradable;
 use crate::fields;
 use crate::flow::Flow;
 use crate::origin::{Link, OriginError};
 use crate::replay::Replay;
 use crate::resolve::Pin;
-use crate::target::{Target, Upgrade};
+use crate::target::Target;
 use crate::tunnel;
 
 /// Both sides agreed to become a WebSocket: relays what follows.
@@ -53,7 +54,7 @@ pub(super) fn switch(
     fields.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     fields.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     let task = Arc::clone(flow);
-    flow.session().spawn(async move {
+    flow.session().tasks().spawn(async move {
         let Upgradable::Http1(client) = client else {
             return;
         };
@@ -105,7 +106,7 @@ pub(crate) async fn converse<C, O>(
     O: AsyncRead + AsyncWrite + Unpin,
 {
     let (session, process) = (flow.session(), flow.process());
-    let still = || admit::still_requested(session, process, target, pin);
+    let still = || decide::still_requested(&session.rules(), process, target, pin);
     let relayed = async {
         let secrets = session.secrets();
         let secrets = secrets.and_then(|own| Some((own, own.mask()?)));
@@ -114,22 +115,22 @@ pub(crate) async fn converse<C, O>(
         match (secrets, session.scan(target.mode)) {
             (None, None) => tunnel::relay(client, origin, traffic, ended).await,
             (None, Some(scan)) => {
-                let client = scan.watched(client, (flow, target));
+                let client = scan.watched(client, (flow.caller(), target));
                 tunnel::relay(client, origin, traffic, ended).await;
             }
             (Some((own, mask)), None) => {
-                let client = Watched::new(client, own, flow, target);
+                let client = Watched::new(client, own, flow.caller(), target);
                 tunnel::relay(client, Veiled::new(origin, mask), traffic, ended).await;
             }
             (Some((own, mask)), Some(scan)) => {
-                let client = Watched::new(client, own, flow, target);
-                let client = scan.watched(client, (flow, target));
+                let client = Watched::new(client, own, flow.caller(), target);
+                let client = scan.watched(client, (flow.caller(), target));
                 tunnel::relay(client, Veiled::new(origin, mask), traffic, ended).await;
             }
         }
     };
     tokio::select! {
         () = relayed => {}
-        refusal = session.revoked(still) => flow.refuse(Kind::Request, &refusal),
+        refusal = session.current().revoked(still) => flow.caller().refuse(Kind::Request, &refusal),
     }
 }

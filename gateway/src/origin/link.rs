@@ -5,12 +5,12 @@ use outgate_policy::{Carries, Host};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use super::{OriginError, Reached, connect};
+use super::{OriginError, Origins, Reached, connect};
 use crate::admit;
+use crate::carrier::{Alpn, Carrier};
 use crate::either::Either;
 use crate::resolve::Pin;
-use crate::session::Session;
-use crate::tls::{Alpn, Carrier, Offer};
+use crate::tls::Offer;
 
 /// The connection, and which of the host's addresses it leads to.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Link {
 /// Where a link leads, and on whose behalf.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way<'a> {
-    pub(crate) session: &'a Session,
+    pub(crate) origins: &'a Origins,
     pub(crate) process: &'a Process,
     pub(crate) host: &'a Host,
     pub(crate) port: u16,
@@ -34,7 +34,7 @@ impl Link {
     /// Connects; for TLS, the version of HTTP is one of those offered.
     pub(crate) async fn open(way: Way<'_>, offer: Offer) -> Result<Self, OriginError> {
         let Way {
-            session,
+            origins,
             process,
             host,
             port,
@@ -44,10 +44,10 @@ impl Link {
             Carrier::Plain => Carries::Plain,
             Carrier::Tls(_) => Carries::Tls,
         };
-        let generation = session.generation();
-        let Reached { stream, pin } = connect(session, process, (host, port), carries).await?;
+        let generation = origins.generation();
+        let Reached { stream, pin } = connect(origins, process, (host, port), carries).await?;
         let failed = |why| OriginError::Tls(format!("{host}:{port}"), why);
-        match (carrier, session.tls()) {
+        match (carrier, origins.tls()) {
             (Carrier::Plain, _) => Ok(Self {
                 stream: Either::One(stream),
                 pin,
@@ -55,7 +55,7 @@ impl Link {
             }),
             (Carrier::Tls(called), Some(tls)) => {
                 if tls.upstream().presents(host, called)
-                    && admit::presenting(session, process, host, port).is_err()
+                    && admit::presenting(origins.recorder(), process, host, port).is_err()
                 {
                     return Err(failed(
                         "that it is presented a certificate cannot be recorded".to_owned(),

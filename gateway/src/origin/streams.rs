@@ -17,13 +17,13 @@ use outgate_policy::Host;
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
-use super::{Link, OriginError, Outgoing, protocol};
+use super::{Link, OriginError, Origins, Outgoing, protocol};
+use crate::carrier::Alpn;
 use crate::content::Inner;
 use crate::http2::{Received, Replies, pour};
 use crate::limits;
 use crate::resolve::Pin;
-use crate::session::Session;
-use crate::tls::{Alpn, Offer};
+use crate::tls::Offer;
 
 /// The connections to origins that one connection of the command uses: one
 /// for each name it may go by, nearly always a single one.
@@ -93,7 +93,7 @@ impl Streams {
         let request = Request::from_parts(head, ());
         let (answer, stream) = sender.send_request(request, end).map_err(lost)?;
         if !end {
-            outgoing.session.spawn(pour(content, stream));
+            outgoing.origins.spawn(pour(content, stream));
         }
         let response = answered(answer, replies).await.map_err(lost)?;
         let (head, received) = response.into_parts();
@@ -128,7 +128,7 @@ impl Streams {
         // Held while connecting: many streams begin at once and share it.
         let mut connections = self.connections.lock().await;
         if let Some(kept) = connections.get(outgoing.host)
-            && kept.generation == outgoing.session.generation()
+            && kept.generation == outgoing.origins.generation()
             && let Ok(sender) = kept.sender.clone().ready().await
         {
             return Ok(Kept {
@@ -137,15 +137,15 @@ impl Streams {
             });
         }
         let link = Link::open(outgoing.way(), Offer::Only(Alpn::Http2)).await?;
-        let kept = speak(outgoing.session, link).await;
+        let kept = speak(outgoing.origins, link).await;
         let kept = kept.map_err(|error| protocol(outgoing.authority(), &error))?;
         connections.insert(outgoing.host.clone(), kept.clone());
         Ok(kept)
     }
 
     /// Keeps a connection that nobody used yet, for the streams to its host.
-    pub(crate) async fn keep(&self, session: &Arc<Session>, host: &Host, link: Link) {
-        if let Ok(kept) = speak(session, link).await {
+    pub(crate) async fn keep(&self, origins: &Arc<Origins>, host: &Host, link: Link) {
+        if let Ok(kept) = speak(origins, link).await {
             self.connections.lock().await.insert(host.clone(), kept);
         }
     }
@@ -168,7 +168,7 @@ async fn answered(
 }
 
 /// Begins HTTP/2 on a connection.
-async fn speak(session: &Arc<Session>, link: Link) -> Result<Kept, h2::Error> {
+async fn speak(origins: &Arc<Origins>, link: Link) -> Result<Kept, h2::Error> {
     let (pin, generation) = (link.pin(), link.generation());
     let (sender, connection) = h2::client::Builder::new()
         .enable_push(false)
@@ -184,7 +184,7 @@ async fn speak(session: &Arc<Session>, link: Link) -> Result<Kept, h2::Error> {
         .max_send_buffer_size(limits::BUFFER_BYTES_MAX)
         .handshake(link)
         .await?;
-    session.spawn(async move {
+    origins.spawn(async move {
         connection.await.ok();
     });
     Ok(Kept {

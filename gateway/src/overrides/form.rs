@@ -16,10 +16,10 @@ use super::keys::{Reader, Written};
 use super::media::{self, Way};
 use super::members::{Members, Whose};
 use super::requests::{Announced, Requests};
-use crate::admit;
 use crate::audit::Kind;
 use crate::budget::Slot;
-use crate::flow::Flow;
+use crate::caller::Caller;
+use crate::decide;
 use crate::refusal::Refusal;
 use crate::target::Target;
 
@@ -30,7 +30,7 @@ const METHODS: [&str; 7] = ["PUT", "PATCH", "DELETE", "GET", "HEAD", "OPTIONS", 
 ///
 /// # Errors
 /// The refusal, which was recorded.
-pub(crate) fn check_query(flow: &Flow, target: &Target) -> Result<(), Refusal> {
+pub(crate) fn check_query(caller: &Caller, target: &Target) -> Result<(), Refusal> {
     let Some((_, query)) = target.resource.as_str().split_once('?') else {
         return Ok(());
     };
@@ -49,8 +49,8 @@ pub(crate) fn check_query(flow: &Flow, target: &Target) -> Result<(), Refusal> {
     let others = others.iter().filter(|value| is_method(value));
     let key = "a key for the method";
     for asks in own.chain(others.map(|value| Asks::Method { key, value })) {
-        judge(flow, target, asks)
-            .map_err(|asked| refusal(flow, target, &in_place(&asked, "query")))?;
+        judge(caller, target, asks)
+            .map_err(|asked| refusal(caller, target, &in_place(&asked, "query")))?;
     }
     Ok(())
 }
@@ -61,7 +61,7 @@ pub(crate) fn check_query(flow: &Flow, target: &Target) -> Result<(), Refusal> {
 /// # Errors
 /// The refusal, which was recorded.
 pub(crate) fn check_methods(
-    flow: &Flow,
+    caller: &Caller,
     target: &Target,
     fields: &HeaderMap,
 ) -> Result<(), Refusal> {
@@ -73,10 +73,10 @@ pub(crate) fn check_methods(
         let words = text.split(|sign: char| !sign.is_ascii_alphabetic());
         for value in words.filter(|word| is_method(word)) {
             let key = name.as_str();
-            judge(flow, target, Asks::Method { key, value }).map_err(|asked| {
+            judge(caller, target, Asks::Method { key, value }).map_err(|asked| {
                 let Asked { what, .. } = asked;
                 let because = format!("field {key} asks for {what}, which the rules do not allow");
-                refusal(flow, target, &because)
+                refusal(caller, target, &because)
             })?;
         }
     }
@@ -94,14 +94,18 @@ fn asks_for_method(name: &str) -> bool {
 ///
 /// # Errors
 /// The refusal, which was recorded.
-pub(crate) fn check_media(flow: &Flow, target: &Target, fields: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn check_media(
+    caller: &Caller,
+    target: &Target,
+    fields: &HeaderMap,
+) -> Result<(), Refusal> {
     let hidden = (target.method == Method::POST).then(|| media::hides(fields));
     match hidden.flatten() {
-        Some(what) if tells_methods_apart(flow, target) => {
+        Some(what) if tells_methods_apart(caller, target) => {
             let because = format!(
                 "content in {what} could ask for another method, and the rules tell methods apart"
             );
-            Err(refusal(flow, target, &because))
+            Err(refusal(caller, target, &because))
         }
         Some(_) | None => Ok(()),
     }
@@ -120,7 +124,7 @@ struct Asked {
 }
 
 /// Whether the rules allow what is asked for as well.
-fn judge(flow: &Flow, target: &Target, asks: Asks<'_>) -> Result<(), Asked> {
+fn judge(caller: &Caller, target: &Target, asks: Asks<'_>) -> Result<(), Asked> {
     let (by, what) = match asks {
         Asks::Method { key, value } => {
             let by = if key == KEY {
@@ -133,7 +137,7 @@ fn judge(flow: &Flow, target: &Target, asks: Asks<'_>) -> Result<(), Asked> {
                 method.len() <= 16 && method.bytes().all(|byte| byte.is_ascii_uppercase());
             if !is_token {
                 (by, "something that is no method".to_owned())
-            } else if method == target.method.as_str() || allows(flow, target, &method) {
+            } else if method == target.method.as_str() || allows(caller, target, &method) {
                 return Ok(());
             } else {
                 return Err(Asked { by, what: method });
@@ -143,7 +147,7 @@ fn judge(flow: &Flow, target: &Target, asks: Asks<'_>) -> Result<(), Asked> {
             let method = method.to_ascii_uppercase();
             let by = "a request".to_owned();
             return match inner(target, of) {
-                Some(inner) if allows(flow, &inner, &method) => Ok(()),
+                Some(inner) if allows(caller, &inner, &method) => Ok(()),
                 Some(inner) => Err(Asked {
                     by,
                     what: format!("{method} {}", inner.origin()),
@@ -156,15 +160,15 @@ fn judge(flow: &Flow, target: &Target, asks: Asks<'_>) -> Result<(), Asked> {
         }
         Asks::Unread(what) => ("something".to_owned(), what.to_owned()),
     };
-    if tells_methods_apart(flow, target) {
+    if tells_methods_apart(caller, target) {
         Err(Asked { by, what })
     } else {
         Ok(())
     }
 }
 
-fn allows(flow: &Flow, target: &Target, method: &str) -> bool {
-    admit::would_allow(flow.session(), flow.process(), target, method)
+fn allows(caller: &Caller, target: &Target, method: &str) -> bool {
+    decide::would_allow(&caller.rules(), caller.process(), target, method)
 }
 
 /// What a request in a batch is about: a path, one relative to that of the batch, or a
@@ -190,23 +194,22 @@ fn inner(target: &Target, text: &str) -> Option<Target> {
 }
 
 /// Whether it matters by which method the request is made.
-fn tells_methods_apart(flow: &Flow, target: &Target) -> bool {
+fn tells_methods_apart(caller: &Caller, target: &Target) -> bool {
     let mut methods = METHODS.iter();
-    methods.any(|method| !allows(flow, target, method))
+    methods.any(|method| !allows(caller, target, method))
 }
 
 /// Records and tells why.
-fn refusal(flow: &Flow, target: &Target, because: &str) -> Refusal {
+fn refusal(caller: &Caller, target: &Target, because: &str) -> Refusal {
     let subject = format!("{} {}", target.method, target.origin());
     let refusal = Refusal::own("override", &subject, because);
-    let (session, process) = (flow.session(), flow.process());
-    admit::refused(session, Kind::Request, process, &target.origin(), &refusal);
+    caller.refused(Kind::Request, &target.origin(), &refusal);
     refusal
 }
 
 /// Content that is looked at on its way.
 pub(crate) struct Form {
-    flow: Arc<Flow>,
+    caller: Arc<Caller>,
     target: Target,
     ways: Vec<Way>,
     readers: Vec<Any>,
@@ -235,14 +238,14 @@ pub(crate) struct Overridden;
 
 impl Form {
     /// The content of this request, if a method could change by it and if that matters.
-    pub(crate) fn of(flow: &Arc<Flow>, target: &Target, head: &request::Parts) -> Option<Self> {
+    pub(crate) fn of(caller: &Arc<Caller>, target: &Target, head: &request::Parts) -> Option<Self> {
         if target.method != Method::POST {
             return None;
         }
         let ways = media::of(&head.headers);
-        let matters = !ways.is_empty() && tells_methods_apart(flow, target);
+        let matters = !ways.is_empty() && tells_methods_apart(caller, target);
         matters.then(|| Self {
-            flow: Arc::clone(flow),
+            caller: Arc::clone(caller),
             target: target.clone(),
             readers: readers(&ways, Sent::AsItComes, &target.resource),
             ways,
@@ -271,10 +274,10 @@ impl Form {
     /// # Errors
     /// They ask for another method.
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), Overridden> {
-        let (flow, target) = (&self.flow, &self.target);
+        let (caller, target) = (&self.caller, &self.target);
         let mut asked = None;
         let mut judge = |asks: Asks<'_>| {
-            judge(flow, target, asks).map_err(|found| {
+            judge(caller, target, asks).map_err(|found| {
                 asked.get_or_insert(found);
                 Refused
             })
@@ -292,10 +295,10 @@ impl Form {
     /// # Errors
     /// What was left asks for another method.
     pub(crate) fn finish(&mut self) -> Result<(), Overridden> {
-        let (flow, target) = (&self.flow, &self.target);
+        let (caller, target) = (&self.caller, &self.target);
         let mut asked = None;
         let mut judge = |asks: Asks<'_>| {
-            judge(flow, target, asks).map_err(|found| {
+            judge(caller, target, asks).map_err(|found| {
                 asked.get_or_insert(found);
                 Refused
             })
@@ -313,8 +316,8 @@ impl Form {
             return Ok(());
         };
         let place = if self.is_held() { "form" } else { "content" };
-        let refusal = refusal(&self.flow, &self.target, &in_place(&asked, place));
-        self.flow.tell(&refusal);
+        let refusal = refusal(&self.caller, &self.target, &in_place(&asked, place));
+        self.caller.tell(&refusal);
         if let Ok(mut slot) = self.slot.lock() {
             slot.get_or_insert(refusal);
         }

@@ -7,12 +7,13 @@ use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use outgate_policy::{Reason, RequestTarget, Scheme, Verdict};
 
-use crate::admit;
 use crate::audit::Kind;
+use crate::caller::Caller;
+use crate::decide;
 use crate::destination::peer;
-use crate::flow::Flow;
 use crate::refusal::Refusal;
-use crate::target::{Target, named_authority};
+use crate::target::Target;
+use crate::uri_authority::named_authority;
 
 /// What a field may do to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +75,7 @@ const PATHS: [&str; 8] = [
 /// # Errors
 /// The refusal, which was recorded.
 pub(crate) fn check_fields(
-    flow: &Flow,
+    caller: &Caller,
     target: &Target,
     fields: &HeaderMap,
 ) -> Result<(), Refusal> {
@@ -82,22 +83,22 @@ pub(crate) fn check_fields(
         let Some(role) = role(name) else {
             continue;
         };
-        let rules = flow.session().rules();
+        let rules = caller.rules();
         let looks = || rules.looks_at_paths(peer(&target.host));
         let because = match role {
             Role::Path if holds_path(name, value, target) && looks() => {
                 "may ask for another path than the one judged"
             }
             Role::Path => continue,
-            Role::Written | Role::Read => match seconds(flow, target, value, role) {
+            Role::Written | Role::Read => match seconds(caller, target, value, role) {
                 None if looks() => "names a second target that cannot be read",
-                Some(seconds) if seconds.iter().any(|second| !second.passes(flow)) => {
+                Some(seconds) if seconds.iter().any(|second| !second.passes(caller)) => {
                     "names a second target that the rules do not allow"
                 }
                 None | Some(_) => continue,
             },
         };
-        return Err(refusal(flow, target, &format!("field {name} {because}")));
+        return Err(refusal(caller, target, &format!("field {name} {because}")));
     }
     Ok(())
 }
@@ -152,8 +153,8 @@ struct Second {
 }
 
 impl Second {
-    fn passes(&self, flow: &Flow) -> bool {
-        match admit::judged(flow.session(), flow.process(), &self.target) {
+    fn passes(&self, caller: &Caller) -> bool {
+        match decide::judged(&caller.rules(), caller.process(), &self.target) {
             Verdict::Allow(_) => true,
             Verdict::Deny(denial) => !self.needs_rule && denial.reason() != Reason::DenyRule,
         }
@@ -174,7 +175,12 @@ fn absolute(text: &str) -> Option<(Scheme, &str, &str)> {
 }
 
 /// What a field names, as requests; `None` where nobody can tell.
-fn seconds(flow: &Flow, target: &Target, value: &HeaderValue, role: Role) -> Option<Vec<Second>> {
+fn seconds(
+    caller: &Caller,
+    target: &Target,
+    value: &HeaderValue,
+    role: Role,
+) -> Option<Vec<Second>> {
     let text = value.to_str().ok()?.trim();
     let whole = absolute(text);
     let path = match (whole, role) {
@@ -202,7 +208,7 @@ fn seconds(flow: &Flow, target: &Target, value: &HeaderValue, role: Role) -> Opt
         };
         if let Some((scheme, authority, _)) = whole {
             let (host, port) = named_authority(authority)?;
-            let is_own = flow.destination().matching(&host).is_some()
+            let is_own = caller.destination().matching(&host).is_some()
                 && port.is_none_or(|port| port == target.port);
             if !is_own {
                 let port = port.unwrap_or(scheme.default_port());
@@ -236,11 +242,10 @@ fn seconds(flow: &Flow, target: &Target, value: &HeaderValue, role: Role) -> Opt
 }
 
 /// Records and tells why.
-fn refusal(flow: &Flow, target: &Target, because: &str) -> Refusal {
+fn refusal(caller: &Caller, target: &Target, because: &str) -> Refusal {
     let subject = format!("{} {}", target.method, target.origin());
     let refusal = Refusal::own("override", &subject, because);
-    let (session, process) = (flow.session(), flow.process());
-    admit::refused(session, Kind::Request, process, &target.origin(), &refusal);
+    caller.refused(Kind::Request, &target.origin(), &refusal);
     refusal
 }
 

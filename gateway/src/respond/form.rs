@@ -5,8 +5,8 @@
 use http::header::{self, HeaderMap};
 use serde_json::json;
 
+use crate::fields::names_in;
 use crate::refusal::{Refusal, printable};
-use crate::target::names_in;
 
 /// How the client wants to read a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

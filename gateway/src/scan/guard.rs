@@ -16,7 +16,7 @@ use super::said::Asked;
 use super::values::Seen;
 use super::{Scan, destination, host};
 use crate::audit::Outcome;
-use crate::flow::Flow;
+use crate::caller::Caller;
 use crate::refusal::Refusal;
 use crate::target::Target;
 
@@ -32,7 +32,7 @@ pub(crate) enum Guard {
 impl Guard {
     pub(super) fn new(
         scan: &Arc<Scan>,
-        asked: (&Arc<Flow>, &Target),
+        asked: (&Arc<Caller>, &Target),
         head: &request::Parts,
     ) -> Self {
         let value = |name: &str| head.headers.get(name).map(http::HeaderValue::as_bytes);
@@ -144,7 +144,7 @@ impl Guard {
 /// Content as one stream of bytes.
 pub(crate) struct Whole {
     scan: Arc<Scan>,
-    flow: Arc<Flow>,
+    caller: Arc<Caller>,
     target: Target,
     stream: Stream,
     gist: Option<Gist>,
@@ -184,7 +184,11 @@ impl Drop for Whole {
 }
 
 impl Whole {
-    fn new(scan: &Arc<Scan>, (flow, target): (&Arc<Flow>, &Target), head: &request::Parts) -> Self {
+    fn new(
+        scan: &Arc<Scan>,
+        (caller, target): (&Arc<Caller>, &Target),
+        head: &request::Parts,
+    ) -> Self {
         let name = host(&target.host);
         let value = |name| head.headers.get(name).map(http::HeaderValue::as_bytes);
         let codings = codings(&head.headers);
@@ -204,7 +208,7 @@ impl Whole {
                 .stream(&to, &description)
                 .for_path(target.resource.path()),
             scan: Arc::clone(scan),
-            flow: Arc::clone(flow),
+            caller: Arc::clone(caller),
             target: target.clone(),
             found: Vec::new(),
             held: VecDeque::new(),
@@ -332,11 +336,11 @@ impl Whole {
     }
 
     fn asked(&self) -> Asked<'_> {
-        Asked::clean(&self.flow, &self.target)
+        Asked::clean(&self.caller, &self.target)
     }
 
     fn stop(&self, refusal: Refusal) -> Stopped {
-        self.flow.tell(&refusal);
+        self.caller.tell(&refusal);
         if let Ok(mut slot) = self.slot.lock() {
             slot.get_or_insert(refusal);
         }

@@ -15,7 +15,7 @@ use super::said::Asked;
 use super::values::Seen;
 use super::{Scan, destination, host};
 use crate::audit::{Kind, Outcome};
-use crate::flow::Flow;
+use crate::caller::Caller;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::target::Target;
@@ -96,7 +96,7 @@ enum Segment {
 /// The messages of one direction of a connection, and the bytes that wait.
 pub(crate) struct Messages {
     scan: Arc<Scan>,
-    flow: Arc<Flow>,
+    caller: Arc<Caller>,
     target: Target,
     host: String,
     /// How compressed messages are coded, where some may be.
@@ -136,12 +136,12 @@ impl std::fmt::Debug for Messages {
 impl Messages {
     pub(super) fn new(
         scan: &Arc<Scan>,
-        (flow, target): (&Arc<Flow>, &Target),
+        (caller, target): (&Arc<Caller>, &Target),
         coding: Option<Vec<u8>>,
     ) -> Self {
         Self {
             scan: Arc::clone(scan),
-            flow: Arc::clone(flow),
+            caller: Arc::clone(caller),
             host: host(&target.host),
             target: target.clone(),
             coding,
@@ -200,7 +200,7 @@ impl Messages {
 
     fn malformed(&mut self, because: &str) -> Stopped {
         let refusal = Refusal::own("malformed", &self.target.origin(), because);
-        self.flow.refuse(Kind::Request, &refusal);
+        self.caller.refuse(Kind::Request, &refusal);
         self.stop(refusal)
     }
 
@@ -300,7 +300,7 @@ impl Messages {
     fn stop(&mut self, refusal: Refusal) -> Stopped {
         self.held.clear();
         self.segments.clear();
-        self.flow.tell(&refusal);
+        self.caller.tell(&refusal);
         if let Ok(mut slot) = self.slot.lock() {
             slot.get_or_insert(refusal);
         }
@@ -308,7 +308,7 @@ impl Messages {
     }
 
     fn asked(&self) -> Asked<'_> {
-        Asked::clean(&self.flow, &self.target)
+        Asked::clean(&self.caller, &self.target)
     }
 }
 

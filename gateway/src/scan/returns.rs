@@ -3,66 +3,20 @@
 //! and holds none of them back; keeps only the end of a piece, where one may
 //! begin. Decides nothing.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use http::HeaderMap;
-use outgate_handoff::Process;
 
 use crate::audit::{Event, Kind, Outcome};
-use crate::seek::{Seek, Texts};
-use crate::session::Session;
-
-/// Canaries as they are, ready to be looked for.
-#[derive(Debug, Default)]
-pub(crate) struct Sought {
-    values: Vec<Vec<u8>>,
-    /// Made at the first response.
-    automaton: OnceLock<Option<AhoCorasick>>,
-    /// Made at the first one that is coded.
-    texts: OnceLock<Option<Texts>>,
-}
-
-impl Sought {
-    pub(crate) fn new(values: Vec<Vec<u8>>) -> Self {
-        Self {
-            values,
-            automaton: OnceLock::new(),
-            texts: OnceLock::new(),
-        }
-    }
-
-    /// What looks for them in content that is coded; nothing where it is not.
-    fn seek(&self, fields: &HeaderMap) -> Option<Seek> {
-        // What is looked for is no secret.
-        let make = || Texts::new(self.values.iter().map(Vec::as_slice), [0; 32]);
-        let texts = || self.texts.get_or_init(make).as_ref();
-        Seek::new(texts, fields)
-    }
-
-    /// Whether a text holds one.
-    fn stands_in(&self, text: &[u8]) -> bool {
-        let make = || {
-            let builder = AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostFirst)
-                .build(&self.values);
-            builder.ok()
-        };
-        let automaton = self.automaton.get_or_init(make);
-        automaton.as_ref().is_some_and(|own| own.is_match(text))
-    }
-
-    fn longest(&self) -> usize {
-        self.values.iter().map(Vec::len).max().unwrap_or(0)
-    }
-}
+use crate::caller::Caller;
+use crate::known::Canaries;
+use crate::seek::{Seek, Sought};
 
 /// Looks at one response.
 #[derive(Debug)]
 pub(crate) struct Returns {
     sought: Arc<Sought>,
-    session: Arc<Session>,
-    process: Process,
+    caller: Arc<Caller>,
     origin: String,
     /// The end of what passed.
     tail: Vec<u8>,
@@ -79,12 +33,14 @@ enum Told {
 
 impl Returns {
     /// What looks at a response of this origin; nothing without canaries.
-    pub(crate) fn of(session: &Arc<Session>, process: &Process, origin: String) -> Option<Self> {
-        let canaries = session.canaries()?;
+    pub(crate) fn of(
+        canaries: Option<&Canaries>,
+        caller: &Arc<Caller>,
+        origin: String,
+    ) -> Option<Self> {
         Some(Self {
-            sought: Arc::clone(&canaries.sought),
-            session: Arc::clone(session),
-            process: process.clone(),
+            sought: Arc::clone(&canaries?.sought),
+            caller: Arc::clone(caller),
             origin,
             tail: Vec::new(),
             seek: None,
@@ -145,10 +101,11 @@ impl Returns {
              that nobody saw"
         );
         let event = Event::new(Kind::Canary, Outcome::Note, &self.origin)
-            .process(&self.process)
+            .process(self.caller.process())
             .reason("canary", &detail);
-        self.session.record(&event).ok();
-        self.session.alarm(&self.origin, &detail);
+        let recorder = self.caller.recorder();
+        recorder.record(&event).ok();
+        recorder.alarm(&self.origin, &detail);
     }
 }
 

@@ -12,7 +12,7 @@ use outgate_dlp::{
 use outgate_policy::RequestTarget;
 
 use crate::audit::{Event, Kind, Outcome};
-use crate::flow::Flow;
+use crate::caller::Caller;
 use crate::limits::HOSTS_SHOWN_MAX;
 use crate::refusal::Refusal;
 use crate::target::Target;
@@ -22,7 +22,7 @@ use super::host;
 /// A request as it may be written down.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
-    pub(super) flow: &'a Flow,
+    pub(super) caller: &'a Caller,
     pub(super) target: &'a Target,
     /// Its path, unless it holds something that was found.
     pub(super) path: Option<&'a str>,
@@ -48,9 +48,9 @@ impl<'a> Asked<'a> {
     }
 
     /// A request whose target was looked at.
-    pub(super) fn clean(flow: &'a Flow, target: &'a Target) -> Self {
+    pub(super) fn clean(caller: &'a Caller, target: &'a Target) -> Self {
         Self {
-            flow,
+            caller,
             target,
             path: target.path().map(RequestTarget::path),
         }
@@ -61,7 +61,7 @@ impl<'a> Asked<'a> {
         let origin = self.target.origin();
         let subject = format!("{} {origin}", self.target.method);
         let told = Told::of(finding, &subject, Some(&host(&self.target.host)));
-        let told = match self.flow.session().rules().above() {
+        let told = match self.caller.rules().above() {
             None => told,
             Some(_) => told.of_gateway(),
         };
@@ -85,7 +85,7 @@ impl<'a> Asked<'a> {
     }
 
     fn event<'e>(&'e self, kind: Kind, origin: &'e str, outcome: Outcome) -> Event<'e> {
-        let event = Event::new(kind, outcome, origin).process(self.flow.process());
+        let event = Event::new(kind, outcome, origin).process(self.caller.process());
         let method = self.target.method.as_str();
         match self.path {
             Some(path) => event.request(method, path),
@@ -96,7 +96,7 @@ impl<'a> Asked<'a> {
     /// A record that cannot be written changes nothing here: what is refused
     /// stays refused, and what passes asks for a record of its own.
     fn write(&self, event: &Event<'_>) {
-        self.flow.session().record(event).ok();
+        self.caller.recorder().record(event).ok();
     }
 
     fn refusal(&self, token: &'static str, because: &str) -> Refusal {

@@ -54,7 +54,7 @@ pub(super) fn setup(rules: &Rules, mode: Inspect) -> Result<Setup, String> {
             allowances,
             registries: Vec::new(),
             named: named(rules),
-            key: super::key()?,
+            key: crate::random::key()?,
         },
     })
 }

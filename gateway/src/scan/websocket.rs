@@ -5,7 +5,7 @@
 use bytes::Bytes;
 
 use super::messages::{Coded, Fault, Framing, Sink};
-use crate::session::shortened;
+use crate::text::shortened;
 
 /// Follows the frames of one direction.
 #[derive(Debug, Default)]

@@ -1,23 +1,17 @@
-//! What a session says to the person: single lines, and the summary at the end.
+//! What a session says to the person at its end: the summary.
 //! Printable text of bounded length; decides nothing.
 
-use outgate_handoff::{LINE_BYTES_MAX, SUMMARY_BYTES_MAX, SUMMARY_LINES_MAX, ToLauncher};
+use outgate_handoff::{LINE_BYTES_MAX, SUMMARY_BYTES_MAX, SUMMARY_LINES_MAX};
 use outgate_policy::{Group, Urgency};
 
-use super::{Session, shortened};
+use super::Session;
 use crate::limits::DIGEST_LINE_BYTES_MAX;
+use crate::text::shortened;
 
 impl Session {
-    /// One line for the person.
-    pub(crate) fn say(&self, line: &str) {
-        let line = crate::refusal::printable(line);
-        let line = shortened(&line, LINE_BYTES_MAX);
-        self.control.offer(&ToLauncher::Notice { line });
-    }
-
     /// A screen about what was wrong or refused, or nothing.
     pub(crate) fn summary(&self) -> String {
-        let Ok(denials) = self.denials.lock() else {
+        let Some(denials) = self.recorder.denials() else {
             return String::new();
         };
         let lost = self.lost();
@@ -27,7 +21,11 @@ impl Session {
         let mut foot: Vec<String> = Vec::new();
         foot.extend(self.unopened());
         // Whoever keeps a record of their own may keep what it is signed by.
-        let key = self.audit.key().filter(|_| !self.audit.is_of_one_run());
+        let key = self
+            .recorder
+            .audit()
+            .key()
+            .filter(|_| !self.recorder.audit().is_of_one_run());
         let key = key.filter(|_| self.tenant.is_none());
         foot.extend(key.map(|key| format!("the record is signed by the key {key}")));
         foot.push(self.where_more_is());
@@ -49,12 +47,12 @@ impl Session {
 
     /// Where every decision is told.
     fn where_more_is(&self) -> String {
-        let path = crate::refusal::printable(&self.audit_path());
+        let path = crate::refusal::printable(&self.recorder.audit_path());
         if self.tenant.is_some() {
             "the gateway's record holds every decision".to_owned()
         } else if path.is_empty() {
             "for a record of every decision: --audit FILE".to_owned()
-        } else if self.audit.is_of_one_run() {
+        } else if self.recorder.audit().is_of_one_run() {
             format!("`outgate why last` explains; every decision is in {path}")
         } else {
             format!("`outgate why last --audit {path}` explains every decision")
@@ -70,7 +68,7 @@ impl Session {
         };
         let beyond = (beyond > 0).then(|| format!("{beyond} denials in no group"));
         let left: Vec<String> = groups.into_iter().chain(beyond).collect();
-        let tells = self.tenant.is_none() && !self.audit_path().is_empty();
+        let tells = self.tenant.is_none() && !self.recorder.audit_path().is_empty();
         let how = if tells {
             ": outgate why last --all"
         } else {
@@ -82,7 +80,7 @@ impl Session {
     /// Records that could not be written, in words; those of a shared gateway
     /// are its operator's to hear of.
     fn lost(&self) -> Option<String> {
-        let lost = self.audit.lost();
+        let lost = self.recorder.audit().lost();
         let own = lost > 0 && self.tenant.is_none();
         own.then(|| format!("{lost} records could not be written"))
     }

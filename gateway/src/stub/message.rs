@@ -120,8 +120,10 @@ fn lookup(
             Some(process) => event.process(process),
             None => event,
         };
-        session.record(&event).ok();
-        session.tell(&Refusal::own("secret", name.as_str(), &misuse.because));
+        session.recorder().record(&event).ok();
+        session
+            .recorder()
+            .tell(&Refusal::own("secret", name.as_str(), &misuse.because));
         return (ResponseCode::NXDomain, None);
     }
     if let Some(scan) = session.scan(session.rules().mode_of_name(&name))
@@ -136,7 +138,7 @@ fn lookup(
             Some(process) => event.process(process),
             None => event,
         };
-        if session.record(&event).is_err() {
+        if session.recorder().record(&event).is_err() {
             return (ResponseCode::Refused, None);
         }
     }
@@ -166,8 +168,10 @@ fn may_leave(
         return true;
     };
     let event = Event::new(Kind::Finding, Outcome::Deny, A_NAME).reason("names", &because);
-    session.record(&by(event, process)).ok();
-    session.tell(&Refusal::own("names", A_NAME, &because));
+    session.recorder().record(&by(event, process)).ok();
+    session
+        .recorder()
+        .tell(&Refusal::own("names", A_NAME, &because));
     false
 }
 
@@ -182,9 +186,12 @@ fn found_in_name(session: &Session, process: Option<&Process>, finding: &Finding
         Action::Warn => Outcome::Note,
     };
     let event = told.event(Event::new(told.kind, outcome, A_NAME));
-    session.record(&by(event.finding(finding), process)).ok();
+    session
+        .recorder()
+        .record(&by(event.finding(finding), process))
+        .ok();
     if finding.action == Action::Block {
-        session.tell(&told.refusal);
+        session.recorder().tell(&told.refusal);
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
-use super::carrier::{Called, Carrier};
+use crate::carrier::{Called, Carrier};
 use crate::either::Either;
 use crate::limits;
 use crate::replay::Replay;

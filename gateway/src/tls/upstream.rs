@@ -16,9 +16,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::carrier::{Alpn, Called};
 use super::keys::Keys;
 use super::roots::Roots;
+use crate::carrier::{Alpn, Called};
 use crate::limits;
 
 /// Which versions of HTTP an origin is offered.

@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 
 /// See the head of this file.
 #[derive(Debug, Default)]
-pub(super) struct Denials {
+pub(crate) struct Denials {
     count: u64,
     alarms: u64,
     told: HashSet<String>,
@@ -71,7 +71,7 @@ impl Denials {
     }
 
     /// How many of each there were, alarms first; nothing where there was none.
-    pub(super) fn words(&self) -> Option<String> {
+    pub(crate) fn words(&self) -> Option<String> {
         let counted = |count: u64, what: &str| {
             let plural = if count == 1 { "" } else { "s" };
             (count > 0).then(|| format!("{count} {what}{plural}"))
@@ -83,12 +83,12 @@ impl Denials {
     }
 
     /// All of it by groups, what matters most first.
-    pub(super) fn groups(&self) -> Vec<&Group> {
+    pub(crate) fn groups(&self) -> Vec<&Group> {
         self.digest.groups()
     }
 
     /// How many refusals are in none of the groups.
-    pub(super) fn beyond(&self) -> u64 {
+    pub(crate) fn beyond(&self) -> u64 {
         self.digest.beyond()
     }
 }

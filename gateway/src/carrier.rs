@@ -3,7 +3,12 @@
 
 use outgate_policy::{Host, Scheme};
 
-use crate::target::Upgrade;
+/// What a request asks to become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Upgrade {
+    None,
+    WebSocket,
+}
 
 /// As whom an origin must identify itself, and is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

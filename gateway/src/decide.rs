@@ -1,0 +1,190 @@
+//! Facts to verdicts: the only caller of the policy's decision function for what leaves.
+//! Pure: records nothing, sends nothing; whoever acts on a verdict records it first.
+
+use outgate_handoff::Process;
+use outgate_policy::{Denial, Facts, Host, Permit, Process as Asking, Reason, Route, Verdict};
+
+use crate::destination::{Destination, Party, peer};
+use crate::refusal::Refusal;
+use crate::resolve::Pin;
+use crate::rules::Rules;
+use crate::target::Target;
+
+pub(crate) fn asking(process: &Process) -> Asking<'_> {
+    Asking {
+        executable: &process.executable,
+    }
+}
+
+/// May anything be sent there over TCP? Tries each host that the destination
+/// may be judged as; records nothing, since the question is recorded by who
+/// answers it.
+pub(crate) fn connect(
+    rules: &Rules,
+    process: &Process,
+    destination: &Destination,
+) -> Result<(Host, Permit), Refusal> {
+    if let Party::Unassigned(_) = destination.party {
+        return Err(Refusal::own(
+            "unassigned",
+            &destination.to_string(),
+            "this address stands for no name",
+        ));
+    }
+    let mut first: Option<Refusal> = None;
+    let mut granted = None;
+    let mut denied = false;
+    for host in destination.hosts() {
+        let facts = Facts::Connect {
+            process: asking(process),
+            peer: peer(&host),
+            port: destination.port,
+        };
+        match rules.evaluate(&facts) {
+            Verdict::Allow(permit) => {
+                granted.get_or_insert((host, permit));
+            }
+            // Bytes nobody looks into could be meant for any of the names.
+            Verdict::Deny(denial) if denial.reason() == Reason::DenyRule => {
+                first = Some(Refusal::Policy(denial));
+                denied = true;
+            }
+            Verdict::Deny(denial) => {
+                first.get_or_insert(Refusal::Policy(denial));
+            }
+        }
+    }
+    match granted {
+        Some((host, permit)) if !(denied && permit.route() == Route::Direct) => {
+            return Ok((host, permit));
+        }
+        _ => {}
+    }
+    Err(first
+        .unwrap_or_else(|| Refusal::own("no-host", &destination.to_string(), "it has no name")))
+}
+
+/// What the rules in force say of a request; nothing may follow from it before
+/// it is recorded.
+pub(crate) fn judged(rules: &Rules, process: &Process, target: &Target) -> Verdict {
+    rules.evaluate(&facts(process, target))
+}
+
+/// Whether the request would be allowed by another method; records nothing, since it
+/// is not made.
+pub(crate) fn would_allow(rules: &Rules, process: &Process, target: &Target, method: &str) -> bool {
+    let facts = Facts::Request {
+        process: asking(process),
+        peer: peer(&target.host),
+        port: target.port,
+        scheme: target.scheme,
+        method,
+        target: &target.resource,
+    };
+    matches!(rules.evaluate(&facts), Verdict::Allow(_))
+}
+
+/// The addresses of a host that may be dialled. Denied ones are dropped; if
+/// none is left, the first denial is the answer.
+pub(crate) fn dial(
+    rules: &Rules,
+    process: &Process,
+    host: &Host,
+    port: u16,
+    pins: &[Pin],
+) -> Result<Vec<Pin>, Refusal> {
+    let mut first = None;
+    let mut vetted = Vec::new();
+    for pin in pins {
+        let facts = Facts::Dial {
+            process: asking(process),
+            peer: peer(host),
+            port,
+            address: pin.address.ip(),
+            source: pin.source,
+        };
+        match rules.evaluate(&facts) {
+            Verdict::Allow(_) => vetted.push(*pin),
+            Verdict::Deny(denial) => {
+                first.get_or_insert(denial);
+            }
+        }
+    }
+    match first {
+        Some(denial) if vetted.is_empty() => Err(Refusal::Policy(denial)),
+        _ => Ok(vetted),
+    }
+}
+
+/// May raw bytes go on to this host, by this address? For what was allowed
+/// once; records nothing.
+pub(crate) fn still_direct(
+    rules: &Rules,
+    process: &Process,
+    to: &Destination,
+    (host, pin): (&Host, Pin),
+) -> Result<(), Refusal> {
+    let (_, permit) = connect(rules, process, to)?;
+    if permit.route() != Route::Direct {
+        let because = "the rules now ask for a look inside";
+        return Err(Refusal::own("policy", &to.to_string(), because));
+    }
+    dial(rules, process, host, to.port, &[pin]).map(drop)
+}
+
+/// The same of TLS that passes unopened.
+pub(crate) fn still_unopened(
+    rules: &Rules,
+    process: &Process,
+    (host, port): (&Host, u16),
+    pin: Pin,
+) -> Result<(), Refusal> {
+    let facts = Facts::Tunnel {
+        process: asking(process),
+        peer: peer(host),
+        port,
+    };
+    match rules.evaluate(&facts) {
+        Verdict::Allow(_) => dial(rules, process, host, port, &[pin]).map(drop),
+        Verdict::Deny(denial) => Err(Refusal::Policy(denial)),
+    }
+}
+
+/// The same of a request that became a connection of its own.
+pub(crate) fn still_requested(
+    rules: &Rules,
+    process: &Process,
+    target: &Target,
+    pin: Pin,
+) -> Result<(), Refusal> {
+    match rules.evaluate(&facts(process, target)) {
+        Verdict::Deny(denial) => return Err(Refusal::Policy(shown(denial, target))),
+        Verdict::Allow(permit) if permit.inspect().stricter(target.mode) != target.mode => {
+            let because = "the rules now ask for a closer look at what it carries";
+            let subject = format!("{} {}", target.method, target.origin());
+            return Err(Refusal::own("policy", &subject, because));
+        }
+        Verdict::Allow(_) => {}
+    }
+    dial(rules, process, &target.host, target.port, &[pin]).map(drop)
+}
+
+/// A denial of a request, in words that show no more of its target than may be.
+pub(crate) fn shown(denial: Denial, target: &Target) -> Denial {
+    match target.path() {
+        Some(_) => denial,
+        None => denial.of_whole(&format!("{} {}", target.method, target.origin())),
+    }
+}
+
+/// A request as the policy sees it.
+pub(crate) fn facts<'a>(process: &'a Process, target: &'a Target) -> Facts<'a> {
+    Facts::Request {
+        process: asking(process),
+        peer: peer(&target.host),
+        port: target.port,
+        scheme: target.scheme,
+        method: target.method.as_str(),
+        target: &target.resource,
+    }
+}

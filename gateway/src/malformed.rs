@@ -1,0 +1,22 @@
+//! A request that cannot be taken for one request to one target. Values only.
+
+use http::StatusCode;
+
+/// A request that has no target, and the answer to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    pub(crate) status: StatusCode,
+    pub(crate) token: &'static str,
+    pub(crate) because: String,
+}
+
+impl Malformed {
+    /// A request whose bytes are wrong.
+    pub(crate) fn bad(because: &str) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            token: "malformed",
+            because: because.to_owned(),
+        }
+    }
+}
