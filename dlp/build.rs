@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "src/containers/beginnings.rs"]
+mod beginnings;
 #[path = "src/destination.rs"]
 #[expect(
     dead_code,
@@ -74,6 +76,7 @@ fn main() -> Result<(), String> {
             }
         }
     }
+    literals.extend(beginnings().map(|mark| (mark.to_vec(), None)));
     let text = format!(
         "pub(crate) static SHIPPED: [Detector; {}] = [\n{table}];\n",
         owners.len()
@@ -92,6 +95,7 @@ fn main() -> Result<(), String> {
         "build.rs",
         PLACES,
         "detectors",
+        "src/containers/beginnings.rs",
         "src/detector.rs",
         "src/detector_file.rs",
         "src/detector_place.rs",
@@ -104,6 +108,19 @@ fn main() -> Result<(), String> {
         writeln!(cargo, "cargo::rerun-if-changed={watched}").map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+/// What is looked for beside the literals of detectors.
+fn beginnings() -> impl Iterator<Item = &'static [u8]> {
+    use beginnings::{
+        AGE, BZIP2, GZIP, LZ4, LZ4_LEGACY, LZIP, LZMA, PACK, PGP, PGP_TEXT, RAR, SEVEN_ZIP, XZ,
+        ZIP, ZSTD,
+    };
+    let marks = [
+        GZIP, ZSTD, ZIP, PACK, BZIP2, XZ, SEVEN_ZIP, LZ4, LZ4_LEGACY, LZIP, RAR, PGP_TEXT, AGE,
+        LZMA,
+    ];
+    marks.into_iter().chain(PGP)
 }
 
 /// Where each literal is placed, as a table in the order of literals: where the file

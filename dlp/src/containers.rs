@@ -2,6 +2,7 @@
 //! begin. What comes out of one is a layer of its own; the compressed bytes
 //! stay until what they say is cleared.
 
+mod beginnings;
 mod brotli;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;

@@ -19,7 +19,7 @@ include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 /// The detectors of a ruleset, each with an id of its own.
 #[derive(Debug, Clone, Default)]
 pub struct Detectors {
-    list: Vec<Detector>,
+    list: Cow<'static, [Detector]>,
 }
 
 /// What is wrong with a set of detectors.
@@ -83,7 +83,7 @@ impl Detectors {
 
     /// Those that are part of the program.
     pub fn shipped() -> Self {
-        let list = SHIPPED.to_vec();
+        let list = Cow::Borrowed(&SHIPPED[..]);
         Self { list }
     }
 
@@ -101,7 +101,7 @@ impl Detectors {
                 let id = detector.id.into_owned();
                 return Err(DetectorError::Twice { id });
             }
-            self.list.push(detector);
+            self.list.to_mut().push(detector);
         }
         Ok(())
     }

@@ -2,8 +2,6 @@
 //! to the rules. Literals of strong forms are looked for back to front and with
 //! letters moved as well.
 
-use std::collections::HashMap;
-
 use crate::coding::Coding;
 use crate::confirm::Rule;
 use crate::containers::{MAGICS, Magic, sealed};
@@ -50,7 +48,7 @@ pub(crate) struct Index {
 
 impl Index {
     pub(crate) fn new(rules: &[Rule], policy: Policy) -> Self {
-        let mut literals: HashMap<Vec<u8>, Vec<Hit>> = HashMap::new();
+        let mut literals: Vec<(Vec<u8>, Hit)> = Vec::new();
         let mut searches = Vec::new();
         let mut beginnings: Vec<Vec<u8>> = Vec::new();
         let (mut before, mut reach) = (0, 0);
@@ -78,18 +76,17 @@ impl Index {
                 beginnings.extend(begins.then(|| literal.as_bytes().to_vec()));
                 for (bytes, twist) in forms(detector, literal.as_bytes()) {
                     let hit = Hit::Rule { rule: place, twist };
-                    literals.entry(bytes).or_default().push(hit);
+                    literals.push((bytes, hit));
                 }
             }
         }
         for (magic, kind) in MAGICS.into_iter().chain(sealed()) {
             let hit = Hit::Container(kind);
-            literals.entry(magic.to_vec()).or_default().push(hit);
+            literals.push((magic.to_vec(), hit));
         }
-        let mut literals: Vec<(Vec<u8>, Vec<Hit>)> = literals.into_iter().collect();
+        // Those that are the same stay in the order of their rules.
         literals.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let (literals, hits): (Vec<_>, Vec<_>) = literals.into_iter().unzip();
-        let literals = literals.into_iter().map(Vec::into_boxed_slice).collect();
+        let (literals, hits) = by_literal(literals);
         beginnings.sort();
         beginnings.dedup();
         Self {
@@ -113,4 +110,20 @@ impl Index {
         bytes.len() >= limits::BEGINNING_BYTES_MIN && own(next).is_some_and(goes_on)
             || next.checked_sub(1).and_then(own).is_some_and(is_over)
     }
+}
+
+/// Each literal once, with all that it means.
+fn by_literal(literals: Vec<(Vec<u8>, Hit)>) -> (Vec<Box<[u8]>>, Vec<Vec<Hit>>) {
+    let (mut once, mut hits): (Vec<Box<[u8]>>, Vec<Vec<Hit>>) = (Vec::new(), Vec::new());
+    for (literal, hit) in literals {
+        if once.last().is_some_and(|last| **last == *literal)
+            && let Some(same) = hits.last_mut()
+        {
+            same.push(hit);
+            continue;
+        }
+        once.push(literal.into_boxed_slice());
+        hits.push(vec![hit]);
+    }
+    (once, hits)
 }

@@ -38,19 +38,24 @@ impl Prefilter {
     /// A search for `literals`; they are known by their places in the list.
     pub(crate) fn new(literals: Vec<Box<[u8]>>) -> Self {
         let places: Vec<Option<Placed>> = literals.iter().map(|bytes| shipped(bytes)).collect();
-        let known = literals.iter().zip(&places);
-        let known = known.filter_map(|(bytes, place)| Some((bytes.as_ref(), (*place)?)));
-        let mut groups = Groups::default();
-        groups.add(known);
+        // Looked at where a literal is not among the shipped ones.
+        let mut groups = None;
+        let beside_the_known = || {
+            let known = literals.iter().zip(&places);
+            let known = known.filter_map(|(bytes, place)| Some((bytes.as_ref(), (*place)?)));
+            let mut groups = Groups::default();
+            groups.add(known);
+            groups
+        };
         let mut pieces = Vec::new();
         let mut windows = Vec::new();
         let mut own = 0_usize;
-        for (literal, (bytes, place)) in literals.iter().zip(places).enumerate() {
+        for (literal, (bytes, place)) in literals.iter().zip(&places).enumerate() {
             let placed = place.or_else(|| {
                 own = own.saturating_add(1);
                 // Where there are very many no place is a good one.
                 if own <= limits::PLACED_MAX {
-                    groups.place(bytes)
+                    groups.get_or_insert_with(beside_the_known).place(bytes)
                 } else {
                     anywhere(bytes, own)
                 }
@@ -68,14 +73,10 @@ impl Prefilter {
         }
         let windows = Windows::new(windows.iter().map(|(group, window)| (*group, window)));
         pieces.sort_by_key(|piece: &Piece| list(piece.window));
-        let begin = |list_no: usize| {
-            let begin = pieces.partition_point(|piece| list(piece.window) < list_no);
-            u32::try_from(begin).unwrap_or(u32::MAX)
-        };
         let longest = literals.iter().map(|literal| literal.len()).max();
         Self {
             windows,
-            begins: (0..=1 << LISTS_LOG).map(begin).collect(),
+            begins: begins(&pieces),
             pieces,
             longest: longest.unwrap_or(1),
             literals,
@@ -123,6 +124,22 @@ impl Prefilter {
     }
 }
 
+/// Where each list begins among pieces that are in their order, and the last one ends.
+fn begins(pieces: &[Piece]) -> Vec<u32> {
+    let mut begins = vec![0_u32; (1 << LISTS_LOG) + 1];
+    for piece in pieces {
+        if let Some(after) = begins.get_mut(list(piece.window).saturating_add(1)) {
+            *after = after.saturating_add(1);
+        }
+    }
+    let mut count = 0_u32;
+    for begin in &mut begins {
+        count = count.saturating_add(*begin);
+        *begin = count;
+    }
+    begins
+}
+
 /// The list of a window, of those that are spread evenly.
 fn list([one, two, three]: [u8; WINDOW_BYTES]) -> usize {
     let mixed = u32::from_le_bytes([0, one, two, three]).wrapping_mul(0x27d4_eb2f);
@@ -152,6 +169,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::containers::{MAGICS, sealed};
     use crate::detector_set::Detectors;
     use crate::twists::forms;
 
@@ -186,6 +204,9 @@ mod tests {
                     assert!(placed.group < GROUPS, "{literal}");
                 }
             }
+        }
+        for (mark, _) in MAGICS.into_iter().chain(sealed()) {
+            assert!(shipped(mark).is_some(), "{}", mark.escape_ascii());
         }
     }
 

@@ -3,6 +3,7 @@
 
 use miniz_oxide::DataFormat;
 
+use super::beginnings;
 use super::brotli::Brotli;
 use super::guess::{GUESS_BYTES, is_brotli, is_deflate, is_whole_brotli, is_whole_deflate};
 use super::inflate::{Gzip, Inflate};
@@ -45,10 +46,10 @@ pub(super) const UNMARKED: [Magic; 5] = [
 
 /// Beginnings that are looked for everywhere.
 pub(crate) const MAGICS: [(&[u8], Magic); 4] = [
-    (&[0x1f, 0x8b, 0x08], Magic::Gzip),
-    (&[0x28, 0xb5, 0x2f, 0xfd], Magic::Zstd),
-    (b"PK\x03\x04", Magic::Zip),
-    (b"PACK\0\0\0", Magic::Pack),
+    (beginnings::GZIP, Magic::Gzip),
+    (beginnings::ZSTD, Magic::Zstd),
+    (beginnings::ZIP, Magic::Zip),
+    (beginnings::PACK, Magic::Pack),
 ];
 
 /// The same of what nobody here opens.

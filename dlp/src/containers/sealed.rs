@@ -2,6 +2,7 @@
 //! is encrypted. They are told by how they begin, closely enough that chance makes none of
 //! them, so that what leaves in them is counted and, where rules are strict, refused.
 
+use super::beginnings;
 use crate::finding::UnscannedReason;
 use crate::validate::crc::crc32;
 
@@ -35,23 +36,23 @@ pub(crate) enum Sealed {
 /// What is looked for everywhere. What has no mark is looked for behind the empty line that
 /// ends the head of a part, and where anything may begin.
 pub(crate) const MARKS: [(&[u8], Sealed); 17] = [
-    (b"BZh", Sealed::Bzip2),
-    (b"\xfd7zXZ\0", Sealed::Xz),
-    (b"7z\xbc\xaf\x27\x1c", Sealed::SevenZip),
-    (b"\x04\x22\x4d\x18", Sealed::Lz4),
-    (b"\x02\x21\x4c\x18", Sealed::Lz4Legacy),
-    (b"LZIP\x01", Sealed::Lzip),
-    (b"Rar!\x1a\x07", Sealed::Rar),
-    (b"-----BEGIN PGP MESSAGE-----", Sealed::PgpText),
-    (b"age-encryption.org/v1\n-> ", Sealed::Age),
-    (b"\r\n\r\n\x5d\0\0", Sealed::Lzma),
-    (b"\r\n\r\n\x84", Sealed::Pgp),
-    (b"\r\n\r\n\x85", Sealed::Pgp),
-    (b"\r\n\r\n\x86", Sealed::Pgp),
-    (b"\r\n\r\n\x8c", Sealed::Pgp),
-    (b"\r\n\r\n\x8d", Sealed::Pgp),
-    (b"\r\n\r\n\xc1", Sealed::Pgp),
-    (b"\r\n\r\n\xc3", Sealed::Pgp),
+    (beginnings::BZIP2, Sealed::Bzip2),
+    (beginnings::XZ, Sealed::Xz),
+    (beginnings::SEVEN_ZIP, Sealed::SevenZip),
+    (beginnings::LZ4, Sealed::Lz4),
+    (beginnings::LZ4_LEGACY, Sealed::Lz4Legacy),
+    (beginnings::LZIP, Sealed::Lzip),
+    (beginnings::RAR, Sealed::Rar),
+    (beginnings::PGP_TEXT, Sealed::PgpText),
+    (beginnings::AGE, Sealed::Age),
+    (beginnings::LZMA, Sealed::Lzma),
+    (beginnings::PGP[0], Sealed::Pgp),
+    (beginnings::PGP[1], Sealed::Pgp),
+    (beginnings::PGP[2], Sealed::Pgp),
+    (beginnings::PGP[3], Sealed::Pgp),
+    (beginnings::PGP[4], Sealed::Pgp),
+    (beginnings::PGP[5], Sealed::Pgp),
+    (beginnings::PGP[6], Sealed::Pgp),
 ];
 
 /// Those without a mark.
