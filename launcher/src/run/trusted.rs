@@ -38,7 +38,7 @@ pub(super) fn stores(
         what: "certificates for the command",
         source,
     };
-    let trust = if way == Way::Variables && !link.is_shared() {
+    let trust = if way == Way::Variables {
         match Late::make(trust).map_err(machine)? {
             Ok(late) => return Ok((None, Some(late))),
             Err(trust) => trust,
