@@ -7,6 +7,8 @@
 //! for the write that the command has under way), and the supervisor must not.
 //! They have no capability, as the command has none, so that the kernel asks
 //! of them what it would ask of the command. They hold no lock while they work.
+//! What the kernel says from memory alone, that a path leads to no link, the supervisor
+//! answers itself.
 //! They give pairs of sockets, too: whose numbers are written to memory, which a file
 //! system may stand behind.
 
@@ -15,6 +17,7 @@ mod limits;
 mod place;
 mod proc;
 mod queue;
+mod quick;
 mod read;
 
 use std::ffi::{CString, OsStr};
@@ -31,7 +34,7 @@ use nix::errno::Errno;
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{FileStat, Mode, SFlag, UtimensatFlags, fstat, utimensat};
 use outgate_sys::attributes;
-use outgate_sys::process::give_up_capabilities;
+use outgate_sys::process::{Powers, give_up_capabilities};
 use outgate_sys::schedule::take_short_turns;
 
 use crate::filter::{self, Arch, attribute};
@@ -52,6 +55,8 @@ use read::{Reader, path_of};
 pub(crate) struct Attributes {
     calls: Arc<Queue<Notification>>,
     run: Arc<Run>,
+    /// Those of the supervisor, which it sets aside; nothing where that is not known.
+    powers: Option<Powers>,
 }
 
 /// What the command may change and see.
@@ -74,14 +79,21 @@ impl Attributes {
         let new = Self {
             calls: Arc::new(Queue::new()),
             run: Arc::new(run),
+            powers: Powers::here().ok(),
         };
         new.calls.join();
         new.start();
         new
     }
 
-    /// Answers a call, some time from now, and never waits for that.
+    /// Answers a call, now or some time from now, and never waits for that. To be called by
+    /// the thread that made this.
     pub(crate) fn perform(&self, call: Notification) {
+        let powers = self.powers.as_ref();
+        if let Some(errno) = powers.and_then(|powers| quick::refusal(&call, powers)) {
+            call.fail(errno);
+            return;
+        }
         match self.calls.put(call, Instant::now()) {
             Ok(Hands::Enough) => {}
             Ok(Hands::Wanted) => self.start(),

@@ -75,6 +75,21 @@ fn resolved(base: BorrowedFd<'_>, path: &OsStr, flags: OFlag) -> Result<OwnedFd,
         .unwrap_or(Err(Errno::EACCES))
 }
 
+/// `RESOLVE_CACHED` (openat2(2)). KERNEL: 5.12.
+const CACHED: ResolveFlag = ResolveFlag::from_bits_retain(0x20);
+
+/// What lies at an absolute path, itself, as far as the kernel knows from memory: no file
+/// system is asked, so that none can keep us waiting (openat2(2), `RESOLVE_CACHED`).
+///
+/// # Errors
+/// Those of open(2); `EAGAIN` where a file system would have to be asked.
+pub(super) fn seen(path: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let resolve = ResolveFlag::RESOLVE_NO_MAGICLINKS | CACHED;
+    let how = OpenHow::new().flags(flags).resolve(resolve);
+    openat2(AT_FDCWD, OsStr::from_bytes(path), how)
+}
+
 /// Where a path of our own leads in the end.
 pub(super) fn followed(path: &Path) -> Result<OwnedFd, Errno> {
     resolved(AT_FDCWD, path.as_os_str(), OFlag::O_PATH | OFlag::O_CLOEXEC)

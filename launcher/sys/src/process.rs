@@ -162,9 +162,57 @@ pub fn has_capabilities() -> Result<bool, SysError> {
 /// # Errors
 /// None that a valid call can have.
 pub fn give_up_capabilities() -> Result<(), SysError> {
-    // Version 3 header for ourselves, then two empty triples.
+    set_capabilities(&[0; CAPABILITY_WORDS])
+}
+
+/// What capabilities a thread has, for a thread that does some things without them.
+#[derive(Debug)]
+pub struct Powers(Option<[u32; CAPABILITY_WORDS]>);
+
+/// Effective, permitted and inheritable ones, twice (capget(2), version 3).
+const CAPABILITY_WORDS: usize = 6;
+
+impl Powers {
+    /// Those of this thread, for this thread.
+    ///
+    /// # Errors
+    /// None that a valid call can have.
+    pub fn here() -> Result<Self, SysError> {
+        let mut header = [0x2008_0522_u32, 0];
+        let mut data = [0_u32; CAPABILITY_WORDS];
+        // SAFETY: both arrays are live and of the sizes version 3 asks for.
+        let result =
+            unsafe { libc::syscall(libc::SYS_capget, header.as_mut_ptr(), data.as_mut_ptr()) };
+        check(result)?;
+        let is_powerful = powerless(data) != data;
+        Ok(Self(is_powerful.then_some(data)))
+    }
+
+    /// Acts without them, so that the kernel asks what it would ask of a command. They come
+    /// back afterwards; a thread that does not get them back goes on without.
+    ///
+    /// # Errors
+    /// `ENOMEM`: nothing was done, or the thread did not get them back.
+    pub fn set_aside<T>(&self, act: impl FnOnce() -> T) -> Result<T, SysError> {
+        let Some(own) = self.0 else {
+            return Ok(act());
+        };
+        set_capabilities(&powerless(own))?;
+        let done = act();
+        set_capabilities(&own).map(|()| done)
+    }
+}
+
+/// The same without those that are effective.
+fn powerless(mut data: [u32; CAPABILITY_WORDS]) -> [u32; CAPABILITY_WORDS] {
+    let [effective, _, _, further, _, _] = &mut data;
+    (*effective, *further) = (0, 0);
+    data
+}
+
+/// Sets those of this thread (capset(2)).
+fn set_capabilities(data: &[u32; CAPABILITY_WORDS]) -> Result<(), SysError> {
     let mut header = [0x2008_0522_u32, 0];
-    let data = [0_u32; 6];
     // SAFETY: both arrays are live and of the sizes version 3 asks for.
     let result = unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), data.as_ptr()) };
     check(result).map(drop)
