@@ -236,7 +236,7 @@ fn env(directory: &Path) -> Result<BTreeMap<OsString, OsString>, String> {
     trust::forget(&home, &mut variables);
     let before = variables.clone();
     let written = std::fs::create_dir_all(&home).and_then(|()| {
-        let trust = Trust::prepare(&home, &mut variables);
+        let trust = Trust::prepare(&home, trust::presence(&variables), &mut variables);
         trust.write(&certificate)
     });
     written.map_err(|error| format!("{}: {error}", home.display()))?;

@@ -14,6 +14,9 @@ use crate::writable::{Granted, real};
 /// Where the home directories of users are named (passwd(5)).
 const ACCOUNTS: &str = "/etc/passwd";
 
+/// Bytes that it mostly has.
+const ACCOUNTS_BYTES: usize = 8192;
+
 /// Bytes of it that are read: some thousand accounts.
 const ACCOUNTS_BYTES_MAX: u64 = 1 << 20;
 
@@ -53,7 +56,7 @@ pub(crate) fn check(policy: &Policy, context: &Context) -> Result<(), RunError> 
 fn home_by_account() -> Option<String> {
     use std::io::Read as _;
     let file = std::fs::File::open(ACCOUNTS).ok()?;
-    let mut text = Vec::new();
+    let mut text = Vec::with_capacity(ACCOUNTS_BYTES);
     file.take(ACCOUNTS_BYTES_MAX).read_to_end(&mut text).ok()?;
     let user = Uid::current().as_raw().to_string();
     let text = String::from_utf8_lossy(&text);

@@ -159,7 +159,7 @@ impl Leftover {
 
 impl Watch {
     /// Notes what lies near. To be called when nothing of the command runs yet.
-    pub fn begin(places: &Places<'_>) -> Self {
+    pub fn begin(places: Places<'_>) -> Self {
         let ground = Ground::new(places);
         let since = now();
         let bounds = Bounds {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{OFlag, open, openat, renameat};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 /// How long the removal may keep the launcher, about a million files: what is left
@@ -81,7 +81,13 @@ fn remove(path: &Path) {
             moved: 0,
             until,
         };
-        while removal.pass() == Progress::Some {}
+        loop {
+            match removal.pass() {
+                Progress::All if std::fs::remove_dir(path).is_ok() => return,
+                Progress::Some | Progress::All => {}
+                Progress::None => break,
+            }
+        }
     }
     drop(std::fs::remove_dir(path));
 }
@@ -103,26 +109,31 @@ struct Removal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Some,
+    /// And nothing is left of what was there.
+    All,
     None,
 }
 
 impl Removal {
     /// Removes what lies in the root; what lies below its directories comes up.
     fn pass(&mut self) -> Progress {
-        let mut progress = Progress::None;
-        for name in names(&self.root) {
+        let (mut removed, mut left) = (false, false);
+        for (name, kind) in entries(&self.root) {
             if self.until.is_none_or(|until| Instant::now() >= until) {
                 return Progress::None;
             }
-            let gone = gone(&self.root, &name) || {
+            let gone = gone(&self.root, &name, kind) || {
                 self.empty(&name);
-                gone(&self.root, &name)
+                gone(&self.root, &name, kind)
             };
-            if gone {
-                progress = Progress::Some;
-            }
+            removed |= gone;
+            left |= !gone;
         }
-        progress
+        match (removed, left || self.moved > 0) {
+            (false, _) => Progress::None,
+            (true, true) => Progress::Some,
+            (true, false) => Progress::All,
+        }
     }
 
     /// Empties a directory in the root.
@@ -131,11 +142,11 @@ impl Removal {
             return;
         };
         open_up(&directory);
-        for name in names(&directory) {
+        for (name, kind) in entries(&directory) {
             if self.until.is_none_or(|until| Instant::now() >= until) {
                 return;
             }
-            if gone(&directory, &name) {
+            if gone(&directory, &name, kind) {
                 continue;
             }
             // To be moved, a directory has to be writable itself.
@@ -149,19 +160,40 @@ impl Removal {
     }
 }
 
+/// What an entry of a directory was when that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Directory,
+    Other,
+}
+
 /// Removes a name that is no directory, or an empty one.
-fn gone(directory: &OwnedFd, name: &OsStr) -> bool {
+fn gone(directory: &OwnedFd, name: &OsStr, kind: Kind) -> bool {
     let remove = |flag| unlinkat(directory, name, flag).is_ok();
-    remove(UnlinkatFlags::NoRemoveDir) || remove(UnlinkatFlags::RemoveDir)
+    let (first, then) = match kind {
+        Kind::Directory => (UnlinkatFlags::RemoveDir, UnlinkatFlags::NoRemoveDir),
+        Kind::Other => (UnlinkatFlags::NoRemoveDir, UnlinkatFlags::RemoveDir),
+    };
+    remove(first) || remove(then)
 }
 
 /// Names in a directory, as far as it can be read.
-fn names(directory: &OwnedFd) -> impl Iterator<Item = OsString> + use<> {
+fn entries(directory: &OwnedFd) -> impl Iterator<Item = (OsString, Kind)> + use<> {
     let entries = std::fs::read_dir(place(directory)).into_iter();
-    entries.flatten().flatten().map(|entry| entry.file_name())
+    entries.flatten().flatten().map(|entry| {
+        let kind = match entry.file_type() {
+            Ok(kind) if kind.is_dir() => Kind::Directory,
+            _ => Kind::Other,
+        };
+        (entry.file_name(), kind)
+    })
 }
 
 fn open_up(directory: &OwnedFd) {
+    let is_open = |mode: u32| mode & Mode::S_IRWXU.bits() == Mode::S_IRWXU.bits();
+    if fstat(directory).is_ok_and(|found| is_open(found.st_mode)) {
+        return;
+    }
     let permissions = std::fs::Permissions::from_mode(0o700);
     drop(std::fs::set_permissions(place(directory), permissions));
 }

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use outgate_policy::{Context, Policy};
 
 use crate::run::{Options, RunError};
-use crate::writable::{Granted, real};
+use crate::writable::{Granted, Looks};
 
 /// Names of standard output. What the gateway would open under them is its
 /// own, which leads nowhere.
@@ -55,13 +55,19 @@ fn named(option: &str, path: &Path) -> Vec<String> {
 pub(crate) struct Grants<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) writable: &'a Granted,
+    /// What was looked at on the way.
+    pub(crate) looks: &'a Looks,
 }
 
 impl<'a> Grants<'a> {
     /// The grant that lets the command write at `path`.
     pub(crate) fn writable(self, path: &Path) -> Option<&'a str> {
-        self.covering(path)
-            .or_else(|| self.covering(&path.ancestors().find_map(real)?))
+        self.covering(path).or_else(|| {
+            let mut places = path.ancestors();
+            let real = places.find_map(|place| self.looks.real(place))?;
+            // A place around one that is not covered is not, either.
+            (!path.starts_with(&real)).then(|| self.covering(&real))?
+        })
     }
 
     /// The grant around a place.
@@ -69,7 +75,7 @@ impl<'a> Grants<'a> {
         let mut grants = self.policy.filesystem().write.iter();
         match grants.find(|grant| place.starts_with(&grant.path)) {
             Some(grant) => Some(&grant.path),
-            None => self.writable.around(place),
+            None => self.writable.around_as_seen(place, self.looks),
         }
     }
 }
@@ -110,8 +116,9 @@ pub(crate) fn settle(grants: Grants<'_>, arguments: &mut [String]) -> Result<(),
     // What a terminal or a pipe was told cannot be altered; only its name can.
     // What the path is counts, not where it lies: /dev/shm and /proc/self/cwd
     // lead to files.
-    let passing = way.end.metadata();
-    let passing = passing.is_ok_and(|found| !found.is_file() && !found.is_dir());
+    let found = way.end.metadata().ok();
+    let passing = found.as_ref();
+    let passing = passing.is_some_and(|found| !found.is_file() && !found.is_dir());
     let held = if passing {
         way.end.parent()
     } else {
@@ -126,7 +133,7 @@ pub(crate) fn settle(grants: Grants<'_>, arguments: &mut [String]) -> Result<(),
         });
     }
     // A pipe has no path, only names that each process has for itself.
-    let nameless = way.end.metadata().is_ok() && way.end.canonicalize().is_err();
+    let nameless = found.is_some() && grants.looks.real(&way.end).is_none();
     if !nameless {
         *record = way.end.to_string_lossy().into_owned();
     }

@@ -12,7 +12,7 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, Scope,
 };
 use nix::errno::Errno;
-use nix::sys::stat::{SFlag, fstat};
+use nix::sys::stat::{FileStat, SFlag, fstat};
 use outgate_policy::{PathGrant, Policy};
 use outgate_sys::descriptor::Standard;
 
@@ -122,6 +122,17 @@ pub struct Reach {
     pub readable: Granted,
     /// Where it may know links and extended attributes.
     pub visible: Visible,
+    /// Directories and files that it may write, by paths without links.
+    pub ground: Vec<PathBuf>,
+}
+
+impl Reach {
+    fn add_ground(&mut self, object: &FileStat, path: Option<PathBuf>) {
+        let kind = object.st_mode & SFlag::S_IFMT.bits();
+        if kind == SFlag::S_IFDIR.bits() || kind == SFlag::S_IFREG.bits() {
+            self.ground.extend(path);
+        }
+    }
 }
 
 /// Builds the ruleset of a policy. Opens every granted path now, so that the
@@ -229,8 +240,8 @@ fn add(
     around_of: &Around<'_>,
 ) -> Result<(), RulesetError> {
     let top = Path::new(&grant.path);
-    let object = match around_of.ways.open(top, right) {
-        Ok(Found::Object(object)) => object,
+    let (object, path) = match around_of.ways.open(top, right) {
+        Ok(Found::Object(object, path)) => (object, path),
         Ok(Found::Named) => return Ok(()),
         // Of a preset.
         Ok(Found::Laid { .. }) | Err(_) if grant.optional => return Ok(()),
@@ -251,15 +262,28 @@ fn add(
         }
     };
     // RACE: looked at before, and somebody has put a link in its place since.
-    if is_looked_at(&grant.place) && real(&object).as_deref() != Some(top) {
+    let path = path.or_else(|| real(&object));
+    if is_looked_at(&grant.place) && path.as_deref() != Some(top) {
         return Ok(());
     }
     let denied = around_of.denied;
     if denied.is_empty() {
-        return grant_object(rules, &object, grant, right);
+        if let (Right::Read, Some(path)) = (right, &path) {
+            around_of.ways.is_read(path.clone());
+        }
+        let stat = grant_object(rules, (&object, path.clone()), grant, right)?;
+        if right == Right::Write {
+            rules.reach.add_ground(&stat, path);
+        }
+        return Ok(());
+    }
+    if right == Right::Write
+        && let Ok(stat) = fstat(&object)
+    {
+        rules.reach.add_ground(&stat, path.clone());
     }
     // A grant by another name is split around what is denied all the same.
-    let top = real(&object).unwrap_or_else(|| top.to_owned());
+    let top = path.unwrap_or_else(|| top.to_owned());
     let mut paths = Vec::new();
     around(&top, denied, &mut paths).map_err(|Wide| RulesetError::Wide {
         place: grant.place.to_string(),
@@ -277,7 +301,7 @@ fn add(
         {
             rules.reach.readable.add(&stat, &grant.path);
         }
-        grant_object(rules, object, grant, right)?;
+        grant_object(rules, (object, Some(path)), grant, right)?;
     }
     Ok(())
 }
@@ -285,38 +309,34 @@ fn add(
 /// Grants a right to what was opened, as far as it makes sense for it, and notes it.
 fn grant_object(
     rules: &mut Rules,
-    object: &OwnedFd,
+    (object, path): (&OwnedFd, Option<PathBuf>),
     grant: &PathGrant,
     right: Right,
-) -> Result<(), RulesetError> {
+) -> Result<FileStat, RulesetError> {
     let refused = |source| RulesetError::Rule {
         path: grant.path.clone(),
         source,
     };
     let stat = fstat(object).map_err(|errno| refused(errno.into()))?;
-    rules.reach.visible.add(object.as_fd(), &stat);
+    rules.reach.visible.add(object.as_fd(), &stat, path);
     let mut all = right.accesses();
+    let is_directory = stat.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits();
+    if !is_directory {
+        all &= AccessFs::from_file(ABI::V6);
+    }
     if right == Right::Write {
         rules.reach.writable.add(&stat, &grant.path);
-        if stat.st_mode & SFlag::S_IFMT.bits() != SFlag::S_IFDIR.bits() {
-            all &= AccessFs::from_file(ABI::V6);
-        }
     }
     let give = |accesses: BitFlags<AccessFs>| {
         let ruleset = rules.ruleset.as_fd();
         outgate_sys::landlock::grant_path(ruleset, object.as_fd(), accesses.bits())
     };
     let is = |error: &io::Error, errno: Errno| error.raw_os_error() == Some(errno as i32);
-    let given = match give(all) {
-        // What is no directory has only the accesses of a file.
-        Err(error) if is(&error, Errno::EINVAL) => give(all & AccessFs::from_file(ABI::V6)),
-        given => given,
-    };
-    match given {
+    match give(all) {
         // A link such as /dev/stdout that leads to a pipe or a socket:
         // inherited, so no grant is needed or possible.
-        Err(error) if is(&error, Errno::EBADFD) => Ok(()),
-        given => given.map_err(refused),
+        Err(error) if is(&error, Errno::EBADFD) => Ok(stat),
+        given => given.map(|()| stat).map_err(refused),
     }
 }
 

@@ -23,7 +23,7 @@ use crate::secrets::Secrets;
 use crate::sources::check_total;
 use crate::supervisor::{Farewell, Outcome, Prepared, Substitutes, Voice};
 use crate::trust::Trust;
-use crate::writable::is_replaceable;
+use crate::writable::{Looks, is_replaceable};
 
 mod begin;
 mod error;
@@ -85,11 +85,11 @@ fn confined<'scope>(
     drop(outgate_sys::process::hide());
     drop(outgate_sys::process::adopt_orphans());
     let names = Names::here();
-    let mut variables = variables(options, &policy, private.path(), voice);
+    let (mut variables, java) = variables(options, &policy, private.path(), voice);
     git(options, &policy, (private.path(), &mut variables), voice)
         .map_err(machine("git's settings"))?;
     let trust = trusts(&policy, options, private.path())
-        .then(|| Trust::prepare(private.path(), &mut variables));
+        .then(|| Trust::prepare(private.path(), java, &mut variables));
     let denials = is_readable(&policy, private.path()).then(|| Denials::below(private.path()));
     variables.extend(denials.as_ref().map(Denials::variable));
     let command = Command {
@@ -105,9 +105,11 @@ fn confined<'scope>(
     let status = status(&opening);
     let (mut plan, reach) = plan::build(&policy, &command)?;
     secrets.check(&reach.readable, &reach.writable)?;
+    let looks = Looks::default();
     let grants = Grants {
         policy: &policy,
         writable: &reach.writable,
+        looks: &looks,
     };
     unwritable(grants, &options.consulted)?;
     let mut link = link(grants, opening, voice)?;
@@ -125,7 +127,7 @@ fn confined<'scope>(
         Some(trust) => stores(trust, options.trust, &mut link, voice)?,
         None => Default::default(),
     };
-    let leaving = left::watch(options, grants, &command, &status.name);
+    let leaving = left::watch(options, (grants, &reach), &command, &status.name);
     let ready = Ready {
         options,
         policy: &policy,

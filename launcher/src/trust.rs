@@ -21,6 +21,7 @@ mod pem;
 mod pkcs12;
 pub mod splice;
 
+pub use java::{Presence, presence};
 pub use late::Late;
 
 /// Where systems keep their bundle of root certificates.
@@ -127,7 +128,7 @@ struct Settings {
 impl Trust {
     /// Points the variables at bundles in the private directory. What the user
     /// pointed them at is what those bundles begin with.
-    pub fn prepare(private: &Path, variables: &mut Variables) -> Self {
+    pub fn prepare(private: &Path, java: Presence, variables: &mut Variables) -> Self {
         let mut trust = Self {
             directory: private.to_owned(),
             bundles: BTreeMap::new(),
@@ -154,15 +155,14 @@ impl Trust {
             variables.insert(name.into(), file.into_os_string());
         }
         trust.files(variables, &system);
-        trust.java(variables, &system);
+        if java == Presence::Here {
+            trust.java(variables, &system);
+        }
         trust
     }
 
     /// Java, where there is one.
     fn java(&mut self, variables: &mut Variables, system: &Path) {
-        if !java::is_here(variables) {
-            return;
-        }
         // In the place of nothing that is known, our authority alone would
         // take away more than it gives.
         let begins = match java::named(variables) {
@@ -256,7 +256,8 @@ impl Trust {
     /// Writes what does not depend on the authority.
     fn write_settings(&self) -> io::Result<()> {
         for settings in &self.settings {
-            if let Some(directory) = settings.file.parent() {
+            let around = settings.file.parent();
+            if let Some(directory) = around.filter(|around| *around != self.directory) {
                 std::fs::DirBuilder::new()
                     .recursive(true)
                     .mode(0o700)
@@ -390,7 +391,7 @@ mod tests {
             ("CURL_CA_BUNDLE".into(), own.into_os_string()),
             ("PIP_CERT".into(), "".into()),
         ]);
-        let trust = Trust::prepare(&directory, &mut variables);
+        let trust = Trust::prepare(&directory, presence(&variables), &mut variables);
         trust.write("OURS\n").unwrap();
         let text = |name: &str| std::fs::read_to_string(&variables[OsStr::new(name)]).unwrap();
         assert_eq!(text("CURL_CA_BUNDLE"), format!("{certificate}OURS\n"));
@@ -432,7 +433,7 @@ mod tests {
             if let Some(own) = own {
                 variables.insert("WGETRC".into(), own.into_os_string());
             }
-            Trust::prepare(&private, &mut variables)
+            Trust::prepare(&private, presence(&variables), &mut variables)
                 .write("OURS\n")
                 .unwrap();
             for entry in std::fs::read_dir(&private).unwrap().flatten() {

@@ -21,23 +21,27 @@ pub struct Visible {
 }
 
 impl Visible {
-    /// Adds an object that is granted.
-    pub(crate) fn add(&mut self, object: BorrowedFd<'_>, stat: &FileStat) {
+    /// Adds an object that is granted, and its path: the kernel's own, where it is not known
+    /// by which it was opened.
+    pub(crate) fn add(&mut self, object: BorrowedFd<'_>, stat: &FileStat, path: Option<PathBuf>) {
         let identity = Identity::of(stat);
         self.objects.insert(identity);
         // Without its path it is found all the same, from below.
-        let Ok(path) = read_link(format!("/proc/self/fd/{}", object.as_raw_fd())) else {
+        let asked = || read_link(format!("/proc/self/fd/{}", object.as_raw_fd())).ok();
+        let Some(path) = path.or_else(asked).filter(|path| path.is_absolute()) else {
             return;
         };
-        if !path.is_absolute() {
-            return;
-        }
         for above in path.ancestors().skip(1) {
             if !self.above.insert(above.to_owned()) {
                 break;
             }
         }
         self.places.insert(path, identity);
+    }
+
+    /// The paths that all grants had when the run began.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Path> {
+        self.places.keys().map(PathBuf::as_path)
     }
 
     /// Whether a grant lies around a path of the kernel's own, without links.
@@ -82,7 +86,7 @@ mod tests {
         for path in paths {
             let object = fs::File::open(path).unwrap();
             let stat = nix::sys::stat::fstat(&object).unwrap();
-            visible.add(object.as_fd(), &stat);
+            visible.add(object.as_fd(), &stat, None);
         }
         visible
     }

@@ -2,8 +2,11 @@
 //! where the command could alter or see it. Asks the file system; changes
 //! nothing.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{FileStat, Mode, SFlag, lstat, stat};
 use nix::unistd::{AccessFlags, access, geteuid};
@@ -44,8 +47,17 @@ impl Granted {
     /// are. A link counts as what it is, not as what it leads to: `real` comes
     /// first where links may lead into a grant.
     pub fn around(&self, place: &Path) -> Option<&str> {
+        self.holding(place, identity)
+    }
+
+    /// The same, by what was looked at while the run got ready.
+    pub(crate) fn around_as_seen(&self, place: &Path, looks: &Looks) -> Option<&str> {
+        self.holding(place, |place| looks.identity(place))
+    }
+
+    fn holding(&self, place: &Path, identity: impl Fn(&Path) -> Option<Identity>) -> Option<&str> {
         place.ancestors().find_map(|place| {
-            let identity = Identity::of(&lstat(place).ok()?);
+            let identity = identity(place)?;
             let mut granted = self.0.iter();
             let (_, path) = granted.find(|(granted, _)| *granted == identity)?;
             Some(path.as_str())
@@ -55,15 +67,55 @@ impl Granted {
 
 /// The path without symbolic links; `None` when nothing is there.
 pub(crate) fn real(path: &Path) -> Option<PathBuf> {
-    // Most paths hold none: the kernel says so at once.
+    // Most paths hold none: the kernel says so at once. And where it comes to something
+    // absent, or closed, before it comes to a link, nobody else comes further.
     let how = OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
         .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-    let plain = path.is_absolute() && !path.components().any(|part| part == Component::ParentDir);
-    if plain && openat2(AT_FDCWD, path, how).is_ok() {
-        return Some(path.to_owned());
+    if path.is_absolute() && !path.components().any(|part| part == Component::ParentDir) {
+        match openat2(AT_FDCWD, path, how) {
+            Ok(_) => return Some(path.to_owned()),
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => return None,
+            Err(_) => {}
+        }
     }
     path.canonicalize().ok()
+}
+
+/// Looks at places that are asked about again and again while a run gets ready: each is
+/// looked at once. Not for what is asked while the command runs.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    identities: RefCell<HashMap<PathBuf, Option<Identity>>>,
+    real: RefCell<HashMap<PathBuf, Option<PathBuf>>>,
+}
+
+impl Looks {
+    fn identity(&self, place: &Path) -> Option<Identity> {
+        let mut known = self.identities.borrow_mut();
+        if let Some(identity) = known.get(place) {
+            return *identity;
+        }
+        let identity = identity(place);
+        known.insert(place.to_owned(), identity);
+        identity
+    }
+
+    /// As [`real`].
+    pub(crate) fn real(&self, path: &Path) -> Option<PathBuf> {
+        let mut known = self.real.borrow_mut();
+        if let Some(real) = known.get(path) {
+            return real.clone();
+        }
+        let real = real(path);
+        known.insert(path.to_owned(), real.clone());
+        real
+    }
+}
+
+/// Which inode is there. A link counts as what it is.
+fn identity(place: &Path) -> Option<Identity> {
+    Some(Identity::of(&lstat(place).ok()?))
 }
 
 /// Whether this account could put something else at a path, or change what is there, if

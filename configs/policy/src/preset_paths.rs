@@ -51,13 +51,13 @@ const fn variable(
 /// `base`.
 #[rustfmt::skip]
 pub(crate) const BASE: &[ShippedPath] = &[
-    path(Read, 14, 4, "/bin"),
-    path(Read, 14, 12, "/sbin"),
-    path(Read, 14, 21, "/lib"),
-    path(Read, 14, 29, "/lib32"),
-    path(Read, 14, 39, "/lib64"),
-    path(Read, 14, 49, "/libx32"),
-    path(Read, 14, 60, "/usr"),
+    path(Read, 14, 4, "/usr"),
+    path(Read, 14, 12, "/bin"),
+    path(Read, 14, 20, "/sbin"),
+    path(Read, 14, 29, "/lib"),
+    path(Read, 14, 37, "/lib32"),
+    path(Read, 14, 47, "/lib64"),
+    path(Read, 14, 57, "/libx32"),
     path(Read, 14, 68, "/opt"),
     path(Read, 14, 76, "/snap"),
     path(Read, 15, 4, "/nix/store"),

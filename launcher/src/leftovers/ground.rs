@@ -30,10 +30,10 @@ pub(super) enum Root {
 /// What a run is about.
 #[derive(Debug)]
 pub struct Places<'p> {
-    /// What the command may write.
-    pub write: Vec<&'p str>,
-    /// What it may read besides.
-    pub read: Vec<&'p str>,
+    /// Directories and files that the command may write, by paths without links.
+    pub ground: &'p [PathBuf],
+    /// What it may read or write, as it is named and by paths without links.
+    pub reach: Vec<PathBuf>,
     /// The run's own directory.
     pub private: &'p Path,
     /// Where the user's shell looks for programs.
@@ -52,19 +52,15 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    pub(super) fn new(places: &Places<'_>) -> Self {
+    pub(super) fn new(places: Places<'_>) -> Self {
         let private = real(places.private).unwrap_or_else(|| places.private.to_owned());
-        let found = places.write.iter().filter_map(|path| real(Path::new(path)));
+        let found = places.ground.iter().cloned();
         let mut wanted: Vec<PathBuf> = found.filter(|path| !path.starts_with(&private)).collect();
         wanted.sort();
         // What lies below another grant is seen with it.
         wanted.dedup_by(|below, above| below.starts_with(&*above));
         let roots: Vec<Root> = wanted.into_iter().filter_map(root).collect();
         let paths = roots.iter().map(|root| root.path().to_owned()).collect();
-        let named = places.write.iter().chain(&places.read);
-        let named: Vec<PathBuf> = named.map(PathBuf::from).collect();
-        let real_ones = named.iter().filter_map(|path| real(path));
-        let reach = real_ones.chain(named.iter().cloned()).collect();
         let installed = |path: &PathBuf| {
             path.components()
                 .any(|part| part.as_os_str() == "node_modules")
@@ -73,11 +69,13 @@ impl Ground {
         Self {
             roots,
             paths,
-            reach,
+            reach: places.reach,
             private,
             search: search
                 .filter(|path| path.is_absolute() && !installed(path))
-                .filter_map(|path| real(&path))
+                .collect::<HashSet<_>>()
+                .iter()
+                .filter_map(|path| real(path))
                 .collect(),
         }
     }

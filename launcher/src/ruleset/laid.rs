@@ -23,9 +23,10 @@ const LINKS_MAX: usize = 40;
 /// What a granted path leads to.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// This, and no link that a command may have laid led there.
-    Object(OwnedFd),
-    /// What another grant names itself, and gives.
+    /// This, and no link that a command may have laid led there. With its path, where no link
+    /// is on the way.
+    Object(OwnedFd, Option<PathBuf>),
+    /// What another grant names itself, or lies below it, and gives.
     Named,
     /// What nobody named, by a link that a command may have laid.
     Laid { link: PathBuf, target: PathBuf },
@@ -40,6 +41,8 @@ pub(super) struct Ways<'p> {
     laid: OnceCell<Laid>,
     /// What was seen to be no link, where no command lays any.
     plain: RefCell<Vec<PathBuf>>,
+    /// Directories of which all was granted to be read, by paths without links.
+    read: RefCell<Vec<PathBuf>>,
 }
 
 /// Where commands lay links: where this run's may write, the working directory, and the work
@@ -57,8 +60,18 @@ struct Way {
     target: PathBuf,
     /// The first link on it that a command may have laid.
     laid: Option<PathBuf>,
-    /// Whether it comes by where commands lay links.
-    passes: bool,
+    by: By,
+}
+
+/// What a way comes by.
+#[derive(PartialEq, Eq)]
+enum By {
+    /// What is what its path says.
+    Paths,
+    /// What stands for something else than its path says (proc(5)).
+    Magic,
+    /// Where commands lay links.
+    Places,
 }
 
 impl<'p> Ways<'p> {
@@ -68,7 +81,13 @@ impl<'p> Ways<'p> {
             directory,
             laid: OnceCell::new(),
             plain: RefCell::default(),
+            read: RefCell::default(),
         }
+    }
+
+    /// Notes a directory of which all was granted to be read.
+    pub(super) fn is_read(&self, directory: PathBuf) {
+        self.read.borrow_mut().push(directory);
     }
 
     /// Opens what a granted path leads to.
@@ -77,13 +96,14 @@ impl<'p> Ways<'p> {
     /// Those of open(2). `ELOOP`: somebody lays links at this moment.
     pub(super) fn open(&self, path: &Path, right: Right) -> nix::Result<Found> {
         if path == self.directory {
-            return by_name(Path::new(".")).map(Found::Object);
+            let here = by_name(Path::new("."))?;
+            return Ok(Found::Object(here, None));
         }
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
             .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
         match openat2(AT_FDCWD, path, how) {
-            Ok(object) => return Ok(Found::Object(object)),
+            Ok(object) => return Ok(Found::Object(object, named(path))),
             // There is a link; or a filter around us does not know the call.
             Err(Errno::ELOOP | Errno::ENOSYS | Errno::EPERM) => {}
             Err(errno) => return Err(errno),
@@ -97,13 +117,23 @@ impl<'p> Ways<'p> {
                 Found::Laid { link, target }
             });
         }
-        let object = if way.passes {
+        // Links of the system lead to what it has elsewhere: /bin to /usr/bin.
+        if right == Right::Read && way.by == By::Paths && self.gives(&way.target) {
+            return Ok(Found::Named);
+        }
+        let object = if way.by == By::Places {
             without_links(&way.target)
         } else {
             // By whatever is no path, too: /dev/stdout may lead to a pipe.
             by_name(path)
         };
-        object.map(Found::Object)
+        Ok(Found::Object(object?, None))
+    }
+
+    /// Whether what lies at a path without links was granted to be read by a grant around it.
+    fn gives(&self, target: &Path) -> bool {
+        let read = self.read.borrow();
+        read.iter().any(|directory| target.starts_with(directory)) && lstat(target).is_ok()
     }
 
     /// Walks an absolute path, link by link.
@@ -111,7 +141,7 @@ impl<'p> Ways<'p> {
         let mut way = Way {
             target: path.to_owned(),
             laid: None,
-            passes: false,
+            by: By::Paths,
         };
         for _ in 0..=LINKS_MAX {
             if !self.step(&mut way) {
@@ -146,11 +176,16 @@ impl<'p> Ways<'p> {
             let Ok(object) = lstat(&at) else {
                 continue;
             };
-            way.passes |= is_inside;
+            if is_inside {
+                way.by = By::Places;
+            }
             if is_link(&object)
                 && let Ok(said) = fs::read_link(&at)
             {
                 let beside = at.parent().unwrap_or(&at);
+                if way.by == By::Paths && at.starts_with("/proc") {
+                    way.by = By::Magic;
+                }
                 way.target = beside.join(said).join(parts.as_path());
                 if is_inside {
                     way.laid.get_or_insert(at);
@@ -199,6 +234,13 @@ impl<'p> Ways<'p> {
 
 fn is_link(object: &FileStat) -> bool {
     object.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFLNK.bits()
+}
+
+/// The path of what was opened by this one, without links: the kernel's own, too.
+fn named(path: &Path) -> Option<PathBuf> {
+    let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+    let plain = path.is_absolute() && path.components().all(is_plain);
+    plain.then(|| path.components().collect())
 }
 
 fn by_name(path: &Path) -> nix::Result<OwnedFd> {
@@ -272,7 +314,11 @@ mod tests {
             let ways = Ways::new(&files, &directory);
             let short = |path: &Path| path.strip_prefix(&self.0).unwrap().display().to_string();
             match ways.open(&self.0.join(path), Right::Write) {
-                Ok(Found::Object(object)) => Ok(short(&real(&object).unwrap())),
+                Ok(Found::Object(object, path)) => {
+                    let real = real(&object).unwrap();
+                    assert!(path.is_none_or(|path| path == real));
+                    Ok(short(&real))
+                }
                 Ok(Found::Named) => Ok("named".to_owned()),
                 Ok(Found::Laid { link, target }) => {
                     Err(format!("{} {}", short(&link), short(&target)))
@@ -360,7 +406,7 @@ mod tests {
             let found = ways.open(Path::new(path), Right::Read);
             let is_absent = matches!(found, Err(Errno::ENOENT));
             assert!(
-                is_absent || matches!(found, Ok(Found::Object(_))),
+                is_absent || matches!(found, Ok(Found::Object(..))),
                 "{path}: {found:?}"
             );
         }

@@ -10,27 +10,30 @@ use super::Options;
 use crate::environment::{self, Variables};
 use crate::placeholders;
 use crate::supervisor::Voice;
+use crate::trust::java::keep_temporary;
+use crate::trust::{Presence, presence};
 use crate::withheld::withhold;
 
-/// The command's environment, without what stays outside.
+/// The command's environment, without what stays outside, and whether it finds a Java.
 pub(super) fn variables(
     options: &Options,
     policy: &Policy,
     private: &Path,
     voice: &mut dyn Voice,
-) -> Variables {
+) -> (Variables, Presence) {
     let mut variables = environment::build(
         options.variables.clone(),
         policy.environment(),
         &options.set,
         private.as_os_str(),
     );
-    crate::trust::java::keep_temporary(private, &mut variables);
+    let java = presence(&variables);
+    keep_temporary(private, java, &mut variables);
     placeholders::withhold(policy, &mut variables);
     if let Some(said) = withhold(policy, &options.credentials, &mut variables) {
         voice.say(&said);
     }
-    variables
+    (variables, java)
 }
 
 /// Has git read a copy of the user's settings, without what holds credentials.

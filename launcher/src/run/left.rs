@@ -1,20 +1,19 @@
 //! What is noted before the command starts, so that what it leaves behind can be told.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
-
-use outgate_policy::PathGrant;
+use std::path::{Path, PathBuf};
 
 use super::Options;
 use crate::leftovers::{Mode, Places, Watch};
 use crate::plan::Command;
 use crate::record::{Grants, records_directory};
+use crate::ruleset::Reach;
 use crate::supervisor::Leaving;
 
 /// Notes what lies where the command may write.
 pub(super) fn watch(
     options: &Options,
-    grants: Grants<'_>,
+    (grants, reach): (Grants<'_>, &Reach),
     command: &Command,
     run: &str,
 ) -> Option<Leaving> {
@@ -23,11 +22,14 @@ pub(super) fn watch(
     }
     let files = grants.policy.filesystem();
     let variable = |name: &str| options.variables.get(OsStr::new(name)).cloned();
+    let named = files.write.iter().chain(&files.read);
+    let named = named.map(|grant| PathBuf::from(&grant.path));
+    let real = reach.visible.places().map(Path::to_owned);
     let records = records_directory(variable("XDG_STATE_HOME"), variable("HOME"));
     Some(Leaving {
-        watch: Watch::begin(&Places {
-            write: paths(&files.write),
-            read: paths(&files.read),
+        watch: Watch::begin(Places {
+            ground: &reach.ground,
+            reach: named.chain(real).collect(),
             private: &command.private_directory,
             search: variable("PATH"),
         }),
@@ -37,8 +39,4 @@ pub(super) fn watch(
         // What the command could alter is no account of what it did.
         records: records.filter(|records| grants.writable(records).is_none()),
     })
-}
-
-fn paths(grants: &[PathGrant]) -> Vec<&str> {
-    grants.iter().map(|grant| grant.path.as_str()).collect()
 }

@@ -20,17 +20,30 @@ const VERSIONS: [u32; 2] = [1, 2];
 /// Entries of a store at most.
 const ENTRIES_MAX: u32 = 4096;
 
-/// Whether there is a Java for which a store is worth its making: where none
-/// is found, none is told of it either, and nobody sees its word about that.
-pub(super) fn is_here(variables: &Variables) -> bool {
+/// Whether there is a Java for which a store is worth its making.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// One is found.
+    Here,
+    /// None is told of a store either, and nobody sees its word about that.
+    Absent,
+}
+
+/// Looks for a Java once, in every directory where the command looks for programs.
+pub fn presence(variables: &Variables) -> Presence {
     let set = |name: &str| {
         variables
             .get(OsStr::new(name))
             .filter(|own| !own.is_empty())
     };
     let path = set("PATH").cloned().unwrap_or_default();
-    set("JAVA_HOME").is_some()
-        || std::env::split_paths(&path).any(|folder| folder.join("java").is_file())
+    let is_here = set("JAVA_HOME").is_some()
+        || std::env::split_paths(&path).any(|folder| folder.join("java").is_file());
+    if is_here {
+        Presence::Here
+    } else {
+        Presence::Absent
+    }
 }
 
 /// The store that the user's options name.
@@ -49,10 +62,10 @@ const TEMPORARY: &str = "-Djava.io.tmpdir=";
 
 /// Has Java, where there is one, keep temporary files in a directory, unless the user's
 /// options name another.
-pub(crate) fn keep_temporary(directory: &Path, variables: &mut Variables) {
+pub(crate) fn keep_temporary(directory: &Path, java: Presence, variables: &mut Variables) {
     let own = variables.get(OsStr::new(OPTIONS));
     let is_named = own.is_some_and(|own| own.to_string_lossy().contains(TEMPORARY));
-    if is_named || directory.as_os_str().is_empty() || !is_here(variables) {
+    if is_named || directory.as_os_str().is_empty() || java == Presence::Absent {
         return;
     }
     add(variables, TEMPORARY, directory);
@@ -205,7 +218,7 @@ mod tests {
             // Temporary files first, as a run has it.
             variables.insert("JAVA_HOME".into(), "/j".into());
             let directory = Path::new(store).parent().unwrap();
-            keep_temporary(directory, &mut variables);
+            keep_temporary(directory, presence(&variables), &mut variables);
             let both = variables[OsStr::new(OPTIONS)]
                 .to_string_lossy()
                 .into_owned();
@@ -213,7 +226,7 @@ mod tests {
                 both.contains(&format!("{TEMPORARY}{}", directory.display())),
                 "{both}"
             );
-            keep_temporary(Path::new("/other"), &mut variables);
+            keep_temporary(Path::new("/other"), presence(&variables), &mut variables);
             assert_eq!(
                 variables[OsStr::new(OPTIONS)],
                 *both,
