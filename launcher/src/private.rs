@@ -38,6 +38,11 @@ impl Private {
         Ok(Self(path))
     }
 
+    /// Removes it as far as it is now, before this is dropped.
+    pub(crate) fn clear(&self) {
+        remove(&self.0);
+    }
+
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.0

@@ -38,7 +38,7 @@ pub use error::{Files, RunError};
 use given::{git, variables};
 use names::Names;
 pub use options::{Options, Summary};
-use trusted::{is_readable, stores, trusts};
+use trusted::{bundles, is_readable, stores, trusts};
 
 /// How long a shared gateway may take to agree to a run, in milliseconds.
 const AGREE_MS: u16 = 10_000;
@@ -90,6 +90,7 @@ fn confined<'scope>(
         .map_err(machine("git's settings"))?;
     let trust = trusts(&policy, options, private.path())
         .then(|| Trust::prepare(private.path(), java, &mut variables));
+    let bundles = trust.map(|trust| bundles(trust, options.trust, &prepared));
     let denials = is_readable(&policy, private.path()).then(|| Denials::below(private.path()));
     variables.extend(denials.as_ref().map(Denials::variable));
     let command = Command {
@@ -98,7 +99,7 @@ fn confined<'scope>(
         mask,
         directory: context.working_directory.clone(),
         private_directory: private.path().to_owned(),
-        opens: names.opens(trust.as_ref().map(|_| options.trust)),
+        opens: names.opens(bundles.as_ref().map(|_| options.trust)),
     };
     let mut opening = opening(options, (&policy, &secrets), context)?;
     let planted = planted(options, &policy, &mut opening).map_err(machine("canaries"))?;
@@ -123,11 +124,9 @@ fn confined<'scope>(
     if let Some(planted) = planted {
         planted.plant(private.path(), &mut plan).map_err(unready)?;
     }
-    let (stores, late) = match trust {
-        Some(trust) => stores(trust, options.trust, &mut link, voice)?,
-        None => Default::default(),
-    };
+    // While the bundles are made.
     let leaving = left::watch(options, (grants, &reach), &command, &status.name);
+    let (stores, late) = stores(bundles, options.trust, &mut link, voice)?;
     let ready = Ready {
         options,
         policy: &policy,
@@ -140,6 +139,7 @@ fn confined<'scope>(
         late,
         denials,
         leaving,
+        private: &private,
     };
     let outcome = ready.serve(plan, (signals, status), prepared, voice)?;
     // The tree is gone, so the directory goes, if the guardian did not remove it.

@@ -51,7 +51,7 @@ use crate::trust::splice::Stores;
 
 pub use leave::Leaving;
 pub use open::Substitutes;
-pub(crate) use thread::Prepared;
+pub(crate) use thread::{Aside, Prepared};
 pub use unix::Outside;
 use wait::{Arriving, Asked, Connecting, Knocking, Room};
 

@@ -182,6 +182,11 @@ impl<'p> Ways<'p> {
             if is_link(&object)
                 && let Ok(said) = fs::read_link(&at)
             {
+                let is_plain = way.by == By::Paths && !is_inside;
+                if is_plain && parts.as_path().as_os_str().is_empty() && is_own_descriptor(&said) {
+                    way.by = By::Magic;
+                    break;
+                }
                 let beside = at.parent().unwrap_or(&at);
                 if way.by == By::Paths && at.starts_with("/proc") {
                     way.by = By::Magic;
@@ -234,6 +239,16 @@ impl<'p> Ways<'p> {
 
 fn is_link(object: &FileStat) -> bool {
     object.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFLNK.bits()
+}
+
+/// Whether what a link says are our descriptors, or one of them, which no way leads to
+/// (proc_pid_fd(5)).
+fn is_own_descriptor(said: &Path) -> bool {
+    let digits = |number: &Path| {
+        let number = number.as_os_str().as_encoded_bytes();
+        number.iter().all(u8::is_ascii_digit)
+    };
+    said.strip_prefix("/proc/self/fd").is_ok_and(digits)
 }
 
 /// The path of what was opened by this one, without links: the kernel's own, too.

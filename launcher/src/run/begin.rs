@@ -19,6 +19,7 @@ use crate::gateway_link::{Link, Opening, Whose};
 use crate::lifetime::between::{SupervisorEnd, pair};
 use crate::lifetime::{FORWARDED, Lifetime, Tree};
 use crate::presence::Presence;
+use crate::private::Private;
 use crate::ruleset::Reach;
 use crate::supervisor::{Eager, Leaving, Outcome, Outside, Prepared, Setting, Substitutes, Voice};
 use crate::trust::Late;
@@ -33,6 +34,7 @@ pub(super) struct Ready<'r> {
     pub(super) late: Option<Late>,
     pub(super) denials: Option<Denials>,
     pub(super) leaving: Option<Leaving>,
+    pub(super) private: &'r Private,
 }
 
 impl Ready<'_> {
@@ -64,11 +66,13 @@ impl Ready<'_> {
         let listener = Arc::new(Listener::new(listener));
         let wall_time = self.policy.limits().wall_time;
         let tree = Tree::new(reports, guardian, command, wall_time);
-        let calls = Arc::clone(&listener);
+        let (calls, private) = (Arc::clone(&listener), self.private);
         let setting = self.setting((calls, guardian), for_supervisor);
         let thread = prepared.begin(setting, voice);
         let mut lifetime = Lifetime::new(tree, listener, signals, presence, for_lifetime);
         let status = lifetime.serve();
+        // While the supervisor looks at what the command left behind.
+        private.clear();
         // Nobody of the command is left to have the supervisor wait. The guardian has mostly
         // ended by now.
         outgate_sys::process::end_guardian(guardian);

@@ -1,12 +1,13 @@
 //! How the command of a run comes to trust what the gateway opens TLS with.
 
+use std::io;
 use std::path::Path;
 
 use outgate_policy::Policy;
 
 use super::{Options, RunError};
 use crate::gateway_link::Link;
-use crate::supervisor::Voice;
+use crate::supervisor::{Aside, Prepared, Voice};
 use crate::trust::splice::Stores;
 use crate::trust::{Late, Trust, Way};
 
@@ -26,10 +27,26 @@ pub(super) fn is_readable(policy: &Policy, private: &Path) -> bool {
     grants.any(|grant| private.starts_with(&grant.path))
 }
 
+/// Bundles of certificates on their way.
+pub(super) enum Bundles {
+    /// Made aside, to be written once somebody opens one; or not, where no file waits so.
+    Late(Aside<io::Result<Result<Late, Trust>>>),
+    /// Written at once.
+    Now(Trust),
+}
+
+/// Makes bundles, beside whatever else is made ready.
+pub(super) fn bundles(trust: Trust, way: Way, prepared: &Prepared<'_>) -> Bundles {
+    match way {
+        Way::Variables => Bundles::Late(prepared.aside(|| Late::make(trust))),
+        Way::Splice => Bundles::Now(trust),
+    }
+}
+
 /// Has the command trust the authority that the gateway opens TLS with: at once, or once
 /// somebody opens one of the bundles.
 pub(super) fn stores(
-    trust: Trust,
+    bundles: Option<Bundles>,
     way: Way,
     link: &mut Link,
     voice: &mut dyn Voice,
@@ -38,13 +55,13 @@ pub(super) fn stores(
         what: "certificates for the command",
         source,
     };
-    let trust = if way == Way::Variables {
-        match Late::make(trust).map_err(machine)? {
+    let trust = match bundles {
+        None => return Ok((None, None)),
+        Some(Bundles::Late(made)) => match made.wait().flatten().map_err(machine)? {
             Ok(late) => return Ok((None, Some(late))),
             Err(trust) => trust,
-        }
-    } else {
-        trust
+        },
+        Some(Bundles::Now(trust)) => trust,
     };
     link.start();
     let authority = link.authority();

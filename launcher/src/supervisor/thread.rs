@@ -2,15 +2,23 @@
 //! be used up by then.
 
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use outgate_sys::alarm::Alarm;
 
 use super::{Served, Setting, Voice, WAIT_MAX, supervise};
 
-/// How many words each side has room for: one is said.
-const WORDS: usize = 1;
+/// How many words each side has room for: one is said about readiness, and two orders.
+const WORDS: usize = 2;
+
+/// What the thread is told.
+enum Order<'scope> {
+    /// Something to do while the run gets ready.
+    Aside(Box<dyn FnOnce() + Send + 'scope>),
+    /// The command to supervise.
+    Begin(Box<Setting>, &'scope mut dyn Voice),
+}
 
 /// A thread that waits for a command to supervise. It ends without one where this is
 /// dropped.
@@ -18,7 +26,28 @@ const WORDS: usize = 1;
 pub(crate) struct Prepared<'scope> {
     thread: ScopedJoinHandle<'scope, Served>,
     is_ready: Receiver<io::Result<()>>,
-    begin: SyncSender<(Setting, &'scope mut dyn Voice)>,
+    orders: SyncSender<Order<'scope>>,
+}
+
+/// What comes of something that is done aside. It is over when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Aside<T>(Receiver<T>);
+
+impl<T> Aside<T> {
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// `EPIPE`: nothing comes any more.
+    pub(crate) fn wait(&self) -> io::Result<T> {
+        let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+        self.0.recv().map_err(gone)
+    }
+}
+
+impl<T> Drop for Aside<T> {
+    fn drop(&mut self) {
+        drop(self.0.recv());
+    }
 }
 
 impl<'scope> Prepared<'scope> {
@@ -28,7 +57,7 @@ impl<'scope> Prepared<'scope> {
     /// `EAGAIN` where the user has too many threads.
     pub(crate) fn start(scope: &'scope Scope<'scope, '_>) -> io::Result<Self> {
         let (ready, is_ready) = sync_channel(WORDS);
-        let (begin, began) = sync_channel::<(Setting, &mut dyn Voice)>(WORDS);
+        let (orders, told) = sync_channel::<Order<'scope>>(WORDS);
         let wait = move || {
             let alarm = match Alarm::new(WAIT_MAX) {
                 Ok(alarm) => alarm,
@@ -38,20 +67,37 @@ impl<'scope> Prepared<'scope> {
                 }
             };
             drop(ready.send(Ok(())));
-            let Ok((setting, voice)) = began.recv() else {
-                return Served::default();
+            let (setting, voice) = loop {
+                match told.recv() {
+                    Ok(Order::Aside(act)) => act(),
+                    Ok(Order::Begin(setting, voice)) => break (setting, voice),
+                    Err(_) => return Served::default(),
+                }
             };
             // Who answers held calls must not wait behind the crowd that makes them.
             outgate_sys::schedule::take_short_turns();
-            supervise(setting, alarm, voice)
+            supervise(*setting, alarm, voice)
         };
         let thread = Builder::new().name("outgate-calls".to_owned());
         let thread = thread.spawn_scoped(scope, wait)?;
         Ok(Self {
             thread,
             is_ready,
-            begin,
+            orders,
         })
+    }
+
+    /// Does something on the thread, which has nothing else to do yet, beside the caller.
+    pub(crate) fn aside<T: Send + 'scope>(
+        &self,
+        act: impl FnOnce() -> T + Send + 'scope,
+    ) -> Aside<T> {
+        let (done, result) = sync_channel(WORDS);
+        let order = Order::Aside(Box::new(move || drop(done.send(act()))));
+        if let Err(SendError(Order::Aside(act))) = self.orders.send(order) {
+            act();
+        }
+        Aside(result)
     }
 
     /// Waits until the thread has what it needs.
@@ -69,7 +115,7 @@ impl<'scope> Prepared<'scope> {
         setting: Setting,
         voice: &'scope mut dyn Voice,
     ) -> ScopedJoinHandle<'scope, Served> {
-        drop(self.begin.send((setting, voice)));
+        drop(self.orders.send(Order::Begin(Box::new(setting), voice)));
         self.thread
     }
 }
