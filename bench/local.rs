@@ -23,6 +23,8 @@ struct Work {
     what: &'static str,
     words: Vec<OsString>,
     options: Vec<String>,
+    /// What it is compared with, where that is not the same command.
+    bare: Option<Vec<OsString>>,
     rounds: [u32; 2],
 }
 
@@ -58,12 +60,14 @@ pub(crate) fn measure(lab: &Lab, report: &mut Report) -> Outcome<()> {
             what: "python3 -c 'import asyncio, ssl, json'",
             words: vec![program, "-c".into(), "import asyncio, ssl, json".into()],
             options: ["-P", "base", "-r", &prefix].map(str::to_owned).to_vec(),
+            bare: None,
             rounds: [3, 60],
         }),
         None => report.note("python3 is not installed: no row"),
     }
     if find(&"node".into()).is_ok() {
         works.push(plain("node -e 1", &["node", "-e", "1"], [3, 60]));
+        works.push(with_root(lab)?);
     } else {
         report.note("node is not installed: no row");
     }
@@ -71,11 +75,13 @@ pub(crate) fn measure(lab: &Lab, report: &mut Report) -> Outcome<()> {
         what,
         words,
         options,
+        bare,
         rounds: [quick, full],
     } in works
     {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        let commands = [words.clone(), lab.inside(&options, &words)];
+        let inside = lab.inside(&options, &words);
+        let commands = [bare.unwrap_or(words), inside];
         let sides = runs(lab, lab.rounds(quick, full), &commands)?;
         report.times(what, &sides, Target::PercentAndStart(PERCENT_MAX, start));
     }
@@ -107,8 +113,27 @@ fn plain(what: &'static str, words: &[&str], rounds: [u32; 2]) -> Work {
         what,
         words: words.iter().map(Into::into).collect(),
         options: Vec::new(),
+        bare: None,
         rounds,
     }
+}
+
+/// Node beside itself with a root that its user adds, which it reads before anything else and
+/// takes longer for than for all the rest: what is left is what outgate adds to that.
+fn with_root(lab: &Lab) -> Outcome<Work> {
+    let file = lab.directory.join("root.pem");
+    fs::write(&file, outgate_ca::Authority::for_run("bench")?.pem())?;
+    let variable = format!("NODE_EXTRA_CA_CERTS={}", file.display());
+    let bare = ["env", &variable, "node", "-e", "1"].map(Into::into);
+    let node = plain(
+        "  beside one with a root of its user's",
+        &["node", "-e", "1"],
+        [3, 60],
+    );
+    Ok(Work {
+        bare: Some(bare.to_vec()),
+        ..node
+    })
 }
 
 /// A C file that keeps an optimiser busy.

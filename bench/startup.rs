@@ -4,9 +4,9 @@
 use std::ffi::OsString;
 
 use crate::Outcome;
-use crate::lab::{Cores, Lab, Origin, Rounds, Until};
-use crate::peers;
+use crate::lab::{Cores, Lab, Origin, ROOTS, Rounds, Until};
 use crate::report::{Report, Sides, Target};
+use crate::{peers, secure};
 
 /// A row: what it is called, its command, and what it must not exceed.
 type Compared<'a> = (&'a str, Vec<OsString>, Target);
@@ -14,7 +14,31 @@ type Compared<'a> = (&'a str, Vec<OsString>, Target);
 /// Rows of this part.
 pub(crate) fn measure(lab: &Lab, report: &mut Report) -> Outcome<()> {
     without_network(lab, report)?;
-    with_network(lab, report)
+    with_network(lab, report)?;
+    inside_tls(lab, report)
+}
+
+/// Until the first response inside TLS: bare with one handshake, inside with two, and with an
+/// authority made for the run.
+fn inside_tls(lab: &Lab, report: &mut Report) -> Outcome<()> {
+    let origin = Origin::start(lab, secure::ORIGIN, Cores::All)?;
+    let client = [
+        secure::CLIENT,
+        &origin.port,
+        "0",
+        "once",
+        "1",
+        "1",
+        "64",
+        ROOTS,
+    ];
+    let bare = lab.workload(&client);
+    let rule = format!("GET https://127.0.0.0/8:{}/**", origin.port);
+    let roots = lab.directory.join(ROOTS).display().to_string();
+    let https = lab.inside(&["-a", &rule, "--upstream-ca", &roots], &bare);
+    let rows = vec![("first response, HTTPS rule", https, Target::Added(4500.0))];
+    let rounds = lab.rounds(60, 500);
+    compare(lab, report, (rounds, Until::Marked), bare, rows)
 }
 
 fn without_network(lab: &Lab, report: &mut Report) -> Outcome<()> {
