@@ -171,7 +171,12 @@ pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
     end_with_parent()?;
     let socket = adopt(config.handoff).map_err(handoff)?;
     match private(config) {
-        Ok((runtime, gateway)) => Ok(runtime.block_on(gateway.serve(socket))?),
+        Ok((runtime, gateway)) => {
+            let served = runtime.block_on(gateway.serve(socket));
+            // What is done aside is done for nobody any more.
+            runtime.shutdown_background();
+            Ok(served?)
+        }
         Err(error) => {
             let is_told = control::refuse(&socket, &error);
             Err(if is_told { ServeError::Told } else { error })

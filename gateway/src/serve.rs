@@ -121,6 +121,7 @@ impl Gateway {
         let Some(session) = opened? else {
             return Ok(());
         };
+        self.expect_origins(&session);
         memory::begun(session.tasks());
         let result = run(&session, &control, &mut buffer).await;
         session.close().await;
@@ -128,6 +129,15 @@ impl Gateway {
             // A launcher that is gone ends its session, however that shows.
             Err(ControlError::Io(error)) if is_end(&error) => Ok(()),
             result => result,
+        }
+    }
+
+    /// Reads the roots that vouch for origins beside everything else, where a rule is about
+    /// requests inside TLS: the first of them would wait for that.
+    fn expect_origins(&self, session: &Session) {
+        if session.tls().is_some() && session.rules().own().has_https_rules() {
+            let roots = Arc::clone(self.keys.roots());
+            drop(tokio::task::spawn_blocking(move || drop(roots.store())));
         }
     }
 

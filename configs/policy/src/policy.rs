@@ -329,6 +329,18 @@ impl Policy {
         })
     }
 
+    /// Whether any rule lets requests inside TLS out.
+    pub fn has_https_rules(&self) -> bool {
+        let has = |target: &NetworkTarget| {
+            let protocols = [Protocol::Https, Protocol::Wss];
+            protocols
+                .iter()
+                .any(|protocol| target.protocols.contains(*protocol))
+        };
+        let mut rules = self.network_rules();
+        rules.any(|(rule, target)| rule.reference.effect != Effect::Deny && has(target))
+    }
+
     /// Whether some rule tells requests to this host by their paths or queries, as
     /// far as its name goes.
     pub fn looks_at_paths(&self, peer: Peer<'_>) -> bool {
