@@ -15,14 +15,17 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 use outgate_ca::{Authority, Leaves, Subject};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, ClientConnection, ServerConfig};
 use rustls::{ServerConnection, StreamOwned};
 
 use crate::Outcome;
+
+mod roots;
+
+use roots::{trusted, trusting};
 
 /// The name of the client's program: its time and memory count for nobody.
 pub(crate) const CLIENT: &str = "load-tls";
@@ -193,28 +196,6 @@ fn request(port: &str, kind: &str, bytes: u64) -> String {
     format!(
         "{method} /bytes/{path} HTTP/1.1\r\nHost: HOST:{port}\r\nUser-Agent: client\r\nAccept: */*\r\n{length}\r\n"
     )
-}
-
-/// Whoever is trusted with `roots`, or with what the environment says.
-fn trusting(roots: Option<&str>) -> Outcome<Arc<ClientConfig>> {
-    let file = match (std::env::var("SSL_CERT_FILE"), roots) {
-        (Ok(file), _) => file,
-        (Err(_), Some(file)) => file.to_owned(),
-        (Err(_), None) => return Err("nobody is trusted".into()),
-    };
-    trusted(&file)
-}
-
-/// Whoever is trusted with the certificates in a file.
-fn trusted(file: &str) -> Outcome<Arc<ClientConfig>> {
-    let mut store = RootCertStore::empty();
-    let certificates = CertificateDer::pem_file_iter(file)?;
-    store.add_parsable_certificates(certificates.flatten());
-    let config = ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(store)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }
 
 /// The other side looks at the gateway; goes on when it says so.
