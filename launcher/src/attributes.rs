@@ -8,7 +8,7 @@
 //! They have no capability, as the command has none, so that the kernel asks
 //! of them what it would ask of the command. They hold no lock while they work.
 //! They give pairs of sockets, too: whose numbers are written to memory, which a file
-//! system may stand behind.
+//! system may stand behind; and terminals, which are looked for among a caller's descriptors.
 
 mod asked;
 mod limits;
@@ -38,6 +38,7 @@ use crate::filter::{self, Arch, attribute};
 use crate::notification::Notification;
 use crate::pair;
 use crate::ruleset::Reach;
+use crate::terminal;
 use crate::visible::Visible;
 use crate::writable::Granted;
 use asked::{Change, Named, Request, asked};
@@ -127,6 +128,13 @@ fn work(calls: &Queue<Notification>, run: &Run) {
     take_short_turns();
     let powerless = give_up_capabilities();
     while let Some(call) = calls.take() {
+        if terminal::is_about(&call) {
+            match &powerless {
+                Ok(()) => terminal::give(call),
+                Err(_) => call.fail(Errno::EPERM),
+            }
+            continue;
+        }
         let done = match &powerless {
             Ok(()) => serve(run, &call),
             Err(_) => Err(Errno::EPERM),

@@ -50,6 +50,7 @@ pub mod share;
 pub mod sources;
 pub mod standard;
 pub mod supervisor;
+mod terminal;
 pub mod trust;
 pub mod unix_inode;
 pub mod visible;
