@@ -25,6 +25,7 @@ pub mod listener;
 pub mod lookups;
 mod machine;
 mod made;
+mod moved;
 pub mod notification;
 pub mod opening;
 pub mod own;

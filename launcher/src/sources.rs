@@ -4,16 +4,18 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::Uid;
 use outgate_handoff::{POLICY_BYTES_MAX, SOURCES_MAX};
 use outgate_policy::{
-    Client, ClientError, Configuration, Context, PolicyErrors, Source, SourceKind, compile,
-    extends, preset, preset_names,
+    Client, ClientError, Configuration, Context, Handed, PolicyErrors, Registry, Source,
+    SourceKind, compile, extends, preset, preset_clients, preset_names,
 };
 
 use crate::git::{Settings, Suspect, Tree, of_settings, of_tree};
+use crate::moved::{MOVED, is_plain, moved};
 use crate::project::{project, project_files};
 use crate::secrets::quoted;
 
@@ -92,8 +94,19 @@ pub struct Surroundings {
 
 /// The shipped policy that holds unless somebody takes it away.
 const BASE: &str = "base";
+/// The shipped policy of pnpm.
+const PNPM: &str = "pnpm";
 /// The shipped policy that takes it away.
 const NONE: &str = "none";
+
+/// What becomes of a client that nobody configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unconfigured {
+    /// No run: its registries are all that was asked for.
+    Refuse,
+    /// None is allowed, and that is said.
+    Say,
+}
 
 /// Whether something said that a policy begins with nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -143,10 +156,18 @@ impl Collector {
         if name == NONE {
             self.beginning = Beginning::Nothing;
         }
-        match Client::named(name) {
-            Some(client) => self.registries(client, &place),
-            None => self.document(document_of(place, text.to_owned()), Path::new("/")),
+        if let Some(client) = Client::named(name) {
+            return self.registries(client, &place, Unconfigured::Refuse);
         }
+        self.document(document_of(place.clone(), text.to_owned()), Path::new("/"))?;
+        for client in preset_clients(name) {
+            self.registries(*client, &place, Unconfigured::Say)?;
+        }
+        self.moved(name, &place);
+        if name == PNPM {
+            self.locks_of_pnpm(&place);
+        }
+        Ok(())
     }
 
     /// Puts the shipped policy `base` before everything else, unless the preset `none` or
@@ -165,8 +186,13 @@ impl Collector {
     }
 
     /// Adds the registries that the user configured for a client.
-    fn registries(&mut self, client: Client, place: &str) -> Result<(), SourceError> {
-        if !self.seen.insert(place.to_owned()) {
+    fn registries(
+        &mut self,
+        client: Client,
+        place: &str,
+        unconfigured: Unconfigured,
+    ) -> Result<(), SourceError> {
+        if !self.seen.insert(format!("{place} of {client:?}")) {
             return Ok(());
         }
         let Surroundings { home, variables } = &self.surroundings;
@@ -175,10 +201,14 @@ impl Collector {
             all.find(|(own, _)| own == name)
                 .map(|(_, value)| value.clone())
         };
-        let mut files = Vec::new();
+        let (mut files, mut shown_to) = (Vec::new(), Vec::new());
         for path in client.files(home, &variable) {
             let path = PathBuf::from(path);
             if let Some(text) = configuration(&path)? {
+                let is_told = unconfigured == Unconfigured::Say && is_plain(&text);
+                if client.is_shown() || is_told {
+                    shown_to.push(path.display().to_string());
+                }
                 let shown = path.display().to_string();
                 let below = shown
                     .strip_prefix(home.as_str())
@@ -189,26 +219,90 @@ impl Collector {
             // One that is not there yet counts as well.
             self.consulted.push(path);
         }
-        let registries = client.registries(&files, variables);
-        let registries = registries.map_err(|error| SourceError::Client {
-            place: place.to_owned(),
-            error,
-        })?;
         let handed = client.handed(&files, variables);
+        let registries = match client.registries(&files, variables) {
+            Err(ClientError::Unconfigured(_)) if unconfigured == Unconfigured::Say => {
+                let note = quoted(&client.note());
+                let text = format!("[[note]]\ntext = {note}\nunless = [\"--version\"]\n");
+                self.text(SourceKind::Document, place, &text);
+                Vec::new()
+            }
+            Err(error) => {
+                return Err(SourceError::Client {
+                    place: place.to_owned(),
+                    error,
+                });
+            }
+            Ok(registries) => registries,
+        };
         for registry in registries {
-            let place = format!("{place}: {}", registry.place);
-            self.text(SourceKind::Allow, &place, &registry.rule);
+            self.registry(place, &registry);
         }
-        // The files hold tokens, so no command reads them: it would ask another registry.
-        let lines: Vec<String> = handed
-            .iter()
-            .map(|(name, value)| format!("{} = {}\n", quoted(name), quoted(value)))
-            .collect();
-        if !lines.is_empty() {
-            let text = format!("[environment.set]\n{}", lines.concat());
+        for path in shown_to {
+            self.text(SourceKind::Read, place, &path);
+        }
+        self.hand(place, &handed);
+        Ok(())
+    }
+
+    fn registry(&mut self, place: &str, registry: &Registry) {
+        let place = format!("{place}: {}", registry.place);
+        if registry.addresses.is_empty() {
+            return self.text(SourceKind::Allow, &place, &registry.rule);
+        }
+        let addresses: Vec<String> = registry.addresses.iter().map(|one| quoted(one)).collect();
+        let rule = quoted(&registry.rule);
+        let addresses = addresses.join(", ");
+        let text = format!("[[allow]]\nrule = {rule}\naddresses = [{addresses}]\n");
+        self.text(SourceKind::Document, &place, &text);
+    }
+
+    /// Lets pnpm keep its locks, which from version 12 on lie in /tmp whatever `TMPDIR` says:
+    /// in a directory of this account's, if nobody else has taken its name.
+    fn locks_of_pnpm(&mut self, place: &str) {
+        let user = Uid::effective().as_raw();
+        let path = format!("/tmp/pnpm-store-operation-locks-{user}/");
+        let is_ours = match std::fs::symlink_metadata(path.trim_end_matches('/')) {
+            Ok(metadata) => metadata.is_dir() && metadata.uid() == user,
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
+        if is_ours {
+            let text = format!("[filesystem]\nwrite = [{}]\n", quoted(&path));
             self.text(SourceKind::Document, place, &text);
         }
-        Ok(())
+    }
+
+    /// Shows what a shipped policy is about where variables say that it lies elsewhere.
+    fn moved(&mut self, preset: &str, place: &str) {
+        let Surroundings { home, variables } = &self.surroundings;
+        let mut tables = MOVED.iter();
+        let Some((_, kind, table)) = tables.find(|(own, _, _)| *own == preset) else {
+            return;
+        };
+        for (name, path) in moved(home, variables, table) {
+            let place = format!("{place}: ${name}");
+            self.text(*kind, &place, &path);
+        }
+    }
+
+    /// Hands over what a command cannot read: the files of a client hold tokens, and
+    /// without them it would ask another registry.
+    fn hand(&mut self, place: &str, handed: &Handed) {
+        let line = |(name, value): (&str, &str)| format!("{} = {}\n", quoted(name), quoted(value));
+        let variables = handed.variables.iter();
+        let variables: Vec<String> = variables.map(|(name, value)| line((name, value))).collect();
+        if !variables.is_empty() {
+            let text = format!("[environment.set]\n{}", variables.concat());
+            self.text(SourceKind::Document, place, &text);
+        }
+        let files = handed.files.iter();
+        let files: Vec<String> = files
+            .map(|(name, text)| line((&format!("$TMPDIR/{name}"), text)))
+            .collect();
+        if !files.is_empty() {
+            let text = format!("[filesystem.new]\n{}", files.concat());
+            self.text(SourceKind::Document, place, &text);
+        }
     }
 
     /// Adds what git needs beside the user's grants, unless `base` was taken away: files

@@ -159,6 +159,15 @@ impl<'c> Draft<'c> {
                     *path = path.replacen('~', self.context.home.trim_end_matches('/'), 1);
                     *pattern = crate::pattern::PathPattern::file(path);
                 }
+                if effect == Effect::Allow && leads_to_root(path) {
+                    let warning =
+                        format!("whoever may speak to `{path}` can be root on this machine");
+                    let hint = "its daemon starts programs as root, with all files: \
+                                take one that runs as the user";
+                    self.policy
+                        .warnings
+                        .push(at.error(0, warning, Some(hint.to_owned())));
+                }
             }
         }
         if self.policy.rules.len() == RULES_MAX {
@@ -456,4 +465,25 @@ fn unknown_directory(at: At<'_>, name: &str) -> PolicyError {
         format!("the {name} directory is unknown here"),
         Some("write the path itself".to_owned()),
     )
+}
+/// Sockets of the system's daemons that start programs as root for whoever asks.
+const ROOTS: [&str; 9] = [
+    "docker.sock",
+    "containerd/containerd.sock",
+    "podman/podman.sock",
+    "crio/crio.sock",
+    "libvirt/libvirt-sock",
+    "lxd.socket",
+    "lxd/unix.socket",
+    "incus/unix.socket",
+    "systemd/private",
+];
+
+/// Whether a pattern of sockets covers one of these.
+fn leads_to_root(path: &str) -> bool {
+    let below = path
+        .strip_prefix("/var/run/")
+        .or_else(|| path.strip_prefix("/run/"));
+    let below = below.or_else(|| path.strip_prefix("/var/lib/"));
+    below.is_some_and(|below| ROOTS.contains(&below) || below.contains("**") || below == "*")
 }
