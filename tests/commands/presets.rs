@@ -166,7 +166,7 @@ fn a_socket_by_which_one_becomes_root_is_warned_of_wherever_it_is_allowed() {
         ("unix:///run/user/1000/podman/podman.sock", false),
         ("unix:///tmp/ssh-agent/agent.1", false),
     ] {
-        desk.write("a.toml", format!("allow = [\"{rule}\"]\n"));
+        desk.write("a.toml", &format!("allow = [\"{rule}\"]\n"));
         let said = desk.call(&["policy", "check", "a.toml"]);
         let told = format!("{}{}", said.stdout, said.stderr);
         assert_eq!(
