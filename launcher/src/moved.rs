@@ -2,9 +2,14 @@
 //! and the configuration of clients that holds nothing secret. Looks at what is there;
 //! reads nothing.
 
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path};
 
+use nix::unistd::Uid;
 use outgate_policy::SourceKind;
+
+use crate::secrets::quoted;
 
 /// Variables, and parts of what lies where they say.
 pub(crate) type Places = &'static [(&'static str, &'static [&'static str])];
@@ -49,6 +54,21 @@ const TOOLCHAIN_VARIABLES: [(&str, &[&str]); 18] = [
     ("ASDF_DATA_DIR", &[""]),
     ("MISE_DATA_DIR", &[""]),
 ];
+
+/// The shipped policy of pnpm.
+const PNPM: &str = "pnpm";
+
+/// Lets pnpm keep its locks, which from version 12 on lie in /tmp whatever `TMPDIR` says:
+/// in a directory of this account's, if nobody else has taken its name.
+pub(crate) fn locks(preset: &str) -> Option<String> {
+    let user = Uid::effective().as_raw();
+    let path = format!("/tmp/pnpm-store-operation-locks-{user}/");
+    let is_ours = match std::fs::symlink_metadata(path.trim_end_matches('/')) {
+        Ok(metadata) => metadata.is_dir() && metadata.uid() == user,
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    };
+    (preset == PNPM && is_ours).then(|| format!("[filesystem]\nwrite = [{}]\n", quoted(&path)))
+}
 
 /// Words beside which a token may stand in a client's configuration.
 const WORDS_OF_SECRETS: [&str; 9] = [

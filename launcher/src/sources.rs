@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::Uid;
@@ -15,7 +14,7 @@ use outgate_policy::{
 };
 
 use crate::git::{Settings, Suspect, Tree, of_settings, of_tree};
-use crate::moved::{MOVED, is_plain, moved};
+use crate::moved::{MOVED, is_plain, locks, moved};
 use crate::project::{project, project_files};
 use crate::secrets::quoted;
 
@@ -94,8 +93,6 @@ pub struct Surroundings {
 
 /// The shipped policy that holds unless somebody takes it away.
 const BASE: &str = "base";
-/// The shipped policy of pnpm.
-const PNPM: &str = "pnpm";
 /// The shipped policy that takes it away.
 const NONE: &str = "none";
 
@@ -125,6 +122,8 @@ pub struct Collector {
     sources: Vec<Source>,
     seen: HashSet<String>,
     consulted: Vec<PathBuf>,
+    /// What is to be said of clients that nobody configured.
+    unconfigured: Vec<Source>,
     beginning: Beginning,
     git: Option<Settings>,
 }
@@ -164,8 +163,8 @@ impl Collector {
             self.registries(*client, &place, Unconfigured::Say)?;
         }
         self.moved(name, &place);
-        if name == PNPM {
-            self.locks_of_pnpm(&place);
+        if let Some(text) = locks(name) {
+            self.text(SourceKind::Document, &place, &text);
         }
         Ok(())
     }
@@ -224,7 +223,7 @@ impl Collector {
             Err(ClientError::Unconfigured(_)) if unconfigured == Unconfigured::Say => {
                 let note = quoted(&client.note());
                 let text = format!("[[note]]\ntext = {note}\nunless = [\"--version\"]\n");
-                self.text(SourceKind::Document, place, &text);
+                self.unconfigured.push(document_of(place.to_owned(), text));
                 Vec::new()
             }
             Err(error) => {
@@ -255,21 +254,6 @@ impl Collector {
         let addresses = addresses.join(", ");
         let text = format!("[[allow]]\nrule = {rule}\naddresses = [{addresses}]\n");
         self.text(SourceKind::Document, &place, &text);
-    }
-
-    /// Lets pnpm keep its locks, which from version 12 on lie in /tmp whatever `TMPDIR` says:
-    /// in a directory of this account's, if nobody else has taken its name.
-    fn locks_of_pnpm(&mut self, place: &str) {
-        let user = Uid::effective().as_raw();
-        let path = format!("/tmp/pnpm-store-operation-locks-{user}/");
-        let is_ours = match std::fs::symlink_metadata(path.trim_end_matches('/')) {
-            Ok(metadata) => metadata.is_dir() && metadata.uid() == user,
-            Err(error) => error.kind() == ErrorKind::NotFound,
-        };
-        if is_ours {
-            let text = format!("[filesystem]\nwrite = [{}]\n", quoted(&path));
-            self.text(SourceKind::Document, place, &text);
-        }
     }
 
     /// Shows what a shipped policy is about where variables say that it lies elsewhere.
@@ -400,8 +384,13 @@ impl Collector {
         });
     }
 
-    /// All texts, in merge order.
-    pub fn finish(self) -> Vec<Source> {
+    /// All texts, in merge order. That a client is not configured is said where no rule
+    /// was named in its place.
+    pub fn finish(mut self) -> Vec<Source> {
+        let is_rule = |source: &Source| source.kind == SourceKind::Allow;
+        if !self.sources.iter().any(is_rule) {
+            self.sources.append(&mut self.unconfigured);
+        }
         self.sources
     }
 }

@@ -175,6 +175,9 @@ fn check(stage: &mut Stage<'_>, tool: &Tool) {
     assert_eq!(outcome.code, Some(0), "{}: {outcome}", tool.preset);
     let said = "names no registry, and none is allowed";
     assert!(outcome.stderr.contains(said), "{}: {outcome}", tool.preset);
+    let named = sandbox(stage, tool.preset).allow("GET http://site.example");
+    let outcome = named.run(&["true".to_owned()]);
+    assert!(!outcome.stderr.contains(said), "{}: {outcome}", tool.preset);
 }
 
 /// Makes the registries.
