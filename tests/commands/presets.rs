@@ -169,6 +169,12 @@ fn a_socket_by_which_one_becomes_root_is_warned_of_wherever_it_is_allowed() {
         desk.write("a.toml", &format!("allow = [\"{rule}\"]\n"));
         let said = desk.call(&["policy", "check", "a.toml"]);
         let told = format!("{}{}", said.stdout, said.stderr);
+        let is_elsewhere = rule.contains("/var/run");
+        assert_eq!(
+            told.contains("`unix:///run/docker.sock`"),
+            is_elsewhere,
+            "{told}"
+        );
         assert_eq!(
             told.contains("can be root on this machine"),
             warned,

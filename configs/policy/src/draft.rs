@@ -159,14 +159,8 @@ impl<'c> Draft<'c> {
                     *path = path.replacen('~', self.context.home.trim_end_matches('/'), 1);
                     *pattern = crate::pattern::PathPattern::file(path);
                 }
-                if effect == Effect::Allow && leads_to_root(path) {
-                    let warning =
-                        format!("whoever may speak to `{path}` can be root on this machine");
-                    let hint = "its daemon starts programs as root, with all files: \
-                                take one that runs as the user";
-                    self.policy
-                        .warnings
-                        .push(at.error(0, warning, Some(hint.to_owned())));
+                if effect == Effect::Allow {
+                    self.policy.warnings.extend(doubts(at, path));
                 }
             }
         }
@@ -478,6 +472,23 @@ const ROOTS: [&str; 9] = [
     "incus/unix.socket",
     "systemd/private",
 ];
+
+/// What deserves a second look in a pattern of sockets that is allowed.
+fn doubts(at: At<'_>, path: &str) -> Vec<PolicyError> {
+    let mut out = Vec::new();
+    if let Some(below) = path.strip_prefix("/var/run/") {
+        let warning = format!("`{path}` may never match: `/var/run` is a link to `/run`");
+        let hint = format!("sockets are judged by where they are: `unix:///run/{below}`");
+        out.push(at.error(0, warning, Some(hint)));
+    }
+    if leads_to_root(path) {
+        let warning = format!("whoever may speak to `{path}` can be root on this machine");
+        let hint =
+            "its daemon starts programs as root, with all files: take one that runs as the user";
+        out.push(at.error(0, warning, Some(hint.to_owned())));
+    }
+    out
+}
 
 /// Whether a pattern of sockets covers one of these.
 fn leads_to_root(path: &str) -> bool {
