@@ -327,6 +327,10 @@ fn presets(name: Option<&str>) -> ExitCode {
     let Some(name) = name else {
         let sections = [
             (PresetKind::Agent, "Agents, with their files and hosts:"),
+            (
+                PresetKind::Tool,
+                "\nTools, with their files, hosts and registries:",
+            ),
             (PresetKind::Files, "\nFiles, without any host:"),
             (
                 PresetKind::Hosts,

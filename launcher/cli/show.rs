@@ -6,8 +6,8 @@ use std::path::Path;
 
 use outgate_policy::{
     AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, InspectDetector, InspectScope,
-    Intercept, KnownHosts, PathGrant, Policy, Precaution, RuleRef, Secret, SecretKind, Switch,
-    Tenants, Unscannable,
+    Intercept, KnownHosts, Note, PathGrant, Policy, Precaution, RuleRef, Secret, SecretKind,
+    Switch, Tenants, Unscannable,
 };
 use serde_json::{Value, json};
 
@@ -50,6 +50,7 @@ pub(crate) fn text(policy: &Policy) -> String {
         ("environment", environment(policy)),
         ("limits", limits(policy)),
         ("settings", settings(policy)),
+        ("notes", notes(policy)),
     ];
     let mut out = String::new();
     for (title, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {
@@ -332,6 +333,12 @@ fn server(server: &DnsServer) -> String {
     }
 }
 
+/// What the policy tells people.
+fn notes(policy: &Policy) -> Vec<Row> {
+    let row = |note: &Note| Row::new("note", note.text.clone(), &note.place);
+    policy.notes().iter().map(row).collect()
+}
+
 fn settings(policy: &Policy) -> Vec<Row> {
     setting_values(policy)
         .into_iter()
@@ -381,6 +388,12 @@ fn rules_json(policy: &Policy) -> Vec<Value> {
         })
     };
     policy.rules().map(rule).collect()
+}
+
+fn notes_json(policy: &Policy) -> Vec<Value> {
+    let note =
+        |note: &Note| json!({ "text": note.text, "unless": note.unless, "place": *note.place });
+    policy.notes().iter().map(note).collect()
 }
 
 /// The policy as one JSON value.
@@ -438,6 +451,7 @@ pub(crate) fn json(policy: &Policy) -> String {
         },
         "limits": values("limits.", limit_values(policy)),
         "settings": values("", setting_values(policy)),
+        "notes": notes_json(policy),
         "warnings": warnings,
     });
     format!("{value:#}")

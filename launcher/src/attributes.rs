@@ -10,7 +10,7 @@
 //! What the kernel says from memory alone, that a path leads to no link, the supervisor
 //! answers itself.
 //! They give pairs of sockets, too: whose numbers are written to memory, which a file
-//! system may stand behind.
+//! system may stand behind; and terminals, which are looked for among a caller's descriptors.
 
 mod asked;
 mod limits;
@@ -41,6 +41,7 @@ use crate::filter::{self, Arch, attribute};
 use crate::notification::Notification;
 use crate::pair;
 use crate::ruleset::Reach;
+use crate::terminal;
 use crate::visible::Visible;
 use crate::writable::Granted;
 use asked::{Change, Named, Request, asked};
@@ -139,6 +140,13 @@ fn work(calls: &Queue<Notification>, run: &Run) {
     take_short_turns();
     let powerless = give_up_capabilities();
     while let Some(call) = calls.take() {
+        if terminal::is_about(&call) {
+            match &powerless {
+                Ok(()) => terminal::give(call),
+                Err(_) => call.fail(Errno::EPERM),
+            }
+            continue;
+        }
         let done = match &powerless {
             Ok(()) => serve(run, &call),
             Err(_) => Err(Errno::EPERM),

@@ -99,9 +99,10 @@ pub struct Options {
 
 /// Numbers of the calls that a filter can hold, for the supervisor to dispatch on.
 ///
-/// `connect`, `bind`, `listen`, `shutdown`, `socket` and `socketpair` are held by every
-/// filter, the others only with [`Opens::Trap`]. Of `socket`, only Internet datagram
-/// sockets are held, and of `socketpair` those of Unix datagrams.
+/// `connect`, `bind`, `listen`, `shutdown`, `socket`, `socketpair` and `ioctl` are held by
+/// every filter, all opens only with [`Opens::Trap`]; else those alone that may be of a
+/// terminal made inside. Of `socket`, only Internet datagram sockets are held, of
+/// `socketpair` those of Unix datagrams, and of `ioctl` the other end of such a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     /// `connect(2)`.
@@ -116,6 +117,8 @@ pub struct Held {
     pub socket: i32,
     /// `socketpair(2)`.
     pub socketpair: i32,
+    /// `ioctl(2)`.
+    pub ioctl: i32,
     /// `open(2)`, which newer architectures lack.
     pub open: Option<i32>,
     /// `openat(2)`.
@@ -132,6 +135,7 @@ pub const fn held(arch: Arch) -> Held {
             shutdown: 48,
             socket: 41,
             socketpair: 53,
+            ioctl: 16,
             open: Some(2),
             openat: 257,
         },
@@ -142,6 +146,7 @@ pub const fn held(arch: Arch) -> Held {
             shutdown: 210,
             socket: 198,
             socketpair: 199,
+            ioctl: 29,
             open: None,
             openat: 56,
         },

@@ -137,7 +137,20 @@ pub fn findings() -> Vec<Finding> {
         unix_paths(),
         namespaces(),
         yama(),
+        shared_memory(),
     ]
+}
+
+/// What is no run's own: Landlock knows a directory that everybody shares, or none.
+fn shared_memory() -> Finding {
+    Finding {
+        name: "memory",
+        state: State::Present,
+        detail:
+            "named memory and semaphores lie in /dev/shm, where all programs of this user share \
+                 them: a run has none, unless `-w /dev/shm` or `-P dev-tools` grants that"
+                .to_owned(),
+    }
 }
 
 /// What every run needs, beside what refuses a run in its own words: tried, since

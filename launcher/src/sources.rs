@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use nix::unistd::Uid;
 use outgate_handoff::{POLICY_BYTES_MAX, SOURCES_MAX};
 use outgate_policy::{
-    Client, ClientError, Configuration, Context, PolicyErrors, Source, SourceKind, compile,
-    extends, preset, preset_names,
+    Client, ClientError, Configuration, Context, Handed, PolicyErrors, Registry, Source,
+    SourceKind, compile, extends, preset, preset_clients, preset_names,
 };
 
 use crate::git::{Settings, Suspect, Tree, of_settings, of_tree};
+use crate::moved::{MOVED, is_plain, locks, moved};
 use crate::project::{project, project_files};
 use crate::secrets::quoted;
 
@@ -95,6 +96,15 @@ const BASE: &str = "base";
 /// The shipped policy that takes it away.
 const NONE: &str = "none";
 
+/// What becomes of a client that nobody configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unconfigured {
+    /// No run: its registries are all that was asked for.
+    Refuse,
+    /// None is allowed, and that is said.
+    Say,
+}
+
 /// Whether something said that a policy begins with nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Beginning {
@@ -112,6 +122,8 @@ pub struct Collector {
     sources: Vec<Source>,
     seen: HashSet<String>,
     consulted: Vec<PathBuf>,
+    /// What is to be said of clients that nobody configured.
+    unconfigured: Vec<Source>,
     beginning: Beginning,
     git: Option<Settings>,
 }
@@ -143,10 +155,18 @@ impl Collector {
         if name == NONE {
             self.beginning = Beginning::Nothing;
         }
-        match Client::named(name) {
-            Some(client) => self.registries(client, &place),
-            None => self.document(document_of(place, text.to_owned()), Path::new("/")),
+        if let Some(client) = Client::named(name) {
+            return self.registries(client, &place, Unconfigured::Refuse);
         }
+        self.document(document_of(place.clone(), text.to_owned()), Path::new("/"))?;
+        for client in preset_clients(name) {
+            self.registries(*client, &place, Unconfigured::Say)?;
+        }
+        self.moved(name, &place);
+        if let Some(text) = locks(name) {
+            self.text(SourceKind::Document, &place, &text);
+        }
+        Ok(())
     }
 
     /// Puts the shipped policy `base` before everything else, unless the preset `none` or
@@ -165,8 +185,13 @@ impl Collector {
     }
 
     /// Adds the registries that the user configured for a client.
-    fn registries(&mut self, client: Client, place: &str) -> Result<(), SourceError> {
-        if !self.seen.insert(place.to_owned()) {
+    fn registries(
+        &mut self,
+        client: Client,
+        place: &str,
+        unconfigured: Unconfigured,
+    ) -> Result<(), SourceError> {
+        if !self.seen.insert(format!("{place} of {client:?}")) {
             return Ok(());
         }
         let Surroundings { home, variables } = &self.surroundings;
@@ -175,10 +200,14 @@ impl Collector {
             all.find(|(own, _)| own == name)
                 .map(|(_, value)| value.clone())
         };
-        let mut files = Vec::new();
+        let (mut files, mut shown_to) = (Vec::new(), Vec::new());
         for path in client.files(home, &variable) {
             let path = PathBuf::from(path);
             if let Some(text) = configuration(&path)? {
+                let is_told = unconfigured == Unconfigured::Say && is_plain(&text);
+                if client.is_shown() || is_told {
+                    shown_to.push(path.display().to_string());
+                }
                 let shown = path.display().to_string();
                 let below = shown
                     .strip_prefix(home.as_str())
@@ -189,26 +218,75 @@ impl Collector {
             // One that is not there yet counts as well.
             self.consulted.push(path);
         }
-        let registries = client.registries(&files, variables);
-        let registries = registries.map_err(|error| SourceError::Client {
-            place: place.to_owned(),
-            error,
-        })?;
         let handed = client.handed(&files, variables);
+        let registries = match client.registries(&files, variables) {
+            Err(ClientError::Unconfigured(_)) if unconfigured == Unconfigured::Say => {
+                let note = quoted(&client.note());
+                let text = format!("[[note]]\ntext = {note}\nunless = [\"--version\"]\n");
+                self.unconfigured.push(document_of(place.to_owned(), text));
+                Vec::new()
+            }
+            Err(error) => {
+                return Err(SourceError::Client {
+                    place: place.to_owned(),
+                    error,
+                });
+            }
+            Ok(registries) => registries,
+        };
         for registry in registries {
-            let place = format!("{place}: {}", registry.place);
-            self.text(SourceKind::Allow, &place, &registry.rule);
+            self.registry(place, &registry);
         }
-        // The files hold tokens, so no command reads them: it would ask another registry.
-        let lines: Vec<String> = handed
-            .iter()
-            .map(|(name, value)| format!("{} = {}\n", quoted(name), quoted(value)))
-            .collect();
-        if !lines.is_empty() {
-            let text = format!("[environment.set]\n{}", lines.concat());
+        for path in shown_to {
+            self.text(SourceKind::Read, place, &path);
+        }
+        self.hand(place, &handed);
+        Ok(())
+    }
+
+    fn registry(&mut self, place: &str, registry: &Registry) {
+        let place = format!("{place}: {}", registry.place);
+        if registry.addresses.is_empty() {
+            return self.text(SourceKind::Allow, &place, &registry.rule);
+        }
+        let addresses: Vec<String> = registry.addresses.iter().map(|one| quoted(one)).collect();
+        let rule = quoted(&registry.rule);
+        let addresses = addresses.join(", ");
+        let text = format!("[[allow]]\nrule = {rule}\naddresses = [{addresses}]\n");
+        self.text(SourceKind::Document, &place, &text);
+    }
+
+    /// Shows what a shipped policy is about where variables say that it lies elsewhere.
+    fn moved(&mut self, preset: &str, place: &str) {
+        let Surroundings { home, variables } = &self.surroundings;
+        let mut tables = MOVED.iter();
+        let Some((_, kind, table)) = tables.find(|(own, _, _)| *own == preset) else {
+            return;
+        };
+        for (name, path) in moved(home, variables, table) {
+            let place = format!("{place}: ${name}");
+            self.text(*kind, &place, &path);
+        }
+    }
+
+    /// Hands over what a command cannot read: the files of a client hold tokens, and
+    /// without them it would ask another registry.
+    fn hand(&mut self, place: &str, handed: &Handed) {
+        let line = |(name, value): (&str, &str)| format!("{} = {}\n", quoted(name), quoted(value));
+        let variables = handed.variables.iter();
+        let variables: Vec<String> = variables.map(|(name, value)| line((name, value))).collect();
+        if !variables.is_empty() {
+            let text = format!("[environment.set]\n{}", variables.concat());
             self.text(SourceKind::Document, place, &text);
         }
-        Ok(())
+        let files = handed.files.iter();
+        let files: Vec<String> = files
+            .map(|(name, text)| line((&format!("$TMPDIR/{name}"), text)))
+            .collect();
+        if !files.is_empty() {
+            let text = format!("[filesystem.new]\n{}", files.concat());
+            self.text(SourceKind::Document, place, &text);
+        }
     }
 
     /// Adds what git needs beside the user's grants, unless `base` was taken away: files
@@ -306,8 +384,13 @@ impl Collector {
         });
     }
 
-    /// All texts, in merge order.
-    pub fn finish(self) -> Vec<Source> {
+    /// All texts, in merge order. That a client is not configured is said where no rule
+    /// was named in its place.
+    pub fn finish(mut self) -> Vec<Source> {
+        let is_rule = |source: &Source| source.kind == SourceKind::Allow;
+        if !self.sources.iter().any(is_rule) {
+            self.sources.append(&mut self.unconfigured);
+        }
         self.sources
     }
 }

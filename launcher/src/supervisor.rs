@@ -420,6 +420,9 @@ impl Supervisor<'_> {
         } else if number == numbers.socketpair {
             self.counters.sockets = self.counters.sockets.saturating_add(1);
             self.attributes.perform(notification);
+        } else if number == numbers.ioctl {
+            self.counters.others = self.counters.others.saturating_add(1);
+            self.attributes.perform(notification);
         } else if [numbers.open, Some(numbers.openat)].contains(&Some(number)) {
             self.counters.opens = self.counters.opens.saturating_add(1);
             self.on_open(notification);

@@ -37,6 +37,7 @@ mod resolution;
 mod servers;
 mod stalls;
 mod streams;
+mod terminals;
 mod turns;
 mod waits;
 

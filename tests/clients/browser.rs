@@ -36,6 +36,14 @@ chromium --headless --no-sandbox --disable-gpu --user-data-dir=$HOME/profile \\
 /// How the authority of a run comes into the database of its user.
 const TRUST: &str = "certutil -d sql:$base -A -t C,, -n outgate -i $TMPDIR/authority.pem";
 
+/// How it trusts the run without a store, as gateway/README.md says it.
+const BY_KEY: &str = "rm -rf $HOME/.pki
+SPKI=$(openssl x509 -in \"$TMPDIR/authority.pem\" -pubkey -noout |
+  openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64)
+chromium --headless --no-sandbox --disable-gpu --user-data-dir=$TMPDIR/by-key \\
+  --ignore-certificate-errors-spki-list=$SPKI \\
+  --host-resolver-rules='MAP * ~NOTFOUND, EXCLUDE *.example' --dump-dom https://site.example/page.html";
+
 carried_tests! {
     fn a_browser_loads_a_page_and_talks_over_a_websocket(lab) {
         let Some(mut stage) = Stage::start(lab, &["chromium", "certutil"]) else { return };
@@ -65,6 +73,13 @@ carried_tests! {
                 ..Scenario::PLAIN
             },
         ]);
+        if is_opened() {
+            for (script, is_trusted) in [(BY_KEY.to_owned(), true), (BY_KEY.replace("=$SPKI", "="), false)] {
+                let run = Run::make(&stage, stage.allowing(&["GET http://site.example"]), &script);
+                assert_eq!(run.outcome.stdout.contains(MARK), is_trusted, "{run}");
+                assert_eq!(stage.seen().requests.is_empty(), !is_trusted, "{run}");
+            }
+        }
         // The right to GET is no right to a WebSocket, and the page hears of it.
         let run = Run::make(&stage, stage.allowing(&["GET http://site.example", "GET http://live.example"]), &talk);
         assert!(run.outcome.stdout.contains("no WebSocket"), "{run}");

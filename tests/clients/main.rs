@@ -32,6 +32,7 @@ mod fetching;
 mod languages;
 mod names;
 mod packages;
+mod presets;
 mod scenario;
 mod stage;
 mod stores;

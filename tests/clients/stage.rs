@@ -214,26 +214,57 @@ impl<'lab> Stage<'lab> {
         }
     }
 
+    /// The home directory of the scenarios.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.lab.folder("home", self.identity)
+    }
+
+    /// Makes it a new one.
+    ///
+    /// # Panics
+    /// When something cannot be removed.
+    pub(crate) fn empty_home(&self) {
+        for entry in fs::read_dir(self.home()).expect("a folder").flatten() {
+            let path = entry.path();
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            // Caches of some programs are read-only.
+            let writable = Command::new("chmod")
+                .args(["-R", "u+w"])
+                .arg(&path)
+                .status();
+            let removed = if is_folder {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            };
+            removed.unwrap_or_else(|error| panic!("{error}, {writable:?}"));
+        }
+    }
+
     /// A sandbox as people use it, with the clients readable.
     pub(crate) fn sandbox(&self) -> Sandbox<'lab> {
         let work = self.work().to_string_lossy().into_owned();
-        let policy = self.lab.directory.join("dns.toml");
-        let path = format!(
-            "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:{TOOLS}/rust/bin:{TOOLS}/tools/node/node_modules/.bin:{TOOLS}/tools/python/bin:{TOOLS}/tools/go"
-        );
-        let mut sandbox = Sandbox::plain(self.lab, self.identity)
-            .option("-p", &policy.to_string_lossy())
-            .option("-P", "base")
-            .option("-r", TOOLS)
-            .option("-w", &work)
-            .option("--upstream-ca", &self.authority())
-            // The scripts write their clients' settings themselves.
-            .option("--leftovers", "off")
-            .environment("PATH", &path);
+        let mut sandbox = self.with_preset("base").option("-w", &work);
         for (name, value) in VARIABLES {
             sandbox = sandbox.environment(name, value);
         }
         sandbox
+    }
+
+    /// A sandbox with a shipped policy, the names of the stage and its clients.
+    pub(crate) fn with_preset(&self, preset: &str) -> Sandbox<'lab> {
+        let policy = self.lab.directory.join("dns.toml");
+        let path = format!(
+            "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:{TOOLS}/rust/bin:{TOOLS}/tools/node/node_modules/.bin:{TOOLS}/tools/python/bin:{TOOLS}/tools/go"
+        );
+        Sandbox::plain(self.lab, self.identity)
+            .option("-p", &policy.to_string_lossy())
+            .option("-P", preset)
+            .option("-r", TOOLS)
+            .option("--upstream-ca", &self.authority())
+            // The scripts write their clients' settings themselves.
+            .option("--leftovers", "off")
+            .environment("PATH", &path)
     }
 
     /// The same with rules that allow.

@@ -14,6 +14,7 @@ mod digest;
 mod git;
 mod leftovers;
 mod tls;
+mod tools;
 mod trees;
 
 use std::fs;

@@ -1,27 +1,43 @@
-//! Clients of package registries: what their users configured, read from texts
-//! that somebody else found. Only the user's own configuration counts, never a
+//! Clients of package registries, and of clusters: what their users configured, read from
+//! texts that somebody else found. Only the user's own configuration counts, never a
 //! project's: whoever wrote that would say where the command may connect. Pure.
 
 use crate::host::Host;
 use crate::rule_host::parse_port;
 
 mod cargo;
+mod error;
+mod gem;
+mod go;
 mod handed;
+mod kubectl;
+mod maven;
 mod npm;
 mod pip;
 
 /// Registries that are taken from the configuration of one client.
 const REGISTRIES_MAX: usize = 64;
 
-/// A client of package registries.
+pub use error::ClientError;
+pub use handed::Handed;
+
+/// A client of package registries, or of clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
-    /// npm, yarn and pnpm.
+    /// npm, yarn, pnpm, bun and deno.
     Npm,
-    /// pip and uv.
+    /// pip, uv and poetry.
     Pip,
     /// cargo.
     Cargo,
+    /// Go.
+    Go,
+    /// Bundler and RubyGems.
+    Gem,
+    /// Maven.
+    Maven,
+    /// kubectl, whose registries are clusters.
+    Kubectl,
 }
 
 /// A file of the user's configuration, as somebody read it.
@@ -40,83 +56,30 @@ pub struct Registry {
     pub rule: String,
     /// Where it is configured: file and line, or variable.
     pub place: String,
+    /// Where its name may lead beside public addresses.
+    pub addresses: &'static [&'static str],
 }
 
-/// Why registries cannot be taken from a configuration. Never shows a value,
-/// which may hold a password.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClientError {
-    /// Nothing names one.
-    Unconfigured(Client),
-    /// A value is no URL of a registry.
-    Value {
-        /// Where it stands.
-        place: String,
-        /// What it should name.
-        key: String,
-    },
-    /// More than are taken.
-    Many(Client),
-}
-
-impl std::fmt::Display for ClientError {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Unconfigured(client) => write!(
-                out,
-                "the user's configuration of {} names no registry",
-                client.title()
-            ),
-            Self::Value { place, key } => {
-                write!(
-                    out,
-                    "{place}: `{key}` is no http or https URL of a registry"
-                )
-            }
-            Self::Many(client) => write!(
-                out,
-                "the user's configuration of {} names more than {REGISTRIES_MAX} registries",
-                client.title()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ClientError {}
-
-impl ClientError {
-    /// How to repair it.
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Unconfigured(client) => format!(
-                "name your registry: {}, or allow it with `-a 'GET,HEAD https://HOST'`",
-                client.example()
-            ),
-            Self::Value { .. } | Self::Many(_) => {
-                "correct it, or leave the preset out and allow the registry with \
-                 `-a 'GET,HEAD https://HOST'`"
-                    .to_owned()
-            }
-        }
-    }
-}
+/// Addresses of private networks (RFC 1918, RFC 6598, RFC 4193): where clusters mostly are.
+const PRIVATE: [&str; 5] = [
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "100.64.0.0/10",
+    "fc00::/7",
+];
 
 /// A value of a variable, for who reads configurations.
 pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Client {
-    const ALL: [Self; 3] = [Self::Npm, Self::Pip, Self::Cargo];
-
-    /// The client that a shipped policy of this name is about.
+    /// The client whose registries alone a shipped policy of this name is about.
     pub fn named(preset: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|client| client.name() == preset)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Npm => "npm",
-            Self::Pip => "pip",
-            Self::Cargo => "cargo",
+        match preset {
+            "npm" => Some(Self::Npm),
+            "pip" => Some(Self::Pip),
+            "cargo" => Some(Self::Cargo),
+            _ => None,
         }
     }
 
@@ -125,6 +88,18 @@ impl Client {
             Self::Npm => "npm, yarn or pnpm",
             Self::Pip => "pip or uv",
             Self::Cargo => "cargo",
+            Self::Go => "go",
+            Self::Gem => "bundler",
+            Self::Maven => "maven",
+            Self::Kubectl => "kubectl",
+        }
+    }
+
+    /// What it asks, in a word.
+    fn thing(self) -> &'static str {
+        match self {
+            Self::Kubectl => "cluster",
+            _ => "registry",
         }
     }
 
@@ -133,7 +108,40 @@ impl Client {
             Self::Npm => "`registry=https://HOST/` in ~/.npmrc",
             Self::Pip => "`index-url = https://HOST/simple` in ~/.config/pip/pip.conf",
             Self::Cargo => "a `[source]` or `[registries]` in ~/.cargo/config.toml",
+            Self::Go => "`go env -w GOPROXY=https://HOST`",
+            Self::Gem => "`bundle config set --global mirror.https://SOURCE https://HOST`",
+            Self::Maven => "a `<mirror>` in ~/.m2/settings.xml",
+            Self::Kubectl => "`server: https://HOST` in ~/.kube/config",
         }
+    }
+
+    /// The rule that allows one that is configured nowhere.
+    fn allowed(self) -> &'static str {
+        match self {
+            Self::Kubectl => "tls://HOST:6443",
+            _ => "GET,HEAD https://HOST",
+        }
+    }
+
+    /// Whether commands read its configuration themselves.
+    pub fn is_shown(self) -> bool {
+        self == Self::Kubectl
+    }
+
+    /// Where the name in a rule may lead beside public addresses.
+    fn addresses(self, rule: &str) -> &'static [&'static str] {
+        let host = rule.split_once("://").map_or(rule, |(_, rest)| rest);
+        let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+        match (self, Host::parse(host)) {
+            (Self::Kubectl, Ok(Host::Name(_))) => &PRIVATE,
+            _ => &[],
+        }
+    }
+
+    /// What whoever starts a run should know where nothing is configured, in one line.
+    pub fn note(self) -> String {
+        let error = ClientError::Unconfigured(self);
+        format!("{error}, and none is allowed; {}", error.hint())
     }
 
     /// The files of the user and of the machine that configure it, absolute.
@@ -142,6 +150,10 @@ impl Client {
             Self::Npm => npm::files(home, variable),
             Self::Pip => pip::files(home, variable),
             Self::Cargo => cargo::files(home, variable),
+            Self::Go => go::files(home, variable),
+            Self::Gem => gem::files(home, variable),
+            Self::Maven => maven::files(home, variable),
+            Self::Kubectl => kubectl::files(home, variable),
         };
         found
             .into_iter()
@@ -164,6 +176,10 @@ impl Client {
                 Self::Npm => npm::read(file, variables),
                 Self::Pip => pip::read(file),
                 Self::Cargo => cargo::read(file),
+                Self::Go => go::read(file),
+                Self::Gem => gem::read(file),
+                Self::Maven => maven::read(file),
+                Self::Kubectl => kubectl::read(file),
             });
         }
         for (name, value) in variables {
@@ -171,6 +187,9 @@ impl Client {
                 Self::Npm => npm::variable(name, value),
                 Self::Pip => pip::variable(name, value),
                 Self::Cargo => cargo::variable(name, value),
+                Self::Go => go::variable(name, value),
+                Self::Gem => gem::variable(name, value),
+                Self::Maven | Self::Kubectl => Vec::new(),
             };
             let place = format!("${name}");
             found.extend(values.into_iter().map(|value| Named {
@@ -181,7 +200,12 @@ impl Client {
         }
         let mut registries: Vec<Registry> = Vec::new();
         for named in found {
-            let Some(rule) = rule(&named.value).map_err(|NoUrl| ClientError::Value {
+            let rule = match self {
+                Self::Kubectl => cluster(&named.value),
+                _ => rule(&named.value),
+            };
+            let Some(rule) = rule.map_err(|NoUrl| ClientError::Value {
+                client: self,
                 place: named.place.clone(),
                 key: named.key.clone(),
             })?
@@ -190,7 +214,12 @@ impl Client {
             };
             if registries.iter().all(|known| known.rule != rule) {
                 let place = named.place;
-                registries.push(Registry { rule, place });
+                let addresses = self.addresses(&rule);
+                registries.push(Registry {
+                    rule,
+                    place,
+                    addresses,
+                });
             }
         }
         match registries.len() {
@@ -226,13 +255,35 @@ fn rule(url: &str) -> Result<Option<String>, NoUrl> {
     {
         return Ok(None);
     }
-    let (scheme, rest) = url.split_once("://").ok_or(NoUrl)?;
-    let scheme = scheme.to_ascii_lowercase();
-    match scheme.as_str() {
-        "http" | "https" => {}
-        "file" => return Ok(None),
-        _ => return Err(NoUrl),
+    if url
+        .get(..7)
+        .is_some_and(|start| start.eq_ignore_ascii_case("file://"))
+    {
+        return Ok(None);
     }
+    let (scheme, host, port) = parts(url)?;
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    Ok(Some(format!("GET,HEAD {scheme}://{host}{port}")))
+}
+
+/// The rule that allows all of a cluster: its TLS, which trusts an authority of the
+/// cluster's own and shows a certificate, or everything of one without.
+fn cluster(url: &str) -> Result<Option<String>, NoUrl> {
+    let (scheme, host, port) = parts(url.trim())?;
+    Ok(Some(match scheme {
+        "https" => format!("tls://{host}:{}", port.unwrap_or(443)),
+        _ => format!("* http://{host}:{}", port.unwrap_or(80)),
+    }))
+}
+
+/// Scheme, host and port of an http or https URL.
+fn parts(url: &str) -> Result<(&'static str, Host, Option<u16>), NoUrl> {
+    let (scheme, rest) = url.split_once("://").ok_or(NoUrl)?;
+    let scheme = match scheme.to_ascii_lowercase().as_str() {
+        "http" => "http",
+        "https" => "https",
+        _ => return Err(NoUrl),
+    };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     // Credentials are nothing for a rule.
     let authority = authority
@@ -243,8 +294,7 @@ fn rule(url: &str) -> Result<Option<String>, NoUrl> {
         _ => (authority, None),
     };
     let host = Host::parse(host).map_err(|_| NoUrl)?;
-    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-    Ok(Some(format!("GET,HEAD {scheme}://{host}{port}")))
+    Ok((scheme, host, port))
 }
 
 /// The value of a variable in a list.
@@ -396,11 +446,29 @@ pub(crate) mod tests {
             taken,
             "error: ~/.npmrc:1: `registry` is no http or https URL of a registry"
         );
-        for client in Client::ALL {
+        let all = [
+            Client::Npm,
+            Client::Pip,
+            Client::Cargo,
+            Client::Go,
+            Client::Gem,
+        ];
+        for client in all.into_iter().chain([Client::Maven, Client::Kubectl]) {
             let error = client.registries(&[], &[]).expect_err("nothing");
-            assert!(error.hint().contains("name your registry: "), "{error}");
-            assert_eq!(Client::named(client.name()), Some(client));
+            assert!(error.hint().contains("name your "), "{error}");
+            assert!(
+                client.note().len() <= crate::limits::NOTE_BYTES_MAX,
+                "{error}"
+            );
         }
+        let presets = ["npm", "pip", "cargo", "go"].map(Client::named);
+        let alone = [
+            Some(Client::Npm),
+            Some(Client::Pip),
+            Some(Client::Cargo),
+            None,
+        ];
+        assert_eq!(presets, alone);
         let line = |n| format!("@s{n}:registry=https://r{n}.test");
         let many: Vec<String> = (0..=REGISTRIES_MAX).map(line).collect();
         let files = [Configuration {

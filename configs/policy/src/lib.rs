@@ -59,7 +59,7 @@ mod upstream;
 mod verdict;
 mod weight;
 
-pub use clients::{Client, ClientError, Configuration, Registry, Variable};
+pub use clients::{Client, ClientError, Configuration, Handed, Registry, Variable};
 pub use compile::{compile, extends};
 pub use denial::printable;
 pub use digest::{Denied, Digest, Group, Urgency, rule_of};
@@ -71,7 +71,9 @@ pub use host::{Host, HostError, HostName};
 pub use nearest::{Difference, Near, Part};
 pub use path::{RequestTarget, TargetError};
 pub use policy::{Naming, Policy};
-pub use preset::{PresetKind, preset, preset_for, preset_kind, preset_names, preset_title};
+pub use preset::{
+    PresetKind, preset, preset_clients, preset_for, preset_kind, preset_names, preset_title,
+};
 pub use query::QueryKey;
 pub use question::{Question, QuestionError};
 pub use secret::{Misplaced, Position, Secret, SecretKind, SecretSource};

@@ -1,5 +1,6 @@
 //! The policies we ship. Data; whoever collects sources adds them by name.
 
+use crate::clients::Client;
 use crate::draft::Author;
 use crate::preset_paths::{BASE, DEV_TOOLS, DEV_TOOLS_VARIABLES, ShippedPath, ShippedVariable};
 
@@ -17,6 +18,8 @@ pub(crate) struct Shipped {
     kind: PresetKind,
     /// The names of the programs it is for, if it is for some.
     programs: &'static [&'static str],
+    /// The clients whose configured registries it allows beside what its document says.
+    clients: &'static [Client],
 }
 
 const fn files(
@@ -35,6 +38,7 @@ const fn files(
         extends,
         kind,
         programs: &[],
+        clients: &[],
     }
 }
 
@@ -47,6 +51,7 @@ const fn hosts(name: &'static str, text: &'static str) -> Shipped {
         extends: &[],
         kind: PresetKind::Hosts,
         programs: &[],
+        clients: &[],
     }
 }
 
@@ -59,6 +64,22 @@ const fn agent(
     Shipped {
         kind: PresetKind::Agent,
         programs,
+        ..hosts(name, text)
+    }
+}
+
+/// One for a tool: files, variables and hosts, read like any document, and the registries
+/// that these clients are configured for.
+const fn tool(
+    name: &'static str,
+    text: &'static str,
+    programs: &'static [&'static str],
+    clients: &'static [Client],
+) -> Shipped {
+    Shipped {
+        kind: PresetKind::Tool,
+        programs,
+        clients,
         ..hosts(name, text)
     }
 }
@@ -80,6 +101,9 @@ pub enum PresetKind {
     Hosts,
     /// An agent: its files, variables and hosts.
     Agent,
+    /// A tool that developers run: its files, its variables, and hosts, some of which the
+    /// user's configuration of it may name.
+    Tool,
     /// Hosts that the user's configuration of a client names. Its document holds
     /// no rules.
     Registries,
@@ -87,34 +111,51 @@ pub enum PresetKind {
 
 /// All of them, in the order of their names.
 #[rustfmt::skip]
-pub(crate) const SHIPPED: [Shipped; 24] = [
+pub(crate) const SHIPPED: [Shipped; 41] = [
     agent("aider", include_str!("../../presets/aider.toml"), &["aider"]),
     hosts("anthropic", include_str!("../../presets/anthropic.toml")),
+    tool("aws", include_str!("../../presets/aws.toml"), &["aws"], &[]),
     files("base", include_str!("../../presets/base.toml"), BASE, &[]),
     hosts("bitbucket", include_str!("../../presets/bitbucket.toml")),
+    tool("bun", include_str!("../../presets/bun.toml"), &["bun", "bunx"], &[Client::Npm]),
+    tool("bundler", include_str!("../../presets/bundler.toml"), &["bundle", "bundler", "gem"], &[Client::Gem]),
     registries("cargo", include_str!("../../presets/cargo.toml")),
+    tool("chromium", include_str!("../../presets/chromium.toml"), &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"], &[]),
     agent("claude-code", include_str!("../../presets/claude-code.toml"), &["claude"]),
     hosts("codeberg", include_str!("../../presets/codeberg.toml")),
     agent("codex", include_str!("../../presets/codex.toml"), &["codex"]),
     hosts("copilot", include_str!("../../presets/copilot.toml")),
     agent("copilot-cli", include_str!("../../presets/copilot-cli.toml"), &["copilot"]),
     agent("cursor-agent", include_str!("../../presets/cursor-agent.toml"), &["cursor-agent"]),
+    tool("deno", include_str!("../../presets/deno.toml"), &["deno"], &[Client::Npm]),
     Shipped {
         variables: DEV_TOOLS_VARIABLES,
         ..files("dev-tools", include_str!("../../presets/dev-tools.toml"), DEV_TOOLS, &["base"])
     },
+    tool("docker-cli", include_str!("../../presets/docker-cli.toml"), &["docker", "docker-compose"], &[]),
+    tool("gcloud", include_str!("../../presets/gcloud.toml"), &["gcloud", "gsutil", "bq"], &[]),
     hosts("gemini", include_str!("../../presets/gemini.toml")),
     agent("gemini-cli", include_str!("../../presets/gemini-cli.toml"), &["gemini"]),
     hosts("github", include_str!("../../presets/github.toml")),
     hosts("gitlab", include_str!("../../presets/gitlab.toml")),
+    tool("go", include_str!("../../presets/go.toml"), &["go"], &[Client::Go]),
     agent("goose", include_str!("../../presets/goose.toml"), &["goose"]),
+    tool("gradle", include_str!("../../presets/gradle.toml"), &["gradle", "gradlew"], &[]),
+    tool("kubectl", include_str!("../../presets/kubectl.toml"), &["kubectl"], &[Client::Kubectl]),
+    tool("maven", include_str!("../../presets/maven.toml"), &["mvn", "mvnw", "mvnd"], &[Client::Maven]),
     hosts("mistral", include_str!("../../presets/mistral.toml")),
     files("none", include_str!("../../presets/none.toml"), &[], &[]),
     registries("npm", include_str!("../../presets/npm.toml")),
     hosts("openai", include_str!("../../presets/openai.toml")),
     agent("opencode", include_str!("../../presets/opencode.toml"), &["opencode"]),
     registries("pip", include_str!("../../presets/pip.toml")),
+    tool("playwright", include_str!("../../presets/playwright.toml"), &["playwright"], &[]),
+    tool("pnpm", include_str!("../../presets/pnpm.toml"), &["pnpm", "pnpx"], &[Client::Npm]),
+    tool("poetry", include_str!("../../presets/poetry.toml"), &["poetry"], &[Client::Pip]),
     agent("qwen-code", include_str!("../../presets/qwen-code.toml"), &["qwen"]),
+    tool("terraform", include_str!("../../presets/terraform.toml"), &["terraform", "tofu"], &[]),
+    tool("uv", include_str!("../../presets/uv.toml"), &["uv", "uvx"], &[Client::Pip]),
+    tool("yarn", include_str!("../../presets/yarn.toml"), &["yarn", "yarnpkg"], &[Client::Npm]),
 ];
 
 /// The text of a shipped policy.
@@ -137,6 +178,15 @@ pub fn preset_kind(name: &str) -> Option<PresetKind> {
     let mut all = SHIPPED.iter();
     all.find(|shipped| shipped.name == name)
         .map(|shipped| shipped.kind)
+}
+
+/// The clients whose configured registries a shipped policy allows, beside what its
+/// document says.
+pub fn preset_clients(name: &str) -> &'static [Client] {
+    static ALL: [Shipped; SHIPPED.len()] = SHIPPED;
+    let mut all = ALL.iter();
+    all.find(|shipped| shipped.name == name)
+        .map_or(&[], |shipped| shipped.clients)
 }
 
 /// The shipped policy for a program, by the name it is started with.

@@ -123,6 +123,8 @@ const URLLIB: &str = "import urllib.request as r; r.urlopen('URL/', timeout=15).
 const REQUESTS: &str = "import requests; requests.get('URL/', timeout=15)";
 const HTTPX: &str = "import httpx; httpx.get('URL/', timeout=15)";
 const AIOHTTP: &str = "import asyncio, aiohttp\nasync def f():\n async with aiohttp.ClientSession() as s:\n  await (await s.get('URL/')).text()\nasyncio.run(f())";
+// Its own word for an address is the one that stands for ours here.
+const PYCURL: &str = "import pycurl; c = pycurl.Curl(); c.setopt(getattr(c, 'U' 'RL'), 'URL/'); c.setopt(c.TIMEOUT, 15); c.perform()";
 const BOTO3: &str = "import boto3, botocore\nfrom botocore.config import Config\nboto3.client('s3', endpoint_url='URL', region_name='x', config=Config(signature_version=botocore.UNSIGNED, retries={'max_attempts': 0})).list_buckets()";
 const GRPC: &str = "import grpc\nc = grpc.secure_channel('URL'[8:] + ':443', grpc.ssl_channel_credentials())\ngrpc.channel_ready_future(c).result(timeout=10)";
 const FETCH: &str = "fetch('URL/').then((r) => r.text()).catch((e) => { console.error(String(e.cause ?? e)); process.exit(1); })";
@@ -205,6 +207,12 @@ pub(super) const CLIENTS: &[Client] = &[
         "python aiohttp",
         &["-c", "import aiohttp; print(aiohttp.__version__)"],
         &["-c", AIOHTTP],
+        "SSL_CERT_FILE",
+    ),
+    python(
+        "python pycurl",
+        &["-c", "import pycurl; print(pycurl.version)"],
+        &["-c", PYCURL],
         "SSL_CERT_FILE",
     ),
     python(

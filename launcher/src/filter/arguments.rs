@@ -388,6 +388,14 @@ const NETWORK_REQUESTS: &Rule = &ask(
     ALLOW,
 );
 
+/// Opens the other end of a terminal that the caller made, which has a name that
+/// Landlock judges, beside those of other programs' terminals.
+const OWN_TERMINAL: &Rule = &ask(
+    is(1, "op", &[value("TIOCGPTPEER", 0x5441)]),
+    HOLD,
+    NETWORK_REQUESTS,
+);
+
 const OTHER_REQUESTS: &Rule = &ask(
     is(
         1,
@@ -400,7 +408,7 @@ const OTHER_REQUESTS: &Rule = &ask(
         ],
     ),
     NOT_PERMITTED,
-    NETWORK_REQUESTS,
+    OWN_TERMINAL,
 );
 
 /// Numbers of terminals and sockets have none of these bits: what is asked of them

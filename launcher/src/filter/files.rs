@@ -33,10 +33,27 @@ const fn for_requests(argument: u32) -> Question {
     }
 }
 
-const ACCESS_SECOND: &Rule = &ask(for_requests(1), NO_ACCESS, ALLOW);
+const TALK: &[Value] = &[value("O_RDWR and O_NOCTTY, without O_CREAT", 0x102)];
+
+/// Whether a file that is there is opened as a terminal is by who made it (pts(4)): to
+/// read and write, and without making it the caller's controlling one.
+const fn for_talk(argument: u32) -> Question {
+    Question {
+        argument,
+        name: "flags",
+        test: Test::Is {
+            mask: 0x1c3,
+            any_of: TALK,
+        },
+    }
+}
+
+const TALK_SECOND: &Rule = &ask(for_talk(1), HOLD, ALLOW);
+const TALK_THIRD: &Rule = &ask(for_talk(2), HOLD, ALLOW);
+const ACCESS_SECOND: &Rule = &ask(for_requests(1), NO_ACCESS, TALK_SECOND);
 const FLAGS_SECOND: &Rule = &ask(has(1, "flags", CREATES), NOT_PERMITTED, ACCESS_SECOND);
 pub(super) const OPEN: &Rule = &ask(has(2, "mode", SET_ID), FLAGS_SECOND, ACCESS_SECOND);
-const ACCESS_THIRD: &Rule = &ask(for_requests(2), NO_ACCESS, ALLOW);
+const ACCESS_THIRD: &Rule = &ask(for_requests(2), NO_ACCESS, TALK_THIRD);
 const FLAGS_THIRD: &Rule = &ask(has(2, "flags", CREATES), NOT_PERMITTED, ACCESS_THIRD);
 pub(super) const OPENAT: &Rule = &ask(has(3, "mode", SET_ID), FLAGS_THIRD, ACCESS_THIRD);
 

@@ -153,8 +153,8 @@ const HELD_OPENS: Group = Group { title: "files, held so that resolver settings 
 
 #[rustfmt::skip]
 const OPENS: Group = Group { title: "files", rows: &[
-    row("open",              x86_64(2),      OPEN,   "a new file may have a mode of set-ID programs, and Landlock judges no open without access"),
-    row("openat",            both(257, 56),  OPENAT, "a new file may have a mode of set-ID programs, and Landlock judges no open without access"),
+    row("open",              x86_64(2),      OPEN,   "a new file may have a mode of set-ID programs, Landlock judges no open without access, and a terminal of the caller's own lies beside others"),
+    row("openat",            both(257, 56),  OPENAT, "a new file may have a mode of set-ID programs, Landlock judges no open without access, and a terminal of the caller's own lies beside others"),
 ] };
 
 /// Groups with calls that a part of the supervisor finds by [`held`].
@@ -316,7 +316,7 @@ const GROUPS: &[Group] = &[
         row("vhangup",           both(153, 58),  DENY,   "takes the terminal from others"),
         row("iopl",              x86_64(172),    DENY,   "reaches devices past the kernel"),
         row("ioperm",            x86_64(173),    DENY,   "reaches devices past the kernel"),
-        row("ioctl",             both(16, 29),   REQUESTS, "types into the terminal, changes its driver, finds a socket's namespace, changes the network in it, or flags of files"),
+        row("ioctl",             both(16, 29),   REQUESTS, "types into the terminal, changes its driver, opens the other end of one made inside, finds a socket's namespace, changes the network in it, or flags of files"),
         row("modify_ldt",        x86_64(154),    ABSENT, "serves 16- and 32-bit code, which is killed, and was often at fault"),
         row("uselib",            x86_64(134),    ABSENT, "loads libraries of a format gone for decades"),
     ] },

@@ -1,8 +1,8 @@
 //! Substitution at open. Where datagram sockets cannot exist, programs that read
 //! resolv.conf(5) and hosts(5) themselves find the stub and the stand-in
 //! addresses there; where the user asks for it, bundles of certificates at known
-//! places hold the run's authority. Every other open is performed by the
-//! kernel, where Landlock judges it.
+//! places hold the run's authority. A terminal that the caller made is opened for it.
+//! Every other open is performed by the kernel, where Landlock judges it.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use outgate_sys::seccomp::OnExec;
 
 use super::Supervisor;
 use crate::notification::Notification;
+use crate::terminal;
 use crate::trust::splice::{PATH_BYTES, Stores, sealed};
 
 /// Bytes of a path that can be one of the two files about names.
@@ -83,6 +84,9 @@ impl Supervisor<'_> {
         let Some(path) = end.and_then(|end| bytes.get(..end)) else {
             return notification.pass();
         };
+        if terminal::number(path).is_some() {
+            return self.attributes.perform(notification);
+        }
         let names = self.hosts.operator.is_some();
         match path {
             b"/etc/resolv.conf" if names => give(notification, RESOLV_CONF, on_exec),

@@ -20,6 +20,7 @@ pub mod schedule;
 pub mod seccomp;
 pub mod socket;
 pub mod spawn;
+pub mod terminal;
 
 pub use std::io::Error as SysError;
 

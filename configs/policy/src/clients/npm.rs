@@ -1,6 +1,10 @@
-//! Registries of npm, pnpm and yarn: `.npmrc`, `.yarnrc`, `.yarnrc.yml`, and
-//! the variables that stand for their keys.
+//! Registries of npm, pnpm, yarn, bun and deno: `.npmrc`, `.yarnrc`, `.yarnrc.yml`,
+//! `.bunfig.toml`, and the variables that stand for their keys.
 
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::cargo::{line_of, parse};
 use super::{Configuration, Named, Variable, directory, settings, unquoted, value};
 
 /// The files of the user and of the machine.
@@ -27,11 +31,19 @@ pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
     }
     files.extend([format!("{pnpm}/pnpm/rc"), user]);
     files.extend([own(".yarnrc"), own(".yarnrc.yml")]);
+    // With the variable, bun looks there and nowhere else.
+    files.push(match variable("XDG_CONFIG_HOME") {
+        Some(config) => format!("{config}/.bunfig.toml"),
+        None => own(".bunfig.toml"),
+    });
     files
 }
 
 /// What a file names.
 pub(super) fn read(file: &Configuration, variables: &[(String, String)]) -> Vec<Named> {
+    if file.place.ends_with(".bunfig.toml") {
+        return read_bun(file);
+    }
     if file.place.ends_with(".yarnrc.yml") {
         return words(file, ':', |key| key == "npmRegistryServer");
     }
@@ -47,6 +59,49 @@ pub(super) fn read(file: &Configuration, variables: &[(String, String)]) -> Vec<
             value: expanded(unquoted(setting.value), variables),
         })
         .collect()
+}
+
+/// `[install] registry`, and `[install.scopes]`: a URL, or a table that has one.
+fn read_bun(file: &Configuration) -> Vec<Named> {
+    let Some(table) = parse(&file.text) else {
+        return vec![Named {
+            place: file.place.clone(),
+            key: "bunfig.toml".to_owned(),
+            value: String::new(),
+        }];
+    };
+    let Some(install) = below(table.get_ref(), "install") else {
+        return Vec::new();
+    };
+    let named = |key: String, item: &Spanned<DeValue<'_>>| {
+        let url = match item.get_ref() {
+            DeValue::Table(table) => table.get("url").and_then(|url| url.get_ref().as_str()),
+            other => other.as_str(),
+        };
+        Named {
+            place: format!("{}:{}", file.place, line_of(&file.text, item.span().start)),
+            key,
+            value: url.unwrap_or_default().to_owned(),
+        }
+    };
+    let registry = install.get("registry");
+    let mut found: Vec<Named> = registry
+        .map(|item| named("registry".to_owned(), item))
+        .into_iter()
+        .collect();
+    for (scope, item) in below(install, "scopes").into_iter().flatten() {
+        let scope = scope.get_ref().trim_start_matches('@');
+        found.push(named(format!("@{scope}:registry"), item));
+    }
+    found
+}
+
+/// A table in a table.
+fn below<'t, 'v>(table: &'t DeTable<'v>, key: &str) -> Option<&'t DeTable<'v>> {
+    match table.get(key)?.get_ref() {
+        DeValue::Table(table) => Some(table),
+        _ => None,
+    }
 }
 
 /// `registry`, or that of a scope.
@@ -171,6 +226,30 @@ mod tests {
                 "prefix=/usr",
                 &[],
                 "error: the user's configuration of npm, yarn or pnpm names no registry",
+            ),
+        ] {
+            assert_eq!(
+                taken(Client::Npm, (file, text), variables),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn registries_of_bun_are_taken_with_and_without_a_table() {
+        for (file, text, variables, expected) in [
+            (
+                "~/.bunfig.toml",
+                "[install]\nregistry = { url = \"https://b.test/\", token = \"secret\" }\n[install.scopes]\nacme = \"https://a.test\"\n",
+                &[][..],
+                "GET,HEAD https://b.test (~/.bunfig.toml:2), GET,HEAD https://a.test (~/.bunfig.toml:4)",
+            ),
+            (
+                "~/.bunfig.toml",
+                "[install",
+                &[],
+                "error: ~/.bunfig.toml: `bunfig.toml` is no http or https URL of a registry",
             ),
         ] {
             assert_eq!(

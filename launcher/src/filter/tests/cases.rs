@@ -352,6 +352,8 @@ fn terminal_requests_that_type_are_refused() {
     ioctl(libc::TIOCGWINSZ, ALLOW);
     ioctl(libc::TCGETS, ALLOW);
     ioctl(libc::TIOCGPTN, ALLOW);
+    ioctl(0x5441, HOLD); // TIOCGPTPEER
+    ioctl(0x5441 | 0x7fff_ffff << 32, HOLD);
 }
 
 #[test]

@@ -49,6 +49,39 @@ fn otherwise(options: Options, flags: Option<usize>) -> u32 {
 }
 
 #[test]
+fn what_may_be_a_terminal_made_inside_is_opened_on_behalf() {
+    let hold = Action::Hold.returned();
+    for (flags, is_talk) in [
+        (0o402, true),
+        (0o200_4402, true),
+        (0xffff_ffff_0000_0102, true),
+        (0o2, false),
+        (0o400, false),
+        (0o401, false),
+        (0o502, false),
+        (0o602, false),
+    ] {
+        for arch in ARCHES {
+            for options in OPTIONS {
+                let expected = if is_talk {
+                    hold
+                } else {
+                    otherwise(options, Some(1))
+                };
+                for (name, args) in [
+                    ("open", [0, flags, 0, 0, 0, 0]),
+                    ("openat", [0, 0, flags, 0, 0, 0]),
+                ] {
+                    if let Some(returned) = returned(arch, options, name, args) {
+                        assert_eq!(returned, expected, "{name} {flags:o} on {}", arch.name());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn modes_of_set_id_programs_are_refused_in_every_call() {
     let mut tried = 0;
     for arch in ARCHES {

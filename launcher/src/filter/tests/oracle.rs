@@ -220,7 +220,11 @@ fn processes(name: &str) -> Vec<(u32, Vec<Conditions>)> {
             refused.extend(interface_requests());
             let mut unsupported = file_requests();
             unsupported.extend(each(1, &[0x8946]));
-            vec![(1, refused), (95, unsupported)]
+            vec![
+                (1, refused),
+                (95, unsupported),
+                (TRACED, each(1, &[0x5441])),
+            ]
         }
         other => panic!("{other} looks at its arguments and has no witness"),
     }

@@ -111,5 +111,20 @@ pub(super) fn opens(mode: u8, options: Options) -> Vec<(u32, Vec<Conditions>)> {
             ));
         }
     }
+    if options.opens == Opens::Pass {
+        let own = libc::O_ACCMODE | libc::O_CREAT | libc::O_EXCL | libc::O_NOCTTY;
+        let wanted = libc::O_RDWR | libc::O_NOCTTY;
+        let terminal = || {
+            compare(
+                flags,
+                SeccompCmpOp::MaskedEq(u64::from(own.cast_unsigned())),
+                wanted,
+            )
+        };
+        rows.push((
+            TRACED,
+            vec![vec![no_mode(), terminal()], vec![nothing_new(), terminal()]],
+        ));
+    }
     rows
 }
