@@ -13,8 +13,10 @@ mod denials;
 mod digest;
 mod git;
 mod leftovers;
+mod push;
 mod tls;
 mod trees;
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -12,6 +12,10 @@ use crate::placeholders;
 use crate::supervisor::Voice;
 use crate::withheld::withhold;
 
+/// Variables that lead to the server of a terminal, which would start programs outside: where
+/// they are, programs try to reach it, and each attempt would be a denial.
+const TERMINAL_SERVERS: [&str; 4] = ["TMUX", "TMUX_PANE", "STY", "KITTY_LISTEN_ON"];
+
 /// The command's environment, without what stays outside.
 pub(super) fn variables(
     options: &Options,
@@ -25,6 +29,19 @@ pub(super) fn variables(
         &options.set,
         private.as_os_str(),
     );
+    let is_meant = |name: &str| {
+        let pass = policy.environment().pass.as_deref().unwrap_or_default();
+        options.set.contains_key(OsStr::new(name))
+            || options
+                .credentials
+                .passed
+                .iter()
+                .any(|passed| passed == name)
+            || pass.iter().any(|passed| passed == name)
+    };
+    for name in TERMINAL_SERVERS.iter().filter(|name| !is_meant(name)) {
+        variables.remove(OsStr::new(name));
+    }
     crate::trust::java::keep_temporary(private, &mut variables);
     placeholders::withhold(policy, &mut variables);
     if let Some(said) = withhold(policy, &options.credentials, &mut variables) {
