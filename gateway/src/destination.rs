@@ -75,6 +75,17 @@ impl Destination {
         }
     }
 
+    /// The option that lets any protocol through, for a server on this machine: what leaves
+    /// it so is not looked into, and stays here.
+    pub(crate) fn by_any_protocol(&self) -> Option<String> {
+        let address = match &self.party {
+            Party::Address(address) | Party::Listed(address, _) => address,
+            Party::Name(_) | Party::Unassigned(_) => return None,
+        };
+        let rule = || format!("-a 'tcp://localhost:{}'", self.port);
+        address.to_canonical().is_loopback().then(rule)
+    }
+
     /// The host where nothing names one: a name if there is exactly one.
     pub(crate) fn unnamed(&self) -> Option<Host> {
         match &self.party {

@@ -232,8 +232,11 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
         Classified::Certain(detected, bytes) => (detected, bytes),
         Classified::Silent => return,
         Classified::Unknown(why) => {
-            let refusal = denied
-                .unwrap_or_else(|| Refusal::own("protocol", &flow.destination().to_string(), why));
+            let refusal = denied.unwrap_or_else(|| {
+                let destination = flow.destination();
+                let refusal = Refusal::own("protocol", &destination.to_string(), why);
+                refusal.advise(destination.by_any_protocol())
+            });
             flow.caller().refuse(Kind::Flow, &refusal);
             // It may still be sending: closed at once, it would see a reset.
             farewell(stream, &[]).await;

@@ -252,6 +252,7 @@ pub fn judge_detectors(sources: &[outgate_policy::Source]) -> Result<(), String>
         home: directory(),
         working_directory: directory(),
         private_directory: directory(),
+        ..outgate_policy::Context::default()
     };
     let policy = outgate_policy::compile(sources, &context);
     let policy = policy.map_err(|errors| errors.to_string())?;

@@ -311,6 +311,7 @@ mod tests {
             home: "/home/u".to_owned(),
             working_directory: "/w".to_owned(),
             private_directory: String::new(),
+            ..Context::default()
         }
     }
 

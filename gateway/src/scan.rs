@@ -492,6 +492,7 @@ mod tests {
             home: "/".to_owned(),
             working_directory: "/".to_owned(),
             private_directory: String::new(),
+            ..Context::default()
         };
         Rules::private(compile(&[source], &context).unwrap())
     }

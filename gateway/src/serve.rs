@@ -262,6 +262,7 @@ pub(crate) fn context(begin: &Begin) -> Context {
         home: begin.home.clone(),
         working_directory: begin.working_directory.clone(),
         private_directory: begin.private_directory.clone(),
+        ..Context::default()
     }
 }
 

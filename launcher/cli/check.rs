@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use outgate_launcher::filter::{Arch, Opens, Options, listing};
-use outgate_launcher::probe::{Finding, State, findings, record, user_namespaces};
+use outgate_launcher::probe::{Finding, State, findings, record, sealed_network};
 use outgate_launcher::record::records_directory;
 
 use crate::args::Check;
@@ -32,7 +32,7 @@ pub(crate) fn check(arguments: &Check) -> ExitCode {
         report::line("\noutgate can confine commands here.");
     }
     if arguments.verbose {
-        let opens = if user_namespaces().is_ok() {
+        let opens = if sealed_network().is_ok() {
             Opens::Pass
         } else {
             Opens::Trap

@@ -24,6 +24,7 @@ mod scan;
 mod show;
 mod suggested;
 mod upstream;
+mod usage;
 mod why;
 
 use std::process::ExitCode;
@@ -34,9 +35,13 @@ fn main() -> ExitCode {
     if let Some(status) = sweep() {
         return status;
     }
-    let arguments = match args::Arguments::try_parse() {
+    let words = usage::words(std::env::args_os());
+    let arguments = match args::Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments,
-        Err(error) => return report::usage(&error),
+        Err(error) => {
+            let advice = usage::advice(&error, &words, is_program);
+            return report::usage(&error, advice.as_deref());
+        }
     };
     match arguments.command {
         args::Command::Run(options) => run::run(*options),
@@ -54,6 +59,13 @@ fn main() -> ExitCode {
         args::Command::Completions(options) => manual::completions(&options),
         args::Command::Man(options) => manual::manual(&options),
     }
+}
+
+/// Whether a word names a program, by a path or on `PATH`.
+fn is_program(word: &str) -> bool {
+    let on = std::env::var_os("PATH").unwrap_or_default();
+    let mut all = std::env::split_paths(&on).map(|directory| directory.join(word));
+    all.any(|path| path.is_file())
 }
 
 /// The cleaner's errand: see `outgate_launcher::private`.

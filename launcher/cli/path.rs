@@ -35,6 +35,16 @@ pub(crate) fn path(arguments: &Why) -> ExitCode {
     for line in answer(&found) {
         report::line(&line);
     }
+    let options = arguments.policy.about_files();
+    let words = options.iter().map(|word| shell_word(&printable(word)));
+    let line: Vec<String> = ["outgate".to_owned(), "run".to_owned()]
+        .into_iter()
+        .chain(words)
+        .collect();
+    report::line(&format!(
+        "judged    as `{} -- ...` in this directory; a run with other options may differ",
+        line.join(" ")
+    ));
     match found.read {
         Some(_) => ExitCode::SUCCESS,
         None => ExitCode::from(DENIED),

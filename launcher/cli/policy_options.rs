@@ -226,6 +226,27 @@ impl PolicyOptions {
         Ok(policy)
     }
 
+    /// Those of these options that are about files, as words of a command line.
+    pub(crate) fn about_files(&self) -> Vec<String> {
+        let files = self
+            .policies
+            .iter()
+            .map(|file| file.to_string_lossy().into_owned());
+        let files: Vec<String> = files.collect();
+        let all = [
+            ("-P", &self.presets),
+            ("-p", &files),
+            ("-r", &self.read),
+            ("-w", &self.write),
+        ];
+        let words = all.into_iter().flat_map(|(option, values)| {
+            values
+                .iter()
+                .flat_map(move |value| [option.to_owned(), value.clone()])
+        });
+        words.collect()
+    }
+
     /// The policy texts that these options name, in merge order.
     pub(crate) fn sources(&self) -> Result<Vec<Source>, RunError> {
         self.collect().map(Collector::finish)

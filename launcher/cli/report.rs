@@ -9,10 +9,13 @@ use outgate_launcher::run::RunError;
 use outgate_launcher::standard::Lines;
 use outgate_launcher::supervisor::{Counters, Voice};
 
-/// A usage error or a help text, as clap words it.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+/// A usage error or a help text, as clap words it, and what to do.
+pub(crate) fn usage(error: &clap::Error, advice: Option<&str>) -> ExitCode {
     // A closed stream leaves nobody to tell.
     drop(error.print());
+    if let Some(advice) = advice {
+        tell(&format!("\n{advice}\n"));
+    }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 

@@ -61,6 +61,7 @@ pub(crate) fn run(mut arguments: Run) -> ExitCode {
         Err(message) => return report::wrong(&message),
     };
     let options = Options {
+        about_files: arguments.policy.about_files(),
         consulted: collector.consulted().to_vec(),
         git: collector.take_git(),
         planter: canaries,

@@ -118,6 +118,7 @@ fn alone(rule: &str) -> Option<Policy> {
         home: nowhere(),
         working_directory: nowhere(),
         private_directory: nowhere(),
+        ..Context::default()
     };
     let source = Source {
         kind: SourceKind::Allow,

@@ -19,7 +19,7 @@ use nix::fcntl::OFlag;
 
 pub use harmless::Suspect;
 pub use settings::Settings;
-pub(crate) use sources::{of_settings, of_tree};
+pub(crate) use sources::{of_hosts, of_settings, of_tree};
 pub(crate) use tree::is_looked_at;
 pub use tree::{Access, Place, Tree};
 

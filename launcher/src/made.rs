@@ -13,7 +13,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use nix::libc::O_NOFOLLOW;
-use outgate_policy::{Context, Filesystem, Made, MadeContent, PathGrant};
+use outgate_policy::{Context, Filesystem, Made, MadeContent, Moved, PathGrant};
 
 use crate::run::RunError;
 
@@ -70,6 +70,9 @@ const GUARDED: [&str; 38] = [
 /// [`RunError::Link`]: whoever laid the link.
 pub(crate) fn settle(files: &Filesystem, context: &Context) -> Result<Vec<String>, RunError> {
     let home = Path::new(&context.home);
+    for moved in &files.moved {
+        sound(moved, home)?;
+    }
     let mut said = Vec::new();
     for grant in files.write.iter().filter(|grant| grant.optional) {
         let path = Path::new(&grant.path);
@@ -154,14 +157,7 @@ fn followed(
     if path == home || !path.starts_with(&home) {
         return Err(refused(&path, "outside the home directory"));
     }
-    let guarded = |name: &&'static str| {
-        let place = home.join(name);
-        let real = place.canonicalize().unwrap_or_else(|_| place.clone());
-        [place, real]
-            .iter()
-            .any(|place| path.starts_with(place) || place.starts_with(&path))
-    };
-    if GUARDED.iter().any(guarded) {
+    if is_guarded(&path, &home) {
         return Err(refused(
             &path,
             "to, into or around a place of secrets or of programs",
@@ -180,6 +176,39 @@ fn followed(
         return Err(refused(&path, "by a way that the command may write"));
     }
     Ok(Some(path))
+}
+
+/// Whether a place is one of secrets or of programs, in one or around one.
+fn is_guarded(path: &Path, home: &Path) -> bool {
+    GUARDED.iter().any(|name| {
+        let place = home.join(name);
+        let real = place.canonicalize().unwrap_or_else(|_| place.clone());
+        [place, real]
+            .iter()
+            .any(|place| path.starts_with(place) || place.starts_with(path))
+    })
+}
+
+/// Whether a variable of the user's moves something to where a program may keep its files.
+fn sound(moved: &Moved, home: &Path) -> Result<(), RunError> {
+    let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+    let mut path = PathBuf::from(&moved.path);
+    for _ in 0..LINKS_MAX {
+        match step(&path) {
+            Step::Plain(real) => {
+                if home.starts_with(&real) || is_guarded(&real, &home) {
+                    break;
+                }
+                return Ok(());
+            }
+            Step::Link { target, .. } => path = target,
+        }
+    }
+    Err(RunError::Moved {
+        variable: moved.variable.clone(),
+        place: moved.place.to_string(),
+        path: path.display().to_string(),
+    })
 }
 
 /// What is known of a path after one look along it.
@@ -350,5 +379,46 @@ mod tests {
             !Path::new(&home.path(".ssh/agent")).exists(),
             "nothing is made there"
         );
+    }
+
+    #[test]
+    fn a_variable_moves_nothing_to_secrets_or_around_the_home() {
+        let home = Home::new("moved");
+        fs::create_dir_all(home.path("own")).unwrap();
+        symlink(".ssh", home.path("link")).unwrap();
+        symlink("loop", home.path("loop")).unwrap();
+        let outside = home.0.join("outside").display().to_string();
+        let around = home.0.display().to_string();
+        for (path, is_sound) in [
+            (home.path("own"), true),
+            (home.path("own/absent"), true),
+            (home.path(".tool"), true),
+            (outside, true),
+            (home.path(""), false),
+            (around, false),
+            ("/".to_owned(), false),
+            (home.path(".ssh"), false),
+            (home.path(".ssh/deep"), false),
+            (home.path(".config"), false),
+            (home.path(".config/it"), true),
+            (home.path("link"), false),
+            (home.path("link/deep"), false),
+            (home.path("loop"), false),
+        ] {
+            let moved = Moved {
+                variable: "IT_HOME".to_owned(),
+                path: path.clone(),
+                place: "here".into(),
+            };
+            let files = Filesystem {
+                moved: vec![moved],
+                ..Filesystem::default()
+            };
+            let context = Context {
+                home: home.0.join("home").display().to_string(),
+                ..Context::default()
+            };
+            assert_eq!(settle(&files, &context).is_ok(), is_sound, "{path}");
+        }
     }
 }

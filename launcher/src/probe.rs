@@ -79,6 +79,28 @@ pub fn user_namespaces() -> Result<(), String> {
     }
 }
 
+/// Whether datagram sockets can live in a network of their own. Where settings do not tell,
+/// as to root, who may lack the capability, and below a filter of somebody else's, which may
+/// refuse it, one is made and let go.
+///
+/// # Errors
+/// What forbids it, for people.
+pub fn sealed_network() -> Result<(), String> {
+    user_namespaces()?;
+    if nix::unistd::geteuid().is_root() || is_filtered() {
+        crate::sealed::attempt()?;
+    }
+    Ok(())
+}
+
+/// Whether a seccomp filter holds for this process already (proc_pid_status(5)).
+fn is_filtered() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let mode = lines.find_map(|line| line.strip_prefix("Seccomp:"));
+    mode.is_some_and(|mode| mode.trim() != "0")
+}
+
 /// Whether records of runs can be written there: tried as far as it changes nothing.
 pub fn record(directory: Option<&Path>) -> Finding {
     let fault = match directory {

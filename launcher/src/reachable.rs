@@ -201,6 +201,7 @@ mod tests {
             home: "/nonexistent".to_owned(),
             working_directory: "/nonexistent".to_owned(),
             private_directory: "/nonexistent".to_owned(),
+            ..Context::default()
         };
         let policy = compile(&sources, &context).unwrap();
         for (path, read, write) in [

@@ -25,6 +25,7 @@ use crate::supervisor::{Farewell, Outcome, Prepared, Substitutes, Voice};
 use crate::trust::Trust;
 use crate::writable::{Looks, is_replaceable};
 
+mod arguments;
 mod begin;
 mod error;
 mod given;
@@ -33,6 +34,7 @@ mod names;
 mod options;
 mod trusted;
 
+use arguments::started;
 use begin::{Ready, signals, status, thread_error};
 pub use error::{Files, RunError};
 use given::{git, variables};
@@ -95,7 +97,7 @@ fn confined<'scope>(
     variables.extend(denials.as_ref().map(Denials::variable));
     let command = Command {
         variables,
-        arguments: options.command.clone(),
+        arguments: started(&policy, &options.command).0,
         mask,
         directory: context.working_directory.clone(),
         private_directory: private.path().to_owned(),
@@ -165,9 +167,11 @@ fn after_failure(
     let home = home.map_or(Path::new("/"), Path::new);
     let path = missed(policy, &options.command, (home, directory))?;
     let path = printable(&path.to_string_lossy());
-    let word = shell_word(&path);
+    let words = options.about_files.iter().chain([&path]);
+    let words: Vec<String> = words.map(|word| shell_word(&printable(word))).collect();
+    let words = words.join(" ");
     Some(format!(
-        "outgate: the command may not read `{path}`, if that is what it missed: outgate why {word}"
+        "outgate: the command may not read `{path}`, if that is what it missed: outgate why {words}"
     ))
 }
 
@@ -219,7 +223,8 @@ fn policy(
     for warning in policy.warnings() {
         voice.say(&format!("outgate: warning: {warning}"));
     }
-    for note in notes(&policy, &options.command) {
+    let (command, besides) = started(&policy, &options.command);
+    for note in besides.chain(notes(&policy, &command)) {
         voice.say(&format!("outgate: note: {note}"));
     }
     Ok((policy, secrets))
@@ -312,7 +317,14 @@ pub fn context(variables: &Variables, directory: &Path, private: &Path) -> Conte
             .unwrap_or_default(),
         working_directory: directory.to_string_lossy().into_owned(),
         private_directory: private.to_string_lossy().into_owned(),
+        variables: variables.iter().filter_map(place_named).collect(),
     }
+}
+
+/// A variable that names an absolute path.
+fn place_named((name, value): (&OsString, &OsString)) -> Option<(String, String)> {
+    let value = value.to_str().filter(|value| value.starts_with('/'))?;
+    Some((name.to_str()?.to_owned(), value.to_owned()))
 }
 
 fn opening(

@@ -135,6 +135,7 @@ pub fn share(options: Options, read: Read<'_>, voice: &mut dyn Voice) -> Result<
         home: options.home.clone(),
         working_directory: options.working_directory.clone(),
         private_directory: String::new(),
+        ..Context::default()
     };
     check_total(&options.sources)?;
     let policy = compile(&options.sources, &context)?;

@@ -10,10 +10,10 @@ use nix::unistd::Uid;
 use outgate_handoff::{POLICY_BYTES_MAX, SOURCES_MAX};
 use outgate_policy::{
     Client, ClientError, Configuration, Context, Handed, PolicyErrors, Registry, Source,
-    SourceKind, compile, extends, preset, preset_clients, preset_names,
+    SourceKind, compile, extends, preset, preset_clients, preset_meant, preset_names,
 };
 
-use crate::git::{Settings, Suspect, Tree, of_settings, of_tree};
+use crate::git::{Settings, Suspect, Tree, of_hosts, of_settings, of_tree};
 use crate::moved::{MOVED, is_plain, locks, moved};
 use crate::project::{project, project_files};
 use crate::secrets::quoted;
@@ -52,7 +52,7 @@ pub enum SourceError {
         path: String,
     },
     /// No such preset.
-    #[error("there is no preset `{name}`; there are: {}", preset_names().join(", "))]
+    #[error("there is no shipped policy `{name}`{}", meant(name))]
     Preset {
         /// The name.
         name: String,
@@ -79,6 +79,14 @@ pub enum SourceError {
     /// A document's `extends` cannot be read.
     #[error(transparent)]
     Policy(#[from] PolicyErrors),
+}
+
+/// Which shipped policy a name may stand for, in words.
+fn meant(name: &str) -> String {
+    match preset_meant(name) {
+        Some(meant) => format!("; did you mean `{meant}`?"),
+        None => format!("; there are: {}", preset_names().join(", ")),
+    }
 }
 
 /// What presets about clients read: the user's home, and the variables that a
@@ -301,6 +309,7 @@ impl Collector {
         self.git = Settings::of(&variables.collect(), suspect);
         self.sources
             .extend(self.git.as_ref().map(of_settings).unwrap_or_default());
+        self.sources.extend(of_hosts(Path::new(&context.home)));
         let directory = Path::new(&context.working_directory);
         let user = Uid::effective().as_raw();
         let Some(tree) = Tree::of(directory, Path::new(&context.home), user) else {

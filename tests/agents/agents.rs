@@ -15,10 +15,10 @@ const RUN_SECONDS_MAX: u64 = 60;
 
 /// What a model answers, and what it says when its tool was run.
 pub(crate) const ANSWER: &str = "the-model-answered";
-const RAN: &str = "the-model-saw-its-tool";
+pub(crate) const RAN: &str = "the-model-saw-its-tool";
 
 /// What the model asks for: an edit, a commit, and a host that no rule allows.
-const WORK: &str = "please do this\nRUN: echo more >> notes.txt; git commit -qam by-the-agent; \
+pub(crate) const WORK: &str = "please do this\nRUN: echo more >> notes.txt; git commit -qam by-the-agent; \
                     curl -sS http://denied.example.test/x\nand nothing else";
 
 /// One agent.
@@ -57,12 +57,7 @@ pub(crate) const CODEX: Agent = Agent {
     key: ("CODEX_API_KEY", "openai-key"),
     variables: &[],
     hosts: &["api.openai.com", "chatgpt.com"],
-    tries: &[
-        "github.com",
-        "api.github.com",
-        "chatgpt.com",
-        "ab.chatgpt.com",
-    ],
+    tries: &[],
     state: (
         ".codex/config.toml",
         "# kept-by-the-user\nhide_agent_reasoning = true",
@@ -249,11 +244,19 @@ lab_tests! {
         // Its first choice.
         let outcome = ask(&stage, &CODEX, "say hello");
         assert!(seen(&stage).any(|one| one == "WS/v1/responses"), "{outcome}");
-        // Who starts it in its own sandbox learns why its commands fail.
-        let own = Agent { command: &["codex", "exec"], ..CODEX };
-        let outcome = ask(&stage, &own, "say hello");
-        let note = "outgate: note: Codex's own sandbox cannot run inside this one";
-        assert_eq!(outcome.stderr.matches(note).count(), 1, "{outcome}");
+        // Without a word about its own sandbox it is started without; with one its user learns
+        // why its commands fail.
+        let said = "outgate: note: codex is started without its own sandbox";
+        let fails = "outgate: note: Codex's own sandbox cannot run inside this one";
+        let plain: &[&str] = &["codex", "exec"];
+        let own: &[&str] = &["codex", "exec", "--sandbox", "workspace-write"];
+        for (command, is_changed) in [(plain, true), (own, false)] {
+            stage.begin(Home::Empty, &[]);
+            let outcome = ask(&stage, &Agent { command, ..CODEX }, WORK);
+            assert_eq!(outcome.stderr.matches(said).count(), usize::from(is_changed), "{outcome}");
+            assert_eq!(outcome.stderr.matches(fails).count(), usize::from(!is_changed), "{outcome}");
+            assert_eq!(stage.commits().len(), 1 + usize::from(is_changed), "{outcome}");
+        }
     }
 
     fn gemini_cli_works_in_its_first_minute(lab) {

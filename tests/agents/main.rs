@@ -13,5 +13,6 @@
 )]
 
 mod agents;
-mod screens;
+mod readme;
+pub(crate) mod screens;
 mod stage;

@@ -6,48 +6,30 @@ use std::time::Duration;
 use outgate_harness::{Lab, Outcome, eventually, lab_tests};
 
 use crate::agents::{ANSWER, Agent, CLAUDE, CODEX, key};
-use crate::stage::{Home, Stage, path};
+use crate::stage::{Home, Stage};
 
 /// Longest time until a screen shows something.
 const SHOWN_SECONDS_MAX: u64 = 40;
 
 /// A terminal with an agent in it.
-struct Screen<'stage> {
+pub(crate) struct Screen<'stage> {
     stage: &'stage Stage<'stage>,
     socket: String,
 }
 
 impl<'stage> Screen<'stage> {
     /// Starts a command in a new terminal.
-    fn start(stage: &'stage Stage<'_>, variables: &[(&str, &str)], command: &str) -> Self {
+    pub(crate) fn start(
+        stage: &'stage Stage<'_>,
+        variables: &[(&str, &str)],
+        command: &str,
+    ) -> Self {
         let socket = stage.lab.folder("tmux", stage.identity).join("socket");
         let screen = Self {
             stage,
             socket: socket.to_string_lossy().into_owned(),
         };
-        let text = |name: &str| {
-            format!(
-                "{name}={}",
-                stage.lab.folder(name, stage.identity).display()
-            )
-        };
-        let mut line = vec![
-            "env".to_owned(),
-            "-i".to_owned(),
-            "LC_ALL=C.UTF-8".to_owned(),
-        ];
-        line.push(format!(
-            "PATH={}:{}",
-            stage.lab.tools.programs.display(),
-            path()
-        ));
-        line.push(format!("HOME={}", stage.home().display()));
-        line.push(text("tmp").replacen("tmp", "TMPDIR", 1));
-        line.extend(
-            variables
-                .iter()
-                .map(|(name, value)| format!("{name}={value}")),
-        );
+        let mut line = stage.environment(variables);
         let new = [
             "new-session",
             "-d",
@@ -72,7 +54,7 @@ impl<'stage> Screen<'stage> {
         line.into_iter().map(str::to_owned).collect()
     }
 
-    fn call(&self, words: &[&str]) -> Outcome {
+    pub(crate) fn call(&self, words: &[&str]) -> Outcome {
         let line = self.tmux(words);
         self.stage
             .lab
@@ -80,11 +62,11 @@ impl<'stage> Screen<'stage> {
             .finish()
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.call(&["capture-pane", "-p"]).stdout
     }
 
-    fn shows(&self, text: &str) {
+    pub(crate) fn shows(&self, text: &str) {
         let limit = Duration::from_secs(SHOWN_SECONDS_MAX);
         let mut columns = 110;
         let shown = eventually(limit, || {
@@ -101,7 +83,7 @@ impl<'stage> Screen<'stage> {
         assert!(shown, "no `{text}`:\n{}\n{:?}", self.text(), seen());
     }
 
-    fn type_line(&self, text: &str) {
+    pub(crate) fn type_line(&self, text: &str) {
         self.call(&["send-keys", "-l", text]);
         self.shows(text);
         // A line that comes at once with its end is pasted, for some.
@@ -155,7 +137,7 @@ lab_tests! {
         let work = lab.folder("work", outgate_harness::Identity::all().pop().expect("one"));
         let config = format!("[projects.\"{}\"]\ntrust_level = \"trusted\"", work.display());
         let state = [(".codex/auth.json", auth), (".codex/config.toml", config)];
-        let command = "outgate run -P codex -- codex --no-daemon --sandbox danger-full-access";
+        let command = "outgate run -P codex -- codex";
         ask(lab, &codex, &state, command, "OpenAI Codex");
     }
 }

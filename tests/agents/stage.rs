@@ -10,7 +10,7 @@ use std::process::Command;
 
 use outgate_harness::names::Names;
 use outgate_harness::servers::{is_there, serve};
-use outgate_harness::{Identity, Lab, Sandbox, skip};
+use outgate_harness::{Identity, Lab, Outcome, Sandbox, skip};
 use serde_json::Value;
 
 /// Where every name leads.
@@ -234,6 +234,37 @@ cat {BUNDLE} ca.pem > bundle.pem; chmod 0644 bundle.pem",
             .environment("XDG_STATE_HOME", &state.to_string_lossy())
             .environment("TERM", "xterm-256color")
             .environment("COLORTERM", "truecolor")
+    }
+
+    /// `env` with what an account at home has, and these variables; a command follows.
+    pub(crate) fn environment(&self, variables: &[(&str, &str)]) -> Vec<String> {
+        let home = self.home();
+        let programs = self.lab.tools.programs.display();
+        let own = [
+            ("LC_ALL", "C.UTF-8".to_owned()),
+            ("HOME", home.display().to_string()),
+            (
+                "TMPDIR",
+                self.lab.folder("tmp", self.identity).display().to_string(),
+            ),
+            (
+                "PATH",
+                format!("{}/.cargo/bin:{programs}:{}", home.display(), path()),
+            ),
+        ];
+        let own = own.iter().map(|(name, value)| format!("{name}={value}"));
+        let others = variables
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let env = ["env", "-i"].map(str::to_owned);
+        env.into_iter().chain(own).chain(others).collect()
+    }
+
+    /// Runs a line of a shell in the repository, as the account.
+    pub(crate) fn shell(&self, variables: &[(&str, &str)], line: &str) -> Outcome {
+        let mut words = self.environment(variables);
+        words.extend(["bash", "--norc", "-c", line].map(str::to_owned));
+        self.lab.start_bare(self.identity, &words).finish()
     }
 
     /// The subjects of the repository's commits, newest first.

@@ -254,7 +254,8 @@ fn a_path_is_judged_by_the_grants() {
                 "path      {directory}/file\n\
                  read      denied: no grant is at it or above it\n\
                  write     denied: no grant is at it or above it\n\
-                 to allow  add -r {directory}/file to read, -w {directory}/file to write as well\n"
+                 to allow  add -r {directory}/file to read, -w {directory}/file to write as well\n\
+                 judged    as `outgate run -P none -r in -- ...` in this directory; a run with other options may differ\n"
             ),
             1
         ),
@@ -268,7 +269,8 @@ fn a_path_is_judged_by_the_grants() {
             &*format!(
                 "path      {directory}/in/new\\u{{1b}}[2J (nothing is there)\n\
                  read      allowed by the grant `{directory}/in` (-r)\n\
-                 write     denied: no grant is at it or above it\n"
+                 write     denied: no grant is at it or above it\n\
+                 judged    as `outgate run -P none -r in -- ...` in this directory; a run with other options may differ\n"
             ),
             0
         ),

@@ -354,7 +354,7 @@ fn a_file_without_tests_or_with_a_wrong_policy_is_no_success() {
     let said = desk.call(&["policy", "test", "lost.toml"]);
     assert_eq!(said.status, 2, "{}", said.stderr);
     assert!(
-        said.stderr.contains("there is no preset `absent`"),
+        said.stderr.contains("there is no shipped policy `absent`"),
         "{}",
         said.stderr
     );

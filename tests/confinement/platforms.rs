@@ -141,6 +141,34 @@ lab_tests! {
         assert!(origin.connections() > 0);
     }
 
+    fn the_check_says_of_namespaces_what_a_run_does(lab) {
+        let refuse = lab.tool("refuse");
+        let outgate = lab.tools.programs.join("outgate").to_string_lossy().into_owned();
+        let outside = std::fs::read_to_string("/etc/resolv.conf").expect("a file");
+        let no_capability = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"];
+        let no_more = [&NO_USER_NAMESPACES[..], &no_capability].concat();
+        let ways: [&[&str]; 5] = [&[], &no_capability, &no_more, &[&refuse, "unshare=EPERM"], &[&refuse, "unshare=ENOSYS"]];
+        let mut replaced = 0;
+        for identity in Identity::all() {
+            for way in ways {
+                if identity == Identity::Nobody && way.contains(&"setpriv") {
+                    continue;
+                }
+                let mut command = words(way);
+                command.extend(words(&[&outgate, "check"]));
+                let check = lab.start_bare(identity, &command).finish();
+                let is_replaced = check.stdout.contains("replaced  namespaces");
+                assert_eq!(check.stdout.contains("resolv.conf and hosts are substituted"), is_replaced, "{check}");
+                let sandbox = lab.sandbox(identity).wrap(way);
+                let outcome = sandbox.run(&words(&["cat", "/etc/resolv.conf"]));
+                assert_eq!(outcome.code, Some(0), "{way:?}: {outcome}");
+                assert_eq!(outcome.stdout != outside, is_replaced, "{identity:?} {way:?}: {outcome}");
+                replaced += usize::from(is_replaced);
+            }
+        }
+        assert!(replaced >= 2);
+    }
+
     fn row_56_nested_runs_are_never_wider(lab) {
         let denied = Witness::start(&lab.directory);
         let outgate = lab.tools.programs.join("outgate").to_string_lossy().into_owned();

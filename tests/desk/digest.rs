@@ -144,8 +144,16 @@ lab_tests! {
             assert!(outcome.stderr.ends_with(&line), "{outcome}");
             let said = why(lab, identity, &[&*closed]);
             assert!(said.contains("\nread      denied: no grant is at it or above it\n"), "{said}");
-            let run = Sandbox::plain(lab, identity).within(project(lab, identity, "p")).option("-r", &closed);
-            assert_eq!(run.run(&cat).stdout, "text");
+            let judged = "\njudged    as `outgate run -- ...` in this directory; a run with other options may differ\n";
+            assert!(said.ends_with(judged), "{said}");
+            let run = || Sandbox::plain(lab, identity).within(project(lab, identity, "p"));
+            assert_eq!(run().option("-r", &closed).run(&cat).stdout, "text");
+            // The question is about a run with the same options.
+            let outcome = run().option("-P", "dev-tools").option("-r", "/usr/lib").run(&cat);
+            let line = format!("outgate why -P dev-tools -r /usr/lib {closed}\n");
+            assert!(outcome.stderr.ends_with(&line), "{outcome}");
+            let said = why(lab, identity, &["-P", "dev-tools", "-r", "/usr/lib", &*closed]);
+            assert!(said.contains("\njudged    as `outgate run -P dev-tools -r /usr/lib -- ...`"), "{said}");
             fs::remove_file(&*closed).expect("a file");
         }
     }

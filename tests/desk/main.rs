@@ -13,9 +13,11 @@ mod denials;
 mod digest;
 mod git;
 mod leftovers;
+mod push;
 mod tls;
 mod tools;
 mod trees;
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};

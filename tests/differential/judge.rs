@@ -19,6 +19,7 @@ impl Judge {
             home: "/home/me".to_owned(),
             working_directory: "/here".to_owned(),
             private_directory: "/tmp/private".to_owned(),
+            ..Context::default()
         };
         let source = |kind: SourceKind, text: &str| Source {
             kind,

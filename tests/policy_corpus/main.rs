@@ -116,6 +116,7 @@ fn compiled(case: &Case) -> Policy {
         home: "/home/me".to_owned(),
         working_directory: "/work".to_owned(),
         private_directory: "/tmp/private".to_owned(),
+        ..Context::default()
     };
     compile(&[source], &context).unwrap_or_else(|errors| panic!("{errors}"))
 }

@@ -11,6 +11,7 @@ fn context() -> Context {
         home: "/home/user".to_owned(),
         working_directory: "/home/user/project".to_owned(),
         private_directory: "/run/private".to_owned(),
+        ..Context::default()
     }
 }
 

@@ -110,10 +110,9 @@ fn is_too_long<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::grant::PathGrant;
-    use crate::host::HostName;
     use crate::preset::{PresetKind, preset, preset_kind, preset_names};
     use crate::settings::{AuditFull, DnsPin, DnsServer, Inspect, Intercept, Switch, Unscannable};
+    use crate::{grant::PathGrant, host::HostName};
     use std::time::Duration;
 
     pub(crate) fn context() -> Context {
@@ -121,6 +120,7 @@ pub(crate) mod tests {
             home: "/home/me".to_owned(),
             working_directory: "/here".to_owned(),
             private_directory: "/tmp/private".to_owned(),
+            ..Context::default()
         }
     }
 

@@ -283,16 +283,43 @@ fn connection_rule(peer: Peer<'_>, port: u16) -> String {
     match port {
         80 => format!("http://{host}"),
         443 => format!("https://{host}"),
-        port if host == "localhost" && speaks_http_by_custom(port) => {
+        port if host == "localhost" && !speaks_another_by_custom(port) => {
             format!("http://localhost:{port}")
         }
         _ => format!("tcp://{host}:{port}"),
     }
 }
 
-/// Where the servers of a developer speak HTTP, as their frameworks choose ports.
-fn speaks_http_by_custom(port: u16) -> bool {
-    matches!(port, 3000..=3010 | 4200 | 4321 | 5000 | 5001 | 5173 | 5174 | 8000..=8100 | 8888)
+/// Where servers on a developer's machine speak something other than HTTP, which most of
+/// them do: shells, mail, directories, databases, queues, caches, screens.
+fn speaks_another_by_custom(port: u16) -> bool {
+    matches!(
+        port,
+        0..=79
+            | 81..=442
+            | 444..=1023
+            | 1025
+            | 1433
+            | 1521
+            | 1883
+            | 2181
+            | 3306..=3309
+            | 3389
+            | 4222
+            | 5432..=5440
+            | 5671
+            | 5672
+            | 5900..=5909
+            | 6379..=6399
+            | 7687
+            | 9042
+            | 9092..=9094
+            | 9418
+            | 11211
+            | 26379
+            | 27017..=27019
+            | 33060
+    )
 }
 
 fn port_unless(port: u16, default: u16) -> String {

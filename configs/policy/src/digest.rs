@@ -217,6 +217,7 @@ mod tests {
             home: "/home/a".to_owned(),
             working_directory: "/home/a/p".to_owned(),
             private_directory: "/tmp/q".to_owned(),
+            ..Context::default()
         };
         compile(&sources, &context).expect("a policy")
     }

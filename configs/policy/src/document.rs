@@ -7,6 +7,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::document_arguments::arguments;
 use crate::document_audit::audit;
 use crate::document_files::{filesystem, note};
 use crate::document_inspect::inspect;
@@ -37,6 +38,7 @@ const TOP_KEYS: &[&str] = &[
     "limits",
     "audit",
     "note",
+    "arguments",
     "test",
     "strict",
     "monitor",
@@ -91,6 +93,7 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
         "limits" => limits(reader, value),
         "audit" => audit(reader, value),
         "note" => note(reader, value),
+        "arguments" => arguments(reader, value),
         // Read by `expectation`; a run has no use for them.
         "test" => {}
         "strict" => reader.switch(key, value, |settings, switch| settings.strict = switch),

@@ -5,11 +5,19 @@ use crate::document::not_for_projects;
 use crate::draft::{Access, Author};
 use crate::grant::Note;
 use crate::limits::{MADE_BYTES_MAX, NOTE_BYTES_MAX, NOTES_MAX};
+use crate::moved::moved;
 use crate::reader::{Item, Reader};
 
 /// Reads `[filesystem]`.
 pub(crate) fn filesystem(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
-    let keys = ["read", "write", "deny", "new"];
+    let keys = ["read", "write", "deny", "new", "moved"];
+    if reader.author != Author::Project
+        && let Some(table) = value.get_ref().as_table()
+        && let Some(value) = table.get("moved")
+    {
+        // Before the places that it is about.
+        moved(reader, value);
+    }
     reader.table("filesystem", value, &keys, |reader, key, value| {
         let access = match key {
             "read" => Access::Read,
@@ -19,13 +27,17 @@ pub(crate) fn filesystem(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
         if reader.author == Author::Project && access != Access::Deny {
             return not_for_projects(reader, &format!("filesystem.{key}"), value);
         }
-        if key == "new" {
-            return new_files(reader, value);
+        match key {
+            "new" => return new_files(reader, value),
+            "moved" => return,
+            _ => {}
         }
         for (at, path) in reader.strings(key, value) {
             reader.draft.path(at, access, path, reader.author);
         }
     });
+    // They are about this document alone.
+    reader.draft.moves.clear();
 }
 
 /// Files that are made where they are absent: each path, and the text it begins with.

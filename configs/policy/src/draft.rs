@@ -13,6 +13,7 @@ use crate::grant::{ListenGrant, Made, MadeContent, PathGrant};
 use crate::host::shown;
 use crate::limits::{CLIENTS_MAX, ERRORS_MAX, RULES_MAX};
 use crate::location::At;
+use crate::moved::Move;
 use crate::net::Net;
 use crate::pin_text::{parse_pin_address, parse_pin_host};
 use crate::policy::{Policy, pinned};
@@ -57,6 +58,8 @@ pub(crate) struct RuleExtras {
 pub(crate) struct Draft<'c> {
     pub(crate) context: &'c Context,
     pub(crate) policy: Policy,
+    /// Places of the document that is read, and where they lie.
+    pub(crate) moves: Vec<Move>,
     errors: Vec<PolicyError>,
     /// What is wrong with the first certificate for a host, if TLS is never
     /// opened.
@@ -68,6 +71,7 @@ impl<'c> Draft<'c> {
         Self {
             context,
             policy: Policy::default(),
+            moves: Vec::new(),
             errors: Vec::new(),
             unpresented: None,
         }
@@ -188,6 +192,9 @@ impl<'c> Draft<'c> {
     /// Adds a path to a list of the file system; the same path is kept once.
     pub(crate) fn path(&mut self, at: At<'_>, access: Access, text: &str, author: Author) {
         let optional = author == Author::Preset;
+        let written = text;
+        let text = &*self.placed(written);
+        let is_moved = text != written;
         let path = match expand(text, self.context) {
             Ok(path) => path,
             Err(PathFault::Unknown(_)) if optional => return,
@@ -201,6 +208,9 @@ impl<'c> Draft<'c> {
             }
         };
         self.warn_of_wide_path(at, access, &path);
+        if is_moved {
+            self.note_moved(at, written, &path);
+        }
         self.make(access, text, &path);
         let list = self.list(access);
         if let Some(known) = list.iter_mut().find(|known| known.path == path) {
@@ -300,7 +310,7 @@ impl<'c> Draft<'c> {
     pub(crate) fn new_file(&mut self, at: At<'_>, (path, text): (&str, &str), author: Author) {
         let faults = self.faults();
         self.path(at, Access::Write, path, author);
-        if let Ok(path) = expand(path, self.context)
+        if let Ok(path) = expand(&self.placed(path), self.context)
             && faults == self.faults()
         {
             self.made(&path, MadeContent::File(text.to_owned()));
@@ -486,6 +496,10 @@ fn doubts(at: At<'_>, path: &str) -> Vec<PolicyError> {
         let hint =
             "its daemon starts programs as root, with all files: take one that runs as the user";
         out.push(at.error(0, warning, Some(hint.to_owned())));
+    } else if let Some(does) = crate::servers::does(path) {
+        let message = format!("who reaches `{}` {does}", shown(path));
+        let hint = "allow it only to a command that you would run without outgate";
+        out.push(at.error(0, message, Some(hint.to_owned())));
     }
     out
 }

@@ -118,6 +118,7 @@ mod tests {
             home: "/home/me/".to_owned(),
             working_directory: "/here/x".to_owned(),
             private_directory: "/tmp/private".to_owned(),
+            ..Context::default()
         }
     }
 

@@ -32,6 +32,8 @@ pub struct Filesystem {
     pub made: Vec<Made>,
     /// Hidden, with everything below, whatever the other two lists say.
     pub deny: Vec<PathGrant>,
+    /// Which places lie where a variable of the user's says.
+    pub moved: Vec<Moved>,
 }
 
 /// Something writable that is made where it is absent, for this account alone.
@@ -60,6 +62,32 @@ pub struct Note {
     /// Said at the start of a run, unless an argument of the command holds one of
     /// these. Where there are none, it is not said there.
     pub unless: Vec<String>,
+    /// Where the policy says so.
+    pub place: Arc<str>,
+}
+
+/// Arguments that a program is started with besides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arguments {
+    /// Name of the program's file, without directories.
+    pub program: String,
+    /// Put behind the program, before what whoever starts it says.
+    pub first: Vec<String>,
+    /// Left out where an argument of the command is one of these, alone or with `=` behind it.
+    pub unless: Vec<String>,
+    /// Said when they are put there; may be empty.
+    pub text: String,
+    /// Where the policy says so.
+    pub place: Arc<str>,
+}
+
+/// A place that a variable of the user's moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Name of the variable.
+    pub variable: String,
+    /// Where what the policy names is kept: absolute and normalised.
+    pub path: String,
     /// Where the policy says so.
     pub place: Arc<str>,
 }

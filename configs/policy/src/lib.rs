@@ -12,6 +12,7 @@ mod compile;
 mod denial;
 mod digest;
 mod document;
+mod document_arguments;
 mod document_audit;
 mod document_files;
 mod document_inspect;
@@ -31,6 +32,7 @@ mod host;
 mod lenient;
 mod limits;
 mod location;
+mod moved;
 mod narrowing;
 mod nearest;
 mod net;
@@ -50,6 +52,7 @@ mod rule;
 mod rule_host;
 mod secret;
 mod secret_text;
+mod servers;
 mod settings;
 mod shape;
 mod source;
@@ -66,13 +69,17 @@ pub use digest::{Denied, Digest, Group, Urgency, rule_of};
 pub use error::{PolicyError, PolicyErrors};
 pub use expectation::{Expectation, Expectations, Expected, expectations};
 pub use facts::{AddressSource, Facts, Peer, Process, Scheme};
-pub use grant::{Environment, Filesystem, Limits, ListenGrant, Made, MadeContent, Note, PathGrant};
+pub use grant::{
+    Arguments, Environment, Filesystem, Limits, ListenGrant, Made, MadeContent, Moved, Note,
+    PathGrant,
+};
 pub use host::{Host, HostError, HostName};
 pub use nearest::{Difference, Near, Part};
 pub use path::{RequestTarget, TargetError};
 pub use policy::{Naming, Policy};
 pub use preset::{
-    PresetKind, preset, preset_clients, preset_for, preset_kind, preset_names, preset_title,
+    PresetKind, preset, preset_clients, preset_for, preset_kind, preset_meant, preset_names,
+    preset_title,
 };
 pub use query::QueryKey;
 pub use question::{Question, QuestionError};

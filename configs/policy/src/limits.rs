@@ -76,6 +76,11 @@ pub(crate) const DESCRIPTION_BYTES_MAX: usize = 80;
 /// Most literals and issuers of a user's own detector.
 pub(crate) const DETECTOR_LIST_MAX: usize = 16;
 
+/// Most tables of a policy about arguments, most words of one, and the longest, in bytes.
+pub(crate) const ARGUMENTS_MAX: usize = 16;
+pub(crate) const ARGUMENT_WORDS_MAX: usize = 32;
+pub(crate) const ARGUMENT_BYTES_MAX: usize = 256;
+
 /// Most notes of a policy, and the longest, in bytes: they stand on a terminal.
 pub(crate) const NOTES_MAX: usize = 64;
 pub(crate) const NOTE_BYTES_MAX: usize = 400;

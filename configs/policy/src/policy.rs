@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::PolicyError;
 use crate::facts::Peer;
-use crate::grant::{Environment, Filesystem, Limits, ListenGrant, Note};
+use crate::grant::{Arguments, Environment, Filesystem, Limits, ListenGrant, Note};
 use crate::host::{Below, Host, HostName, HostPattern};
 use crate::net::Ports;
 use crate::rule::{NetworkTarget, Protocol, Rule, Target};
@@ -30,6 +30,7 @@ pub struct Policy {
     pub(crate) secrets: Vec<Secret>,
     pub(crate) warnings: Vec<PolicyError>,
     pub(crate) notes: Vec<Note>,
+    pub(crate) arguments: Vec<Arguments>,
     /// Where single values and pins come from, by the name of their key.
     pub(crate) places: BTreeMap<String, Arc<str>>,
     /// What a project's own documents allow of it: see [`crate::narrowing`].
@@ -105,6 +106,11 @@ impl Policy {
     /// What whoever starts a run should know.
     pub fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    /// Arguments that programs are started with besides, in the order of the sources.
+    pub fn arguments(&self) -> &[Arguments] {
+        &self.arguments
     }
 
     /// The environment of the command.

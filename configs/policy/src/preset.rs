@@ -166,6 +166,57 @@ pub fn preset(name: &str) -> Option<&'static str> {
         .map(|shipped| shipped.text)
 }
 
+/// The shipped policy that somebody means who writes another name: a program's, or one that
+/// is written nearly so.
+pub fn preset_meant(name: &str) -> Option<&'static str> {
+    let plain = |text: &str| text.to_ascii_lowercase().replace(['_', ' '], "-");
+    let written = plain(name);
+    let for_program = || {
+        let mut all = SHIPPED.iter();
+        let known = all.find(|shipped| shipped.programs.contains(&written.as_str()));
+        known.map(|shipped| shipped.name)
+    };
+    let begins = |shipped: &&Shipped| written.len() >= 3 && shipped.name.starts_with(&written);
+    let beginning = || SHIPPED.iter().find(begins).map(|shipped| shipped.name);
+    let nearest = || {
+        let distances = SHIPPED
+            .iter()
+            .map(|shipped| (distance(&written, shipped.name), shipped));
+        let (off, shipped) = distances.min_by_key(|(off, _)| *off)?;
+        // A letter in three, two at most, may be wrong.
+        (off <= (written.len() / 3).min(2)).then_some(shipped.name)
+    };
+    let exact = SHIPPED.iter().find(|shipped| shipped.name == written);
+    let exact = exact.map(|shipped| shipped.name);
+    exact
+        .or_else(for_program)
+        .or_else(beginning)
+        .or_else(nearest)
+}
+
+/// How many letters differ, are missing or are too many; what is longer than any name is
+/// far from all.
+fn distance(written: &str, name: &str) -> usize {
+    const NAME_BYTES_MAX: usize = 32;
+    if written.len() > NAME_BYTES_MAX {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=name.len()).collect();
+    for (line, letter) in written.bytes().enumerate() {
+        let mut corner = line;
+        let mut left = line + 1;
+        let mut next = vec![left];
+        for (known, above) in name.bytes().zip(row.iter().skip(1)) {
+            let change = corner + usize::from(known != letter);
+            left = change.min(left + 1).min(above + 1);
+            corner = *above;
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
 /// What a shipped policy is for, in one line: the first of its document.
 pub fn preset_title(name: &str) -> Option<&'static str> {
     let line = preset(name)?.lines().next()?;
@@ -232,6 +283,29 @@ pub(crate) fn author(text: &str) -> Author {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_nearly_one_means_it() {
+        for (name, meant) in [
+            ("claude", Some("claude-code")),
+            ("Claude_Code", Some("claude-code")),
+            ("gemini", Some("gemini")),
+            ("qwen", Some("qwen-code")),
+            ("dev", Some("dev-tools")),
+            ("dev-tool", Some("dev-tools")),
+            ("gihtub", Some("github")),
+            ("gitlba", Some("gitlab")),
+            ("codx", Some("codex")),
+            ("x", None),
+            ("", None),
+            ("something", None),
+            ("kubernetes", None),
+        ] {
+            assert_eq!(preset_meant(name), meant, "{name}");
+        }
+        assert_eq!(preset_meant(&"a".repeat(100_000)), None);
+    }
+
     use crate::compile::tests::context;
     use crate::document;
     use crate::draft::{Access, Draft};

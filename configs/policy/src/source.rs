@@ -1,7 +1,9 @@
-//! What a policy is made from: texts, where each came from, and the three
-//! directories that the placeholders in paths stand for.
+//! What a policy is made from: texts, where each came from, and the
+//! directories that placeholders in paths and variables stand for.
 //!
 //! Values only. This file must not know how any text is parsed.
+
+use std::collections::BTreeMap;
 
 /// What the text of a [`Source`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,4 +51,7 @@ pub struct Context {
     pub working_directory: String,
     /// The private temporary directory of the run: `$TMPDIR`.
     pub private_directory: String,
+    /// Variables of the user's that name an absolute path: a document may say that a program
+    /// keeps its files there.
+    pub variables: BTreeMap<String, String>,
 }

@@ -154,6 +154,7 @@ mod tests {
             home: "/".to_owned(),
             working_directory: "/".to_owned(),
             private_directory: String::new(),
+            ..Context::default()
         };
         let rules = Rules::private(compile(&[source], &context).unwrap());
         Scans::of(&rules, None, &Possessions::default()).unwrap()

@@ -1,4 +1,4 @@
-//! What git needs as texts of a policy, beside what the user grants. Pure.
+//! What git needs as texts of a policy, beside what the user grants.
 
 use std::path::Path;
 
@@ -20,6 +20,19 @@ pub(crate) fn of_settings(settings: &Settings) -> Vec<Source> {
             text: path.to_owned(),
         })
         .collect()
+}
+
+/// The keys of the hosts that the user's ssh knows: without them it refuses every host. What
+/// the user holds to log in stays closed.
+pub(crate) fn of_hosts(home: &Path) -> Option<Source> {
+    let path = home.join(".ssh/known_hosts");
+    let is_plain = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    let text = nameable(&path).filter(|_| is_plain)?.to_owned();
+    Some(Source {
+        kind: SourceKind::Read,
+        place: "hosts that ssh knows".to_owned(),
+        text,
+    })
 }
 
 /// Places that a work tree needs, less those that the user granted. Where one of them can be

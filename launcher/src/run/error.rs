@@ -1,13 +1,18 @@
 //! Why a run did not start: in words, as an exit status, and what to do about
 //! it. Prints nothing.
 
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
 use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
 use outgate_policy::{
-    PolicyErrors, PresetKind, Source, SourceKind, preset, preset_kind, preset_names,
+    PolicyErrors, PresetKind, Source, SourceKind, preset, preset_kind, preset_names, printable,
 };
 use outgate_sys::spawn::{StartError, Step};
 
 use crate::plan::PlanError;
+use crate::reachable::shell_word;
 use crate::ruleset::RulesetError;
 use crate::secrets::SecretError;
 use crate::sources::SourceError;
@@ -53,6 +58,18 @@ pub enum RunError {
         target: String,
         /// What is wrong there.
         why: &'static str,
+    },
+    /// A variable moves what a shipped policy grants to where no program keeps its files.
+    #[error(
+        "the variable {variable} has the command write `{path}` ({place}), which is, holds or is in a place of secrets or of programs"
+    )]
+    Moved {
+        /// Name of the variable.
+        variable: String,
+        /// Where the policy says so.
+        place: String,
+        /// What it would write.
+        path: String,
     },
     /// The command could alter the record of its own decisions.
     #[error("the record `{record}` lies where the command may write (`{grant}`)")]
@@ -177,6 +194,9 @@ pub enum RunError {
         program: String,
         /// What may hide it.
         files: Files,
+        /// The directory that would have to be readable, where the program is one that its
+        /// user may execute.
+        hidden: Option<PathBuf>,
         /// Why.
         #[source]
         source: std::io::Error,
@@ -220,6 +240,7 @@ impl RunError {
             | Self::NotEnforced { .. }
             | Self::Home { .. }
             | Self::Link { .. }
+            | Self::Moved { .. }
             | Self::Record { .. }
             | Self::Consulted { .. }
             | Self::RecordOutput { .. }
@@ -262,16 +283,28 @@ impl RunError {
             Self::NotExecutable {
                 program,
                 files,
+                hidden,
                 source,
             } if source.raw_os_error() == Some(Errno::EACCES as i32) => Some(match files {
                 Files::Named => "with `-p`, `-r` or `-w` alone the directories of the system are \
                                  hidden: add them with `-P base`"
                     .to_owned(),
-                Files::Shipped => format!(
-                    "if the file is executable, the policy hides it or its interpreter: grant its \
-                     directory with `-r DIR` or see `which {program}`"
-                ),
+                Files::Shipped => match hidden {
+                    Some(directory) => format!(
+                        "the policy hides it or what it needs: `-r {}` grants its directory",
+                        shell_word(&printable(&directory.to_string_lossy()))
+                    ),
+                    None => format!(
+                        "if the file is executable, the policy hides it or its interpreter: grant \
+                         its directory with `-r DIR` or see `which {program}`"
+                    ),
+                },
             }),
+            Self::NotFound { program } if program.contains(char::is_whitespace) => Some(format!(
+                "it is one word: leave the quotes away (`outgate run -- {}`), or have a shell \
+                     read it: `sh -c '...'`",
+                printable(program)
+            )),
             _ => self.advice().map(str::to_owned),
         }
     }
@@ -290,6 +323,7 @@ impl RunError {
             Self::Link { .. } => {
                 "make it a directory of its own, or leave the preset out and name with `-w` what is meant"
             }
+            Self::Moved { .. } => "have it name a directory of the program's own, or unset it",
             Self::Record { .. } => {
                 "name a file elsewhere with `--audit FILE`, or run in a directory below"
             }
@@ -325,7 +359,8 @@ impl RunError {
                 "`outgate check` shows what this kernel supports"
             }
             Self::Plan(PlanError::Ruleset(RulesetError::Path { .. })) => {
-                "create it or take it out of the policy"
+                "create it or take it out of the policy; what the command may write is made where \
+                 its path ends in `/`"
             }
             Self::Plan(PlanError::Ruleset(RulesetError::Laid { .. })) => {
                 "if you mean what it leads to, name that itself in its place (`-r`, `-w`); \
@@ -334,6 +369,41 @@ impl RunError {
             _ => return None,
         })
     }
+}
+
+/// Whether no directory of `PATH` has a file of this name.
+fn is_nowhere(program: &str, options: &Options) -> bool {
+    let on = options.variables.get(OsStr::new("PATH"));
+    let mut all = on.into_iter().flat_map(std::env::split_paths);
+    !program.contains('/')
+        && !all.any(|directory| directory.join(program).symlink_metadata().is_ok())
+}
+
+/// The directory of a program that its user may execute, from the way to it down to what it
+/// is a link to; none where that would be the home directory, or around it.
+fn hidden(program: &str, options: &Options) -> Option<PathBuf> {
+    let variable = |name: &str| options.variables.get(OsStr::new(name));
+    let executable = |path: &Path| access(path, AccessFlags::X_OK).is_ok() && path.is_file();
+    let named = if program.contains('/') {
+        std::path::absolute(program).ok()?
+    } else {
+        let mut all = std::env::split_paths(variable("PATH")?).map(|on| on.join(program));
+        all.find(|path| executable(path))?
+    };
+    let real = named.canonicalize().ok()?;
+    if !executable(&real) {
+        return None;
+    }
+    let home = variable("HOME").map_or(Path::new("/"), Path::new);
+    let is_narrow =
+        |directory: &&Path| !home.starts_with(directory) && directory.parent().is_some();
+    let mut around = named.ancestors().skip(1);
+    let common = around
+        .find(|directory| real.starts_with(directory))
+        .filter(is_narrow);
+    common
+        .or_else(|| real.parent().filter(is_narrow))
+        .map(Path::to_owned)
 }
 
 fn describe_step(step: Step) -> &'static str {
@@ -363,7 +433,12 @@ pub(super) fn start_error(error: StartError, options: &Options) -> RunError {
     match (step, errno) {
         (Step::Filter, Some(Errno::EBUSY)) => RunError::Nested,
         (Step::Execute, Some(Errno::ENOENT)) => RunError::NotFound { program },
+        // With a directory of `PATH` that is hidden the kernel says no more than that.
+        (Step::Execute, Some(Errno::EACCES)) if is_nowhere(&program, options) => {
+            RunError::NotFound { program }
+        }
         (Step::Execute, _) => RunError::NotExecutable {
+            hidden: hidden(&program, options),
             program,
             files: Files::of(&options.sources),
             source,

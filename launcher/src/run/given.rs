@@ -14,6 +14,10 @@ use crate::trust::java::keep_temporary;
 use crate::trust::{Presence, presence};
 use crate::withheld::withhold;
 
+/// Variables that lead to the server of a terminal, which would start programs outside: where
+/// they are, programs try to reach it, and each attempt would be a denial.
+const TERMINAL_SERVERS: [&str; 4] = ["TMUX", "TMUX_PANE", "STY", "KITTY_LISTEN_ON"];
+
 /// The command's environment, without what stays outside, and whether it finds a Java.
 pub(super) fn variables(
     options: &Options,
@@ -27,6 +31,19 @@ pub(super) fn variables(
         &options.set,
         private.as_os_str(),
     );
+    let is_meant = |name: &str| {
+        let pass = policy.environment().pass.as_deref().unwrap_or_default();
+        options.set.contains_key(OsStr::new(name))
+            || options
+                .credentials
+                .passed
+                .iter()
+                .any(|passed| passed == name)
+            || pass.iter().any(|passed| passed == name)
+    };
+    for name in TERMINAL_SERVERS.iter().filter(|name| !is_meant(name)) {
+        variables.remove(OsStr::new(name));
+    }
     let java = presence(&variables);
     keep_temporary(private, java, &mut variables);
     placeholders::withhold(policy, &mut variables);

@@ -17,7 +17,7 @@ pub(super) enum Names {
 impl Names {
     /// On this machine.
     pub(super) fn here() -> Self {
-        match probe::user_namespaces() {
+        match probe::sealed_network() {
             Ok(()) => Self::Asked,
             Err(_) => Self::Substituted,
         }

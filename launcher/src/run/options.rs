@@ -18,6 +18,8 @@ use crate::withheld::Credentials;
 pub struct Options {
     /// Policy texts in merge order.
     pub sources: Vec<Source>,
+    /// The options about files as its user wrote them, for a question about the same run.
+    pub about_files: Vec<String>,
     /// Files of the user that say what is allowed, beside policies.
     pub consulted: Vec<PathBuf>,
     /// Program and arguments; at least the program.

@@ -30,6 +30,7 @@ fn context() -> Context {
         home: "/home/me".to_owned(),
         working_directory: "/here".to_owned(),
         private_directory: "/tmp/private".to_owned(),
+        ..Context::default()
     }
 }
 
