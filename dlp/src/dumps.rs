@@ -59,6 +59,14 @@ impl Dumps {
         reading.is_some_and(|reading| reading.lanes.iter().any(Lane::is_waiting))
     }
 
+    /// Whether numbers are read that may go on: where lines are long, the next begins far
+    /// behind the last.
+    pub(crate) fn goes_on(&self) -> bool {
+        let reading = self.reading.as_ref();
+        let reading = reading.filter(|_| self.stage == Stage::Active);
+        reading.is_some_and(|reading| reading.lanes.iter().any(Lane::is_open))
+    }
+
     /// The offset before which everything was read.
     pub(crate) fn uncertain(&self) -> u64 {
         match self.stage {

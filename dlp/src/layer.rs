@@ -169,6 +169,7 @@ impl Layer {
             || self.filters.is_open()
             || self.runs.is_open()
             || self.dumps.is_open()
+            || self.trail.is_run() && self.dumps.goes_on()
             || self.containers.is_open()
     }
 

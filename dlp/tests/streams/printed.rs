@@ -17,6 +17,7 @@ const DUMPS: &[Form] = &[
     "xxd -c 8",
     "xxd -c 20",
     "xxd -c 30",
+    "xxd -c 64",
     "xxd -g 1",
     "xxd -g 1 -c 8",
     "xxd -g 4",
