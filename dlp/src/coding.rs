@@ -25,6 +25,8 @@ pub enum Coding {
     Hex,
     /// base32 (RFC 4648 6).
     Base32,
+    /// Numbers as programs print bytes: dumps, and lists of bytes or words.
+    Numbers,
     /// Escapes of JSON and of programming languages.
     Json,
     /// Character references of HTML and XML.
@@ -65,6 +67,7 @@ impl fmt::Display for Coding {
             Self::Base64 => "base64",
             Self::Hex => "hex",
             Self::Base32 => "base32",
+            Self::Numbers => "numbers",
             Self::Json => "json",
             Self::Html => "html",
             Self::QuotedPrintable => "quoted-printable",

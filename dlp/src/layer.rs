@@ -12,6 +12,7 @@ use outgate_lanes::BLOCK_BYTES;
 use crate::budget::{narrow, wide};
 use crate::classes::Classes;
 use crate::containers::Containers;
+use crate::dumps::Dumps;
 use crate::filters::{Filters, Kind};
 use crate::index::{Hit, Twist};
 use crate::limits;
@@ -52,6 +53,7 @@ pub(crate) struct Layer {
     trail: Trail,
     filters: Filters,
     runs: Runs,
+    dumps: Dumps,
     containers: Containers,
     /// For rules without literals: matches that begin before were looked for.
     searched: u64,
@@ -115,6 +117,7 @@ impl Layer {
             trail,
             filters: Filters::default(),
             runs: Runs::default(),
+            dumps: Dumps::default(),
             containers: Containers::default(),
             searched: 0,
             recalled: 0,
@@ -165,6 +168,8 @@ impl Layer {
         !self.pending.is_empty()
             || self.filters.is_open()
             || self.runs.is_open()
+            || self.dumps.is_open()
+            || self.trail.is_run() && self.dumps.goes_on()
             || self.containers.is_open()
     }
 
@@ -179,6 +184,7 @@ impl Layer {
         self.recalled = end;
         self.filters.skip(end);
         self.runs.skip(end);
+        self.dumps.skip(end);
     }
 
     /// Takes bytes that come from `outer` of the outermost stream, or that are
@@ -213,6 +219,7 @@ impl Layer {
         self.pending.clear();
         self.filters.clear(scan);
         self.runs.clear(scan);
+        self.dumps.clear(scan);
         self.containers.clear(scan);
         self.held = FREE;
         self.worked = 0;
@@ -242,6 +249,7 @@ impl Layer {
             self.containers.work(scan, &view);
             self.filters.work(scan, &view);
             self.runs.work(scan, &view);
+            self.dumps.work(scan, &view);
         }
         self.held = self.hold(scan, until);
         self.worked = self.end();
@@ -411,7 +419,7 @@ impl Layer {
         if until == Until::Step {
             let back = scan.rules.before().max(OVERLAP);
             own = own.min(self.seen.saturating_sub(wide(back)));
-            own = own.min(self.runs.uncertain());
+            own = own.min(self.runs.uncertain()).min(self.dumps.uncertain());
             if let Some(known) = scan.rules.known() {
                 own = own.min(self.end().saturating_sub(wide(known.longest())));
             }
@@ -430,6 +438,7 @@ impl Layer {
         };
         own.min(self.filters.held())
             .min(self.runs.held())
+            .min(self.dumps.held(until))
             .min(self.containers.held())
     }
 
@@ -464,7 +473,7 @@ impl Layer {
             let first = first.saturating_sub(wide(limits::KEY_BYTES_MAX));
             keep = keep.min(first);
         }
-        keep = keep.min(self.runs.uncertain());
+        keep = keep.min(self.runs.uncertain()).min(self.dumps.uncertain());
         if !scan.rules.searches().is_empty() {
             keep = keep.min(self.searched.saturating_sub(2));
         }

@@ -24,6 +24,7 @@ mod detector_place;
 mod detector_sample;
 mod detector_set;
 mod detector_shape;
+mod dumps;
 mod filters;
 mod finding;
 #[cfg(any(test, fuzzing))]

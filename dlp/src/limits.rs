@@ -128,6 +128,19 @@ pub(crate) const REPEAT_BYTES: usize = 32;
 /// Fewest digits of hexadecimal and symbols of base32 worth decoding.
 pub(crate) const DIGITS_MIN: usize = 32;
 
+/// Bytes that numbers stand for before they are looked at: fewer hold no credential.
+pub(crate) const NUMBERS_BYTES_MIN: usize = 8;
+
+/// Bytes that they stand for and that go to a layer at a time.
+pub(crate) const NUMBERS_PIECE_BYTES: usize = 64;
+
+/// Bytes that they stand for before they are looked at again.
+pub(crate) const NUMBERS_STEP_BYTES: usize = 1024;
+
+/// Bytes without a number behind which a dump or a list has ended: the text beside a line,
+/// and a line or two between.
+pub(crate) const NUMBERS_GAP_BYTES: u64 = 256;
+
 /// Symbols of a run that are asked whether compressed data begin with them: the codes of most
 /// first blocks end in so many.
 pub(crate) const FIRST_SYMBOLS: usize = 512;

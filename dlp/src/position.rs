@@ -62,6 +62,7 @@ impl Spread {
             | Coding::Brotli
             | Coding::Zstd
             | Coding::Multipart
+            | Coding::Numbers
             | Coding::Zip
             | Coding::Tar
             | Coding::GitPack => Self::Between(offset, offset),

@@ -37,6 +37,7 @@ impl Step {
             | Coding::Base64
             | Coding::Hex
             | Coding::Base32
+            | Coding::Numbers
             | Coding::Multipart
             | Coding::Zip
             | Coding::Tar

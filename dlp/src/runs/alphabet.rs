@@ -262,7 +262,7 @@ impl Alphabet {
     }
 
     /// How many bytes before the end belong to a run.
-    pub(super) fn tail(self, bytes: &[u8]) -> usize {
+    pub(crate) fn tail(self, bytes: &[u8]) -> usize {
         let begin = bytes.iter().rposition(|byte| !self.has(*byte));
         begin.map_or(bytes.len(), |place| {
             bytes.len().saturating_sub(place).saturating_sub(1)

@@ -36,6 +36,22 @@ pub(crate) fn all() -> Vec<Attack> {
             full(&format!("{}{} ", "a\n".repeat(40), "\n".repeat(900))),
         ),
         ("base32", full("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ ")),
+        (
+            "numbers of all kinds",
+            full("103 147 67 6768 01601202279 1601202279 "),
+        ),
+        (
+            "a list of numbers that are digits",
+            full("51, 48, 51, 49, "),
+        ),
+        (
+            "lines of a dump",
+            full("00000010: 3330 2033 3120 3332 2033 3320 3334 2033  30 31 32 33 34 3\n"),
+        ),
+        (
+            "lines of a dump behind escapes",
+            full("%41\\u0041 0000010 6768 705f 6161 6161 6161 6161  &#65;=41\n"),
+        ),
     ]
     .map(bare)
     .into();

@@ -26,6 +26,7 @@ mod mutation;
 mod oracle;
 mod pieces;
 mod places;
+mod printed;
 mod repeated;
 mod repeats;
 mod sealed;
