@@ -345,14 +345,7 @@ pub(crate) async fn run(
             }
             ToGateway::Leftover { kind, path, detail } => {
                 leftovers += 1;
-                if leftovers > limits::LEFTOVERS_MAX {
-                    return Err(ControlError::Order {
-                        what: "more leftovers than the limit",
-                    });
-                }
-                let event = Event::new(Kind::Leftover, Outcome::Note, &path);
-                let event = event.reason(&kind, &detail);
-                session.recorder().record(&event).ok();
+                leftover(session, leftovers, &path, (&kind, &detail))?;
             }
             ToGateway::Finish { status } => {
                 session.drain().await;
@@ -382,6 +375,23 @@ pub(crate) async fn run(
     session.close().await;
     let event = Event::new(Kind::Finish, Outcome::Note, "").detail("launcher gone");
     session.recorder().record(&event).ok();
+    Ok(())
+}
+
+/// Records what the command left that runs by itself later.
+fn leftover(
+    session: &Session,
+    count: usize,
+    path: &str,
+    (kind, detail): (&str, &str),
+) -> Result<(), ControlError> {
+    if count > limits::LEFTOVERS_MAX {
+        return Err(ControlError::Order {
+            what: "more leftovers than the limit",
+        });
+    }
+    let event = Event::new(Kind::Leftover, Outcome::Note, path);
+    session.recorder().record(&event.reason(kind, detail)).ok();
     Ok(())
 }
 

@@ -458,7 +458,7 @@ fn a_secret_cut_up_anyhow_does_not_leave_whole() {
     for (class, (all, missed)) in &classes {
         writeln!(figures, "{class}: {missed} of {all}").unwrap();
     }
-    eprintln!("seed {seed}: {} of {draws} left", missed.len());
+
     assert!(
         missed.len() <= most,
         "seed {seed}: {} of {draws} left\n{figures}{}",
