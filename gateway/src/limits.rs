@@ -339,6 +339,9 @@ pub(crate) const SECRET_AGAIN_TIME: Duration = Duration::from_secs(20);
 /// Hosts for which a sandbox's last values are kept, against credentials that
 /// are sent in pieces: enough for what a command talks to at once, at most 4 KiB for each source.
 pub(crate) const SCAN_WINDOWS_MAX: usize = 64;
+/// How often a head that comes again is read together with what came before: as often as
+/// the same letter may stand in a row in a credential.
+pub(crate) const SCAN_AGAIN_MAX: usize = 4;
 /// Messages of a WebSocket or of gRPC that are looked at before others have a
 /// turn: with what went before each takes up to a millisecond.
 pub(crate) const SCAN_MESSAGES_PER_TURN: usize = 8;

@@ -243,17 +243,11 @@ impl Scan {
         })
     }
 
-    /// Whether the last request to the host had this very head: then all that its pieces
+    /// Whether the last requests to the host had this very head: then all that its pieces
     /// make was looked at.
     fn is_again(&self, to: &Destination<'_>, whole: u64) -> bool {
         let windows = self.windows.lock();
-        let is_again = windows.is_ok_and(|mut windows| windows.is_again(to, whole));
-        if let (true, Some(laxer)) = (is_again, &self.laxer)
-            && let Ok(mut windows) = laxer.windows.lock()
-        {
-            windows.again(to);
-        }
-        is_again
+        windows.is_ok_and(|mut windows| windows.is_again(to, whole))
     }
 
     /// How much of a target may be shown in which nothing was found before.

@@ -388,7 +388,7 @@ mod tests {
         let ended = TcpListener {
             identity: Identity {
                 inode: 0,
-                cookie: 1,
+                cookie: u64::MAX >> 1,
                 at: here(&server),
             },
             serves_v4: Serves::Both,

@@ -32,6 +32,13 @@ impl Credential {
         Self(format!("ghp_{body}{tail}"))
     }
 
+    /// One whose last two letters are the same, as one of 62 is.
+    pub(crate) fn with_the_last_letter_twice() -> Self {
+        let mut drawn = std::iter::repeat_with(Self::new).take(1_000_000);
+        let is_twice = |one: &Self| matches!(one.0.as_bytes(), [.., a, b] if a == b);
+        drawn.find(is_twice).expect("one of 62")
+    }
+
     pub(crate) fn text(&self) -> &str {
         &self.0
     }

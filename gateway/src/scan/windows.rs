@@ -19,6 +19,8 @@ struct Own {
     domain: String,
     /// What stands for the last head that went there, host and port included.
     head: u64,
+    /// How often it went there again since.
+    again: usize,
     window: Window,
 }
 
@@ -38,29 +40,25 @@ impl Windows {
         self.0.iter_mut().rev().find(|own| own.domain == domain)
     }
 
-    /// Whether this head, in which nothing was found, is that of the last request to the
-    /// domain: then its pieces were read, and it counts as sent once more.
+    /// Whether this head, in which nothing was found, went to the domain last, and so often
+    /// that once more says nothing: the first times count, for the letters of a credential
+    /// that are sent one by one may stand beside their like.
     pub(super) fn is_again(&mut self, to: &Destination<'_>, head: u64) -> bool {
-        match self.of(to) {
-            Some(own) if own.head == head => {
-                own.window.again();
-                true
-            }
-            _ => false,
+        let Some(own) = self.of(to).filter(|own| own.head == head) else {
+            return false;
+        };
+        if own.again >= limits::SCAN_AGAIN_MAX {
+            return true;
         }
-    }
-
-    /// The head that went there last went there once more.
-    pub(super) fn again(&mut self, to: &Destination<'_>) {
-        if let Some(own) = self.of(to) {
-            own.window.again();
-        }
+        own.again = own.again.saturating_add(1);
+        false
     }
 
     /// This head was the last that went to the domain.
     pub(super) fn remember(&mut self, to: &Destination<'_>, head: u64) {
-        if let Some(own) = self.of(to) {
+        if let Some(own) = self.of(to).filter(|own| own.head != head) {
             own.head = head;
+            own.again = 0;
         }
     }
 
@@ -90,6 +88,7 @@ impl Windows {
         let mut own = own.unwrap_or_else(|| Own {
             domain: domain.to_owned(),
             head: 0,
+            again: 0,
             window: Window::new(rules, to),
         });
         // The policy may have changed since what came before.
