@@ -18,7 +18,7 @@ use outgate_policy::{Context, Filesystem, Made, MadeContent, Moved, PathGrant};
 use crate::run::RunError;
 
 /// Links on one way at most, as the kernel has it (path_resolution(7)).
-const LINKS_MAX: usize = 40;
+pub(crate) const LINKS_MAX: usize = 40;
 
 /// What of a home directory holds credentials, or is run or read by programs outside
 /// the run: nothing a shipped policy grants for writing may turn out to be it.
@@ -212,7 +212,7 @@ fn sound(moved: &Moved, home: &Path) -> Result<(), RunError> {
 }
 
 /// What is known of a path after one look along it.
-enum Step {
+pub(crate) enum Step {
     /// No link is on the way: this is the place, without `..`.
     Plain(PathBuf),
     /// The first link on the way, and the path with what it says in its place.
@@ -220,7 +220,7 @@ enum Step {
 }
 
 /// Looks along an absolute path. Where something is absent, nothing behind it is a link.
-fn step(path: &Path) -> Step {
+pub(crate) fn step(path: &Path) -> Step {
     let mut at = PathBuf::new();
     let mut parts = path.components();
     while let Some(part) = parts.next() {

@@ -17,6 +17,7 @@ use outgate_policy::{PathGrant, Policy};
 use outgate_sys::descriptor::Standard;
 
 use crate::git::is_looked_at;
+use crate::made::{LINKS_MAX, Step, step};
 use crate::visible::Visible;
 use crate::writable::Granted;
 
@@ -64,6 +65,18 @@ pub enum RulesetError {
         link: String,
         /// Where it leads.
         target: String,
+    },
+    /// What is denied lies within a grant by another name: the policy's author.
+    #[error(
+        "{place}: `{path}` is denied, but `{grant}` is granted and leads there by another name, such as a mount; deny it by that name as well"
+    )]
+    Shown {
+        /// Where the policy says so.
+        place: String,
+        /// What is denied, without links.
+        path: String,
+        /// The grant.
+        grant: String,
     },
     /// Too many entries lie around a denied path: the policy's author.
     #[error("{place}: more than {ENTRIES_MAX} entries lie beside what is denied below `{path}`")]
@@ -175,18 +188,61 @@ pub fn build(policy: &Policy, directory: &str) -> Result<Rules, RulesetError> {
     for device in devices(&filesystem.write) {
         add(&mut rules, &device, Right::Write, &around)?;
     }
+    check_denied(&filesystem.deny, &denied, &rules.reach)?;
     Ok(rules)
 }
 
-/// Each denied path as it is written, and where it leads: a denied link hides
-/// what it leads to.
+/// Each denied path as it is written, and by every way that the links on it lead, also where
+/// nothing lies yet: what is made there later is what was denied.
 fn denied_places(denied: &[PathGrant]) -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> = denied.iter().map(|grant| (&grant.path).into()).collect();
-    let real = denied
-        .iter()
-        .filter_map(|grant| fs::canonicalize(&grant.path).ok());
-    places.extend(real);
+    let mut places = Vec::new();
+    for grant in denied {
+        let mut path = PathBuf::from(&grant.path);
+        places.push(path.clone());
+        // Where links lead in a circle, or through more, the kernel goes no further, either.
+        for _ in 0..=LINKS_MAX {
+            match step(&path) {
+                // Who may not change the link cannot have it lead elsewhere.
+                Step::Link { link, target } => {
+                    places.push(link);
+                    path = target;
+                }
+                Step::Plain(place) => {
+                    places.push(place);
+                    break;
+                }
+            }
+        }
+    }
+    places.sort();
+    places.dedup();
     places
+}
+
+/// Makes sure that nothing which was granted leads to what is denied by another name, such as
+/// a mount.
+fn check_denied(
+    denied: &[PathGrant],
+    places: &[PathBuf],
+    reach: &Reach,
+) -> Result<(), RulesetError> {
+    for path in places {
+        for granted in [&reach.writable, &reach.readable] {
+            let Some(grant) = granted.around(path) else {
+                continue;
+            };
+            let named = denied.iter().find(|denied| Path::new(&denied.path) == path);
+            let place = named
+                .or(denied.first())
+                .map(|denied| denied.place.to_string());
+            return Err(RulesetError::Shown {
+                place: place.unwrap_or_default(),
+                path: path.display().to_string(),
+                grant: grant.to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Devices that carry nothing anywhere and that every program expects.

@@ -12,6 +12,12 @@ use crate::environment::Variables;
 /// Names said at the start; of further ones only how many.
 const SAID_MAX: usize = 8;
 
+/// How the variables begin that hold settings of git (git-config(1)).
+const GIT_CONFIG: &str = "GIT_CONFIG_";
+
+/// Settings of git that are looked at among variables.
+const GIT_CONFIG_MAX: usize = 4096;
+
 /// What holds credentials among the caller's variables.
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
@@ -57,7 +63,30 @@ pub(crate) fn withhold(
     for name in &withheld {
         variables.remove(OsStr::new(name));
     }
+    if withheld.iter().any(|name| name.starts_with(GIT_CONFIG)) {
+        renumber(variables);
+    }
     said(&withheld)
+}
+
+/// Numbers the settings of git that are left among variables anew: where the name or the value
+/// of one is missing, no command of git does anything (git-config(1)).
+fn renumber(variables: &mut Variables) {
+    let counter = OsStr::new("GIT_CONFIG_COUNT");
+    let count = variables.get(counter).and_then(|count| count.to_str());
+    let count = count.and_then(|count| count.trim().parse::<usize>().ok());
+    let named = |kind: &str, number: usize| OsString::from(format!("{GIT_CONFIG}{kind}_{number}"));
+    let mut kept: usize = 0;
+    for number in 0..count.unwrap_or(0).min(GIT_CONFIG_MAX) {
+        let key = variables.remove(&named("KEY", number));
+        let value = variables.remove(&named("VALUE", number));
+        if let (Some(key), Some(value)) = (key, value) {
+            variables.insert(named("KEY", kept), key);
+            variables.insert(named("VALUE", kept), value);
+            kept = kept.saturating_add(1);
+        }
+    }
+    variables.insert(counter.to_owned(), kept.to_string().into());
 }
 
 fn reaches(policy: &Policy, host: &Host) -> bool {

@@ -1,14 +1,14 @@
 //! Files and environment: what is granted is there, what is not is not.
 
 use outgate_harness::leftovers::Before;
-use outgate_harness::{Identity, lab_tests};
+use outgate_harness::{Identity, Lab, Sandbox, lab_tests};
 
 use crate::{shell, words};
 
 lab_tests! {
     fn a_working_directory_around_the_home_is_refused_unless_it_is_named(lab) {
         for identity in Identity::all() {
-            let work = outgate_harness::Sandbox::plain(lab, identity).work();
+            let work = Sandbox::plain(lab, identity).work();
             let (home, link) = (work.join("users/me"), work.join("a link"));
             std::fs::create_dir_all(&home).expect("a directory");
             drop(std::os::unix::fs::symlink(&work, &link));
@@ -16,7 +16,7 @@ lab_tests! {
             std::fs::write(work.join("key"), "the key\n").expect("a file");
             let of = |home: &std::path::Path| {
                 let state = lab.folder("elsewhere", identity).display().to_string();
-                outgate_harness::Sandbox::plain(lab, identity)
+                Sandbox::plain(lab, identity)
                     .environment("HOME", &home.display().to_string())
                     .environment("XDG_STATE_HOME", &state)
             };
@@ -45,7 +45,7 @@ lab_tests! {
                  ls /usr > /dev/null && echo end",
                 outside.display()
             );
-            let sandbox = outgate_harness::Sandbox::plain(lab, identity);
+            let sandbox = Sandbox::plain(lab, identity);
             let outcome = sandbox.run(&shell(&script));
             assert!(outcome.stdout.starts_with("a\ntmp\n"), "{identity:?} {outcome}");
             assert!(!outcome.stdout.contains("hidden"), "{outcome}");
@@ -62,7 +62,7 @@ lab_tests! {
                 std::fs::write(folder.join("file"), "content\n").expect("a file");
             }
             let script = format!("cat {0}/file; echo x > {0}/new; cat {1}/file; rm {0}/file; ls {0}", yes.display(), no.display());
-            let sandbox = outgate_harness::Sandbox::plain(lab, identity);
+            let sandbox = Sandbox::plain(lab, identity);
             let outcome = sandbox.option("-r", &yes.to_string_lossy()).option("-r", "/usr").option("-r", "/bin").option("-r", "/lib").option("-r", "/lib64").run(&shell(&script));
             assert_eq!(outcome.stdout, "content\nfile\n", "{identity:?} {outcome}");
         }
@@ -163,7 +163,7 @@ lab_tests! {
             let policy = lab.directory.join(format!("deny-{}.toml", identity.uid()));
             let text = format!("[filesystem]\nread = [\"/usr\", \"/bin\", \"/lib\", \"/lib64\", \"{0}\"]\ndeny = [\"{0}/inner\"]\n", folder.display());
             std::fs::write(&policy, text).expect("a file");
-            let sandbox = outgate_harness::Sandbox::plain(lab, identity).option("-p", &policy.to_string_lossy());
+            let sandbox = Sandbox::plain(lab, identity).option("-p", &policy.to_string_lossy());
             let outcome = sandbox.run(&shell(&format!("cat {0}/open {0}/inner/secret", folder.display())));
             assert_eq!(outcome.stdout, "shown", "{identity:?} {outcome}");
         }
@@ -184,10 +184,50 @@ lab_tests! {
                 let policy = lab.directory.join(format!("names-{}.toml", identity.uid()));
                 let text = format!("[filesystem]\nread = [\"/usr\", \"/bin\", \"/lib\", \"/lib64\", \"{0}/{granted}\"]\ndeny = [\"{0}/{denied}\"]\n", folder.display());
                 std::fs::write(&policy, text).expect("a file");
-                let sandbox = outgate_harness::Sandbox::plain(lab, identity).option("-p", &policy.to_string_lossy());
+                let sandbox = Sandbox::plain(lab, identity).option("-p", &policy.to_string_lossy());
                 let outcome = sandbox.run(&shell(&format!("cat {0}/real/open {0}/real/keys/secret", folder.display())));
                 assert_eq!(outcome.stdout, "shown", "{identity:?} {granted} {denied} {outcome}");
             }
+        }
+    }
+
+    fn what_is_made_later_where_a_denied_link_leads_stays_hidden(lab) {
+        for identity in Identity::all() {
+            let folder = lab.folder("later", identity);
+            for inner in ["real/deep", "w"] {
+                std::fs::create_dir_all(folder.join(inner)).expect("a folder");
+            }
+            for (target, link) in [
+                ("real", "link"), ("link", "chain"), ("real/dangling", "dang"), ("dang", "dang2"),
+                ("../real/deep/../up", "w/up"), ("../absent/../real/deep/key", "w/far"),
+            ] {
+                std::os::unix::fs::symlink(target, folder.join(link)).expect("a link");
+            }
+            for (denied, place) in [
+                ("link/secret", "real/secret"), ("chain/secret", "real/secret"), ("dang", "real/dangling"),
+                ("dang2", "real/dangling"), ("w/up", "real/up"), ("w/far", "real/deep/key"),
+                ("link/deep/not/yet", "real/deep/not/yet"),
+            ] {
+                for right in ["read", "write"] {
+                    made_later(lab, identity, &folder, (denied, place, right));
+                }
+            }
+        }
+    }
+
+    fn settings_of_git_among_variables_stay_whole_without_their_secrets(lab) {
+        for identity in Identity::all() {
+            let outcome = lab.sandbox(identity)
+                .environment("GIT_CONFIG_COUNT", "3")
+                .environment("GIT_CONFIG_KEY_0", "user.name")
+                .environment("GIT_CONFIG_VALUE_0", "Ada")
+                .environment("GIT_CONFIG_KEY_1", "http.extraHeader")
+                .environment("GIT_CONFIG_VALUE_1", "Authorization: Bearer kV8pq2LmzR41xQw7Tz9uYb3Hn6")
+                .environment("GIT_CONFIG_KEY_2", "safe.directory")
+                .environment("GIT_CONFIG_VALUE_2", "*")
+                .environment("SSHPASS", "kV8pq2LmzR41")
+                .run(&shell("git config user.name; git config safe.directory; git config http.extraHeader; echo $SSHPASS"));
+            assert_eq!(outcome.stdout, "Ada\n*\n\n", "{identity:?} {outcome}");
         }
     }
 
@@ -256,7 +296,7 @@ lab_tests! {
                 assert_eq!(made.code, Some(0), "{made}");
             }
             let sandbox = || {
-                outgate_harness::Sandbox::plain(lab, identity)
+                Sandbox::plain(lab, identity)
                     .option("-P", "dev-tools")
                     .environment("HOME", &home.display().to_string())
             };
@@ -288,9 +328,58 @@ lab_tests! {
         std::fs::write(&shared, "shared").expect("a file in shared memory");
         for identity in Identity::all() {
             let script = format!("cat {shared}; echo x > {shared}; echo end");
-            let outcome = outgate_harness::Sandbox::plain(lab, identity).run(&shell(&script));
+            let outcome = Sandbox::plain(lab, identity).run(&shell(&script));
             assert_eq!(outcome.stdout, "end\n", "{identity:?} {outcome}");
         }
         std::fs::remove_file(&shared).ok();
+    }
+}
+
+/// Denies a path, has somebody outside make what it leads to while a command runs that may
+/// read or write all around, and has the command try every name.
+fn made_later(
+    lab: &Lab,
+    identity: Identity,
+    folder: &std::path::Path,
+    (denied, place, right): (&str, &str, &str),
+) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = folder.join(place);
+    let policy = lab.directory.join(format!("later-{}.toml", identity.uid()));
+    let folder = folder.display();
+    let grant = match right {
+        "read" => format!(", \"{folder}\"]\n"),
+        _ => format!("]\nwrite = [\"{folder}\"]\n"),
+    };
+    let text = format!(
+        "[filesystem]\nread = [\"/usr\", \"/bin\", \"/lib\", \"/lib64\"{grant}deny = [\"{folder}/{denied}\"]\n"
+    );
+    std::fs::write(&policy, text).expect("a file");
+    let names = [place.display().to_string(), format!("{folder}/{denied}")];
+    let tries = names.map(|name| format!("cat {name}; echo taken > {name}"));
+    let mut running = Sandbox::plain(lab, identity)
+        .option("-p", &policy.to_string_lossy())
+        .with_input()
+        .start(&shell(&format!(
+            "echo began; read -r go; {}; echo done",
+            tries.join("; ")
+        )));
+    running.wait_for("began");
+    let around = place.parent().expect("a folder");
+    let was_there = around.exists();
+    std::fs::create_dir_all(around).expect("a folder");
+    std::fs::write(&place, "hidden").expect("a file");
+    let open = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(&place, open).expect("a mode");
+    running.say("go\n");
+    let outcome = running.finish();
+    let case = format!("{identity:?} {denied} {right} {outcome}");
+    assert!(outcome.stdout.ends_with("done\n"), "{case}");
+    assert!(!outcome.stdout.contains("hidden"), "{case}");
+    let kept = std::fs::read_to_string(&place).expect("the file");
+    assert_eq!(kept, "hidden", "{case}");
+    std::fs::remove_file(&place).expect("it goes");
+    if !was_there {
+        std::fs::remove_dir(around).expect("it goes");
     }
 }

@@ -58,6 +58,9 @@ const HARMLESS: [&str; 15] = [
     "OLDPWD",
 ];
 
+/// Words that end as those of passwords do, and mean something else.
+const NO_PASS: [&str; 4] = ["BYPASS", "COMPASS", "TRESPASS", "SURPASS"];
+
 /// Names and where their values are for.
 const HOSTS: [(&str, &[&str]); 34] = [
     ("ANTHROPIC_API_KEY", &["*.anthropic.com", "*.claude.com"]),
@@ -331,7 +334,14 @@ fn is_secret(name: &str) -> bool {
         || name.ends_with("TOKEN")
         || name.ends_with("PASSWORD")
         || name.ends_with("SECRET")
-        || name.ends_with("APIKEY");
+        || name.ends_with("APIKEY")
+        || name.ends_with("PASSWD")
+        || name.ends_with("PASSPHRASE")
+        || name.ends_with("PASS") && !NO_PASS.iter().any(|word| name.ends_with(word));
+    // Which setting of git it is that `GIT_CONFIG_VALUE_0` holds the value of (git-config(1)).
+    if name.starts_with("GIT_CONFIG_KEY_") {
+        return false;
+    }
     let last = words().next_back().unwrap_or_default();
     meant && name != "PWD" && !HARMLESS.contains(&last) && !words().any(|word| word == "PUBLIC")
 }

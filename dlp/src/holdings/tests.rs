@@ -367,6 +367,9 @@ fn variables_are_told_by_their_names() {
             ("ACME_API_KEY", "zz99zz"),
             ("NPM_CONFIG__AUTH", "Ym9iOnh4"),
             ("dbPassword", "w0rd-77"),
+            ("SSHPASS", "w0rd-78"),
+            ("COMPASS", "w0rd-79"),
+            ("GIT_CONFIG_KEY_0", "safe.directory"),
             ("PWD", "/home/bob"),
             ("OLDPWD", "/home/bob"),
             ("SSH_AUTH_SOCK", "/run/agent"),
@@ -395,6 +398,7 @@ fn variables_are_told_by_their_names() {
             "$ACME_API_KEY",
             "$NPM_CONFIG__AUTH",
             "$dbPassword",
+            "$SSHPASS",
             "$PIP_INDEX_URL"
         ]
     );

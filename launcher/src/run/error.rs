@@ -254,7 +254,8 @@ impl RunError {
                 | PlanError::Ruleset(
                     RulesetError::Path { .. }
                     | RulesetError::Wide { .. }
-                    | RulesetError::Laid { .. },
+                    | RulesetError::Laid { .. }
+                    | RulesetError::Shown { .. },
                 ),
             ) => 2,
             Self::NotFound { .. } => 127,
