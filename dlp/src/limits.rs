@@ -353,8 +353,8 @@ pub(crate) const JOINED_SLOTS_MAX: usize = 16;
 /// How many of a message's last pieces are also read without those behind them.
 pub(crate) const JOINED_ENDS_MAX: usize = 4;
 
-/// How often the same piece again counts as a piece: letters stand beside each other
-/// twice.
+/// How often the same piece again, or the same head, counts as a piece: letters stand
+/// beside each other twice.
 pub(crate) const AGAIN_MAX: usize = 4;
 
 /// Unbroken bytes at the end of a message that may be a credential whose literal

@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::budget::wide;
 use crate::destination::Destination;
 use crate::finding::{Action, Finding};
 use crate::head;
@@ -32,6 +33,8 @@ pub struct Window {
     count: u64,
     /// The number of the last head.
     head: Option<u64>,
+    /// How often it came again.
+    again: usize,
     /// The marks of what was recorded lately: its pieces are kept, and say nothing new.
     told: VecDeque<String>,
 }
@@ -175,6 +178,7 @@ impl Window {
             message: 0,
             count: 0,
             head: None,
+            again: 0,
             told: VecDeque::new(),
         }
     }
@@ -194,10 +198,16 @@ impl Window {
         self.port = destination.port;
     }
 
+    /// The last head came again, to the letter: it counts with the next message.
+    pub fn again(&mut self) {
+        self.again = self.again.saturating_add(1).min(limits::AGAIN_MAX);
+    }
+
     /// Takes the pieces of the next message, and says what they make together
     /// with the last ones. Pieces of a message that must not leave are forgotten:
     /// they did not arrive, and sent once more they are found once more.
     pub fn push(&mut self, pieces: &[Piece<'_>]) -> Vec<Finding> {
+        self.repeat();
         let new = self.new_pieces(pieces);
         let findings = self.read(&new);
         if findings
@@ -223,7 +233,8 @@ impl Window {
 
     /// What these pieces would make together with the last ones; nothing of it
     /// is kept.
-    pub fn look(&self, pieces: &[Piece<'_>]) -> Vec<Finding> {
+    pub fn look(&mut self, pieces: &[Piece<'_>]) -> Vec<Finding> {
+        self.repeat();
         self.read(&self.new_pieces(pieces))
     }
 
@@ -341,6 +352,34 @@ impl Window {
     fn slot(&self, piece: &Piece<'_>) -> u64 {
         let name = pieces::plain(piece.source, piece.slot);
         self.state.hash_one((piece.source, name))
+    }
+
+    /// Keeps the last head once more, as often as it came again.
+    fn repeat(&mut self) {
+        let times = std::mem::take(&mut self.again);
+        let Some(last) = self.head.filter(|_| times > 0) else {
+            return;
+        };
+        self.head = Some(self.message.saturating_add(wide(times)).saturating_sub(1));
+        let of_last = |(source, kept): &(Source, Kept)| {
+            let own = kept.all().filter(|own| own.message == last);
+            let own: Vec<Own> = own.cloned().collect();
+            own.into_iter()
+                .map(|own| (*source, own))
+                .collect::<Vec<_>>()
+        };
+        let last: Vec<(Source, Own)> = self.sources.iter().flat_map(of_last).collect();
+        for _ in 0..times {
+            for (source, own) in &last {
+                self.keep(NewPiece {
+                    source: *source,
+                    slot: own.slot,
+                    text: self.state.hash_one(&own.bytes),
+                    bytes: own.bytes.clone(),
+                });
+            }
+            self.message = self.message.saturating_add(1);
+        }
     }
 
     fn keep(&mut self, piece: NewPiece) {

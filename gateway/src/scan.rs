@@ -158,7 +158,7 @@ impl Scan {
         let host = host(&target.host);
         let to = destination(&host, target.port);
         let (whole, is_clean) = self.whole(&to, head, target);
-        if is_clean && self.is_again(&to, whole) {
+        if is_clean && self.is_again(&to, (whole, || parts::pieces(head, target))) {
             return Ok(self.shown_clean(&to, target));
         }
         let parts = if is_clean {
@@ -243,11 +243,21 @@ impl Scan {
         })
     }
 
-    /// Whether the last requests to the host had this very head: then all that its pieces
-    /// make was looked at.
-    fn is_again(&self, to: &Destination<'_>, whole: u64) -> bool {
+    /// Whether the last request to the host had this very head, and its pieces make nothing
+    /// once more.
+    fn is_again<'a>(
+        &self,
+        to: &Destination<'_>,
+        head: (u64, impl FnOnce() -> Vec<Piece<'a>>),
+    ) -> bool {
         let windows = self.windows.lock();
-        windows.is_ok_and(|mut windows| windows.is_again(to, whole))
+        let is_again = windows.is_ok_and(|mut windows| windows.is_again(to, head));
+        if let (true, Some(laxer)) = (is_again, &self.laxer)
+            && let Ok(mut windows) = laxer.windows.lock()
+        {
+            windows.again(to);
+        }
+        is_again
     }
 
     /// How much of a target may be shown in which nothing was found before.

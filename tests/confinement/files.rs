@@ -337,6 +337,10 @@ lab_tests! {
 
 /// Denies a path, has somebody outside make what it leads to while a command runs that may
 /// read or write all around, and has the command try every name.
+#[expect(
+    clippy::expect_used,
+    reason = "a test's files are there or the test fails"
+)]
 fn made_later(
     lab: &Lab,
     identity: Identity,

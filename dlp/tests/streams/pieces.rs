@@ -135,8 +135,8 @@ fn is_stopped(case: &Case, source: Source, around: Around, count: usize) -> bool
         if is_refused(&window.push(&message)) {
             return true;
         }
-        if matches!(around, Around::Again) && is_refused(&window.push(&message)) {
-            return true;
+        if matches!(around, Around::Again) {
+            window.again();
         }
     }
     false
@@ -164,6 +164,27 @@ fn letters_one_by_one_are_pieces() {
             let is_stopped = is_stopped(&case, source, Around::Nothing, count);
             assert!(is_stopped, "{} {source:?}", case.name);
         }
+    }
+}
+
+/// The same letter twice is the same request twice.
+#[test]
+fn a_message_that_comes_again_counts_again() {
+    for case in cases() {
+        let mut window = Window::new(&case.rules, &ELSEWHERE);
+        let mut last = 0;
+        let mut is_stopped = false;
+        for letter in &case.value {
+            if *letter == last {
+                window.again();
+            } else {
+                let message = [piece(Source::Query, "d", std::slice::from_ref(letter))];
+                is_stopped |= is_refused(&window.push(&message));
+            }
+            last = *letter;
+        }
+        is_stopped |= is_refused(&window.push(&[piece(Source::Query, "d", b"-")]));
+        assert!(is_stopped, "{}", case.name);
     }
 }
 

@@ -363,7 +363,7 @@ fn split_head(
     target: &Target,
 ) -> Vec<Finding> {
     let (whole, is_clean) = scan.whole(to, head, target);
-    if is_clean && scan.is_again(to, whole) {
+    if is_clean && scan.is_again(to, (whole, || parts::pieces(head, target))) {
         return Vec::new();
     }
     let found = scan.joined(to, &parts::pieces(head, target));

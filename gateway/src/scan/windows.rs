@@ -40,18 +40,34 @@ impl Windows {
         self.0.iter_mut().rev().find(|own| own.domain == domain)
     }
 
-    /// Whether this head, in which nothing was found, went to the domain last, and so often
-    /// that once more says nothing: the first times count, for the letters of a credential
-    /// that are sent one by one may stand beside their like.
-    pub(super) fn is_again(&mut self, to: &Destination<'_>, head: u64) -> bool {
+    /// Whether this head, in which nothing was found, is that of the last request to the
+    /// domain, and its pieces make nothing once more: then it counts as sent once more. The
+    /// letters of a credential that are sent one by one may stand beside their like, and
+    /// the last of them would be gone before it counts.
+    pub(super) fn is_again<'a>(
+        &mut self,
+        to: &Destination<'_>,
+        (head, pieces): (u64, impl FnOnce() -> Vec<Piece<'a>>),
+    ) -> bool {
         let Some(own) = self.of(to).filter(|own| own.head == head) else {
             return false;
         };
-        if own.again >= limits::SCAN_AGAIN_MAX {
-            return true;
+        if own.again < limits::SCAN_AGAIN_MAX {
+            own.again = own.again.saturating_add(1);
+            own.window.go_to(to);
+            if !own.window.look(&pieces()).is_empty() {
+                return false;
+            }
         }
-        own.again = own.again.saturating_add(1);
-        false
+        own.window.again();
+        true
+    }
+
+    /// The head that went there last went there once more.
+    pub(super) fn again(&mut self, to: &Destination<'_>) {
+        if let Some(own) = self.of(to) {
+            own.window.again();
+        }
     }
 
     /// This head was the last that went to the domain.
