@@ -66,18 +66,6 @@ pub enum RulesetError {
         /// Where it leads.
         target: String,
     },
-    /// What is denied lies within a grant by another name: the policy's author.
-    #[error(
-        "{place}: `{path}` is denied, but `{grant}` is granted and leads there by another name, such as a mount; deny it by that name as well"
-    )]
-    Shown {
-        /// Where the policy says so.
-        place: String,
-        /// What is denied, without links.
-        path: String,
-        /// The grant.
-        grant: String,
-    },
     /// Too many entries lie around a denied path: the policy's author.
     #[error("{place}: more than {ENTRIES_MAX} entries lie beside what is denied below `{path}`")]
     Wide {
@@ -188,7 +176,6 @@ pub fn build(policy: &Policy, directory: &str) -> Result<Rules, RulesetError> {
     for device in devices(&filesystem.write) {
         add(&mut rules, &device, Right::Write, &around)?;
     }
-    check_denied(&filesystem.deny, &denied, &rules.reach)?;
     Ok(rules)
 }
 
@@ -217,32 +204,6 @@ fn denied_places(denied: &[PathGrant]) -> Vec<PathBuf> {
     places.sort();
     places.dedup();
     places
-}
-
-/// Makes sure that nothing which was granted leads to what is denied by another name, such as
-/// a mount.
-fn check_denied(
-    denied: &[PathGrant],
-    places: &[PathBuf],
-    reach: &Reach,
-) -> Result<(), RulesetError> {
-    for path in places {
-        for granted in [&reach.writable, &reach.readable] {
-            let Some(grant) = granted.around(path) else {
-                continue;
-            };
-            let named = denied.iter().find(|denied| Path::new(&denied.path) == path);
-            let place = named
-                .or(denied.first())
-                .map(|denied| denied.place.to_string());
-            return Err(RulesetError::Shown {
-                place: place.unwrap_or_default(),
-                path: path.display().to_string(),
-                grant: grant.to_owned(),
-            });
-        }
-    }
-    Ok(())
 }
 
 /// Devices that carry nothing anywhere and that every program expects.

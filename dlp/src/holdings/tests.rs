@@ -403,5 +403,5 @@ fn variables_are_told_by_their_names() {
         ]
     );
     assert!(found.values[0].hosts.contains(&"*.github.com".to_owned()));
-    assert_eq!(found.values[4].hosts, ["index.example.org"]);
+    assert_eq!(found.values[5].hosts, ["index.example.org"]);
 }

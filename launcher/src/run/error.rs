@@ -254,8 +254,7 @@ impl RunError {
                 | PlanError::Ruleset(
                     RulesetError::Path { .. }
                     | RulesetError::Wide { .. }
-                    | RulesetError::Laid { .. }
-                    | RulesetError::Shown { .. },
+                    | RulesetError::Laid { .. },
                 ),
             ) => 2,
             Self::NotFound { .. } => 127,
