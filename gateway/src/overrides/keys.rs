@@ -163,11 +163,17 @@ impl Reader {
                 let others = self.keys.others.values(&piece);
                 others.iter().try_for_each(|value| other(value, judge))
             }
+            // The value goes on up to the border, and many leave away what is blank before it.
+            (Written::Parts, Part::Value(_)) if is_blank(&piece) => Ok(()),
+            (Written::Parts, Part::Value(_)) if piece.starts_with("--") => {
+                self.part = Part::Any;
+                self.line(&piece, judge)
+            }
             (Written::Parts, Part::Value(which)) => {
                 self.part = Part::Any;
                 match which {
-                    Which::Own => self.own(piece.trim(), judge),
-                    Which::Other => other(piece.trim(), judge),
+                    Which::Own => self.own(trimmed(&piece), judge),
+                    Which::Other => other(trimmed(&piece), judge),
                 }
             }
             (Written::Parts, Part::Named(which)) if piece.trim().is_empty() => {
@@ -299,6 +305,15 @@ impl Reader {
                 .then_some(Which::Other)
         }
     }
+}
+
+/// A value without what some leave away around it.
+fn trimmed(value: &str) -> &str {
+    value.trim_matches(|sign: char| sign.is_whitespace() || sign.is_control())
+}
+
+fn is_blank(line: &str) -> bool {
+    trimmed(line).is_empty()
 }
 
 /// Whether a line may be one of a part's head, or what goes on with one.
