@@ -61,6 +61,18 @@ impl Caller {
         self.recorder.refused(kind, &self.process, target, why);
     }
 
+    /// Records a refusal of a request, with its method and as much of its path as may
+    /// be shown.
+    pub(crate) fn refused_request(&self, target: &Target, why: &Refusal) {
+        let origin = target.origin();
+        let event = Event::new(Kind::Request, Outcome::Deny, &origin).process(&self.process);
+        let event = match why {
+            Refusal::Policy(denial) => event.denial(denial),
+            Refusal::Own(own) => event.reason(own.token, &own.because),
+        };
+        self.recorder.record(&requested(event, target)).ok();
+    }
+
     /// Records and tells a refusal of this connection as a whole.
     pub(crate) fn refuse(&self, kind: Kind, refusal: &Refusal) {
         self.refused(kind, &self.destination.to_string(), refusal);

@@ -90,26 +90,88 @@ pub(crate) fn check(fields: &HeaderMap, to: &Destination) -> Result<(), Malforme
 
 fn may_override(name: &HeaderName) -> bool {
     let name = name.as_str();
-    name.starts_with("x-")
-        || name.starts_with("x_")
+    (name.starts_with('x')
+        && !name
+            .as_bytes()
+            .get(1)
+            .is_some_and(u8::is_ascii_alphanumeric))
         || OTHER_WORDS.iter().any(|word| name.contains(word))
 }
 
 /// Whether a field of this name may be taken for the host of the request.
 fn names_host(name: &HeaderName) -> bool {
     let name_text = name.as_str();
-    let words = || name_text.split(['-', '_']);
+    let words = || name_text.split(|sign: char| !sign.is_ascii_alphanumeric());
     let holds = |list: &[&str]| words().any(|word| list.contains(&word));
     is_one_of(name, &OTHER_HOST) || (holds(&HOST_WORDS) && holds(&OTHER_WORDS))
 }
 
-/// Interfaces between servers and programs take `_` for `-` (RFC 3875 4.1.18).
-fn is_one_of(name: &HeaderName, list: &[&str]) -> bool {
-    let folded = || {
-        let bytes = name.as_str().bytes();
-        bytes.map(|byte| if byte == b'_' { b'-' } else { byte })
+/// A field's name as programs behind interfaces may see it: those take `_` for `-`
+/// (RFC 3875 4.1.18), and some every sign that is neither letter nor digit.
+fn folded(name: &str) -> String {
+    let fold = |sign: char| {
+        if sign.is_ascii_alphanumeric() {
+            sign.to_ascii_lowercase()
+        } else {
+            '-'
+        }
     };
-    list.iter().any(|one| folded().eq(one.bytes()))
+    name.chars().map(fold).collect()
+}
+
+/// Whether a name may be seen as one of these.
+fn is_one_of(name: &HeaderName, list: &[&str]) -> bool {
+    let name = folded(name.as_str());
+    list.contains(&name.as_str())
+}
+
+/// Words of the names of fields that are told as they stand.
+const WORDS: [&str; 34] = [
+    "x",
+    "http",
+    "https",
+    "method",
+    "verb",
+    "override",
+    "request",
+    "original",
+    "rewrite",
+    "forwarded",
+    "uri",
+    "url",
+    "path",
+    "host",
+    "hostname",
+    "server",
+    "authority",
+    "vhost",
+    "upstream",
+    "proto",
+    "protocol",
+    "scheme",
+    "port",
+    "prefix",
+    "script",
+    "name",
+    "info",
+    "copy",
+    "source",
+    "from",
+    "destination",
+    "rest",
+    "rename",
+    "envoy",
+];
+
+/// A field's name for people: what is made of anything but such words may be a value of the
+/// user's, in the small letters that names have.
+fn shown(name: &str) -> String {
+    let mut words = name.split(|sign: char| !sign.is_ascii_alphanumeric());
+    if words.all(|word| WORDS.contains(&word)) {
+        format!("field {name}")
+    } else {
+        "a field whose name is not shown".to_owned()
+    }
 }
 
 /// Whether every host in the value is the destination's. Of `Forwarded`
@@ -158,7 +220,7 @@ fn refused(name: &HeaderName, what: &str) -> Malformed {
     Malformed {
         status: StatusCode::FORBIDDEN,
         token: "override",
-        because: format!("field {name} {what}"),
+        because: format!("{} {what}", shown(name.as_str())),
     }
 }
 
@@ -186,6 +248,13 @@ mod tests {
             ("x_http_method_override", "DELETE", false),
             ("x-http_method", "DELETE", false),
             ("x-original-url", "/", false),
+            ("x-http-method.override", "DELETE", false),
+            ("x~original~url", "/", false),
+            ("x-original.url", "/", false),
+            ("x!rewrite|url", "/", false),
+            ("x-forwarded.host", "b.test", false),
+            ("x.forwarded.proto", "http://a", false),
+            ("xa.original", "/", true),
             ("x-method", "DELETE", true),
             ("x-forwarded-host", "a.test", true),
             ("x-forwarded-host", "A.test:80, a.test", true),

@@ -4,6 +4,8 @@
 
 use http::header::HeaderMap;
 
+use super::folded;
+
 /// Character sets that write ASCII as ASCII does, or what their names begin with.
 const NAMES: [&str; 17] = [
     "utf-8",
@@ -37,10 +39,9 @@ const FAMILIES: [&str; 7] = [
 /// Whether a query cannot be read as it stands, since its character set is unknown or
 /// writes ASCII otherwise.
 pub(crate) fn hides_query(fields: &HeaderMap) -> bool {
-    let kinds = fields.iter().filter(|(name, _)| {
-        // Programs behind interfaces take `_` for `-`.
-        matches!(name.as_str(), "content-type" | "content_type")
-    });
+    let kinds = fields
+        .iter()
+        .filter(|(name, _)| folded(name.as_str()) == "content-type");
     kinds
         .into_iter()
         .any(|(_, value)| !is_readable(value.as_bytes()))

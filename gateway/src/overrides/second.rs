@@ -7,13 +7,14 @@ use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use outgate_policy::{Reason, RequestTarget, Scheme, Verdict};
 
-use crate::audit::Kind;
 use crate::caller::Caller;
 use crate::decide;
 use crate::destination::peer;
 use crate::refusal::Refusal;
 use crate::target::Target;
 use crate::uri_authority::named_authority;
+
+use super::{folded, shown};
 
 /// What a field may do to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,15 +99,18 @@ pub(crate) fn check_fields(
                 None | Some(_) => continue,
             },
         };
-        return Err(refusal(caller, target, &format!("field {name} {because}")));
+        return Err(refusal(
+            caller,
+            target,
+            &format!("{} {because}", shown(name.as_str())),
+        ));
     }
     Ok(())
 }
 
 /// What a field of this name does, if anything.
 fn role(name: &HeaderName) -> Option<Role> {
-    // Interfaces between servers and programs take `_` for `-`.
-    let name = name.as_str().replace('_', "-");
+    let name = folded(name.as_str());
     let ends = |list: &[&str]| list.iter().any(|end| name.ends_with(end));
     if name == "destination" || ends(&["-rename-source"]) {
         return Some(Role::Written);
@@ -134,7 +138,7 @@ fn role(name: &HeaderName) -> Option<Role> {
 /// elsewhere.
 fn holds_path(name: &HeaderName, value: &HeaderValue, target: &Target) -> bool {
     let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
-    let name = name.as_str().replace('_', "-");
+    let name = folded(name.as_str());
     if PATHS.iter().any(|end| name.ends_with(end)) {
         return !text.trim().is_empty();
     }
@@ -245,7 +249,7 @@ fn seconds(
 fn refusal(caller: &Caller, target: &Target, because: &str) -> Refusal {
     let subject = format!("{} {}", target.method, target.origin());
     let refusal = Refusal::own("override", &subject, because);
-    caller.refused(Kind::Request, &target.origin(), &refusal);
+    caller.refused_request(target, &refusal);
     refusal
 }
 
@@ -262,6 +266,8 @@ mod tests {
             ("x-oss-copy-source", Some(Role::Read)),
             ("x-copy-from", Some(Role::Read)),
             ("script_name", Some(Role::Path)),
+            ("x-copy.from", Some(Role::Read)),
+            ("path~info", Some(Role::Path)),
             ("x-script-name", Some(Role::Path)),
             ("x_script_name", Some(Role::Path)),
             ("path_info", Some(Role::Path)),
