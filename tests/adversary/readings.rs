@@ -143,6 +143,8 @@ lab_tests! {
             post("/public/7b", "X-Method: PUT\r\nX-Payment-Method: card\r\n", ""),
             post("/public/7c", JSON, "{\"_method\":[\"PUT\"],\"a\":[\"DELETE\"]}"),
             post("/public/7d", "Access-Control-Request-Method: DELETE\r\n", ""),
+            request("PUT", "/public/7e", "", "_method=DELETE"),
+            request("PUT", "/public/7f", "Content-Encoding: gzip\r\n", "no matter"),
             post("/public/8", FORM, &format!("a={filler}")),
             post("/public/9", PARTS, &part("\"a\"", &filler)),
         ];
@@ -202,6 +204,14 @@ lab_tests! {
             post("/public/a", "X-REST-Method: PATCH\r\n", ""),
             post("/public/a", "X_HTTP_Verb: DELETE\r\n", ""),
             post("/public/a", "Verb-Override: PUT, DELETE\r\n", ""),
+            // Another sign in the place of the hyphen.
+            post("/public/a", "X-HTTP-Method.Override: DELETE\r\n", ""),
+            post("/public/a", "X~Original~URL: /elsewhere\r\n", ""),
+            post("/public/a", "X-Method: a-DELETE\r\n", ""),
+            // Content of every request that may change something.
+            request("PUT", "/public/a", FORM, "_method=DELETE"),
+            // A value behind an empty line.
+            post("/public/a", PARTS, &part("\"_method\"", "\r\nDELETE")),
             // Requests within requests.
             post("/public/batch", MIXED, &batch("DELETE /public/x HTTP/1.1")),
             post("/public/batch", MIXED, &batch("PUT /elsewhere HTTP/1.1")),

@@ -13,10 +13,10 @@ use outgate_policy::RequestTarget;
 
 use super::asks::{Asks, KEY, Keys, Refused, Sent, is_method};
 use super::keys::{Reader, Written};
-use super::media::{self, Way};
+use super::media::{self, Untyped, Way};
 use super::members::{Members, Whose};
 use super::requests::{Announced, Requests};
-use crate::audit::Kind;
+use super::{folded, shown};
 use crate::budget::Slot;
 use crate::caller::Caller;
 use crate::decide;
@@ -75,7 +75,8 @@ pub(crate) fn check_methods(
             let key = name.as_str();
             judge(caller, target, Asks::Method { key, value }).map_err(|asked| {
                 let Asked { what, .. } = asked;
-                let because = format!("field {key} asks for {what}, which the rules do not allow");
+                let name = shown(key);
+                let because = format!("{name} asks for {what}, which the rules do not allow");
                 refusal(caller, target, &because)
             })?;
         }
@@ -87,7 +88,7 @@ pub(crate) fn check_methods(
 /// asks beforehand about a request that comes later (Fetch 4.8) is none.
 fn asks_for_method(name: &str) -> bool {
     let holds = |word: &str| name.contains(word);
-    (holds("method") || holds("verb")) && name != "access-control-request-method"
+    (holds("method") || holds("verb")) && folded(name) != "access-control-request-method"
 }
 
 /// Why nobody can tell whether the content of a request asks for another method.
@@ -99,8 +100,7 @@ pub(crate) fn check_media(
     target: &Target,
     fields: &HeaderMap,
 ) -> Result<(), Refusal> {
-    let hidden = (target.method == Method::POST).then(|| media::hides(fields));
-    match hidden.flatten() {
+    match media::hides(fields, untyped(target)) {
         Some(what) if tells_methods_apart(caller, target) => {
             let because = format!(
                 "content in {what} could ask for another method, and the rules tell methods apart"
@@ -199,11 +199,21 @@ fn tells_methods_apart(caller: &Caller, target: &Target) -> bool {
     methods.any(|method| !allows(caller, target, method))
 }
 
+/// What content of no type may be: programs read a form in that of a POST, while that of
+/// others is mostly a file.
+fn untyped(target: &Target) -> Untyped {
+    if target.method == Method::POST {
+        Untyped::Form
+    } else {
+        Untyped::Opaque
+    }
+}
+
 /// Records and tells why.
 fn refusal(caller: &Caller, target: &Target, because: &str) -> Refusal {
     let subject = format!("{} {}", target.method, target.origin());
     let refusal = Refusal::own("override", &subject, because);
-    caller.refused(Kind::Request, &target.origin(), &refusal);
+    caller.refused_request(target, &refusal);
     refusal
 }
 
@@ -239,10 +249,7 @@ pub(crate) struct Overridden;
 impl Form {
     /// The content of this request, if a method could change by it and if that matters.
     pub(crate) fn of(caller: &Arc<Caller>, target: &Target, head: &request::Parts) -> Option<Self> {
-        if target.method != Method::POST {
-            return None;
-        }
-        let ways = media::of(&head.headers);
+        let ways = media::of(&head.headers, untyped(target));
         let matters = !ways.is_empty() && tells_methods_apart(caller, target);
         matters.then(|| Self {
             caller: Arc::clone(caller),

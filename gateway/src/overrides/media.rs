@@ -3,7 +3,7 @@
 
 use http::header::{CONTENT_ENCODING, HeaderMap};
 
-use super::charset;
+use super::{charset, folded};
 
 /// Bytes of a boundary, at most (RFC 2046 5.1.1).
 const BOUNDARY_BYTES_MAX: usize = 70;
@@ -21,13 +21,22 @@ pub(super) enum Way {
     Requests,
 }
 
+/// What content is taken for whose fields name no media type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Untyped {
+    /// Whatever programs read by themselves: a form or JSON.
+    Form,
+    /// Nothing that they look into.
+    Opaque,
+}
+
 /// What these fields say. Every media type in them counts, wherever it stands: whoever
 /// disagrees about fields, lists and parameters reads another one than the next. What
 /// names none is read as whatever programs take it for then.
-pub(super) fn of(fields: &HeaderMap) -> Vec<Way> {
+pub(super) fn of(fields: &HeaderMap, untyped: Untyped) -> Vec<Way> {
     let kinds: Vec<String> = kinds(fields).collect();
     let says = |word: &str| kinds.iter().any(|kind| kind.contains(word));
-    let is_named = kinds.iter().any(|kind| is_type(kind));
+    let is_named = untyped == Untyped::Opaque || kinds.iter().any(|kind| is_type(kind));
     let parts = says("multipart") || says("form-data");
     // Without a boundary that everybody finds, it is a form of pairs to Rack.
     let is_split = kinds.len() == 1 && kinds.iter().all(|kind| has_boundary(kind));
@@ -49,8 +58,8 @@ pub(super) fn is_form(ways: &[Way]) -> bool {
 }
 
 /// Why nobody can read such content as it stands: its character set or its coding.
-pub(super) fn hides(fields: &HeaderMap) -> Option<&'static str> {
-    let ways = of(fields);
+pub(super) fn hides(fields: &HeaderMap, untyped: Untyped) -> Option<&'static str> {
+    let ways = of(fields, untyped);
     if ways.is_empty() {
         return None;
     }
@@ -59,7 +68,7 @@ pub(super) fn hides(fields: &HeaderMap) -> Option<&'static str> {
     }
     let codings = fields
         .iter()
-        .filter(|(name, _)| **name == CONTENT_ENCODING || name.as_str() == "content_encoding");
+        .filter(|(name, _)| folded(name.as_str()) == CONTENT_ENCODING.as_str());
     let mut codings = codings.flat_map(|(_, value)| value.as_bytes().split(|byte| *byte == b','));
     let is_coded = codings.any(|coding| {
         let coding = coding.trim_ascii();
@@ -69,11 +78,10 @@ pub(super) fn hides(fields: &HeaderMap) -> Option<&'static str> {
 }
 
 /// The values of all fields that programs take for the content's type, in lower case.
-/// Interfaces between servers and programs take `_` for `-` (RFC 3875 4.1.18).
 fn kinds(fields: &HeaderMap) -> impl Iterator<Item = String> {
     let kinds = fields
         .iter()
-        .filter(|(name, _)| matches!(name.as_str(), "content-type" | "content_type"));
+        .filter(|(name, _)| folded(name.as_str()) == "content-type");
     kinds.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase())
 }
 
@@ -164,7 +172,7 @@ mod tests {
             (&[(TYPE, "multipart/mixed;boundary=b")], false, true, false),
             (&[(TYPE, "application/vnd.api+json")], false, false, true),
         ] {
-            let ways = of(&fields(given));
+            let ways = of(&fields(given), Untyped::Form);
             let found = [Way::Pairs, Way::Parts, Way::Members].map(|way| ways.contains(&way));
             assert_eq!(found, [pairs, parts, members], "{given:?}");
         }
@@ -203,15 +211,39 @@ mod tests {
         ] {
             let value = HeaderValue::from_str(&format!("multipart/form-data{parameters}"));
             let fields = HeaderMap::from_iter([(http::header::CONTENT_TYPE, value.unwrap())]);
-            let ways = of(&fields);
+            let ways = of(&fields, Untyped::Form);
             assert!(ways.contains(&Way::Parts), "{parameters}");
             assert_eq!(ways.contains(&Way::Pairs), pairs, "{parameters}");
         }
         for kind in ["multipart/mixed", "multipart/related; x=y"] {
-            let ways = of(&fields(&[("content-type", kind)]));
+            let ways = of(&fields(&[("content-type", kind)]), Untyped::Form);
             assert!(
                 ways.contains(&Way::Pairs) && ways.contains(&Way::Parts),
                 "{kind}"
+            );
+        }
+    }
+
+    #[test]
+    fn content_of_no_type_is_looked_into_only_where_programs_do() {
+        const GZIP: (&str, &str) = ("content-encoding", "gzip");
+        const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+        const JSON: (&str, &str) = ("content-type", "application/json");
+        for (given, looked, hidden) in [
+            (&[][..], false, false),
+            (&[GZIP], false, false),
+            (&[("content-type", "")], false, false),
+            (&[JSON, GZIP], true, false),
+            (&[FORM], true, false),
+            (&[FORM, GZIP], true, true),
+        ] {
+            let fields = fields(given);
+            let ways = of(&fields, Untyped::Opaque);
+            assert_eq!(!ways.is_empty(), looked, "{given:?}");
+            assert_eq!(
+                hides(&fields, Untyped::Opaque).is_some(),
+                hidden,
+                "{given:?}"
             );
         }
     }
@@ -252,7 +284,11 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(hides(&fields(given)).is_some(), hidden, "{given:?}");
+            assert_eq!(
+                hides(&fields(given), Untyped::Form).is_some(),
+                hidden,
+                "{given:?}"
+            );
         }
     }
 }
