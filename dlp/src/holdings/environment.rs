@@ -204,7 +204,7 @@ fn variable(name: &str, value: &str, label: &str, into: &mut Collector<'_>) {
     settings(value, label, into);
     let hosts = HOSTS.iter().find(|(known, _)| *known == upper);
     let is_known = hosts.is_some() || OPAQUE.contains(&upper.as_str());
-    if !is_secret(&upper) || !is_known && is_plain(value.trim()) {
+    if !is_secret(&upper) || names_setting(&upper, value) || !is_known && is_plain(value.trim()) {
         return;
     }
     let hosts = hosts.map(|(_, hosts)| *hosts).unwrap_or_default();
@@ -279,6 +279,12 @@ fn settings(value: &str, label: &str, into: &mut Collector<'_>) {
     }
 }
 
+/// Whether it says which setting of git `GIT_CONFIG_VALUE_0` is the value of (git-config(1)),
+/// and no more: the name of one may hold a URL, and that a token.
+fn names_setting(name: &str, value: &str) -> bool {
+    name.starts_with("GIT_CONFIG_KEY_") && !value.contains('@')
+}
+
 /// Whether a name within a value makes what it names a secret.
 fn is_member(name: &str) -> bool {
     let name = name.trim().to_ascii_uppercase().replace(' ', "_");
@@ -338,10 +344,6 @@ fn is_secret(name: &str) -> bool {
         || name.ends_with("PASSWD")
         || name.ends_with("PASSPHRASE")
         || name.ends_with("PASS") && !NO_PASS.iter().any(|word| name.ends_with(word));
-    // Which setting of git it is that `GIT_CONFIG_VALUE_0` holds the value of (git-config(1)).
-    if name.starts_with("GIT_CONFIG_KEY_") {
-        return false;
-    }
     let last = words().next_back().unwrap_or_default();
     meant && name != "PWD" && !HARMLESS.contains(&last) && !words().any(|word| word == "PUBLIC")
 }

@@ -370,6 +370,10 @@ fn variables_are_told_by_their_names() {
             ("SSHPASS", "w0rd-78"),
             ("COMPASS", "w0rd-79"),
             ("GIT_CONFIG_KEY_0", "safe.directory"),
+            (
+                "GIT_CONFIG_KEY_1",
+                "url.https://kV8pq2LmZt7w@git.example.org/.insteadOf",
+            ),
             ("PWD", "/home/bob"),
             ("OLDPWD", "/home/bob"),
             ("SSH_AUTH_SOCK", "/run/agent"),
@@ -399,9 +403,10 @@ fn variables_are_told_by_their_names() {
             "$NPM_CONFIG__AUTH",
             "$dbPassword",
             "$SSHPASS",
+            "$GIT_CONFIG_KEY_1",
             "$PIP_INDEX_URL"
         ]
     );
     assert!(found.values[0].hosts.contains(&"*.github.com".to_owned()));
-    assert_eq!(found.values[5].hosts, ["index.example.org"]);
+    assert_eq!(found.values[6].hosts, ["index.example.org"]);
 }
