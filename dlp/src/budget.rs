@@ -2,6 +2,9 @@
 //! each in proportion to the bytes that came in. Counts no layers: a limit on
 //! their number is what decoys exhaust.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::finding::UnscannedReason;
 use crate::limits;
 
@@ -39,12 +42,50 @@ pub(crate) struct Budget {
     behind: u64,
     kept: u64,
     spent: Option<UnscannedReason>,
+    /// What it may cost before the scan is broken off, where somebody bounds that.
+    bound: Option<u64>,
+    is_broken_off: bool,
+    /// Set by whoever does not want the scan any more.
+    halt: Option<Arc<AtomicBool>>,
 }
 
 impl Budget {
     /// Bytes came in from outside.
     pub(crate) fn take(&mut self, bytes: usize) {
         self.input = self.input.saturating_add(wide(bytes));
+    }
+
+    /// Breaks the scan off where it costs more than this, as [`Budget::cost`] counts.
+    pub(crate) fn bind(&mut self, bound: Option<u64>) {
+        self.bound = bound;
+    }
+
+    /// Breaks the scan off as soon as this is set.
+    pub(crate) fn halt_by(&mut self, halt: Arc<AtomicBool>) {
+        self.halt = Some(halt);
+    }
+
+    /// What the scan has cost beyond reading what came in, in bytes that were made.
+    pub(crate) fn cost(&self) -> u64 {
+        let made = self.derived.saturating_add(self.inflated);
+        made.saturating_add(self.work / limits::WORK_BYTES_PER_MADE)
+    }
+
+    /// Whether the scan was broken off: what it says is worth nothing but what it found.
+    pub(crate) fn is_broken_off(&self) -> bool {
+        self.is_broken_off
+    }
+
+    /// Something was spent.
+    fn spend(&mut self) {
+        let is_halted = self
+            .halt
+            .as_ref()
+            .is_some_and(|halt| halt.load(Ordering::Relaxed));
+        if is_halted || self.bound.is_some_and(|bound| self.cost() > bound) {
+            self.is_broken_off = true;
+            self.spent.get_or_insert(UnscannedReason::Exhausted);
+        }
     }
 
     /// Bytes were made by decoding.
@@ -57,13 +98,15 @@ impl Budget {
         if self.derived > allowed {
             self.spent.get_or_insert(UnscannedReason::Exhausted);
         }
+        self.spend();
         self.spent.is_none()
     }
 
     /// Bytes were made by decompression, in a container that took so much with them.
     pub(crate) fn inflate(&mut self, bytes: usize, own: Taken) -> Growth {
         self.inflated = self.inflated.saturating_add(wide(bytes));
-        let of_input = |ratio: u64, least: u64| self.input.saturating_mul(ratio).max(least);
+        let input = self.input;
+        let of_input = |ratio: u64, least: u64| input.saturating_mul(ratio).max(least);
         let all = of_input(
             limits::ALL_INFLATED_RATIO_MAX,
             limits::ALL_INFLATED_BYTES_FREE,
@@ -71,6 +114,7 @@ impl Budget {
         if self.inflated > all {
             self.spent.get_or_insert(UnscannedReason::Exhausted);
         }
+        self.spend();
         if self.spent.is_some() {
             return Growth::Over;
         }
@@ -96,6 +140,7 @@ impl Budget {
         if self.work > allowed {
             self.spent.get_or_insert(UnscannedReason::Work);
         }
+        self.spend();
         self.spent.is_none()
     }
 

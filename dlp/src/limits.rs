@@ -206,6 +206,9 @@ pub(crate) const WORK_BYTES_FREE: u64 = 32 << 20;
 /// Work that confirming may take for each byte of input.
 pub(crate) const WORK_RATIO_MAX: u64 = 16;
 
+/// Bytes that patterns read and that take as long as one that is made, about.
+pub(crate) const WORK_BYTES_PER_MADE: u64 = 4;
+
 /// Bytes of a word that may stand beside a match, on both sides together, whose form is rare
 /// enough to be no chance there. Base 64 and proteins have longer ones.
 pub(crate) const NEAR_BYTES_MAX: usize = 32;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::budget::wide;
 use crate::coding::Coding;
@@ -92,6 +93,37 @@ impl Stream {
     pub fn for_path(mut self, path: &str) -> Self {
         self.form = self.form.map(|(_, is_json)| (path.to_owned(), is_json));
         self
+    }
+
+    /// The same, broken off where it costs more than `bound`, as [`Stream::cost`] counts: for
+    /// whoever has no time for more, and begins anew elsewhere.
+    #[must_use]
+    pub fn within(mut self, bound: u64) -> Self {
+        self.state.budget.bind(Some(bound));
+        self
+    }
+
+    /// From here on it may cost what it takes.
+    pub fn unbind(&mut self) {
+        self.state.budget.bind(None);
+    }
+
+    /// The same, broken off as soon as `halt` is set, by another thread.
+    #[must_use]
+    pub fn halted_by(mut self, halt: Arc<AtomicBool>) -> Self {
+        self.state.budget.halt_by(halt);
+        self
+    }
+
+    /// Whether it was broken off: nothing it says is worth anything but what it found.
+    pub fn is_broken_off(&self) -> bool {
+        self.state.budget.is_broken_off()
+    }
+
+    /// What was made of the bytes that came in, in bytes: decoded and decompressed ones, and
+    /// those for which other work stands.
+    pub fn cost(&self) -> u64 {
+        self.state.budget.cost()
     }
 
     /// Whether something was seen that may go there only because it stands in a form.

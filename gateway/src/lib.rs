@@ -282,6 +282,7 @@ fn prepare(
         .build()
         .map_err(ServeError::Runtime)?;
     confine(directory.as_deref(), serves)?;
+    scan::start_first().map_err(ServeError::Runtime)?;
     if serves == Serves::Many {
         // One stays: to have none and to get none would end the process.
         drop(runtime.spawn_blocking(|| {}));

@@ -373,18 +373,27 @@ pub(crate) const LABEL_FINDINGS_MAX: usize = 1024;
 /// Bytes of content that are read before anything is sent, so that a refusal is
 /// a clean one. Most requests of programs are smaller.
 pub(crate) const SCAN_AHEAD_BYTES_MAX: u64 = 256 * 1024;
-/// Bytes of content behind which the rest is scanned by a thread beside, where one is
-/// free. What comes before is read before anything is sent, and is all of most contents.
-pub(crate) const SCAN_LONG_BYTES: u64 = SCAN_AHEAD_BYTES_MAX;
+/// Bytes of content behind which the rest is scanned by a thread beside: what most
+/// requests of programs have is scanned where it is, in a millisecond.
+pub(crate) const SCAN_LONG_BYTES: u64 = 64 * 1024;
+/// Bytes that the scan may make of content where it is, by decoding and decompressing: two
+/// milliseconds of work. Behind that it begins anew beside.
+pub(crate) const SCAN_HERE_BYTES_MADE: u64 = 128 * 1024;
+/// How long content may have taken where it is before the rest is scanned beside.
+pub(crate) const SCAN_HERE_TIME: Duration = Duration::from_millis(2);
 /// Bytes that such a thread gets at once, about: enough that going to and fro costs
 /// little beside. As many are gathered meanwhile, and as many may wait to be sent.
 pub(crate) const SCAN_APART_BYTES: usize = 256 * 1024;
-/// Fewer are scanned where they are.
-pub(crate) const SCAN_APART_BYTES_MIN: usize = 32 * 1024;
-/// Bytes behind which it sees whether anybody still waits: a tenth of a second where
-/// escapes are escaped again and again, as long as what is packed in them takes, less
-/// than a tenth of a millisecond elsewhere.
+/// How long work that others wait for goes on before it is their turn.
+pub(crate) const SCAN_TURN_TIME: Duration = Duration::from_millis(5);
+/// Bytes that such a thread looks at in one step at least and at most: fewer the more is
+/// made of them.
+pub(crate) const SCAN_PART_BYTES_MIN: usize = 512;
 pub(crate) const SCAN_PART_BYTES: usize = 64 * 1024;
+/// Bytes that it looks at in its first step.
+pub(crate) const SCAN_PART_BYTES_FIRST: usize = 8 * 1024;
+/// Bytes made in a step before the next one is shorter.
+pub(crate) const SCAN_STEP_BYTES_MADE: u64 = 256 * 1024;
 /// Pieces of content that are shorter are put together while they wait: each takes
 /// some memory of its own.
 pub(crate) const SCAN_PIECE_BYTES_MIN: usize = 4 * 1024;

@@ -40,6 +40,7 @@ mod labels;
 mod mask;
 mod messages;
 mod parts;
+mod passing;
 mod returns;
 mod said;
 mod scans;
@@ -49,7 +50,7 @@ mod watched;
 mod websocket;
 mod windows;
 
-pub(crate) use apart::count_processors;
+pub(crate) use apart::{count_processors, start_first};
 pub(crate) use body::Screened;
 pub(crate) use guard::Guard;
 pub(crate) use messages::Stopped;
@@ -402,6 +403,11 @@ impl Scan {
                 limits::LABEL_BYTES_MAX
             )),
         }
+    }
+
+    /// What stands for the sandbox, under whatever mode.
+    fn owner(&self) -> usize {
+        Arc::as_ptr(&self.labels).addr()
     }
 
     /// What holds content back until it is cleared.

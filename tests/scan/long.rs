@@ -31,6 +31,19 @@ fn given(lab: &Lab, name: &str, content: &[u8]) -> PathBuf {
     path
 }
 
+/// Members of an archive, each of which becomes three hundred times as long.
+fn archive(members: usize) -> Vec<u8> {
+    // Local header (APPNOTE 4.3.7): deflated, a name of one letter, no length.
+    let mut member = b"PK\x03\x04\x14\0\0\0\x08".to_vec();
+    member.resize(26, 0);
+    member.extend([1, 0, 0, 0, b'a']);
+    // A block with codes of its own (RFC 1951 3.2.7): a letter, and that 19,999 times again.
+    member.extend(b"\xed\xc1\x31\x01\0\0\0\xc2\xa0\xac\xeb\x5f\xc2\x1a\x1e\x40\x01");
+    member.extend([0; 18]);
+    member.extend(b"\xf0\x60");
+    member.repeat(members)
+}
+
 /// The content of a request with chunks (RFC 9112 7.1), its trailers behind it.
 fn dechunked(sent: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let line = |from: &[u8]| {
@@ -129,6 +142,29 @@ lab_tests! {
             assert_told(&outcome, &place);
             assert!(sent.len() < at + 1024, "{place}: {} came", sent.len());
             assert_ne!(outcome.stdout, "arrived\n", "{place}: {outcome}");
+        }
+    }
+
+    fn nobody_waits_for_what_others_send_however_much_is_made_of_it(lab) {
+        let thief = thief();
+        let kinds = [
+            ("archive", archive(8_000)),
+            ("escapes", br"%5c\u0025&#37;=25".repeat(200_000)),
+            ("lines", [b"\n".repeat(70_000), archive(4_000)].concat()),
+        ];
+        for (name, content) in kinds {
+            let path = given(lab, name, &content);
+            let script = format!(
+                "for i in 1 2 3 4; do (curl -sS -o /dev/null -T {} $URL/up; echo upload) & done; sleep 1; \
+                 for i in 1 2 3 4 5; do curl -sS -o /dev/null $URL/get; curl -sS -o /dev/null -d small=$i $URL/post; echo small; done; wait",
+                path.display(),
+            );
+            let outcome = confined(lab, Identity::Own).run(&bash(&script));
+            assert!(!thief.take_all().is_empty(), "{name}: {outcome}");
+            let lines: Vec<&str> = outcome.stdout.lines().collect();
+            assert_eq!(lines.len(), 9, "{name}: {outcome}");
+            let first = lines.iter().position(|line| *line == "upload").expect("an upload");
+            assert!(first >= 5, "{name}: they waited behind it: {outcome}");
         }
     }
 

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
@@ -13,9 +14,10 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 
 use super::Guard;
-use super::apart::{Apart, Room};
+use super::apart::Apart;
 use super::input::Input;
 use super::messages::Stopped;
+use super::passing::{Passing, Then};
 use crate::content::{ContentError, Inner};
 use crate::limits;
 
@@ -26,6 +28,10 @@ pub(crate) struct Screened {
     keeper: Keeper,
     /// How many bytes came into the guard.
     taken: u64,
+    /// How long the scan has taken here.
+    spent: Duration,
+    /// Whether the guard goes on beside from here on.
+    is_apart: bool,
     /// How much was gathered when others last had a turn to send more.
     gathered: usize,
     /// Read and cleared before anything was sent.
@@ -47,8 +53,8 @@ enum Keeper {
     /// There is none.
     None,
     Here(Guard),
-    /// A thread, and some pieces with it.
-    Apart(Box<Apart>),
+    /// A thread, and some pieces with it: so many bytes wait there.
+    Apart(Box<Apart<Passing>>, usize),
     /// Nobody, and nothing more goes on.
     Lost,
 }
@@ -85,6 +91,8 @@ impl Screened {
             input: Box::new(Input::new(inner)),
             keeper: guard.map_or(Keeper::None, Keeper::Here),
             taken: 0,
+            spent: Duration::ZERO,
+            is_apart: false,
             gathered: 0,
             ahead: VecDeque::new(),
             cleared: VecDeque::new(),
@@ -130,18 +138,9 @@ impl Screened {
             if let Some(bytes) = self.cleared.pop_front() {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
-            if matches!(self.keeper, Keeper::Apart(_)) {
+            if matches!(self.keeper, Keeper::Apart(..)) {
                 ready!(self.poll_apart(context))?;
-                self.depart();
                 continue;
-            }
-            if self.is_long() && self.stage == Stage::Coming {
-                if self.gather(context) == Next::Others {
-                    return Poll::Pending;
-                }
-                if self.depart() {
-                    continue;
-                }
             }
             if self.stage == Stage::Over {
                 return Poll::Ready(self.trailers.take().map(|own| Ok(Frame::trailers(*own))));
@@ -150,7 +149,14 @@ impl Screened {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            let bytes = ready!(self.poll_here(context))?;
+            if self.goes_apart() {
+                ready!(self.poll_depart(context))?;
+                continue;
+            }
+            let began = Instant::now();
+            let polled = self.poll_here(context);
+            self.spent = self.spent.saturating_add(began.elapsed());
+            let bytes = ready!(polled)?;
             if !bytes.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
@@ -167,17 +173,10 @@ impl Screened {
             bytes = guard.go_on()?;
         } else if self.stage == Stage::Coming {
             let Poll::Ready(polled) = self.input.poll_next(context) else {
-                if guard.waiting() == 0 {
-                    return Poll::Pending;
-                }
-                let pause = self
-                    .pause
-                    .get_or_insert_with(|| Box::pin(sleep(limits::SCAN_PAUSE_TIME)));
-                ready!(pause.as_mut().poll(context));
-                // Once is enough: what is held now may still become a credential.
-                pause
-                    .as_mut()
-                    .reset(Instant::now() + limits::SCAN_HELD_TIME);
+                ready!(self.poll_pause(context));
+                let Keeper::Here(guard) = &mut self.keeper else {
+                    return Poll::Ready(Err(Stopped.into()));
+                };
                 return Poll::Ready(guard.pause().map_err(Into::into));
             };
             self.pause = None;
@@ -199,18 +198,26 @@ impl Screened {
             }
         }
         self.rests = guard.has_more();
-        if self.stage == Stage::Ended && !self.rests {
+        if self.stage == Stage::Ended && !self.rests && !guard.goes_apart() {
             bytes = join(bytes, guard.finish()?);
-            self.stage = Stage::Over;
+            if !guard.goes_apart() {
+                self.stage = Stage::Over;
+            }
         }
         Poll::Ready(Ok(bytes))
     }
 
-    /// Whether it is worth a thread.
-    fn is_long(&self) -> bool {
-        self.taken >= limits::SCAN_LONG_BYTES
-            && Room::exists()
-            && matches!(&self.keeper, Keeper::Here(guard) if guard.is_whole())
+    /// Whether the guard goes on beside, and from there on always does: it is long, or takes
+    /// long.
+    fn goes_apart(&mut self) -> bool {
+        let Keeper::Here(guard) = &self.keeper else {
+            return false;
+        };
+        self.is_apart = self.is_apart
+            || self.taken >= limits::SCAN_LONG_BYTES
+            || self.spent >= limits::SCAN_HERE_TIME
+            || guard.goes_apart();
+        self.is_apart
     }
 
     /// Gathers what there is. Where that is more than the last time, others have a turn
@@ -228,45 +235,90 @@ impl Screened {
         Next::Others
     }
 
-    /// Sends the guard to a thread with what was gathered, if that is worth it and a
-    /// thread is free.
-    fn depart(&mut self) -> bool {
-        if !self.is_long() {
-            return false;
+    /// Sends the guard to a thread with what was gathered, once there is something to do.
+    fn poll_depart(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ContentError>> {
+        if self.stage == Stage::Ended {
+            return Poll::Ready(self.depart(VecDeque::new(), Then::Ends).map_err(Into::into));
+        }
+        if self.gather(context) == Next::Others {
+            return Poll::Pending;
         }
         let bytes = self.input.gathered();
-        if bytes < limits::SCAN_APART_BYTES_MIN {
-            return false;
+        if bytes > 0 {
+            self.pause = None;
+            self.taken = self.taken.saturating_add(wide(bytes));
+            let pieces = self.input.take();
+            let then = if self.input.is_end_stream() {
+                self.stage = Stage::Ended;
+                Then::Ends
+            } else {
+                Then::Goes
+            };
+            return Poll::Ready(self.depart(pieces, then).map_err(Into::into));
         }
-        let Some(room) = Room::find() else {
-            return false;
+        if !self.input.has_ended() {
+            // What was broken off begins anew at once.
+            if !matches!(&self.keeper, Keeper::Here(guard) if guard.is_broken_off()) {
+                ready!(self.poll_pause(context));
+            }
+            return Poll::Ready(
+                self.depart(VecDeque::new(), Then::Pauses)
+                    .map_err(Into::into),
+            );
+        }
+        // What comes behind the last data is no data.
+        let last = ready!(self.input.poll_next(context)).transpose()?;
+        self.stage = Stage::Ended;
+        if let Some(Err(frame)) = last.map(Frame::into_data) {
+            let trailers = frame.into_trailers().unwrap_or_default();
+            if let Keeper::Here(guard) = &mut self.keeper {
+                guard.trailers(&trailers)?;
+            }
+            self.trailers = Some(Box::new(trailers));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Waits until what is held is to be let go although nothing follows.
+    fn poll_pause(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Keeper::Here(guard) = &self.keeper else {
+            return Poll::Pending;
         };
+        if guard.waiting() == 0 {
+            return Poll::Pending;
+        }
+        let pause = self
+            .pause
+            .get_or_insert_with(|| Box::pin(sleep(limits::SCAN_PAUSE_TIME)));
+        ready!(pause.as_mut().poll(context));
+        // Once is enough: what is held now may still become a credential.
+        pause
+            .as_mut()
+            .reset(Instant::now() + limits::SCAN_HELD_TIME);
+        Poll::Ready(())
+    }
+
+    fn depart(&mut self, pieces: VecDeque<Bytes>, then: Then) -> Result<(), Stopped> {
         let Keeper::Here(guard) = std::mem::replace(&mut self.keeper, Keeper::Lost) else {
-            return false;
+            return Err(Stopped);
         };
-        self.pause = None;
-        self.taken = self.taken.saturating_add(wide(bytes));
-        let apart = Apart::begin(room, guard, self.input.take());
-        self.keeper = Keeper::Apart(Box::new(apart));
-        true
+        let passing = Passing::new(guard, pieces, then);
+        let waiting = passing.waiting();
+        self.keeper = Keeper::Apart(Box::new(Apart::begin(passing)), waiting);
+        Ok(())
     }
 
     /// Waits for the guard, and gathers meanwhile.
     fn poll_apart(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Stopped>> {
         self.input.gather(context, limits::SCAN_APART_BYTES);
-        let Keeper::Apart(apart) = &mut self.keeper else {
+        let Keeper::Apart(apart, _) = &mut self.keeper else {
             return Poll::Ready(Ok(()));
         };
         let brought = ready!(apart.poll(context));
         // Until all is well, nobody has it.
         self.keeper = Keeper::Lost;
-        let (mut guard, cleared) = brought?;
-        let mut cleared = VecDeque::from(cleared?);
-        if self.input.is_end_stream() {
-            // Nothing of the end goes on before all of it may.
-            self.stage = Stage::Ended;
-            let last = guard.finish()?;
-            cleared.extend((!last.is_empty()).then_some(last));
+        let (guard, cleared, then) = brought?.end()?;
+        if then == Then::Ends {
             self.stage = Stage::Over;
         }
         self.cleared = cleared;
@@ -318,7 +370,7 @@ impl Body for Screened {
         let held = match &self.keeper {
             Keeper::None => return inner,
             Keeper::Here(guard) => guard.waiting(),
-            Keeper::Apart(apart) => apart.waiting(),
+            Keeper::Apart(_, waiting) => *waiting,
             Keeper::Lost => 0,
         };
         let ahead = self

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{self, HeaderMap};
@@ -17,6 +18,7 @@ use super::values::Seen;
 use super::{Scan, destination, host};
 use crate::audit::Outcome;
 use crate::caller::Caller;
+use crate::limits;
 use crate::refusal::Refusal;
 use crate::target::Target;
 
@@ -47,9 +49,59 @@ impl Guard {
         Self::Whole(Box::new(Whole::new(scan, asked, head)))
     }
 
-    /// Whether it takes bytes as they come, whatever they are.
-    pub(super) fn is_whole(&self) -> bool {
-        matches!(self, Self::Whole(_))
+    /// Whether it has to go on beside what is sent and received: what it was given takes
+    /// long to look at, or may.
+    pub(super) fn goes_apart(&self) -> bool {
+        matches!(self, Self::Messages(..)) || self.is_broken_off()
+    }
+
+    /// Whether it was given what takes too long, and has to begin anew.
+    pub(super) fn is_broken_off(&self) -> bool {
+        matches!(self, Self::Whole(whole) if whole.stream.is_broken_off())
+    }
+
+    /// It goes on beside what is sent and received, and may take its time: the result is
+    /// what it has to be given again before all else.
+    pub(super) fn go_apart(&mut self) -> Vec<Bytes> {
+        match self {
+            Self::Whole(whole) => whole.begin_anew(),
+            Self::Messages(..) => Vec::new(),
+        }
+    }
+
+    /// Takes what it was given before once more, and gives what may go on.
+    ///
+    /// # Errors
+    /// Nothing more may go on.
+    pub(super) fn pass_again(&mut self, bytes: &Bytes) -> Result<Bytes, Stopped> {
+        match self {
+            Self::Whole(whole) => whole.pass_again(bytes),
+            Self::Messages(..) => Ok(Bytes::new()),
+        }
+    }
+
+    /// What was made of the bytes that came, in bytes.
+    pub(super) fn cost(&self) -> u64 {
+        match self {
+            Self::Whole(whole) => whole.stream.cost(),
+            Self::Messages(messages, ..) => messages.cost(),
+        }
+    }
+
+    /// What breaks it off once nobody waits for it.
+    pub(super) fn halt(&self) -> Arc<AtomicBool> {
+        match self {
+            Self::Whole(whole) => Arc::clone(&whole.halt),
+            Self::Messages(messages, ..) => messages.halt(),
+        }
+    }
+
+    /// What stands for the sandbox whose content it is.
+    pub(super) fn owner(&self) -> usize {
+        match self {
+            Self::Whole(whole) => whole.scan.owner(),
+            Self::Messages(messages, ..) => messages.owner(),
+        }
     }
 
     /// Where it will be said why the content ended.
@@ -158,6 +210,47 @@ pub(crate) struct Whole {
     /// coded, since its bytes are no values then.
     seen: Option<Seen>,
     slot: Slot,
+    /// As the content describes itself.
+    about: About,
+    /// What came while the scan had a bound: with these it begins anew.
+    first: Vec<Bytes>,
+    is_bound: bool,
+    halt: Arc<AtomicBool>,
+}
+
+/// How content describes itself.
+#[derive(Debug)]
+struct About {
+    media_type: Option<Vec<u8>>,
+    codings: Option<Vec<u8>>,
+    length: Option<u64>,
+}
+
+impl About {
+    fn of(head: &request::Parts) -> Self {
+        let value = |name| head.headers.get(name).map(http::HeaderValue::as_bytes);
+        let length = value(header::CONTENT_LENGTH);
+        Self {
+            media_type: value(header::CONTENT_TYPE).map(<[u8]>::to_vec),
+            codings: codings(&head.headers),
+            length: length.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()),
+        }
+    }
+
+    /// A scan of such content that has seen nothing of it.
+    fn stream(&self, scan: &Scan, target: &Target, halt: &Arc<AtomicBool>) -> Stream {
+        let name = host(&target.host);
+        let description = Description {
+            place: Place::Content,
+            media_type: self.media_type.as_deref(),
+            content_codings: self.codings.as_deref(),
+            length: self.length,
+        };
+        let to = destination(&name, target.port);
+        let stream = scan.rules.stream(&to, &description);
+        let stream = stream.for_path(target.resource.path());
+        stream.halted_by(Arc::clone(halt))
+    }
 }
 
 impl std::fmt::Debug for Whole {
@@ -190,23 +283,18 @@ impl Whole {
         head: &request::Parts,
     ) -> Self {
         let name = host(&target.host);
-        let value = |name| head.headers.get(name).map(http::HeaderValue::as_bytes);
-        let codings = codings(&head.headers);
-        let length = value(header::CONTENT_LENGTH);
-        let description = Description {
-            place: Place::Content,
-            media_type: value(header::CONTENT_TYPE),
-            content_codings: codings.as_deref(),
-            length: length.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()),
-        };
         let to = destination(&name, target.port);
-        let media_type = description.media_type.unwrap_or_default();
+        let about = About::of(head);
+        let halt = Arc::default();
         Self {
-            gist: Gist::of(&scan.rules, &to, media_type),
-            stream: scan
-                .rules
-                .stream(&to, &description)
-                .for_path(target.resource.path()),
+            gist: Gist::of(
+                &scan.rules,
+                &to,
+                about.media_type.as_deref().unwrap_or_default(),
+            ),
+            stream: about
+                .stream(scan, target, &halt)
+                .within(limits::SCAN_HERE_BYTES_MADE),
             scan: Arc::clone(scan),
             caller: Arc::clone(caller),
             target: target.clone(),
@@ -214,9 +302,32 @@ impl Whole {
             held: VecDeque::new(),
             passed: 0,
             reported: false,
-            seen: codings.is_none().then(Seen::default),
+            seen: about.codings.is_none().then(Seen::default),
             slot: Slot::default(),
+            about,
+            first: Vec::new(),
+            is_bound: true,
+            halt,
         }
+    }
+
+    /// From here on the scan may take its time. Where that ended it, it begins anew, with
+    /// the result.
+    fn begin_anew(&mut self) -> Vec<Bytes> {
+        let first = std::mem::take(&mut self.first);
+        self.is_bound = false;
+        if !self.stream.is_broken_off() {
+            self.stream.unbind();
+            return Vec::new();
+        }
+        self.stream = self.about.stream(&self.scan, &self.target, &self.halt);
+        first
+    }
+
+    /// What is held and what was let go stay as they are: only the scan saw nothing yet.
+    fn pass_again(&mut self, bytes: &Bytes) -> Result<Bytes, Stopped> {
+        let cleared = self.stream.push(bytes);
+        self.release(cleared)
     }
 
     fn waiting(&self) -> usize {
@@ -226,6 +337,9 @@ impl Whole {
     fn pass(&mut self, bytes: Bytes) -> Result<Bytes, Stopped> {
         if let Some(seen) = &mut self.seen {
             seen.push(&bytes);
+        }
+        if self.is_bound {
+            self.first.push(bytes.clone());
         }
         let cleared = self.stream.push(&bytes);
         let gist = self.gist.as_mut();
@@ -249,6 +363,9 @@ impl Whole {
     fn finish(&mut self) -> Result<Bytes, Stopped> {
         let cleared = self.stream.finish();
         let bytes = self.release(cleared)?;
+        if self.stream.is_broken_off() {
+            return Ok(bytes);
+        }
         let together = self.gist.as_mut().map(Gist::finish);
         self.judge(&together.unwrap_or_default())?;
         self.together()?;
@@ -316,9 +433,21 @@ impl Whole {
     }
 
     fn release(&mut self, cleared: Result<u64, Stop>) -> Result<Bytes, Stopped> {
+        if self.stream.is_broken_off() && !matches!(cleared, Err(Stop::Found(_))) {
+            // Whoever begins anew finds all of it again; nobody else waits for it.
+            let is_halted = self.halt.load(Ordering::Relaxed);
+            return if is_halted {
+                Err(Stopped)
+            } else {
+                Ok(Bytes::new())
+            };
+        }
         for finding in self.stream.warnings() {
-            self.asked().found(&finding);
-            self.found.push(finding.mark);
+            // What was told before the scan began anew is told once.
+            if !self.found.contains(&finding.mark) {
+                self.asked().found(&finding);
+                self.found.push(finding.mark);
+            }
         }
         match cleared {
             Ok(cleared) => Ok(self.take(cleared)),

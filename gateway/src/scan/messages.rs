@@ -5,6 +5,7 @@
 //! several is found by the window over them.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
@@ -112,6 +113,9 @@ pub(crate) struct Messages {
     /// Messages that were looked at in this turn.
     turn: usize,
     slot: Slot,
+    /// What was made of the messages before this one, in bytes.
+    spent: u64,
+    halt: Arc<AtomicBool>,
 }
 
 impl Drop for Messages {
@@ -153,12 +157,30 @@ impl Messages {
             segments: VecDeque::new(),
             turn: 0,
             slot: Slot::default(),
+            spent: 0,
+            halt: Arc::default(),
         }
     }
 
     /// Where it will be said why the content ended.
     pub(super) fn slot(&self) -> Slot {
         Arc::clone(&self.slot)
+    }
+
+    /// What was made of the bytes that came, in bytes.
+    pub(super) fn cost(&self) -> u64 {
+        let own = self.stream.as_ref().map_or(0, Stream::cost);
+        self.spent.saturating_add(own)
+    }
+
+    /// What breaks the scan off once nobody waits for it.
+    pub(super) fn halt(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.halt)
+    }
+
+    /// What stands for the sandbox whose messages they are.
+    pub(super) fn owner(&self) -> usize {
+        self.scan.owner()
     }
 
     /// Why it ended, in a sentence.
@@ -243,6 +265,11 @@ impl Messages {
     }
 
     fn clear(&mut self, cleared: Result<u64, Stop>) -> Result<(), Fault> {
+        let is_broken_off = self.stream.as_ref().is_some_and(Stream::is_broken_off);
+        if is_broken_off && !matches!(cleared, Err(Stop::Found(_))) {
+            // Nobody waits for it.
+            return Err(Fault::Stopped);
+        }
         let warnings = self.stream.as_mut().map(Stream::warnings);
         self.judge(&warnings.unwrap_or_default())?;
         match cleared {
@@ -328,7 +355,8 @@ impl Sink for Messages {
             length: None,
         };
         let to = destination(&self.host, self.target.port);
-        self.stream = Some(self.scan.rules.stream(&to, &description));
+        let stream = self.scan.rules.stream(&to, &description);
+        self.stream = Some(stream.halted_by(Arc::clone(&self.halt)));
         (self.passed, self.cleared) = (0, 0);
         self.seen = Seen::default();
     }
@@ -352,6 +380,7 @@ impl Sink for Messages {
         let unscanned = stream.unscanned();
         self.stream = Some(stream);
         self.clear(cleared)?;
+        self.spent = self.cost();
         self.stream = None;
         if let Some(unscanned) = unscanned {
             let refused = self.scan.pass_unscanned(&self.asked(), &unscanned).err();
