@@ -80,6 +80,9 @@ pub(super) trait Work: Send + 'static {
 trait Turn: Send {
     fn step(&mut self) -> Step;
 
+    /// Whether nobody waits for it.
+    fn is_given_up(&self) -> bool;
+
     /// Brings it back.
     fn end(self: Box<Self>);
 }
@@ -94,10 +97,14 @@ struct Job<W> {
 
 impl<W: Work> Turn for Job<W> {
     fn step(&mut self) -> Step {
-        if self.back.is_closed() {
+        if self.is_given_up() {
             return Step::Done;
         }
         self.work.step()
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.back.is_closed()
     }
 
     fn end(self: Box<Self>) {
@@ -225,9 +232,15 @@ fn act(mut task: Task) {
             break;
         }
     }
-    // The thread itself goes on with whoever is next.
-    if let Some(mut pool) = pool() {
-        pool.wait(task);
+    // The thread itself goes on with whoever is next. Whoever gave it up looked for it here
+    // already or looks yet, and does not wait for the turns of others.
+    let pool = pool();
+    match pool {
+        Some(mut pool) if !task.turn.is_given_up() => pool.wait(task),
+        pool => {
+            drop(pool);
+            task.turn.end();
+        }
     }
 }
 
