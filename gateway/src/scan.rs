@@ -23,6 +23,7 @@ use crate::refusal::Refusal;
 use crate::rules::Rules;
 use crate::target::{Shown, Target};
 
+mod about;
 mod apart;
 mod body;
 mod clean;

@@ -30,8 +30,8 @@ pub(crate) struct Screened {
     taken: u64,
     /// How long the scan has taken here.
     spent: Duration,
-    /// Whether the guard goes on beside from here on.
-    is_apart: bool,
+    /// Where the guard goes on.
+    course: Course,
     /// How much was gathered when others last had a turn to send more.
     gathered: usize,
     /// Read and cleared before anything was sent.
@@ -57,6 +57,14 @@ enum Keeper {
     Apart(Box<Apart<Passing>>, usize),
     /// Nobody, and nothing more goes on.
     Lost,
+}
+
+/// Where content is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    Here,
+    /// Beside, from here on.
+    Apart,
 }
 
 /// Who goes on.
@@ -92,7 +100,7 @@ impl Screened {
             keeper: guard.map_or(Keeper::None, Keeper::Here),
             taken: 0,
             spent: Duration::ZERO,
-            is_apart: false,
+            course: Course::Here,
             gathered: 0,
             ahead: VecDeque::new(),
             cleared: VecDeque::new(),
@@ -213,11 +221,11 @@ impl Screened {
         let Keeper::Here(guard) = &self.keeper else {
             return false;
         };
-        self.is_apart = self.is_apart
-            || self.taken >= limits::SCAN_LONG_BYTES
-            || self.spent >= limits::SCAN_HERE_TIME
-            || guard.goes_apart();
-        self.is_apart
+        let is_long = self.taken >= limits::SCAN_LONG_BYTES || self.spent >= limits::SCAN_HERE_TIME;
+        if is_long || guard.goes_apart() {
+            self.course = Course::Apart;
+        }
+        self.course == Course::Apart
     }
 
     /// Gathers what there is. Where that is more than the last time, others have a turn

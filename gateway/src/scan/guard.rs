@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::header::{self, HeaderMap};
+use http::header::HeaderMap;
 use http::request;
-use outgate_dlp::{Action, Description, Finding, Place, Stop, Stream};
+use outgate_dlp::{Action, Finding, Stop, Stream};
 
+use super::about::About;
 use super::gist::Gist;
 use super::grpc::Prefixed;
 use super::messages::{Messages, Slot, Stopped};
@@ -212,45 +213,9 @@ pub(crate) struct Whole {
     slot: Slot,
     /// As the content describes itself.
     about: About,
-    /// What came while the scan had a bound: with these it begins anew.
-    first: Vec<Bytes>,
-    is_bound: bool,
+    /// What came while the scan had a bound, as long as it has: with these it begins anew.
+    first: Option<Vec<Bytes>>,
     halt: Arc<AtomicBool>,
-}
-
-/// How content describes itself.
-#[derive(Debug)]
-struct About {
-    media_type: Option<Vec<u8>>,
-    codings: Option<Vec<u8>>,
-    length: Option<u64>,
-}
-
-impl About {
-    fn of(head: &request::Parts) -> Self {
-        let value = |name| head.headers.get(name).map(http::HeaderValue::as_bytes);
-        let length = value(header::CONTENT_LENGTH);
-        Self {
-            media_type: value(header::CONTENT_TYPE).map(<[u8]>::to_vec),
-            codings: codings(&head.headers),
-            length: length.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()),
-        }
-    }
-
-    /// A scan of such content that has seen nothing of it.
-    fn stream(&self, scan: &Scan, target: &Target, halt: &Arc<AtomicBool>) -> Stream {
-        let name = host(&target.host);
-        let description = Description {
-            place: Place::Content,
-            media_type: self.media_type.as_deref(),
-            content_codings: self.codings.as_deref(),
-            length: self.length,
-        };
-        let to = destination(&name, target.port);
-        let stream = scan.rules.stream(&to, &description);
-        let stream = stream.for_path(target.resource.path());
-        stream.halted_by(Arc::clone(halt))
-    }
 }
 
 impl std::fmt::Debug for Whole {
@@ -305,8 +270,7 @@ impl Whole {
             seen: about.codings.is_none().then(Seen::default),
             slot: Slot::default(),
             about,
-            first: Vec::new(),
-            is_bound: true,
+            first: Some(Vec::new()),
             halt,
         }
     }
@@ -314,8 +278,7 @@ impl Whole {
     /// From here on the scan may take its time. Where that ended it, it begins anew, with
     /// the result.
     fn begin_anew(&mut self) -> Vec<Bytes> {
-        let first = std::mem::take(&mut self.first);
-        self.is_bound = false;
+        let first = self.first.take().unwrap_or_default();
         if !self.stream.is_broken_off() {
             self.stream.unbind();
             return Vec::new();
@@ -338,8 +301,8 @@ impl Whole {
         if let Some(seen) = &mut self.seen {
             seen.push(&bytes);
         }
-        if self.is_bound {
-            self.first.push(bytes.clone());
+        if let Some(first) = &mut self.first {
+            first.push(bytes.clone());
         }
         let cleared = self.stream.push(&bytes);
         let gist = self.gist.as_mut();
@@ -512,14 +475,4 @@ fn join(mut pieces: Vec<Bytes>) -> Bytes {
             whole.freeze()
         }
     }
-}
-
-/// All content codings as one list (RFC 9110 8.4).
-fn codings(fields: &HeaderMap) -> Option<Vec<u8>> {
-    let values: Vec<&[u8]> = fields
-        .get_all(header::CONTENT_ENCODING)
-        .iter()
-        .map(http::HeaderValue::as_bytes)
-        .collect();
-    (!values.is_empty()).then(|| values.join(&b","[..]))
 }
