@@ -3,8 +3,9 @@
 
 use crate::destination::Destination;
 use crate::detector::Tier;
-use crate::finding::{CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, Report};
+use crate::finding::{CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, Report, Unscanned};
 use crate::layer::{Layer, Until};
+use crate::limits;
 use crate::pieces::{self, Age, Entry, Side, Source, Text};
 use crate::place::{Joined, Part, Place, PlaceKind};
 use crate::ruleset::Ruleset;
@@ -68,7 +69,8 @@ fn each(rules: &Ruleset, to: (&Destination<'_>, PlaceKind<'_>), parts: &[Part<'_
         (Joined::Query, Source::Query, query_values(parts)),
         (Joined::Fields, Source::Field, field_values(parts)),
     ] {
-        let found = of_one(rules, destination, (joined, source), &values);
+        let (found, unscanned) = of_one(rules, destination, (joined, source), &values);
+        report.unscanned = report.unscanned.or(unscanned);
         let is_new = |finding: &Finding| {
             !report
                 .findings
@@ -81,14 +83,16 @@ fn each(rules: &Ruleset, to: (&Destination<'_>, PlaceKind<'_>), parts: &[Part<'_
     report
 }
 
-/// What the values of one source in one message make together.
+/// What the values of one source in one message make together, and what of that was not
+/// looked into.
 fn of_one(
     rules: &Ruleset,
     destination: &Destination<'_>,
     (joined, source): (Joined, Source),
     values: &[&[u8]],
-) -> Vec<Finding> {
+) -> (Vec<Finding>, Option<Unscanned>) {
     let mut findings = Vec::new();
+    let (mut left, mut unscanned) = (limits::HEAD_BYTES_MADE, None);
     let entries: Vec<Entry<'_>> = (0..)
         .zip(values)
         .map(|(slot, bytes)| Entry {
@@ -102,23 +106,28 @@ fn of_one(
         })
         .collect();
     for (side, text) in pieces::streams(&entries, &|word| rules.begins(word)) {
-        join(rules, destination, (joined, side, text), &mut findings);
+        let mut state = State::default();
+        state.budget.bind(Some(left));
+        let to = (destination, &mut state);
+        join(rules, to, (joined, side, text), &mut findings);
+        left = left.saturating_sub(state.budget.cost());
+        unscanned = unscanned.or(state.unscanned());
     }
-    findings
+    (findings, unscanned)
 }
 
 /// What pieces make in the streams that are in a text: strong forms only, since chance makes
 /// others, and nothing that one of the pieces holds alone, which is judged where it stands.
+/// The state is a new one.
 pub(crate) fn join(
     rules: &Ruleset,
-    destination: &Destination<'_>,
+    (destination, state): (&Destination<'_>, &mut State),
     (joined, side, text): (Joined, Side, Text),
     findings: &mut Vec<Finding>,
 ) {
     if text.bytes.is_empty() {
         return;
     }
-    let mut state = State::default();
     state.borders.clone_from(&text.borders);
     state.depth = match side {
         Side::Head | Side::Content => Depth::Codings,
@@ -129,7 +138,7 @@ pub(crate) fn join(
     };
     let is_reordered = matches!(side, Side::HeadReordered | Side::ContentReordered);
     let to = (destination, Place::Joined(joined).kind());
-    let report = look(rules, to, &text.bytes, &mut state);
+    let report = look(rules, to, &text.bytes, state);
     for mut finding in report.findings {
         let was_found = findings.iter().any(|known| known.mark == finding.mark);
         // Pieces that are put together by chance have no right checksum.
@@ -174,13 +183,16 @@ fn kind(parts: &[Part<'_>]) -> PlaceKind<'static> {
     }
 }
 
-/// Scans one buffer with all that is coded in it.
+/// Scans one short buffer with all that is coded in it. Whoever asks waits for it, so that
+/// nothing is looked into that makes far more of it than clients write there.
 pub(crate) fn whole(
     rules: &Ruleset,
     (destination, kind): (&Destination<'_>, PlaceKind<'_>),
     bytes: &[u8],
 ) -> Report {
-    look(rules, (destination, kind), bytes, &mut State::default())
+    let mut state = State::default();
+    state.budget.bind(Some(limits::HEAD_BYTES_MADE));
+    look(rules, (destination, kind), bytes, &mut state)
 }
 
 /// The same with what is known of the buffer.

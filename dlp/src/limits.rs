@@ -177,6 +177,10 @@ pub(crate) const DERIVED_BYTES_FREE: u64 = 1 << 20;
 /// escapes side by side have thirty-one sets.
 pub(crate) const DERIVED_RATIO_MAX: u64 = 64;
 
+/// Bytes that a head may cost, as a budget counts them: some ten milliseconds, and sixteen for
+/// each byte of the longest one.
+pub(crate) const HEAD_BYTES_MADE: u64 = 1 << 20;
+
 /// Bytes that the containers of a stream share without regard to the length of the input:
 /// one may take half of what the others left, and is closed where it wants more.
 pub(crate) const INFLATED_BYTES_FREE: u64 = 32 << 20;

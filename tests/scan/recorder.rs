@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +16,9 @@ pub(crate) struct Recorder {
     bytes: Arc<Mutex<Vec<u8>>>,
     /// Connections that are read.
     open: Arc<AtomicUsize>,
+    port: u16,
+    /// The peer's port of the connection that was accepted last.
+    last: Arc<AtomicU16>,
 }
 
 impl Recorder {
@@ -23,18 +26,26 @@ impl Recorder {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port");
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let open = Arc::new(AtomicUsize::new(0));
-        let (seen, count) = (Arc::clone(&bytes), Arc::clone(&open));
+        let last = Arc::new(AtomicU16::new(0));
+        let (seen, count, newest) = (Arc::clone(&bytes), Arc::clone(&open), Arc::clone(&last));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (seen, count) = (Arc::clone(&seen), Arc::clone(&count));
                 count.fetch_add(1, Ordering::SeqCst);
+                let peer = stream.peer_addr().map_or(0, |peer| peer.port());
+                newest.store(peer, Ordering::SeqCst);
                 thread::spawn(move || {
                     serve(stream, &seen);
                     count.fetch_sub(1, Ordering::SeqCst);
                 });
             }
         });
-        Self { bytes, open }
+        Self {
+            bytes,
+            open,
+            port,
+            last,
+        }
     }
 
     /// The same once every connection was read to its end, behind a run that is over.
@@ -42,6 +53,15 @@ impl Recorder {
     /// # Panics
     /// When one goes on.
     pub(crate) fn take_all(&self) -> Vec<u8> {
+        // What connected before this one is accepted before it.
+        let mark = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("a connection");
+        let own = mark.local_addr().expect("an address").port();
+        let is_accepted = || self.last.load(Ordering::SeqCst) == own;
+        assert!(
+            eventually(Duration::from_secs(10), is_accepted),
+            "nobody accepts"
+        );
+        drop(mark);
         let is_over = || self.open.load(Ordering::SeqCst) == 0;
         assert!(
             eventually(Duration::from_secs(10), is_over),

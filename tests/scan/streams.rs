@@ -180,12 +180,19 @@ lab_tests! {
         let ping = frame(0x89, text);
         let pings = [frame(0x89, first), frame(0x89, second)].concat();
         let beside = [frame(0x81, first), frame(0x89, second)].concat();
+        let close = |text: &[u8]| frame(0x88, &[&[3, 232], text].concat());
+        let closed = [frame(0x81, first), close(second)].concat();
+        let closing = close(text);
+        let hex: String = text.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (front, back) = hex.split_at(32);
+        let coded = [frame(0x81, front.as_bytes()), close(back.as_bytes())].concat();
         let deflated = frame(0xc1, b"\x4a\x04\x00");
         let unmasked = [&[0x81, text.len() as u8][..], text].concat();
         let fine = [frame(0x81, b"hello"), frame(0x01, b"wor"), frame(0x80, b"ld")].concat();
         for (name, frames) in [
             ("whole", &whole), ("fragments", &fragments), ("two", &two), ("binary", &binary),
-            ("ping", &ping), ("pings", &pings), ("beside", &beside), ("deflated", &deflated), ("unmasked", &unmasked), ("fine", &fine),
+            ("ping", &ping), ("pings", &pings), ("beside", &beside),
+            ("closed", &closed), ("closing", &closing), ("coded", &coded), ("deflated", &deflated), ("unmasked", &unmasked), ("fine", &fine),
         ] {
             std::fs::write(given.join("handshake"), HANDSHAKE).expect("a file");
             std::fs::write(given.join("frames"), frames).expect("a file");
@@ -205,7 +212,8 @@ lab_tests! {
             }
             let all = credential.text();
             assert!(!arrived.contains(&all[20..]), "{name}: {arrived}");
-            if !["two", "pings", "beside"].contains(&name) {
+            assert!(!arrived.contains(back), "{name}: {arrived}");
+            if !["two", "pings", "beside", "closed", "coded"].contains(&name) {
                 assert_contained(&outcome, &sent, &credential, name);
             }
             assert!(outcome.stderr.contains("outgate: denied"), "{name}: {outcome}");

@@ -57,9 +57,9 @@ impl Sink for Impatient {
         self.heard.end()
     }
 
-    fn apart(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
+    fn apart(&mut self, raw: &[u8], plain: &[u8], text: &[u8]) -> Result<(), Fault> {
         self.said += 1;
-        self.heard.apart(raw, plain)
+        self.heard.apart(raw, plain, text)
     }
 
     fn has_enough(&self) -> bool {

@@ -49,7 +49,8 @@ impl Sink for Heard {
         Ok(())
     }
 
-    fn apart(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
+    fn apart(&mut self, raw: &[u8], plain: &[u8], text: &[u8]) -> Result<(), Fault> {
+        assert!(plain.ends_with(text));
         self.raw.extend_from_slice(raw);
         self.events.push(Event::Apart(plain.to_vec()));
         Ok(())

@@ -66,11 +66,12 @@ pub(super) trait Sink {
     /// It may not leave.
     fn end(&mut self) -> Result<(), Fault>;
 
-    /// A short message beside the one that began, whole.
+    /// A short message beside the one that began, whole: as it came, as it is meant, and
+    /// what of that is text.
     ///
     /// # Errors
     /// It may not leave.
-    fn apart(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault>;
+    fn apart(&mut self, raw: &[u8], plain: &[u8], text: &[u8]) -> Result<(), Fault>;
 
     /// Whether others should have a turn.
     fn has_enough(&self) -> bool;
@@ -400,21 +401,25 @@ impl Sink for Messages {
         Ok(())
     }
 
-    fn apart(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
+    fn apart(&mut self, raw: &[u8], plain: &[u8], text: &[u8]) -> Result<(), Fault> {
         self.turn = self.turn.saturating_add(1);
-        let part = Part {
+        let part = |bytes| Part {
             place: Place::Message,
-            bytes: plain,
+            bytes,
         };
+        let parts = [part(plain), part(text)];
+        let parts = if text == plain { &parts[..1] } else { &parts };
         let to = destination(&self.host, self.target.port);
-        let mut report = self.scan.rules.head(&to, &[part]);
+        let mut report = self.scan.rules.head(&to, parts);
         if report.block().is_none() {
             let beside = Piece {
                 source: Source::Beside,
                 slot: b"",
-                bytes: plain,
+                bytes: text,
             };
-            report.findings.extend(self.scan.joined(&to, &[beside]));
+            // It goes on with other such frames, or with the messages.
+            let pieces = [beside, Piece::of_content(text)];
+            report.findings.extend(self.scan.joined(&to, &pieces));
         }
         self.judge(&report.findings)?;
         self.hold(raw, Segment::Cleared(raw.len()));

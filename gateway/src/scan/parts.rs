@@ -99,6 +99,8 @@ pub(super) fn pieces_of_trailers(trailers: &HeaderMap) -> Vec<Piece<'_>> {
     for (name, value) in trailers {
         let slot = name.as_str().as_bytes();
         pieces.push(of(Source::Beside, slot, value.as_bytes()));
+        // It goes on with other trailers, or with the content before them.
+        pieces.push(Piece::of_content(value.as_bytes()));
     }
     pieces
 }

@@ -31,8 +31,7 @@ pub(super) struct Passing {
     again: VecDeque<Bytes>,
     pieces: VecDeque<Bytes>,
     then: Then,
-    /// Bytes of the next step.
-    part: usize,
+    stride: Stride,
     /// What may go on.
     cleared: VecDeque<Bytes>,
     is_stopped: bool,
@@ -45,7 +44,7 @@ impl Passing {
             guard,
             pieces,
             then,
-            part: limits::SCAN_PART_BYTES_FIRST,
+            stride: Stride::default(),
             cleared: VecDeque::new(),
             is_stopped: false,
         }
@@ -69,13 +68,13 @@ impl Passing {
     }
 
     fn act(&mut self) -> Result<(Bytes, Step), Stopped> {
-        if let Some(part) = part(&mut self.again, self.part) {
+        if let Some(part) = part(&mut self.again, self.stride.bytes()) {
             return Ok((self.guard.pass_again(&part)?, Step::More));
         }
         if self.guard.has_more() {
             return Ok((self.guard.go_on()?, Step::More));
         }
-        if let Some(part) = part(&mut self.pieces, self.part) {
+        if let Some(part) = part(&mut self.pieces, self.stride.bytes()) {
             return Ok((self.guard.pass(part)?, Step::More));
         }
         let bytes = match self.then {
@@ -84,6 +83,32 @@ impl Passing {
             Then::Ends => self.guard.finish()?,
         };
         Ok((bytes, Step::Done))
+    }
+}
+
+/// How many bytes a step looks at: fewer the more is made of them.
+#[derive(Debug)]
+pub(super) struct Stride(usize);
+
+impl Default for Stride {
+    fn default() -> Self {
+        Self(limits::SCAN_PART_BYTES_FIRST)
+    }
+}
+
+impl Stride {
+    /// Bytes of the next step.
+    pub(super) fn bytes(&self) -> usize {
+        self.0
+    }
+
+    /// So many bytes were made in the last one.
+    pub(super) fn took(&mut self, made: u64) {
+        if made > limits::SCAN_STEP_BYTES_MADE {
+            self.0 = (self.0 / 4).max(limits::SCAN_PART_BYTES_MIN);
+        } else if made < limits::SCAN_STEP_BYTES_MADE / 2 {
+            self.0 = self.0.saturating_mul(2).min(limits::SCAN_PART_BYTES);
+        }
     }
 }
 
@@ -119,14 +144,7 @@ impl Work for Passing {
         if !bytes.is_empty() {
             self.cleared.push_back(bytes);
         }
-        let made = self.guard.cost().saturating_sub(before);
-        self.part = if made > limits::SCAN_STEP_BYTES_MADE {
-            (self.part / 4).max(limits::SCAN_PART_BYTES_MIN)
-        } else if made < limits::SCAN_STEP_BYTES_MADE / 2 {
-            self.part.saturating_mul(2).min(limits::SCAN_PART_BYTES)
-        } else {
-            self.part
-        };
+        self.stride.took(self.guard.cost().saturating_sub(before));
         step
     }
 }

@@ -3,45 +3,112 @@
 //! of its own (RFC 6455 7.4.1, 1008).
 
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::apart::Apart;
 use super::messages::Messages;
-use super::websocket::{Frames, close};
+use super::talk::{Talk, Talking};
+use super::websocket::close;
 use crate::limits;
 
 /// The client's connection.
 #[derive(Debug)]
 pub(crate) struct Watched<C> {
     client: C,
-    frames: Frames,
-    messages: Messages,
+    keeper: Keeper,
     /// Cleared and not read yet.
     ready: Bytes,
     /// The last words, once nothing more may leave.
     last: Option<Bytes>,
     buffer: Vec<u8>,
     /// Where the bytes in it lie whose turn has not come.
-    left: std::ops::Range<usize>,
+    left: Range<usize>,
     /// Others have a turn before those.
     rests: bool,
+    /// How long the scan has taken here.
+    spent: Duration,
+}
+
+/// Who looks at what is sent.
+#[derive(Debug)]
+enum Keeper {
+    Here(Box<Talk>),
+    /// A thread, with all that was read.
+    Apart(Box<Apart<Talking>>),
+    /// Nobody, and nothing more goes on.
+    Lost,
 }
 
 impl<C> Watched<C> {
     pub(super) fn new(client: C, messages: Messages) -> Self {
         Self {
             client,
-            frames: Frames::default(),
-            messages,
+            keeper: Keeper::Here(Box::new(Talk::new(messages))),
             ready: Bytes::new(),
             last: None,
             buffer: vec![0; limits::TUNNEL_BUFFER_BYTES],
             left: 0..0,
             rests: false,
+            spent: Duration::ZERO,
         }
+    }
+
+    /// Looks at what was read, or has a thread do that: where it is much, and from then on
+    /// where some has taken long.
+    fn look(&mut self) {
+        let is_short = self.left.len() <= limits::SCAN_TALK_BYTES;
+        let Keeper::Here(talk) = &mut self.keeper else {
+            return;
+        };
+        let bytes = self.buffer.get(self.left.clone()).unwrap_or_default();
+        if is_short && self.spent < limits::SCAN_HERE_TIME {
+            let began = Instant::now();
+            match talk.pass(bytes) {
+                Ok((cleared, taken)) => {
+                    self.ready = cleared;
+                    self.left.start = self.left.start.saturating_add(taken);
+                    // Many short messages take their time.
+                    self.rests = !self.left.is_empty();
+                }
+                Err(_) => self.last = Some(close(&talk.why())),
+            }
+            // Time that a short message takes is forgotten with time.
+            self.spent = self.spent.saturating_add(began.elapsed()) / 2;
+            return;
+        }
+        let bytes = Bytes::copy_from_slice(bytes);
+        self.left = 0..0;
+        if let Keeper::Here(talk) = std::mem::replace(&mut self.keeper, Keeper::Lost) {
+            let talking = Talking::new(*talk, bytes);
+            self.keeper = Keeper::Apart(Box::new(Apart::begin(talking)));
+        }
+    }
+
+    /// Waits for whoever looks at it.
+    fn poll_apart(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Keeper::Apart(apart) = &mut self.keeper else {
+            return Poll::Ready(());
+        };
+        let brought = ready!(apart.poll(context));
+        // Until all is well, nobody has it.
+        self.keeper = Keeper::Lost;
+        let Ok(talking) = brought else {
+            self.last = Some(close("what was sent cannot be looked at"));
+            return Poll::Ready(());
+        };
+        let (talk, cleared, end) = talking.end();
+        self.ready = cleared;
+        if end.is_err() {
+            self.last = Some(close(&talk.why()));
+        }
+        self.keeper = Keeper::Here(Box::new(talk));
+        Poll::Ready(())
     }
 }
 
@@ -68,13 +135,17 @@ impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<C> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
-            if this.last.is_some() {
-                return this.poll_last(context);
-            }
             if !this.ready.is_empty() {
                 let count = this.ready.len().min(buffer.remaining());
                 buffer.put_slice(&this.ready.split_to(count));
                 return Poll::Ready(Ok(()));
+            }
+            if this.last.is_some() {
+                return this.poll_last(context);
+            }
+            if matches!(this.keeper, Keeper::Apart(_)) {
+                ready!(this.poll_apart(context));
+                continue;
             }
             if std::mem::take(&mut this.rests) {
                 context.waker().wake_by_ref();
@@ -88,16 +159,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<C> {
                     return Poll::Ready(Ok(()));
                 }
             }
-            let bytes = this.buffer.get(this.left.clone()).unwrap_or_default();
-            match this.messages.pass(&mut this.frames, bytes) {
-                Ok((cleared, taken)) => {
-                    this.ready = cleared;
-                    this.left.start = this.left.start.saturating_add(taken);
-                    // Many short messages take their time.
-                    this.rests = !this.left.is_empty();
-                }
-                Err(_) => this.last = Some(close(&this.messages.why())),
-            }
+            this.look();
         }
     }
 }

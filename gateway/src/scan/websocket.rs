@@ -41,8 +41,26 @@ struct Payload {
 enum Kind {
     /// Part of a message, and whether the last one.
     Data(Last),
-    /// A control frame: as it came, and what it says.
-    Control(Vec<u8>, Vec<u8>),
+    /// A control frame: which, as it came, and what it says.
+    Control(Control, Vec<u8>, Vec<u8>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Control {
+    /// Its text stands behind a status code of two bytes (RFC 6455 5.5.1).
+    Close,
+    /// A ping or a pong.
+    Other,
+}
+
+impl Control {
+    /// The text in what a frame says.
+    fn text(self, payload: &[u8]) -> &[u8] {
+        match self {
+            Self::Close => payload.get(STATUS_BYTES..).unwrap_or_default(),
+            Self::Other => payload,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +72,9 @@ enum Last {
 /// Two bytes, eight of length, four of mask.
 const HEAD_BYTES_MAX: usize = 14;
 const CONTROL_BYTES_MAX: u64 = 125;
-/// What a control frame has room for beside a status code.
+/// A status code.
+const STATUS_BYTES: usize = 2;
+/// What a control frame has room for beside it.
 const CLOSE_TEXT_BYTES_MAX: usize = 123;
 
 /// A frame that ends a connection for a breach of policy (RFC 6455 5.5.1,
@@ -143,7 +163,12 @@ impl Frames {
                 Kind::Data(last)
             }
             (8..=10, _) if last == Last::Yes && left <= CONTROL_BYTES_MAX => {
-                Kind::Control(head.to_vec(), Vec::new())
+                let which = if first & 0x0f == 8 {
+                    Control::Close
+                } else {
+                    Control::Other
+                };
+                Kind::Control(which, head.to_vec(), Vec::new())
             }
             _ => return Err(Fault::Framing("a WebSocket frame out of place")),
         };
@@ -183,11 +208,11 @@ impl Frames {
                     sink.end()?;
                 }
             }
-            Kind::Control(frame, text) => {
+            Kind::Control(which, frame, said) => {
                 frame.extend_from_slice(raw);
-                text.extend_from_slice(&plain);
+                said.extend_from_slice(&plain);
                 if is_whole {
-                    sink.apart(frame, text)?;
+                    sink.apart(frame, said, which.text(said))?;
                 }
             }
         }
