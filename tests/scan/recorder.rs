@@ -52,6 +52,7 @@ impl Recorder {
     ///
     /// # Panics
     /// When one goes on.
+    #[expect(clippy::disallowed_methods, reason = "a test's own server")]
     pub(crate) fn take_all(&self) -> Vec<u8> {
         // What connected before this one is accepted before it.
         let mark = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("a connection");

@@ -183,7 +183,8 @@ lab_tests! {
         let close = |text: &[u8]| frame(0x88, &[&[3, 232], text].concat());
         let closed = [frame(0x81, first), close(second)].concat();
         let closing = close(text);
-        let hex: String = text.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits: Vec<String> = text.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = digits.concat();
         let (front, back) = hex.split_at(32);
         let coded = [frame(0x81, front.as_bytes()), close(back.as_bytes())].concat();
         let deflated = frame(0xc1, b"\x4a\x04\x00");
