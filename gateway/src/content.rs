@@ -12,87 +12,14 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 
+use crate::body::{ContentError, Inner, Polled, Traffic};
 use crate::broker::{Last, Masked, Watch};
-use crate::budget::{Purse, Spent, field_bytes};
+use crate::budget::{Purse, field_bytes};
 use crate::fields;
-use crate::http2::Received;
 use crate::origin::{Counted, Lease};
-use crate::overrides::{Form, Overridden};
-use crate::scan::{Returns, Screened, Stopped};
-
-/// Bytes of content and trailers, by direction as the command sees it.
-#[derive(Debug, Default)]
-pub(crate) struct Traffic {
-    pub(crate) up: AtomicU64,
-    pub(crate) down: AtomicU64,
-}
-
-impl Traffic {
-    /// Both directions; only differences mean something.
-    pub(crate) fn total(&self) -> u64 {
-        let up = self.up.load(Ordering::Relaxed);
-        up.wrapping_add(self.down.load(Ordering::Relaxed))
-    }
-}
-
-/// Content as an engine reads it.
-#[derive(Debug)]
-pub(crate) enum Inner {
-    /// There is none.
-    None,
-    Http1(Incoming),
-    Http2(Received),
-}
-
-/// Why content did not come to its end.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ContentError {
-    #[error(transparent)]
-    Http1(#[from] hyper::Error),
-    #[error(transparent)]
-    Http2(#[from] h2::Error),
-    #[error("the content holds the placeholder of a secret")]
-    Misused,
-    #[error("the content holds the value of a secret")]
-    Shown,
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-    #[error(transparent)]
-    Spent(#[from] Spent),
-    #[error(transparent)]
-    Overridden(#[from] Overridden),
-}
-
-impl Body for Inner {
-    type Data = Bytes;
-    type Error = ContentError;
-
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
-        match self.get_mut() {
-            Self::None => Poll::Ready(None),
-            Self::Http1(content) => Pin::new(content).poll_frame(context).map_err(Into::into),
-            Self::Http2(content) => Pin::new(content).poll_frame(context).map_err(Into::into),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::None => true,
-            Self::Http1(content) => content.is_end_stream(),
-            Self::Http2(content) => content.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::None => SizeHint::with_exact(0),
-            Self::Http1(content) => content.size_hint(),
-            Self::Http2(content) => content.size_hint(),
-        }
-    }
-}
+use crate::overrides::Form;
+use crate::scan::{Returns, Screened};
 
 /// The content of one message.
 #[derive(Debug)]
@@ -344,8 +271,6 @@ impl Drop for ResponseContent {
         }
     }
 }
-
-type Polled = Poll<Option<Result<Frame<Bytes>, ContentError>>>;
 
 /// Filters trailers.
 fn clean(mut frame: Frame<Bytes>) -> Frame<Bytes> {

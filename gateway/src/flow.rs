@@ -16,8 +16,8 @@ use tokio::time::{sleep, timeout, timeout_at};
 
 use crate::ask::{self, Course};
 use crate::audit::{Event, Kind, Outcome};
+use crate::body::Traffic;
 use crate::caller::Caller;
-use crate::content::Traffic;
 use crate::control::ControlError;
 use crate::decide;
 use crate::destination::Destination;

@@ -17,7 +17,8 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::audit::Kind;
-use crate::content::{Content, Inner};
+use crate::body::Inner;
+use crate::content::Content;
 use crate::exchange::{Asked, Exchange, Upgradable};
 use crate::flow::{self, Flow};
 use crate::followed::{Followed, Leg, Outlives};

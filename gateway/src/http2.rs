@@ -16,7 +16,9 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::audit::Kind;
-use crate::content::{Content, Inner};
+use crate::body::{Inner, Received, pour};
+use crate::content::Content;
+use crate::duplex::Duplex;
 use crate::exchange::{Asked, Exchange, Upgradable};
 use crate::flow::Flow;
 use crate::forward::Wire;
@@ -24,19 +26,13 @@ use crate::limits;
 use crate::malformed::Malformed;
 use crate::origin::Streams;
 use crate::refusal::Refusal;
+use crate::replies::{End, Replies};
 use crate::tls::Client;
 
-mod content;
-mod duplex;
 mod frames;
 mod hpack;
-mod replies;
 
-pub(crate) use content::{Received, pour};
-pub(crate) use duplex::Duplex;
 use frames::{FLOOD, Metered, UNREADABLE};
-use replies::End;
-pub(crate) use replies::Replies;
 
 /// Serves a connection until either side ends it, or no stream was open for a
 /// while. `streams` are its streams to origins, of which some may be open.
@@ -133,7 +129,8 @@ async fn answer(
     } else {
         let content = Received::new(received, &head.headers);
         let content = if head.headers.contains_key(header::EXPECT) {
-            content.awaited(replies.clone())
+            let way = replies.clone();
+            content.awaited(move || way.go_on())
         } else {
             content
         };

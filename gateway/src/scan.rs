@@ -55,7 +55,6 @@ mod windows;
 pub(crate) use apart::{count_processors, start_first};
 pub(crate) use body::Screened;
 pub(crate) use guard::Guard;
-pub(crate) use messages::Stopped;
 pub(crate) use returns::Returns;
 pub(crate) use said::Told;
 pub(crate) use scans::Scans;

@@ -13,8 +13,8 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::body::Traffic;
 use crate::budget::Purse;
-use crate::content::Traffic;
 use crate::limits;
 
 /// Relays until the end. Errors of either side end it: nobody is left to be

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::ask;
 use crate::audit::{Event, Kind, Outcome};
-use crate::content::Traffic;
+use crate::body::Traffic;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::session::Session;

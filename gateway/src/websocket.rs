@@ -16,14 +16,15 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
+use crate::body::{Inner, Received};
 use crate::budget::Purse;
 use crate::carrier::Carrier;
 use crate::carrier::Upgrade;
-use crate::content::{Content, Held, Inner};
+use crate::content::{Content, Held};
+use crate::duplex::Duplex;
 use crate::fields;
 use crate::flow::Flow;
 use crate::forward::{self, Admitted, converse, origin_of};
-use crate::http2::{Duplex, Received};
 use crate::origin::{self, Counted, OriginError, Outgoing, Streams};
 use crate::resolve::Pin;
 use crate::target::Target;

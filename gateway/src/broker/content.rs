@@ -13,9 +13,9 @@ use super::coded::Coded;
 use super::forms::Escape;
 use super::mask::Last;
 use super::{Misuse, Role, Secrets, Why, value_of};
+use crate::body::ContentError;
 use crate::caller::Caller;
 use crate::carrier::Carrier;
-use crate::content::ContentError;
 use crate::refusal::Refusal;
 use crate::target::Target;
 

@@ -9,8 +9,8 @@ use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderValue};
 
 use super::search::Search;
+use crate::body::ContentError;
 use crate::caller::Caller;
-use crate::content::ContentError;
 use crate::seek::{Seek, Texts};
 use crate::target::Target;
 

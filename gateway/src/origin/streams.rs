@@ -18,10 +18,10 @@ use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
 use super::{Link, OriginError, Origins, Outgoing, protocol};
+use crate::body::{Inner, Received, pour};
 use crate::carrier::Alpn;
-use crate::content::Inner;
-use crate::http2::{Received, Replies, pour};
 use crate::limits;
+use crate::replies::Replies;
 use crate::resolve::Pin;
 use crate::tls::Offer;
 

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-use super::messages::Stopped;
+use crate::body::Stopped;
 use crate::limits;
 
 /// The threads of this process, and what waits for them.

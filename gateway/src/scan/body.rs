@@ -16,9 +16,9 @@ use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 use super::Guard;
 use super::apart::Apart;
 use super::input::Input;
-use super::messages::Stopped;
 use super::passing::{Passing, Then};
-use crate::content::{ContentError, Inner};
+use crate::body::Stopped;
+use crate::body::{ContentError, Inner};
 use crate::limits;
 
 /// Content on its way through a guard, where there is one.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 
-use crate::content::{ContentError, Inner};
+use crate::body::{ContentError, Inner};
 use crate::limits;
 
 /// Content as it comes, and what of it was gathered.

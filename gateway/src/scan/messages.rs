@@ -16,6 +16,7 @@ use super::said::Asked;
 use super::values::Seen;
 use super::{Scan, destination, host};
 use crate::audit::{Kind, Outcome};
+use crate::body::Stopped;
 use crate::caller::Caller;
 use crate::limits;
 use crate::refusal::Refusal;
@@ -23,11 +24,6 @@ use crate::target::Target;
 
 /// Where it is said why content ended.
 pub(crate) type Slot = Arc<Mutex<Option<Refusal>>>;
-
-/// Content may not leave; why is in the slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the content holds what may not leave")]
-pub(crate) struct Stopped;
 
 /// Whether a message is compressed by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

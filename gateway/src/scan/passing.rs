@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::Guard;
 use super::apart::{Step, Work};
-use super::messages::Stopped;
+use crate::body::Stopped;
 use crate::limits;
 
 /// What follows behind the pieces.

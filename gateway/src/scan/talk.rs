@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 use bytes::{Bytes, BytesMut};
 
 use super::apart::{Step, Work};
-use super::messages::{Messages, Stopped};
+use super::messages::Messages;
 use super::passing::Stride;
 use super::websocket::Frames;
+use crate::body::Stopped;
 
 /// Both halves of what looks at one direction.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes};
 use h2::{RecvStream, SendStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::content::poll_room;
+use crate::body::poll_room;
 
 /// Bytes that one write takes at most: a frame that every receiver takes.
 const WRITE_BYTES_MAX: usize = 16 * 1024;

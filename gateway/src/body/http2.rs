@@ -1,6 +1,7 @@
 //! Content of one stream of HTTP/2, as it comes and as it goes, with the
 //! stream's own flow control (RFC 9113 5.2). Knows no connection and no policy.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,18 +11,26 @@ use h2::{Reason, RecvStream, SendStream};
 use http::header::{self, HeaderMap};
 use http_body::{Body, Frame, SizeHint};
 
-use super::replies::Replies;
-use crate::content::{Content, ContentError};
+use super::ContentError;
 
 /// Content as it comes.
-#[derive(Debug)]
 pub(crate) struct Received {
     stream: RecvStream,
     has_data: bool,
     /// What is left of the length that the head names.
     left: Option<u64>,
-    /// Whom to say that the content is wanted, once it is.
-    waits: Option<Replies>,
+    /// Says that the content is wanted, once it is.
+    waits: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl fmt::Debug for Received {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Received")
+            .field("stream", &self.stream)
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Received {
@@ -38,9 +47,9 @@ impl Received {
     }
 
     /// The same, of a client that waits until its content is wanted
-    /// (RFC 9110 10.1.1).
-    pub(crate) fn awaited(mut self, replies: Replies) -> Self {
-        self.waits = Some(replies);
+    /// (RFC 9110 10.1.1), and is told so by `go_on`.
+    pub(crate) fn awaited(mut self, go_on: impl FnOnce() + Send + Sync + 'static) -> Self {
+        self.waits = Some(Box::new(go_on));
         self
     }
 }
@@ -54,8 +63,8 @@ impl Body for Received {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
         let own = self.get_mut();
-        if let Some(replies) = own.waits.take() {
-            replies.go_on();
+        if let Some(go_on) = own.waits.take() {
+            go_on();
         }
         if own.has_data {
             match ready!(own.stream.poll_data(context)) {
@@ -89,13 +98,19 @@ impl Body for Received {
 
 /// Sends content to its end, as fast as the other side takes it. Where either
 /// fails, the stream is reset for the same reason.
-pub(crate) async fn pour(mut content: Content, mut stream: SendStream<Bytes>) {
+pub(crate) async fn pour(
+    mut content: impl Body<Data = Bytes, Error = ContentError> + Unpin,
+    mut stream: SendStream<Bytes>,
+) {
     if let Err(reason) = pour_all(&mut content, &mut stream).await {
         stream.send_reset(reason);
     }
 }
 
-async fn pour_all(content: &mut Content, stream: &mut SendStream<Bytes>) -> Result<(), Reason> {
+async fn pour_all(
+    content: &mut (impl Body<Data = Bytes, Error = ContentError> + Unpin),
+    stream: &mut SendStream<Bytes>,
+) -> Result<(), Reason> {
     let lost = |error: h2::Error| error.reason().unwrap_or(Reason::CANCEL);
     loop {
         let next = poll_fn(|context| {
@@ -147,7 +162,7 @@ async fn pour_all(content: &mut Content, stream: &mut SendStream<Bytes>) -> Resu
 }
 
 /// Waits until the other side takes something.
-pub(super) fn poll_room(
+pub(crate) fn poll_room(
     stream: &mut SendStream<Bytes>,
     context: &mut Context<'_>,
 ) -> Poll<Result<(), h2::Error>> {

@@ -28,7 +28,7 @@ struct Way {
 }
 
 impl Replies {
-    pub(super) fn new(respond: SendResponse<Bytes>) -> Self {
+    pub(crate) fn new(respond: SendResponse<Bytes>) -> Self {
         Self(Arc::new(Mutex::new(Way {
             respond,
             interim: 0,
@@ -57,7 +57,7 @@ impl Replies {
     }
 
     /// Says that content is wanted.
-    pub(super) fn go_on(&self) {
+    pub(crate) fn go_on(&self) {
         self.inform(StatusCode::CONTINUE, HeaderMap::new());
     }
 
@@ -75,7 +75,7 @@ impl Replies {
     }
 
     /// Sends the head of the final response; no interim one follows.
-    pub(super) fn send(
+    pub(crate) fn send(
         &self,
         head: Response<()>,
         end: End,
@@ -86,7 +86,7 @@ impl Replies {
     }
 
     /// Ends the stream without a response.
-    pub(super) fn reset(&self, reason: Reason) {
+    pub(crate) fn reset(&self, reason: Reason) {
         if let Ok(mut way) = self.0.lock() {
             way.is_open = false;
             way.respond.send_reset(reason);
@@ -94,7 +94,7 @@ impl Replies {
     }
 
     /// Ready once the client gave up.
-    pub(super) fn poll_reset(&self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_reset(&self, context: &mut Context<'_>) -> Poll<()> {
         match self.0.lock() {
             Ok(mut way) if way.is_open => way.respond.poll_reset(context).map(drop),
             _ => Poll::Pending,
@@ -104,7 +104,7 @@ impl Replies {
 
 /// Where a response ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// With its head.
     Head,
     /// With its content.
