@@ -1,6 +1,7 @@
 //! The body of a message as the engines of HTTP give it: content and trailers, frame by
 //! frame, and why it did not come to its end. Knows no filter and no policy.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -90,6 +91,49 @@ impl Body for Inner {
 
 /// What a body says when it is asked for the next frame.
 pub(crate) type Polled = Poll<Option<Result<Frame<Bytes>, ContentError>>>;
+
+/// The body of a request on its way to an origin, whatever it went through before.
+pub(crate) enum Outbound {
+    /// There is none.
+    None,
+    Some(Pin<Box<dyn Body<Data = Bytes, Error = ContentError> + Send + Sync>>),
+}
+
+impl fmt::Debug for Outbound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What it holds may be a credential.
+        formatter.write_str(match self {
+            Self::None => "None",
+            Self::Some(_) => "Some",
+        })
+    }
+}
+
+impl Body for Outbound {
+    type Data = Bytes;
+    type Error = ContentError;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
+        match self.get_mut() {
+            Self::None => Poll::Ready(None),
+            Self::Some(body) => body.as_mut().poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Some(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::None => SizeHint::with_exact(0),
+            Self::Some(body) => body.size_hint(),
+        }
+    }
+}
 
 /// The scan refused the content; why is in its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::body::{ContentError, Inner, Polled, Traffic};
+use crate::body::{ContentError, Inner, Outbound, Polled, Traffic};
 use crate::broker::{Last, Masked, Watch};
 use crate::budget::{Purse, field_bytes};
 use crate::fields;
@@ -107,6 +107,14 @@ impl Content {
 
     pub(crate) fn text(text: String) -> Self {
         Self::Own(Some(Bytes::from(text)))
+    }
+
+    /// On its way to an origin.
+    pub(crate) fn outbound(self) -> Outbound {
+        match self {
+            Self::Own(None) => Outbound::None,
+            some => Outbound::Some(Box::pin(some)),
+        }
     }
 }
 

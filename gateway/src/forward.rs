@@ -119,7 +119,7 @@ pub(crate) async fn forward(
         host: &target.host,
         port: target.port,
         carrier,
-        request,
+        request: request.map(Content::outbound),
         request_complete,
     };
     let (response, held) = match wire {

@@ -18,8 +18,8 @@ use outgate_policy::{Carries, Host, HostName, Proxies, Proxy};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::body::Outbound;
 use crate::carrier::{Alpn, Carrier};
-use crate::content::Content;
 use crate::decide;
 use crate::in_force::Current;
 use crate::limits;
@@ -237,7 +237,7 @@ pub(crate) struct Pool {
 
 #[derive(Debug)]
 struct Idle {
-    sender: SendRequest<Content>,
+    sender: SendRequest<Outbound>,
     since: Instant,
 }
 
@@ -249,7 +249,7 @@ impl Pool {
         }
     }
 
-    fn take(&self, key: &Key) -> Option<SendRequest<Content>> {
+    fn take(&self, key: &Key) -> Option<SendRequest<Outbound>> {
         let mut idle = self.idle.lock().ok()?;
         let list = idle.get_mut(key)?;
         while let Some(entry) = list.pop() {
@@ -261,7 +261,7 @@ impl Pool {
         None
     }
 
-    fn put(&self, key: Key, sender: SendRequest<Content>) {
+    fn put(&self, key: Key, sender: SendRequest<Outbound>) {
         let Ok(mut idle) = self.idle.lock() else {
             return;
         };
@@ -294,7 +294,7 @@ impl Pool {
 pub(crate) struct Lease {
     origins: Arc<Origins>,
     key: Key,
-    sender: SendRequest<Content>,
+    sender: SendRequest<Outbound>,
     /// Whether the request was sent whole; nothing else may follow before.
     request_complete: Arc<AtomicBool>,
 }
@@ -329,7 +329,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) host: &'a Host,
     pub(crate) port: u16,
     pub(crate) carrier: Carrier,
-    pub(crate) request: Request<Content>,
+    pub(crate) request: Request<Outbound>,
     pub(crate) request_complete: Arc<AtomicBool>,
 }
 
@@ -404,11 +404,11 @@ pub(crate) async fn send(
 }
 
 /// Begins HTTP/1.1 on a connection.
-async fn speak(origins: &Arc<Origins>, link: Link) -> hyper::Result<SendRequest<Content>> {
+async fn speak(origins: &Arc<Origins>, link: Link) -> hyper::Result<SendRequest<Outbound>> {
     let (sender, connection) = http1::Builder::new()
         .max_buf_size(limits::BUFFER_BYTES_MAX)
         .max_header_size(limits::HEAD_BYTES_MAX)
-        .handshake::<_, Content>(TokioIo::new(link))
+        .handshake::<_, Outbound>(TokioIo::new(link))
         .await?;
     origins.spawn(async move {
         connection.with_upgrades().await.ok();
@@ -439,11 +439,11 @@ fn protocol(authority: String, error: &dyn std::error::Error) -> OriginError {
 
 /// A copy of a request that may be sent twice: safe or idempotent, and without
 /// content (RFC 9110 9.2.2).
-fn repeatable(request: &Request<Content>) -> Option<Request<Content>> {
-    if !request.method().is_idempotent() || !matches!(request.body(), Content::Own(None)) {
+fn repeatable(request: &Request<Outbound>) -> Option<Request<Outbound>> {
+    if !request.method().is_idempotent() || !matches!(request.body(), Outbound::None) {
         return None;
     }
-    let mut copy = Request::new(Content::empty());
+    let mut copy = Request::new(Outbound::None);
     copy.method_mut().clone_from(request.method());
     copy.uri_mut().clone_from(request.uri());
     copy.headers_mut().clone_from(request.headers());

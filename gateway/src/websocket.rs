@@ -16,7 +16,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
-use crate::body::{Inner, Received};
+use crate::body::{Inner, Outbound, Received};
 use crate::budget::Purse;
 use crate::carrier::Carrier;
 use crate::carrier::Upgrade;
@@ -67,7 +67,7 @@ pub(crate) async fn join(
         host: &target.host,
         port: target.port,
         carrier,
-        request: Request::new(Content::empty()),
+        request: Request::new(Outbound::None),
         request_complete: Arc::new(AtomicBool::new(true)),
     };
     // INVARIANT: the permit is spent on this one target, whatever the words.
