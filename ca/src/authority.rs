@@ -2,7 +2,6 @@
 //! properties that strict verifiers ask for (RFC 5280 4.2; CA/Browser Forum
 //! Baseline Requirements 7.1.2.7 as far as clients check them).
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use rcgen::{
@@ -15,6 +14,7 @@ use rustls::sign::{CertifiedKey, SigningKey};
 use time::{Duration, OffsetDateTime};
 
 use crate::scope::Scope;
+use crate::subject::Subject;
 
 /// Certificates begin this long ago: clocks of clients may be behind.
 const BACKDATED: Duration = Duration::days(2);
@@ -73,24 +73,6 @@ pub enum CaError {
         "`{0}` is neither a domain nor an address block; name one as `example.org` or `10.2.0.0/16`"
     )]
     Constraint(String),
-}
-
-/// Whom a leaf certificate is for: one subject alternative name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Subject {
-    /// A host name in lower case, as A-labels, without a final dot.
-    Name(String),
-    /// An IP address (an iPAddress name, RFC 5280 4.2.1.6).
-    Address(IpAddr),
-}
-
-impl std::fmt::Display for Subject {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Name(name) => out.write_str(name),
-            Self::Address(address) => address.fmt(out),
-        }
-    }
 }
 
 /// An authority that can issue leaves. All leaves share one key pair, which

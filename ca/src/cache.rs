@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustls::sign::CertifiedKey;
 
-use crate::authority::{Authority, CaError, Subject};
+use crate::authority::{Authority, CaError};
+use crate::subject::Subject;
 
 /// Leaves kept: of the last so many new hosts, and of as many before them that
 /// were met again. A leaf has about 1 KiB.

@@ -13,10 +13,12 @@ mod cache;
 mod files;
 mod own;
 mod scope;
+mod subject;
 
 pub use about::About;
-pub use authority::{Authority, CaError, Subject};
+pub use authority::{Authority, CaError};
 pub use cache::Leaves;
 pub use files::{read_key, read_public};
 pub use own::{Created, Place, Request, create, describe, establish, open};
 pub use scope::Scope;
+pub use subject::Subject;

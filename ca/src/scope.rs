@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use x509_parser::extensions::{GeneralName, GeneralSubtree, NameConstraints};
 
-use crate::authority::Subject;
+use crate::subject::Subject;
 
 /// A set of names or of addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,6 +2,9 @@
 //! Decides nothing else; what is none of the known protocols is `Unknown`,
 //! and there is no raw fallback.
 
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::{Instant, timeout_at};
+
 use crate::client_hello::{self, ClientHello, Hello};
 use crate::limits;
 
@@ -86,6 +89,45 @@ fn http1(bytes: &[u8]) -> Detected {
 /// parser accepts as an end must count as one here too.
 fn head_ends(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|three| three == b"\n\r\n")
+}
+
+/// What a connection turned out to be.
+pub(crate) enum Classified {
+    Certain(Detected, Vec<u8>),
+    /// Closed without a byte.
+    Silent,
+    Unknown(&'static str),
+}
+
+/// Reads until it is certain what is spoken, within time and bytes.
+pub(crate) async fn classify(stream: &mut (impl AsyncRead + Unpin)) -> Classified {
+    let deadline = Instant::now() + limits::CLASSIFY_TIME;
+    let mut bytes = Vec::with_capacity(2048);
+    loop {
+        match timeout_at(deadline, stream.read_buf(&mut bytes)).await {
+            Err(_) => {
+                return Classified::Unknown("nothing that HTTP or TLS begins with came in time");
+            }
+            Ok(Err(_)) => return Classified::Silent,
+            Ok(Ok(0)) if bytes.is_empty() => return Classified::Silent,
+            Ok(Ok(0)) => {
+                return Classified::Unknown("the connection ended before it was clear what it is");
+            }
+            Ok(Ok(_)) => {}
+        }
+        match detect(&bytes) {
+            Detected::More if bytes.len() >= limits::CLASSIFY_BYTES_MAX => {
+                // An endless head: the parser has its own answer to that.
+                return match bytes.first() {
+                    Some(22) => Classified::Unknown("the TLS greeting is too long"),
+                    _ => Classified::Certain(Detected::Http1, bytes),
+                };
+            }
+            Detected::More => {}
+            Detected::Unknown(why) => return Classified::Unknown(why),
+            certain => return Classified::Certain(certain, bytes),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use http::{Method, Request, Response, StatusCode, request};
 use http_body::Body;
-use hyper::upgrade::OnUpgrade;
 use outgate_policy::{Permit, Verdict};
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::admit;
@@ -20,10 +18,9 @@ use crate::carrier::Carrier;
 use crate::carrier::Upgrade;
 use crate::content::Content;
 use crate::decide;
-use crate::duplex::Duplex;
 use crate::fields;
 use crate::flow::Flow;
-use crate::forward::{self, Admitted, Wire};
+use crate::forward::{self, Admitted, Upgradable, Wire};
 use crate::limits;
 use crate::malformed::Malformed;
 use crate::origin::OriginError;
@@ -33,6 +30,7 @@ use crate::replies::Replies;
 use crate::request_target;
 use crate::respond::{self, Form};
 use crate::target::Target;
+use crate::websocket;
 
 /// What holds for every request of a connection.
 #[derive(Debug)]
@@ -56,18 +54,6 @@ pub(crate) struct Asked {
     pub(crate) upgrade: Upgradable,
     /// How interim responses go back, where that is a matter of the request.
     pub(crate) replies: Option<Replies>,
-}
-
-/// What a request may become on the client's side, if the origin agrees.
-#[derive(Debug, Default)]
-pub(crate) enum Upgradable {
-    /// Nothing.
-    #[default]
-    Never,
-    /// Its connection becomes something else.
-    Http1(OnUpgrade),
-    /// Its stream does.
-    Http2(oneshot::Receiver<Duplex>),
 }
 
 impl Exchange {
@@ -127,7 +113,7 @@ impl Exchange {
             upgrade,
             replies,
         };
-        match forward::forward(&self.flow, (&self.wire, self.carrier), admitted).await {
+        match self.sent(admitted).await {
             Ok(response) => Ok(response),
             Err(OriginError::Reset(_, reason)) => Err(reason.into()),
             Err(error) => {
@@ -143,6 +129,20 @@ impl Exchange {
                     self.record(&subject, &refusal);
                 }
                 Ok(respond::failure(&error, form, self.flow.session()))
+            }
+        }
+    }
+
+    /// Sends a permitted request on, by the way that it came.
+    async fn sent(&self, mut admitted: Admitted) -> Result<Response<Content>, OriginError> {
+        let upgrade = std::mem::take(&mut admitted.upgrade);
+        match (&self.wire, upgrade) {
+            (Wire::Http2(streams), Upgradable::Http2(client)) if admitted.is_websocket() => {
+                websocket::join(&self.flow, (streams, self.carrier), admitted, client).await
+            }
+            (wire, upgrade) => {
+                admitted.upgrade = upgrade;
+                forward::forward(&self.flow, (wire, self.carrier), admitted).await
             }
         }
     }

@@ -19,74 +19,37 @@ use crate::budget::{Purse, head_bytes};
 use crate::carrier::Carrier;
 use crate::carrier::Upgrade;
 use crate::content::{Content, Held, RequestContent, ResponseContent};
-use crate::exchange::Upgradable;
 use crate::fields;
 use crate::flow::Flow;
 use crate::followed::Leg;
 use crate::limits;
-use crate::origin::{self, Lease, OriginError, Outgoing, Streams};
+use crate::origin::{self, Lease, OriginError, Outgoing};
 use crate::overrides::Form;
 use crate::refusal::Refusal;
-use crate::replies::Replies;
 use crate::scan::{Guard, Returns, Screened};
 use crate::target::Target;
-use crate::websocket;
 
+mod admitted;
 mod switch;
 
+pub(crate) use admitted::{Admitted, Upgradable, Wire};
 use switch::switch;
 pub(crate) use switch::{converse, origin_of, plain};
-
-/// How a request goes on to its origin: in the version it came with.
-#[derive(Debug)]
-pub(crate) enum Wire {
-    /// Over a connection of its own for as long as it takes; what the origin
-    /// says before its response goes back this way.
-    Http1(Arc<Leg>),
-    /// As one of the streams of a connection.
-    Http2(Arc<Streams>),
-}
-
-/// A request with its own content and, for an upgrade, its connection.
-#[derive(Debug)]
-pub(crate) struct Admitted {
-    pub(crate) permit: Permit,
-    pub(crate) target: Target,
-    pub(crate) head: request::Parts,
-    pub(crate) content: Inner,
-    /// What takes the place of placeholders.
-    pub(crate) insertion: Insertion,
-    pub(crate) upgrade: Upgradable,
-    /// How interim responses go back, where that is a matter of the request.
-    pub(crate) replies: Option<Replies>,
-}
-
-impl Admitted {
-    fn is_websocket(&self) -> bool {
-        self.target.upgrade() == Upgrade::WebSocket
-    }
-}
 
 /// Sends the request and returns the response, content still to come.
 pub(crate) async fn forward(
     flow: &Arc<Flow>,
     (wire, carrier): (&Wire, Carrier),
-    mut admitted: Admitted,
+    admitted: Admitted,
 ) -> Result<Response<Content>, OriginError> {
-    let upgrade = match (wire, std::mem::take(&mut admitted.upgrade)) {
-        (Wire::Http2(streams), Upgradable::Http2(client)) if admitted.is_websocket() => {
-            return websocket::join(flow, (streams, carrier), admitted, client).await;
-        }
-        (_, upgrade) => upgrade,
-    };
     let Admitted {
         permit,
         target,
         mut head,
         content,
         insertion,
+        upgrade,
         replies,
-        ..
     } = admitted;
     let version = head.version;
     let secrets = flow.session().secrets();

@@ -19,10 +19,11 @@ use tokio::time::{sleep, timeout};
 use crate::audit::Kind;
 use crate::body::Inner;
 use crate::content::Content;
-use crate::exchange::{Asked, Exchange, Upgradable};
-use crate::flow::{self, Flow};
+use crate::exchange::{Asked, Exchange};
+use crate::farewell::farewell;
+use crate::flow::Flow;
 use crate::followed::{Followed, Leg, Outlives};
-use crate::forward::Wire;
+use crate::forward::{Upgradable, Wire};
 use crate::limits;
 use crate::malformed::Malformed;
 use crate::memory;
@@ -129,7 +130,7 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Client, denied: Option<Refus
     }
     // After an upgrade somebody else has it.
     if let Ok(stream) = owner.back.try_recv() {
-        flow::farewell(stream.into_tcp().await, &[]).await;
+        farewell(stream.into_tcp().await, &[]).await;
     }
 }
 

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accept;
 mod admit;
 mod ask;
 mod audit;
@@ -28,6 +29,7 @@ mod detect;
 mod duplex;
 mod either;
 mod exchange;
+mod farewell;
 mod fields;
 mod flow;
 mod followed;
@@ -37,6 +39,7 @@ mod hosts;
 mod http1;
 mod http2;
 mod in_force;
+mod intercept;
 mod interim;
 mod known;
 mod limits;

@@ -23,7 +23,7 @@ use crate::scan::Scans;
 use crate::session::{Parts, Session};
 use crate::text::shortened;
 use crate::tls::{Keys, Tls};
-use crate::{ServeError, ask, flow, limits, memory, stub};
+use crate::{ServeError, accept, ask, limits, memory, stub};
 
 mod opening;
 
@@ -331,7 +331,7 @@ pub(crate) async fn run(
         expect_descriptors(&received, expected)?;
         match received.frame {
             ToGateway::Ask(id, ask) => question(session, control, id, ask).await?,
-            ToGateway::Flow(handed) => flow::accept(session, handed, received.descriptors)?,
+            ToGateway::Flow(handed) => accept::accept(session, handed, received.descriptors)?,
             ToGateway::Stub => {
                 stubs += 1;
                 if stubs > limits::STUBS_MAX {

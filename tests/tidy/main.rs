@@ -11,6 +11,7 @@
 mod crates;
 mod documents;
 mod files;
+mod layers;
 mod lexer;
 mod licences;
 mod policies;

@@ -12,13 +12,13 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Upgradable;
 use crate::audit::Kind;
 use crate::broker::{Veiled, Watched};
 use crate::budget::Purse;
 use crate::carrier::Upgrade;
 use crate::content::Content;
 use crate::decide;
-use crate::exchange::Upgradable;
 use crate::fields;
 use crate::flow::Flow;
 use crate::origin::{Link, OriginError};

@@ -1,0 +1,183 @@
+//! A connection of the command, handed over by the launcher with its one
+//! destination. Reads until it is certain what is spoken, then hands it to
+//! whoever speaks that. What is not certain in time is closed: there is no
+//! raw fallback.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use outgate_handoff::{Flow as Handed, Question};
+use outgate_policy::{Carries, Host, Permit};
+use tokio::net::TcpStream;
+
+use crate::ask::{self, Course};
+use crate::audit::Kind;
+use crate::caller::Caller;
+use crate::control::ControlError;
+use crate::decide;
+use crate::detect::{self, Classified, Detected};
+use crate::farewell::farewell;
+use crate::flow::Flow;
+use crate::http1;
+use crate::http2;
+use crate::intercept;
+use crate::memory;
+use crate::origin::{self, Reached};
+use crate::refusal::Refusal;
+use crate::replay::Replay;
+use crate::session::Session;
+use crate::stub;
+use crate::tls::Client;
+use crate::tunnel;
+use crate::unix;
+
+/// Takes over a connection. It is served beside the others and ends with the
+/// session; over the limit it is closed.
+pub(crate) fn accept(
+    session: &Arc<Session>,
+    handed: Handed,
+    descriptors: Vec<OwnedFd>,
+) -> Result<(), ControlError> {
+    let mut descriptors = descriptors.into_iter();
+    let missing = ControlError::Descriptors {
+        expected: 1,
+        actual: 0,
+    };
+    let first = descriptors.next().ok_or(missing)?;
+    let Some(slot) = session.flow_slot() else {
+        let because = "too many connections at once";
+        session
+            .recorder()
+            .tell(&Refusal::own("limit", "a connection", because));
+        return Ok(());
+    };
+    match handed.question {
+        Question::Connect { destination } => {
+            let stream = std::net::TcpStream::from(first);
+            stream.set_nonblocking(true)?;
+            let stream = TcpStream::from_std(stream)?;
+            stream.set_nodelay(true).ok();
+            let to = session.destination(destination);
+            let caller = Caller::new(session.recorder(), handed.process, to);
+            let flow = Arc::new(Flow::new(session, caller));
+            session.tasks().spawn(async move {
+                Box::pin(serve(&flow, stream)).await;
+                memory::done(flow.session().tasks());
+                drop((flow, slot));
+            });
+        }
+        Question::Unix { path } => {
+            let Some(target) = descriptors.next() else {
+                return Err(ControlError::Descriptors {
+                    expected: 2,
+                    actual: 1,
+                });
+            };
+            let session_of_task = Arc::clone(session);
+            session.tasks().spawn(async move {
+                let sockets = unix::Handed {
+                    client: first,
+                    target,
+                };
+                unix::serve(&session_of_task, &handed.process, &path, sockets).await;
+                drop(slot);
+            });
+        }
+        Question::Listen { .. } => {
+            return Err(ControlError::Order {
+                what: "a connection that is none",
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
+    match ask::course(flow.session(), flow.process(), flow.destination()) {
+        Course::Direct(host, permit) => Box::pin(raw(flow, &host, permit, stream)).await,
+        Course::Stub => {
+            flow.hush();
+            Box::pin(stub::connection(flow.session(), flow.process(), stream)).await;
+        }
+        Course::Inspect => inspect(flow, stream, None).await,
+        Course::Explain(refusal) => inspect(flow, stream, Some(refusal)).await,
+        Course::Deny(refusal) => flow.caller().refuse(Kind::Flow, &refusal),
+    }
+}
+
+/// Bytes both ways under a `tcp://` rule.
+async fn raw(flow: &Flow, host: &Host, permit: Permit, stream: TcpStream) {
+    let port = flow.destination().port;
+    match origin::connect(
+        flow.session().origins(),
+        flow.process(),
+        (host, port),
+        Carries::Raw,
+    )
+    .await
+    {
+        Ok(Reached {
+            stream: origin,
+            pin,
+        }) => {
+            drop(permit);
+            let still = || {
+                decide::still_direct(
+                    &flow.session().rules(),
+                    flow.process(),
+                    flow.destination(),
+                    (host, pin),
+                )
+            };
+            let sides = (stream, origin);
+            tokio::select! {
+                () = tunnel::relay_tcp(sides, &[], (&**flow.traffic(), None), flow.session().ended()) => {}
+                refusal = flow.session().current().revoked(still) => flow.caller().refuse(Kind::Flow, &refusal),
+            }
+        }
+        Err(error) => {
+            let subject = flow.destination().to_string();
+            flow.caller()
+                .refuse(Kind::Flow, &error.into_refusal(&subject));
+        }
+    }
+}
+
+async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal>) {
+    let (detected, bytes) = match detect::classify(&mut stream).await {
+        Classified::Certain(detected, bytes) => (detected, bytes),
+        Classified::Silent => return,
+        Classified::Unknown(why) => {
+            let refusal = denied.unwrap_or_else(|| {
+                let destination = flow.destination();
+                let refusal = Refusal::own("protocol", &destination.to_string(), why);
+                refusal.advise(destination.by_any_protocol())
+            });
+            flow.caller().refuse(Kind::Flow, &refusal);
+            // It may still be sending: closed at once, it would see a reset.
+            farewell(stream, &[]).await;
+            return;
+        }
+    };
+    match detected {
+        Detected::Http1 => {
+            let client = Client::plain(Replay::new(bytes, stream));
+            http1::serve(flow, client, denied).await;
+        }
+        // On the heap, so that no kind of connection pays for the others.
+        Detected::Tls(hello) => {
+            Box::pin(intercept::serve(
+                flow,
+                &hello,
+                Replay::new(bytes, stream),
+                denied,
+            ))
+            .await;
+        }
+        Detected::Http2 => {
+            let client = Client::plain(Replay::new(bytes, stream));
+            Box::pin(http2::serve(flow, client, Arc::default(), denied)).await;
+        }
+        Detected::More | Detected::Unknown(_) => {}
+    }
+}
