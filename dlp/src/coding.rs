@@ -35,6 +35,8 @@ pub enum Coding {
     QuotedPrintable,
     /// Characters two or four bytes wide.
     Utf16,
+    /// Bytes that were each made the character of that number (ISO 8859-1), in UTF-8.
+    Latin1,
     /// Invisible, combining, wide and look-alike characters.
     Folded,
     /// A field of multipart content (RFC 2046 5.1).
@@ -72,6 +74,7 @@ impl fmt::Display for Coding {
             Self::Html => "html",
             Self::QuotedPrintable => "quoted-printable",
             Self::Utf16 => "utf-16",
+            Self::Latin1 => "latin-1",
             Self::Folded => "folded",
             Self::Multipart => "multipart",
             Self::Zip => "zip",

@@ -42,6 +42,8 @@ pub(crate) enum Kind {
     Quoted,
     /// Characters two or four bytes wide.
     Wide,
+    /// Bytes that were each made the character of that number.
+    Latin,
     /// Look-alikes and what cannot be seen.
     Fold,
     /// The values of a form, without their names.
@@ -56,6 +58,7 @@ impl Kind {
             Self::Reference => Coding::Html,
             Self::Quoted => Coding::QuotedPrintable,
             Self::Wide => Coding::Utf16,
+            Self::Latin => Coding::Latin1,
             Self::Fold => Coding::Folded,
             Self::Form => Coding::Joined,
         }
@@ -215,7 +218,7 @@ impl Filters {
         let later = self.list.iter().filter(|filter| filter.is_active);
         let later = later.filter(|other| other.kind > kind && other.kind != Kind::Form);
         let since = later.map(|other| other.since).min().unwrap_or(FREE);
-        lookback(view, at).min(since).max(view.base)
+        lookback(view, kind, at).min(since).max(view.base)
     }
 
     fn wake(&mut self, scan: &mut Scan<'_>, view: &View<'_>, kind: Kind, at: u64) {
@@ -354,7 +357,7 @@ impl Filter {
 
 /// Where to begin for an escape at `at`: behind the last byte that no credential
 /// has in it, but some bytes before in any case.
-fn lookback(view: &View<'_>, at: u64) -> u64 {
+fn lookback(view: &View<'_>, kind: Kind, at: u64) -> u64 {
     let reach = wide(limits::CONTEXT_BYTES);
     let near = at.saturating_sub(wide(limits::BEFORE_ESCAPE_BYTES));
     let far = at.saturating_sub(reach).max(view.base);
@@ -365,5 +368,15 @@ fn lookback(view: &View<'_>, at: u64) -> u64 {
     let start = start.map_or(far, |place| {
         far.saturating_add(wide(place)).saturating_add(1)
     });
-    start.min(near).max(view.base)
+    let start = start.min(near).max(view.base);
+    if kind != Kind::Wide {
+        return start;
+    }
+    // Of compressed data few characters are text, but all of them are wide.
+    let before = view.slice(at.saturating_sub(reach), at.saturating_add(2));
+    let (_, pairs) = before.as_rchunks::<2>();
+    let count = pairs.iter().rev().take_while(|[_, zero]| *zero == 0);
+    let wide_from = at.saturating_add(2);
+    let wide_from = wide_from.saturating_sub(2_u64.saturating_mul(wide(count.count())));
+    start.min(wide_from).max(view.base)
 }

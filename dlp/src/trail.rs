@@ -27,6 +27,7 @@ impl Step {
             | Coding::Html
             | Coding::QuotedPrintable
             | Coding::Utf16
+            | Coding::Latin1
             | Coding::Folded
             | Coding::Joined => true,
             Coding::Gzip

@@ -65,8 +65,11 @@ impl Decoder {
         }
     }
 
-    /// The end: what waits was no escape.
+    /// The end: what waits was no escape, or the half of the last character.
     pub(crate) fn finish(&mut self, made: &mut Vec<u8>) {
+        if self.kind == Kind::Wide {
+            self.waiting.clear();
+        }
         made.append(&mut self.waiting);
     }
 
@@ -135,6 +138,7 @@ impl Decoder {
             Kind::Reference => memchr::memchr(b'&', bytes),
             Kind::Quoted => memchr::memchr(b'=', bytes),
             Kind::Wide => memchr::memchr(0, bytes),
+            Kind::Latin => memchr::memchr2(0xc2, 0xc3, bytes),
             Kind::Fold => fold::next(bytes),
             Kind::Form => None,
         }
@@ -146,7 +150,8 @@ impl Decoder {
             Kind::Escape => escape(bytes),
             Kind::Reference => references::token(bytes),
             Kind::Quoted => quoted(bytes),
-            Kind::Wide => Token::Nothing(1),
+            Kind::Wide => wide(bytes),
+            Kind::Latin => latin(bytes),
             Kind::Fold => fold::token(bytes),
             Kind::Form => Token::Plain,
         }
@@ -184,6 +189,25 @@ fn percent(bytes: &[u8]) -> Token {
     match digits(bytes, 1, 2) {
         Ok(value) => Token::Byte(3, low(value)),
         Err(other) => other,
+    }
+}
+
+/// Zeros: one belongs to the character before it or behind it, two are a character that is
+/// zero. Of characters four bytes wide those two bytes wide are left.
+fn wide(bytes: &[u8]) -> Token {
+    match bytes {
+        [_] => Token::More,
+        [_, 0, ..] => Token::Byte(2, 0),
+        _ => Token::Nothing(1),
+    }
+}
+
+/// A character of ISO 8859-1 above 127 in UTF-8: the byte with its number.
+fn latin(bytes: &[u8]) -> Token {
+    match bytes {
+        [_] => Token::More,
+        [lead, second @ 0x80..=0xbf, ..] => Token::Byte(2, lead.wrapping_shl(6) | second & 0x3f),
+        _ => Token::Plain,
     }
 }
 
@@ -287,6 +311,22 @@ mod tests {
             ),
             (Kind::Quoted, b"gh=70=5Fa=\r\nb=\nc=3D=", b"ghp_abc=="),
             (Kind::Wide, b"g\0h\0p\0_\0", b"ghp_"),
+            (
+                Kind::Wide,
+                b"\x1f\0\x8b\0\x08\0\0\0\0\0\xff\0",
+                b"\x1f\x8b\x08\0\0\xff",
+            ),
+            (
+                Kind::Wide,
+                b"\0\x1f\0\x8b\0\x08\0\0\0\0\0\xff",
+                b"\x1f\x8b\x08\0\0\xff",
+            ),
+            (Kind::Wide, b"g\0\0\0h\0\0\0p\0\0\0", b"g\0h\0p\0"),
+            (
+                Kind::Latin,
+                "\u{1f}\u{8b}\u{8}\u{ff}\u{c0}\u{bf}\u{100}a".as_bytes(),
+                b"\x1f\x8b\x08\xff\xc0\xbf\xc4\x80a",
+            ),
             (
                 Kind::Fold,
                 "g\u{200b}h\u{0440}\u{ff3f}é".as_bytes(),

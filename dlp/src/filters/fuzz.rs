@@ -86,16 +86,20 @@ pub(crate) fn quoted(input: &[u8]) {
     });
 }
 
-/// Characters two or four bytes wide.
+/// Characters two bytes wide, of which any may be zero.
 pub(crate) fn wide(input: &[u8]) {
+    let is_big = input.len().is_multiple_of(2);
     check(Kind::Wide, input, |bytes| {
-        let some = bytes.iter().copied().filter(|byte| *byte != 0);
-        let coded = some.clone().flat_map(|byte| match byte % 3 {
-            0 => vec![byte, 0],
-            1 => vec![0, byte],
-            _ => vec![byte, 0, 0, 0],
-        });
-        (some.clone().collect(), coded.collect())
+        let wide = |byte: &u8| if is_big { [0, *byte] } else { [*byte, 0] };
+        (bytes.to_vec(), bytes.iter().flat_map(wide).collect())
+    });
+}
+
+/// Bytes that were each made a character.
+pub(crate) fn latin(input: &[u8]) {
+    check(Kind::Latin, input, |bytes| {
+        let text: String = bytes.iter().copied().map(char::from).collect();
+        (bytes.to_vec(), text.into_bytes())
     });
 }
 

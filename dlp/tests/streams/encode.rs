@@ -257,6 +257,11 @@ pub(crate) fn plain_base64(bytes: &[u8]) -> Vec<u8> {
     base64(bytes, STANDARD, "=")
 }
 
+/// base32 as everybody writes it, without its padding.
+pub(crate) fn base32_capitals(bytes: &[u8]) -> Vec<u8> {
+    base32(bytes, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+}
+
 fn base32(bytes: &[u8], alphabet: &[u8; 32]) -> Vec<u8> {
     let mut made = Vec::new();
     let (mut rest, mut filled) = (0_u32, 0);

@@ -19,6 +19,7 @@ mod codings;
 mod dumps;
 mod encode;
 mod ends;
+mod escaped;
 mod evasions;
 mod joined;
 mod known;
