@@ -387,6 +387,7 @@ impl<'a> Scan<'a> {
             Form::Reversed => Some(Coding::Reversed),
             Form::Base64 => Some(Coding::Base64),
             Form::Hex => Some(Coding::Hex),
+            Form::Base32 => Some(Coding::Base32),
             Form::Swapped => Some(Coding::Swapped),
             Form::Escaped => Some(Coding::Json),
         };
