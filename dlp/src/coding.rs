@@ -39,6 +39,8 @@ pub enum Coding {
     Latin1,
     /// Invisible, combining, wide and look-alike characters.
     Folded,
+    /// Lines with something around each.
+    Lines,
     /// A field of multipart content (RFC 2046 5.1).
     Multipart,
     /// An entry of a zip archive.
@@ -76,6 +78,7 @@ impl fmt::Display for Coding {
             Self::Utf16 => "utf-16",
             Self::Latin1 => "latin-1",
             Self::Folded => "folded",
+            Self::Lines => "lines",
             Self::Multipart => "multipart",
             Self::Zip => "zip",
             Self::Tar => "tar",

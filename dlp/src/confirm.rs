@@ -448,6 +448,14 @@ impl Rule {
         }
     }
 
+    /// Whether random symbols make a match now and then: nothing of it is checked, and its
+    /// literal is short. What somebody wants to be refused is.
+    pub(crate) fn may_be_chance(&self, checked: Checked) -> bool {
+        let mut literals = self.detector.literals.iter();
+        let is_short = literals.any(|literal| literal.len() <= limits::CHANCE_LITERAL_BYTES_MAX);
+        checked != Checked::Passed && is_short && self.mode != Some(Mode::Block)
+    }
+
     /// Whether a match could have to stay that stands back to front or with letters moved.
     pub(crate) fn can_block_twisted(&self, policy: Policy) -> bool {
         let can_pass = !matches!(

@@ -12,16 +12,18 @@ mod decode;
 mod fold;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod lines;
 mod references;
 mod triggers;
 
 use std::collections::VecDeque;
 
-use crate::budget::wide;
+use crate::budget::{narrow, wide};
 use crate::coding::Coding;
 use crate::finding::UnscannedReason;
 use crate::layer::{FREE, Layer, Until, View};
 use crate::limits;
+use crate::runs::Alphabet;
 use crate::scan::Scan;
 use crate::trail::Trail;
 
@@ -46,6 +48,8 @@ pub(crate) enum Kind {
     Latin,
     /// Look-alikes and what cannot be seen.
     Fold,
+    /// What stands between lines of base64.
+    Lines,
     /// The values of a form, without their names.
     Form,
 }
@@ -60,6 +64,7 @@ impl Kind {
             Self::Wide => Coding::Utf16,
             Self::Latin => Coding::Latin1,
             Self::Fold => Coding::Folded,
+            Self::Lines => Coding::Lines,
             Self::Form => Coding::Joined,
         }
     }
@@ -71,6 +76,8 @@ pub(crate) struct Filters {
     list: Vec<Filter>,
     /// Escapes before this offset were looked for.
     seen: u64,
+    /// Runs that end before this offset were asked whether lines go on behind them.
+    asked: u64,
     /// What made the layer, if an escape was removed from it.
     made_by: Option<Kind>,
     /// Where one was, in order.
@@ -99,6 +106,9 @@ struct Filter {
 /// escape, and the text it has to stand in.
 const NEAR_BYTES: u64 = 32;
 
+/// The same in which what stands between two lines may be.
+const LINES_TAIL: u64 = 160;
+
 /// Bytes at the end of a step in which an escape may be incomplete.
 const TAIL: u64 = 16;
 
@@ -120,11 +130,13 @@ impl Filters {
     /// What stands before `offset` was looked at elsewhere.
     pub(crate) fn skip(&mut self, offset: u64) {
         self.seen = offset;
+        self.asked = offset;
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self, scan: &mut Scan<'_>) {
         self.seen = 0;
+        self.asked = 0;
         self.changed.clear();
         for filter in &mut self.list {
             filter.stop(scan);
@@ -158,6 +170,7 @@ impl Filters {
             view,
         };
         find(view.bytes, view.classes, view.base, range, &mut seeking);
+        self.find_lines(scan, view);
         let old = from.saturating_sub(NEAR_BYTES);
         while self.changed.front().is_some_and(|place| *place < old) {
             self.changed.pop_front();
@@ -177,6 +190,34 @@ impl Filters {
                 other => filter.layer.work(scan, other),
             }
         }
+    }
+
+    /// Looks for lines that are joined behind the runs of base64 in what is new.
+    fn find_lines(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
+        // What joined some joined all.
+        if self.made_by == Some(Kind::Lines) {
+            return;
+        }
+        let end = view.end();
+        // What may stand between two lines is not whole.
+        let to = match view.until {
+            Until::Step => end.saturating_sub(LINES_TAIL),
+            Until::Flush | Until::End => end,
+        };
+        let mut from = self.asked.max(view.base);
+        while let Some((at, stop)) = view.classes.run(Alphabet::Base64, (from, end)) {
+            if stop >= to {
+                // Enough of it for a run.
+                from = at.max(to.saturating_sub(LINES_TAIL)).max(from);
+                break;
+            }
+            from = stop;
+            let place = narrow(stop.saturating_sub(view.base));
+            if lines::is_joined(view.bytes, place) {
+                self.wake(scan, view, Kind::Lines, stop);
+            }
+        }
+        self.asked = from;
     }
 
     /// An escape of this kind was removed there to make the layer.

@@ -21,7 +21,7 @@ use crate::values::Values;
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is that of its corpus.
-pub const TARGETS: [(&str, Target); 21] = [
+pub const TARGETS: [(&str, Target); 22] = [
     ("gzip", containers::gzip),
     ("zlib", containers::zlib),
     ("deflate", containers::deflate),
@@ -37,6 +37,7 @@ pub const TARGETS: [(&str, Target); 21] = [
     ("wide", filters::wide),
     ("latin", filters::latin),
     ("fold", filters::fold),
+    ("lines", filters::lines),
     ("form", filters::form),
     ("base64", runs::base64_runs),
     ("hex", runs::hex),

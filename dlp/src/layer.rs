@@ -327,14 +327,15 @@ impl Layer {
             if !scan.charge(pending.rule, pending.at, extent) {
                 return;
             }
+            let at = narrow(pending.at.saturating_sub(self.base));
             let spot = Spot {
+                within: (&self.buffer, at),
                 offset: self.origins.of(pending.at),
                 around: Some((&self.origins, self.base)),
                 trail: &self.trail,
                 twist: pending.twist,
                 before: &[],
             };
-            let at = narrow(pending.at.saturating_sub(self.base));
             let is_match = match pending.twist.apply(&self.buffer, at, rule.detector.max) {
                 Some(twisted) => scan.confirm(pending.rule, &twisted, 0, &spot),
                 None => scan.confirm(pending.rule, &self.buffer, at, &spot),
@@ -370,6 +371,7 @@ impl Layer {
                     break;
                 }
                 let spot = Spot {
+                    within: (&self.buffer, found.whole.start),
                     offset: self.origins.of(starts),
                     around: Some((&self.origins, self.base)),
                     trail: &self.trail,

@@ -52,6 +52,7 @@ impl Spread {
             | Coding::QuotedPrintable
             | Coding::Utf16
             | Coding::Latin1
+            | Coding::Lines
             | Coding::Folded => match last.filter(|_| trail.depth() == 1) {
                 Some(last) => Self::Between(first, last),
                 None => Self::Between(offset, offset.saturating_add(limits::NESTED_REACH_BYTES)),

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use crate::budget::{Budget, wide};
+use crate::chance;
 use crate::coding::Coding;
 use crate::confirm::{Borders, Confirmed, Judged, Judgement, Match, Rule};
 use crate::destination::Destination;
@@ -121,6 +122,8 @@ pub(crate) struct Spot<'a> {
     pub(crate) twist: Twist,
     /// What stands before it, as far as that is there.
     pub(crate) before: &'a [u8],
+    /// What it stands in, as it is there, and where a place of it is.
+    pub(crate) within: (&'a [u8], usize),
 }
 
 impl Spot<'_> {
@@ -244,10 +247,17 @@ impl<'a> Scan<'a> {
         }
         let mut chain = spot.trail.chain();
         chain.extend(spot.twist.coding());
-        let action = match spot.twist {
+        let mut action = match spot.twist {
             Twist::None => judged.action,
             Twist::Reversed(_) | Twist::Rot13 => known.twisted(judged.checked, self.rules.policy()),
         };
+        let (bytes, place) = spot.within;
+        if action == Action::Block
+            && known.may_be_chance(judged.checked)
+            && chance::is_in_run(bytes, place)
+        {
+            action = Action::Warn;
+        }
         let spread = spot.spread(found.secret.start);
         self.report(
             rule,
@@ -365,6 +375,7 @@ impl<'a> Scan<'a> {
                 trail,
                 twist: Twist::None,
                 before: bytes.get(..found.range.start).unwrap_or_default(),
+                within: (bytes, found.range.start),
             };
             let text = bytes.get(found.range.clone()).unwrap_or_default();
             self.known(found.value, text, found.form, &spot);

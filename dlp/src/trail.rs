@@ -28,6 +28,7 @@ impl Step {
             | Coding::QuotedPrintable
             | Coding::Utf16
             | Coding::Latin1
+            | Coding::Lines
             | Coding::Folded
             | Coding::Joined => true,
             Coding::Gzip

@@ -3,6 +3,7 @@
 
 use super::Kind;
 use super::fold;
+use super::lines::Joiner;
 use super::references;
 
 /// Longest escape, in bytes: what is longer is none.
@@ -15,6 +16,8 @@ pub(crate) struct Decoder {
     waiting: Vec<u8>,
     /// Of a form: whether the name of a value is being read.
     in_name: bool,
+    /// Of lines.
+    joiner: Joiner,
 }
 
 /// What stands at a place.
@@ -39,6 +42,7 @@ impl Decoder {
             kind,
             waiting,
             in_name: true,
+            joiner: Joiner::default(),
         }
     }
 
@@ -56,6 +60,10 @@ impl Decoder {
     pub(crate) fn push(&mut self, input: &[u8], made: &mut Vec<u8>, places: &mut Vec<usize>) {
         if self.kind == Kind::Form {
             self.values(input, made, places);
+        } else if self.kind == Kind::Lines {
+            for byte in input {
+                self.joiner.push(*byte, &mut self.waiting, made, places);
+            }
         } else if self.waiting.is_empty() {
             self.run(input, made, places);
         } else {
@@ -140,7 +148,7 @@ impl Decoder {
             Kind::Wide => memchr::memchr(0, bytes),
             Kind::Latin => memchr::memchr2(0xc2, 0xc3, bytes),
             Kind::Fold => fold::next(bytes),
-            Kind::Form => None,
+            Kind::Lines | Kind::Form => None,
         }
     }
 
@@ -153,7 +161,7 @@ impl Decoder {
             Kind::Wide => wide(bytes),
             Kind::Latin => latin(bytes),
             Kind::Fold => fold::token(bytes),
-            Kind::Form => Token::Plain,
+            Kind::Lines | Kind::Form => Token::Plain,
         }
     }
 }

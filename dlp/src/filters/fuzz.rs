@@ -6,8 +6,8 @@ use crate::fuzz::{pieces, split};
 use super::Kind;
 use super::decode::Decoder;
 
-/// Longest escape, in bytes, and so the most that may wait.
-const WAITING_MAX: u64 = 24;
+/// The most that may wait: what stands between two lines, which is longer than any escape.
+const WAITING_MAX: u64 = 130;
 
 fn decoded(kind: Kind, pieces: &[&[u8]]) -> Vec<u8> {
     let (mut decoder, mut made) = (Decoder::new(kind), Vec::new());
@@ -126,4 +126,23 @@ pub(crate) fn form(input: &[u8]) {
         let coded = values.collect::<Vec<_>>().join(&b'&');
         (plain, coded)
     });
+}
+
+/// Lines of base64 with something around each.
+pub(crate) fn lines(input: &[u8]) {
+    const AROUND: [&str; 5] = ["\n  ", "\r\n\t", "\\n    ", "\n> ", "\" +\n \""];
+    let (cut, bytes) = split(input);
+    let made = decoded(Kind::Lines, &pieces(cut, bytes));
+    assert_eq!(made, decoded(Kind::Lines, &[bytes]), "cut and whole");
+    assert!(made.len() <= bytes.len(), "nothing is added");
+    let plain: Vec<u8> = bytes.iter().map(|byte| b'a' + byte % 26).collect();
+    let around = AROUND.iter().cycle().nth(usize::from(cut));
+    let around = around.copied().unwrap_or_default();
+    let lines: Vec<&[u8]> = plain.chunks(20 + usize::from(cut) % 60).collect();
+    let coded = lines.join(around.as_bytes());
+    assert_eq!(
+        decoded(Kind::Lines, &pieces(cut, &coded)),
+        plain,
+        "there and back"
+    );
 }

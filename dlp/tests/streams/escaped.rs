@@ -268,3 +268,74 @@ fn compressed_data_leave_in_no_text_of_their_bytes() {
     }
     assert!(missed.is_empty(), "{} missed: {missed:#?}", missed.len());
 }
+
+/// What people and programs put around each line: before the first, between, behind the last.
+const AROUND: &[(&str, &str, &str)] = &[
+    ("\n  ", "\n  ", "\n"),
+    ("|\n ", "\n ", "\n"),
+    ("|\n    ", "\n    ", "\n"),
+    ("|\n        ", "\n        ", "\n"),
+    ("\n\t", "\n\t", "\n"),
+    ("\n\t\t", "\n\t\t", "\n"),
+    ("\r\n    ", "\r\n    ", "\r\n"),
+    (": ", "\n ", "\n"),
+    ("", " ", "\n"),
+    ("> ", "\n> ", "\n"),
+    (">> ", "\r\n>> ", "\r\n"),
+    ("# ", "\n# ", "\n"),
+    ("// ", "\n// ", "\n"),
+    (" * ", "\n * ", "\n"),
+    ("    # ", "\n    # ", "\n"),
+    ("'", "' +\n    '", "'"),
+    ("\"", "\"\n  \"", "\""),
+    ("\"", "\" \\\n  \"", "\";"),
+    ("(\"", "\",\n  \"", "\")"),
+    ("'", "' '", "'"),
+    ("<d>\n   ", "\n   ", "\n</d>"),
+    ("", "  \n  ", ""),
+    ("", "\\\n   ", ""),
+];
+
+#[test]
+fn lines_with_something_around_each_hide_nothing() {
+    let rules = rules();
+    let codes: &[Change] = &[
+        ("base64", plain_base64),
+        ("base64 of gzip", |bytes| plain_base64(&gzip(bytes))),
+        ("base32", base32_capitals),
+        ("hex", |bytes| {
+            replaced(bytes, |byte| Some(format!("{byte:02x}")))
+        }),
+    ];
+    let escapes: &[Change] = &[
+        ("as it is", <[u8]>::to_vec),
+        ("json", json),
+        ("json in json", |text| json(&json(text))),
+    ];
+    let mut dice = Dice(12);
+    let mut missed = Vec::new();
+    for (place, secret) in secrets().iter().enumerate() {
+        for (before, between, behind) in AROUND {
+            for (code, coded) in codes {
+                for (escape, change) in escapes {
+                    let mut text = dice.bytes(30 + place * 40);
+                    text.extend_from_slice(b"\nAuthorization: ");
+                    text.extend_from_slice(secret);
+                    text.push(b'\n');
+                    text.extend(dice.words(100));
+                    let columns = [76, 64, 60, 40][dice.roll(4)];
+                    let text = lines(&coded(&text), columns, between);
+                    let text = [b"data: ", before.as_bytes(), &text, behind.as_bytes()].concat();
+                    let content = [b"key: \"", change(&text).as_slice(), b"\"\n"].concat();
+                    if send(&rules, None, &content, &dice.lengths(1460))
+                        .found()
+                        .is_none()
+                    {
+                        missed.push(format!("{place}: {code} with {between:?}, {escape}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{} missed: {missed:#?}", missed.len());
+}

@@ -15,6 +15,7 @@
 
 mod behind;
 mod bombs;
+mod chance;
 mod codings;
 mod dumps;
 mod encode;
