@@ -238,7 +238,8 @@ impl<'a> Scan<'a> {
         }
         let detector = &known.detector;
         // Of what was apart chance makes weaker forms.
-        if spot.trail.is_joined() && detector.tier != Tier::Strong {
+        let is_apart = spot.trail.is_joined() || spot.trail.is_lines();
+        if is_apart && detector.tier != Tier::Strong {
             return;
         }
         let mark = mark(self.rules.key(), secret);

@@ -66,6 +66,15 @@ impl Trail {
         Self { steps }
     }
 
+    /// Whether what stood between lines was dropped, and nothing but text read since: what the
+    /// lines stand for is looked at, and words of several make no form.
+    pub(crate) fn is_lines(&self) -> bool {
+        let first = self.steps.as_deref();
+        let steps = std::iter::successors(first, |step| step.before.steps.as_deref());
+        let mut text = steps.take_while(|step| step.is_text());
+        text.any(|step| step.coding == Coding::Lines)
+    }
+
     /// Whether the innermost coding is one of text.
     pub(crate) fn is_text(&self) -> bool {
         self.steps.as_deref().is_some_and(Step::is_text)

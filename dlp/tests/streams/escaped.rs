@@ -339,3 +339,14 @@ fn lines_with_something_around_each_hide_nothing() {
     }
     assert!(missed.is_empty(), "{} missed: {missed:#?}", missed.len());
 }
+
+/// As in the documentation of a client.
+#[test]
+fn words_at_the_ends_of_lines_make_no_form() {
+    let strict = crate::stage::strict();
+    let text = b"GET /revoke?token=agabcdefddddafdd&callback=package.myCallback HTTP/1.1\n\
+        Authorization: Basic czZCaGRSa3F0MzpnWDFmQmF0M2JW\n\n        and an error response\n";
+    let text = [text.as_slice(), &Dice(1).words(600)].concat();
+    let outcome = send(&strict, None, &text, &[]);
+    assert_eq!(outcome.stop, None);
+}
