@@ -102,6 +102,10 @@ struct Filter {
     places: Vec<usize>,
 }
 
+/// Layers of wide characters in each other of which a zero may be one, in count: characters
+/// of four bytes are wide twice.
+const WIDE_MAX: usize = 2;
+
 /// Bytes on both sides of a change in which an escape may be new: the longest
 /// escape, and the text it has to stand in.
 const NEAR_BYTES: u64 = 32;
@@ -307,10 +311,15 @@ impl Seeker for Seeking<'_, '_, '_> {
 
 impl Filter {
     fn new(kind: Kind, trail: &Trail) -> Self {
+        let mut decoder = Decoder::new(kind);
+        // Zeros alone would be half as many in each layer.
+        if kind == Kind::Wide && trail.last(Coding::Utf16) >= WIDE_MAX {
+            decoder = decoder.without_zeros();
+        }
         Self {
             kind,
             layer: Box::new(Layer::new(trail.with(kind.coding(), None))),
-            decoder: Decoder::new(kind),
+            decoder,
             is_active: false,
             since: 0,
             fed: 0,
@@ -390,7 +399,7 @@ impl Filter {
             self.layer.clear(scan);
             scan.state.budget.close();
         }
-        self.decoder = Decoder::new(self.kind);
+        self.decoder.restart();
         self.fed = 0;
         self.until = 0;
     }

@@ -1,6 +1,8 @@
 //! One scan while it runs: the rules, the destination, what it has cost and
 //! what it has found. Handed down through all layers.
 
+mod spot;
+
 use std::cell::Cell;
 use std::collections::HashSet;
 
@@ -19,13 +21,14 @@ use crate::known::Nature;
 use crate::known_forms::Form;
 use crate::limits;
 use crate::mark::mark;
-use crate::origins::Origins;
 use crate::place::{Place, PlaceKind, Written};
 use crate::position::{Position, Spread};
 use crate::ruleset::Ruleset;
 use crate::runs::Repeats;
 use crate::settings::{Depth, Policy};
 use crate::trail::Trail;
+
+pub(crate) use spot::Spot;
 
 /// Where the numbers of known values begin among those of rules.
 const KNOWN: usize = 1 << 16;
@@ -107,35 +110,6 @@ pub(crate) struct Scan<'a> {
     /// What the place is for at which the outermost bytes stand.
     pub(crate) kind: PlaceKind<'a>,
     pub(crate) state: &'a mut State,
-}
-
-/// Where something was found.
-pub(crate) struct Spot<'a> {
-    /// Offset in the outermost stream.
-    pub(crate) offset: u64,
-    /// Where the bytes that were looked at come from, and the offset of the first of them
-    /// in their layer, if that is known.
-    pub(crate) around: Option<(&'a Origins, u64)>,
-    /// How the layer came about.
-    pub(crate) trail: &'a Trail,
-    /// What was done to the bytes before they were looked at.
-    pub(crate) twist: Twist,
-    /// What stands before it, as far as that is there.
-    pub(crate) before: &'a [u8],
-    /// What it stands in, as it is there, and where a place of it is.
-    pub(crate) within: (&'a [u8], usize),
-}
-
-impl Spot<'_> {
-    /// Where in the outermost stream that begins which stands at `start` of the bytes that
-    /// were looked at.
-    fn spread(&self, start: usize) -> Spread {
-        let reach = match (self.twist, self.around) {
-            (Twist::None, Some((origins, base))) => origins.reach(base.saturating_add(wide(start))),
-            (Twist::None | Twist::Reversed(_) | Twist::Rot13, _) => (self.offset, None),
-        };
-        Spread::of(self.trail, self.offset, reach)
-    }
 }
 
 impl<'a> Scan<'a> {

@@ -113,6 +113,13 @@ impl Trail {
         codings.iter().filter(is_unmarked).count()
     }
 
+    /// How many of the innermost codings are this one.
+    pub(crate) fn last(&self, coding: Coding) -> usize {
+        let steps =
+            std::iter::successors(self.steps.as_deref(), |step| step.before.steps.as_deref());
+        steps.take_while(|step| step.coding == coding).count()
+    }
+
     /// How many codings deep.
     pub(crate) fn depth(&self) -> usize {
         self.steps.as_ref().map_or(0, |step| step.depth)

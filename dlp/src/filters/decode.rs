@@ -18,6 +18,17 @@ pub(crate) struct Decoder {
     in_name: bool,
     /// Of lines.
     joiner: Joiner,
+    /// Of wide characters: what two zeros are.
+    zeros: Zeros,
+}
+
+/// What two zeros among wide characters are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Zeros {
+    /// A character that is zero.
+    Character,
+    /// Nothing.
+    Nothing,
 }
 
 /// What stands at a place.
@@ -43,7 +54,23 @@ impl Decoder {
             waiting,
             in_name: true,
             joiner: Joiner::default(),
+            zeros: Zeros::Character,
         }
+    }
+
+    /// The same, but of wide characters no zero is left.
+    pub(crate) fn without_zeros(self) -> Self {
+        Self {
+            zeros: Zeros::Nothing,
+            ..self
+        }
+    }
+
+    /// Begins anew.
+    pub(crate) fn restart(&mut self) {
+        self.waiting.clear();
+        self.in_name = true;
+        self.joiner = Joiner::default();
     }
 
     /// Whether an escape has begun.
@@ -158,6 +185,7 @@ impl Decoder {
             Kind::Escape => escape(bytes),
             Kind::Reference => references::token(bytes),
             Kind::Quoted => quoted(bytes),
+            Kind::Wide if self.zeros == Zeros::Nothing => Token::Nothing(1),
             Kind::Wide => wide(bytes),
             Kind::Latin => latin(bytes),
             Kind::Fold => fold::token(bytes),

@@ -197,7 +197,12 @@ fn is_wide(here: &[u8]) -> bool {
             let is_text = |byte: &&u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
             !is_same && graphic.count() >= 2 && all.iter().all(is_text)
         }
-        [_, 0, 0, one, 0, ..] => one.is_ascii_graphic(),
+        // Of four bytes each, or more.
+        [_, 0, 0, one, rest @ ..] if one.is_ascii_graphic() => {
+            let zeros = rest.iter().take_while(|byte| **byte == 0).count();
+            let is_text = rest.get(zeros).is_some_and(u8::is_ascii_graphic);
+            matches!(zeros, 3 | 7) && is_text
+        }
         _ => false,
     }
 }

@@ -8,7 +8,8 @@ use outgate_dlp::{
     Unscannable,
 };
 
-use crate::encode::{base32_capitals, deflate, gzip, plain_base64, zip, zstd};
+use crate::archives::zip;
+use crate::encode::{base32_capitals, deflate, gzip, plain_base64, zstd};
 use crate::stage::{Dice, sample_of, send};
 
 /// Something done to bytes, with its name.
@@ -112,6 +113,14 @@ const ESCAPES: &[Change] = &[
     ("utf-16", |text| {
         text.iter().flat_map(|byte| [*byte, 0]).collect()
     }),
+    ("utf-32", |text| {
+        text.iter().flat_map(|byte| [0, 0, 0, *byte]).collect()
+    }),
+    ("utf-16 three times", |text| {
+        text.iter()
+            .flat_map(|byte| [&[*byte], &[0; 7][..]].concat())
+            .collect()
+    }),
     ("base64", plain_base64),
 ];
 
@@ -205,6 +214,12 @@ const TEXTS: &[Change] = &[
     }),
     ("utf-16 of the other order", |bytes| {
         bytes.iter().flat_map(|byte| [0, *byte]).collect()
+    }),
+    ("utf-32", |bytes| {
+        bytes.iter().flat_map(|byte| [*byte, 0, 0, 0]).collect()
+    }),
+    ("utf-32 of the other order", |bytes| {
+        bytes.iter().flat_map(|byte| [0, 0, 0, *byte]).collect()
     }),
     ("utf-8 twice", |bytes| {
         characters(characters(bytes).as_bytes()).into_bytes()
