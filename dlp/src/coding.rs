@@ -35,8 +35,12 @@ pub enum Coding {
     QuotedPrintable,
     /// Characters two or four bytes wide.
     Utf16,
+    /// Bytes that were each made the character of that number (ISO 8859-1), in UTF-8.
+    Latin1,
     /// Invisible, combining, wide and look-alike characters.
     Folded,
+    /// Lines with something around each.
+    Lines,
     /// A field of multipart content (RFC 2046 5.1).
     Multipart,
     /// An entry of a zip archive.
@@ -72,7 +76,9 @@ impl fmt::Display for Coding {
             Self::Html => "html",
             Self::QuotedPrintable => "quoted-printable",
             Self::Utf16 => "utf-16",
+            Self::Latin1 => "latin-1",
             Self::Folded => "folded",
+            Self::Lines => "lines",
             Self::Multipart => "multipart",
             Self::Zip => "zip",
             Self::Tar => "tar",

@@ -4,6 +4,7 @@
 
 mod boundary;
 mod members;
+mod weigh;
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -14,13 +15,12 @@ use regex_automata::{Anchored, Input};
 
 use crate::budget::wide;
 use crate::destination::{self, HostPattern};
-use crate::detector::{Anchor, Detector, Scope, Tenants, Texts, Validator};
+use crate::detector::{Anchor, Detector, Scope, Tenants, Texts};
 use crate::detector_place::{self, Route};
-use crate::finding::{self, Action, Checked};
+use crate::finding::{Action, Checked};
 use crate::limits;
 use crate::place::{PlaceKind, Written};
 use crate::settings::{Mode, Policy};
-use crate::twists;
 use crate::validate::{self, Outcome, Subject};
 
 use members::Members;
@@ -426,44 +426,6 @@ impl Rule {
         issuers.extend(self.registries.iter().cloned());
         issuers.extend(self.allowances.iter().map(ToString::to_string));
         issuers
-    }
-
-    fn action(&self, checked: Checked, policy: Policy) -> Action {
-        match (policy, self.mode) {
-            (Policy::Monitor, _) | (_, Some(Mode::Warn | Mode::Off)) => Action::Warn,
-            // What is said of one detector holds against what is said of all.
-            (Policy::Strict, None) | (_, Some(Mode::Block)) => Action::Block,
-            (Policy::Tiered, None) => finding::weigh(self.detector.tier, checked),
-        }
-    }
-
-    /// The same of what stands back to front or with letters moved. Chance makes some of
-    /// these forms, but none with a right checksum; where rules are strict nobody asks.
-    pub(crate) fn twisted(&self, checked: Checked, policy: Policy) -> Action {
-        let is_certain = checked == Checked::Passed || policy == Policy::Strict;
-        if is_certain {
-            self.action(checked, policy)
-        } else {
-            Action::Warn
-        }
-    }
-
-    /// Whether a match could have to stay that stands back to front or with letters moved.
-    pub(crate) fn can_block_twisted(&self, policy: Policy) -> bool {
-        let can_pass = !matches!(
-            self.detector.validator,
-            Validator::None | Validator::Entropy | Validator::Placeholder | Validator::CrcTailHex
-        );
-        twists::is_twisted(&self.detector)
-            && (can_pass || policy == Policy::Strict)
-            && self.twisted(Checked::Passed, policy) == Action::Block
-    }
-
-    /// Whether any match could have to stay here.
-    pub(crate) fn can_block(&self, policy: Policy) -> bool {
-        [Checked::Passed, Checked::None, Checked::Failed]
-            .into_iter()
-            .any(|checked| self.action(checked, policy) == Action::Block)
     }
 }
 

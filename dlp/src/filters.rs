@@ -12,16 +12,18 @@ mod decode;
 mod fold;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod lines;
 mod references;
 mod triggers;
 
 use std::collections::VecDeque;
 
-use crate::budget::wide;
+use crate::budget::{narrow, wide};
 use crate::coding::Coding;
 use crate::finding::UnscannedReason;
 use crate::layer::{FREE, Layer, Until, View};
 use crate::limits;
+use crate::runs::Alphabet;
 use crate::scan::Scan;
 use crate::trail::Trail;
 
@@ -42,8 +44,12 @@ pub(crate) enum Kind {
     Quoted,
     /// Characters two or four bytes wide.
     Wide,
+    /// Bytes that were each made the character of that number.
+    Latin,
     /// Look-alikes and what cannot be seen.
     Fold,
+    /// What stands between lines of base64.
+    Lines,
     /// The values of a form, without their names.
     Form,
 }
@@ -56,7 +62,9 @@ impl Kind {
             Self::Reference => Coding::Html,
             Self::Quoted => Coding::QuotedPrintable,
             Self::Wide => Coding::Utf16,
+            Self::Latin => Coding::Latin1,
             Self::Fold => Coding::Folded,
+            Self::Lines => Coding::Lines,
             Self::Form => Coding::Joined,
         }
     }
@@ -68,6 +76,8 @@ pub(crate) struct Filters {
     list: Vec<Filter>,
     /// Escapes before this offset were looked for.
     seen: u64,
+    /// Runs that end before this offset were asked whether lines go on behind them.
+    asked: u64,
     /// What made the layer, if an escape was removed from it.
     made_by: Option<Kind>,
     /// Where one was, in order.
@@ -92,9 +102,16 @@ struct Filter {
     places: Vec<usize>,
 }
 
+/// Layers of wide characters in each other of which a zero may be one, in count: characters
+/// of four bytes are wide twice.
+const WIDE_MAX: usize = 2;
+
 /// Bytes on both sides of a change in which an escape may be new: the longest
 /// escape, and the text it has to stand in.
 const NEAR_BYTES: u64 = 32;
+
+/// The same in which what stands between two lines may be.
+const LINES_TAIL: u64 = 160;
 
 /// Bytes at the end of a step in which an escape may be incomplete.
 const TAIL: u64 = 16;
@@ -117,11 +134,13 @@ impl Filters {
     /// What stands before `offset` was looked at elsewhere.
     pub(crate) fn skip(&mut self, offset: u64) {
         self.seen = offset;
+        self.asked = offset;
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self, scan: &mut Scan<'_>) {
         self.seen = 0;
+        self.asked = 0;
         self.changed.clear();
         for filter in &mut self.list {
             filter.stop(scan);
@@ -155,6 +174,7 @@ impl Filters {
             view,
         };
         find(view.bytes, view.classes, view.base, range, &mut seeking);
+        self.find_lines(scan, view);
         let old = from.saturating_sub(NEAR_BYTES);
         while self.changed.front().is_some_and(|place| *place < old) {
             self.changed.pop_front();
@@ -174,6 +194,34 @@ impl Filters {
                 other => filter.layer.work(scan, other),
             }
         }
+    }
+
+    /// Looks for lines that are joined behind the runs of base64 in what is new.
+    fn find_lines(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
+        // What joined some joined all.
+        if self.made_by == Some(Kind::Lines) {
+            return;
+        }
+        let end = view.end();
+        // What may stand between two lines is not whole.
+        let to = match view.until {
+            Until::Step => end.saturating_sub(LINES_TAIL),
+            Until::Flush | Until::End => end,
+        };
+        let mut from = self.asked.max(view.base);
+        while let Some((at, stop)) = view.classes.run(Alphabet::Base64, (from, end)) {
+            if stop >= to {
+                // Enough of it for a run.
+                from = at.max(to.saturating_sub(LINES_TAIL)).max(from);
+                break;
+            }
+            from = stop;
+            let place = narrow(stop.saturating_sub(view.base));
+            if lines::is_joined(view.bytes, place) {
+                self.wake(scan, view, Kind::Lines, stop);
+            }
+        }
+        self.asked = from;
     }
 
     /// An escape of this kind was removed there to make the layer.
@@ -215,7 +263,7 @@ impl Filters {
         let later = self.list.iter().filter(|filter| filter.is_active);
         let later = later.filter(|other| other.kind > kind && other.kind != Kind::Form);
         let since = later.map(|other| other.since).min().unwrap_or(FREE);
-        lookback(view, at).min(since).max(view.base)
+        lookback(view, kind, at).min(since).max(view.base)
     }
 
     fn wake(&mut self, scan: &mut Scan<'_>, view: &View<'_>, kind: Kind, at: u64) {
@@ -263,10 +311,15 @@ impl Seeker for Seeking<'_, '_, '_> {
 
 impl Filter {
     fn new(kind: Kind, trail: &Trail) -> Self {
+        let mut decoder = Decoder::new(kind);
+        // Zeros alone would be half as many in each layer.
+        if kind == Kind::Wide && trail.last(Coding::Utf16) >= WIDE_MAX {
+            decoder = decoder.without_zeros();
+        }
         Self {
             kind,
             layer: Box::new(Layer::new(trail.with(kind.coding(), None))),
-            decoder: Decoder::new(kind),
+            decoder,
             is_active: false,
             since: 0,
             fed: 0,
@@ -346,7 +399,7 @@ impl Filter {
             self.layer.clear(scan);
             scan.state.budget.close();
         }
-        self.decoder = Decoder::new(self.kind);
+        self.decoder.restart();
         self.fed = 0;
         self.until = 0;
     }
@@ -354,7 +407,7 @@ impl Filter {
 
 /// Where to begin for an escape at `at`: behind the last byte that no credential
 /// has in it, but some bytes before in any case.
-fn lookback(view: &View<'_>, at: u64) -> u64 {
+fn lookback(view: &View<'_>, kind: Kind, at: u64) -> u64 {
     let reach = wide(limits::CONTEXT_BYTES);
     let near = at.saturating_sub(wide(limits::BEFORE_ESCAPE_BYTES));
     let far = at.saturating_sub(reach).max(view.base);
@@ -365,5 +418,15 @@ fn lookback(view: &View<'_>, at: u64) -> u64 {
     let start = start.map_or(far, |place| {
         far.saturating_add(wide(place)).saturating_add(1)
     });
-    start.min(near).max(view.base)
+    let start = start.min(near).max(view.base);
+    if kind != Kind::Wide {
+        return start;
+    }
+    // Of compressed data few characters are text, but all of them are wide.
+    let before = view.slice(at.saturating_sub(reach), at.saturating_add(2));
+    let (_, pairs) = before.as_rchunks::<2>();
+    let count = pairs.iter().rev().take_while(|[_, zero]| *zero == 0);
+    let wide_from = at.saturating_add(2);
+    let wide_from = wide_from.saturating_sub(2_u64.saturating_mul(wide(count.count())));
+    start.min(wide_from).max(view.base)
 }

@@ -21,7 +21,7 @@ use crate::values::Values;
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is that of its corpus.
-pub const TARGETS: [(&str, Target); 20] = [
+pub const TARGETS: [(&str, Target); 22] = [
     ("gzip", containers::gzip),
     ("zlib", containers::zlib),
     ("deflate", containers::deflate),
@@ -35,7 +35,9 @@ pub const TARGETS: [(&str, Target); 20] = [
     ("references", filters::references),
     ("quoted", filters::quoted),
     ("wide", filters::wide),
+    ("latin", filters::latin),
     ("fold", filters::fold),
+    ("lines", filters::lines),
     ("form", filters::form),
     ("base64", runs::base64_runs),
     ("hex", runs::hex),

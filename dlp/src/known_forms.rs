@@ -13,8 +13,10 @@ pub enum Form {
     Reversed,
     /// In base 64, in either alphabet, at any phase.
     Base64,
-    /// In hexadecimal.
+    /// In hexadecimal, perhaps with something between the bytes.
     Hex,
+    /// In base 32.
+    Base32,
     /// With small letters for capitals and capitals for small ones, itself or in base 64.
     Swapped,
     /// With signs escaped, as documents, tables and shells write it.
@@ -27,6 +29,12 @@ const ESCAPED_BYTES_MAX: usize = 128;
 const UNDECODED_BYTES_MAX: usize = 20;
 /// Both ways to write hexadecimal.
 const DIGITS: [&[u8; 16]; 2] = [b"0123456789abcdef", b"0123456789ABCDEF"];
+/// What stands between the bytes of a value in hexadecimal.
+const BETWEEN: [&str; 12] = [
+    ":", " ", "-", ",", ";", ", ", "\\x", "\\\\x", "\n", " 0x", ",0x", ", 0x",
+];
+/// The first letters of both ways to write base 32.
+const FIRST_LETTERS: [u8; 2] = [b'A', b'a'];
 /// How often strings of documents are written into strings of others.
 const NESTED_MAX: usize = 3;
 
@@ -74,6 +82,14 @@ pub(crate) fn forms(value: &[u8]) -> Vec<(Form, Secret)> {
     if value.len() <= UNDECODED_BYTES_MAX {
         forms.extend(coded(Form::Reversed, reversed(value).expose()));
         forms.extend(coded(Form::Swapped, swapped(value).expose()));
+        let apart = DIGITS.iter().flat_map(|letters| {
+            let between = BETWEEN.iter();
+            between.map(move |sign| separated(value, letters, sign.as_bytes()))
+        });
+        forms.extend(apart.map(|text| (Form::Hex, text)));
+        let phases =
+            (0..5).flat_map(|phase| FIRST_LETTERS.map(|first| base32(value, phase, first)));
+        forms.extend(phases.map(|text| (Form::Base32, text)));
     }
     for text in escaped(value) {
         forms.push((Form::Escaped, text));
@@ -101,6 +117,42 @@ fn hex(text: &[u8], letters: &[u8; 16]) -> Secret {
     let mut made = Vec::with_capacity(text.len().saturating_mul(2));
     for byte in text {
         made.extend([digit(byte >> 4), digit(*byte)]);
+    }
+    Secret::new(made)
+}
+
+/// A text in hexadecimal with something between its bytes.
+fn separated(text: &[u8], letters: &[u8; 16], sign: &[u8]) -> Secret {
+    let digits = hex(text, letters);
+    let all = text.len().saturating_mul(sign.len().saturating_add(2));
+    let mut made = Vec::with_capacity(all);
+    for pair in digits.expose().chunks(2) {
+        if !made.is_empty() {
+            made.extend_from_slice(sign);
+        }
+        made.extend_from_slice(pair);
+    }
+    Secret::new(made)
+}
+
+/// The symbols of base 32 (RFC 4648 6) that hold bits of the value alone when so many bytes
+/// stand before it in its group of five; the alphabet begins with this letter.
+fn base32(value: &[u8], phase: usize, first: u8) -> Secret {
+    let symbol = |number: u16| match u8::try_from(number & 31).unwrap_or_default() {
+        letter @ ..26 => first.wrapping_add(letter),
+        digit => b'2'.wrapping_add(digit.wrapping_sub(26)),
+    };
+    let bits = value.len().saturating_mul(8);
+    // Bits of the value in a symbol that begins before it.
+    let skip = 5_usize.saturating_sub(phase.saturating_mul(8) % 5) % 5;
+    let mut made = Vec::with_capacity(bits / 5);
+    let mut at = skip;
+    while at.saturating_add(5) <= bits {
+        let pair = |place: usize| u16::from(value.get(place).copied().unwrap_or_default());
+        let two = pair(at / 8) << 8 | pair((at / 8).saturating_add(1));
+        let shift = 11_usize.saturating_sub(at % 8);
+        made.push(symbol(two >> shift));
+        at = at.saturating_add(5);
     }
     Secret::new(made)
 }

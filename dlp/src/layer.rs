@@ -5,6 +5,8 @@
 //! confirmed when all bytes a match could have are there; until then, and while
 //! a literal could still be incomplete, the bytes are held.
 
+mod view;
+
 use std::collections::VecDeque;
 
 use outgate_lanes::BLOCK_BYTES;
@@ -22,6 +24,8 @@ use crate::runs::Runs;
 use crate::scan::{Scan, Spot};
 use crate::settings::Depth;
 use crate::trail::Trail;
+
+pub(crate) use view::View;
 
 /// How far a layer goes with what it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,36 +75,6 @@ struct Pending {
     rule: usize,
     at: u64,
     twist: Twist,
-}
-
-/// What of a layer can be looked at from its codings.
-#[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
-    pub(crate) bytes: &'a [u8],
-    pub(crate) base: u64,
-    pub(crate) origins: &'a Origins,
-    pub(crate) trail: &'a Trail,
-    pub(crate) classes: &'a Classes,
-    pub(crate) until: Until,
-}
-
-impl<'a> View<'a> {
-    /// The offset behind the last byte.
-    pub(crate) fn end(&self) -> u64 {
-        self.base.saturating_add(wide(self.bytes.len()))
-    }
-
-    /// The bytes of a range of offsets, as far as they are there.
-    pub(crate) fn slice(&self, from: u64, to: u64) -> &'a [u8] {
-        let from = narrow(from.saturating_sub(self.base)).min(self.bytes.len());
-        let to = narrow(to.saturating_sub(self.base)).min(self.bytes.len());
-        self.bytes.get(from..to).unwrap_or_default()
-    }
-
-    /// The offset in the outermost stream.
-    pub(crate) fn origin(&self, offset: u64) -> u64 {
-        self.origins.of(offset)
-    }
 }
 
 impl Layer {
@@ -327,14 +301,15 @@ impl Layer {
             if !scan.charge(pending.rule, pending.at, extent) {
                 return;
             }
+            let at = narrow(pending.at.saturating_sub(self.base));
             let spot = Spot {
+                within: (&self.buffer, at),
                 offset: self.origins.of(pending.at),
                 around: Some((&self.origins, self.base)),
                 trail: &self.trail,
                 twist: pending.twist,
                 before: &[],
             };
-            let at = narrow(pending.at.saturating_sub(self.base));
             let is_match = match pending.twist.apply(&self.buffer, at, rule.detector.max) {
                 Some(twisted) => scan.confirm(pending.rule, &twisted, 0, &spot),
                 None => scan.confirm(pending.rule, &self.buffer, at, &spot),
@@ -370,6 +345,7 @@ impl Layer {
                     break;
                 }
                 let spot = Spot {
+                    within: (&self.buffer, found.whole.start),
                     offset: self.origins.of(starts),
                     around: Some((&self.origins, self.base)),
                     trail: &self.trail,

@@ -11,6 +11,7 @@
 
 mod budget;
 mod canary;
+mod chance;
 mod classes;
 mod cleared;
 mod coding;

@@ -217,6 +217,17 @@ pub(crate) const WORK_BYTES_PER_MADE: u64 = 4;
 /// enough to be no chance there. Base 64 and proteins have longer ones.
 pub(crate) const NEAR_BYTES_MAX: usize = 32;
 
+/// Longest literal that random symbols of base64 make now and then, in bytes: one of seven
+/// stands in four TB of them, and there are some hundred.
+pub(crate) const CHANCE_LITERAL_BYTES_MAX: usize = 6;
+
+/// Symbols of base64 around a place that make a long run, in count: in as many chance makes
+/// no form.
+pub(crate) const CHANCE_SYMBOLS_MIN: usize = 1024;
+
+/// Signs among them, in count: of random ones there are thirty-two.
+pub(crate) const CHANCE_SIGNS_MIN: usize = 8;
+
 /// Bytes from a literal on that are looked at before a place is kept for it: nearly all
 /// that begin nothing show it in so many, and each literal costs as much.
 pub(crate) const FIRST_BYTES: usize = 16;

@@ -51,6 +51,8 @@ impl Spread {
             | Coding::Html
             | Coding::QuotedPrintable
             | Coding::Utf16
+            | Coding::Latin1
+            | Coding::Lines
             | Coding::Folded => match last.filter(|_| trail.depth() == 1) {
                 Some(last) => Self::Between(first, last),
                 None => Self::Between(offset, offset.saturating_add(limits::NESTED_REACH_BYTES)),

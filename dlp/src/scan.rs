@@ -1,10 +1,13 @@
 //! One scan while it runs: the rules, the destination, what it has cost and
 //! what it has found. Handed down through all layers.
 
+mod spot;
+
 use std::cell::Cell;
 use std::collections::HashSet;
 
 use crate::budget::{Budget, wide};
+use crate::chance;
 use crate::coding::Coding;
 use crate::confirm::{Borders, Confirmed, Judged, Judgement, Match, Rule};
 use crate::destination::Destination;
@@ -18,13 +21,14 @@ use crate::known::Nature;
 use crate::known_forms::Form;
 use crate::limits;
 use crate::mark::mark;
-use crate::origins::Origins;
 use crate::place::{Place, PlaceKind, Written};
 use crate::position::{Position, Spread};
 use crate::ruleset::Ruleset;
 use crate::runs::Repeats;
 use crate::settings::{Depth, Policy};
 use crate::trail::Trail;
+
+pub(crate) use spot::Spot;
 
 /// Where the numbers of known values begin among those of rules.
 const KNOWN: usize = 1 << 16;
@@ -106,33 +110,6 @@ pub(crate) struct Scan<'a> {
     /// What the place is for at which the outermost bytes stand.
     pub(crate) kind: PlaceKind<'a>,
     pub(crate) state: &'a mut State,
-}
-
-/// Where something was found.
-pub(crate) struct Spot<'a> {
-    /// Offset in the outermost stream.
-    pub(crate) offset: u64,
-    /// Where the bytes that were looked at come from, and the offset of the first of them
-    /// in their layer, if that is known.
-    pub(crate) around: Option<(&'a Origins, u64)>,
-    /// How the layer came about.
-    pub(crate) trail: &'a Trail,
-    /// What was done to the bytes before they were looked at.
-    pub(crate) twist: Twist,
-    /// What stands before it, as far as that is there.
-    pub(crate) before: &'a [u8],
-}
-
-impl Spot<'_> {
-    /// Where in the outermost stream that begins which stands at `start` of the bytes that
-    /// were looked at.
-    fn spread(&self, start: usize) -> Spread {
-        let reach = match (self.twist, self.around) {
-            (Twist::None, Some((origins, base))) => origins.reach(base.saturating_add(wide(start))),
-            (Twist::None | Twist::Reversed(_) | Twist::Rot13, _) => (self.offset, None),
-        };
-        Spread::of(self.trail, self.offset, reach)
-    }
 }
 
 impl<'a> Scan<'a> {
@@ -235,7 +212,8 @@ impl<'a> Scan<'a> {
         }
         let detector = &known.detector;
         // Of what was apart chance makes weaker forms.
-        if spot.trail.is_joined() && detector.tier != Tier::Strong {
+        let is_apart = spot.trail.is_joined() || spot.trail.is_lines();
+        if is_apart && detector.tier != Tier::Strong {
             return;
         }
         let mark = mark(self.rules.key(), secret);
@@ -244,10 +222,17 @@ impl<'a> Scan<'a> {
         }
         let mut chain = spot.trail.chain();
         chain.extend(spot.twist.coding());
-        let action = match spot.twist {
+        let mut action = match spot.twist {
             Twist::None => judged.action,
             Twist::Reversed(_) | Twist::Rot13 => known.twisted(judged.checked, self.rules.policy()),
         };
+        let (bytes, place) = spot.within;
+        if action == Action::Block
+            && known.may_be_chance(judged.checked)
+            && chance::is_in_run(bytes, place)
+        {
+            action = Action::Warn;
+        }
         let spread = spot.spread(found.secret.start);
         self.report(
             rule,
@@ -365,6 +350,7 @@ impl<'a> Scan<'a> {
                 trail,
                 twist: Twist::None,
                 before: bytes.get(..found.range.start).unwrap_or_default(),
+                within: (bytes, found.range.start),
             };
             let text = bytes.get(found.range.clone()).unwrap_or_default();
             self.known(found.value, text, found.form, &spot);
@@ -387,6 +373,7 @@ impl<'a> Scan<'a> {
             Form::Reversed => Some(Coding::Reversed),
             Form::Base64 => Some(Coding::Base64),
             Form::Hex => Some(Coding::Hex),
+            Form::Base32 => Some(Coding::Base32),
             Form::Swapped => Some(Coding::Swapped),
             Form::Escaped => Some(Coding::Json),
         };

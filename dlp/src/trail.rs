@@ -27,6 +27,8 @@ impl Step {
             | Coding::Html
             | Coding::QuotedPrintable
             | Coding::Utf16
+            | Coding::Latin1
+            | Coding::Lines
             | Coding::Folded
             | Coding::Joined => true,
             Coding::Gzip
@@ -62,6 +64,15 @@ impl Trail {
         };
         let steps = Some(Arc::new(step));
         Self { steps }
+    }
+
+    /// Whether what stood between lines was dropped, and nothing but text read since: what the
+    /// lines stand for is looked at, and words of several make no form.
+    pub(crate) fn is_lines(&self) -> bool {
+        let first = self.steps.as_deref();
+        let steps = std::iter::successors(first, |step| step.before.steps.as_deref());
+        let mut text = steps.take_while(|step| step.is_text());
+        text.any(|step| step.coding == Coding::Lines)
     }
 
     /// Whether the innermost coding is one of text.
@@ -100,6 +111,13 @@ impl Trail {
         let codings = self.chain();
         let is_unmarked = |coding: &&Coding| matches!(coding, Coding::Deflate | Coding::Brotli);
         codings.iter().filter(is_unmarked).count()
+    }
+
+    /// How many of the innermost codings are this one.
+    pub(crate) fn last(&self, coding: Coding) -> usize {
+        let steps =
+            std::iter::successors(self.steps.as_deref(), |step| step.before.steps.as_deref());
+        steps.take_while(|step| step.coding == coding).count()
     }
 
     /// How many codings deep.

@@ -3,6 +3,7 @@
 
 use super::Kind;
 use super::fold;
+use super::lines::Joiner;
 use super::references;
 
 /// Longest escape, in bytes: what is longer is none.
@@ -15,6 +16,19 @@ pub(crate) struct Decoder {
     waiting: Vec<u8>,
     /// Of a form: whether the name of a value is being read.
     in_name: bool,
+    /// Of lines.
+    joiner: Joiner,
+    /// Of wide characters: what two zeros are.
+    zeros: Zeros,
+}
+
+/// What two zeros among wide characters are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Zeros {
+    /// A character that is zero.
+    Character,
+    /// Nothing.
+    Nothing,
 }
 
 /// What stands at a place.
@@ -39,7 +53,24 @@ impl Decoder {
             kind,
             waiting,
             in_name: true,
+            joiner: Joiner::default(),
+            zeros: Zeros::Character,
         }
+    }
+
+    /// The same, but of wide characters no zero is left.
+    pub(crate) fn without_zeros(self) -> Self {
+        Self {
+            zeros: Zeros::Nothing,
+            ..self
+        }
+    }
+
+    /// Begins anew.
+    pub(crate) fn restart(&mut self) {
+        self.waiting.clear();
+        self.in_name = true;
+        self.joiner = Joiner::default();
     }
 
     /// Whether an escape has begun.
@@ -56,6 +87,10 @@ impl Decoder {
     pub(crate) fn push(&mut self, input: &[u8], made: &mut Vec<u8>, places: &mut Vec<usize>) {
         if self.kind == Kind::Form {
             self.values(input, made, places);
+        } else if self.kind == Kind::Lines {
+            for byte in input {
+                self.joiner.push(*byte, &mut self.waiting, made, places);
+            }
         } else if self.waiting.is_empty() {
             self.run(input, made, places);
         } else {
@@ -65,8 +100,11 @@ impl Decoder {
         }
     }
 
-    /// The end: what waits was no escape.
+    /// The end: what waits was no escape, or the half of the last character.
     pub(crate) fn finish(&mut self, made: &mut Vec<u8>) {
+        if self.kind == Kind::Wide {
+            self.waiting.clear();
+        }
         made.append(&mut self.waiting);
     }
 
@@ -135,8 +173,9 @@ impl Decoder {
             Kind::Reference => memchr::memchr(b'&', bytes),
             Kind::Quoted => memchr::memchr(b'=', bytes),
             Kind::Wide => memchr::memchr(0, bytes),
+            Kind::Latin => memchr::memchr2(0xc2, 0xc3, bytes),
             Kind::Fold => fold::next(bytes),
-            Kind::Form => None,
+            Kind::Lines | Kind::Form => None,
         }
     }
 
@@ -146,9 +185,11 @@ impl Decoder {
             Kind::Escape => escape(bytes),
             Kind::Reference => references::token(bytes),
             Kind::Quoted => quoted(bytes),
-            Kind::Wide => Token::Nothing(1),
+            Kind::Wide if self.zeros == Zeros::Nothing => Token::Nothing(1),
+            Kind::Wide => wide(bytes),
+            Kind::Latin => latin(bytes),
             Kind::Fold => fold::token(bytes),
-            Kind::Form => Token::Plain,
+            Kind::Lines | Kind::Form => Token::Plain,
         }
     }
 }
@@ -184,6 +225,25 @@ fn percent(bytes: &[u8]) -> Token {
     match digits(bytes, 1, 2) {
         Ok(value) => Token::Byte(3, low(value)),
         Err(other) => other,
+    }
+}
+
+/// Zeros: one belongs to the character before it or behind it, two are a character that is
+/// zero. Of characters four bytes wide those two bytes wide are left.
+fn wide(bytes: &[u8]) -> Token {
+    match bytes {
+        [_] => Token::More,
+        [_, 0, ..] => Token::Byte(2, 0),
+        _ => Token::Nothing(1),
+    }
+}
+
+/// A character of ISO 8859-1 above 127 in UTF-8: the byte with its number.
+fn latin(bytes: &[u8]) -> Token {
+    match bytes {
+        [_] => Token::More,
+        [lead, second @ 0x80..=0xbf, ..] => Token::Byte(2, lead.wrapping_shl(6) | second & 0x3f),
+        _ => Token::Plain,
     }
 }
 
@@ -287,6 +347,22 @@ mod tests {
             ),
             (Kind::Quoted, b"gh=70=5Fa=\r\nb=\nc=3D=", b"ghp_abc=="),
             (Kind::Wide, b"g\0h\0p\0_\0", b"ghp_"),
+            (
+                Kind::Wide,
+                b"\x1f\0\x8b\0\x08\0\0\0\0\0\xff\0",
+                b"\x1f\x8b\x08\0\0\xff",
+            ),
+            (
+                Kind::Wide,
+                b"\0\x1f\0\x8b\0\x08\0\0\0\0\0\xff",
+                b"\x1f\x8b\x08\0\0\xff",
+            ),
+            (Kind::Wide, b"g\0\0\0h\0\0\0p\0\0\0", b"g\0h\0p\0"),
+            (
+                Kind::Latin,
+                "\u{1f}\u{8b}\u{8}\u{ff}\u{c0}\u{bf}\u{100}a".as_bytes(),
+                b"\x1f\x8b\x08\xff\xc0\xbf\xc4\x80a",
+            ),
             (
                 Kind::Fold,
                 "g\u{200b}h\u{0440}\u{ff3f}é".as_bytes(),

@@ -6,8 +6,8 @@ use crate::fuzz::{pieces, split};
 use super::Kind;
 use super::decode::Decoder;
 
-/// Longest escape, in bytes, and so the most that may wait.
-const WAITING_MAX: u64 = 24;
+/// The most that may wait: what stands between two lines, which is longer than any escape.
+const WAITING_MAX: u64 = 130;
 
 fn decoded(kind: Kind, pieces: &[&[u8]]) -> Vec<u8> {
     let (mut decoder, mut made) = (Decoder::new(kind), Vec::new());
@@ -86,16 +86,20 @@ pub(crate) fn quoted(input: &[u8]) {
     });
 }
 
-/// Characters two or four bytes wide.
+/// Characters two bytes wide, of which any may be zero.
 pub(crate) fn wide(input: &[u8]) {
+    let is_big = input.len().is_multiple_of(2);
     check(Kind::Wide, input, |bytes| {
-        let some = bytes.iter().copied().filter(|byte| *byte != 0);
-        let coded = some.clone().flat_map(|byte| match byte % 3 {
-            0 => vec![byte, 0],
-            1 => vec![0, byte],
-            _ => vec![byte, 0, 0, 0],
-        });
-        (some.clone().collect(), coded.collect())
+        let wide = |byte: &u8| if is_big { [0, *byte] } else { [*byte, 0] };
+        (bytes.to_vec(), bytes.iter().flat_map(wide).collect())
+    });
+}
+
+/// Bytes that were each made a character.
+pub(crate) fn latin(input: &[u8]) {
+    check(Kind::Latin, input, |bytes| {
+        let text: String = bytes.iter().copied().map(char::from).collect();
+        (bytes.to_vec(), text.into_bytes())
     });
 }
 
@@ -122,4 +126,23 @@ pub(crate) fn form(input: &[u8]) {
         let coded = values.collect::<Vec<_>>().join(&b'&');
         (plain, coded)
     });
+}
+
+/// Lines of base64 with something around each.
+pub(crate) fn lines(input: &[u8]) {
+    const AROUND: [&str; 5] = ["\n  ", "\r\n\t", "\\n    ", "\n> ", "\" +\n \""];
+    let (cut, bytes) = split(input);
+    let made = decoded(Kind::Lines, &pieces(cut, bytes));
+    assert_eq!(made, decoded(Kind::Lines, &[bytes]), "cut and whole");
+    assert!(made.len() <= bytes.len(), "nothing is added");
+    let plain: Vec<u8> = bytes.iter().map(|byte| b'a' + byte % 26).collect();
+    let around = AROUND.iter().cycle().nth(usize::from(cut));
+    let around = around.copied().unwrap_or_default();
+    let lines: Vec<&[u8]> = plain.chunks(20 + usize::from(cut) % 60).collect();
+    let coded = lines.join(around.as_bytes());
+    assert_eq!(
+        decoded(Kind::Lines, &pieces(cut, &coded)),
+        plain,
+        "there and back"
+    );
 }

@@ -24,9 +24,20 @@ pub(crate) const PAIRS: [Pair; KINDS] = [
     (|byte| byte == b'\\', |byte| byte == b'/'),
     (|byte| byte == b'&', |byte| byte == b'#'),
     (|byte| byte == b'&', |byte| byte.is_ascii_alphabetic()),
-    (|byte| byte == b'=', |byte| matches!(byte, b'2'..=b'7')),
-    (|byte| byte == b'=', |byte| matches!(byte, b'\r' | b'\n')),
+    (|byte| byte == b'=', |byte| byte.is_ascii_hexdigit()),
+    (
+        |byte| byte == b'=',
+        |byte| matches!(byte, b'\r' | b'\n' | b'\\'),
+    ),
 ];
+
+/// Backslashes before the letter of an escaped end of line: of text in JSON in JSON, four
+/// times.
+const BACKSLASHES_MAX: usize = 8;
+
+/// Bytes in which another escape of quoted-printable stands behind one of no text: of
+/// compressed data more than half are escaped.
+const QUOTED_NEAR_BYTES: usize = 8;
 
 /// Who looks for escapes.
 pub(crate) trait Seeker {
@@ -79,7 +90,10 @@ fn shape(here: &[u8]) -> Option<Kind> {
     Some(match here.first()? {
         b'%' | b'\\' | b'&' => escape(here)?,
         b'=' if is_quoted(here) => Kind::Quoted,
+        // Once it is removed the line goes on.
+        b'=' if is_before_escaped_end(here) => Kind::Escape,
         0 if is_wide(here) => Kind::Wide,
+        0xc2 if is_control(here) => Kind::Latin,
         // Most of those that are there are letters of other languages.
         0xc2.. if fold::may_begin(*here.first_chunk()?) => Kind::Fold,
         _ => return None,
@@ -89,14 +103,22 @@ fn shape(here: &[u8]) -> Option<Kind> {
 /// Whether it stands in text: among other bytes it could stand in no credential.
 fn is_among_text(kind: Kind, before: &[u8], here: &[u8]) -> bool {
     let behind = match kind {
+        // Three letters with zeros between are.
+        Kind::Wide => return true,
         Kind::Fold if !fold::begins(here) => return false,
         // What was looked at counts for nothing, nor does the escape itself.
         Kind::Fold => 2 * fold::NEAR_BYTES,
         _ => TEXT_BYTES + 2,
     };
     let last = before.len().saturating_sub(TEXT_BYTES);
-    fold::is_utf8(here.get(..behind).unwrap_or(here))
-        || fold::is_utf8(before.get(last..).unwrap_or_default())
+    let is_behind = fold::is_utf8(here.get(..behind).unwrap_or(here));
+    let is_before = || fold::is_utf8(before.get(last..).unwrap_or_default());
+    // What was made text is text on both sides, and other bytes often look like one of it.
+    if kind == Kind::Latin {
+        is_behind && is_before()
+    } else {
+        is_behind || is_before()
+    }
 }
 
 /// The kind of escape that begins here.
@@ -119,16 +141,47 @@ fn is_escape(here: &[u8]) -> bool {
     !matches!(decode::escape(here), Token::Plain | Token::More)
 }
 
-/// Whether quoted-printable stands here: a character of text, or a line that
-/// goes on.
+/// Whether quoted-printable stands here: a character of text, a line that goes on, or one
+/// of several bytes that are no text.
 fn is_quoted(here: &[u8]) -> bool {
     match here {
-        [_, b'\n', ..] | [_, b'\r', b'\n', ..] => true,
-        [_, high @ b'2'..=b'7', low, ..] => {
-            (low.is_ascii_digit() || (b'A'..=b'F').contains(low)) && (*high, *low) != (b'7', b'F')
+        [_, b'7', b'F', ..] => false,
+        [_, b'\n', ..]
+        | [_, b'\r', b'\n', ..]
+        | [_, b'2'..=b'7', b'0'..=b'9' | b'A'..=b'F', ..] => true,
+        [_, high, low, rest @ ..] if is_byte(*high, *low) => {
+            let near = rest.get(..QUOTED_NEAR_BYTES).unwrap_or(rest);
+            let mut others = near.windows(3);
+            others.any(|other| matches!(other, [b'=', high, low] if is_byte(*high, *low)))
         }
         _ => false,
     }
+}
+
+/// Whether these are the digits of a byte, both as quoted-printable has them or both small.
+fn is_byte(high: u8, low: u8) -> bool {
+    let all = |is_letter: fn(&u8) -> bool| {
+        let is_digit = |digit: &u8| digit.is_ascii_digit() || is_letter(digit);
+        is_digit(&high) && is_digit(&low)
+    };
+    all(|digit| (b'A'..=b'F').contains(digit)) || all(|digit| (b'a'..=b'f').contains(digit))
+}
+
+/// Whether an end of line stands behind the sign that is escaped as in JSON, perhaps several
+/// times: quoted-printable in a document.
+fn is_before_escaped_end(here: &[u8]) -> bool {
+    let [_, rest @ ..] = here else {
+        return false;
+    };
+    let backslashes = rest.iter().take_while(|byte| **byte == b'\\').count();
+    let is_end = matches!(rest.get(backslashes), Some(b'r' | b'n'));
+    (1..=BACKSLASHES_MAX).contains(&backslashes) && is_end
+}
+
+/// Whether a character of control above 127 stands here: text has none, and of bytes that
+/// were each made a character (ISO 8859-1) every eighth is one.
+fn is_control(here: &[u8]) -> bool {
+    matches!(here, [_, 0x80..=0x9f, ..])
 }
 
 /// Whether text with a zero after (or before) each character begins with this zero: three
@@ -144,7 +197,12 @@ fn is_wide(here: &[u8]) -> bool {
             let is_text = |byte: &&u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
             !is_same && graphic.count() >= 2 && all.iter().all(is_text)
         }
-        [_, 0, 0, one, 0, ..] => one.is_ascii_graphic(),
+        // Of four bytes each, or more.
+        [_, 0, 0, one, rest @ ..] if one.is_ascii_graphic() => {
+            let zeros = rest.iter().take_while(|byte| **byte == 0).count();
+            let is_text = rest.get(zeros).is_some_and(u8::is_ascii_graphic);
+            matches!(zeros, 3 | 7) && is_text
+        }
         _ => false,
     }
 }

@@ -6,7 +6,7 @@ use miniz_oxide::deflate::{compress_to_vec, compress_to_vec_zlib};
 pub(super) type Encode = fn(&[u8]) -> Vec<u8>;
 
 /// Those that an input of the scan may ask for, by their places.
-pub(super) const ENCODE: [Encode; 11] = [
+pub(super) const ENCODE: [Encode; 12] = [
     |bytes| base64(bytes, *b"+/"),
     |bytes| base64(bytes, *b"-_"),
     |bytes| each(bytes, |byte| format!("{byte:02x}")),
@@ -18,6 +18,7 @@ pub(super) const ENCODE: [Encode; 11] = [
     |bytes| bytes.iter().flat_map(|byte| [*byte, 0]).collect(),
     gzip,
     |bytes| base64(&compress_to_vec_zlib(bytes, 6), *b"+/"),
+    |bytes| latin(&gzip(bytes)),
 ];
 
 /// Every byte as a text.
@@ -57,6 +58,12 @@ fn radix(bytes: &[u8], width: u32, alphabet: &[u8]) -> Vec<u8> {
         put(rest << (width - filled));
     }
     made
+}
+
+/// Every byte as the character of that number.
+fn latin(bytes: &[u8]) -> Vec<u8> {
+    let text: String = bytes.iter().copied().map(char::from).collect();
+    text.into_bytes()
 }
 
 /// One member of gzip.

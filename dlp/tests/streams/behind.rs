@@ -8,7 +8,8 @@ use outgate_dlp::{
     KnownBuilder, KnownValue, Nature, Policy, Ruleset, Secret, Tier, Unscannable, UnscannedReason,
 };
 
-use crate::encode::{deflate, gzip, zip, zip_stored, zstd};
+use crate::archives::{zip, zip_stored};
+use crate::encode::{deflate, gzip, zstd};
 use crate::stage::{Dice, rules, sample_of, send, stream, strict};
 
 /// What a place makes of compressed bytes.

@@ -7,7 +7,8 @@ use miniz_oxide::deflate::{compress_to_vec, compress_to_vec_zlib};
 
 use outgate_dlp::{Policy, Stop, Unscannable, UnscannedReason};
 
-use crate::encode::{gzip, plain_base64, zip, zstd};
+use crate::archives::zip;
+use crate::encode::{gzip, plain_base64, zstd};
 use crate::stage::{Dice, Outcome, rules, sample_of, send};
 
 /// What one request may take, with room for builds without optimisation.

@@ -9,7 +9,8 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use outgate_dlp::{Policy, Stop, Unscannable};
 
-use crate::encode::{ENTRY_END_BYTES, zip, zip_stored, zstd};
+use crate::archives::{ENTRY_END_BYTES, zip, zip_stored};
+use crate::encode::zstd;
 use crate::stage::{Dice, Outcome, rules, sample_of, send};
 
 fn content(codings: Option<&str>, content: &[u8]) -> Outcome {

@@ -7,7 +7,8 @@ use outgate_dlp::{
     UnscannedReason, sample,
 };
 
-use crate::encode::{decoys, gzip, plain_base64, zip, zstd};
+use crate::archives::zip;
+use crate::encode::{decoys, gzip, plain_base64, zstd};
 use crate::stage::{Dice, ELSEWHERE, Outcome, rules, sample_of, send, stream, strict};
 
 fn token() -> Vec<u8> {

@@ -8,7 +8,7 @@ use outgate_dlp::{
     Part, Place, Ruleset, Secret, Settings, Stop, Tier,
 };
 
-use crate::encode::{CODINGS, gzip, plain_base64};
+use crate::encode::{CODINGS, base32_capitals, gzip, plain_base64};
 use crate::stage::{Dice, ELSEWHERE, send};
 
 const VALUE: &[u8] = b"correct-Horse7battery";
@@ -352,4 +352,58 @@ fn the_users_configuration_outweighs_the_form_of_a_value() {
     assert!(blocks("away.test", &token));
     let other = crate::stage::sample_of("github-token", 4);
     assert!(blocks("git.home.test", &other));
+}
+
+/// Shorter in every coding than what is decoded.
+#[test]
+fn the_shortest_values_leave_in_no_digits() {
+    type Code = fn(&[u8]) -> Vec<u8>;
+    let hex = |bytes: &[u8], between: &str, is_capital: bool| -> Vec<u8> {
+        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+        let text = digits.collect::<Vec<_>>().join("\u{1}");
+        let text = if is_capital {
+            text.to_uppercase()
+        } else {
+            text
+        };
+        text.replace('\u{1}', between).into_bytes()
+    };
+    let codes: [(&str, Code); 2] = [
+        ("base32", base32_capitals),
+        ("small base32", |bytes| {
+            base32_capitals(bytes).to_ascii_lowercase()
+        }),
+    ];
+    let signs = [
+        ":", " ", "-", ",", ";", ", ", "\\x", "\\\\x", "\n", " 0x", ", 0x", "\r\n",
+    ];
+    let mut dice = Dice(23);
+    let mut missed = Vec::new();
+    for length in 10..=24 {
+        let letters = b"abcdefghijkmnopqrstuvwxyz23456789ABCDEFGHIJKLMNPQRSTUVWXYZ";
+        let value: Vec<u8> = (0..length)
+            .map(|_| letters[dice.roll(letters.len())])
+            .collect();
+        let rules = knowing(&value);
+        let mut made = Vec::new();
+        for sign in signs {
+            for is_capital in [false, true] {
+                let name = format!("{sign:?} {is_capital}");
+                made.push((name, hex(&value, sign, is_capital)));
+            }
+        }
+        for before in ["", "x", "xy", "xyz", "wxyz"] {
+            for (name, code) in codes {
+                let text = code(&[before.as_bytes(), &value].concat());
+                made.push((format!("{name} behind {before:?}"), text));
+            }
+        }
+        for (name, text) in made {
+            let content = [b"{\"a\": \"", text.as_slice(), b"\"}"].concat();
+            if send(&rules, None, &content, &[]).found().is_none() {
+                missed.push(format!("{length} bytes in {name}"));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
 }

@@ -13,12 +13,15 @@
     reason = "a place that is not there is a failed test"
 )]
 
+mod archives;
 mod behind;
 mod bombs;
+mod chance;
 mod codings;
 mod dumps;
 mod encode;
 mod ends;
+mod escaped;
 mod evasions;
 mod joined;
 mod known;

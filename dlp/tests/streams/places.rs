@@ -3,7 +3,8 @@
 
 use outgate_dlp::{Description, Finding, Place, Policy, Stop, Unscannable};
 
-use crate::encode::{gzip, plain_base64, zip};
+use crate::archives::zip;
+use crate::encode::{gzip, plain_base64};
 use crate::stage::{Dice, ELSEWHERE, rules, sample_of};
 
 /// All findings of content of a media type, sent in pieces of this length.

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use outgate_dlp::{Policy, Stop, Unscannable, UnscannedReason};
 
-use crate::encode::{gzip, plain_base64, zip_stored};
+use crate::archives::zip_stored;
+use crate::encode::{gzip, plain_base64};
 use crate::stage::{Dice, Outcome, rules, send};
 
 use UnscannedReason::{Encrypted, Unopened};

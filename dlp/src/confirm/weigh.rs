@@ -1,0 +1,56 @@
+//! What follows from a match for what the operator decided: whether it is refused or recorded.
+
+use super::Rule;
+use crate::detector::Validator;
+use crate::finding::{self, Action, Checked};
+use crate::limits;
+use crate::settings::{Mode, Policy};
+use crate::twists;
+
+impl Rule {
+    pub(super) fn action(&self, checked: Checked, policy: Policy) -> Action {
+        match (policy, self.mode) {
+            (Policy::Monitor, _) | (_, Some(Mode::Warn | Mode::Off)) => Action::Warn,
+            // What is said of one detector holds against what is said of all.
+            (Policy::Strict, None) | (_, Some(Mode::Block)) => Action::Block,
+            (Policy::Tiered, None) => finding::weigh(self.detector.tier, checked),
+        }
+    }
+
+    /// The same of what stands back to front or with letters moved. Chance makes some of
+    /// these forms, but none with a right checksum; where rules are strict nobody asks.
+    pub(crate) fn twisted(&self, checked: Checked, policy: Policy) -> Action {
+        let is_certain = checked == Checked::Passed || policy == Policy::Strict;
+        if is_certain {
+            self.action(checked, policy)
+        } else {
+            Action::Warn
+        }
+    }
+
+    /// Whether random symbols make a match now and then: nothing of it is checked, and its
+    /// literal is short. What somebody wants to be refused is.
+    pub(crate) fn may_be_chance(&self, checked: Checked) -> bool {
+        let mut literals = self.detector.literals.iter();
+        let is_short = literals.any(|literal| literal.len() <= limits::CHANCE_LITERAL_BYTES_MAX);
+        checked != Checked::Passed && is_short && self.mode != Some(Mode::Block)
+    }
+
+    /// Whether a match could have to stay that stands back to front or with letters moved.
+    pub(crate) fn can_block_twisted(&self, policy: Policy) -> bool {
+        let can_pass = !matches!(
+            self.detector.validator,
+            Validator::None | Validator::Entropy | Validator::Placeholder | Validator::CrcTailHex
+        );
+        twists::is_twisted(&self.detector)
+            && (can_pass || policy == Policy::Strict)
+            && self.twisted(Checked::Passed, policy) == Action::Block
+    }
+
+    /// Whether any match could have to stay here.
+    pub(crate) fn can_block(&self, policy: Policy) -> bool {
+        [Checked::Passed, Checked::None, Checked::Failed]
+            .into_iter()
+            .any(|checked| self.action(checked, policy) == Action::Block)
+    }
+}
