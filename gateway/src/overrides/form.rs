@@ -31,21 +31,19 @@ const METHODS: [&str; 7] = ["PUT", "PATCH", "DELETE", "GET", "HEAD", "OPTIONS", 
 /// # Errors
 /// The refusal, which was recorded.
 pub(crate) fn check_query(caller: &Caller, target: &Target) -> Result<(), Refusal> {
-    let Some((_, query)) = target.resource.as_str().split_once('?') else {
-        return Ok(());
-    };
+    let text = target.resource.as_str();
     // All spellings of the keys have a sign of these.
-    let is_coded = query
+    let is_coded = text
         .bytes()
         .any(|byte| matches!(byte, b'%' | b'#') || !byte.is_ascii());
-    let lower = query.to_ascii_lowercase();
+    let lower = text.to_ascii_lowercase();
     if !is_coded && !lower.contains("method") && !lower.contains("verb") {
         return Ok(());
     }
     let keys = Keys::new();
-    let own = keys.own.values(query);
+    let own = keys.own.values_in(&target.resource);
     let own = own.iter().map(|value| Asks::Method { key: KEY, value });
-    let others = keys.others.values(query);
+    let others = keys.others.values_in(&target.resource);
     let others = others.iter().filter(|value| is_method(value));
     let key = "a key for the method";
     for asks in own.chain(others.map(|value| Asks::Method { key, value })) {
