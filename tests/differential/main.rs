@@ -173,7 +173,7 @@ fn no_server_makes_a_query_of_a_path_that_the_rules_do_not() {
 fn read_otherwise(
     key: &str,
     target: &str,
-    found: &readers::Found<(Vec<u8>, Vec<u8>)>,
+    found: &readers::Found<readers::Pair>,
     denying: &Judge,
     allowing: &Judge,
 ) -> Vec<String> {

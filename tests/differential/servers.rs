@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::judge::unescaped;
-use crate::readers::Found;
+use crate::readers::{Found, Pair};
 
 /// How long a server may take until it listens, and until it answers.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -322,11 +322,11 @@ fn apache_by_rule(folder: &Path, to: u16) -> Server {
 }
 
 /// Asks servers that make a query of a path what a program behind them finds in it.
-pub(crate) fn ask_queries(targets: &[String]) -> Vec<(String, Found<(Vec<u8>, Vec<u8>)>)> {
+pub(crate) fn ask_queries(targets: &[String]) -> Vec<(String, Found<Pair>)> {
     let scratch = Scratch::new();
     let folder = scratch.0.as_path();
     let behind = telling(folder);
-    let mut out: Vec<(String, Found<(Vec<u8>, Vec<u8>)>)> = targets
+    let mut out: Vec<(String, Found<Pair>)> = targets
         .iter()
         .map(|target| (target.clone(), Vec::new()))
         .collect();

@@ -23,21 +23,25 @@ pub(crate) struct Tails {
 }
 
 impl Tails {
-    /// Adds what the decoded segments of a path hold of a query, if anything.
+    /// Adds what the decoded segments of a path hold of a query, if anything: what stands
+    /// behind the first `?`, and behind the first sign between pairs.
     ///
     /// # Errors
     /// All of them have more bytes than are kept.
     pub(crate) fn add(&mut self, segments: &[Vec<u8>]) -> Result<(), TargetError> {
         let begins = |byte: &u8| matches!(byte, b'?' | b'&' | b';');
-        let first = segments
-            .iter()
-            .position(|segment| segment.iter().any(begins));
-        let Some(from) = first.and_then(|first| segments.get(first..)) else {
+        if !segments.iter().flatten().any(begins) {
             return Ok(());
-        };
-        let path = from.join(&b'/');
-        let mut halves = path.splitn(2, begins);
-        let text = text(halves.nth(1).unwrap_or_default());
+        }
+        let path = segments.join(&b'/');
+        for signs in [&b"?"[..], b"&;"] {
+            let mut halves = path.splitn(2, |byte| signs.contains(byte));
+            self.keep(text(halves.nth(1).unwrap_or_default()))?;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, text: String) -> Result<(), TargetError> {
         if text.is_empty() || self.texts.contains(&text) {
             return Ok(());
         }
@@ -133,11 +137,12 @@ mod tests {
             ("/x?a=%20%41", &[]),
             ("/x%3Fa=1", &["a=1"]),
             ("/x%253Fa=1", &["a=1"]),
-            ("/x%3Fa=1%2F%26b=2/c", &["a=1/&b=2/c"]),
+            ("/x%3Fa=1%2F%26b=2/c", &["a=1/&b=2/c", "b=2/c"]),
+            ("/x%26/a=1%3Fb=2", &["/a=1", "/a=1?b=2", "b=2"]),
             ("/x&a=1/y", &["a=1/y"]),
             ("/x;a=1", &["a=1"]),
             ("/x%3Fa=1?b=2", &["a=1?b=2", "a=1&b=2"]),
-            ("/x%3Fa=%2526b=1", &["a=%26b=1", "a=&b=1"]),
+            ("/x%3Fa=%2526b=1", &["a=%26b=1", "a=&b=1", "b=1"]),
             ("/x?a=1%26b=2", &["a=1&b=2"]),
             ("/x?a%3D1", &["a=1"]),
             ("/x?a=1%2526b=2", &["a=1&b=2"]),
