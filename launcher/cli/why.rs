@@ -189,7 +189,7 @@ pub(crate) fn repair(reason: Reason, place: &str) -> String {
             format!("widen the rule at {place}, or add another `only` rule for this host")
         }
         Reason::Process => format!("add the executable to `process` at {place}"),
-        Reason::SpecialUse => "no flag does; see the reason".to_owned(),
+        Reason::SpecialUse | Reason::OtherMethod => "no flag does; see the reason".to_owned(),
         Reason::NeedsInspection => {
             format!("narrow a deny rule, or widen one that allows to the whole host, at {place}")
         }

@@ -294,3 +294,27 @@ fn a_query_that_decides_is_in_the_hint_without_its_values() {
         said.stdout
     );
 }
+
+#[test]
+fn a_query_that_asks_for_another_method_is_answered_as_a_run_would() {
+    let desk = desk();
+    for path in ["/v1/messages", "/v1/messages%3F_method=DELETE"] {
+        let query = if path.contains('%') {
+            ""
+        } else {
+            "?_method=DELETE"
+        };
+        let url = format!("https://inside.example.org{path}");
+        desk.expect(
+            &["why", "-p", "agent.toml", &format!("POST {url}{query}")],
+            1,
+            &format!(
+                "denied    POST {url}\n\
+                 because   `_method` in the query asks for DELETE, which the rules do not allow\n\
+                 nearest   allow `POST https://inside.example.org/v1/**` (agent.toml:17:9)\n\
+                 \x20           would allow it, but for the reason above\n\
+                 to allow  add -a 'DELETE {url}'\n"
+            ),
+        );
+    }
+}

@@ -300,6 +300,8 @@ const AFTER: &[&str] = &[
     "*",
     "?",
     "%3d",
+    "%253d",
+    "%3duser%26",
     "_",
     "[+]",
     "%255b%255d",
@@ -350,6 +352,15 @@ const VALUES: &[&str] = &[
     "user%0aadmin",
     "user+",
     "user%20",
+    "user%26role%3dadmin",
+    "user%2526role%253dadmin",
+    "x%26role=admin",
+    "x%3brole%3dadmin",
+    "x%3frole%3dadmin",
+    "https%3a%2f%2fx%3fa%3d1%26role%3dadmin",
+    "user%23",
+    "user%3b",
+    "admin%2523",
     "&#97;dmin",
     "%26%2397%3bdmin",
     "user,user",
@@ -357,6 +368,7 @@ const VALUES: &[&str] = &[
 
 const BETWEEN: &[&str] = &[
     "&", "&", "&", "&", "&", ";", "&&", "&amp;", "?", "&+", "&%20", "=", ",", "%26", "|", "&=&",
+    "%2526", "%3b", "%3f", "%23", "%3d",
 ];
 
 /// A key that some parser may take for one of the two that rules name.
@@ -431,6 +443,35 @@ pub(crate) fn query(random: &mut Random) -> String {
             out.push_str(random.one(VALUES));
         }
         out.push_str(random.one(BETWEEN));
+    }
+    out
+}
+
+/// Signs that begin a query, or one more pair of it, where a path is handed on as text.
+const SIGNS: &[&str] = &[
+    "%3f", "%3F", "%253f", "%25253f", "&", "%26", "%2526", ";", "%3b", "%23", "/", "%2f", "%26/",
+];
+
+/// A target whose path some server takes for a part of its query.
+pub(crate) fn disguised(random: &mut Random) -> String {
+    let places = [
+        "/x", "/x/", "/u/x", "/u/", "/u/x/y", "/s/x", "/s/", "/s/x/y",
+    ];
+    let mut out = random.one(&places).to_owned();
+    for _ in 0..=random.below(3) {
+        out.push_str(random.one(SIGNS));
+        out.push_str(&key(random));
+        out.push_str(random.one(&["=", "=", "%3d", "%253d", "[]=", ""]));
+        out.push_str(random.one(VALUES));
+    }
+    match random.below(4) {
+        0 => {}
+        1 => out.push_str("?role=user"),
+        2 => out.push_str("?a=1"),
+        _ => {
+            out.push('?');
+            out.push_str(&query(random));
+        }
     }
     out
 }

@@ -137,26 +137,64 @@ fn no_parser_reads_a_query_that_the_rules_do_not() {
     let mut faults = BTreeSet::new();
     for (query, found) in readers::ask(readers::Kind::Query, &passed) {
         let target = format!("/?{query}");
-        for (index, key) in keys.iter().enumerate() {
-            let own = found
-                .iter()
-                .filter(|(_, (name, _))| name.eq_ignore_ascii_case(key.as_bytes()));
-            for (reader, (_, value)) in own {
-                let is_denied = value.to_ascii_lowercase().starts_with(b"admin");
-                let shown: String = target.chars().take(200).collect();
-                let value_shown = value.escape_ascii();
-                if is_denied && denying[index].allows(&target) {
-                    faults.insert(format!(
-                        "deny: {reader} reads {key}={value_shown} in {shown}"
-                    ));
-                }
-                if value != b"user" && allowing[index].allows(&target) {
-                    faults.insert(format!(
-                        "allow: {reader} reads {key}={value_shown} in {shown}"
-                    ));
-                }
-            }
+        for (key, (denying, allowing)) in keys.iter().zip(denying.iter().zip(&allowing)) {
+            faults.extend(read_otherwise(key, &target, &found, denying, allowing));
         }
     }
     assert_none(&faults);
+}
+
+#[test]
+fn no_server_makes_a_query_of_a_path_that_the_rules_do_not() {
+    let mut random = random();
+    let denying = Judge::new(&["a.test"], &["a.test?role=admin*"]);
+    let allowing = Judge::new(&["a.test/**?role=user"], &[]);
+    // Each of them is two requests to one program.
+    let made: BTreeSet<String> = (0..count().div_ceil(4))
+        .filter_map(|_| judge::sent(&grammar::disguised(&mut random)))
+        .collect();
+    let passed: Vec<String> = made
+        .into_iter()
+        .filter(|target| denying.allows(target) || allowing.allows(target))
+        .collect();
+    eprintln!(
+        "{} targets were allowed by one of two policies",
+        passed.len()
+    );
+    let mut faults = BTreeSet::new();
+    for (target, found) in servers::ask_queries(&passed) {
+        faults.extend(read_otherwise("role", &target, &found, &denying, &allowing));
+    }
+    assert_none(&faults);
+}
+
+/// The faults of two rules about a key: parsers that read in a target that is allowed what
+/// one of them denies, or not what the other allows.
+fn read_otherwise(
+    key: &str,
+    target: &str,
+    found: &readers::Found<readers::Pair>,
+    denying: &Judge,
+    allowing: &Judge,
+) -> Vec<String> {
+    let mut faults = Vec::new();
+    let own = found
+        .iter()
+        .filter(|(_, (name, _))| name.eq_ignore_ascii_case(key.as_bytes()));
+    for (reader, (_, value)) in own {
+        let is_denied = value.to_ascii_lowercase().starts_with(b"admin");
+        let shown: String = target.chars().take(200).collect();
+        let value_shown = value.escape_ascii();
+        if is_denied && denying.allows(target) {
+            faults.push(format!(
+                "deny: {reader} reads {key}={value_shown} in {shown}"
+            ));
+        }
+        if value != b"user" && allowing.allows(target) {
+            faults.push(format!(
+                "allow: {reader} reads {key}={value_shown} in {shown}"
+            ));
+        }
+    }
+    faults
 }

@@ -17,6 +17,9 @@ pub(crate) enum Kind {
     Query,
 }
 
+/// A key and a value of a query.
+pub(crate) type Pair = (Vec<u8>, Vec<u8>);
+
 /// What parsers made of one text: the parser, and what it found.
 pub(crate) type Found<T> = Vec<(String, T)>;
 
@@ -31,7 +34,7 @@ impl Entry for Vec<u8> {
     }
 }
 
-impl Entry for (Vec<u8>, Vec<u8>) {
+impl Entry for Pair {
     fn of(fields: &[Vec<u8>]) -> Self {
         (fields[0].clone(), fields[1].clone())
     }

@@ -1,6 +1,7 @@
 //! Servers of files, asked over one connection each: what they serve is the file
 //! that they opened, and each file holds its own path.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::readers::Found;
+use crate::judge::unescaped;
+use crate::readers::{Found, Pair};
 
 /// How long a server may take until it listens, and until it answers.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -264,6 +266,93 @@ fn busybox(folder: &Path) -> Server {
             ],
         )
     })
+}
+
+/// PHP, which tells what it finds in a query.
+fn telling(folder: &Path) -> Server {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential/readers/query.php");
+    Server::start("php", folder, |port| {
+        let mut command = command("php", &["-n", "-S", &format!("127.0.0.1:{port}")]);
+        command.arg(&script);
+        command
+    })
+}
+
+/// nginx, which hands a decoded path on as text.
+fn nginx_by_text(folder: &Path, to: u16) -> Server {
+    Server::start("nginx $uri", folder, |port| {
+        let text = format!(
+            "daemon off; master_process off; pid {folder}/text.pid; error_log /dev/null;\n\
+             events {{}}\nhttp {{ access_log off; keepalive_requests 1000000;\n\
+             client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;\n\
+             server {{ listen 127.0.0.1:{port};\n\
+             location / {{ proxy_pass http://127.0.0.1:{to}$uri$is_args$args; }} }} }}\n",
+            folder = folder.display(),
+        );
+        fs::write(folder.join("text.conf"), text).expect("its settings");
+        let settings = folder.join("text.conf").display().to_string();
+        command(
+            "nginx",
+            &["-p", &folder.display().to_string(), "-c", &settings],
+        )
+    })
+}
+
+/// Apache httpd, which puts a part of a path into a query.
+fn apache_by_rule(folder: &Path, to: u16) -> Server {
+    let modules = "/usr/lib/apache2/modules";
+    Server::start("apache RewriteRule", folder, |port| {
+        let mut text = String::new();
+        for name in ["mpm_event", "authz_core", "rewrite", "proxy", "proxy_http"] {
+            let _ = writeln!(text, "LoadModule {name}_module {modules}/mod_{name}.so");
+        }
+        let _ = write!(
+            text,
+            "ServerRoot {0}\nPidFile {0}/rule.pid\nListen 127.0.0.1:{port}\nServerName a.test\nErrorLog /dev/null\n\
+             DefaultRuntimeDir {0}\nMaxKeepAliveRequests 0\nKeepAliveTimeout 60\nAllowEncodedSlashes On\n\
+             RewriteEngine On\n\
+             RewriteRule ^/u/(.*)$ http://127.0.0.1:{to}/index.php?q=$1 [P,QSA,UnsafeAllow3F]\n\
+             RewriteRule ^/s/([^/]*) http://127.0.0.1:{to}/index.php?q=$1 [P,UnsafeAllow3F]\n",
+            folder.display(),
+        );
+        fs::write(folder.join("rule.conf"), text).expect("its settings");
+        let settings = folder.join("rule.conf").display().to_string();
+        command("apache2", &["-X", "-f", &settings])
+    })
+}
+
+/// Asks servers that make a query of a path what a program behind them finds in it.
+pub(crate) fn ask_queries(targets: &[String]) -> Vec<(String, Found<Pair>)> {
+    let scratch = Scratch::new();
+    let folder = scratch.0.as_path();
+    let behind = telling(folder);
+    let mut out: Vec<(String, Found<Pair>)> = targets
+        .iter()
+        .map(|target| (target.clone(), Vec::new()))
+        .collect();
+    let servers = [
+        nginx_by_text(folder, behind.port),
+        apache_by_rule(folder, behind.port),
+    ];
+    for (mut server, proof) in servers.into_iter().zip(["/x%3Fa=1", "/u/x%26a=1"]) {
+        let found = server.ask(proof).expect("an answer");
+        let found = String::from_utf8_lossy(&found).into_owned();
+        assert!(
+            found.split('\t').any(|pair| pair == "a 1"),
+            "{}: {found}",
+            server.name
+        );
+        for (target, found) in &mut out {
+            let answer = server.ask(target).unwrap_or_default();
+            for pair in answer.split(|byte| *byte == b'\t') {
+                let mut halves = pair.split(|byte| *byte == b' ').map(unescaped);
+                if let (Some(key), Some(value)) = (halves.next(), halves.next()) {
+                    found.push((server.name.to_owned(), (key, value)));
+                }
+            }
+        }
+    }
+    out
 }
 
 /// Asks every server about every target.

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crate::facts::{Facts, Peer, Scheme};
 use crate::grammar;
 use crate::limits::SHOWN_PATH_BYTES_MAX;
+use crate::other_method::OtherMethod;
 use crate::path::RequestTarget;
 use crate::pattern::PathPattern;
 use crate::rule::Protocol;
@@ -157,6 +158,7 @@ pub(crate) fn denial(event: &Event<'_>, cause: Cause, intercept: Intercept) -> D
         | Reason::DenyRule
         | Reason::OnlyRule
         | Reason::Process
+        | Reason::OtherMethod
         | Reason::Malformed => None,
     };
     Denial {
@@ -166,6 +168,16 @@ pub(crate) fn denial(event: &Event<'_>, cause: Cause, intercept: Intercept) -> D
         subject: event.subject(),
         because,
         flag,
+    }
+}
+
+/// The denial of a request whose query asks for another method; `flag` would allow that.
+pub(crate) fn other_method(event: &Event<'_>, asked: &OtherMethod, flag: Option<String>) -> Denial {
+    let cause = Cause::plain(Reason::OtherMethod);
+    Denial {
+        because: asked.to_string(),
+        flag,
+        ..denial(event, cause, Intercept::default())
     }
 }
 
@@ -208,6 +220,7 @@ fn because(cause: &Cause, event: &Event<'_>) -> String {
             }
         }
         Reason::NeedsInspection => "somebody would have to look inside".to_owned(),
+        Reason::OtherMethod => "it asks for another method".to_owned(),
         Reason::Malformed => "it is malformed".to_owned(),
     }
 }

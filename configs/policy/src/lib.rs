@@ -32,10 +32,12 @@ mod host;
 mod lenient;
 mod limits;
 mod location;
+mod more_queries;
 mod moved;
 mod narrowing;
 mod nearest;
 mod net;
+mod other_method;
 mod path;
 mod pattern;
 mod pin_text;
@@ -58,6 +60,7 @@ mod shape;
 mod source;
 mod special;
 mod survey;
+mod unnamed;
 mod upstream;
 mod verdict;
 mod weight;
@@ -75,6 +78,10 @@ pub use grant::{
 };
 pub use host::{Host, HostError, HostName};
 pub use nearest::{Difference, Near, Part};
+pub use other_method::{
+    AskedFor, METHOD_KEY, MethodKeys, OtherMethod, check_method, check_query, is_method_name,
+    tells_methods_apart,
+};
 pub use path::{RequestTarget, TargetError};
 pub use policy::{Naming, Policy};
 pub use preset::{

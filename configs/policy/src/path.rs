@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::limits::{PATH_BYTES_MAX, TARGET_BYTES_MAX};
+use crate::more_queries;
 use crate::readings::Readings;
 
 /// A request target that may be judged and, unchanged, sent: a path with an
@@ -18,6 +19,8 @@ pub struct RequestTarget {
     text: String,
     /// `None` for the asterisk, which has no path.
     readings: Option<Readings>,
+    /// What may be its query beside the query itself.
+    more_queries: Vec<String>,
     /// Whether nobody can tell what the keys and values of the query are.
     is_query_hidden: bool,
 }
@@ -57,6 +60,7 @@ impl RequestTarget {
             return Ok(Self {
                 text: "*".to_owned(),
                 readings: None,
+                more_queries: Vec::new(),
                 is_query_hidden: false,
             });
         }
@@ -82,6 +86,7 @@ impl RequestTarget {
         }
         Ok(Self {
             text,
+            more_queries: more_queries::of(readings.tails(), query),
             readings: Some(readings),
             is_query_hidden: false,
         })
@@ -92,7 +97,8 @@ impl RequestTarget {
     /// by a key is about it, and none that allows by one.
     #[must_use]
     pub fn with_hidden_query(mut self) -> Self {
-        self.is_query_hidden = self.query().is_some_and(|query| !query.is_empty());
+        let is_there = self.query().is_some_and(|query| !query.is_empty());
+        self.is_query_hidden = is_there || !self.more_queries.is_empty();
         self
     }
 
@@ -116,6 +122,11 @@ impl RequestTarget {
     /// The query, without its question mark.
     pub fn query(&self) -> Option<&str> {
         self.text.split_once('?').map(|(_, query)| query)
+    }
+
+    /// The texts that some server takes for its query, beside the query itself.
+    pub(crate) fn more_queries(&self) -> impl Iterator<Item = &str> {
+        self.more_queries.iter().map(String::as_str)
     }
 
     /// Every reading of the path; `None` for the asterisk.

@@ -8,6 +8,7 @@ use crate::host::shown;
 use crate::limits::ANY_DEPTH_MAX;
 use crate::path::{hex_value, unescape};
 use crate::readings::{Readings, SEPARATOR, fold_case};
+use crate::unnamed;
 
 /// A fault of a pattern: where in it (in bytes), what, and the repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +63,7 @@ impl Glob {
     }
 
     /// What stands before the first such byte; `None` if there is none.
-    fn up_to(&self, ends: impl Fn(u8) -> bool) -> Option<Self> {
+    pub(crate) fn up_to(&self, ends: impl Fn(u8) -> bool) -> Option<Self> {
         let find = |part: &Vec<u8>| part.iter().position(|byte| ends(*byte));
         let (index, at) = self
             .parts
@@ -76,6 +77,25 @@ impl Glob {
 
     pub(crate) fn holds(&self, byte: u8) -> bool {
         self.parts.iter().any(|part| part.contains(&byte))
+    }
+
+    /// The same without an ending that servers complete names with; `None` where there is
+    /// none, and where nothing but the ending is named.
+    fn without_ending(&self) -> Option<Self> {
+        let mut parts = self.parts.clone();
+        let last = parts.last_mut()?;
+        if let Some(dot) = unnamed::ending(last) {
+            last.truncate(dot);
+        } else if last.is_empty() && parts.len() > 1 {
+            // `name.*` is about all endings.
+            parts.pop();
+            let before = parts.last_mut()?;
+            before.pop_if(|byte| *byte == b'.')?;
+        } else {
+            return None;
+        }
+        let is_named = parts.iter().flatten().any(|byte| *byte != b'.');
+        is_named.then_some(Self { parts })
     }
 
     fn is_star(&self) -> bool {
@@ -131,7 +151,8 @@ pub(crate) struct PathPattern {
     /// `?` or `#`, where that differs: the forms in which it meets readings that
     /// take them so.
     others: Vec<Vec<Segment>>,
-    /// Lower case, without trailing slash: the forms that deny.
+    /// Lower case, without trailing slash, and where servers leave a name or an ending to be
+    /// guessed, without it too: the forms that deny.
     denying: Vec<Vec<Segment>>,
 }
 
@@ -188,10 +209,15 @@ impl PathPattern {
                 others.push(form);
             }
         }
-        let denying = std::iter::once(&written)
+        let mut denying: Vec<Vec<Segment>> = std::iter::once(&written)
             .chain(&others)
             .map(|form| denying_form(form))
             .collect();
+        let unnamed: Vec<_> = denying
+            .iter()
+            .flat_map(|form| unnamed_forms(form))
+            .collect();
+        denying.extend(unnamed);
         Ok(Some(Self {
             written,
             others,
@@ -275,6 +301,31 @@ fn denying_form(form: &[Segment]) -> Vec<Segment> {
         form.pop();
     }
     form
+}
+
+/// The forms of one that denies for paths that leave away the name of its file, which then
+/// stands for its directory, or the ending of that name. No name is left away where a
+/// pattern is about any directory or any name: it would be about nearly every path.
+fn unnamed_forms(form: &[Segment]) -> Vec<Vec<Segment>> {
+    let (head, last, behind) = match form {
+        [head @ .., Segment::One(last)] => (head, last, &[][..]),
+        [head @ .., Segment::One(last), Segment::AnyDepth] => {
+            (head, last, &[Segment::AnyDepth][..])
+        }
+        _ => return Vec::new(),
+    };
+    let mut out = Vec::new();
+    if let Some(stem) = last.without_ending() {
+        out.push([head, &[Segment::One(stem)], behind].concat());
+    }
+    let stands_for_directory = unnamed::INDEXES.iter().any(|name| last.matches(name));
+    if stands_for_directory && !last.is_star() {
+        out.push([head, &[Segment::One(Glob::raw(""))]].concat());
+        if matches!(head.last(), Some(Segment::One(directory)) if !directory.is_star()) {
+            out.push(head.to_vec());
+        }
+    }
+    out
 }
 
 fn matches_reading(form: &[Segment], reading: &[u8], star: Star) -> bool {
@@ -516,6 +567,44 @@ mod tests {
             ("/a/b", "/a%2fb", false, true),
             ("/caf%C3%A9", "/caf%c3%a9", true, true),
             ("/café", "/CAF%C3%89", false, true),
+        ]);
+    }
+
+    #[test]
+    fn a_deny_of_a_file_is_about_paths_that_lead_to_it_without_its_name() {
+        check(&[
+            ("/secret/index.html", "/secret/", false, true),
+            ("/secret/index.html", "/secret", false, true),
+            ("/secret/index.html", "/secret/index", false, true),
+            ("/secret/index.html", "/SECRET/;x", false, true),
+            ("/secret/index.html", "/secret%2F", false, true),
+            ("/secret/index.html", "/secret/x", false, false),
+            ("/secret/Index.HTM", "/secret/", false, true),
+            ("/secret/index.*", "/secret/", false, true),
+            ("/secret/index.php/**", "/secret/", false, true),
+            ("/secret/index.php/**", "/secret/index/x", false, true),
+            ("/secret/index.php/**", "/secret/x", false, false),
+            ("/secret/*.html", "/secret/", false, true),
+            ("/secret/*.html", "/secret/x", false, false),
+            ("/secret/*.pem", "/secret/", false, false),
+            ("/secret/default.aspx", "/secret/", false, true),
+            ("/index.html", "/", false, true),
+            ("/index.html", "/x", false, false),
+            ("/index.html", "/x/", false, false),
+            ("/**/index.html", "/a/b/", false, true),
+            ("/**/index.html", "/a/b", false, false),
+            ("/a/*/index.html", "/a/b/", false, true),
+            ("/a/*/index.html", "/a/b", false, false),
+            ("/a/key.html", "/a/key", false, true),
+            ("/a/key.html", "/a/key/", false, true),
+            ("/a/key.html", "/a/keys", false, false),
+            ("/a/key*.json", "/a/key1", false, true),
+            ("/a/key.*", "/a/key", false, true),
+            ("/a/*.json", "/a/key", false, false),
+            ("/a/*.*", "/a/key", false, false),
+            ("/lodash.merge", "/lodash", false, false),
+            ("/v1.2", "/v1", false, false),
+            ("/.html", "/", false, false),
         ]);
     }
 

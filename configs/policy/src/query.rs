@@ -6,7 +6,7 @@
 
 use crate::host::shown;
 use crate::limits::QUERY_PAIRS_MAX;
-use crate::path::unescape;
+use crate::path::{RequestTarget, unescape};
 use crate::pattern::{Glob, PatternError, check_escapes, fault};
 use crate::query_key::{FoldedKey, decodings, depth, holds_word, is_short, is_torn, readable};
 use crate::readings::fold_case;
@@ -101,6 +101,25 @@ impl QueryPattern {
                 || (holds(Separators::Semicolon) && holds(Separators::All)))
     }
 
+    /// Whether a text that some take for the query gives the key no other value: what
+    /// [`QueryPattern::matches_all`] asks of the query itself, but for the key being there.
+    pub(crate) fn bears(&self, text: &str) -> bool {
+        let holds = |separators: &Separators| {
+            let mut own = pairs(text, *separators).filter(|(key, _)| self.folded_key.may_be(key));
+            own.all(|(_, value)| self.fits_as_divided(value, *separators))
+                && self.is_of_one_depth(text, *separators)
+        };
+        is_bounded(text) && Separators::IN_QUERIES.iter().all(holds)
+    }
+
+    /// Whether every reading of a value matches, or what such separators leave of one that
+    /// matches: the rule may name a value that holds some.
+    fn fits_as_divided(&self, value: &str, separators: Separators) -> bool {
+        let left = self.value.up_to(|byte| separators.divide(byte));
+        self.fits_in_every_reading(value)
+            || left.is_some_and(|left| decodings(value).iter().all(|value| left.matches(value)))
+    }
+
     /// Whether the key is nested in the same way wherever it stands: of `a[b]=x&a=y` some
     /// make an object in which the value `y` is a name (`qs`).
     fn is_of_one_depth(&self, query: &str, separators: Separators) -> bool {
@@ -118,6 +137,11 @@ impl QueryPattern {
         self.hits(query, Separators::Ampersand)
             || (has_other_separators(query)
                 && (self.hits(query, Separators::Semicolon) || self.hits(query, Separators::All)))
+    }
+
+    /// The same of a text that some take for the query, or a part of it: a segment of a path.
+    pub(crate) fn matches_any_part(&self, text: &str) -> bool {
+        self.matches_any(text) || self.hits(text, Separators::Slash)
     }
 
     fn hits(&self, query: &str, separators: Separators) -> bool {
@@ -206,26 +230,38 @@ impl QueryKey {
     /// blanks around it; none that is empty.
     pub fn values(&self, query: &str) -> Vec<String> {
         let separators: &[Separators] = if has_other_separators(query) {
-            &[
-                Separators::Ampersand,
-                Separators::Semicolon,
-                Separators::All,
-            ]
+            &Separators::IN_QUERIES
         } else {
             &[Separators::Ampersand]
         };
+        let mut values = self.values_between(query, separators);
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+
+    /// The same of a target, whose query may be more than stands behind its `?`.
+    pub fn values_in(&self, target: &RequestTarget) -> Vec<String> {
+        let mut values = self.values(target.query().unwrap_or_default());
+        for text in target.more_queries() {
+            values.extend(self.values(text));
+            values.extend(self.values_between(text, &[Separators::Slash]));
+        }
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+
+    fn values_between(&self, query: &str, separators: &[Separators]) -> Vec<String> {
         let pairs = separators
             .iter()
             .flat_map(|separators| pairs(query, *separators));
-        let mut values: Vec<String> = pairs
+        pairs
             .filter(|(key, _)| self.may_be(key))
             .flat_map(|(_, value)| decodings(value))
             .map(|value| String::from_utf8_lossy(&readable(&value)).trim().to_owned())
             .filter(|value| !value.is_empty())
-            .collect();
-        values.sort_unstable();
-        values.dedup();
-        values
+            .collect()
     }
 }
 
@@ -256,12 +292,28 @@ enum Separators {
     Ampersand,
     /// `;` as well (HTML 4.01 B.2.2).
     Semicolon,
-    /// A further `?` as well, behind which some begin.
+    /// A further `?` as well, behind which some begin, and a decoded `#`, at which some end.
     All,
+    /// `/` as well, between the segments of a path that some make a query of.
+    Slash,
+}
+
+impl Separators {
+    const IN_QUERIES: [Self; 3] = [Self::Ampersand, Self::Semicolon, Self::All];
+
+    fn divide(self, byte: u8) -> bool {
+        match byte {
+            b'&' => true,
+            b';' => self != Self::Ampersand,
+            b'?' | b'#' => matches!(self, Self::All | Self::Slash),
+            b'/' => self == Self::Slash,
+            _ => false,
+        }
+    }
 }
 
 fn has_other_separators(query: &str) -> bool {
-    query.contains([';', '?'])
+    query.contains([';', '?', '#'])
 }
 
 fn is_bounded(query: &str) -> bool {
@@ -271,12 +323,7 @@ fn is_bounded(query: &str) -> bool {
 /// Keys and values; both of a pair that two parsers divide at different places.
 fn pairs(query: &str, separators: Separators) -> impl Iterator<Item = (&str, &str)> {
     query
-        .split(move |c| match c {
-            '&' => true,
-            ';' => separators != Separators::Ampersand,
-            '?' => separators == Separators::All,
-            _ => false,
-        })
+        .split(move |c| u8::try_from(c).is_ok_and(|byte| separators.divide(byte)))
         .flat_map(|pair| {
             let usual = pair.split_once('=').unwrap_or((pair, ""));
             let plain = behind_bracket(pair, &["]"]).filter(|other| *other != usual);

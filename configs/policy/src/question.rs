@@ -9,6 +9,7 @@ use std::fmt;
 use crate::denial::{self, Event};
 use crate::facts::{AddressSource, Facts, Peer, Process, Scheme};
 use crate::host::{Host, shown};
+use crate::other_method::{AskedFor, check_query};
 use crate::path::RequestTarget;
 use crate::policy::Policy;
 use crate::rule::Protocol;
@@ -44,6 +45,20 @@ pub(crate) struct Asked {
     pub(crate) host: Host,
     pub(crate) port: u16,
     pub(crate) target: RequestTarget,
+}
+
+impl Asked {
+    /// What the decision function is asked, of this method.
+    fn facts<'a>(&'a self, process: Process<'a>, method: &'a str) -> Facts<'a> {
+        Facts::Request {
+            process,
+            peer: peer(&self.host),
+            port: self.port,
+            scheme: self.scheme,
+            method,
+            target: &self.target,
+        }
+    }
 }
 
 /// Why a text is not a question: what is wrong, and the repair.
@@ -255,25 +270,18 @@ impl Policy {
 
     fn answer_request(&self, asked: &Asked, process: Process<'_>) -> Verdict {
         let to = (&asked.host, asked.port);
-        let facts = Facts::Request {
-            process,
-            peer: peer(&asked.host),
-            port: asked.port,
-            scheme: asked.scheme,
-            method: &asked.method,
-            target: &asked.target,
-        };
+        let facts = asked.facts(process, &asked.method);
         let is_inside = matches!(asked.scheme, Scheme::Https | Scheme::Wss);
         let is_seen = !is_inside || self.settings().intercept != Intercept::Never;
         let denial = match self.answer_connection(to, process) {
             Verdict::Allow(permit) if permit.route() == Route::Direct => {
                 return Verdict::Allow(permit);
             }
-            Verdict::Allow(_) if !is_inside => return self.evaluate(&facts),
+            Verdict::Allow(_) if !is_inside => return self.answer_judged(asked, process),
             Verdict::Allow(_) => match self.answer_tunnel(to, process) {
                 Verdict::Allow(permit) => return Verdict::Allow(permit),
                 Verdict::Deny(denial) if is_seen && denial.reason() == Reason::NeedsInspection => {
-                    return self.evaluate(&facts);
+                    return self.answer_judged(asked, process);
                 }
                 Verdict::Deny(denial) => denial,
             },
@@ -291,6 +299,28 @@ impl Policy {
             Scheme::Wss => named(denial, Protocol::Tls, to),
             Scheme::Http | Scheme::Ws | Scheme::Https => named(denial, Protocol::Https, to),
         }
+    }
+
+    /// What is said of a request that is looked at: also its query may ask for a method.
+    fn answer_judged(&self, asked: &Asked, process: Process<'_>) -> Verdict {
+        let facts = asked.facts(process, &asked.method);
+        let permit = match self.evaluate(&facts) {
+            Verdict::Allow(permit) => permit,
+            Verdict::Deny(denial) => return Verdict::Deny(denial),
+        };
+        let by = |method: &str| self.evaluate(&asked.facts(process, method));
+        let allows = |method: &str| matches!(by(method), Verdict::Allow(_));
+        let Err(other) = check_query(&asked.target, &asked.method, &allows) else {
+            return Verdict::Allow(permit);
+        };
+        let flag = match &other.what {
+            AskedFor::Method(method) => match by(method) {
+                Verdict::Deny(denial) => denial.hint(),
+                Verdict::Allow(_) => None,
+            },
+            AskedFor::NoMethod => None,
+        };
+        Verdict::Deny(denial::other_method(&Event::of(&facts), &other, flag))
     }
 
     fn answer_tls(&self, to: (&Host, u16), process: Process<'_>) -> Verdict {
@@ -353,6 +383,7 @@ fn named(denial: Denial, protocol: Protocol, to: (&Host, u16)) -> Verdict {
         | Reason::SpecialUse
         | Reason::Process
         | Reason::NeedsInspection
+        | Reason::OtherMethod
         | Reason::Malformed => denial,
     })
 }
@@ -452,6 +483,49 @@ mod tests {
                 (
                     "tcp://db.example.org:5433",
                     "no-rule; tcp://db.example.org:5433; -a 'tcp://db.example.org:5433'",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_query_that_asks_for_another_method_is_answered_as_a_run_would() {
+        let policy = policy(&[
+            (SourceKind::Allow, "GET,POST http://api.example.org"),
+            (SourceKind::Allow, "GET,POST https://api.example.org"),
+            (SourceKind::Allow, "http://any.example.org"),
+            (SourceKind::Allow, "https://closed.example.org"),
+        ]);
+        let denied = |scheme: &str, path: &str| {
+            let url = format!("{scheme}://api.example.org{path}");
+            format!("override; POST {url}; -a 'DELETE {url}'")
+        };
+        check(
+            &policy,
+            &[
+                (
+                    "POST http://api.example.org/x?_method=DELETE",
+                    &denied("http", "/x"),
+                ),
+                (
+                    "POST https://api.example.org/x%3F_method=DELETE",
+                    &denied("https", "/x%3F_method=DELETE"),
+                ),
+                (
+                    "POST http://api.example.org/x?a=1%26_method=DELETE",
+                    &denied("http", "/x"),
+                ),
+                (
+                    "POST http://api.example.org/x?_method=1",
+                    "override; POST http://api.example.org/x; ",
+                ),
+                (
+                    "POST http://api.example.org/x?_method=get",
+                    "Forward by GET,POST http://api.example.org",
+                ),
+                (
+                    "POST http://any.example.org/x?_method=DELETE",
+                    "Forward by http://any.example.org",
                 ),
             ],
         );

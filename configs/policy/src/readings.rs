@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use crate::dropped::{Dropping, changes_segments};
 use crate::lenient;
 use crate::limits::{DECODE_ROUNDS_MAX, READINGS_BYTES_MAX};
+use crate::more_queries::Tails;
 use crate::path::{TargetError, above_root, unescape};
 
 /// Decoded segments, joined by [`SEPARATOR`].
@@ -31,6 +32,8 @@ pub(crate) struct Readings {
     structural: Vec<Reading>,
     /// The lenient ones, lower case; empty when they equal the structural ones.
     lenient: Vec<Reading>,
+    /// What of it some take for a query.
+    tails: Tails,
 }
 
 /// Which liberties a server takes, one bit each.
@@ -64,6 +67,7 @@ impl Readings {
     pub(crate) fn of(path: &str) -> Result<Self, TargetError> {
         let mut structural = Vec::with_capacity(1);
         let mut names = Vec::new();
+        let mut tails = Tails::default();
         if path.bytes().all(is_plain) && !path.contains("//") {
             structural.push(joined_plain(path));
         } else {
@@ -81,6 +85,7 @@ impl Readings {
             }
             structural = found.structural.readings;
             names = found.names.readings;
+            tails = found.tails;
         }
         let is_one = names.is_empty() && structural.iter().all(|r| lenient::is_one(r));
         let lenient = if is_one {
@@ -91,6 +96,7 @@ impl Readings {
         Ok(Self {
             structural,
             lenient,
+            tails,
         })
     }
 
@@ -102,6 +108,11 @@ impl Readings {
     /// The structural readings beside the canonical one.
     pub(crate) fn other_structural(&self) -> impl Iterator<Item = &[u8]> {
         self.structural.iter().skip(1).map(Vec::as_slice)
+    }
+
+    /// What stands behind the signs that may end it.
+    pub(crate) fn tails(&self) -> &Tails {
+        &self.tails
     }
 
     /// Every reading, in lower case.
@@ -117,7 +128,7 @@ impl Readings {
 
 /// Bytes of a path that every server reads alike.
 fn is_plain(byte: u8) -> bool {
-    !matches!(byte, b'%' | b';' | b'\\')
+    !matches!(byte, b'%' | b';' | b'&' | b'\\')
 }
 
 fn joined_plain(path: &str) -> Reading {
@@ -189,6 +200,7 @@ impl Pass {
 struct Found {
     structural: Kept,
     names: Kept,
+    tails: Tails,
 }
 
 impl Found {
@@ -199,6 +211,7 @@ impl Found {
             check_decoded(segments)?;
             pass = self.drop_from(segments, pass)?;
             self.add_liberties(segments, pass.are)?;
+            self.tails.add(segments)?;
             // Whoever ends the path here decodes no more than what is before.
             if let Some(mut before) = ended(segments) {
                 self.add_rounds(&mut before, pass)?;

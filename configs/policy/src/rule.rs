@@ -217,26 +217,38 @@ impl NetworkTarget {
         let query = request.target.query().unwrap_or("");
         let is_hidden = request.target.is_query_hidden();
         let mut patterns = self.query.iter();
-        patterns.all(|pattern| !is_hidden && pattern.matches_all(query))
+        patterns.all(|pattern| {
+            let mut more = request.target.more_queries();
+            !is_hidden && pattern.matches_all(query) && more.all(|text| pattern.bears(text))
+        })
     }
 
     /// Whether a rule that denies covers method, path and query.
     pub(crate) fn denies_request(&self, request: RequestFacts<'_>) -> bool {
         let method = match &self.methods {
             Methods::Any => true,
-            Methods::List(list) => list
-                .iter()
-                .any(|own| own.eq_ignore_ascii_case(request.method)),
+            Methods::List(list) => list.iter().any(|own| is_about(own, request.method)),
         };
         let query = request.target.query().unwrap_or("");
+        let denies = |pattern: &QueryPattern| {
+            let mut more = request.target.more_queries();
+            pattern.matches_any(query) || more.any(|text| pattern.matches_any_part(text))
+        };
         method
             && self.path.as_ref().is_none_or(|pattern| {
                 let readings = request.target.readings();
                 readings.is_some_and(|readings| pattern.matches_any(readings))
             })
-            && (request.target.is_query_hidden()
-                || self.query.iter().all(|pattern| pattern.matches_any(query)))
+            && (request.target.is_query_hidden() || self.query.iter().all(denies))
     }
+}
+
+/// Whether a rule that denies this method is about a request with that one: of what a GET
+/// would be answered with, a HEAD tells the fields (RFC 9110 9.3.2), and servers run the same
+/// program for it.
+fn is_about(own: &str, method: &str) -> bool {
+    let is = |text: &str, other: &str| text.eq_ignore_ascii_case(other);
+    is(own, method) || (is(own, "GET") && is(method, "HEAD"))
 }
 
 /// A reference to a rule.
@@ -260,15 +272,115 @@ mod tests {
     use crate::source::{Source, SourceKind};
     use crate::verdict::Verdict;
 
-    #[test]
-    fn a_query_that_nobody_can_read_is_denied_and_never_allowed() {
-        let text = "allow = [\"a.test\", \"b.test/x?role=user\"]\ndeny = [\"a.test?admin=*\"]\n";
+    fn policy(text: &str) -> crate::policy::Policy {
         let source = Source {
             kind: SourceKind::Document,
             place: "agent.toml".to_owned(),
             text: text.to_owned(),
         };
-        let policy = compile(&[source], &context()).unwrap_or_else(|errors| panic!("{errors}"));
+        compile(&[source], &context()).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    fn allows(policy: &crate::policy::Policy, text: &str) -> bool {
+        let (method, url) = text.split_once(' ').expect("a method");
+        let (host, path) = url.split_once('/').expect("a path");
+        let name = HostName::parse(host).expect("a name");
+        let target = RequestTarget::parse(&format!("/{path}")).expect("a target");
+        let verdict = policy.evaluate(&Facts::Request {
+            process: Process { executable: "" },
+            peer: Peer::Name(&name),
+            port: 80,
+            scheme: Scheme::Http,
+            method,
+            target: &target,
+        });
+        matches!(verdict, Verdict::Allow(_))
+    }
+
+    #[test]
+    fn what_a_path_or_an_escape_holds_of_a_query_is_judged_as_one() {
+        let policy = policy(
+            "allow = [\"a.test\", \"b.test/**?role=user\", \"c.test/?next=https://x/y%3Fa=1%26b=2\"]\n\
+             deny = [\"a.test?admin=1\", \"a.test?x=1&y=2\"]\n",
+        );
+        for (request, allowed) in [
+            ("GET a.test/x?a=1", true),
+            ("GET a.test/x%3Fadmin=1", false),
+            ("GET a.test/x%253Fadmin%253D1", false),
+            ("GET a.test/x%3Fa%26admin=1?b=2", false),
+            ("GET a.test/x%3Fadmin?=1", false),
+            ("GET a.test/u/x%26admin=1", false),
+            ("GET a.test/u/x&admin=1", false),
+            ("GET a.test/u/x&admin=1/y", false),
+            ("GET a.test/u/x;%61dmin=1", false),
+            ("GET a.test/%FF%3F%FFadmin=1", false),
+            ("GET a.test/u/x%3Fadmin=2", true),
+            ("GET a.test/u/admin=1", true),
+            ("GET a.test/x?a=1%26admin=1", false),
+            ("GET a.test/x?admin%3D1", false),
+            ("GET a.test/x?a=1%2526admin=1", false),
+            ("GET a.test/x?a=http%3A%2F%2Fx%3Fadmin%3D1%23y", false),
+            ("GET a.test/x?a=1%26admin=2", true),
+            ("GET a.test/x%3Fx=1?y=2", false),
+            ("GET a.test/x?x=1%26y%3D2", false),
+            ("GET b.test/x?role=user", true),
+            ("GET b.test/x?role=user&a=1%26role=admin", false),
+            ("GET b.test/x?role=user&a=1%26role=user", true),
+            ("GET b.test/x?role=user%26role=admin", false),
+            ("GET b.test/x%3Frole=admin%26a?role=user", false),
+            ("GET b.test/x&role=admin?role=user", false),
+            ("GET b.test/x&y=1?role=user", true),
+            ("GET b.test/x;v=1/y?role=user", true),
+            (
+                "GET b.test/x?role=user&to=https%3A%2F%2Fx%3Fa%3D1%26b%3D2",
+                true,
+            ),
+            ("GET b.test/x?role=user&q=a%2Bb%26c", true),
+            ("GET b.test/x%3Frole=user", false),
+            ("GET b.test/x?a=1%26role=user", false),
+            ("GET c.test/?next=https://x/y%3Fa=1%26b=2", true),
+            ("GET c.test/?next=https%3A%2F%2Fx%2Fy%3Fa%3D1%26b%3D2", true),
+            (
+                "GET c.test/?next=https%3A%2F%2Fx%2Fy%3Fa%3D1%26b%3D2%26c",
+                false,
+            ),
+            ("GET c.test/?next=https%3A%2F%2Fx%2Fy", false),
+        ] {
+            assert_eq!(allows(&policy, request), allowed, "{request}");
+        }
+        // Many separators are more than some servers count, however they are escaped.
+        let many = "%26".repeat(1000);
+        assert!(!allows(&policy, &format!("GET a.test/x?a={many}")));
+        assert!(!allows(
+            &policy,
+            &format!("GET b.test/x?role=user&a={many}")
+        ));
+    }
+
+    #[test]
+    fn a_denied_get_is_a_denied_head() {
+        let policy = policy(
+            "allow = [\"a.test\", \"GET b.test\"]\n\
+             deny = [\"GET a.test/x\", \"HEAD a.test/y\", \"POST a.test/z\"]\n",
+        );
+        for (request, allowed) in [
+            ("GET a.test/x", false),
+            ("HEAD a.test/x", false),
+            ("head a.test/x", false),
+            ("POST a.test/x", true),
+            ("HEAD a.test/y", false),
+            ("GET a.test/y", true),
+            ("HEAD a.test/z", true),
+            ("HEAD b.test/", false),
+        ] {
+            assert_eq!(allows(&policy, request), allowed, "{request}");
+        }
+    }
+
+    #[test]
+    fn a_query_that_nobody_can_read_is_denied_and_never_allowed() {
+        let text = "allow = [\"a.test\", \"b.test/x?role=user\"]\ndeny = [\"a.test?admin=*\"]\n";
+        let policy = policy(text);
         for (host, target, read, hidden) in [
             ("a.test", "/x?a=1", true, false),
             ("a.test", "/x?admin=1", false, false),

@@ -179,18 +179,21 @@ pub enum Reason {
     Process,
     /// It would have to be looked into, which is not possible.
     NeedsInspection,
+    /// Its query asks for a method that no rule allows.
+    OtherMethod,
     /// The event itself makes no sense, such as port 0.
     Malformed,
 }
 
 impl Reason {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::NoRule,
         Self::DenyRule,
         Self::OnlyRule,
         Self::SpecialUse,
         Self::Process,
         Self::NeedsInspection,
+        Self::OtherMethod,
         Self::Malformed,
     ];
 
@@ -208,6 +211,7 @@ impl Reason {
             Self::SpecialUse => "special-use",
             Self::Process => "process",
             Self::NeedsInspection => "needs-inspection",
+            Self::OtherMethod => "override",
             Self::Malformed => "malformed",
         }
     }

@@ -11,7 +11,7 @@ use http::header::HeaderMap;
 use http::{Method, request};
 use outgate_policy::RequestTarget;
 
-use super::asks::{Asks, KEY, Keys, Refused, Sent, is_method};
+use super::asks::{Asks, KEY, Refused, Sent, is_method};
 use super::keys::{Reader, Written};
 use super::media::{self, Untyped, Way};
 use super::members::{Members, Whose};
@@ -23,36 +23,15 @@ use crate::decide;
 use crate::refusal::Refusal;
 use crate::target::Target;
 
-/// Methods that rules may tell from each other, and one that no rule names.
-const METHODS: [&str; 7] = ["PUT", "PATCH", "DELETE", "GET", "HEAD", "OPTIONS", "OTHER"];
-
 /// Why a request asks for another method than the one that was judged.
 ///
 /// # Errors
 /// The refusal, which was recorded.
 pub(crate) fn check_query(caller: &Caller, target: &Target) -> Result<(), Refusal> {
-    let Some((_, query)) = target.resource.as_str().split_once('?') else {
-        return Ok(());
-    };
-    // All spellings of the keys have a sign of these.
-    let is_coded = query
-        .bytes()
-        .any(|byte| matches!(byte, b'%' | b'#') || !byte.is_ascii());
-    let lower = query.to_ascii_lowercase();
-    if !is_coded && !lower.contains("method") && !lower.contains("verb") {
-        return Ok(());
-    }
-    let keys = Keys::new();
-    let own = keys.own.values(query);
-    let own = own.iter().map(|value| Asks::Method { key: KEY, value });
-    let others = keys.others.values(query);
-    let others = others.iter().filter(|value| is_method(value));
-    let key = "a key for the method";
-    for asks in own.chain(others.map(|value| Asks::Method { key, value })) {
-        judge(caller, target, asks)
-            .map_err(|asked| refusal(caller, target, &in_place(&asked, "query")))?;
-    }
-    Ok(())
+    let own = target.method.as_str();
+    let allows = |method: &str| allows(caller, target, method);
+    outgate_policy::check_query(&target.resource, own, &allows)
+        .map_err(|asked| refusal(caller, target, &asked.to_string()))
 }
 
 /// Why a field asks for another method: any whose name holds the word and whose value is
@@ -132,16 +111,13 @@ fn judge(caller: &Caller, target: &Target, asks: Asks<'_>) -> Result<(), Asked> 
             } else {
                 key.to_owned()
             };
-            let method = value.trim().to_ascii_uppercase();
-            let is_token =
-                method.len() <= 16 && method.bytes().all(|byte| byte.is_ascii_uppercase());
-            if !is_token {
-                (by, "something that is no method".to_owned())
-            } else if method == target.method.as_str() || allows(caller, target, &method) {
-                return Ok(());
-            } else {
-                return Err(Asked { by, what: method });
-            }
+            let allows = |method: &str| allows(caller, target, method);
+            return outgate_policy::check_method(value, target.method.as_str(), &allows).map_err(
+                |what| Asked {
+                    by,
+                    what: what.to_string(),
+                },
+            );
         }
         Asks::Request { method, target: of } => {
             let method = method.to_ascii_uppercase();
@@ -195,8 +171,7 @@ fn inner(target: &Target, text: &str) -> Option<Target> {
 
 /// Whether it matters by which method the request is made.
 fn tells_methods_apart(caller: &Caller, target: &Target) -> bool {
-    let mut methods = METHODS.iter();
-    methods.any(|method| !allows(caller, target, method))
+    outgate_policy::tells_methods_apart(&|method: &str| allows(caller, target, method))
 }
 
 /// What content of no type may be: programs read a form in that of a POST, while that of

@@ -206,6 +206,20 @@ public final class Readers {
         return out;
     }
 
+    /** What programs make of a query that is decoded already: they divide it. */
+    static void divided(String query, List<String> entries) {
+        String decoded = URI.create("/?" + query).getQuery();
+        for (String pair : decoded.split("&")) {
+            String[] halves = pair.split("=");
+            String value = halves.length > 1 ? halves[1] : "";
+            entries.add(escape("java getQuery") + " " + escape(halves.length > 0 ? halves[0] : "") + " " + escape(value));
+            int at = pair.indexOf('=');
+            if (at >= 0) {
+                entries.add(escape("java getQuery indexOf") + " " + escape(pair.substring(0, at)) + " " + escape(pair.substring(at + 1)));
+            }
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         PrintStream real = System.out;
         System.setOut(System.err);
@@ -227,6 +241,13 @@ public final class Readers {
                         // What a parser refuses, it does not serve.
                     }
                 });
+            }
+            if (line.charAt(0) == 'Q') {
+                try {
+                    divided(text, entries);
+                } catch (IllegalArgumentException refused) {
+                    // What a parser refuses, it does not serve.
+                }
             }
             for (int index = 0; index < (line.charAt(0) == 'P' ? 3 : 2); index++) {
                 String said = lines[index].ask(line.charAt(0) == 'P' ? text.split("\\?")[0] : "/?" + text);

@@ -66,6 +66,9 @@ const queries = {
   'node URLSearchParams': (q) => [...new URLSearchParams(q)],
   'node URL searchParams': (q) => [...new URL('/?' + q, BASES[0]).searchParams],
   'node url.parse': (q) => object(url.parse('/?' + q, true).query),
+  'node querystring decoded': (q) => object(querystring.parse(decodeURIComponent(q))),
+  'node URL searchParams decoded': (q) => [...new URL(decodeURIComponent('/?' + q), BASES[0]).searchParams],
+  'qs decoded': (q) => object(versions.qs.parse(decodeURIComponent(q))),
   'fast-querystring': (q) => object(fastQuery.parse(q)),
 };
 const options = {

@@ -45,6 +45,11 @@ foreach ($lines as $line) {
         foreach ($found as $key => $value) {
             leaves('php', $key, $value, $out);
         }
+        $found = [];
+        parse_str(urldecode($text), $found);
+        foreach ($found as $key => $value) {
+            leaves('php decoded', $key, $value, $out);
+        }
     }
     echo implode("\t", $out), "\n";
 }

@@ -137,6 +137,8 @@ QUERIES = {
     "python parse_qsl blanks": lambda q: up.parse_qsl(q, keep_blank_values=True),
     "python parse_qsl latin-1": lambda q: up.parse_qsl(q, keep_blank_values=True, encoding="latin-1"),
     "python parse_qsl ignore": lambda q: up.parse_qsl(q, keep_blank_values=True, errors="ignore"),
+    "python parse_qsl unquoted": lambda q: up.parse_qsl(up.unquote(q), keep_blank_values=True),
+    "python parse_qsl unquoted plus": lambda q: up.parse_qsl(up.unquote_plus(q)),
     "django": lambda q: [(k, v) for k, vs in QueryDict(q).lists() for v in vs],
     "werkzeug": lambda q: list(Request({**create_environ("/"), "QUERY_STRING": q}).args.items(multi=True)),
     "starlette": lambda q: QueryParams(q).multi_items(),

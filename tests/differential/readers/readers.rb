@@ -48,6 +48,7 @@ QUERIES = {
   'webrick' => ->(q) { WEBrick::HTTPUtils.parse_query(q).flat_map { |k, v| v.list.map { |one| [k, one] } } },
   'rack nested' => ->(q) { pairs(Rack::Utils.parse_nested_query(q)) },
   'rack nested ;' => ->(q) { pairs(Rack::Utils.parse_nested_query(q, '&;')) },
+  'rack nested unescaped' => ->(q) { pairs(Rack::Utils.parse_nested_query(CGI.unescape(q))) },
   'rack' => ->(q) { pairs(Rack::Utils.parse_query(q)) },
   'rack ;' => ->(q) { pairs(Rack::Utils.parse_query(q, '&;')) },
 }.freeze

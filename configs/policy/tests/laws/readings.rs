@@ -105,4 +105,106 @@ proptest! {
         let repeated = format!("/?user_id=user{separator}{key}");
         prop_assert_eq!(allows("a.test/?user_id=user", &[], &repeated), Some(false), "{}", &repeated);
     }
+
+    /// However deep the signs are escaped that make a query of a text, in the path or in
+    /// the query: what stands behind them is judged.
+    #[test]
+    fn no_escaped_sign_hides_a_key(
+        place in "(/x|/u/x/y)",
+        sign in "(%3F|%253F|%25253F|&|%26|%2526|;|%3B)",
+        inner in "(|a=1&|a%26|%FF|b/)",
+        equals in "(=|%3D|%253D)",
+        behind in "(|/y|%26y|%2Fy|%23y)",
+        query in "(|\\?b=2)",
+    ) {
+        let key = format!("user_id{equals}admin{behind}");
+        // A query is decoded twice at most, as its values are.
+        let sign_of_query = sign.replace("%2525", "%25");
+        let rules = &["a.test?user_id=admin*"];
+        let in_path = format!("{place}{sign}{inner}{key}{query}");
+        prop_assert!(allows("a.test", rules, &in_path) != Some(true), "{in_path}");
+        let in_query = format!("{place}?c=1{sign_of_query}{key}");
+        prop_assert!(allows("a.test", rules, &in_query) != Some(true), "{in_query}");
+        // The same text gives the key a second value where a rule wants one.
+        let inner = inner.replace('/', "&");
+        let repeated = format!("{place}{sign}{inner}{key}?user_id=user");
+        prop_assert!(allows("a.test/**?user_id=user", &[], &repeated) != Some(true), "{repeated}");
+        let repeated = format!("{place}?user_id=user&c=1{sign_of_query}{key}");
+        prop_assert!(allows("a.test/**?user_id=user", &[], &repeated) != Some(true), "{repeated}");
+    }
+
+    /// What clients put into values, URLs and JSON and lists in brackets, takes nothing from
+    /// a rule about another key, wherever that stands.
+    #[test]
+    fn a_value_of_any_text_takes_nothing_from_a_rule_about_another_key(
+        text in "[ -~äö]{0,40}",
+        value in "[a-z0-9._~-]{1,12}",
+        (before, after) in ("[a-z]{1,3}", "[a-z]{1,3}"),
+        path in "(/|/v1/a|/a;v=1/b|/a&b|/caf%C3%A9|/a%20b)",
+    ) {
+        use std::fmt::Write as _;
+        let mut escaped = String::new();
+        for byte in text.bytes() {
+            let _ = if byte.is_ascii_alphanumeric() {
+                write!(escaped, "{}", char::from(byte))
+            } else {
+                write!(escaped, "%{byte:02X}")
+            };
+        }
+        // The text itself may not name the key.
+        if !text.to_lowercase().contains("alt") {
+            let target = format!("{path}?{before}1={escaped}&alt={value}&{after}2={escaped}");
+            let rule = format!("a.test/**?alt={value}");
+            prop_assert_eq!(allows(&rule, &[], &target), Some(true), "{}", &target);
+            prop_assert_eq!(allows("a.test", &["a.test?alt=*x*"], &target), Some(!value.contains('x')), "{}", &target);
+        }
+    }
+}
+
+/// What real clients send is allowed by rules about its keys, as they send it.
+#[test]
+fn queries_of_real_clients_are_allowed_by_rules_about_their_keys() {
+    for (rule, target) in [
+        (
+            "/o/oauth2/auth?client_id=app.example&response_type=code",
+            "/o/oauth2/auth?response_type=code&client_id=app.example&redirect_uri=https%3A%2F%2Fapp.example%2Fcb%3Fnext%3D%252Fhome%26lang%3Den&scope=openid+email&state=a%3D1%26b%3D2",
+        ),
+        (
+            "/o/oauth2/auth?redirect_uri=https://app.example/cb%3Fnext=/home%26lang=en",
+            "/o/oauth2/auth?client_id=x&redirect_uri=https%3A%2F%2Fapp.example%2Fcb%3Fnext%3D%2Fhome%26lang%3Den",
+        ),
+        (
+            "/bucket/**?X-Amz-Expires=900",
+            "/bucket/a%20b/c.tar.gz?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKID%2F20260101%2Feu-west-1%2Fs3%2Faws4_request&X-Amz-Date=20260101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host%3Bx-amz-meta&response-content-disposition=attachment%3B%20filename%3D%22a.txt%22&X-Amz-Signature=00ff",
+        ),
+        (
+            "/drive/v3/files?alt=json",
+            "/drive/v3/files?q=name%20%3D%20%27a%26b%27%20and%20trashed%20%3D%20false&fields=files(id,name,owners(emailAddress))&alt=json",
+        ),
+        (
+            "/graphql?operationName=viewer",
+            "/graphql?operationName=viewer&variables=%7B%22a%22%3A%22b%3D1%26c%3D2%22%7D&extensions=%7B%22persistedQuery%22%3A%7B%22version%22%3A1%7D%7D",
+        ),
+        (
+            "/search?type=code",
+            "/search?q=%22a%3Db%26c%22+repo%3Ao%2Fr+path%3A%2F%5Esrc%5C%2F%2F&type=code",
+        ),
+        (
+            "/login?next=*",
+            "/login?next=https%3A%2F%2Fx.example%2Fa%3Fnext%3D%252Fb%2523c",
+        ),
+        (
+            "/proxy?url=https://*",
+            "/proxy?url=https%3A%2F%2Fx.example%2Fa%3Fb%3D1%26c%3D2%23d",
+        ),
+        (
+            "/api?timezone=GMT%2B1",
+            "/api?timezone=GMT%2B1&to=a%26b%3D1",
+        ),
+        ("/**?role=user", "/app;jsessionid=0A1B/page?role=user"),
+        ("/**?role=user", "/wiki/Q&A/x?role=user"),
+    ] {
+        let rule = format!("a.test{rule}");
+        assert_eq!(allows(&rule, &[], target), Some(true), "{rule} {target}");
+    }
 }
