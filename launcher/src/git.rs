@@ -25,11 +25,11 @@ pub use tree::{Access, Place, Tree};
 
 /// The text of a regular file within its bound; a pipe that somebody left there holds up
 /// nobody.
-fn read_file(path: &Path) -> Option<String> {
+pub(crate) fn read_file(path: &Path) -> Option<String> {
     read_text(path, limits::FILE_BYTES_MAX)
 }
 
-fn read_text(path: &Path, bytes_max: u64) -> Option<String> {
+pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Option<String> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())

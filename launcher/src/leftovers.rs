@@ -19,10 +19,12 @@ mod judge;
 mod kept;
 mod kinds;
 mod limits;
+mod outside;
 mod revert;
 mod table;
 mod told;
 mod walk;
+mod way;
 
 pub use diff::diff;
 pub use error::LeftoversError;
@@ -35,7 +37,7 @@ use file::{Content, Moment, State};
 use ground::Ground;
 use judge::{Drivers, Parts, Scene, parts};
 use kinds::{Contents, Judge, Kind, Row};
-use table::{GIT_CONFIG, KINDS, LINK, PATH_PROGRAM};
+use table::{GIT_CONFIG, KINDS, LINK, PATH_PROGRAM, PYTHON_ENTRY, PYTHON_MODULE, PYTHON_START};
 use walk::{Bounds, Cut, Found, Listed, Standing, Walk};
 
 /// Directories that are not read before the command starts.
@@ -162,10 +164,17 @@ impl Watch {
     pub fn begin(places: Places<'_>) -> Self {
         let ground = Ground::new(places);
         let since = now();
+        let is_in_memory = ground.is_in_memory();
+        let (directories, time) = if is_in_memory {
+            let directories = limits::START_DIRECTORIES_IN_MEMORY_MAX;
+            (directories, limits::START_TIME_IN_MEMORY)
+        } else {
+            (limits::START_DIRECTORIES_MAX, limits::START_TIME)
+        };
         let bounds = Bounds {
-            directories: limits::START_DIRECTORIES_MAX,
-            entries: limits::START_ENTRIES_MAX,
-            time: limits::START_TIME,
+            directories,
+            entries: directories.saturating_mul(limits::START_ENTRIES_EACH),
+            time,
             omitted: OMITTED,
         };
         let mut seen = HashMap::new();
@@ -175,7 +184,7 @@ impl Watch {
             let size = u64::try_from(found.state.size).unwrap_or(u64::MAX);
             let is_kept = seen.len() < limits::START_FILES_MAX
                 && bytes.saturating_add(size) <= limits::START_BYTES_MAX
-                && found.token() != PATH_PROGRAM;
+                && (is_in_memory || found.token() != PATH_PROGRAM);
             let content = is_kept.then(|| found.content());
             if matches!(content, Some(Content::Text(_))) {
                 bytes = bytes.saturating_add(size);
@@ -207,7 +216,13 @@ impl Watch {
             seen,
             candidates: Vec::new(),
             known: BTreeSet::new(),
-            drivers: Drivers::new(),
+            drivers: self
+                .ground
+                .outside()
+                .settings
+                .iter()
+                .flat_map(|(_, text)| judge::git::drivers(text))
+                .collect(),
             bytes: 0,
             cut: None,
         };
@@ -227,12 +242,6 @@ impl Watch {
             look.unseen.get_or_insert(why);
         }
         look
-    }
-}
-
-impl Found<'_> {
-    fn token(&self) -> &'static str {
-        KINDS.get(self.row).map_or("", |kind| kind.token)
     }
 }
 
@@ -256,7 +265,15 @@ impl Search {
             self.drivers.extend(drivers);
         }
         let (change, was) = match self.seen.remove(&found.path) {
-            Some(seen) if seen.state == found.state => {
+            // The same inode with the same times: but what a mapping writes into memory, and
+            // what is written within one tick of the clock, changes neither.
+            Some(seen)
+                if seen.state == found.state
+                    && seen
+                        .content
+                        .as_ref()
+                        .is_none_or(|was| *was == found.content()) =>
+            {
                 self.known.insert(found.path.clone());
                 return;
             }
@@ -299,10 +316,11 @@ impl Search {
     /// Those of which more runs than before.
     fn judged(self, ground: &Ground) -> Vec<Leftover> {
         let drivers = &self.drivers;
+        let inside = |directory: &Path, target: &Path| ground.inside(directory, target);
         let runs_more = |left: &Leftover| {
             let scene = Scene {
                 directory: left.path.parent().unwrap_or(Path::new("/")),
-                roots: ground.paths(),
+                inside: &inside,
                 drivers,
             };
             let judge = left.kind().judge;
@@ -320,7 +338,25 @@ impl Search {
             let is_wanted = judge != Judge::Appears || left.change != Change::Changed;
             is_wanted && !is_sample(&left.path, judge) && after.difference(&before).next().is_some()
         };
-        self.candidates.into_iter().filter(runs_more).collect()
+        let mut left: Vec<Leftover> = self.candidates.into_iter().filter(runs_more).collect();
+        // A package that came with a file with which Python starts is told by that alone.
+        let started: BTreeSet<PathBuf> = left
+            .iter()
+            .filter(|one| [PYTHON_START, PYTHON_ENTRY].contains(&one.token()))
+            .filter_map(|one| one.path.parent().map(Path::to_owned))
+            .collect();
+        let is_told = |one: &Leftover| {
+            let came_along = one.token() == PYTHON_MODULE && one.change != Change::Changed;
+            came_along
+                && one
+                    .path
+                    .ancestors()
+                    .skip(1)
+                    .take(2)
+                    .any(|at| started.contains(at))
+        };
+        left.retain(|one| !is_told(one));
+        left
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access};
 use outgate_policy::{Context, PathGrant, Policy, Source, compile};
 
-use crate::ruleset::DEVICES;
+use crate::ruleset::{DEVICES, places};
 use crate::run::{RunError, refuse_unenforced};
 use crate::secrets::Secrets;
 
@@ -61,7 +61,9 @@ impl<'p> Reachable<'p> {
         };
         let hides = |grant: &&PathGrant| {
             let is_around = |denied: &Path| place.starts_with(denied) || denied.starts_with(whole);
-            is_around(Path::new(&grant.path)) || is_around(&place_of(Path::new(&grant.path)).0)
+            places(Path::new(&grant.path))
+                .iter()
+                .any(|denied| is_around(denied))
         };
         let hidden = files.deny.iter().find(hides);
         let around = |grant: &&PathGrant| place.starts_with(place_of(Path::new(&grant.path)).0);
@@ -103,19 +105,15 @@ fn nearest<'p>(grants: impl Iterator<Item = &'p PathGrant>) -> Option<&'p PathGr
     grants.max_by_key(|grant| grant.path.len())
 }
 
-/// A path without links, as far as something is there.
+/// A path without links, also where nothing is there yet.
 fn place_of(path: &Path) -> (PathBuf, Presence) {
-    for above in path.ancestors() {
-        if let Ok(real) = above.canonicalize() {
-            let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
-            return if rest.as_os_str().is_empty() {
-                (real, Presence::There)
-            } else {
-                (real.join(rest), Presence::Absent)
-            };
-        }
-    }
-    (path.to_owned(), Presence::Absent)
+    let place = places(path).pop().unwrap_or_else(|| path.to_owned());
+    let presence = if place.symlink_metadata().is_ok() {
+        Presence::There
+    } else {
+        Presence::Absent
+    };
+    (place, presence)
 }
 
 /// Whether the account of this process may read it, whatever a policy says (access(2)).
@@ -239,6 +237,60 @@ mod tests {
         );
         fs::write(base.join(".toolrc"), "").unwrap();
         assert_eq!(missed(&["/usr/bin/tool"]), Some(base.join(".toolrc")));
+        fs::remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn what_a_denied_link_will_lead_to_is_hidden_before_it_is_there() {
+        let base = nix::unistd::mkdtemp("/tmp/outgate-denied-XXXXXX").unwrap();
+        let base = base.canonicalize().unwrap();
+        for name in ["w/real", "w/store", "w/free"] {
+            fs::create_dir_all(base.join(name)).unwrap();
+        }
+        fs::write(base.join("w/real/other"), "").unwrap();
+        for (name, target) in [
+            ("w/link", "real"),
+            ("w/dangling", "store/token"),
+            ("w/a", "a"),
+        ] {
+            std::os::unix::fs::symlink(target, base.join(name)).unwrap();
+        }
+        let text = |path: &str| base.join(path).to_string_lossy().into_owned();
+        let denied = [text("w/link/secret"), text("w/dangling"), text("w/a/x")];
+        let source = |kind, text: String| Source {
+            kind,
+            place: "-o".to_owned(),
+            text,
+        };
+        let sources = [
+            source(SourceKind::Write, text("w")),
+            source(
+                SourceKind::Document,
+                format!("[filesystem]\ndeny = {denied:?}\n"),
+            ),
+        ];
+        let context = Context {
+            home: "/nonexistent".to_owned(),
+            working_directory: "/nonexistent".to_owned(),
+            private_directory: "/nonexistent".to_owned(),
+            ..Context::default()
+        };
+        let policy = compile(&sources, &context).unwrap();
+        for (path, is_written) in [
+            ("w/real/secret", false),
+            ("w/link/secret", false),
+            ("w/store/token", false),
+            ("w/dangling", false),
+            ("w/store/../store/token", false),
+            // Split around what is hidden: no new entries beside it.
+            ("w/store/other", false),
+            ("w/real/other", true),
+            ("w/link/other", true),
+            ("w/free/new", true),
+        ] {
+            let found = Reachable::of(&policy, &base.join(path));
+            assert_eq!(found.write.is_some(), is_written, "{path}: {found:?}");
+        }
         fs::remove_dir_all(base).unwrap();
     }
 }

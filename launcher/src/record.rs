@@ -3,6 +3,7 @@
 //! without links: the command may turn those that lie in its grants.
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use outgate_policy::{Context, Policy};
@@ -97,7 +98,8 @@ pub(crate) fn unwritable(grants: Grants<'_>, consulted: &[PathBuf]) -> Result<()
 ///
 /// # Errors
 /// A record that the command can alter proves nothing, and one on whose way
-/// lies a link that the command can turn is written wherever it then leads.
+/// lies a link that the command can turn is written wherever it then leads. A
+/// file with further names may have one in a grant.
 pub(crate) fn settle(grants: Grants<'_>, arguments: &mut [String]) -> Result<(), RunError> {
     let Some(record) = arguments.last_mut() else {
         return Ok(());
@@ -130,6 +132,14 @@ pub(crate) fn settle(grants: Grants<'_>, arguments: &mut [String]) -> Result<(),
         return Err(RunError::Record {
             record: record.clone(),
             grant: grant.to_owned(),
+        });
+    }
+    // Which of its names lie in grants nobody can tell without a look at all of them.
+    let is_file = |found: &&std::fs::Metadata| found.is_file();
+    if let Some(found) = found.as_ref().filter(is_file).filter(|it| it.nlink() > 1) {
+        return Err(RunError::RecordNames {
+            record: record.clone(),
+            names: found.nlink(),
         });
     }
     // A pipe has no path, only names that each process has for itself.

@@ -179,30 +179,36 @@ pub fn build(policy: &Policy, directory: &str) -> Result<Rules, RulesetError> {
     Ok(rules)
 }
 
-/// Each denied path as it is written, and by every way that the links on it lead, also where
-/// nothing lies yet: what is made there later is what was denied.
+/// Each denied path as it is written, and by every way that the links on it lead.
 fn denied_places(denied: &[PathGrant]) -> Vec<PathBuf> {
-    let mut places = Vec::new();
-    for grant in denied {
-        let mut path = PathBuf::from(&grant.path);
-        places.push(path.clone());
-        // Where links lead in a circle, or through more, the kernel goes no further, either.
-        for _ in 0..=LINKS_MAX {
-            match step(&path) {
-                // Who may not change the link cannot have it lead elsewhere.
-                Step::Link { link, target } => {
-                    places.push(link);
-                    path = target;
-                }
-                Step::Plain(place) => {
-                    places.push(place);
-                    break;
-                }
+    let places = denied
+        .iter()
+        .flat_map(|grant| places(Path::new(&grant.path)));
+    let mut places: Vec<PathBuf> = places.collect();
+    places.sort();
+    places.dedup();
+    places
+}
+
+/// A path as it is written, the links on its way, and last where they lead, also where nothing
+/// lies yet: what is made there later is what was named.
+pub(crate) fn places(path: &Path) -> Vec<PathBuf> {
+    let mut path = path.to_owned();
+    let mut places = vec![path.clone()];
+    // Where links lead in a circle, or through more, the kernel goes no further, either.
+    for _ in 0..=LINKS_MAX {
+        match step(&path) {
+            // Who may not change the link cannot have it lead elsewhere.
+            Step::Link { link, target } => {
+                places.push(link);
+                path = target;
+            }
+            Step::Plain(place) => {
+                places.push(place);
+                break;
             }
         }
     }
-    places.sort();
-    places.dedup();
     places
 }
 

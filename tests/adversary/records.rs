@@ -292,6 +292,39 @@ lab_tests! {
         }
     }
 
+    fn a_record_that_has_another_name_is_refused(lab) {
+        for identity in Identity::all() {
+            let (work, given) = (lab.folder("work", identity), lab.folder("given", identity));
+            let (record, name) = (given.join("names.jsonl"), work.join("notes"));
+            for path in [&record, &name] {
+                fs::remove_file(path).ok();
+            }
+            fs::write(&record, "").expect("a file");
+            let user = nix::unistd::Uid::from_raw(identity.uid());
+            nix::unistd::chown(&record, Some(user), None).expect("an owner");
+            fs::hard_link(&record, &name).expect("a hard link");
+            let run = |audit: &Path| {
+                let sandbox = lab.sandbox(identity).option("--audit", &audit.to_string_lossy());
+                sandbox.run(&["sh", "-c", "echo altered > notes"].map(str::to_owned))
+            };
+            let link = given.join("way");
+            fs::remove_file(&link).ok();
+            symlink(&record, &link).expect("a link");
+            for audit in [&record, &link] {
+                let outcome = run(audit);
+                assert_eq!(outcome.code, Some(2), "{identity:?} {outcome}");
+                assert!(outcome.stderr.contains("2 names") && outcome.stderr.contains("hint: "), "{outcome}");
+                assert_eq!(fs::read(&record).expect("a file"), b"", "{identity:?} {outcome}");
+            }
+            // With one name it is a record as any other.
+            fs::remove_file(&name).expect("removed");
+            let outcome = run(&record);
+            assert_eq!(outcome.code, Some(0), "{identity:?} {outcome}");
+            assert!(!fs::read_to_string(&record).expect("a file").contains("altered"));
+            fs::remove_file(&name).ok();
+        }
+    }
+
     fn a_record_stays_where_it_was_when_the_run_began(lab) {
         // The way there leads through a link that the command may turn.
         let denied = Witness::start(&lab.directory);

@@ -14,7 +14,12 @@ use outgate_harness::{Identity, Lab, Outcome, Sandbox, lab_tests};
 use crate::{WHO, bare, home, project, write};
 
 /// A run with more options.
-fn run(lab: &Lab, identity: Identity, place: &Path, (options, script): (&[&str], &str)) -> Outcome {
+pub(crate) fn run(
+    lab: &Lab,
+    identity: Identity,
+    place: &Path,
+    (options, script): (&[&str], &str),
+) -> Outcome {
     let sandbox = Sandbox::plain(lab, identity).within(place.to_owned());
     let sandbox = options
         .iter()
@@ -32,7 +37,7 @@ fn newest(lab: &Lab, identity: Identity, ending: &str) -> Option<PathBuf> {
 }
 
 /// Kind and path of each leftover in the newest record, which is taken away.
-fn recorded(lab: &Lab, identity: Identity) -> Vec<(String, String)> {
+pub(crate) fn recorded(lab: &Lab, identity: Identity) -> Vec<(String, String)> {
     let Some(path) = newest(lab, identity, "jsonl") else {
         return Vec::new();
     };
@@ -72,7 +77,7 @@ fn said(output: &Output) -> String {
 }
 
 /// A repository with one commit.
-fn repository(lab: &Lab, identity: Identity, name: &str) -> PathBuf {
+pub(crate) fn repository(lab: &Lab, identity: Identity, name: &str) -> PathBuf {
     let place = project(lab, identity, name);
     bare(
         lab,

@@ -11,6 +11,7 @@
 mod base;
 mod denials;
 mod digest;
+mod elsewhere;
 mod git;
 mod leftovers;
 mod push;

@@ -16,6 +16,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use nix::time::{ClockId, clock_gettime};
 use outgate_harness::leftovers::processes;
 use outgate_harness::{Identity, Lab, Running, Sandbox, lab_tests};
 
@@ -35,6 +36,8 @@ const BOUNDED_SINCE: (u32, u32) = (6, 14);
 
 /// The wall time of a run that has one.
 const WALL_TIME: Duration = Duration::from_secs(1);
+/// That of one that takes long to grow.
+const LONG_WALL_TIME: Duration = Duration::from_secs(4);
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long a storm takes to be over once it is killed, at most.
@@ -149,6 +152,23 @@ impl Storm {
     }
 }
 
+/// Now, in nanoseconds of the clock that the stamps of a storm are made of.
+fn stamp() -> i64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("a clock");
+    now.tv_sec() * 1_000_000_000 + now.tv_nsec()
+}
+
+/// When each of the processes of a storm ran last that wrote stamps.
+fn stamps(lab: &Lab, identity: Identity) -> Vec<i64> {
+    let path = lab.folder("work", identity).join("stamps");
+    let bytes = std::fs::read(&path).expect("stamps");
+    std::fs::remove_file(path).expect("removed");
+    let (all, _) = bytes.as_chunks();
+    let all = all.iter().copied().map(i64::from_ne_bytes);
+    // The last is a mark.
+    all.take(64).filter(|stamp| *stamp > 0).collect()
+}
+
 /// Each kind with some bounds, so that all bounds had a turn.
 fn in_turn() -> Vec<(&'static str, (Identity, Option<u32>))> {
     KINDS
@@ -188,6 +208,35 @@ lab_tests! {
             let storm = Storm::start(lab, kind, bound, &wall);
             let began = storm.began;
             storm.ends_within(began, WALL_TIME + GRACE + END);
+        }
+    }
+
+    fn what_is_killed_runs_no_more_while_the_kernel_frees_its_memory(lab) {
+        let Some(_turn) = alone(lab) else {
+            return;
+        };
+        let wall = format!("wall_time = \"{}s\"\n", LONG_WALL_TIME.as_secs());
+        for identity in Identity::all() {
+            for wall in [wall.as_str(), ""] {
+                let began = stamp();
+                let storm = Storm::start(lab, "mappings", (identity, None), wall);
+                storm.run.wait_for("grown");
+                let grown = stamp();
+                let killed = if wall.is_empty() {
+                    std::thread::park_timeout(GROWTH);
+                    storm.run.signal(Signal::SIGKILL);
+                    stamp()
+                } else {
+                    began + i64::try_from((LONG_WALL_TIME + GRACE).as_nanos()).expect("a time")
+                };
+                let took = storm.over(Instant::now());
+                let stamps = stamps(lab, identity);
+                let late = killed + i64::try_from(END.as_nanos()).expect("a time");
+                let what = format!("{identity:?} {wall:?}: over after {took:?}, killed {killed}");
+                assert!(stamps.len() > 10, "{what}: {stamps:?}");
+                assert!(stamps.iter().any(|stamp| *stamp > grown), "{what}: none ran {stamps:?}");
+                assert!(stamps.iter().all(|stamp| *stamp < late), "{what}: ran on {stamps:?}");
+            }
         }
     }
 

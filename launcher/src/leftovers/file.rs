@@ -6,11 +6,12 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
 use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
+use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 
 use super::limits::FILE_BYTES_MAX;
 
@@ -101,6 +102,25 @@ pub(super) fn directory(root: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Er
     openat2(root, path, below(OFlag::O_RDONLY | OFlag::O_DIRECTORY))
 }
 
+/// What the link at a place below another says; nothing where there is something else.
+pub(super) fn link(root: BorrowedFd<'_>, path: &Path) -> Result<Option<OsString>, Errno> {
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let opened = openat2(root, path, below(OFlag::O_PATH))?;
+    match state_of(&opened) {
+        Some(state) if state.is_link() => readlinkat(&opened, "").map(Some),
+        Some(_) => Ok(None),
+        None => Err(Errno::EIO),
+    }
+}
+
+/// Whether a place lies in memory alone (tmpfs(5)), where what a mapping writes changes no
+/// time of an inode.
+pub(super) fn is_in_memory(open: impl AsFd) -> bool {
+    fstatfs(open).is_ok_and(|found| found.filesystem_type() == TMPFS_MAGIC)
+}
+
 /// The state of an entry of a directory, which may be a link.
 pub(super) fn state(directory: BorrowedFd<'_>, name: &OsStr) -> Option<State> {
     let stat = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
@@ -149,6 +169,19 @@ pub(super) fn content(directory: BorrowedFd<'_>, name: &OsStr, state: State) -> 
 /// Where this process finds what it has open, whatever lies at its name by now.
 pub(super) fn place(open: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", open.as_raw_fd())
+}
+
+/// The home directory of an account of this machine's own (passwd(5)): others are known to
+/// services that would be told what is looked up.
+pub(super) fn home_of(name: &str) -> Option<PathBuf> {
+    let mut text = String::new();
+    let file = File::open("/etc/passwd").ok()?;
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
+    text.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let is_it = fields.next() == Some(name);
+        is_it.then(|| fields.nth(4).map(PathBuf::from))?
+    })
 }
 
 /// A name as text, for people.

@@ -3,14 +3,15 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
 use super::file::{self, Content};
-use super::judge::plain;
+use super::outside::Outside;
+use super::way::End;
 use crate::writable::real;
 
 /// One grant.
@@ -38,6 +39,10 @@ pub struct Places<'p> {
     pub private: &'p Path,
     /// Where the user's shell looks for programs.
     pub search: Option<OsString>,
+    /// The user's home directory, as the user's git knows it.
+    pub home: Option<PathBuf>,
+    /// Files of settings that the user's git reads for every repository.
+    pub settings: Vec<PathBuf>,
 }
 
 /// All grants.
@@ -49,6 +54,8 @@ pub(super) struct Ground {
     reach: Vec<PathBuf>,
     private: PathBuf,
     search: HashSet<PathBuf>,
+    home: Option<PathBuf>,
+    outside: Outside,
 }
 
 impl Ground {
@@ -60,7 +67,8 @@ impl Ground {
         // What lies below another grant is seen with it.
         wanted.dedup_by(|below, above| below.starts_with(&*above));
         let roots: Vec<Root> = wanted.into_iter().filter_map(root).collect();
-        let paths = roots.iter().map(|root| root.path().to_owned()).collect();
+        let paths: Vec<PathBuf> = roots.iter().map(|root| root.path().to_owned()).collect();
+        let outside = Outside::of(&places.settings, &paths, places.home.as_deref());
         let installed = |path: &PathBuf| {
             path.components()
                 .any(|part| part.as_os_str() == "node_modules")
@@ -77,6 +85,8 @@ impl Ground {
                 .iter()
                 .filter_map(|path| real(path))
                 .collect(),
+            home: places.home,
+            outside,
         }
     }
 
@@ -84,8 +94,38 @@ impl Ground {
         &self.roots
     }
 
-    pub(super) fn paths(&self) -> &[PathBuf] {
-        &self.paths
+    pub(super) fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    pub(super) fn outside(&self) -> &Outside {
+        &self.outside
+    }
+
+    /// Whether something of it lies in memory alone.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.roots.iter().any(|root| match root {
+            Root::Directory { open, .. } | Root::File { above: open, .. } => {
+                file::is_in_memory(open)
+            }
+        })
+    }
+
+    /// Whether a place is around a grant.
+    pub(super) fn is_above(&self, place: &Path) -> bool {
+        self.paths.iter().any(|path| path.starts_with(place))
+    }
+
+    /// A place below a grant as what is open and the way from there.
+    pub(super) fn open(&self, place: &Path) -> Option<(BorrowedFd<'_>, PathBuf)> {
+        let (number, below) = self.holding(place)?;
+        match self.roots.get(number)? {
+            Root::Directory { open, .. } => Some((open.as_fd(), below)),
+            Root::File { above, name, .. } => {
+                let is_it = below.as_os_str().is_empty();
+                is_it.then(|| (above.as_fd(), PathBuf::from(name)))
+            }
+        }
     }
 
     pub(super) fn is_ours(&self, path: &Path) -> bool {
@@ -111,8 +151,11 @@ impl Ground {
             return true;
         };
         let directory = link.parent().unwrap_or(Path::new("/"));
-        let target = plain(&directory.join(target));
-        !self.reach.iter().any(|granted| target.starts_with(granted))
+        match self.way(directory, target.as_ref()).end {
+            End::Inside(_) => false,
+            End::Outside(target) => !self.reach.iter().any(|granted| target.starts_with(granted)),
+            End::Unknown => true,
+        }
     }
 }
 

@@ -9,17 +9,18 @@ use super::kinds::Judge;
 
 pub(super) mod git;
 mod json;
+pub(super) mod python;
 mod toml;
 
 /// Parts of a file that run, each as a text that names it.
 pub(super) type Parts = BTreeSet<Vec<u8>>;
 
 /// Where a file lies, for what depends on it.
-#[derive(Debug)]
 pub(super) struct Scene<'l> {
+    /// A path without links.
     pub(super) directory: &'l Path,
-    /// What the command may write.
-    pub(super) roots: &'l [PathBuf],
+    /// The place below the grants, without links, to which a path leads from a directory.
+    pub(super) inside: &'l dyn Fn(&Path, &Path) -> Option<PathBuf>,
     pub(super) drivers: &'l Drivers,
 }
 
@@ -35,13 +36,21 @@ const LIFE_CYCLE: [&str; 5] = [
     "uninstall",
 ];
 
-/// Hook managers that read their hooks from a package's own document.
-const HOOK_BLOCKS: [&str; 4] = ["simple-git-hooks", "husky", "githooks", "pre-commit"];
-
-/// Lines that setuptools writes into every environment, and into those with editable packages.
-const OWN_IMPORTS: [&str; 2] = [
-    "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.get(var, 'local') == 'local'; enabled and __import__('_distutils_hack')",
-    "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.get(var, 'local') == 'local'; enabled and __import__('_distutils_hack').add_shim();",
+/// Parts of a package's document, in small letters, that nobody runs by themselves: what the
+/// package is, what it needs, and settings of tools that people run by name. All others may be
+/// hooks, or settings of what runs those.
+#[rustfmt::skip]
+const HARMLESS_BLOCKS: &[&str] = &[
+    "$schema", "activationevents", "author", "ava", "babel", "bin", "browser", "browserslist", "bugs",
+    "bundledependencies", "bundleddependencies", "c8", "categories", "commitlint", "contributes",
+    "contributors", "cpu", "dependencies", "dependenciesmeta", "description", "devdependencies",
+    "directories", "displayname", "engines", "eslintconfig", "eslintignore", "esm", "exports",
+    "files", "funding", "homepage", "icon", "imports", "jest", "jsdelivr", "jsnext:main", "keywords",
+    "libc", "license", "licenses", "main", "maintainers", "man", "mocha", "module", "name", "np",
+    "nyc", "optionaldependencies", "os", "overrides", "peerdependencies", "peerdependenciesmeta",
+    "postcss", "prettier", "private", "publishconfig", "publisher", "readme", "release", "repository",
+    "resolutions", "sideeffects", "size-limit", "standard", "stylelint", "tap", "tsd", "type",
+    "types", "typesversions", "typings", "unpkg", "version", "vitest", "workspaces", "xo",
 ];
 
 /// What of it runs.
@@ -60,9 +69,9 @@ pub(super) fn parts(judge: Judge, content: &Content, state: State, scene: &Scene
         Judge::Program if !state.is_program() => Parts::new(),
         // Nothing in an empty file runs.
         _ if bytes.iter().all(u8::is_ascii_whitespace) => Parts::new(),
-        Judge::Pointer if is_inside(&text(), scene) => Parts::new(),
+        Judge::Pointer if is_ordinary(&text(), scene) => Parts::new(),
         Judge::Whole | Judge::Program | Judge::Appears | Judge::Pointer => whole(),
-        Judge::Git => git::executing(&text()).map_or_else(whole, texts),
+        Judge::Git => git::executing(&text(), scene).map_or_else(whole, texts),
         Judge::Attributes => texts(git::driven(&text(), scene.drivers)),
         Judge::Json(words) => json::members(&text()).map_or_else(whole, |members| {
             let named = |member: &json::Member| holds(&member.path.join("."), words);
@@ -72,6 +81,10 @@ pub(super) fn parts(judge: Judge, content: &Content, state: State, scene: &Scene
                     .filter(|member| named(member))
                     .map(json::Member::text),
             )
+        }),
+        Judge::Editor(harmless) => json::members(&text()).map_or_else(whole, |members| {
+            let executes = |member: &&json::Member| !is_look(&member.path, harmless);
+            texts(members.iter().filter(executes).map(json::Member::text))
         }),
         Judge::Says(word) => json::members(&text()).map_or_else(whole, |members| {
             let says = |member: &json::Member| holds(&member.value, &[word]);
@@ -98,35 +111,40 @@ pub(super) fn parts(judge: Judge, content: &Content, state: State, scene: &Scene
                     .map(|item| item.text),
             )
         }
-        Judge::Imports => texts(
-            text()
-                .lines()
-                .filter(|line| is_import(line))
-                .map(str::to_owned),
-        ),
-    }
-}
-
-/// Whether a pointer to a directory of git leads to where the look for leftovers comes by.
-fn is_inside(text: &str, scene: &Scene<'_>) -> bool {
-    let named = text.strip_prefix("gitdir:").unwrap_or(text).trim();
-    let target = plain(&scene.directory.join(named));
-    scene.roots.iter().any(|root| target.starts_with(root))
-}
-
-/// A path without `.` and `..`, by text alone.
-pub(super) fn plain(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                out.pop();
-            }
-            Component::CurDir => {}
-            Component::Normal(_) | Component::RootDir | Component::Prefix(_) => out.push(part),
+        Judge::Imports => {
+            let lines = python::executed(bytes).into_iter();
+            lines.filter(|line| !python::is_own(line)).collect()
         }
     }
-    out
+}
+
+/// Whether a pointer to a directory of git is one that git makes: from a linked work tree, or
+/// a submodule, to its own in the repository around it, and from there back to that.
+fn is_ordinary(text: &str, scene: &Scene<'_>) -> bool {
+    let named = git::pointed(text);
+    let Some(target) = (scene.inside)(scene.directory, Path::new(named)) else {
+        return false;
+    };
+    if !text.starts_with("gitdir: ") {
+        let above = scene
+            .directory
+            .parent()
+            .filter(|above| above.ends_with("worktrees"));
+        return above.and_then(Path::parent) == Some(target.as_path());
+    }
+    let is_own = |around: &Path| {
+        let repository = around.join(".git");
+        let Ok(below) = target.strip_prefix(&repository) else {
+            return false;
+        };
+        let mut parts = below.components().map(Component::as_os_str);
+        match parts.next() {
+            Some(first) if first == "worktrees" => parts.count() == 1,
+            Some(first) => first == "modules" && parts.count() > 0,
+            None => false,
+        }
+    };
+    scene.directory.ancestors().any(is_own)
 }
 
 fn one(bytes: &[u8]) -> Parts {
@@ -143,6 +161,19 @@ fn holds(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| small.contains(word))
 }
 
+/// Whether a setting of an editor says how something looks. Settings for one language, and
+/// those of a workspace, stand a level deeper.
+fn is_look(path: &[String], harmless: &[&str]) -> bool {
+    let mut path = path;
+    while let Some((first, rest)) = path.split_first()
+        && (first == "settings" || first.starts_with('['))
+    {
+        path = rest;
+    }
+    let name = path.join(".").to_lowercase();
+    harmless.iter().any(|begin| name.starts_with(begin))
+}
+
 fn is_script(member: &json::Member) -> bool {
     let mut path = member.path.iter().map(String::as_str);
     match (path.next(), path.next()) {
@@ -150,27 +181,24 @@ fn is_script(member: &json::Member) -> bool {
             let is_around = name.starts_with("pre") || name.starts_with("post");
             is_around || LIFE_CYCLE.contains(&name)
         }
-        (Some(block), _) => HOOK_BLOCKS.contains(&block.to_lowercase().as_str()),
+        (Some("scripts"), None) => true,
+        (Some("packageManager"), _) => !is_version(&member.value),
+        (Some(block), _) => !HARMLESS_BLOCKS.contains(&block.to_lowercase().as_str()),
         (None, _) => false,
     }
 }
 
-/// Whether Python executes a line of a `.pth` file (site.py), and not setuptools' own.
-fn is_import(line: &str) -> bool {
-    let is_executed = line.starts_with("import ") || line.starts_with("import\t");
-    let line = line.trim_end();
-    let is_editable = line
-        .strip_prefix("import __editable___")
-        .and_then(|rest| rest.strip_suffix(".install()"))
-        .is_some_and(|rest| {
-            rest.bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"_; ".contains(&byte))
-        });
-    is_executed && !is_editable && !OWN_IMPORTS.contains(&line)
+/// Whether a package manager is named with its version, and not by where it is to be had.
+fn is_version(value: &str) -> bool {
+    value.split_once('@').is_some_and(|(name, version)| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".+-_".contains(&byte);
+        ["npm", "pnpm", "yarn", "bun"].contains(&name) && version.bytes().all(is_plain)
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::way::plain;
     use super::*;
 
     fn judged(judge: Judge, text: &str) -> usize {
@@ -182,71 +210,116 @@ mod tests {
             mode: 0o100_644,
         };
         let content = Content::Text(text.as_bytes().to_vec());
-        let scene = Scene {
-            directory: Path::new("/w/a"),
-            roots: &[PathBuf::from("/w")],
-            drivers: &Drivers::from(["filter.x".to_owned()]),
-        };
-        parts(judge, &content, state, &scene).len()
+        let drivers = Drivers::from(["filter.x".to_owned()]);
+        parts(judge, &content, state, &scene(&drivers)).len()
     }
+
+    /// A repository's directory in a work tree at `/w/a`, in a grant of `/w`.
+    pub(in crate::leftovers::judge) fn scene(drivers: &Drivers) -> Scene<'_> {
+        Scene {
+            directory: Path::new("/w/a"),
+            inside: &|directory, target| {
+                let target = plain(&directory.join(target));
+                target.starts_with("/w").then_some(target)
+            },
+            drivers,
+        }
+    }
+
+    /// A kind, a file's content, and how much of it runs.
+    const ROWS: &[(Judge, &str, usize)] = &[
+        (Judge::Whole, "x", 1),
+        (Judge::Whole, " \n", 0),
+        (Judge::Program, "x", 0),
+        (Judge::Scripts, r#"{"scripts":{"test":"x","build":"y"}}"#, 0),
+        (Judge::Scripts, r#"{"scripts":{"postinstall":"x"}}"#, 1),
+        (Judge::Scripts, r#"{"scripts":{"post\u0069nstall":"x"}}"#, 1),
+        (
+            Judge::Scripts,
+            r#"{"scripts":{"pretest":"x","prepare":"y"}}"#,
+            2,
+        ),
+        (Judge::Scripts, r#"{"dependencies":{"postinstall":"1"}}"#, 0),
+        (Judge::Scripts, r#"{"lint-staged":{"*":"x"}}"#, 1),
+        (Judge::Scripts, r#"{"unheard":{"of":"x"}}"#, 1),
+        (
+            Judge::Scripts,
+            r#"{"jest":{"a":"x"},"name":"x","files":["a"]}"#,
+            0,
+        ),
+        (
+            Judge::Scripts,
+            r#"{"packageManager":"yarn@4.1.0+sha224.0a"}"#,
+            0,
+        ),
+        (
+            Judge::Scripts,
+            r#"{"packageManager":"yarn@https://e.test/y.js"}"#,
+            1,
+        ),
+        (Judge::Editor(&["editor."]), r#"{"editor.tabSize":2}"#, 0),
+        (
+            Judge::Editor(&["editor."]),
+            r#"{"[go]":{"editor.tabSize":2},"go.goroot":"x"}"#,
+            1,
+        ),
+        (
+            Judge::Editor(&["editor."]),
+            r#"{"settings":{"a.editor.b":2}}"#,
+            1,
+        ),
+        (Judge::Scripts, r#"{"scripts":{"#, 1),
+        (Judge::Says("folderopen"), r#"{"tasks":[{"label":"x"}]}"#, 0),
+        (
+            Judge::Says("folderopen"),
+            r#"{"a":[{"runOn":"folder\u004fpen"}]} // c"#,
+            1,
+        ),
+        (
+            Judge::Json(&["hook"]),
+            r#"{"permissions":{"allow":["a"]}}"#,
+            0,
+        ),
+        (Judge::Json(&["hook"]), r#"{"Hooks":{"a":[{"b":"c"}]},}"#, 1),
+        (
+            Judge::Toml(&["notify"]),
+            "[projects.\"/a\"]\ntrust_level = \"x\"\n",
+            0,
+        ),
+        (
+            Judge::Toml(&["notify"]),
+            "notify = [\n \"sh\",\n]\nb = 1\n",
+            1,
+        ),
+        (Judge::Imports, "/some/path\n", 0),
+        (Judge::Imports, "import os; os.system('x')\n", 1),
+        (
+            Judge::Imports,
+            "import __editable___x_0_finder; __editable___x_0_finder.install()",
+            1,
+        ),
+        (
+            Judge::Imports,
+            "import __editable___x; import os; os.system('x').install()",
+            1,
+        ),
+        (Judge::Attributes, "*.a filter=x\n*.b text\n", 1),
+        (Judge::Attributes, "*.a filter=y\n", 0),
+        (Judge::Pointer, "gitdir: ../.git/worktrees/a\n", 0),
+        (Judge::Pointer, "gitdir: ../.git/modules/a/modules/b\n", 0),
+        (Judge::Pointer, "gitdir: ../.git/worktrees/a/b\n", 1),
+        (Judge::Pointer, "gitdir: ../.git\n", 1),
+        (Judge::Pointer, "gitdir: b/.git/worktrees/a\n", 1),
+        (Judge::Pointer, "gitdir: ../c\n", 1),
+        (Judge::Pointer, "../c\n", 1),
+        (Judge::Pointer, "gitdir: ../../else/.git\n", 1),
+        (Judge::Git, "[core]\n\teditor = x\n\tbare = false\n", 1),
+    ];
 
     #[test]
     fn what_runs_is_a_part_and_its_neighbour_is_none() {
-        for (judge, text, count) in [
-            (Judge::Whole, "x", 1),
-            (Judge::Whole, " \n", 0),
-            (Judge::Program, "x", 0),
-            (Judge::Scripts, r#"{"scripts":{"test":"x","build":"y"}}"#, 0),
-            (Judge::Scripts, r#"{"scripts":{"postinstall":"x"}}"#, 1),
-            (Judge::Scripts, r#"{"scripts":{"post\u0069nstall":"x"}}"#, 1),
-            (
-                Judge::Scripts,
-                r#"{"scripts":{"pretest":"x","prepare":"y"}}"#,
-                2,
-            ),
-            (Judge::Scripts, r#"{"dependencies":{"postinstall":"1"}}"#, 0),
-            (Judge::Scripts, r#"{"scripts":{"#, 1),
-            (Judge::Says("folderopen"), r#"{"tasks":[{"label":"x"}]}"#, 0),
-            (
-                Judge::Says("folderopen"),
-                r#"{"a":[{"runOn":"folder\u004fpen"}]} // c"#,
-                1,
-            ),
-            (
-                Judge::Json(&["hook"]),
-                r#"{"permissions":{"allow":["a"]}}"#,
-                0,
-            ),
-            (Judge::Json(&["hook"]), r#"{"Hooks":{"a":[{"b":"c"}]},}"#, 1),
-            (
-                Judge::Toml(&["notify"]),
-                "[projects.\"/a\"]\ntrust_level = \"x\"\n",
-                0,
-            ),
-            (
-                Judge::Toml(&["notify"]),
-                "notify = [\n \"sh\",\n]\nb = 1\n",
-                1,
-            ),
-            (Judge::Imports, "/some/path\n", 0),
-            (Judge::Imports, "import os; os.system('x')\n", 1),
-            (
-                Judge::Imports,
-                "import __editable___x_0_finder; __editable___x_0_finder.install()",
-                0,
-            ),
-            (
-                Judge::Imports,
-                "import __editable___x; import os; os.system('x').install()",
-                1,
-            ),
-            (Judge::Attributes, "*.a filter=x\n*.b text\n", 1),
-            (Judge::Attributes, "*.a filter=y\n", 0),
-            (Judge::Pointer, "gitdir: ../.git/worktrees/a\n", 0),
-            (Judge::Pointer, "gitdir: ../../else/.git\n", 1),
-            (Judge::Git, "[core]\n\teditor = x\n\tbare = false\n", 1),
-        ] {
-            assert_eq!(judged(judge, text), count, "{judge:?} {text}");
+        for (judge, text, count) in ROWS {
+            assert_eq!(judged(*judge, text), *count, "{judge:?} {text}");
         }
     }
 }

@@ -25,6 +25,8 @@ pub(super) enum Judge {
     Attributes,
     /// Members of a JSON document in whose path one of these words stands, in small letters.
     Json(&'static [&'static str]),
+    /// Members of a JSON document whose path begins with none of these, in small letters.
+    Editor(&'static [&'static str]),
     /// All of a JSON document that says so.
     Says(&'static str),
     /// Scripts that package managers run by themselves.

@@ -9,8 +9,15 @@ pub(super) const START_DIRECTORIES_MAX: usize = 96;
 /// Time for them. What was not reached is judged by the times of its inodes at the end.
 pub(super) const START_TIME: Duration = Duration::from_millis(2);
 
-/// Entries of directories seen before the command starts.
-pub(super) const START_ENTRIES_MAX: usize = 8 * 1024;
+/// The same where all grants lie in memory: a file there may be written through a mapping
+/// without a trace in its inode, so what is not noted is not known.
+pub(super) const START_TIME_IN_MEMORY: Duration = Duration::from_millis(100);
+
+/// Directories read then.
+pub(super) const START_DIRECTORIES_IN_MEMORY_MAX: usize = 8 * 1024;
+
+/// Entries seen before the command starts, for each directory that may be read.
+pub(super) const START_ENTRIES_EACH: usize = 96;
 
 /// Entries seen at the end: several large work trees.
 pub(super) const END_ENTRIES_MAX: usize = 1_000_000;
@@ -23,6 +30,16 @@ pub(super) const END_TIME: Duration = Duration::from_secs(1);
 
 /// Directories inside one another: no work tree of people is deeper.
 pub(super) const DEPTH_MAX: usize = 64;
+
+/// Links on one way at most, as the kernel has it (path_resolution(7)).
+pub(super) const LINKS_MAX: usize = 40;
+
+/// Files of settings of git that are followed beside those of the table, work trees, and
+/// directories of hooks that settings name: people have a handful.
+pub(super) const SETTINGS_MAX: usize = 256;
+
+/// Words of a file with which Python starts that are looked up as modules.
+pub(super) const WORDS_MAX: usize = 256;
 
 /// Bytes of one file that are read: settings are smaller by far.
 pub(super) const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -29,19 +29,35 @@ const fn secret(kind: Kind) -> Kind {
     }
 }
 
+/// Hooks of a repository.
+pub(super) const GIT_HOOK: &str = "git-hook";
 /// Settings of a repository.
 pub(super) const GIT_CONFIG: &str = "git-config";
 /// A link on the way to settings, or to where the command may not go.
 pub(super) const LINK: &str = "link";
+/// Files with attributes of paths.
+pub(super) const GIT_ATTRIBUTES: &str = "git-attributes";
+/// Programs that settings of a repository name.
+pub(super) const GIT_PROGRAM: &str = "git-program";
+/// Pointers to directories of git.
+pub(super) const GIT_DIRECTORY: &str = "git-directory";
+/// What Python starts with, and modules that it names.
+pub(super) const PYTHON_START: &str = "python-start";
+pub(super) const PYTHON_ENTRY: &str = "python-entry";
+pub(super) const PYTHON_MODULE: &str = "python-module";
 /// A program in a directory in which the user's shell looks for them.
 pub(super) const PATH_PROGRAM: &str = "path-program";
 
-/// Words of settings of VS Code that name what is executed, or decide whether it is.
+/// Beginnings of settings of VS Code that say how it looks and what text looks like: all
+/// others may name what is executed, by whatever extension.
 #[rustfmt::skip]
 const EDITOR: &[&str] = &[
-    "path", "exec", "command", "cmd", "shell", "terminal", "env", "interpreter", "runtime",
-    "sdk", "binary", "server", "launch", "task", "tool", "trust", "approve", "mcp", "script",
-    "program", "args", "hook", "agent",
+    "editor.", "files.", "search.", "explorer.", "window.", "breadcrumbs.", "outline.", "problems.",
+    "diffeditor.", "zenmode.", "workbench.color", "workbench.editor.", "workbench.icontheme",
+    "workbench.preferreddarkcolortheme", "workbench.preferredlightcolortheme",
+    "workbench.startupeditor", "workbench.tree.", "cspell.words", "cspell.ignorewords",
+    "cspell.language", "emmet.includelanguages", "folders.",
+    "extensions.recommendations", "extensions.unwantedrecommendations",
 ];
 
 /// Words of settings of agents that name what is executed, or decide whether somebody is asked.
@@ -57,14 +73,15 @@ const AGENT_STATE: &[&str] = &["mcpserver", "mcp_server", "hooks", "notify", "ap
 
 #[rustfmt::skip]
 pub(super) const KINDS: &[Kind] = &[
-    plain("git-hook", ("git hook", "git runs it"), Judge::Program,
+    plain(GIT_HOOK, ("git hook", "git runs it"), Judge::Program,
         &["@git/hooks/*", ".githooks/*", ".git-hooks/*"]),
     secret(plain(GIT_CONFIG, ("settings of git that execute", "git runs them"), Judge::Git,
         &["@git/config", "@git/config.worktree", ".gitconfig", ".config/git/config"])),
-    plain("git-directory", ("pointer of a git repository", "git reads settings and hooks there"),
+    plain(GIT_DIRECTORY, ("pointer of a git repository", "git reads settings and hooks there"),
         Judge::Pointer, &[".git", "@git/commondir"]),
-    plain("git-attributes", ("attributes that hand files to a program", "git runs it"),
+    plain(GIT_ATTRIBUTES, ("attributes that hand files to a program", "git runs it"),
         Judge::Attributes, &[".gitattributes", "@git/info/attributes", ".config/git/attributes"]),
+    plain(GIT_PROGRAM, ("program that settings of git name", "git runs it"), Judge::Whole, &[]),
     plain("hook-manager", ("git hooks of a hook manager", "git runs them"), Judge::Whole,
         &[".husky/*", ".husky/_/*", ".pre-commit-config.yaml", ".pre-commit-config.yml",
           "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml", "lefthook.toml",
@@ -80,7 +97,7 @@ pub(super) const KINDS: &[Kind] = &[
     plain("vscode-launch", ("launch configurations", "the editor runs them when it debugs"),
         Judge::Whole, &[".vscode/launch.json"]),
     plain("vscode-settings", ("editor settings that execute", "the editor runs them"),
-        Judge::Json(EDITOR), &[".vscode/settings.json", "*.code-workspace",
+        Judge::Editor(EDITOR), &[".vscode/settings.json", "*.code-workspace",
           "Code/User/settings.json", "Cursor/User/settings.json", "VSCodium/User/settings.json"]),
     plain("editor-project", ("project settings of an editor", "the editor runs what they name"),
         Judge::Whole, &[".idea/runConfigurations/*", ".run/*.run.xml", ".idea/workspace.xml",
@@ -114,6 +131,8 @@ pub(super) const KINDS: &[Kind] = &[
           ".config/goose/config.yaml", ".aider.conf.yml", ".continue/config.yaml", ".continue/mcpServers/*"])),
     plain("package-scripts", ("scripts of a package", "its package manager runs them by itself"),
         Judge::Scripts, &["package.json"]),
+    plain("package-document", ("document of a package", "its package manager may run its scripts"),
+        Judge::Whole, &["package.json5", "package.yaml"]),
     secret(plain("package-settings", ("settings of a package manager", "it runs what they name"),
         Judge::Whole, &[".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins/*",
           ".yarn/plugins/*/*", ".yarn/releases/*", ".pnpmfile.cjs", ".pnpmfile.mjs", "bunfig.toml",
@@ -124,8 +143,12 @@ pub(super) const KINDS: &[Kind] = &[
           ".bazelrc", ".config/go/env"])),
     plain("build-script", ("build script", "editors and builds run it"), Judge::Appears,
         &["build.rs", "binding.gyp"]),
-    plain("python-start", ("code that Python starts with", "every Python of its environment runs it"),
+    plain(PYTHON_START, ("code that Python starts with", "every Python of its environment runs it"),
         Judge::Imports, &["site-packages/*.pth", "dist-packages/*.pth"]),
+    plain(PYTHON_ENTRY, ("entry points that Python starts with", "every Python of its environment calls them"),
+        Judge::Whole, &["site-packages/*.start", "dist-packages/*.start"]),
+    plain(PYTHON_MODULE, ("module that Python starts with", "every Python of its environment runs it"),
+        Judge::Whole, &["@module/*"]),
     plain("python-site", ("code that Python starts with", "every Python started there runs it"),
         Judge::Whole, &["sitecustomize.py", "usercustomize.py"]),
     plain("workflow", ("workflow of the forge", "it runs once it is pushed"), Judge::Whole,

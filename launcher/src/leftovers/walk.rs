@@ -15,8 +15,8 @@ use nix::unistd::geteuid;
 use super::file::{self, Content, Moment, State};
 use super::ground::{Ground, Root};
 use super::kinds::{Index, Row};
-use super::limits::DEPTH_MAX;
-use super::table::{GIT_CONFIG, KINDS, LINK, PATH_PROGRAM};
+use super::limits::{DEPTH_MAX, SETTINGS_MAX};
+use super::table::{GIT_CONFIG, GIT_DIRECTORY, KINDS, LINK, PATH_PROGRAM, PYTHON_START};
 
 mod follow;
 
@@ -64,6 +64,10 @@ pub(super) struct Found<'w> {
 }
 
 impl Found<'_> {
+    pub(super) fn token(&self) -> &'static str {
+        KINDS.get(self.row).map_or("", |kind| kind.token)
+    }
+
     pub(super) fn content(&self) -> Content {
         file::content(self.directory.as_fd(), self.name, self.state)
     }
@@ -129,6 +133,16 @@ pub(super) struct Walk<'w> {
     queue: VecDeque<Item>,
     /// Directories that were seen as others, so that links in circles end.
     followed: HashSet<(PathBuf, OsString)>,
+    /// First directories of work trees, and repositories: where hooks may be named from.
+    tops: Vec<PathBuf>,
+    /// Directories of hooks that are named by ways that do not say from where.
+    hooks: Vec<PathBuf>,
+    /// Programs that are named so.
+    programs: Vec<PathBuf>,
+    /// Settings that others include, so that circles end.
+    included: HashSet<PathBuf>,
+    /// What may be modules in the directory that is read.
+    words: Vec<String>,
     entries: usize,
     until: Option<Instant>,
 }
@@ -144,6 +158,11 @@ impl<'w> Walk<'w> {
             cut: None,
             queue: VecDeque::new(),
             followed: HashSet::new(),
+            tops: Vec::new(),
+            hooks: Vec::new(),
+            programs: Vec::new(),
+            included: HashSet::new(),
+            words: Vec::new(),
             entries: 0,
             until: Instant::now().checked_add(bounds.time),
         }
@@ -165,6 +184,7 @@ impl<'w> Walk<'w> {
                 Root::File { above, name, path } => Self::single(above, name, path, on),
             }
         }
+        self.around(on);
         let mut directories = 0_usize;
         while let Some(item) = self.queue.pop_front() {
             directories = directories.saturating_add(1);
@@ -234,6 +254,9 @@ impl<'w> Walk<'w> {
         } else {
             item.seen.clone()
         };
+        if is_repository || has(".git") {
+            self.top(&absolute, on);
+        }
         let area = if is_named || (is_repository && item.area == Area::Git) {
             Area::Git
         } else {
@@ -260,13 +283,14 @@ impl<'w> Walk<'w> {
             opened,
         };
         let patterns = Index::shared().patterns(&here.item.seen);
-        for (name, kind) in names {
+        for (name, kind) in &names {
             if kind.is_dir() {
-                self.enter(&here, &name);
+                self.enter(&here, name);
             } else {
-                self.entry(&here, (&name, kind), &patterns, on);
+                self.entry(&here, (name, *kind), &patterns, on);
             }
         }
+        self.modules(&here, &names, on);
     }
 
     /// The names in a directory, unless there are too many.
@@ -406,7 +430,9 @@ impl<'w> Walk<'w> {
         }
         let is_link = kind.is_symlink();
         if is_link && by_name.is_none() && !is_way && token == Some(LINK) {
-            if state.is_since(self.since) && self.ground.leads_away(&found.path, &found.content()) {
+            let is_moved = matches!(here.item.standing, Standing::Fresh | Standing::Moved);
+            let is_new = is_moved || state.is_since(self.since);
+            if is_new && self.ground.leads_away(&found.path, &found.content()) {
                 on(&found);
             }
             return;
@@ -420,11 +446,7 @@ impl<'w> Walk<'w> {
             };
             self.follow(here, &found, stands_for, on);
         }
-        if token == Some(GIT_CONFIG)
-            && let Content::Text(text) = found.content()
-        {
-            self.hooks(here, &String::from_utf8_lossy(&text));
-        }
+        self.named(&found, on);
     }
 }
 

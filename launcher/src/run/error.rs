@@ -101,6 +101,16 @@ pub enum RunError {
         /// Where records were to go.
         record: String,
     },
+    /// The command may have the record under another name.
+    #[error(
+        "the record `{record}` has {names} names (hard links): the command may write it by another"
+    )]
+    RecordNames {
+        /// Where records were to go.
+        record: String,
+        /// How many names the file has.
+        names: u64,
+    },
     /// The command could put a gateway of its own in the place of the shared one.
     #[error("the gateway's socket `{socket}` lies where the command may write (`{grant}`)")]
     Socket {
@@ -245,6 +255,7 @@ impl RunError {
             | Self::Consulted { .. }
             | Self::RecordOutput { .. }
             | Self::RecordLost { .. }
+            | Self::RecordNames { .. }
             | Self::Socket { .. }
             | Self::Recorded { .. }
             | Self::Secret(_)
@@ -342,6 +353,9 @@ impl RunError {
                  `outgate gateway` takes them"
             }
             Self::RecordLost { .. } => "name a file without links",
+            Self::RecordNames { .. } => {
+                "name a new file, or give this one a copy of its own: `cp FILE NEW && mv NEW FILE`"
+            }
             Self::RecordOutput { .. } => "name a file, or `/dev/stderr`",
             Self::Socket { .. } => {
                 "keep the socket in a directory of its own, or run in a directory below"

@@ -1,6 +1,6 @@
 //! What is noted before the command starts, so that what it leaves behind can be told.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::Options;
@@ -9,6 +9,29 @@ use crate::plan::Command;
 use crate::record::{Grants, records_directory};
 use crate::ruleset::Reach;
 use crate::supervisor::Leaving;
+
+/// Files that the user's git reads for every repository (git-config(1), "Files").
+fn settings(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let path = |name: &str| {
+        variable(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let home = path("HOME");
+    let shared = path("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
+    let system = path("GIT_CONFIG_SYSTEM").unwrap_or_else(|| PathBuf::from("/etc/gitconfig"));
+    let own = match path("GIT_CONFIG_GLOBAL") {
+        Some(global) => vec![global],
+        None => [
+            home.map(|home| home.join(".gitconfig")),
+            shared.map(|shared| shared.join("git/config")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+    };
+    own.into_iter().chain([system]).collect()
+}
 
 /// Notes what lies where the command may write.
 pub(super) fn watch(
@@ -32,6 +55,8 @@ pub(super) fn watch(
             reach: named.chain(real).collect(),
             private: &command.private_directory,
             search: variable("PATH"),
+            settings: settings(&variable),
+            home: variable("HOME").map(PathBuf::from),
         }),
         mode: options.leftovers,
         run: run.to_owned(),

@@ -46,6 +46,34 @@ static int share_for_ever(void *none) {
     return 0;
 }
 
+enum { MAPPINGS = 50000, HEAVY = 20, GROWN = 64 };
+
+/* Processes whose memory takes the kernel long to free, each of which writes the time into
+ * a place of its own in the file `stamps` for as long as it runs. */
+static void stamp_for_ever(void) {
+    int fd = open("stamps", O_RDWR | O_CREAT, 0644);
+    if (fd < 0 || ftruncate(fd, 2 * 4096)) _exit(1);
+    int both = PROT_READ | PROT_WRITE;
+    volatile int64_t *stamps = mmap(0, 4096, both, MAP_SHARED, fd, 0);
+    if (stamps == MAP_FAILED) _exit(1);
+    for (int i = 0; i < MAPPINGS; i++)
+        if (mmap(0, 4096, i & 1 ? PROT_READ : both, MAP_SHARED, fd, 4096) == MAP_FAILED) break;
+    int own = 0;
+    for (int i = 1; i < HEAVY && !own; i++)
+        if (!fork()) own = i;
+    if (!own) {
+        stamps[GROWN] = 1;
+        dprintf(1, "grown\n");
+    }
+    // Those that run already would keep the others from being made.
+    while (!stamps[GROWN]) usleep(10000);
+    for (;;) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        stamps[own] = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    }
+}
+
 /* storm KIND */
 static int probe_storm(int n, char **a) {
     if (n < 1) return 64;
@@ -53,6 +81,7 @@ static int probe_storm(int n, char **a) {
     for (size_t i = 0; i < sizeof deaf / sizeof *deaf; i++) signal(deaf[i], SIG_IGN);
     hurry();
     if (n == 1) dprintf(1, "ready\n");
+    if (!strcmp(a[0], "mappings")) stamp_for_ever();
     if (!strcmp(a[0], "fork")) fork_for_ever(0);
     if (!strcmp(a[0], "memory")) {
         stacks = mmap(0, (size_t)STACK * (STACKS + 1), PROT_READ | PROT_WRITE,

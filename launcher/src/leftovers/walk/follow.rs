@@ -1,70 +1,231 @@
-//! Where a walk goes on beside the tree: what links of the table lead to, and directories of
-//! hooks that settings name, as far as the command may write there. Judges by text alone
-//! where a link leads: to look at what lies outside may wait for ever.
+//! Where a walk goes on beside the tree, as far as the command may write there: what links of
+//! the table lead to, link by link; what settings of git, wherever they lie, name as further
+//! settings and directories of hooks; what pointers of git lead to; and modules with which
+//! Python starts.
 
+use std::ffi::OsString;
+use std::fs::FileType;
 use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Found, Here, Item, Standing, StandsFor, Touched, Walk};
+use super::{
+    Area, DEPTH_MAX, Found, GIT_CONFIG, GIT_DIRECTORY, Here, Item, PYTHON_START, SETTINGS_MAX,
+    Standing, StandsFor, Touched, Walk, row,
+};
 use crate::leftovers::file::{self, Content};
-use crate::leftovers::ground::Root;
-use crate::leftovers::judge::{git, plain};
-use crate::leftovers::limits::DEPTH_MAX;
+use crate::leftovers::judge::{Drivers, Scene, git, python};
+use crate::leftovers::kinds::Row;
+use crate::leftovers::limits::WORDS_MAX;
+use crate::leftovers::table::{GIT_ATTRIBUTES, GIT_HOOK, GIT_PROGRAM, PYTHON_ENTRY, PYTHON_MODULE};
+use crate::leftovers::way::Way;
+
+/// Called with each file that is found.
+type On<'o> = dyn FnMut(&Found<'_>) + 'o;
 
 impl Walk<'_> {
     /// What a link of the table leads to, where the command may write it: it is judged as what
-    /// the link stands for.
+    /// the link stands for, and so are the links on the way.
     pub(super) fn follow(
         &mut self,
         here: &Here,
         found: &Found<'_>,
         stands_for: StandsFor,
-        on: &mut dyn FnMut(&Found<'_>),
+        on: &mut On<'_>,
     ) {
         let Content::Link(target) = found.content() else {
             return;
         };
-        let target = plain(&here.absolute.join(target));
-        if stands_for == StandsFor::Way {
-            self.elsewhere(here, &target, here.item.seen.join(found.name));
-            return;
-        }
-        let (Some(above), Some(name)) = (target.parent(), target.file_name()) else {
+        let way = self.ground.way(&here.absolute, target.as_ref());
+        self.links(&way, Some(found.row), on);
+        let Some(target) = way.inside() else {
             return;
         };
-        let Some((number, below)) = self.ground.holding(above) else {
-            return;
-        };
-        let Some(Root::Directory { open, .. }) = self.ground.roots().get(number) else {
-            return;
-        };
-        let Ok(directory) = file::directory(open.as_fd(), &below) else {
-            return;
-        };
-        if let Some(state) = file::state(directory.as_fd(), name).filter(|state| state.is_file()) {
-            on(&Found {
-                directory: &directory,
-                name,
-                path: target.clone(),
-                row: found.row,
-                state,
-                standing: Standing::Unlisted,
-            });
+        match stands_for {
+            StandsFor::Way => {
+                let seen = here.item.seen.join(found.name);
+                self.elsewhere(target, seen, here.item.depth, here.item.area);
+            }
+            StandsFor::File => self.file(target, found.row, on),
         }
     }
 
-    /// The directories of hooks that settings name.
-    pub(super) fn hooks(&mut self, here: &Here, text: &str) {
-        for named in git::hooks_paths(text) {
-            let is_git = here.absolute.file_name().is_some_and(|name| name == ".git");
-            let top = if is_git { here.absolute.parent() } else { None };
-            let target = plain(&top.unwrap_or(&here.absolute).join(named));
-            self.elsewhere(here, &target, PathBuf::from("/@git/hooks"));
+    /// A file or a link somewhere below the grants, by a path without links, that is judged by
+    /// a row.
+    fn file(&mut self, path: &Path, row: Row, on: &mut On<'_>) {
+        let ground = self.ground;
+        let Some((open, below)) = ground.open(path) else {
+            return;
+        };
+        let (Some(above), Some(name)) = (below.parent(), below.file_name()) else {
+            return;
+        };
+        let Ok(directory) = file::directory(open, above) else {
+            return;
+        };
+        let state = file::state(directory.as_fd(), name);
+        if let Some(state) = state.filter(|state| state.is_file() || state.is_link()) {
+            let found = Found {
+                directory: &directory,
+                name,
+                path: path.to_owned(),
+                row,
+                state,
+                standing: Standing::Unlisted,
+            };
+            on(&found);
+            if state.is_file() {
+                self.named(&found, on);
+            }
+        }
+    }
+
+    /// What a file of the table names elsewhere.
+    pub(super) fn named(&mut self, found: &Found<'_>, on: &mut On<'_>) {
+        let token = found.token();
+        if ![GIT_CONFIG, GIT_DIRECTORY, PYTHON_START, PYTHON_ENTRY].contains(&token) {
+            return;
+        }
+        let (Content::Text(bytes), Some(directory)) = (found.content(), found.path.parent()) else {
+            return;
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        if token == GIT_CONFIG {
+            self.settings(directory, &text, on);
+        } else if token == PYTHON_START {
+            self.words_of(&python::executed(&bytes));
+        } else if token == PYTHON_ENTRY {
+            self.words_of(&[bytes]);
+        } else {
+            let way = self.ground.way(directory, Path::new(git::pointed(&text)));
+            self.links(&way, Some(found.row), on);
+            if let Some(target) = way.inside() {
+                self.elsewhere(target, PathBuf::from("/@git"), 0, Area::Git);
+            }
+        }
+    }
+
+    fn words_of(&mut self, lines: &[Vec<u8>]) {
+        let room = WORDS_MAX.saturating_sub(self.words.len());
+        self.words
+            .extend(python::words(lines).into_iter().take(room));
+    }
+
+    /// What settings outside the grants name.
+    pub(super) fn around(&mut self, on: &mut On<'_>) {
+        let outside = self.ground.outside();
+        for top in &outside.tops {
+            self.top(top, on);
+        }
+        for (directory, text) in &outside.settings {
+            self.settings(directory, text, on);
+        }
+    }
+
+    /// What a text of settings names, which lies in a directory: hooks, programs, attributes and
+    /// further settings.
+    fn settings(&mut self, directory: &Path, text: &str, on: &mut On<'_>) {
+        let ground = self.ground;
+        let paths = |list: Vec<String>| -> Vec<PathBuf> {
+            let expanded = list.iter();
+            let expanded = expanded.filter_map(|named| git::expanded(named, ground.home()));
+            expanded.collect()
+        };
+        for named in paths(git::hooks_paths(text)) {
+            if self.hooks.contains(&named) || self.is_full(self.hooks.len()) {
+                continue;
+            }
+            for top in self.tops.clone() {
+                self.hooks_below(&top, &named, on);
+            }
+            self.hooks_below(Path::new("/"), &named, on);
+            self.hooks.push(named);
+        }
+        let inside = |directory: &Path, target: &Path| ground.inside(directory, target);
+        let scene = Scene {
+            directory,
+            inside: &inside,
+            drivers: &Drivers::new(),
+        };
+        for named in paths(git::programs(text, &scene)) {
+            if self.programs.contains(&named) || self.is_full(self.programs.len()) {
+                continue;
+            }
+            for top in self.tops.clone() {
+                self.led(&top, &named, GIT_PROGRAM, on);
+            }
+            self.programs.push(named);
+        }
+        for named in paths(git::attributes_files(text)) {
+            self.led(directory, &named, GIT_ATTRIBUTES, on);
+            for top in self.tops.clone() {
+                self.led(&top, &named, GIT_ATTRIBUTES, on);
+            }
+        }
+        for named in paths(git::includes(text)) {
+            self.led(directory, &named, GIT_CONFIG, on);
+        }
+    }
+
+    /// The file to which a path leads from a directory, and links on the way there, judged by
+    /// the row of a name. Settings are read once, so that those in circles end.
+    fn led(&mut self, directory: &Path, named: &Path, token: &str, on: &mut On<'_>) {
+        let way = self.ground.way(directory, named);
+        let Some(row) = row(token) else {
+            return;
+        };
+        for place in way.links.iter().map(PathBuf::as_path).chain(way.inside()) {
+            let is_settings = token == GIT_CONFIG;
+            if is_settings
+                && (self.is_full(self.included.len()) || !self.included.insert(place.to_owned()))
+            {
+                continue;
+            }
+            self.file(place, row, on);
+        }
+    }
+
+    fn is_full(&mut self, count: usize) -> bool {
+        let is_full = count >= SETTINGS_MAX;
+        if is_full {
+            self.cut(format!("more than {SETTINGS_MAX} settings or work trees"));
+        }
+        is_full
+    }
+
+    /// A directory from which hooks may be named.
+    pub(super) fn top(&mut self, directory: &Path, on: &mut On<'_>) {
+        if self.tops.iter().any(|top| top == directory) || self.is_full(self.tops.len()) {
+            return;
+        }
+        self.tops.push(directory.to_owned());
+        for named in self.hooks.clone() {
+            self.hooks_below(directory, &named, on);
+        }
+        for named in self.programs.clone() {
+            self.led(directory, &named, GIT_PROGRAM, on);
+        }
+    }
+
+    fn hooks_below(&mut self, top: &Path, named: &Path, on: &mut On<'_>) {
+        let way = self.ground.way(top, named);
+        self.links(&way, row(GIT_HOOK), on);
+        if let Some(target) = way.inside() {
+            self.elsewhere(target, PathBuf::from("/@git/hooks"), 0, Area::Own);
+        }
+    }
+
+    /// Links on a way: whoever turns one has another thing stand at its end.
+    fn links(&mut self, way: &Way, row: Option<Row>, on: &mut On<'_>) {
+        for link in &way.links {
+            if let Some(row) = row {
+                self.file(link, row, on);
+            }
         }
     }
 
     /// A directory that lies somewhere below the grants and is seen as another.
-    fn elsewhere(&mut self, here: &Here, target: &Path, seen: PathBuf) {
+    fn elsewhere(&mut self, target: &Path, seen: PathBuf, depth: usize, area: Area) {
         let Some((root, path)) = self.ground.holding(target) else {
             return;
         };
@@ -72,17 +233,56 @@ impl Walk<'_> {
             target.to_owned(),
             seen.file_name().unwrap_or_default().to_owned(),
         );
-        if here.item.depth >= DEPTH_MAX || !self.followed.insert(once) {
+        if depth >= DEPTH_MAX || !self.followed.insert(once) {
             return;
         }
-        self.queue.push_back(Item {
+        // What is named comes before what only lies there.
+        self.queue.push_front(Item {
             root,
             path,
             seen,
-            depth: here.item.depth.saturating_add(1),
+            depth: depth.saturating_add(1),
             standing: Standing::Unlisted,
             touched_above: Touched::No,
-            area: here.item.area,
+            area,
         });
+    }
+
+    /// Modules beside a file with which Python starts, whose words it names.
+    pub(super) fn modules(&mut self, here: &Here, names: &[(OsString, FileType)], on: &mut On<'_>) {
+        let words = std::mem::take(&mut self.words);
+        // In an environment that is new all is new, and its programs as well.
+        let is_new = here.item.standing == Standing::Fresh;
+        let Some(row) = row(PYTHON_MODULE).filter(|_| !words.is_empty() && !is_new) else {
+            return;
+        };
+        for (name, kind) in names {
+            let bytes = name.as_bytes();
+            let stem = bytes.split(|byte| *byte == b'.').next().unwrap_or_default();
+            if !words.iter().any(|word| word.as_bytes() == stem) {
+                continue;
+            }
+            let path = here.absolute.join(name);
+            let is_code = [&b".py"[..], b".pyc", b".so"];
+            if kind.is_dir() && stem.len() == bytes.len() {
+                self.elsewhere(
+                    &path,
+                    PathBuf::from("/@module"),
+                    here.item.depth,
+                    here.item.area,
+                );
+            } else if is_code.iter().any(|end| bytes.ends_with(end))
+                && let Some(state) = file::state(here.opened.as_fd(), name)
+            {
+                on(&Found {
+                    directory: &here.opened,
+                    name,
+                    path,
+                    row,
+                    state,
+                    standing: here.item.standing,
+                });
+            }
+        }
     }
 }
