@@ -357,7 +357,7 @@ fn unquoted(value: &str) -> &str {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     /// The rules and places that a client takes from a file and variables, or

@@ -3,8 +3,10 @@
 //! The only maker of a [`Policy`]. Which syntax a source has is decided here;
 //! documents are read in [`crate::document`], everything else is one value.
 
+use crate::author::{Access, Author};
 use crate::document;
-use crate::draft::{Access, Author, Draft, RuleExtras};
+use crate::draft::{Draft, RuleExtras};
+use crate::effect::Effect;
 use crate::error::PolicyErrors;
 use crate::limits::SOURCE_BYTES_MAX;
 use crate::location::Location;
@@ -12,7 +14,6 @@ use crate::narrowing::narrow;
 use crate::policy::Policy;
 use crate::preset;
 use crate::source::{Context, Source, SourceKind};
-use crate::verdict::Effect;
 
 /// Makes a policy from its sources, merged in order: lists unite, denials
 /// always survive, of scalars the last wins. `extends` is not followed here;

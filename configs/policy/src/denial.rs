@@ -6,17 +6,19 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use crate::effect::{Effect, RuleRef};
 use crate::facts::{Facts, Peer, Scheme};
 use crate::grammar;
 use crate::limits::SHOWN_PATH_BYTES_MAX;
 use crate::other_method::OtherMethod;
 use crate::path::RequestTarget;
 use crate::pattern::PathPattern;
+use crate::printable::printable;
 use crate::rule::Protocol;
 use crate::settings::Intercept;
 use crate::special::is_never_class;
 use crate::survey::{Cause, Look};
-use crate::verdict::{Denial, Effect, Reason, RuleRef};
+use crate::verdict::{Denial, Reason};
 
 /// An event as a denial names it.
 pub(crate) enum Event<'a> {
@@ -381,18 +383,4 @@ fn query_of(keys: &[Box<str>]) -> String {
 
 pub(crate) fn quoted(flag: &str, text: &str) -> String {
     format!("{flag} '{}'", text.replace('\'', r"'\''"))
-}
-
-/// Text of others as ASCII without controls, so that it may reach a terminal.
-pub fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            let plain = c.is_ascii_graphic() || c == ' ';
-            let escape = (!plain).then(|| c.escape_default());
-            plain
-                .then_some(c)
-                .into_iter()
-                .chain(escape.into_iter().flatten())
-        })
-        .collect()
 }

@@ -5,8 +5,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::denial::{printable, quoted};
+use crate::denial::quoted;
 use crate::limits::{DIGEST_BYTES_MAX, DIGEST_GROUPS_MAX, DIGEST_RULES_MAX, DIGEST_TEXT_BYTES_MAX};
+use crate::printable::printable;
 use crate::shape::{merged, shape};
 
 /// How much a person should care; the first is the most.

@@ -4,23 +4,34 @@
 //! several faults are reported together; unknown keys are refused. What values
 //! mean is decided elsewhere.
 
+mod arguments;
+mod audit;
+mod files;
+mod inspect;
+mod known;
+mod moved;
+mod reader;
+mod rules;
+mod tls;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::document_arguments::arguments;
-use crate::document_audit::audit;
-use crate::document_files::{filesystem, note};
-use crate::document_inspect::inspect;
-use crate::document_rules::{pins, rule, rule_items, secrets};
-use crate::document_tls::tls;
-use crate::draft::{Author, Draft};
+use crate::author::Author;
+use crate::draft::Draft;
+use crate::effect::Effect;
 use crate::host::shown;
 use crate::location::{At, Location};
 use crate::quantity;
-use crate::reader::{Item, Reader};
 use crate::rule_host::{parse_address, parse_port};
 use crate::settings::{DnsPin, DnsServer, Switch};
-use crate::verdict::Effect;
+use arguments::arguments;
+use audit::audit;
+use files::{filesystem, note};
+use inspect::inspect;
+pub(crate) use reader::{Item, Reader};
+use rules::{pins, rule, rule_items, secrets};
+use tls::tls;
 
 const TOP_KEYS: &[&str] = &[
     "extends",

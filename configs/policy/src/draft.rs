@@ -6,6 +6,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use crate::author::{Access, Author};
+use crate::effect::Effect;
 use crate::error::{PolicyError, PolicyErrors};
 use crate::expand::{PathFault, expand, expand_value};
 use crate::grammar;
@@ -13,7 +15,6 @@ use crate::grant::{ListenGrant, Made, MadeContent, PathGrant};
 use crate::host::shown;
 use crate::limits::{CLIENTS_MAX, ERRORS_MAX, RULES_MAX};
 use crate::location::At;
-use crate::moved::Move;
 use crate::net::Net;
 use crate::pin_text::{parse_pin_address, parse_pin_host};
 use crate::policy::{Policy, pinned};
@@ -21,30 +22,14 @@ use crate::preset::Shipped;
 use crate::preset_paths::ShippedPath;
 use crate::rule::{self, Rule, Target};
 use crate::rule_host::{parse_address, parse_listen_ports};
-use crate::secret_text;
 use crate::servers::doubts;
 use crate::settings::{ClientCertificate, Inspect, Intercept};
 use crate::source::Context;
-use crate::verdict::Effect;
 
-/// Which list of the file system a path belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    Read,
-    Write,
-    Deny,
-}
+mod moved;
+pub(crate) mod secret;
 
-/// Who wrote a source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Author {
-    /// The user: what it names must exist.
-    User,
-    /// We: it holds for many machines, so what is absent is left out.
-    Preset,
-    /// A project: it may narrow what the user grants, and nothing else.
-    Project,
-}
+use moved::Move;
 
 /// What stands beside the text of a rule.
 #[derive(Debug, Default)]
@@ -80,7 +65,7 @@ impl<'c> Draft<'c> {
 
     /// The policy, if there was no fault.
     pub(crate) fn finish(mut self) -> Result<Policy, PolicyErrors> {
-        secret_text::check(&mut self);
+        secret::check(&mut self);
         if self.policy.settings.intercept == Intercept::Never {
             self.errors.extend(self.unpresented.take());
         }
@@ -372,7 +357,7 @@ impl<'c> Draft<'c> {
 
     /// Adds a secret written as one text.
     pub(crate) fn secret(&mut self, at: At<'_>, text: &str) {
-        secret_text::argument(self, at, text);
+        secret::argument(self, at, text);
     }
 
     /// Adds a pin.

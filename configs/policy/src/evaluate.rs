@@ -7,13 +7,14 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::denial::{self, Event};
+use crate::effect::{Effect, RuleRef};
 use crate::facts::{AddressSource, Facts, Peer, Process};
 use crate::host::{HostName, HostPattern};
 use crate::policy::Policy;
 use crate::rule::{Protocol, RequestFacts, Rule, Target};
 use crate::special::{never_a_destination, special_use};
 use crate::survey::{Cause, Destination, Survey, check_destination, column, counting};
-use crate::verdict::{Effect, Permit, Reason, Route, RuleRef, Verdict};
+use crate::verdict::{Permit, Reason, Route, Verdict};
 use crate::weight::Inside;
 
 impl Policy {

@@ -6,12 +6,13 @@
 //!
 //! [`Policy::answer`]: crate::Policy::answer
 
+use crate::author::Author;
 use crate::document;
-use crate::draft::{Author, Draft};
+use crate::document::{Item, Reader};
+use crate::draft::Draft;
 use crate::error::PolicyErrors;
 use crate::location::{At, Location};
 use crate::question::Question;
-use crate::reader::{Item, Reader};
 use crate::source::{Context, Source, SourceKind};
 
 /// What a test expects.

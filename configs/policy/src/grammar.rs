@@ -4,39 +4,15 @@
 //! `unix://PATH`. Texts in, rules out. Must not know where a text came from;
 //! faults carry offsets only.
 
+use crate::effect::Effect;
 use crate::host::shown;
 use crate::limits::RULE_BYTES_MAX;
 use crate::net::Ports;
 use crate::pattern::{PathPattern, PatternError};
 use crate::query::QueryPattern;
 use crate::rule::{Methods, NetworkTarget, Protocol, Protocols, Target};
+use crate::rule_error::RuleError;
 use crate::rule_host::{self, SuffixWarning};
-use crate::verdict::Effect;
-
-/// A fault or a warning of a rule: where in its text (in bytes), what, and the repair.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RuleError {
-    pub(crate) offset: usize,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
-}
-
-impl RuleError {
-    pub(crate) fn new(offset: usize, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            offset,
-            message: message.into(),
-            hint: Some(hint.into()),
-        }
-    }
-
-    pub(crate) fn shifted(self, by: usize) -> Self {
-        Self {
-            offset: self.offset + by,
-            ..self
-        }
-    }
-}
 
 /// A parsed rule and what to warn of.
 pub(crate) type Parsed = (Target, Option<RuleError>);

@@ -7,20 +7,16 @@
 
 #![forbid(unsafe_code)]
 
+mod author;
 mod clients;
 mod compile;
 mod denial;
 mod digest;
 mod document;
-mod document_arguments;
-mod document_audit;
-mod document_files;
-mod document_inspect;
-mod document_known;
-mod document_rules;
-mod document_tls;
 mod draft;
 mod dropped;
+mod edits;
+mod effect;
 mod error;
 mod evaluate;
 mod expand;
@@ -29,11 +25,8 @@ mod facts;
 mod grammar;
 mod grant;
 mod host;
-mod lenient;
 mod limits;
 mod location;
-mod more_queries;
-mod moved;
 mod narrowing;
 mod nearest;
 mod net;
@@ -44,16 +37,15 @@ mod pin_text;
 mod policy;
 mod preset;
 mod preset_paths;
+mod printable;
 mod quantity;
 mod query;
 mod query_key;
 mod question;
-mod reader;
-mod readings;
 mod rule;
+mod rule_error;
 mod rule_host;
 mod secret;
-mod secret_text;
 mod servers;
 mod settings;
 mod shape;
@@ -67,8 +59,8 @@ mod weight;
 
 pub use clients::{Client, ClientError, Configuration, Handed, Registry, Variable};
 pub use compile::{compile, extends};
-pub use denial::printable;
 pub use digest::{Denied, Digest, Group, Urgency, rule_of};
+pub use effect::{Effect, RuleRef};
 pub use error::{PolicyError, PolicyErrors};
 pub use expectation::{Expectation, Expectations, Expected, expectations};
 pub use facts::{AddressSource, Facts, Peer, Process, Scheme};
@@ -88,6 +80,7 @@ pub use preset::{
     PresetKind, preset, preset_clients, preset_for, preset_kind, preset_meant, preset_names,
     preset_title,
 };
+pub use printable::printable;
 pub use query::QueryKey;
 pub use question::{Question, QuestionError};
 pub use secret::{Misplaced, Position, Secret, SecretKind, SecretSource};
@@ -98,4 +91,4 @@ pub use settings::{
 pub use shape::shape;
 pub use source::{Context, Source, SourceKind};
 pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};
-pub use verdict::{Budget, Denial, Effect, Permit, Reason, Route, RuleRef, Verdict};
+pub use verdict::{Budget, Denial, Permit, Reason, Route, Verdict};

@@ -2,6 +2,7 @@
 //! grant nothing. They are a policy of their own that begins with everything,
 //! less what they deny; an event is allowed only if both policies allow it.
 
+use crate::effect::Effect;
 use crate::error::PolicyErrors;
 use crate::facts::Facts;
 use crate::grant::Limits;
@@ -11,7 +12,7 @@ use crate::pattern::PathPattern;
 use crate::policy::Policy;
 use crate::rule::{self, Methods, NetworkTarget, Protocol, Protocols, Rule, Target};
 use crate::settings::Inspect;
-use crate::verdict::{Effect, Permit, Verdict};
+use crate::verdict::{Permit, Verdict};
 
 /// Rules of a narrowing policy that nobody wrote.
 const BUILT_IN: usize = 2;

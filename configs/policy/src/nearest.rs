@@ -5,13 +5,13 @@
 
 use std::fmt;
 
+use crate::effect::{Effect, RuleRef};
 use crate::facts::{Process, Scheme};
 use crate::grammar::Parts;
 use crate::host::Host;
 use crate::policy::Policy;
 use crate::question::{Asked, Form, Question};
 use crate::rule::{NetworkTarget, Protocol, RequestFacts, Rule, Target};
-use crate::verdict::{Effect, RuleRef};
 
 /// Rules shown at most.
 const NEAR_MAX: usize = 3;
@@ -256,7 +256,7 @@ fn is_related(asked: &str, own: &str) -> bool {
     is_name(asked)
         && is_name(own)
         && (tail(asked).is_some() && tail(asked) == tail(own)
-            || crate::reader::distance(asked, own) <= TYPING_ERRORS_MAX)
+            || crate::edits::distance(asked, own) <= TYPING_ERRORS_MAX)
 }
 
 #[cfg(test)]

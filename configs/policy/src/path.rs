@@ -3,14 +3,18 @@
 //!
 //! The canonical form (RFC 3986 6.2.2) is what was judged and what is sent.
 //! Readings exist because servers disagree about `//`, `%2F`, `\`, `;` and
-//! repeated decoding; [`crate::readings`] makes them. Texts in, types out.
+//! repeated decoding; [`readings`] makes them. Texts in, types out.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::limits::{PATH_BYTES_MAX, TARGET_BYTES_MAX};
-use crate::more_queries;
-use crate::readings::Readings;
+
+mod lenient;
+mod more_queries;
+pub(crate) mod readings;
+
+use readings::Readings;
 
 /// A request target that may be judged and, unchanged, sent: a path with an
 /// optional query, or the asterisk of `OPTIONS *` (RFC 9112 3.2.4).

@@ -6,8 +6,8 @@
 
 use crate::host::shown;
 use crate::limits::ANY_DEPTH_MAX;
+use crate::path::readings::{Readings, SEPARATOR, fold_case};
 use crate::path::{hex_value, unescape};
-use crate::readings::{Readings, SEPARATOR, fold_case};
 use crate::unnamed;
 
 /// A fault of a pattern: where in it (in bytes), what, and the repair.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use crate::effect::{Effect, RuleRef};
 use crate::error::PolicyError;
 use crate::facts::Peer;
 use crate::grant::{Arguments, Environment, Filesystem, Limits, ListenGrant, Note};
@@ -14,7 +15,6 @@ use crate::net::Ports;
 use crate::rule::{NetworkTarget, Protocol, Rule, Target};
 use crate::secret::Secret;
 use crate::settings::{Inspect, Intercept, Settings};
-use crate::verdict::{Effect, RuleRef};
 
 /// A policy that was compiled without fault. The default one grants nothing.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,8 @@
 //! The policies we ship. Data; whoever collects sources adds them by name.
 
+use crate::author::Author;
 use crate::clients::Client;
-use crate::draft::Author;
+use crate::edits;
 use crate::preset_paths::{BASE, DEV_TOOLS, DEV_TOOLS_VARIABLES, ShippedPath, ShippedVariable};
 
 /// A shipped policy: its document, and what the document extends and grants.
@@ -201,20 +202,7 @@ fn distance(written: &str, name: &str) -> usize {
     if written.len() > NAME_BYTES_MAX {
         return usize::MAX;
     }
-    let mut row: Vec<usize> = (0..=name.len()).collect();
-    for (line, letter) in written.bytes().enumerate() {
-        let mut corner = line;
-        let mut left = line + 1;
-        let mut next = vec![left];
-        for (known, above) in name.bytes().zip(row.iter().skip(1)) {
-            let change = corner + usize::from(known != letter);
-            left = change.min(left + 1).min(above + 1);
-            corner = *above;
-            next.push(left);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(usize::MAX)
+    edits::distance(written, name)
 }
 
 /// What a shipped policy is for, in one line: the first of its document.
@@ -306,9 +294,10 @@ mod tests {
         assert_eq!(preset_meant(&"a".repeat(100_000)), None);
     }
 
+    use crate::author::Access;
     use crate::compile::tests::context;
     use crate::document;
-    use crate::draft::{Access, Draft};
+    use crate::draft::Draft;
     use crate::location::Location;
     use crate::policy::Policy;
     use crate::source::{Source, SourceKind};

@@ -5,7 +5,7 @@
 //! each table says what its document says, at the same places; when a document
 //! was changed, its failure shows what to write here.
 
-use crate::draft::Access::{self, Read, Write};
+use crate::author::Access::{self, Read, Write};
 
 /// One path of a shipped policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,10 @@
 
 use crate::host::shown;
 use crate::limits::QUERY_PAIRS_MAX;
+use crate::path::readings::fold_case;
 use crate::path::{RequestTarget, unescape};
 use crate::pattern::{Glob, PatternError, check_escapes, fault};
 use crate::query_key::{FoldedKey, decodings, depth, holds_word, is_short, is_torn, readable};
-use crate::readings::fold_case;
 
 /// One `key=pattern` of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! case, marks or what they cannot decode. Keys are compared by what is left
 //! once all of that is undone. Nothing here knows values or rules.
 
+use crate::path::readings::fold_case;
 use crate::path::unescape;
-use crate::readings::fold_case;
 
 /// A key as a rule names it, in the forms that are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::effect::{Effect, RuleRef};
 use crate::facts::{Process, Scheme};
 use crate::host::HostPattern;
 use crate::net::{Net, Ports};
@@ -12,7 +13,6 @@ use crate::path::RequestTarget;
 use crate::pattern::PathPattern;
 use crate::query::QueryPattern;
 use crate::settings::Inspect;
-use crate::verdict::{Effect, RuleRef};
 
 /// What a rule is about, one protocol per value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,11 +6,11 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
-use crate::grammar::RuleError;
+use crate::effect::Effect;
 use crate::host::{Host, HostName, HostPattern, parse_v6, shown};
 use crate::net::{Net, Ports};
+use crate::rule_error::RuleError;
 use crate::special::{never_a_destination, special_use};
-use crate::verdict::Effect;
 
 /// A host pattern that hands names to strangers, and what to say about it.
 pub(crate) struct SuffixWarning {

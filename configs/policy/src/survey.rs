@@ -5,12 +5,13 @@
 
 use std::net::IpAddr;
 
+use crate::effect::{Effect, RuleRef};
 use crate::facts::{Peer, Process};
 use crate::host::HostPattern;
 use crate::policy::Policy;
 use crate::rule::{NetworkTarget, Protocol, RequestFacts, Rule};
 use crate::special::{never_a_destination, special_use};
-use crate::verdict::{Effect, Reason, RuleRef};
+use crate::verdict::Reason;
 
 /// A destination as rules see it: IPv4 in IPv6 unwrapped.
 #[derive(Debug, Clone, Copy)]

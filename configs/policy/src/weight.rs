@@ -7,12 +7,13 @@
 //! that lets less pass as widely as a rule that denies, so that no spelling of a
 //! request chooses the laxer. Decides nothing about what may pass.
 
+use crate::effect::{Effect, RuleRef};
 use crate::host::HostName;
 use crate::policy::Policy;
 use crate::rule::{Protocol, RequestFacts, Rule};
 use crate::settings::{Inspect, Intercept, Switch};
 use crate::survey::Destination;
-use crate::verdict::{Budget, Effect, RuleRef};
+use crate::verdict::Budget;
 
 /// Whether TLS that rules would let pass as a whole has to be looked into.
 pub(crate) enum Inside<'p> {

@@ -1,12 +1,12 @@
 //! The `[filesystem]` table of a policy document, and its `[[note]]` tables. Values
 //! only: nothing here opens or looks at a file.
 
-use crate::document::not_for_projects;
-use crate::draft::{Access, Author};
+use super::moved::moved;
+use super::not_for_projects;
+use super::reader::{Item, Reader};
+use crate::author::{Access, Author};
 use crate::grant::Note;
 use crate::limits::{MADE_BYTES_MAX, NOTE_BYTES_MAX, NOTES_MAX};
-use crate::moved::moved;
-use crate::reader::{Item, Reader};
 
 /// Reads `[filesystem]`.
 pub(crate) fn filesystem(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {

@@ -4,10 +4,10 @@
 //! Split off [`crate::document`] for length; the same duties and limits. Paths
 //! stay text: nothing here looks at a file.
 
+use super::reader::{Item, Reader};
 use crate::expand::{PathFault, expand};
 use crate::host::{Host, shown};
 use crate::location::At;
-use crate::reader::{Item, Reader};
 use crate::settings::{ClientCertificate, Intercept};
 
 /// Reads the table.

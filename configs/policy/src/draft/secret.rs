@@ -3,20 +3,21 @@
 //!
 //! Texts in, values out; the value of no secret passes through here.
 
-use crate::draft::{Access, Author, Draft};
+use super::Draft;
+use crate::author::{Access, Author};
+use crate::effect::Effect;
 use crate::expand::{PathFault, expand};
 use crate::facts::{Peer, Process};
-use crate::grammar::RuleError;
 use crate::host::{HostPattern, shown};
 use crate::limits::{SECRET_BYTES_MAX, SECRETS_MAX};
 use crate::location::At;
 use crate::pattern::PathPattern;
 use crate::rule::{Protocol, Target};
+use crate::rule_error::RuleError;
 use crate::rule_host;
 use crate::secret::{Allowed, Binding, Fields, Places, Secret, SecretKind, SecretSource};
 use crate::settings::Intercept;
 use crate::survey::Destination;
-use crate::verdict::Effect;
 
 const EXAMPLE: &str = "write `GH_TOKEN=env:GH_TOKEN@api.github.com`";
 

@@ -3,13 +3,13 @@
 //! besides. What a detector is in full, and whether a pattern is one, is decided
 //! by whoever scans.
 
-use crate::document_known;
+use super::known;
+use super::reader::{Item, Reader};
 use crate::host::{Host, shown};
 use crate::limits::{
     ALLOWANCES_MAX, DESCRIPTION_BYTES_MAX, DETECTOR_LIST_MAX, DETECTORS_MAX, PATTERN_BYTES_MAX,
 };
 use crate::location::At;
-use crate::reader::{Item, Reader};
 use crate::settings::{DetectorForm, Inspect, InspectDetector, InspectScope, Tenants, Unscannable};
 
 /// The words for what a finding does.
@@ -68,7 +68,7 @@ pub(crate) fn inspect(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
                 scope(reader, item);
             }
         }
-        _ => document_known::key(reader, key, value),
+        _ => known::key(reader, key, value),
     });
 }
 

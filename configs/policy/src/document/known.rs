@@ -4,10 +4,10 @@
 //! Split off [`crate::document`] for length; the same duties and limits. Names of
 //! variables and files stay text: nothing here reads one.
 
-use crate::document_tls::absolute;
+use super::reader::{Item, Reader};
+use super::tls::absolute;
 use crate::host::Host;
 use crate::limits;
-use crate::reader::{Item, Reader};
 use crate::settings::{KnownHosts, Precaution};
 
 const WORDS: [(&str, Precaution); 2] = [("on", Precaution::On), ("off", Precaution::Off)];

@@ -12,11 +12,11 @@
 
 use std::collections::BTreeSet;
 
+use super::lenient;
+use super::more_queries::Tails;
+use super::{TargetError, above_root, unescape};
 use crate::dropped::{Dropping, changes_segments};
-use crate::lenient;
 use crate::limits::{DECODE_ROUNDS_MAX, READINGS_BYTES_MAX};
-use crate::more_queries::Tails;
-use crate::path::{TargetError, above_root, unescape};
 
 /// Decoded segments, joined by [`SEPARATOR`].
 pub(crate) type Reading = Vec<u8>;

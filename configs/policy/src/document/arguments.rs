@@ -1,8 +1,8 @@
 //! The `[[arguments]]` tables of a policy document: what a program is started with besides.
 
+use super::reader::{Item, Reader};
 use crate::grant::Arguments;
 use crate::limits::{ARGUMENT_BYTES_MAX, ARGUMENT_WORDS_MAX, ARGUMENTS_MAX, NOTE_BYTES_MAX};
-use crate::reader::{Item, Reader};
 
 /// Reads `[[arguments]]`.
 pub(crate) fn arguments(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {

@@ -9,8 +9,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use super::{TargetError, hex_value};
 use crate::limits::READINGS_BYTES_MAX;
-use crate::path::{TargetError, hex_value};
 
 /// How often a query may be decoded as a whole before it is divided: as often as a value.
 const ROUNDS: usize = 2;

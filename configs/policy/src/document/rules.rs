@@ -4,18 +4,19 @@
 
 use toml::de::DeValue;
 
-use crate::document::not_for_projects;
-use crate::document_inspect::MODES;
-use crate::draft::{Author, RuleExtras};
+use super::inspect::MODES;
+use super::not_for_projects;
+use super::reader::{Item, Reader};
+use crate::author::Author;
+use crate::draft::RuleExtras;
+use crate::draft::secret::{self, Parts};
+use crate::effect::Effect;
 use crate::expand::expand;
 use crate::grammar;
 use crate::host::shown;
 use crate::net::Net;
 use crate::quantity::parse_size;
-use crate::reader::{Item, Reader};
 use crate::rule_host::parse_range;
-use crate::secret_text::{self, Parts};
-use crate::verdict::Effect;
 
 /// The items of a list of rules, with their offsets.
 pub(crate) fn rule_items<'t>(
@@ -178,7 +179,7 @@ pub(crate) fn secrets(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
                 binding,
                 places,
             };
-            secret_text::add(reader.draft, parts);
+            secret::add(reader.draft, parts);
         }
     }
 }

@@ -2,9 +2,9 @@
 //! full disk means, and how long one file of the record gets. Values only; what
 //! they mean is decided where the record is written.
 
+use super::reader::{Item, Reader};
 use crate::limits;
 use crate::quantity::{QuantityError, parse_size};
-use crate::reader::{Item, Reader};
 use crate::settings::AuditFull;
 
 /// Reads the table.

@@ -9,11 +9,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::limits::READINGS_BYTES_MAX;
-use crate::path::TargetError;
-use crate::readings::{
+use super::TargetError;
+use super::readings::{
     Reading, SEPARATOR, begins_with_authority, collapse, fold_case, without_authority,
 };
+use crate::limits::READINGS_BYTES_MAX;
 
 /// Letters and digits of an ending by which a server knows a program, at most.
 const ENDING_BYTES_MAX: usize = 8;
@@ -234,7 +234,7 @@ fn stems(name: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::readings::Readings;
+    use crate::path::readings::Readings;
 
     fn lenient(path: &str) -> Vec<String> {
         let readings = Readings::of(path).expect(path);

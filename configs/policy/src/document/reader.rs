@@ -5,8 +5,10 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::document::switch_of;
-use crate::draft::{Author, Draft};
+use super::switch_of;
+use crate::author::Author;
+use crate::draft::Draft;
+use crate::edits::distance;
 use crate::host::shown;
 use crate::location::{At, Location};
 use crate::quantity::QuantityError;
@@ -332,23 +334,4 @@ fn nearest<'w>(text: &str, known: &[&'w str]) -> Option<&'w str> {
         .filter(|(distance, word)| *distance <= 1 + word.len() / 4)
         .min()
         .map(|(_, word)| word)
-}
-
-/// Number of single-character changes between two words.
-pub(crate) fn distance(left: &str, right: &str) -> usize {
-    let mut row: Vec<usize> = (0..=right.chars().count()).collect();
-    for (index, a) in left.chars().take(64).enumerate() {
-        let mut diagonal = index;
-        let mut previous = index + 1;
-        for (slot, b) in row.iter_mut().skip(1).zip(right.chars()) {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = *slot;
-            *slot = replaced.min(previous + 1).min(*slot + 1);
-            previous = *slot;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = index + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
