@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outgate_launcher::reachable::{
-    self, Granting, Presence, Reachable, account_reads, account_writes, shell_word,
+    self, Granting, Presence, Reachable, account_reads, account_writes,
 };
 use outgate_launcher::run::RunError;
+use outgate_launcher::text::shell_word;
 use outgate_policy::{Policy, printable};
 
 use crate::ca;

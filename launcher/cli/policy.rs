@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueHint};
-use outgate_launcher::run::{RunError, gateway_program, refuse_unenforced};
+use outgate_launcher::enforced::refuse_unenforced;
+use outgate_launcher::run::{RunError, gateway_program};
 use outgate_launcher::sources::{Collector, SourceError};
 use outgate_policy::{
     Effect, Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, SourceKind,

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use outgate_dlp::holdings::credential;
+use outgate_launcher::enforced::refuse_unenforced;
 use outgate_launcher::run::{self, RunError};
-use outgate_launcher::secrets::quoted;
 use outgate_launcher::sources::{Collector, Surroundings};
+use outgate_launcher::text::quoted;
 use outgate_policy::{Context, Policy, Source, SourceKind, compile, printable};
 
 /// Where a policy comes from.
@@ -222,7 +223,7 @@ impl PolicyOptions {
     pub(crate) fn compile(&self) -> Result<Policy, RunError> {
         let sources = self.sources()?;
         let policy = compile(&sources, &context()?)?;
-        run::refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
+        refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
         Ok(policy)
     }
 

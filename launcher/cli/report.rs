@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use outgate_launcher::run::RunError;
 use outgate_launcher::standard::Lines;
-use outgate_launcher::supervisor::{Counters, Voice};
+use outgate_launcher::supervisor::Counters;
+use outgate_launcher::voice::Voice;
 
 /// A usage error or a help text, as clap words it, and what to do.
 pub(crate) fn usage(error: &clap::Error, advice: Option<&str>) -> ExitCode {

@@ -17,11 +17,8 @@ use outgate_handoff::{DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, ToGateway, T
 
 use crate::coprocess::start_private;
 use crate::door::Door;
-use crate::opening::opening_frames;
+use crate::opening::{BUILD, opening_frames};
 pub use crate::opening::{Opening, Whose};
-
-/// Version of this build; the gateway's must be the same.
-pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 
 /// Frames queued for a gateway that does not read, at most. Beyond, the
 /// gateway counts as gone.

@@ -8,7 +8,7 @@ use nix::sys::stat::stat;
 use nix::unistd::Uid;
 use outgate_policy::{Context, Policy};
 
-use crate::run::RunError;
+use crate::run_error::RunError;
 use crate::writable::{Granted, real};
 
 /// Where the home directories of users are named (passwd(5)).

@@ -2,8 +2,8 @@
 //! and what the command has to do without is said.
 
 use crate::probe;
-use crate::run::RunError;
-use crate::supervisor::Voice;
+use crate::run_error::RunError;
+use crate::voice::Voice;
 
 /// Whether this machine has what a run needs.
 ///

@@ -10,15 +10,13 @@
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use nix::libc::O_NOFOLLOW;
 use outgate_policy::{Context, Filesystem, Made, MadeContent, Moved, PathGrant};
 
-use crate::run::RunError;
-
-/// Links on one way at most, as the kernel has it (path_resolution(7)).
-pub(crate) const LINKS_MAX: usize = 40;
+use crate::links::{LINKS_MAX, Step, step};
+use crate::run_error::RunError;
 
 /// What of a home directory holds credentials, or is run or read by programs outside
 /// the run: nothing a shipped policy grants for writing may turn out to be it.
@@ -209,35 +207,6 @@ fn sound(moved: &Moved, home: &Path) -> Result<(), RunError> {
         place: moved.place.to_string(),
         path: path.display().to_string(),
     })
-}
-
-/// What is known of a path after one look along it.
-pub(crate) enum Step {
-    /// No link is on the way: this is the place, without `..`.
-    Plain(PathBuf),
-    /// The first link on the way, and the path with what it says in its place.
-    Link { link: PathBuf, target: PathBuf },
-}
-
-/// Looks along an absolute path. Where something is absent, nothing behind it is a link.
-pub(crate) fn step(path: &Path) -> Step {
-    let mut at = PathBuf::new();
-    let mut parts = path.components();
-    while let Some(part) = parts.next() {
-        if part == Component::ParentDir {
-            // What was walked so far holds no link, so its name tells what is above.
-            at.pop();
-            continue;
-        }
-        at.push(part);
-        let Ok(said) = std::fs::read_link(&at) else {
-            continue;
-        };
-        let beside = at.parent().unwrap_or(&at);
-        let target = beside.join(said).join(parts.as_path());
-        return Step::Link { link: at, target };
-    }
-    Step::Plain(at)
 }
 
 #[cfg(test)]

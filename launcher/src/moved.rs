@@ -9,7 +9,7 @@ use std::path::{Component, Path};
 use nix::unistd::Uid;
 use outgate_policy::SourceKind;
 
-use crate::secrets::quoted;
+use crate::text::quoted;
 
 /// Variables, and parts of what lies where they say.
 pub(crate) type Places = &'static [(&'static str, &'static [&'static str])];

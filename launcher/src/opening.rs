@@ -9,7 +9,9 @@ use outgate_handoff::{
 };
 
 use crate::door::Door;
-use crate::gateway_link::BUILD;
+
+/// Version of this build; the gateway's must be the same.
+pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 
 /// Where the gateway is.
 #[derive(Debug)]

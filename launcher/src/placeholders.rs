@@ -16,7 +16,7 @@ use outgate_sys::spawn::Plan;
 
 use crate::environment::Variables;
 use crate::gateway_link::Link;
-use crate::supervisor::Voice;
+use crate::voice::Voice;
 
 /// The variables in which programs look for keys that sign.
 const KEYS: [&str; 4] = [

@@ -220,7 +220,7 @@ fn calls() -> Finding {
         (
             "timer_create",
             "the command could make the launcher wait",
-            Alarm::new(crate::supervisor::WAIT_MAX).map(drop),
+            Alarm::new(crate::limits::WAIT_MAX).map(drop),
         ),
         (
             "signalfd4",

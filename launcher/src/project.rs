@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::OFlag;
 use outgate_policy::{Source, SourceKind};
 
-use crate::sources::{SourceError, bounded, text};
+use crate::source_text::{SourceError, bounded, text};
 
 /// The name of such a file.
 pub const PROJECT_FILE: &str = ".outgate.toml";

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access};
 use outgate_policy::{Context, PathGrant, Policy, Source, compile};
 
+use crate::enforced::refuse_unenforced;
 use crate::ruleset::{DEVICES, places};
-use crate::run::{RunError, refuse_unenforced};
+use crate::run_error::RunError;
 use crate::secrets::Secrets;
 
 /// Words of a command that are looked at: more are a list that something made.
@@ -97,7 +98,7 @@ pub fn policy(
     refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
     crate::home::check(&policy, context)?;
     let secrets = Secrets::of(&policy)?.hiding(authority);
-    secrets.hide(policy, sources, context)
+    Ok(secrets.hide(policy, sources, context)?)
 }
 
 /// The longest of the grants.
@@ -124,16 +125,6 @@ pub fn account_reads(path: &Path) -> bool {
 /// Whether the account of this process may write it, whatever a policy says (access(2)).
 pub fn account_writes(path: &Path) -> bool {
     access(path, AccessFlags::W_OK).is_ok()
-}
-
-/// A printable path as a shell takes it.
-pub fn shell_word(path: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@:,".contains(&byte);
-    if path.bytes().all(plain) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
-    }
 }
 
 /// A file that the words of a command name, or that its program keeps in the home

@@ -8,7 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use outgate_policy::{Context, Policy};
 
-use crate::run::{Options, RunError};
+use crate::options::Options;
+use crate::run_error::RunError;
 use crate::writable::{Granted, Looks};
 
 /// Names of standard output. What the gateway would open under them is its

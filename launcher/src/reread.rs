@@ -4,7 +4,7 @@
 use nix::poll::poll;
 use outgate_policy::{Context, Effect, Policy, Source, compile};
 
-use crate::run::refuse_unenforced;
+use crate::enforced::refuse_unenforced;
 use crate::sources::check_total;
 
 /// Readings until two in a row must agree.

@@ -17,7 +17,7 @@ use outgate_policy::{PathGrant, Policy};
 use outgate_sys::descriptor::Standard;
 
 use crate::git::is_looked_at;
-use crate::made::{LINKS_MAX, Step, step};
+use crate::links::{LINKS_MAX, Step, step};
 use crate::visible::Visible;
 use crate::writable::Granted;
 

@@ -6,40 +6,40 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::signalfd::SignalFd;
 use outgate_handoff::Begin;
-use outgate_policy::{
-    Context, Note, Policy, Precaution, Source, SourceKind, Switch, compile, printable,
-};
+use outgate_policy::{Context, Note, Policy, Precaution, Source, SourceKind, compile, printable};
 use outgate_sys::spawn::SignalMask;
 
+pub use crate::options::{Options, Summary};
+pub use crate::run_error::{Files, RunError};
+
 use crate::denials::Denials;
+use crate::enforced::refuse_unenforced;
 use crate::environment::Variables;
 use crate::gateway_link::{Link, Opening, Whose};
 use crate::placeholders::{self, Planted};
 use crate::plan::{self, Command};
 use crate::private::Private;
-use crate::reachable::{missed, shell_word};
+use crate::reachable::missed;
 use crate::record::{self, Grants, unwritable};
 use crate::secrets::Secrets;
 use crate::sources::check_total;
-use crate::supervisor::{Farewell, Outcome, Prepared, Substitutes, Voice};
+use crate::supervisor::{Farewell, Outcome, Prepared, Substitutes};
+use crate::text::shell_word;
 use crate::trust::Trust;
+use crate::voice::Voice;
 use crate::writable::{Looks, is_replaceable};
 
 mod arguments;
 mod begin;
-mod error;
 mod given;
 mod left;
 mod names;
-mod options;
 mod trusted;
 
 use arguments::started;
 use begin::{Ready, signals, status, thread_error};
-pub use error::{Files, RunError};
 use given::{git, variables};
 use names::Names;
-pub use options::{Options, Summary};
 use trusted::{bundles, is_readable, stores, trusts};
 
 /// How long a shared gateway may take to agree to a run, in milliseconds.
@@ -279,18 +279,6 @@ fn link(grants: Grants<'_>, mut opening: Opening, voice: &mut dyn Voice) -> Resu
                 Err(reason) => Err(RunError::Gateway { socket, reason }),
             }
         }
-    }
-}
-
-/// A policy must not promise what does not happen.
-///
-/// # Errors
-/// The key that does.
-pub fn refuse_unenforced(policy: &Policy) -> Result<(), &'static str> {
-    let settings = policy.settings();
-    match settings.monitor {
-        Switch::On => Err("monitor"),
-        Switch::Off => Ok(()),
     }
 }
 

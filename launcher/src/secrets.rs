@@ -5,13 +5,12 @@
 //! them is refused. Looks at paths; opens and reads no key.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outgate_policy::{Context, PathGrant, Policy, Source, SourceKind, compile};
+use outgate_policy::{Context, PathGrant, Policy, PolicyErrors, Source, SourceKind, compile};
 
-use crate::run::RunError;
+use crate::text::quoted;
 use crate::writable::Granted;
 
 /// The key in an authority's directory.
@@ -42,6 +41,9 @@ struct Secret {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
+    /// The policy has faults once they are denied.
+    #[error(transparent)]
+    Policy(#[from] PolicyErrors),
     /// It is not there.
     #[error("{place}: {what} `{path}`")]
     Missing {
@@ -174,7 +176,7 @@ impl Secrets {
         policy: Policy,
         sources: &[Source],
         context: &Context,
-    ) -> Result<Policy, RunError> {
+    ) -> Result<Policy, SecretError> {
         if self.all.is_empty() {
             return Ok(policy);
         }
@@ -188,10 +190,10 @@ impl Secrets {
             if let Some(grant) = writes.find(|grant| inside(grant) || around(grant))
                 && !files.deny.iter().any(denied)
             {
-                return Err(secret.reachable("write", &grant.path).into());
+                return Err(secret.reachable("write", &grant.path));
             }
             if let Some(grant) = files.read.iter().find(inside) {
-                return Err(secret.reachable("read", &grant.path).into());
+                return Err(secret.reachable("read", &grant.path));
             }
         }
         let mut all = sources.to_vec();
@@ -236,25 +238,6 @@ impl Secret {
             text: format!("[filesystem]\ndeny = [{}]\n", quoted(&path)),
         }
     }
-}
-
-/// A text as a TOML string.
-pub fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for sign in text.chars() {
-        match sign {
-            '"' | '\\' => out.extend(['\\', sign]),
-            _ if sign.is_control() => {
-                let code = u32::from(sign);
-                // Writing to a text never fails.
-                let _ = write!(out, "\\u{code:04X}");
-            }
-            _ => out.push(sign),
-        }
-    }
-    out.push('"');
-    out
 }
 
 fn find(path: &Path, what: &str, place: &str) -> Result<Secret, SecretError> {

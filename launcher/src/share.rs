@@ -14,14 +14,16 @@ use outgate_handoff::{Begin, FRAME_BYTES_MAX, ToGateway, ToLauncher};
 use outgate_policy::{Context, Policy, PolicyErrors, Source, compile};
 
 use crate::coprocess::start_program;
-use crate::gateway_link::BUILD;
+use crate::enforced::refuse_unenforced;
 use crate::listener::{Audience, ListenError, Listener};
+use crate::opening::BUILD;
 use crate::opening::{Opening, Whose, opening_frames, policy_frames};
 use crate::reread::{Read, differences, reread};
-use crate::run::{frame_source, gateway_program, refuse_unenforced, upstream_variables};
+use crate::run::{frame_source, gateway_program, upstream_variables};
 use crate::secrets::{SecretError, Secrets};
-use crate::sources::{SourceError, check_total};
-use crate::supervisor::Voice;
+use crate::source_text::SourceError;
+use crate::sources::check_total;
+use crate::voice::Voice;
 
 /// Time for all sessions to end, in milliseconds: longer than the gateway
 /// gives them.

@@ -42,12 +42,14 @@ use crate::grip::LastThread;
 use crate::lifetime::between::{SupervisorEnd, Word};
 use crate::lookups::Lookups;
 use crate::notification::Notification;
+use crate::options::Summary;
 use crate::own::Own;
 use crate::redirect::Redirect;
 use crate::ruleset::Reach;
 use crate::sealed::Sealed;
 use crate::trust::Late;
 use crate::trust::splice::Stores;
+use crate::voice::Voice;
 
 pub use leave::Leaving;
 pub use open::Substitutes;
@@ -63,16 +65,6 @@ const TICK: Duration = Duration::from_millis(20);
 const AGAIN_TICK: Duration = Duration::from_millis(250);
 /// How long the gateway may take to answer. Longer than a name's resolution.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// What the supervisor tells the person who started it.
-pub trait Voice: Send {
-    /// One line for standard error.
-    fn say(&mut self, line: &str);
-}
-
-/// How long a system call may wait, at most, while calls are served: as many
-/// calls as the command makes at once wait for one another.
-pub const WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// Everything a supervisor needs.
 #[derive(Debug)]
@@ -90,7 +82,7 @@ pub(crate) struct Setting {
     /// Whether the gateway starts beside the command.
     pub eager: Eager,
     /// Whether the summary is said at the end.
-    pub summary: crate::run::Summary,
+    pub summary: Summary,
     /// What is given in the place of files that the command opens.
     pub substitutes: Substitutes,
     /// Bundles of certificates that get their content when somebody opens one.
@@ -230,7 +222,7 @@ struct Supervisor<'a> {
     /// Where the record of the run is.
     record: Option<String>,
     leaving: Option<Leaving>,
-    say_summary: crate::run::Summary,
+    say_summary: Summary,
     next_tick: Instant,
     room: Room,
     counters: Counters,
@@ -265,7 +257,7 @@ enum Once {
 }
 
 /// Supervises until no process of the sandbox is left. `alarm` is what ends a call of ours
-/// that the command has made wait ([`WAIT_MAX`]), and of this thread.
+/// that the command has made wait ([`crate::limits::WAIT_MAX`]), and of this thread.
 fn supervise(setting: Setting, alarm: Alarm, voice: &mut dyn Voice) -> Served {
     let listener = setting.listener;
     // An older kernel wakes us more slowly and nothing else.

@@ -6,7 +6,12 @@ use crate::files::{self, assert_none};
 use crate::lexer::code;
 
 /// Crates whose modules lie in layers.
-const LAYERED: [&str; 3] = ["ca/src", "configs/policy/src", "gateway/src"];
+const LAYERED: [&str; 4] = [
+    "ca/src",
+    "configs/policy/src",
+    "gateway/src",
+    "launcher/src",
+];
 
 /// Top-level modules, each with those that it imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;

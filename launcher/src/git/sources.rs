@@ -63,7 +63,7 @@ fn source(place: &Place) -> Option<Source> {
         Access::Read => (SourceKind::Read, path.to_owned()),
         Access::Write => (SourceKind::Write, path.to_owned()),
         Access::Deny => {
-            let path = crate::secrets::quoted(path);
+            let path = crate::text::quoted(path);
             let text = format!("[filesystem]\ndeny = [{path}]\n");
             (SourceKind::Document, text)
         }

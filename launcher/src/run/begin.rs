@@ -11,7 +11,6 @@ use outgate_policy::Policy;
 use outgate_sys::seccomp::Listener;
 use outgate_sys::spawn::{Plan, SignalMask, Started};
 
-use super::error::start_error;
 use super::{Options, RunError};
 use crate::denials::Denials;
 use crate::filter::{Arch, held};
@@ -21,8 +20,10 @@ use crate::lifetime::{FORWARDED, Lifetime, Tree};
 use crate::presence::Presence;
 use crate::private::Private;
 use crate::ruleset::Reach;
-use crate::supervisor::{Eager, Leaving, Outcome, Outside, Prepared, Setting, Substitutes, Voice};
+use crate::run_error::start_error;
+use crate::supervisor::{Eager, Leaving, Outcome, Outside, Prepared, Setting, Substitutes};
 use crate::trust::Late;
+use crate::voice::Voice;
 
 /// A run whose command is to start.
 pub(super) struct Ready<'r> {

@@ -9,9 +9,9 @@ use outgate_policy::Policy;
 use super::Options;
 use crate::environment::{self, Variables};
 use crate::placeholders;
-use crate::supervisor::Voice;
 use crate::trust::java::keep_temporary;
 use crate::trust::{Presence, presence};
+use crate::voice::Voice;
 use crate::withheld::withhold;
 
 /// Variables that lead to the server of a terminal, which would start programs outside: where

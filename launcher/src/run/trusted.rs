@@ -7,9 +7,10 @@ use outgate_policy::Policy;
 
 use super::{Options, RunError};
 use crate::gateway_link::Link;
-use crate::supervisor::{Aside, Prepared, Voice};
+use crate::supervisor::{Aside, Prepared};
 use crate::trust::splice::Stores;
 use crate::trust::{Late, Trust, Way};
+use crate::voice::Voice;
 
 /// Whether the command is told to trust the authority that the gateway opens TLS with:
 /// where it is opened, or only to say there what is denied, and where the command may read

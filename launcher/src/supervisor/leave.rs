@@ -11,7 +11,7 @@ use outgate_policy::printable;
 use super::{Farewell, Served, Supervisor};
 use crate::gateway_link::Link;
 use crate::leftovers::{Kept, Look, Mode, Watch, lines};
-use crate::run::Summary;
+use crate::options::Summary;
 
 /// How long the gateway may take for its closing words.
 const SUMMARY_TIMEOUT: Duration = Duration::from_secs(1);

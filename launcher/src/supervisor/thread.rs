@@ -7,7 +7,9 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use outgate_sys::alarm::Alarm;
 
-use super::{Served, Setting, Voice, WAIT_MAX, supervise};
+use super::{Served, Setting, supervise};
+use crate::limits::WAIT_MAX;
+use crate::voice::Voice;
 
 /// How many words each side has room for: one is said about readiness, and two orders.
 const WORDS: usize = 2;

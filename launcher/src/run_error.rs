@@ -11,14 +11,13 @@ use outgate_policy::{
 };
 use outgate_sys::spawn::{StartError, Step};
 
+use crate::options::Options;
 use crate::plan::PlanError;
-use crate::reachable::shell_word;
 use crate::ruleset::RulesetError;
 use crate::secrets::SecretError;
-use crate::sources::SourceError;
+use crate::source_text::SourceError;
 use crate::standard::StandardError;
-
-use super::Options;
+use crate::text::shell_word;
 
 /// Why a run did not start. The exit status is in [`RunError::status`].
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +134,7 @@ pub enum RunError {
     },
     /// A file with a key cannot be used, or the command could have it.
     #[error(transparent)]
-    Secret(#[from] SecretError),
+    Secret(SecretError),
     /// Keys are read by the gateway, and this one is not ours.
     #[error(
         "with a shared gateway, its operator names the authority, certificates for hosts and secrets to look for"
@@ -237,6 +236,15 @@ impl Files {
             Self::Shipped
         } else {
             Self::Named
+        }
+    }
+}
+
+impl From<SecretError> for RunError {
+    fn from(error: SecretError) -> Self {
+        match error {
+            SecretError::Policy(errors) => Self::Policy(errors),
+            other => Self::Secret(other),
         }
     }
 }
@@ -433,7 +441,7 @@ fn describe_step(step: Step) -> &'static str {
     }
 }
 
-pub(super) fn start_error(error: StartError, options: &Options) -> RunError {
+pub(crate) fn start_error(error: StartError, options: &Options) -> RunError {
     let StartError {
         step,
         error: source,

@@ -1,0 +1,94 @@
+//! The text of a policy file, and why it cannot be had.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+
+use outgate_policy::{ClientError, PolicyErrors, preset_meant, preset_names};
+
+/// Bytes of one policy file at most.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Files and presets of one run at most, those extended included.
+pub(crate) const DOCUMENTS_MAX: usize = 64;
+
+/// Why a policy text cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// A file cannot be read: whoever named it.
+    #[error("policy file `{path}`")]
+    File {
+        /// The path.
+        path: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A project's own file cannot be read: whoever made it.
+    #[error("the project's policy file `{path}` (to go without it: --no-project)")]
+    Project {
+        /// The path.
+        path: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is too large.
+    #[error("policy file `{path}` is larger than {FILE_BYTES_MAX} bytes")]
+    Large {
+        /// The path.
+        path: String,
+    },
+    /// No such preset.
+    #[error("there is no shipped policy `{name}`{}", meant(name))]
+    Preset {
+        /// The name.
+        name: String,
+    },
+    /// A client's configuration names no registries to allow.
+    #[error("{place}: {error}")]
+    Client {
+        /// The preset.
+        place: String,
+        /// What is missing or wrong.
+        error: ClientError,
+    },
+    /// Too many documents.
+    #[error("more than {DOCUMENTS_MAX} policy documents extend one another")]
+    Many,
+    /// More text than a session takes: whoever wrote it.
+    #[error("the policy has {what}, more than {max}")]
+    Total {
+        /// What there is too much of, counted.
+        what: String,
+        /// The limit, in the same unit.
+        max: usize,
+    },
+    /// A document's `extends` cannot be read.
+    #[error(transparent)]
+    Policy(#[from] PolicyErrors),
+}
+
+/// Which shipped policy a name may stand for, in words.
+fn meant(name: &str) -> String {
+    match preset_meant(name) {
+        Some(meant) => format!("; did you mean `{meant}`?"),
+        None => format!("; there are: {}", preset_names().join(", ")),
+    }
+}
+
+/// The bytes of a file, or `None` when there are more than the limit. What is
+/// read counts: pipes and devices have no size of their own.
+pub(crate) fn bounded(file: File) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let read = file
+        .take(FILE_BYTES_MAX.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    Ok(u64::try_from(read)
+        .is_ok_and(|read| read <= FILE_BYTES_MAX)
+        .then_some(bytes))
+}
+
+/// Bytes of a file as text.
+pub(crate) fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| ErrorKind::InvalidData.into())
+}
