@@ -34,9 +34,13 @@ pub(super) const DEPTH_MAX: usize = 64;
 /// Links on one way at most, as the kernel has it (path_resolution(7)).
 pub(super) const LINKS_MAX: usize = 40;
 
-/// Files of settings of git that are followed beside those of the table, work trees, and
-/// directories of hooks that settings name: people have a handful.
+/// Files of settings of git that are followed beside those of the table, and of each directories
+/// of hooks and programs that settings name: people have a handful.
 pub(super) const SETTINGS_MAX: usize = 256;
+
+/// Work trees and repositories from which those may be named: a directory of all that somebody
+/// has.
+pub(super) const TOPS_MAX: usize = 4096;
 
 /// Words of a file with which Python starts that are looked up as modules.
 pub(super) const WORDS_MAX: usize = 256;

@@ -2,7 +2,7 @@
 //! of the table there are, and what is known of the directories they lie in. Opens directories
 //! without following links; never leaves the file system of a grant.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -134,7 +134,7 @@ pub(super) struct Walk<'w> {
     /// Directories that were seen as others, so that links in circles end.
     followed: HashSet<(PathBuf, OsString)>,
     /// First directories of work trees, and repositories: where hooks may be named from.
-    tops: Vec<PathBuf>,
+    tops: BTreeSet<PathBuf>,
     /// Directories of hooks that are named by ways that do not say from where.
     hooks: Vec<PathBuf>,
     /// Programs that are named so.
@@ -158,7 +158,7 @@ impl<'w> Walk<'w> {
             cut: None,
             queue: VecDeque::new(),
             followed: HashSet::new(),
-            tops: Vec::new(),
+            tops: BTreeSet::new(),
             hooks: Vec::new(),
             programs: Vec::new(),
             included: HashSet::new(),
@@ -188,21 +188,28 @@ impl<'w> Walk<'w> {
         let mut directories = 0_usize;
         while let Some(item) = self.queue.pop_front() {
             directories = directories.saturating_add(1);
-            let is_late = self.until.is_none_or(|until| Instant::now() >= until);
-            if directories > self.bounds.directories
+            let is_over = directories > self.bounds.directories
                 || self.entries > self.bounds.entries
-                || is_late
-            {
-                self.cut(format!(
-                    "more than {} directories, {} entries or {} ms",
-                    self.bounds.directories,
-                    self.bounds.entries,
-                    self.bounds.time.as_millis()
-                ));
-                return;
+                || self.is_late();
+            if is_over {
+                return self.over();
             }
             self.directory(item, on);
         }
+    }
+
+    fn is_late(&self) -> bool {
+        self.until.is_none_or(|until| Instant::now() >= until)
+    }
+
+    /// Says that a bound ended the walk.
+    fn over(&mut self) {
+        self.cut(format!(
+            "more than {} directories, {} entries or {} ms",
+            self.bounds.directories,
+            self.bounds.entries,
+            self.bounds.time.as_millis()
+        ));
     }
 
     fn cut(&mut self, why: String) {

@@ -9,26 +9,33 @@ const OWN: [&str; 3] = [
     ".add_shim();",
 ];
 
-/// What Python executes, wherever one of its versions, or of its codings, begins a line: older
-/// ones at ends of lines alone, newer ones behind every character that `str.splitlines` takes
-/// for one.
+/// What Python executes: of each line all from where one of its versions, or of its codings,
+/// begins to. Older ones begin lines behind ends of lines alone, newer ones behind every
+/// character that `str.splitlines` takes for one.
 pub(in crate::leftovers) fn executed(bytes: &[u8]) -> Vec<Vec<u8>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let ends = bytes.iter().enumerate().filter(|(at, byte)| match byte {
-        b'\n' | b'\r' | 0x0b | 0x0c | 0x1c..=0x1e | 0x85 => true,
-        0xa8 | 0xa9 => bytes
+    let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r'));
+    let run = lines.filter_map(|line| {
+        let begin = begins(line).find(|begin| is_import(line.get(*begin..)))?;
+        line.get(begin..)
+    });
+    run.map(|line| line.trim_ascii_end().to_owned()).collect()
+}
+
+/// Where in a line another may begin.
+fn begins(line: &[u8]) -> impl Iterator<Item = usize> {
+    let ends = line.iter().enumerate().filter(|(at, byte)| match byte {
+        0x0b | 0x0c | 0x1c..=0x1e | 0x85 => true,
+        0xa8 | 0xa9 => line
             .get(..*at)
             .is_some_and(|before| before.ends_with(b"\xe2\x80")),
         _ => false,
     });
-    let begins = std::iter::once(0).chain(ends.map(|(at, _)| at.saturating_add(1)));
-    let lines = begins.filter_map(|begin| bytes.get(begin..));
-    let run = lines.filter(|line| line.starts_with(b"import ") || line.starts_with(b"import\t"));
-    run.map(|line| {
-        let mut whole = line.split(|byte| matches!(byte, b'\n' | b'\r'));
-        whole.next().unwrap_or_default().trim_ascii_end().to_owned()
-    })
-    .collect()
+    std::iter::once(0).chain(ends.map(|(at, _)| at.saturating_add(1)))
+}
+
+fn is_import(line: Option<&[u8]>) -> bool {
+    line.is_some_and(|line| line.starts_with(b"import ") || line.starts_with(b"import\t"))
 }
 
 /// What virtualenv and uv write into every environment.
@@ -77,7 +84,7 @@ mod tests {
             ("#\rimport x", 1),
             ("\u{feff}import x", 1),
             (
-                "#\u{b}import a\u{c}import b\u{1c}import c\u{85}import d\u{2028}import e",
+                "#\u{b}import a\n#\u{c}import b\n#\u{1c}import c\n#\u{85}import d\n#\u{2028}import e",
                 5,
             ),
             (" import x", 0),

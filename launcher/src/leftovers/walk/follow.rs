@@ -16,7 +16,7 @@ use super::{
 use crate::leftovers::file::{self, Content};
 use crate::leftovers::judge::{Drivers, Scene, git, python};
 use crate::leftovers::kinds::Row;
-use crate::leftovers::limits::WORDS_MAX;
+use crate::leftovers::limits::{TOPS_MAX, WORDS_MAX};
 use crate::leftovers::table::{GIT_ATTRIBUTES, GIT_HOOK, GIT_PROGRAM, PYTHON_ENTRY, PYTHON_MODULE};
 use crate::leftovers::way::Way;
 
@@ -170,6 +170,9 @@ impl Walk<'_> {
     /// The file to which a path leads from a directory, and links on the way there, judged by
     /// the row of a name. Settings are read once, so that those in circles end.
     fn led(&mut self, directory: &Path, named: &Path, token: &str, on: &mut On<'_>) {
+        if self.is_late() {
+            return self.over();
+        }
         let way = self.ground.way(directory, named);
         let Some(row) = row(token) else {
             return;
@@ -188,17 +191,21 @@ impl Walk<'_> {
     fn is_full(&mut self, count: usize) -> bool {
         let is_full = count >= SETTINGS_MAX;
         if is_full {
-            self.cut(format!("more than {SETTINGS_MAX} settings or work trees"));
+            self.cut(format!(
+                "more than {SETTINGS_MAX} settings of git that name others"
+            ));
         }
         is_full
     }
 
     /// A directory from which hooks may be named.
     pub(super) fn top(&mut self, directory: &Path, on: &mut On<'_>) {
-        if self.tops.iter().any(|top| top == directory) || self.is_full(self.tops.len()) {
+        if self.tops.len() >= TOPS_MAX {
+            return self.cut(format!("more than {TOPS_MAX} work trees"));
+        }
+        if !self.tops.insert(directory.to_owned()) {
             return;
         }
-        self.tops.push(directory.to_owned());
         for named in self.hooks.clone() {
             self.hooks_below(directory, &named, on);
         }
@@ -208,6 +215,9 @@ impl Walk<'_> {
     }
 
     fn hooks_below(&mut self, top: &Path, named: &Path, on: &mut On<'_>) {
+        if self.is_late() {
+            return self.over();
+        }
         let way = self.ground.way(top, named);
         self.links(&way, row(GIT_HOOK), on);
         if let Some(target) = way.inside() {
