@@ -84,7 +84,7 @@ mod tests {
             ("#\rimport x", 1),
             ("\u{feff}import x", 1),
             (
-                "#\u{b}import a\u{c}import b\u{1c}import c\u{85}import d\u{2028}import e",
+                "#\u{b}import a\n#\u{c}import b\n#\u{1c}import c\n#\u{85}import d\n#\u{2028}import e",
                 5,
             ),
             (" import x", 0),
