@@ -55,7 +55,9 @@ mod liberty {
     pub(super) const DOTS_STAY: u16 = 256;
     /// Three dots are one (Mojolicious, against paths that climb).
     pub(super) const THREE_DOTS: u16 = 512;
-    pub(super) const ALL: u16 = 1023;
+    /// Blanks behind dots do not count (WHATWG URL 4.4 drops those at the end, Windows all).
+    pub(super) const BLANK_DOTS: u16 = 1024;
+    pub(super) const ALL: u16 = 2047;
 }
 
 impl Readings {
@@ -358,6 +360,9 @@ fn relevant_liberties(segments: &[Vec<u8>]) -> u16 {
     if segments.iter().any(parts) {
         relevant |= liberty::THREE_DOTS;
     }
+    if segments.iter().any(|segment| has_blank_dots(segment)) {
+        relevant |= liberty::BLANK_DOTS;
+    }
     relevant
 }
 
@@ -368,6 +373,22 @@ fn has_dots(segment: &[u8]) -> bool {
         let head = part.split(|byte| *byte == b';').next().unwrap_or(part);
         matches!(head, b"." | b"..")
     })
+}
+
+/// Whether a part of a segment is one of dots but for blanks behind them.
+fn has_blank_dots(segment: &[u8]) -> bool {
+    let mut parts = segment.split(|byte| matches!(byte, b'/' | b'\\' | b'?' | b'#'));
+    parts.any(|part| {
+        let dots = without_blanks(part);
+        dots.len() < part.len() && matches!(dots, b"." | b"..")
+    })
+}
+
+fn without_blanks(mut part: &[u8]) -> &[u8] {
+    while let [head @ .., b' '] = part {
+        part = head;
+    }
+    part
 }
 
 /// Where the path may begin with `//` under some liberties.
@@ -448,6 +469,11 @@ fn without_dots(parts: Vec<&[u8]>, liberties: u16) -> Result<Vec<&[u8]>, TargetE
             part.split(|byte| *byte == b';').next().unwrap_or(part)
         } else {
             part
+        };
+        let dots = if liberties & liberty::BLANK_DOTS != 0 {
+            without_blanks(dots)
+        } else {
+            dots
         };
         match dots {
             b"." => {}
@@ -572,6 +598,23 @@ mod tests {
         let readings = Readings::of("/pub//.../..%2F").expect("readings");
         let mut all = readings.other_structural();
         assert!(all.any(|reading| shown(reading) == "|"));
+    }
+
+    #[test]
+    fn blanks_behind_dots_do_not_count_to_some() {
+        for (path, other) in [
+            ("/pub/..%20", "|"),
+            ("/pub/..%20%20/x", "|x"),
+            ("/pub/a%2F.%20/x", "|pub|a|x"),
+            ("/pub/..%2520", "|"),
+            ("/pub/..%20%3Fa", "|"),
+        ] {
+            let readings = Readings::of(path).expect(path);
+            let mut all = readings.other_structural();
+            assert!(all.any(|reading| shown(reading) == other), "{path}");
+        }
+        assert!(Readings::of("/..%20").is_err());
+        check(&[("/a%20/b", &["|a |b"], &["|a |b", "|a|b"])]);
     }
 
     #[test]
