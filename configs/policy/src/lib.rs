@@ -19,6 +19,7 @@ mod document_inspect;
 mod document_known;
 mod document_rules;
 mod document_tls;
+mod dots;
 mod draft;
 mod dropped;
 mod error;

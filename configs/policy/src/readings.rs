@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::dots::{has_blank_dots, has_dots, without_blanks};
 use crate::dropped::{Dropping, changes_segments};
 use crate::lenient;
 use crate::limits::{DECODE_ROUNDS_MAX, READINGS_BYTES_MAX};
@@ -364,31 +365,6 @@ fn relevant_liberties(segments: &[Vec<u8>]) -> u16 {
         relevant |= liberty::BLANK_DOTS;
     }
     relevant
-}
-
-/// Whether a segment, or a part of it between slashes, is one of dots.
-fn has_dots(segment: &[u8]) -> bool {
-    let mut parts = segment.split(|byte| matches!(byte, b'/' | b'\\'));
-    parts.any(|part| {
-        let head = part.split(|byte| *byte == b';').next().unwrap_or(part);
-        matches!(head, b"." | b"..")
-    })
-}
-
-/// Whether a part of a segment is one of dots but for blanks behind them.
-fn has_blank_dots(segment: &[u8]) -> bool {
-    let mut parts = segment.split(|byte| matches!(byte, b'/' | b'\\' | b'?' | b'#'));
-    parts.any(|part| {
-        let dots = without_blanks(part);
-        dots.len() < part.len() && matches!(dots, b"." | b"..")
-    })
-}
-
-fn without_blanks(mut part: &[u8]) -> &[u8] {
-    while let [head @ .., b' '] = part {
-        part = head;
-    }
-    part
 }
 
 /// Where the path may begin with `//` under some liberties.
