@@ -88,9 +88,10 @@ impl RequestTarget {
             text.push('?');
             text.push_str(query);
         }
+        let more_queries = more_queries::of(readings.tails(), query)?;
         Ok(Self {
             text,
-            more_queries: more_queries::of(readings.tails(), query),
+            more_queries,
             readings: Some(readings),
             is_query_hidden: false,
         })

@@ -4,9 +4,10 @@
 //! A pattern that no request can match is refused here, with a hint. Nothing
 //! in this file knows hosts, methods or effects.
 
+use crate::fold::fold_case;
 use crate::host::shown;
 use crate::limits::ANY_DEPTH_MAX;
-use crate::path::readings::{Readings, SEPARATOR, fold_case};
+use crate::path::readings::{Readings, SEPARATOR};
 use crate::path::{hex_value, unescape};
 use crate::unnamed;
 

@@ -4,9 +4,9 @@
 //! the spelling of keys. A rule that allows must match in every reading, a rule
 //! that denies in any. Nothing in this file knows paths, hosts or effects.
 
+use crate::fold::fold_case;
 use crate::host::shown;
 use crate::limits::QUERY_PAIRS_MAX;
-use crate::path::readings::fold_case;
 use crate::path::{RequestTarget, unescape};
 use crate::pattern::{Glob, PatternError, check_escapes, fault};
 use crate::query_key::{FoldedKey, decodings, depth, holds_word, is_short, is_torn, readable};

@@ -5,7 +5,7 @@
 //! case, marks or what they cannot decode. Keys are compared by what is left
 //! once all of that is undone. Nothing here knows values or rules.
 
-use crate::path::readings::fold_case;
+use crate::fold::fold_case;
 use crate::path::unescape;
 
 /// A key as a rule names it, in the forms that are compared.

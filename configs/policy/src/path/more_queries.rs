@@ -58,14 +58,30 @@ impl Tails {
 
 /// The texts that may be the query of a target, beside its query itself: each tail of its
 /// path with the query behind it, and the query as it is divided once it is decoded.
-pub(crate) fn of(tails: &Tails, query: Option<&str>) -> Vec<String> {
+///
+/// # Errors
+/// All of them have more bytes than are kept.
+pub(crate) fn of(tails: &Tails, query: Option<&str>) -> Result<Vec<String>, TargetError> {
     let query = query.unwrap_or_default();
     let mut out = Vec::new();
+    let mut bytes: usize = 0;
+    let mut keep = |parts: [&str; 3]| {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        bytes = bytes.saturating_add(length);
+        if bytes > READINGS_BYTES_MAX {
+            return Err(TargetError::new(format!(
+                "what may be the query of the request has more than {READINGS_BYTES_MAX} bytes"
+            )));
+        }
+        out.push(parts.concat());
+        Ok(())
+    };
     for tail in &tails.texts {
         if query.is_empty() {
-            out.push(tail.clone());
+            keep([tail, "", ""])?;
         } else {
-            out.extend(["?", "&"].map(|sign| format!("{tail}{sign}{query}")));
+            keep([tail, "?", query])?;
+            keep([tail, "&", query])?;
         }
     }
     let mut known = query.to_owned();
@@ -76,11 +92,11 @@ pub(crate) fn of(tails: &Tails, query: Option<&str>) -> Vec<String> {
         }
         // What is divided as before is decoded where keys and values are compared.
         if separators(&decoded) != separators(&known) {
-            out.push(decoded.clone());
+            keep([&decoded, "", ""])?;
         }
         known = decoded;
     }
-    out
+    Ok(out)
 }
 
 /// How many signs divide it into keys and values.
@@ -159,10 +175,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_path_may_hold_of_a_query_is_bounded() {
-        let path = format!("/;{}", "%25FFa%26".repeat(1800));
-        if let Ok(target) = RequestTarget::parse(&path) {
-            let bytes: usize = target.more_queries().map(str::len).sum();
+    fn what_may_be_a_query_is_bounded() {
+        let long = "a".repeat(60_000);
+        for (target, is_read) in [
+            (format!("/;{}", "%25FFa%26".repeat(1800)), None),
+            (format!("/x%26y?{long}"), Some(true)),
+            (format!("/x%26y?{long}%26"), Some(true)),
+            (
+                format!("/%FF%2526a%3Fb%253Fc;d%25253Fe?{long}"),
+                Some(false),
+            ),
+        ] {
+            let parsed = RequestTarget::parse(&target);
+            assert!(is_read.is_none_or(|is_read| parsed.is_ok() == is_read));
+            let bytes = parsed.map_or(0, |parsed| parsed.more_queries().map(str::len).sum());
             assert!(bytes <= crate::limits::READINGS_BYTES_MAX);
         }
     }

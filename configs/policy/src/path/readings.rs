@@ -15,7 +15,9 @@ use std::collections::BTreeSet;
 use super::lenient;
 use super::more_queries::Tails;
 use super::{TargetError, above_root, unescape};
+use crate::dots::{has_blank_dots, has_dots, without_blanks};
 use crate::dropped::{Dropping, changes_segments};
+use crate::fold::fold_case;
 use crate::limits::{DECODE_ROUNDS_MAX, READINGS_BYTES_MAX};
 
 /// Decoded segments, joined by [`SEPARATOR`].
@@ -55,7 +57,9 @@ mod liberty {
     pub(super) const DOTS_STAY: u16 = 256;
     /// Three dots are one (Mojolicious, against paths that climb).
     pub(super) const THREE_DOTS: u16 = 512;
-    pub(super) const ALL: u16 = 1023;
+    /// Blanks behind dots do not count (WHATWG URL 4.4 drops those at the end, Windows all).
+    pub(super) const BLANK_DOTS: u16 = 1024;
+    pub(super) const ALL: u16 = 2047;
 }
 
 impl Readings {
@@ -358,16 +362,10 @@ fn relevant_liberties(segments: &[Vec<u8>]) -> u16 {
     if segments.iter().any(parts) {
         relevant |= liberty::THREE_DOTS;
     }
+    if segments.iter().any(|segment| has_blank_dots(segment)) {
+        relevant |= liberty::BLANK_DOTS;
+    }
     relevant
-}
-
-/// Whether a segment, or a part of it between slashes, is one of dots.
-fn has_dots(segment: &[u8]) -> bool {
-    let mut parts = segment.split(|byte| matches!(byte, b'/' | b'\\'));
-    parts.any(|part| {
-        let head = part.split(|byte| *byte == b';').next().unwrap_or(part);
-        matches!(head, b"." | b"..")
-    })
 }
 
 /// Where the path may begin with `//` under some liberties.
@@ -449,6 +447,11 @@ fn without_dots(parts: Vec<&[u8]>, liberties: u16) -> Result<Vec<&[u8]>, TargetE
         } else {
             part
         };
+        let dots = if liberties & liberty::BLANK_DOTS != 0 {
+            without_blanks(dots)
+        } else {
+            dots
+        };
         match dots {
             b"." => {}
             b"..." if liberties & liberty::THREE_DOTS != 0 => {}
@@ -474,29 +477,6 @@ pub(crate) fn collapse(parts: &mut Vec<&[u8]>) {
     if trailing {
         parts.push(b"");
     }
-}
-
-/// Lower case, of every script, character by character, one for all that any change
-/// of case makes equal: `ſ` is `s`, dotless `ı` is `i`. Bytes that are not UTF-8
-/// stay. Folding a part of a text gives a part of the folded text.
-pub(crate) fn fold_case(bytes: &[u8]) -> Vec<u8> {
-    if bytes.is_ascii() {
-        return bytes.to_ascii_lowercase();
-    }
-    let mut out = Vec::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        let folded: String = chunk.valid().chars().flat_map(folded).collect();
-        out.extend_from_slice(folded.as_bytes());
-        out.extend_from_slice(chunk.invalid());
-    }
-    out
-}
-
-fn folded(character: char) -> impl Iterator<Item = char> {
-    // A dotted capital is in lower case an `i`, to some with a dot of its own.
-    let plain = if character == 'İ' { 'i' } else { character };
-    let upper = plain.to_lowercase().flat_map(char::to_uppercase);
-    upper.flat_map(char::to_lowercase)
 }
 
 #[cfg(test)]
@@ -572,6 +552,23 @@ mod tests {
         let readings = Readings::of("/pub//.../..%2F").expect("readings");
         let mut all = readings.other_structural();
         assert!(all.any(|reading| shown(reading) == "|"));
+    }
+
+    #[test]
+    fn blanks_behind_dots_do_not_count_to_some() {
+        for (path, other) in [
+            ("/pub/..%20", "|"),
+            ("/pub/..%20%20/x", "|x"),
+            ("/pub/a%2F.%20/x", "|pub|a|x"),
+            ("/pub/..%2520", "|"),
+            ("/pub/..%20%3Fa", "|"),
+        ] {
+            let readings = Readings::of(path).expect(path);
+            let mut all = readings.other_structural();
+            assert!(all.any(|reading| shown(reading) == other), "{path}");
+        }
+        assert!(Readings::of("/..%20").is_err());
+        check(&[("/a%20/b", &["|a |b"], &["|a |b", "|a|b"])]);
     }
 
     #[test]
