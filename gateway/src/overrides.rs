@@ -11,7 +11,9 @@ use crate::uri_authority::named_host;
 
 mod asks;
 mod charset;
+mod disposition;
 mod form;
+mod heads;
 mod keys;
 mod media;
 mod members;

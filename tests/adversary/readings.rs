@@ -245,6 +245,57 @@ lab_tests! {
         assert_eq!(arrived.len(), 1, "{outcome}");
     }
 
+    fn no_part_has_a_name_that_only_some_read(lab) {
+        let origin = Origin::start(8080);
+        let rules = [("-a", "POST,PUT http://127.0.0.1:8080/public/**")];
+        let content = |head: &str| format!("--b\r\n{head}\r\n\r\nDELETE\r\n--b--\r\n");
+        let post = |content: &str| request("POST", "/public/a", PARTS, content);
+        const NAMED: &str = "Content-Disposition: form-data; name=";
+        let good = [
+            // As curl, browsers, .NET, Go and Google's clients write parts.
+            content(&format!("{NAMED}\"a b\"; filename=\"c.txt\"\r\nContent-Type: text/plain")),
+            content(&format!("{NAMED}\"\u{e4}%22\"; filename=\"\u{fc} (1).txt\"")),
+            content(&format!("{NAMED}a; filename=\"=?utf-8?B?w6RhLnR4dA==?=\"; filename*=utf-8''%C3%A4a.txt")),
+            content(&format!("{NAMED}\"a\\\"b\"; filename=\"c\\\\d\\\"e\"")),
+            "--b\nContent-Type: application/json\nMIME-Version: 1.0\n\n{}\n--b\nContent-Type: text/plain\nMIME-Version: 1.0\n\nx\r\n\r\n\n--b--".to_owned(),
+            String::new(),
+        ];
+        let pad = "A".repeat(4100);
+        let bad = [
+            // Lines that some pass over, or take for the end of the head.
+            content(&format!("{NAMED}\"_method\"\r\n \r\nPOST")),
+            content(&format!("{NAMED}\"_method\"\r\n\t\r\nPOST")),
+            content(&format!("{NAMED}\"_method\"\r\n\u{b}\r\nPOST")),
+            content(&format!("{NAMED}\"_method\"\r\n\u{c}\r\nPOST")),
+            content(&format!("{NAMED}\"_method\"\r\nX: a\n\nPOST")),
+            content("Content-Disposition: form-data;\r\nname=\"_method\""),
+            content(&format!("{NAMED}\"_met\r\nhod\"")),
+            // Lines without end.
+            content(&format!("Content-Disposition: form-data; pad=\"{pad}\"; name=\"_method\"")),
+            content(&format!("Content-Disposition: form-data;{}name=\"_method\"", " ".repeat(4100))),
+            // Words in a coding (RFC 2047).
+            content(&format!("{NAMED}\"=?UTF-8?B?X21ldGhvZA==?=\"")),
+            content(&format!("{NAMED}\"=?UTF-8?Q?=5Fmet?= =?UTF-8?Q?hod?=\"")),
+            // Names of fields that some find within a line.
+            content(&format!("X-{NAMED}\"_method\"")),
+            content(&format!("x {NAMED}\"_method\"")),
+            content(&format!(": {NAMED}\"_method\"")),
+            content("X-Content-ID: _method"),
+            // Before the first boundary, within a line, and where only some see the end of a head.
+            format!(": {NAMED}\"_method\"\r\n\r\nDELETE\r\n--b--\r\n"),
+            content(&format!("{NAMED}\"a\"\r\n\r\nx--b\r\nx {NAMED}\"_method\"")),
+            content(&format!("{NAMED}\"a\"\r\n\r\nx\r\n--b\nX: y\n\n: {NAMED}\"_method\"")),
+        ];
+        let requests: Vec<String> = good.iter().chain(&bad).map(|content| post(content)).collect();
+        let (arrived, outcome) = sent(lab, &origin, &rules, &requests);
+        assert_eq!(arrived.len(), good.len(), "{arrived:?} {outcome}");
+        assert!(outcome.stdout.contains("in the form cannot be read"), "{outcome}");
+        // Where every method is allowed, each may say what it likes.
+        let requests: Vec<String> = bad.iter().map(|content| post(content)).collect();
+        let (arrived, outcome) = sent(lab, &origin, &[ANY], &requests);
+        assert_eq!(arrived.len(), bad.len(), "{arrived:?} {outcome}");
+    }
+
     fn a_stricter_word_is_for_every_reading_of_its_path(lab) {
         let origin = Origin::start(8080);
         let file = lab.directory.join("stricter.toml");

@@ -12,6 +12,7 @@ use http::{Method, request};
 use outgate_policy::RequestTarget;
 
 use super::asks::{Asks, KEY, Keys, Refused, Sent, is_method};
+use super::heads::Heads;
 use super::keys::{Reader, Written};
 use super::media::{self, Untyped, Way};
 use super::members::{Members, Whose};
@@ -74,7 +75,10 @@ pub(crate) fn check_methods(
         for value in words.filter(|word| is_method(word)) {
             let key = name.as_str();
             judge(caller, target, Asks::Method { key, value }).map_err(|asked| {
-                let Asked { what, .. } = asked;
+                let what = match &asked {
+                    Asked::For { what, .. } => what.as_str(),
+                    Asked::Unread(what) => what,
+                };
                 let name = shown(key);
                 let because = format!("{name} asks for {what}, which the rules do not allow");
                 refusal(caller, target, &because)
@@ -113,19 +117,29 @@ pub(crate) fn check_media(
 
 /// What is told where it asks for something in the query or the content.
 fn in_place(asked: &Asked, place: &str) -> String {
-    let Asked { by, what } = asked;
-    format!("{by} in the {place} asks for {what}, which the rules do not allow")
+    match asked {
+        Asked::For { by, what } => {
+            format!("{by} in the {place} asks for {what}, which the rules do not allow")
+        }
+        Asked::Unread(what) => format!(
+            "{what} in the {place} cannot be read and could ask for another method, and the rules tell methods apart"
+        ),
+    }
 }
 
 /// What something asks for that is not allowed.
-struct Asked {
-    by: String,
-    what: String,
+enum Asked {
+    For {
+        by: String,
+        what: String,
+    },
+    /// Nobody can tell.
+    Unread(&'static str),
 }
 
 /// Whether the rules allow what is asked for as well.
 fn judge(caller: &Caller, target: &Target, asks: Asks<'_>) -> Result<(), Asked> {
-    let (by, what) = match asks {
+    let asked = match asks {
         Asks::Method { key, value } => {
             let by = if key == KEY {
                 format!("`{key}`")
@@ -136,11 +150,12 @@ fn judge(caller: &Caller, target: &Target, asks: Asks<'_>) -> Result<(), Asked> 
             let is_token =
                 method.len() <= 16 && method.bytes().all(|byte| byte.is_ascii_uppercase());
             if !is_token {
-                (by, "something that is no method".to_owned())
+                let what = "something that is no method".to_owned();
+                Asked::For { by, what }
             } else if method == target.method.as_str() || allows(caller, target, &method) {
                 return Ok(());
             } else {
-                return Err(Asked { by, what: method });
+                return Err(Asked::For { by, what: method });
             }
         }
         Asks::Request { method, target: of } => {
@@ -148,20 +163,20 @@ fn judge(caller: &Caller, target: &Target, asks: Asks<'_>) -> Result<(), Asked> 
             let by = "a request".to_owned();
             return match inner(target, of) {
                 Some(inner) if allows(caller, &inner, &method) => Ok(()),
-                Some(inner) => Err(Asked {
+                Some(inner) => Err(Asked::For {
                     by,
                     what: format!("{method} {}", inner.origin()),
                 }),
-                None => Err(Asked {
+                None => Err(Asked::For {
                     by,
                     what: "something that is no request to the same host".to_owned(),
                 }),
             };
         }
-        Asks::Unread(what) => ("something".to_owned(), what.to_owned()),
+        Asks::Unread(what) => Asked::Unread(what),
     };
     if tells_methods_apart(caller, target) {
-        Err(Asked { by, what })
+        Err(asked)
     } else {
         Ok(())
     }
@@ -222,6 +237,7 @@ pub(crate) struct Form {
     caller: Arc<Caller>,
     target: Target,
     ways: Vec<Way>,
+    boundary: Option<Vec<u8>>,
     readers: Vec<Any>,
     slot: Slot,
 }
@@ -229,6 +245,7 @@ pub(crate) struct Form {
 /// One way to read it.
 #[derive(Debug)]
 enum Any {
+    Heads(Heads),
     Keys(Reader),
     Members(Members),
     Requests(Requests),
@@ -251,12 +268,21 @@ impl Form {
     pub(crate) fn of(caller: &Arc<Caller>, target: &Target, head: &request::Parts) -> Option<Self> {
         let ways = media::of(&head.headers, untyped(target));
         let matters = !ways.is_empty() && tells_methods_apart(caller, target);
-        matters.then(|| Self {
-            caller: Arc::clone(caller),
-            target: target.clone(),
-            readers: readers(&ways, Sent::AsItComes, &target.resource),
-            ways,
-            slot: Arc::new(Mutex::default()),
+        matters.then(|| {
+            let boundary = media::boundary(&head.headers);
+            Self {
+                caller: Arc::clone(caller),
+                target: target.clone(),
+                readers: readers(
+                    &ways,
+                    boundary.as_deref(),
+                    Sent::AsItComes,
+                    &target.resource,
+                ),
+                ways,
+                boundary,
+                slot: Arc::new(Mutex::default()),
+            }
         })
     }
 
@@ -268,7 +294,8 @@ impl Form {
 
     /// The same of one that is read whole before anything is sent.
     pub(crate) fn hold(&mut self) {
-        self.readers = readers(&self.ways, Sent::AtTheEnd, &self.target.resource);
+        let boundary = self.boundary.as_deref();
+        self.readers = readers(&self.ways, boundary, Sent::AtTheEnd, &self.target.resource);
     }
 
     /// Where it will be said why it ended.
@@ -290,6 +317,7 @@ impl Form {
             })
         };
         let read = self.readers.iter_mut().try_for_each(|reader| match reader {
+            Any::Heads(reader) => reader.read(bytes, &mut judge),
             Any::Keys(reader) => reader.read(bytes, &mut judge),
             Any::Members(reader) => reader.read(bytes, &mut judge),
             Any::Requests(reader) => reader.read(bytes, &mut judge),
@@ -311,6 +339,7 @@ impl Form {
             })
         };
         let read = self.readers.iter_mut().try_for_each(|reader| match reader {
+            Any::Heads(reader) => reader.finish(&mut judge),
             Any::Keys(reader) => reader.finish(&mut judge),
             Any::Members(_) => Ok(()),
             Any::Requests(reader) => reader.finish(&mut judge),
@@ -333,7 +362,7 @@ impl Form {
 }
 
 /// What reads content that may be written in these ways.
-fn readers(ways: &[Way], sent: Sent, to: &RequestTarget) -> Vec<Any> {
+fn readers(ways: &[Way], boundary: Option<&[u8]>, sent: Sent, to: &RequestTarget) -> Vec<Any> {
     let path = to.as_str().split('?').next().unwrap_or_default();
     let whose = if path.to_ascii_lowercase().contains("batch") {
         Whose::Every
@@ -351,7 +380,9 @@ fn readers(ways: &[Way], sent: Sent, to: &RequestTarget) -> Vec<Any> {
         Way::Members => Any::Members(Members::new(whose)),
         Way::Requests => Any::Requests(Requests::new(announced)),
     };
-    ways.iter().map(reader).collect()
+    let heads = ways.contains(&Way::Parts).then(|| Heads::new(boundary));
+    let readers = ways.iter().map(reader);
+    readers.chain(heads.map(Any::Heads)).collect()
 }
 
 #[cfg(test)]
