@@ -17,8 +17,10 @@ mod heads;
 mod keys;
 mod media;
 mod members;
+mod readers;
 mod requests;
 mod second;
+mod syntax;
 
 pub(crate) use charset::hides_query;
 pub(crate) use form::{Form, Overridden, check_media, check_methods, check_query};

@@ -296,6 +296,46 @@ lab_tests! {
         assert_eq!(arrived.len(), bad.len(), "{arrived:?} {outcome}");
     }
 
+    fn no_json_hides_a_member_from_the_rules(lab) {
+        let origin = Origin::start(8080);
+        let rules = [("-a", "POST,PUT http://127.0.0.1:8080/public/**")];
+        let post = |target: &str, kind: &str, content: &str| request("POST", target, &format!("Content-Type: {kind}\r\n"), content);
+        let frame = |content: &str| {
+            let length = u32::try_from(content.len()).expect("a length").to_be_bytes();
+            format!("\0{}{content}", length.map(char::from).iter().collect::<String>())
+        };
+        let good = [
+            post("/public/1", "application/json", ""),
+            post("/public/2", "application/json", "{\"a\":[1,-2.5e3,true,null,\"\\u00e4\\/\"],\"b\":{}}\n"),
+            post("/public/3", "application/json", "{\"a\":NaN,\"b\":[Infinity,-Infinity]}"),
+            post("/public/4", "application/x-ndjson", "{\"a\":1}\n{\"a\":2}\n"),
+            post("/public/5", "application/json-seq", "\u{1e}{\"a\":1}\n\u{1e}{\"a\":2}\n"),
+            post("/public/6", "application/connect+json", &frame("{\"a\":1}")),
+            post("/public/7", "application/grpc-web+json", &frame(&format!("{{\"a\":\"{}\"}}", "x".repeat(100)))),
+            post("/public/8", "application/vnd.api+json; charset=utf-8", "\u{feff}{\"a\":1}"),
+            // Of no type: a script.
+            request("POST", "/public/9", "", "#!/bin/sh\n[ -e x ] && exit"),
+        ];
+        let documents = [
+            "{/*\"*/\"_method\":\"DELETE\"}", "{//\"\n\"_method\":\"DELETE\"}", "{#\"\n\"_method\":\"DELETE\"}",
+            "{\"\\_method\":\"DELETE\"}", "{\"\\x5fmethod\":\"DELETE\"}", "{'_method':'DELETE'}", "{_method:'DELETE'}",
+            "{\"_method\":'DELETE'}", "{\"_method\":DELETE}", "{\"a\":\"b\" \"_method\":\"DELETE\"}",
+            "{\"a\"=\"b\";\"_method\"=\"DELETE\"}", "{\"a\":'\"',\"_method\":\"DELETE\"}",
+        ];
+        let mut bad: Vec<String> = documents.iter().map(|document| post("/public/a", "application/json", document)).collect();
+        for kind in ["application/vnd.api+json", "application/json5", "text/x-json", "application/connect+json"] {
+            bad.extend(documents.iter().map(|document| post("/public/a", kind, document)));
+        }
+        bad.push(post("/public/$batch", "application/json", "{\"requests\":[{/*\"*/\"method\":\"DELETE\"}]}"));
+        let requests: Vec<String> = good.iter().chain(&bad).cloned().collect();
+        let (arrived, outcome) = sent(lab, &origin, &rules, &requests);
+        let wanted: Vec<&str> = good.iter().map(|one| one.lines().next().expect("a line")).collect();
+        assert_eq!(arrived, wanted, "{outcome}");
+        assert!(outcome.stdout.contains("no JSON in the content cannot be read"), "{outcome}");
+        let (arrived, outcome) = sent(lab, &origin, &[ANY], &bad);
+        assert_eq!(arrived.len(), bad.len(), "{outcome}");
+    }
+
     fn a_stricter_word_is_for_every_reading_of_its_path(lab) {
         let origin = Origin::start(8080);
         let file = lab.directory.join("stricter.toml");

@@ -12,11 +12,8 @@ use http::{Method, request};
 use outgate_policy::RequestTarget;
 
 use super::asks::{Asks, KEY, Keys, Refused, Sent, is_method};
-use super::heads::Heads;
-use super::keys::{Reader, Written};
-use super::media::{self, Untyped, Way};
-use super::members::{Members, Whose};
-use super::requests::{Announced, Requests};
+use super::media::{self, Untyped};
+use super::readers::{Kind, Readers};
 use super::{folded, shown};
 use crate::budget::Slot;
 use crate::caller::Caller;
@@ -236,19 +233,9 @@ fn refusal(caller: &Caller, target: &Target, because: &str) -> Refusal {
 pub(crate) struct Form {
     caller: Arc<Caller>,
     target: Target,
-    ways: Vec<Way>,
-    boundary: Option<Vec<u8>>,
-    readers: Vec<Any>,
+    kind: Kind,
+    readers: Readers,
     slot: Slot,
-}
-
-/// One way to read it.
-#[derive(Debug)]
-enum Any {
-    Heads(Heads),
-    Keys(Reader),
-    Members(Members),
-    Requests(Requests),
 }
 
 impl fmt::Debug for Form {
@@ -266,36 +253,25 @@ pub(crate) struct Overridden;
 impl Form {
     /// The content of this request, if a method could change by it and if that matters.
     pub(crate) fn of(caller: &Arc<Caller>, target: &Target, head: &request::Parts) -> Option<Self> {
-        let ways = media::of(&head.headers, untyped(target));
-        let matters = !ways.is_empty() && tells_methods_apart(caller, target);
-        matters.then(|| {
-            let boundary = media::boundary(&head.headers);
-            Self {
-                caller: Arc::clone(caller),
-                target: target.clone(),
-                readers: readers(
-                    &ways,
-                    boundary.as_deref(),
-                    Sent::AsItComes,
-                    &target.resource,
-                ),
-                ways,
-                boundary,
-                slot: Arc::new(Mutex::default()),
-            }
+        let kind = Kind::of(&head.headers, &target.resource, untyped(target))?;
+        tells_methods_apart(caller, target).then(|| Self {
+            caller: Arc::clone(caller),
+            target: target.clone(),
+            readers: Readers::new(&kind, Sent::AsItComes),
+            kind,
+            slot: Arc::new(Mutex::default()),
         })
     }
 
     /// Whether it is read whole where it can be: some programs act on a form that did not
     /// come to its end. JSON that did not is none.
     pub(crate) fn is_held(&self) -> bool {
-        media::is_form(&self.ways)
+        self.kind.is_form()
     }
 
     /// The same of one that is read whole before anything is sent.
     pub(crate) fn hold(&mut self) {
-        let boundary = self.boundary.as_deref();
-        self.readers = readers(&self.ways, boundary, Sent::AtTheEnd, &self.target.resource);
+        self.readers = Readers::new(&self.kind, Sent::AtTheEnd);
     }
 
     /// Where it will be said why it ended.
@@ -316,12 +292,7 @@ impl Form {
                 Refused
             })
         };
-        let read = self.readers.iter_mut().try_for_each(|reader| match reader {
-            Any::Heads(reader) => reader.read(bytes, &mut judge),
-            Any::Keys(reader) => reader.read(bytes, &mut judge),
-            Any::Members(reader) => reader.read(bytes, &mut judge),
-            Any::Requests(reader) => reader.read(bytes, &mut judge),
-        });
+        let read = self.readers.read(bytes, &mut judge);
         self.said(read, asked)
     }
 
@@ -338,12 +309,7 @@ impl Form {
                 Refused
             })
         };
-        let read = self.readers.iter_mut().try_for_each(|reader| match reader {
-            Any::Heads(reader) => reader.finish(&mut judge),
-            Any::Keys(reader) => reader.finish(&mut judge),
-            Any::Members(_) => Ok(()),
-            Any::Requests(reader) => reader.finish(&mut judge),
-        });
+        let read = self.readers.finish(&mut judge);
         self.said(read, asked)
     }
 
@@ -359,30 +325,6 @@ impl Form {
         }
         Err(Overridden)
     }
-}
-
-/// What reads content that may be written in these ways.
-fn readers(ways: &[Way], boundary: Option<&[u8]>, sent: Sent, to: &RequestTarget) -> Vec<Any> {
-    let path = to.as_str().split('?').next().unwrap_or_default();
-    let whose = if path.to_ascii_lowercase().contains("batch") {
-        Whose::Every
-    } else {
-        Whose::Outermost
-    };
-    let announced = if ways.contains(&Way::Parts) {
-        Announced::NotYet
-    } else {
-        Announced::Already
-    };
-    let reader = |way: &Way| match way {
-        Way::Pairs => Any::Keys(Reader::new(Written::Pairs, sent)),
-        Way::Parts => Any::Keys(Reader::new(Written::Parts, sent)),
-        Way::Members => Any::Members(Members::new(whose)),
-        Way::Requests => Any::Requests(Requests::new(announced)),
-    };
-    let heads = ways.contains(&Way::Parts).then(|| Heads::new(boundary));
-    let readers = ways.iter().map(reader);
-    readers.chain(heads.map(Any::Heads)).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use http::header::{CONTENT_ENCODING, HeaderMap};
 
+use super::members::Manner;
 use super::{charset, folded};
 
 /// Bytes of a boundary, at most (RFC 2046 5.1.1).
@@ -49,6 +50,19 @@ pub(super) fn of(fields: &HeaderMap, untyped: Untyped) -> Vec<Way> {
     ];
     let ways = ways.into_iter().filter(|(_, is_one)| *is_one);
     ways.map(|(way, _)| way).collect()
+}
+
+/// How strictly what may be JSON is read.
+pub(super) fn manner(fields: &HeaderMap) -> Manner {
+    let kinds: Vec<String> = kinds(fields).collect();
+    let says = |word: &str| kinds.iter().any(|kind| kind.contains(word));
+    if !says("json") {
+        Manner::Guessed
+    } else if says("connect+json") || says("grpc") {
+        Manner::Framed
+    } else {
+        Manner::Said
+    }
 }
 
 /// The boundary of multipart content, where every program finds the same.
