@@ -10,8 +10,19 @@ pub(super) const KEY: &str = "_method";
 pub(super) enum Asks<'a> {
     /// Another method for the request itself, by this key.
     Method { key: &'a str, value: &'a str },
+    /// The same by a key that has no other meaning, where the value is a method.
+    Tunnelled { key: &'a str, value: &'a str },
     /// A request of its own.
     Request { method: &'a str, target: &'a str },
+    /// The same in a list of JSON.
+    Item { method: &'a str, target: &'a str },
+    /// A field of such a request.
+    Field {
+        method: &'a str,
+        target: &'a str,
+        name: &'a str,
+        value: &'a str,
+    },
     /// Something that cannot be read, and may be either.
     Unread(&'static str),
 }
@@ -39,13 +50,37 @@ pub(super) struct Keys {
     pub(super) own: QueryKey,
     /// Every other one with such a word in it: it counts where its value is a method.
     pub(super) others: QueryKey,
+    /// Those of them that mean nothing else: it counts where its value is any method.
+    pub(super) tunnels: QueryKey,
 }
+
+/// What keys hold that have no other meaning.
+const TUNNELS: [&str; 17] = [
+    "http-method",
+    "http_method",
+    "httpmethod",
+    "http-verb",
+    "http_verb",
+    "httpverb",
+    "x-method",
+    "x_method",
+    "method-override",
+    "method_override",
+    "methodoverride",
+    "override-method",
+    "override_method",
+    "verb-override",
+    "verb_override",
+    "tunneled-method",
+    "rest-method",
+];
 
 impl Keys {
     pub(super) fn new() -> Self {
         Self {
             own: QueryKey::new(KEY),
             others: QueryKey::holding(&["method", "verb"]),
+            tunnels: QueryKey::holding(&TUNNELS),
         }
     }
 }
@@ -70,10 +105,48 @@ const METHODS: [&str; 15] = [
     "UNLOCK",
 ];
 
-/// Whether a value is a method.
+/// All others of the registry (RFC 9110 16.1.1). Words that forms of another meaning have
+/// for values are among them.
+const OTHER_METHODS: [&str; 26] = [
+    "ACL",
+    "BASELINE-CONTROL",
+    "BIND",
+    "CHECKIN",
+    "CHECKOUT",
+    "CONNECT",
+    "LABEL",
+    "LINK",
+    "MERGE",
+    "MKACTIVITY",
+    "MKCALENDAR",
+    "MKREDIRECTREF",
+    "MKWORKSPACE",
+    "ORDERPATCH",
+    "PRI",
+    "QUERY",
+    "REBIND",
+    "REPORT",
+    "SEARCH",
+    "TRACE",
+    "UNBIND",
+    "UNCHECKOUT",
+    "UNLINK",
+    "UPDATE",
+    "UPDATEREDIRECTREF",
+    "VERSION-CONTROL",
+];
+
+/// Whether a value is a method, whatever its key means.
 pub(super) fn is_method(value: &str) -> bool {
     let value = value.trim();
     METHODS
         .iter()
         .any(|method| value.eq_ignore_ascii_case(method))
+}
+
+/// Whether it is any method that is known.
+pub(super) fn is_known(value: &str) -> bool {
+    let value = value.trim();
+    let mut others = OTHER_METHODS.iter();
+    is_method(value) || others.any(|method| value.eq_ignore_ascii_case(method))
 }

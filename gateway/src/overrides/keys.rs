@@ -66,6 +66,8 @@ enum Which {
     Own,
     /// Another one with the word in it.
     Other,
+    /// One of those that mean nothing else.
+    Tunnel,
 }
 
 impl Reader {
@@ -161,7 +163,9 @@ impl Reader {
                 let own = self.keys.own.values(&piece);
                 own.iter().try_for_each(|value| self.own(value, judge))?;
                 let others = self.keys.others.values(&piece);
-                others.iter().try_for_each(|value| other(value, judge))
+                others.iter().try_for_each(|value| other(value, judge))?;
+                let tunnels = self.keys.tunnels.values(&piece);
+                tunnels.iter().try_for_each(|value| tunnelled(value, judge))
             }
             // The value goes on up to the border, and many leave away what is blank before it.
             (Written::Parts, Part::Value(_)) if is_blank(&piece) => Ok(()),
@@ -174,6 +178,7 @@ impl Reader {
                 match which {
                     Which::Own => self.own(trimmed(&piece), judge),
                     Which::Other => other(trimmed(&piece), judge),
+                    Which::Tunnel => tunnelled(trimmed(&piece), judge),
                 }
             }
             (Written::Parts, Part::Named(which)) if piece.trim().is_empty() => {
@@ -193,11 +198,11 @@ impl Reader {
         let piece = text(&self.piece);
         let is_begun = match (self.written, self.part) {
             (Written::Pairs, _) => !self.skips && !self.keys.own.values(&piece).is_empty(),
-            (Written::Parts, Part::Any | Part::Named(Which::Other)) => {
+            (Written::Parts, Part::Any | Part::Named(Which::Other | Which::Tunnel)) => {
                 self.named(&piece) == Some(Which::Own)
             }
             (Written::Parts, Part::Named(Which::Own) | Part::Value(Which::Own)) => true,
-            (Written::Parts, Part::Value(Which::Other)) => false,
+            (Written::Parts, Part::Value(Which::Other | Which::Tunnel)) => false,
         };
         if is_begun {
             judge(Asks::Unread("a value to come"))
@@ -298,6 +303,8 @@ impl Reader {
             None
         } else if words().any(|word| self.keys.own.may_be(word)) {
             Some(Which::Own)
+        } else if words().any(|word| self.keys.tunnels.may_be(word)) {
+            Some(Which::Tunnel)
         } else {
             let mut words = words();
             words
@@ -377,6 +384,12 @@ fn other(value: &str, judge: Judge<'_>) -> Result<(), Refused> {
     judge(Asks::Method { key, value })
 }
 
+/// The value of a key that has no other meaning than a method, whichever that is.
+fn tunnelled(value: &str, judge: Judge<'_>) -> Result<(), Refused> {
+    let key = "a key for the method";
+    judge(Asks::Tunnelled { key, value })
+}
+
 /// Whether a pair of a form is over with this byte, for some reader.
 fn ends_pair(byte: u8) -> bool {
     matches!(byte, b'&' | b';' | b'?' | b'\r' | b'\n')
@@ -417,7 +430,7 @@ fn may_be_method(value: &[u8]) -> bool {
     rest.all(|byte| {
         byte.is_ascii_alphanumeric()
             || !byte.is_ascii_graphic()
-            || matches!(byte, b'%' | b'#' | b'&' | b';' | b'+' | b'\\')
+            || matches!(byte, b'%' | b'#' | b'&' | b';' | b'+' | b'\\' | b'-')
     })
 }
 
@@ -467,6 +480,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::asks::is_known;
     use super::*;
 
     /// What comes of a form where PUT and POST are allowed.
@@ -476,6 +490,11 @@ mod tests {
                 value: "put" | "PUT" | "post",
                 ..
             } => Ok(()),
+            Asks::Tunnelled { value, .. }
+                if !is_known(value) || value.eq_ignore_ascii_case("put") =>
+            {
+                Ok(())
+            }
             _ => Err(Refused),
         };
         let mut reader = Reader::new(written, sent);
@@ -501,7 +520,7 @@ mod tests {
         }
     }
 
-    const PAIRS: [(&str, bool, bool); 20] = [
+    const PAIRS: [(&str, bool, bool); 22] = [
         ("a=1&b=2", true, true),
         ("_method=put&a=1", true, false),
         ("a=1&_method=delete", false, false),
@@ -519,6 +538,8 @@ mod tests {
         ("_HttpMethod=PATCH&a=1", false, false),
         ("x-tunneled-method=%50ATCH", false, false),
         ("method=DELETE", false, false),
+        ("method=MERGE", true, true),
+        ("a=1&x-http-method=merge", false, false),
         ("verb=delete", false, false),
         ("payment_method=card&method=search", true, true),
         ("payment_method=deleted", true, true),
@@ -539,7 +560,7 @@ mod tests {
     }
 
     /// What stands behind `name=` in a part's head, and the part's value.
-    const PARTS: [(&str, &str, bool, bool); 22] = [
+    const PARTS: [(&str, &str, bool, bool); 24] = [
         ("\"a\"", "delete", true, true),
         ("\"_method\"", "put", true, false),
         ("\"_method\"", "delete", false, false),
@@ -574,6 +595,8 @@ mod tests {
         ("\"a\"", "_method=delete", true, true),
         ("\"X-HTTP-Method-Override\"", "DELETE", false, false),
         ("\"method\"", "put", true, true),
+        ("\"method\"", "merge", true, true),
+        ("\"http_method\"", "merge", false, false),
     ];
 
     fn part(name: &str, value: &str) -> String {

@@ -52,6 +52,11 @@ pub(super) fn of(fields: &HeaderMap, untyped: Untyped) -> Vec<Way> {
     ways.map(|(way, _)| way).collect()
 }
 
+/// Whether it may hold requests in parts of their own.
+pub(super) fn holds_requests(fields: &HeaderMap) -> bool {
+    of(fields, Untyped::Opaque).contains(&Way::Requests)
+}
+
 /// How strictly what may be JSON is read.
 pub(super) fn manner(fields: &HeaderMap) -> Manner {
     let kinds: Vec<String> = kinds(fields).collect();
@@ -246,6 +251,12 @@ mod tests {
             ("; boundary=b; x", true),
             ("; boundary===============7==", false),
             ("; boundary=bboundary=c", true),
+            (
+                "; type=\"application/xop+xml\"; start=\"<a@b>\"; boundary=b",
+                false,
+            ),
+            ("; type=<a@b>; boundary=b", true),
+            ("; x=boundary; y=c; boundary=b", true),
             (long.as_str(), true),
         ] {
             let value = HeaderValue::from_str(&format!("multipart/form-data{parameters}"));
@@ -253,6 +264,7 @@ mod tests {
             let ways = of(&fields, Untyped::Form);
             assert!(ways.contains(&Way::Parts), "{parameters}");
             assert_eq!(ways.contains(&Way::Pairs), pairs, "{parameters}");
+            assert_eq!(boundary(&fields).is_none(), pairs, "{parameters}");
         }
         for kind in ["multipart/mixed", "multipart/related; x=y"] {
             let ways = of(&fields(&[("content-type", kind)]), Untyped::Form);

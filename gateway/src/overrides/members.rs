@@ -96,6 +96,8 @@ enum Within {
 enum Key {
     Own,
     Other,
+    /// One that means nothing else.
+    Tunnel,
 }
 
 impl Members {
@@ -317,7 +319,7 @@ impl Members {
         let Some(value) = unescaped(&self.text) else {
             return match key {
                 Key::Own => judge(Asks::Unread(ESCAPES)),
-                Key::Other => Ok(()),
+                Key::Other | Key::Tunnel => Ok(()),
             };
         };
         let value = value.trim();
@@ -326,6 +328,10 @@ impl Members {
                 judge(Asks::Unread("a value without end"))
             }
             _ if value.is_empty() => Ok(()),
+            Key::Tunnel => {
+                let key = "a member for the method";
+                judge(Asks::Tunnelled { key, value })
+            }
             Key::Own => judge(Asks::Method { key: KEY, value }),
             Key::Other if is_method(value) => {
                 let key = "a member for the method";
@@ -339,21 +345,20 @@ impl Members {
         let key = key.trim();
         // Many documents describe requests to others: in them a plain `method` is no more
         // than that. A sign before the word, or the field's own name, makes it ours.
-        let is_ours = match self.whose {
-            Whose::Every => true,
-            Whose::Outermost => {
-                key.starts_with('_')
-                    || key.get(..1).is_some_and(|sign| sign == "$" || sign == "@")
-                    || key.to_ascii_lowercase().contains("override")
-                    || key
-                        .get(..2)
-                        .is_some_and(|sign| sign.eq_ignore_ascii_case("x-"))
-            }
-        };
+        let is_ours = key.starts_with('_')
+            || key.get(..1).is_some_and(|sign| sign == "$" || sign == "@")
+            || key.to_ascii_lowercase().contains("override")
+            || key
+                .get(..2)
+                .is_some_and(|sign| sign.eq_ignore_ascii_case("x-"));
         if self.keys.own.may_be(key) {
             Some(Key::Own)
+        } else if !self.keys.others.may_be(key) {
+            None
+        } else if is_ours {
+            Some(Key::Tunnel)
         } else {
-            (is_ours && self.keys.others.may_be(key)).then_some(Key::Other)
+            (self.whose == Whose::Every).then_some(Key::Other)
         }
     }
 }
@@ -378,6 +383,7 @@ fn is_wide(begin: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::asks::is_known;
     use super::*;
 
     fn verdict(whose: Whose, manner: Manner, pieces: &[&[u8]]) -> Result<(), Refused> {
@@ -386,6 +392,11 @@ mod tests {
                 value: "put" | "PUT" | "post",
                 ..
             } => Ok(()),
+            Asks::Tunnelled { value, .. }
+                if !is_known(value) || value.eq_ignore_ascii_case("put") =>
+            {
+                Ok(())
+            }
             _ => Err(Refused),
         };
         let mut members = Members::new(whose, manner);
@@ -424,6 +435,7 @@ mod tests {
             (Outermost, r#"{"_httpMethod":"PATCH"}"#, false),
             (Outermost, r#"{"X-HTTP-Method-Override":"DELETE"}"#, false),
             (Outermost, r#"{"_methods":"many"}"#, true),
+            (Outermost, r#"{"X-HTTP-Method":"VERSION-CONTROL"}"#, false),
             // Some take the first of a list.
             (Outermost, r#"{"_method":["DELETE"]}"#, false),
             (Outermost, r#"{"_method":[["DELETE"]]}"#, false),
