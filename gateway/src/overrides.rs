@@ -19,6 +19,7 @@ mod judged;
 mod keys;
 mod media;
 mod members;
+mod pairs;
 mod readers;
 mod requests;
 mod second;

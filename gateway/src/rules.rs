@@ -189,7 +189,7 @@ impl Rules {
     /// The methods that rules name.
     pub(crate) fn named_methods(&self) -> impl Iterator<Item = &str> {
         let policies = self.above().into_iter().chain([self.own()]);
-        policies.flat_map(|own| own.named_methods())
+        policies.flat_map(Policy::named_methods)
     }
 
     /// Whether some rule tells requests to this host by their paths or queries.

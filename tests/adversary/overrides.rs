@@ -62,6 +62,7 @@ lab_tests! {
             post("/public/a", FORM, "a=1;_method=delete"),
             post("/public/a", FORM, "%5F%6dethod=delete"),
             post("/public/a", FORM, "_method[]=delete"),
+            post("/public/a", FORM, "_method=\r\nDELETE"),
             post("/public/a", FORM, "+_method=delete"),
             post("/public/a", PARTS, &part("\"_method\"", "DELETE")),
             post("/public/a", PARTS, &part("_method", "delete")),
@@ -149,11 +150,11 @@ lab_tests! {
     }
 
     fn no_part_has_a_name_that_only_some_read(lab) {
+        const NAMED: &str = "Content-Disposition: form-data; name=";
         let origin = Origin::start(8080);
         let rules = [("-a", "POST,PUT http://127.0.0.1:8080/public/**")];
         let content = |head: &str| format!("--b\r\n{head}\r\n\r\nDELETE\r\n--b--\r\n");
         let post = |content: &str| request("POST", "/public/a", PARTS, content);
-        const NAMED: &str = "Content-Disposition: form-data; name=";
         let good = [
             // As curl, browsers, .NET, Go and Google's clients write parts.
             content(&format!("{NAMED}\"a b\"; filename=\"c.txt\"\r\nContent-Type: text/plain")),

@@ -3,7 +3,7 @@
 //! batch the `method` of every object. Keeps a bounded key and value; changes nothing.
 
 use super::asks::{Asks, Judge, KEY, Keys, Refused, is_method};
-use super::keys::may_hold_key;
+use super::pairs::may_hold_key;
 use super::syntax::{Ended, NO_JSON, Syntax, unescaped};
 
 /// Bytes of a key or a value that are kept, written with escapes at most.
@@ -161,7 +161,7 @@ impl Members {
         }
         if self.manner == Manner::Said && self.kind == Kind::Json {
             let begin = if was_open {
-                bytes.iter().position(is_first)
+                bytes.iter().position(|byte| is_first(*byte))
             } else {
                 None
             };
@@ -198,7 +198,7 @@ impl Members {
     /// nor a comment before it begins with, behind blanks, controls and a mark.
     fn is_other(&mut self, bytes: &[u8]) -> bool {
         if self.kind == Kind::Open
-            && let Some(first) = bytes.iter().find(|byte| is_first(byte))
+            && let Some(first) = bytes.iter().find(|byte| is_first(**byte))
         {
             self.kind = if b"{[/#\"'()".contains(first) {
                 Kind::Json
@@ -364,8 +364,8 @@ impl Members {
 }
 
 /// Whether content may begin with a byte.
-fn is_first(byte: &u8) -> bool {
-    *byte > b' ' && byte.is_ascii()
+fn is_first(byte: u8) -> bool {
+    byte > b' ' && byte.is_ascii()
 }
 
 /// Whether it means something outside of strings.

@@ -124,11 +124,12 @@ impl Syntax {
                 0 | 1 => Within::Text,
                 more => Within::Digits(more - 1),
             },
-            (Within::Escape | Within::Digits(_), _) => return Err(Ended::Fault),
-            (Within::Sign, b'0'..=b'9') => Within::Number,
             (Within::Sign, b'I') => Within::Word("nfinity"),
-            (Within::Sign, _) => return Err(Ended::Fault),
-            (Within::Number, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-') => Within::Number,
+            (Within::Sign, b'0'..=b'9')
+            | (Within::Number, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-') => Within::Number,
+            (Within::Escape | Within::Digits(_) | Within::Sign, _) => {
+                return Err(Ended::Fault);
+            }
             (Within::Word(left), _) if left.as_bytes().first() == Some(&byte) => {
                 Within::Word(left.get(1..).unwrap_or_default())
             }
