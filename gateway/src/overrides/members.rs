@@ -464,6 +464,11 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused_where_it_is_said_to_be() {
+        use Whose::Outermost;
         let wide: Vec<u8> =
             r#"{"_method":"delete"}"#.encode_utf16().flat_map(u16::to_be_bytes).collect();
         assert!(verdict(Outermost, Manner::Said, &[&wide]).is_err());
