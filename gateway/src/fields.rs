@@ -2,7 +2,8 @@
 //! 7.6.1, 6.5.1, 11.7). Edits field lists; knows nothing of who sent them.
 
 use http::header::{self, HeaderName, HeaderValue};
-use http::{HeaderMap, Version};
+use http::{Extensions, HeaderMap, Version};
+use hyper::ext::ReasonPhrase;
 
 use crate::limits;
 
@@ -73,12 +74,7 @@ fn strip_ours(fields: &mut HeaderMap) {
     for name in ours {
         fields.remove(name);
     }
-    let names_us = |value: &HeaderValue| {
-        let bytes = value.as_bytes();
-        bytes
-            .windows(PSEUDONYM.len())
-            .any(|part| part.eq_ignore_ascii_case(PSEUDONYM.as_bytes()))
-    };
+    let names_us = |value: &HeaderValue| names_us(value.as_bytes());
     for name in [PROXY_STATUS, "proxy_status"] {
         if !fields.get_all(name).iter().any(names_us) {
             continue;
@@ -90,6 +86,20 @@ fn strip_ours(fields: &mut HeaderMap) {
             fields.append(HeaderName::from_static(name), value);
         }
     }
+}
+
+/// Removes a reason phrase that names this program: it says there what it denied, and how
+/// to allow it.
+pub(crate) fn strip_our_reason(extensions: &mut Extensions) {
+    let phrase = extensions.get::<ReasonPhrase>();
+    if phrase.is_some_and(|phrase| names_us(phrase.as_bytes())) {
+        extensions.remove::<ReasonPhrase>();
+    }
+}
+
+fn names_us(text: &[u8]) -> bool {
+    text.windows(PSEUDONYM.len())
+        .any(|part| part.eq_ignore_ascii_case(PSEUDONYM.as_bytes()))
 }
 
 /// Whether a field is one of this program's; interfaces between servers and

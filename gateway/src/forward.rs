@@ -142,6 +142,7 @@ pub(crate) fn returned(
 ) -> Result<Response<Content>, OriginError> {
     let (mut head, content) = response.into_parts();
     fields::strip_hop_by_hop(&mut head.headers);
+    fields::strip_our_reason(&mut head.extensions);
     fields::add_via(&mut head.headers, head.version);
     let to = (&target.host, target.port);
     let secrets = flow.session().secrets();

@@ -10,13 +10,20 @@ use crate::malformed::Malformed;
 use crate::uri_authority::named_host;
 
 mod asks;
+mod batches;
 mod charset;
+mod disposition;
 mod form;
+mod heads;
+mod judged;
 mod keys;
 mod media;
 mod members;
+mod pairs;
+mod readers;
 mod requests;
 mod second;
+mod syntax;
 
 pub(crate) use charset::hides_query;
 pub(crate) use form::{Form, Overridden, check_media, check_methods, check_query};
@@ -166,12 +173,24 @@ const WORDS: [&str; 34] = [
 /// A field's name for people: what is made of anything but such words may be a value of the
 /// user's, in the small letters that names have.
 fn shown(name: &str) -> String {
-    let mut words = name.split(|sign: char| !sign.is_ascii_alphanumeric());
-    if words.all(|word| WORDS.contains(&word)) {
+    if is_plain(name) {
         format!("field {name}")
     } else {
         "a field whose name is not shown".to_owned()
     }
+}
+
+/// Whether a name is made of nothing but such words.
+fn is_plain(name: &str) -> bool {
+    let mut words = name.split(|sign: char| !sign.is_ascii_alphanumeric());
+    words.all(|word| WORDS.contains(&word))
+}
+
+/// Whether a field of this name may be taken for the method of its request. The one that
+/// asks beforehand about a request that comes later (Fetch 4.8) is none.
+fn asks_for_method(name: &str) -> bool {
+    let holds = |word: &str| name.contains(word);
+    (holds("method") || holds("verb")) && folded(name) != "access-control-request-method"
 }
 
 /// Whether every host in the value is the destination's. Of `Forwarded`
@@ -291,6 +310,24 @@ mod tests {
             ("forwarded", "for=1;proto=\"https\"", true),
         ] {
             assert_eq!(verdict(name, value), allowed, "{name}: {value}");
+        }
+    }
+    #[test]
+    fn a_field_for_the_method_is_known_by_its_name() {
+        for (name, asks) in [
+            ("x-method", true),
+            ("method", true),
+            ("_method", true),
+            ("method-override", true),
+            ("x_http_verb", true),
+            ("x-rest-method", true),
+            ("x-http-requestmethod", true),
+            ("verb-override", true),
+            ("access-control-request-method", false),
+            ("accept", false),
+            ("x-request-id", false),
+        ] {
+            assert_eq!(asks_for_method(name), asks, "{name}");
         }
     }
 }

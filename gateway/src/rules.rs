@@ -180,6 +180,18 @@ impl Rules {
         }
     }
 
+    /// Whether some rule names this method, in whatever case.
+    pub(crate) fn names_method(&self, method: &str) -> bool {
+        self.named_methods()
+            .any(|own| own.eq_ignore_ascii_case(method))
+    }
+
+    /// The methods that rules name.
+    pub(crate) fn named_methods(&self) -> impl Iterator<Item = &str> {
+        let policies = self.above().into_iter().chain([self.own()]);
+        policies.flat_map(Policy::named_methods)
+    }
+
     /// Whether some rule tells requests to this host by their paths or queries.
     pub(crate) fn looks_at_paths(&self, peer: Peer<'_>) -> bool {
         let policies = self.above().into_iter().chain([self.own()]);

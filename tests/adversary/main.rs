@@ -25,6 +25,7 @@ mod links;
 mod local;
 mod modes;
 mod mute;
+mod overrides;
 mod own_servers;
 mod peers;
 mod privileges;

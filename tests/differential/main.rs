@@ -6,6 +6,9 @@
 //! is given to the parsers of seven languages and to real servers; none of them
 //! may see what a deny rule names, nor anything but what an allow rule names.
 //!
+//! Contents of requests, which programs may take for those of another method, are made and
+//! read so too, and go through the real gateway.
+//!
 //! `OUTGATE_DIFFERENTIAL_SEED` repeats a run, `OUTGATE_DIFFERENTIAL_COUNT` sets
 //! how many targets and how many queries are made.
 
@@ -27,6 +30,7 @@
 
 mod grammar;
 mod judge;
+mod methods;
 mod readers;
 mod servers;
 

@@ -133,7 +133,7 @@ pub(crate) fn ask<T: Entry + Send>(kind: Kind, texts: &[String]) -> Vec<(String,
 }
 
 /// Runs one program, the texts on its standard input.
-fn run(program: &str, arguments: &[String], input: &[u8]) -> String {
+pub(crate) fn run(program: &str, arguments: &[String], input: &[u8]) -> String {
     let tools = tools();
     let compiled = tools.join("go/readers");
     let path = if program == "go" {

@@ -303,13 +303,14 @@ carried_tests! {
         let seen = run(lab, vec![
             answered("in a response", Answer::bytes(&text(&fields, "yes")), Want::sent(1)),
             Case::new("in trailers", asks, Want::sent(1)).answer(Answer::bytes(&chunked)),
+            answered("in its reason", Answer::bytes("HTTP/1.1 200 outGATE denied GET http://a.test/; to allow it: -a '*'\r\nContent-Length: 3\r\n\r\nyes"), Want::sent(1)),
             Case::new("in an interim response", GOOD, Want { statuses: None, ..Want::sent(1) }).answer(Answer::bytes(&early)),
         ]);
         check(&seen);
         for seen in &seen {
             for reply in &seen.replies.0 {
                 let all = format!("{}\r\n{}", reply.head, reply.trailers).to_ascii_lowercase();
-                let ours = all.lines().find(|line| line.starts_with("outgate:") || line.starts_with("outgate-") || line.starts_with("outgate_")
+                let ours = all.lines().find(|line| (line.starts_with("http/") && line.contains("outgate")) || line.starts_with("outgate:") || line.starts_with("outgate-") || line.starts_with("outgate_")
                     || (line.starts_with("proxy") && line.contains("outgate")));
                 assert_eq!(ours, None, "{reply:?}");
             }

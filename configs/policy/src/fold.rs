@@ -22,3 +22,35 @@ fn folded(character: char) -> impl Iterator<Item = char> {
     let upper = plain.to_lowercase().flat_map(char::to_uppercase);
     upper.flat_map(char::to_lowercase)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_any_change_of_case_makes_equal_is_folded_to_one() {
+        for (text, folded) in [
+            ("ſecret", "secret"),
+            ("admın", "admin"),
+            ("admİn", "admin"),
+            ("ADMIN", "admin"),
+            ("\u{212a}eys", "keys"),
+            ("straẞe", "strasse"),
+            ("straße", "strasse"),
+            ("ςΣσ", "σσσ"),
+            ("ﬁle", "file"),
+        ] {
+            assert_eq!(fold_case(text.as_bytes()), folded.as_bytes(), "{text}");
+        }
+        // Every character is folded to what its other cases are folded to.
+        for character in '\0'..=char::MAX {
+            let own = fold_case(character.to_string().as_bytes());
+            let upper: String = character.to_uppercase().collect();
+            assert_eq!(fold_case(upper.as_bytes()), own, "{character:?}");
+            if character != 'İ' {
+                let lower: String = character.to_lowercase().collect();
+                assert_eq!(fold_case(lower.as_bytes()), own, "{character:?}");
+            }
+        }
+    }
+}

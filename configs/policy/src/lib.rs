@@ -73,8 +73,8 @@ pub use grant::{
 pub use host::{Host, HostError, HostName};
 pub use nearest::{Difference, Near, Part};
 pub use other_method::{
-    AskedFor, METHOD_KEY, MethodKeys, OtherMethod, check_method, check_query, is_method_name,
-    tells_methods_apart,
+    AskedFor, ByMethod, METHOD_KEY, MethodKeys, OtherMethod, check_method, check_query,
+    is_known_method, is_method_name,
 };
 pub use path::{RequestTarget, TargetError};
 pub use policy::{Naming, Policy};

@@ -35,8 +35,60 @@ const METHODS: [&str; 15] = [
     "UNLOCK",
 ];
 
-/// Longest method that is judged as one, in bytes: the longest known has 17.
-const METHOD_BYTES_MAX: usize = 17;
+/// All others of the registry (RFC 9110 16.1.1). Words that forms of another meaning have
+/// for values are among them.
+const OTHER_METHODS: [&str; 26] = [
+    "ACL",
+    "BASELINE-CONTROL",
+    "BIND",
+    "CHECKIN",
+    "CHECKOUT",
+    "CONNECT",
+    "LABEL",
+    "LINK",
+    "MERGE",
+    "MKACTIVITY",
+    "MKCALENDAR",
+    "MKREDIRECTREF",
+    "MKWORKSPACE",
+    "ORDERPATCH",
+    "PRI",
+    "QUERY",
+    "REBIND",
+    "REPORT",
+    "SEARCH",
+    "TRACE",
+    "UNBIND",
+    "UNCHECKOUT",
+    "UNLINK",
+    "UPDATE",
+    "UPDATEREDIRECTREF",
+    "VERSION-CONTROL",
+];
+
+/// Longest method that is judged as one, in bytes.
+const METHOD_BYTES_MAX: usize = 32;
+
+/// What keys hold that have no other meaning.
+const TUNNELS: [&str; 17] = [
+    "http-method",
+    "http_method",
+    "httpmethod",
+    "http-verb",
+    "http_verb",
+    "httpverb",
+    "x-method",
+    "x_method",
+    "method-override",
+    "method_override",
+    "methodoverride",
+    "override-method",
+    "override_method",
+    "verb-override",
+    "verb_override",
+    "tunneled-method",
+    "rest-method",
+];
 
 /// Whether a value is a method, by itself.
 pub fn is_method_name(value: &str) -> bool {
@@ -46,6 +98,45 @@ pub fn is_method_name(value: &str) -> bool {
         .any(|method| value.eq_ignore_ascii_case(method))
 }
 
+/// Whether it is any method that is known, as the value of a key that means nothing else.
+pub fn is_known_method(value: &str) -> bool {
+    let value = value.trim();
+    let mut others = OTHER_METHODS.iter();
+    is_method_name(value) || others.any(|method| value.eq_ignore_ascii_case(method))
+}
+
+/// What the rules say of methods, about one request.
+#[derive(Clone, Copy)]
+pub struct ByMethod<'r> {
+    /// Whether they would allow the request by a method.
+    pub allows: &'r dyn Fn(&str) -> bool,
+    /// The methods that they name.
+    pub named: &'r [&'r str],
+}
+
+impl fmt::Debug for ByMethod<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = out.debug_struct("ByMethod");
+        shown.field("named", &self.named).finish_non_exhaustive()
+    }
+}
+
+impl ByMethod<'_> {
+    /// Whether a value is a method that is known or that they name.
+    pub fn knows(&self, value: &str) -> bool {
+        let value = value.trim();
+        let mut named = self.named.iter();
+        is_known_method(value) || named.any(|method| value.eq_ignore_ascii_case(method))
+    }
+
+    /// Whether it matters by which method the request is made.
+    pub fn tells_apart(&self) -> bool {
+        let named = self.named.iter().filter(|own| !TOLD_APART.contains(own));
+        let mut methods = TOLD_APART.iter().chain(named);
+        methods.any(|method| !(self.allows)(method))
+    }
+}
+
 /// The keys that ask for another method.
 #[derive(Debug, Clone)]
 pub struct MethodKeys {
@@ -53,6 +144,8 @@ pub struct MethodKeys {
     pub own: QueryKey,
     /// Every other one with such a word in it: it counts where its value is a method.
     pub others: QueryKey,
+    /// Those of them that mean nothing else: it counts where its value is any method.
+    pub tunnels: QueryKey,
 }
 
 impl MethodKeys {
@@ -62,6 +155,7 @@ impl MethodKeys {
         Self {
             own: QueryKey::new(METHOD_KEY),
             others: QueryKey::holding(&["method", "verb"]),
+            tunnels: QueryKey::holding(&TUNNELS),
         }
     }
 }
@@ -71,6 +165,8 @@ impl MethodKeys {
 pub enum AskedFor {
     /// A method, in capitals.
     Method(String),
+    /// One that nobody knows: it may be a value of the user's, and is shown to nobody.
+    Unknown,
     /// Something that is no method.
     NoMethod,
 }
@@ -79,6 +175,7 @@ impl fmt::Display for AskedFor {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Method(method) => method,
+            Self::Unknown => "another method",
             Self::NoMethod => "something that is no method",
         })
     }
@@ -87,7 +184,8 @@ impl fmt::Display for AskedFor {
 /// What the query of a request asks for though no rule allows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherMethod {
-    by: &'static str,
+    /// What asks for it.
+    pub by: &'static str,
     /// What it is.
     pub what: AskedFor,
 }
@@ -100,31 +198,29 @@ impl fmt::Display for OtherMethod {
     }
 }
 
-/// Whether it matters by which method a request is made, to rules that would allow it by
-/// some methods.
-pub fn tells_methods_apart(allows: &dyn Fn(&str) -> bool) -> bool {
-    !TOLD_APART.iter().all(|method| allows(method))
-}
-
 /// Whether a request with the method `own`, to rules that would allow it by some methods,
 /// may hold this value of a key for the method.
 ///
 /// # Errors
 /// What it asks for that the rules do not allow.
-pub fn check_method(value: &str, own: &str, allows: &dyn Fn(&str) -> bool) -> Result<(), AskedFor> {
+pub fn check_method(value: &str, own: &str, rules: ByMethod<'_>) -> Result<(), AskedFor> {
     let method = value.trim().to_ascii_uppercase();
     let is_method = |byte: u8| byte.is_ascii_uppercase() || byte == b'-';
-    if method.len() <= METHOD_BYTES_MAX && method.bytes().all(is_method) {
-        if method == own || allows(&method) {
-            Ok(())
+    if method.len() > METHOD_BYTES_MAX || !method.bytes().all(is_method) {
+        return if rules.tells_apart() {
+            Err(AskedFor::NoMethod)
         } else {
-            Err(AskedFor::Method(method))
-        }
-    } else if tells_methods_apart(allows) {
-        Err(AskedFor::NoMethod)
-    } else {
-        Ok(())
+            Ok(())
+        };
     }
+    if method == own || (rules.allows)(&method) {
+        return Ok(());
+    }
+    Err(if rules.knows(&method) {
+        AskedFor::Method(method)
+    } else {
+        AskedFor::Unknown
+    })
 }
 
 /// Whether the query of a request asks for no method that the rules do not allow.
@@ -134,7 +230,7 @@ pub fn check_method(value: &str, own: &str, allows: &dyn Fn(&str) -> bool) -> Re
 pub fn check_query(
     target: &RequestTarget,
     own: &str,
-    allows: &dyn Fn(&str) -> bool,
+    rules: ByMethod<'_>,
 ) -> Result<(), OtherMethod> {
     let text = target.as_str();
     // All spellings of the keys have a sign of these.
@@ -147,15 +243,19 @@ pub fn check_query(
     }
     let keys = MethodKeys::new();
     let judge = |by, value: &String| {
-        check_method(value, own, allows).map_err(|what| OtherMethod { by, what })
+        check_method(value, own, rules).map_err(|what| OtherMethod { by, what })
     };
-    let own_values = keys.own.values_in(target);
-    own_values
+    let values = keys.own.values_in(target);
+    values
         .iter()
         .try_for_each(|value| judge("`_method`", value))?;
+    let by = "a key for the method";
     let others = keys.others.values_in(target);
     let mut others = others.iter().filter(|value| is_method_name(value));
-    others.try_for_each(|value| judge("a key for the method", value))
+    others.try_for_each(|value| judge(by, value))?;
+    let tunnels = keys.tunnels.values_in(target);
+    let mut tunnels = tunnels.iter().filter(|value| rules.knows(value));
+    tunnels.try_for_each(|value| judge(by, value))
 }
 
 #[cfg(test)]
@@ -164,67 +264,48 @@ mod tests {
 
     #[test]
     fn a_query_asks_for_a_method_in_every_reading() {
-        let only_post = |method: &str| method == "POST";
+        let only_post = ByMethod {
+            allows: &|method| method == "POST",
+            named: &["POST", "ARCHIVE"],
+        };
+        let all = ByMethod {
+            allows: &|_| true,
+            named: &[],
+        };
+        let own = |asked: &str| Some(format!("`_method` in the query asks for {asked}"));
+        let other = |asked: &str| {
+            Some(format!(
+                "a key for the method in the query asks for {asked}"
+            ))
+        };
         for (target, asked) in [
             ("/x", None),
             ("/x?a=1&_method=POST", None),
-            (
-                "/x?_method=DELETE",
-                Some("`_method` in the query asks for DELETE"),
-            ),
-            (
-                "/x?_method=version-control",
-                Some("`_method` in the query asks for VERSION-CONTROL"),
-            ),
-            (
-                "/x?_METHOD%5B%5D=de%6cete",
-                Some("`_method` in the query asks for DELETE"),
-            ),
-            (
-                "/x?_method=1",
-                Some("`_method` in the query asks for something that is no method"),
-            ),
-            (
-                "/x%3F_method=DELETE",
-                Some("`_method` in the query asks for DELETE"),
-            ),
-            (
-                "/x%253F_method=DELETE",
-                Some("`_method` in the query asks for DELETE"),
-            ),
-            (
-                "/x&_method=DELETE",
-                Some("`_method` in the query asks for DELETE"),
-            ),
-            (
-                "/x;_method=DELETE/y",
-                Some("`_method` in the query asks for DELETE"),
-            ),
-            (
-                "/x?a=1%26_method=DELETE",
-                Some("`_method` in the query asks for DELETE"),
-            ),
-            (
-                "/x?a=1%2526_method%253DDELETE",
-                Some("`_method` in the query asks for DELETE"),
-            ),
-            (
-                "/x?x-http-verb=put",
-                Some("a key for the method in the query asks for PUT"),
-            ),
-            (
-                "/x%3Fverb=put",
-                Some("a key for the method in the query asks for PUT"),
-            ),
-            ("/x?payment_method=card", None),
+            ("/x?_method=DELETE", own("DELETE")),
+            ("/x?_method=version-control", own("VERSION-CONTROL")),
+            ("/x?_METHOD%5B%5D=de%6cete", own("DELETE")),
+            ("/x?_method=1", own("something that is no method")),
+            ("/x%3F_method=DELETE", own("DELETE")),
+            ("/x%253F_method=DELETE", own("DELETE")),
+            ("/x&_method=DELETE", own("DELETE")),
+            ("/x;_method=DELETE/y", own("DELETE")),
+            ("/x?a=1%26_method=DELETE", own("DELETE")),
+            ("/x?a=1%2526_method%253DDELETE", own("DELETE")),
+            ("/x?x-http-verb=put", other("PUT")),
+            ("/x%3Fverb=put", other("PUT")),
+            ("/x?x-http-method=search", other("SEARCH")),
+            ("/x?x-http-method=archive", other("ARCHIVE")),
+            ("/x?_method=whatever", own("another method")),
+            ("/x?x-http-method=whatever", None),
+            ("/x?method=search&payment_method=card", None),
             ("/method/x?a=http%3A%2F%2Fx%3Fmethod%3Dfast", None),
         ] {
             let parsed = RequestTarget::parse(target).expect(target);
-            let found = check_query(&parsed, "POST", &only_post).err();
+            let found = check_query(&parsed, "POST", only_post).err();
             let words = found.map(|found| found.to_string());
             let wanted = asked.map(|asked| format!("{asked}, which the rules do not allow"));
             assert_eq!(words, wanted, "{target}");
-            assert_eq!(check_query(&parsed, "POST", &|_| true), Ok(()), "{target}");
+            assert_eq!(check_query(&parsed, "POST", all), Ok(()), "{target}");
         }
     }
 }

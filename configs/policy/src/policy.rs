@@ -12,7 +12,7 @@ use crate::facts::Peer;
 use crate::grant::{Arguments, Environment, Filesystem, Limits, ListenGrant, Note};
 use crate::host::{Below, Host, HostName, HostPattern};
 use crate::net::Ports;
-use crate::rule::{NetworkTarget, Protocol, Rule, Target};
+use crate::rule::{Methods, NetworkTarget, Protocol, Rule, Target};
 use crate::secret::Secret;
 use crate::settings::{Inspect, Intercept, Settings};
 
@@ -359,6 +359,16 @@ impl Policy {
             || self.network_rules().any(|(_, target)| {
                 (target.path.is_some() || !target.query.is_empty()) && is_named(target)
             })
+    }
+
+    /// The methods that rules name, in order.
+    pub fn named_methods(&self) -> impl Iterator<Item = &str> {
+        self.network_rules()
+            .flat_map(|(_, target)| match &target.methods {
+                Methods::Any => &[][..],
+                Methods::List(list) => list.as_slice(),
+            })
+            .map(AsRef::as_ref)
     }
 
     /// The rules about the network, in order.

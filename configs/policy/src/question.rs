@@ -9,7 +9,7 @@ use std::fmt;
 use crate::denial::{self, Event};
 use crate::facts::{AddressSource, Facts, Peer, Process, Scheme};
 use crate::host::{Host, shown};
-use crate::other_method::{AskedFor, check_query};
+use crate::other_method::{AskedFor, ByMethod, check_query};
 use crate::path::RequestTarget;
 use crate::policy::Policy;
 use crate::rule::Protocol;
@@ -310,7 +310,12 @@ impl Policy {
         };
         let by = |method: &str| self.evaluate(&asked.facts(process, method));
         let allows = |method: &str| matches!(by(method), Verdict::Allow(_));
-        let Err(other) = check_query(&asked.target, &asked.method, &allows) else {
+        let named: Vec<&str> = self.named_methods().collect();
+        let rules = ByMethod {
+            allows: &allows,
+            named: &named,
+        };
+        let Err(other) = check_query(&asked.target, &asked.method, rules) else {
             return Verdict::Allow(permit);
         };
         let flag = match &other.what {
@@ -318,7 +323,7 @@ impl Policy {
                 Verdict::Deny(denial) => denial.hint(),
                 Verdict::Allow(_) => None,
             },
-            AskedFor::NoMethod => None,
+            AskedFor::Unknown | AskedFor::NoMethod => None,
         };
         Verdict::Deny(denial::other_method(&Event::of(&facts), &other, flag))
     }

@@ -46,6 +46,7 @@ pub(super) fn switch(
     let origin = hyper::upgrade::on(&mut response);
     let (mut head, _) = response.into_parts();
     fields::strip_hop_by_hop(&mut head.headers);
+    fields::strip_our_reason(&mut head.extensions);
     if let Some(mask) = flow.session().secrets().and_then(|own| own.mask()) {
         mask.fields(&mut head.headers);
         head.extensions.remove::<ReasonPhrase>();

@@ -9,17 +9,13 @@ use std::sync::{Arc, Mutex};
 
 use http::header::HeaderMap;
 use http::{Method, request};
-use outgate_policy::RequestTarget;
 
-use super::asks::{Asks, KEY, Refused, Sent, is_method};
-use super::keys::{Reader, Written};
-use super::media::{self, Untyped, Way};
-use super::members::{Members, Whose};
-use super::requests::{Announced, Requests};
-use super::{folded, shown};
+use super::asks::{Asks, Refused, Sent};
+use super::judged::{self, Asked, judge, looks_at_paths, tells_methods_apart};
+use super::media::{self, Untyped};
+use super::readers::{Kind, Looks, Readers};
 use crate::budget::Slot;
 use crate::caller::Caller;
-use crate::decide;
 use crate::refusal::Refusal;
 use crate::target::Target;
 
@@ -28,14 +24,10 @@ use crate::target::Target;
 /// # Errors
 /// The refusal, which was recorded.
 pub(crate) fn check_query(caller: &Caller, target: &Target) -> Result<(), Refusal> {
-    let own = target.method.as_str();
-    let allows = |method: &str| allows(caller, target, method);
-    outgate_policy::check_query(&target.resource, own, &allows)
-        .map_err(|asked| refusal(caller, target, &asked.to_string()))
+    judged::query(caller, target).map_err(|asked| refusal(caller, target, &asked.told("query")))
 }
 
-/// Why a field asks for another method: any whose name holds the word and whose value is
-/// one, since each framework has a name of its own for it.
+/// Why a field asks for another method.
 ///
 /// # Errors
 /// The refusal, which was recorded.
@@ -44,30 +36,10 @@ pub(crate) fn check_methods(
     target: &Target,
     fields: &HeaderMap,
 ) -> Result<(), Refusal> {
-    for (name, value) in fields {
-        if !asks_for_method(name.as_str()) {
-            continue;
-        }
-        let text = String::from_utf8_lossy(value.as_bytes());
-        let words = text.split(|sign: char| !sign.is_ascii_alphabetic());
-        for value in words.filter(|word| is_method(word)) {
-            let key = name.as_str();
-            judge(caller, target, Asks::Method { key, value }).map_err(|asked| {
-                let Asked { what, .. } = asked;
-                let name = shown(key);
-                let because = format!("{name} asks for {what}, which the rules do not allow");
-                refusal(caller, target, &because)
-            })?;
-        }
+    match judged::methods_fault(caller, target, fields) {
+        Some(because) => Err(refusal(caller, target, &because)),
+        None => Ok(()),
     }
-    Ok(())
-}
-
-/// Whether a field of this name may be taken for the method of its request. The one that
-/// asks beforehand about a request that comes later (Fetch 4.8) is none.
-fn asks_for_method(name: &str) -> bool {
-    let holds = |word: &str| name.contains(word);
-    (holds("method") || holds("verb")) && folded(name) != "access-control-request-method"
 }
 
 /// Why nobody can tell whether the content of a request asks for another method.
@@ -79,99 +51,17 @@ pub(crate) fn check_media(
     target: &Target,
     fields: &HeaderMap,
 ) -> Result<(), Refusal> {
-    match media::hides(fields, untyped(target)) {
-        Some(what) if tells_methods_apart(caller, target) => {
-            let because = format!(
-                "content in {what} could ask for another method, and the rules tell methods apart"
-            );
-            Err(refusal(caller, target, &because))
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// What is told where it asks for something in the query or the content.
-fn in_place(asked: &Asked, place: &str) -> String {
-    let Asked { by, what } = asked;
-    format!("{by} in the {place} asks for {what}, which the rules do not allow")
-}
-
-/// What something asks for that is not allowed.
-struct Asked {
-    by: String,
-    what: String,
-}
-
-/// Whether the rules allow what is asked for as well.
-fn judge(caller: &Caller, target: &Target, asks: Asks<'_>) -> Result<(), Asked> {
-    let (by, what) = match asks {
-        Asks::Method { key, value } => {
-            let by = if key == KEY {
-                format!("`{key}`")
-            } else {
-                key.to_owned()
-            };
-            let allows = |method: &str| allows(caller, target, method);
-            return outgate_policy::check_method(value, target.method.as_str(), &allows).map_err(
-                |what| Asked {
-                    by,
-                    what: what.to_string(),
-                },
-            );
-        }
-        Asks::Request { method, target: of } => {
-            let method = method.to_ascii_uppercase();
-            let by = "a request".to_owned();
-            return match inner(target, of) {
-                Some(inner) if allows(caller, &inner, &method) => Ok(()),
-                Some(inner) => Err(Asked {
-                    by,
-                    what: format!("{method} {}", inner.origin()),
-                }),
-                None => Err(Asked {
-                    by,
-                    what: "something that is no request to the same host".to_owned(),
-                }),
-            };
-        }
-        Asks::Unread(what) => ("something".to_owned(), what.to_owned()),
+    let Some(what) = media::hides(fields, untyped(target)) else {
+        return Ok(());
     };
-    if tells_methods_apart(caller, target) {
-        Err(Asked { by, what })
+    let because = if tells_methods_apart(caller, target) {
+        format!("content in {what} could ask for another method, and the rules tell methods apart")
+    } else if media::holds_requests(fields) && looks_at_paths(caller, target) {
+        format!("content in {what} could hold requests, and the rules look at their paths")
     } else {
-        Ok(())
-    }
-}
-
-fn allows(caller: &Caller, target: &Target, method: &str) -> bool {
-    decide::would_allow(&caller.rules(), caller.process(), target, method)
-}
-
-/// What a request in a batch is about: a path, one relative to that of the batch, or a
-/// whole URL, of which the path counts.
-fn inner(target: &Target, text: &str) -> Option<Target> {
-    let path = match text.split_once("://") {
-        Some((_, rest)) => match rest.find('/') {
-            Some(at) => rest.get(at..)?.to_owned(),
-            None => "/".to_owned(),
-        },
-        None if text.starts_with('/') => text.to_owned(),
-        None => {
-            let own = target.resource.as_str();
-            let own = own.split('?').next().unwrap_or_default();
-            let end = own.rfind('/')?;
-            format!("{}/{text}", own.get(..end)?)
-        }
+        return Ok(());
     };
-    Some(Target {
-        resource: RequestTarget::parse(&path).ok()?,
-        ..target.clone()
-    })
-}
-
-/// Whether it matters by which method the request is made.
-fn tells_methods_apart(caller: &Caller, target: &Target) -> bool {
-    outgate_policy::tells_methods_apart(&|method: &str| allows(caller, target, method))
+    Err(refusal(caller, target, &because))
 }
 
 /// What content of no type may be: programs read a form in that of a POST, while that of
@@ -196,17 +86,9 @@ fn refusal(caller: &Caller, target: &Target, because: &str) -> Refusal {
 pub(crate) struct Form {
     caller: Arc<Caller>,
     target: Target,
-    ways: Vec<Way>,
-    readers: Vec<Any>,
+    kind: Kind,
+    readers: Readers,
     slot: Slot,
-}
-
-/// One way to read it.
-#[derive(Debug)]
-enum Any {
-    Keys(Reader),
-    Members(Members),
-    Requests(Requests),
 }
 
 impl fmt::Debug for Form {
@@ -222,15 +104,22 @@ impl fmt::Debug for Form {
 pub(crate) struct Overridden;
 
 impl Form {
-    /// The content of this request, if a method could change by it and if that matters.
+    /// The content of this request, if a method could change by it, or if it may hold
+    /// further requests, and if that matters.
     pub(crate) fn of(caller: &Arc<Caller>, target: &Target, head: &request::Parts) -> Option<Self> {
-        let ways = media::of(&head.headers, untyped(target));
-        let matters = !ways.is_empty() && tells_methods_apart(caller, target);
-        matters.then(|| Self {
+        let looks = if tells_methods_apart(caller, target) {
+            Looks::Methods
+        } else if looks_at_paths(caller, target) {
+            Looks::Paths
+        } else {
+            return None;
+        };
+        let kind = Kind::of(&head.headers, &target.resource, untyped(target), looks)?;
+        Some(Self {
             caller: Arc::clone(caller),
             target: target.clone(),
-            readers: readers(&ways, Sent::AsItComes, &target.resource),
-            ways,
+            readers: Readers::new(&kind, Sent::AsItComes),
+            kind,
             slot: Arc::new(Mutex::default()),
         })
     }
@@ -238,12 +127,12 @@ impl Form {
     /// Whether it is read whole where it can be: some programs act on a form that did not
     /// come to its end. JSON that did not is none.
     pub(crate) fn is_held(&self) -> bool {
-        media::is_form(&self.ways)
+        self.kind.is_form()
     }
 
     /// The same of one that is read whole before anything is sent.
     pub(crate) fn hold(&mut self) {
-        self.readers = readers(&self.ways, Sent::AtTheEnd, &self.target.resource);
+        self.readers = Readers::new(&self.kind, Sent::AtTheEnd);
     }
 
     /// Where it will be said why it ended.
@@ -264,11 +153,7 @@ impl Form {
                 Refused
             })
         };
-        let read = self.readers.iter_mut().try_for_each(|reader| match reader {
-            Any::Keys(reader) => reader.read(bytes, &mut judge),
-            Any::Members(reader) => reader.read(bytes, &mut judge),
-            Any::Requests(reader) => reader.read(bytes, &mut judge),
-        });
+        let read = self.readers.read(bytes, &mut judge);
         self.said(read, asked)
     }
 
@@ -285,11 +170,7 @@ impl Form {
                 Refused
             })
         };
-        let read = self.readers.iter_mut().try_for_each(|reader| match reader {
-            Any::Keys(reader) => reader.finish(&mut judge),
-            Any::Members(_) => Ok(()),
-            Any::Requests(reader) => reader.finish(&mut judge),
-        });
+        let read = self.readers.finish(&mut judge);
         self.said(read, asked)
     }
 
@@ -298,57 +179,11 @@ impl Form {
             return Ok(());
         };
         let place = if self.is_held() { "form" } else { "content" };
-        let refusal = refusal(&self.caller, &self.target, &in_place(&asked, place));
+        let refusal = refusal(&self.caller, &self.target, &asked.told(place));
         self.caller.tell(&refusal);
         if let Ok(mut slot) = self.slot.lock() {
             slot.get_or_insert(refusal);
         }
         Err(Overridden)
-    }
-}
-
-/// What reads content that may be written in these ways.
-fn readers(ways: &[Way], sent: Sent, to: &RequestTarget) -> Vec<Any> {
-    let path = to.as_str().split('?').next().unwrap_or_default();
-    let whose = if path.to_ascii_lowercase().contains("batch") {
-        Whose::Every
-    } else {
-        Whose::Outermost
-    };
-    let announced = if ways.contains(&Way::Parts) {
-        Announced::NotYet
-    } else {
-        Announced::Already
-    };
-    let reader = |way: &Way| match way {
-        Way::Pairs => Any::Keys(Reader::new(Written::Pairs, sent)),
-        Way::Parts => Any::Keys(Reader::new(Written::Parts, sent)),
-        Way::Members => Any::Members(Members::new(whose)),
-        Way::Requests => Any::Requests(Requests::new(announced)),
-    };
-    ways.iter().map(reader).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_field_for_the_method_is_known_by_its_name() {
-        for (name, asks) in [
-            ("x-method", true),
-            ("method", true),
-            ("_method", true),
-            ("method-override", true),
-            ("x_http_verb", true),
-            ("x-rest-method", true),
-            ("x-http-requestmethod", true),
-            ("verb-override", true),
-            ("access-control-request-method", false),
-            ("accept", false),
-            ("x-request-id", false),
-        ] {
-            assert_eq!(asks_for_method(name), asks, "{name}");
-        }
     }
 }

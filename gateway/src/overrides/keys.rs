@@ -2,7 +2,12 @@
 //! and every other key with the word in it that has a method for its value. Keeps a
 //! bounded piece; changes nothing.
 
+use outgate_policy::QueryKey;
+
 use super::asks::{Asks, Judge, KEY, Keys, Refused, Sent, is_method};
+use super::pairs::{
+    ends_pair, from_next_key, may_be_method, may_hold_key, pair_of, spells, text, without_blanks,
+};
 
 /// Bytes of one pair or one line of a form that are looked at, at most.
 const PIECE_BYTES_MAX: usize = 4096;
@@ -66,6 +71,8 @@ enum Which {
     Own,
     /// Another one with the word in it.
     Other,
+    /// One of those that mean nothing else.
+    Tunnel,
 }
 
 impl Reader {
@@ -118,11 +125,15 @@ impl Reader {
                     self.too_long(judge)?;
                 }
             }
-            if end.is_some() {
-                self.piece_ends(judge)?;
-                self.end = match rest.first() {
-                    Some(b'\r') => LineEnd::Cr,
-                    Some(_) | None => LineEnd::Lf,
+            if let Some(end) = rest.first() {
+                if self.is_to_come(*end) {
+                    self.comes_later();
+                } else {
+                    self.piece_ends(judge)?;
+                }
+                self.end = match end {
+                    b'\r' => LineEnd::Cr,
+                    _ => LineEnd::Lf,
                 };
             }
             bytes = rest.get(1..).unwrap_or_default();
@@ -137,12 +148,38 @@ impl Reader {
         self.piece_ends(judge)
     }
 
+    /// Whether the value of a key may stand behind the end of a line: to some that ends a
+    /// pair, and others leave away what is blank before a value.
+    fn is_to_come(&self, end: u8) -> bool {
+        self.written == Written::Pairs
+            && matches!(end, b'\r' | b'\n')
+            && !self.skips
+            && pair_of(&self.piece).is_some_and(|(key, _)| may_hold_key(key))
+            && self.lacks_value(&text(&self.piece))
+    }
+
+    /// Whether a pair has one of the keys, and nothing but blanks for its value.
+    fn lacks_value(&self, pair: &str) -> bool {
+        let more = format!("{pair}x");
+        let lacks = |key: &QueryKey| key.values(pair).is_empty() && !key.values(&more).is_empty();
+        lacks(&self.keys.own) || lacks(&self.keys.others)
+    }
+
+    /// The end of a line before such a value, of which one is enough.
+    fn comes_later(&mut self) {
+        if self.piece.last() != Some(&b'\n') && self.piece.len() < PIECE_BYTES_MAX {
+            self.piece.push(b'\n');
+        }
+    }
+
     /// A pair or a line is over.
     fn piece_ends(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
         let skipped = std::mem::take(&mut self.skips);
         let says_nothing = match (self.written, self.part) {
             (Written::Pairs, _) => !pair_of(&self.piece).is_some_and(|(key, value)| {
-                spells(key, b"method") || (spells(key, b"verb") && may_be_method(value))
+                spells(key, b"method")
+                    || (spells(key, b"verb") && may_be_method(value))
+                    || value.contains(&b'\n')
             }),
             // Outside of a head, a line that begins none changes nothing.
             (Written::Parts, Part::Any) => {
@@ -158,10 +195,11 @@ impl Reader {
         self.piece.clear();
         match (self.written, self.part) {
             (Written::Pairs, _) => {
-                let own = self.keys.own.values(&piece);
-                own.iter().try_for_each(|value| self.own(value, judge))?;
-                let others = self.keys.others.values(&piece);
-                others.iter().try_for_each(|value| other(value, judge))
+                self.pair(&piece, judge)?;
+                match piece.rsplit_once('\n') {
+                    Some((_, last)) => self.pair(last, judge),
+                    None => Ok(()),
+                }
             }
             // The value goes on up to the border, and many leave away what is blank before it.
             (Written::Parts, Part::Value(_)) if is_blank(&piece) => Ok(()),
@@ -174,6 +212,7 @@ impl Reader {
                 match which {
                     Which::Own => self.own(trimmed(&piece), judge),
                     Which::Other => other(trimmed(&piece), judge),
+                    Which::Tunnel => tunnelled(trimmed(&piece), judge),
                 }
             }
             (Written::Parts, Part::Named(which)) if piece.trim().is_empty() => {
@@ -181,6 +220,16 @@ impl Reader {
             }
             (Written::Parts, Part::Any | Part::Named(_)) => self.line(&piece, judge),
         }
+    }
+
+    /// A pair of a form, as every reader may have it.
+    fn pair(&self, pair: &str, judge: Judge<'_>) -> Result<(), Refused> {
+        let own = self.keys.own.values(pair);
+        own.iter().try_for_each(|value| self.own(value, judge))?;
+        let others = self.keys.others.values(pair);
+        others.iter().try_for_each(|value| other(value, judge))?;
+        let tunnels = self.keys.tunnels.values(pair);
+        tunnels.iter().try_for_each(|value| tunnelled(value, judge))
     }
 
     /// What goes on now must not be the beginning of a value of the key that has no other
@@ -193,11 +242,11 @@ impl Reader {
         let piece = text(&self.piece);
         let is_begun = match (self.written, self.part) {
             (Written::Pairs, _) => !self.skips && !self.keys.own.values(&piece).is_empty(),
-            (Written::Parts, Part::Any | Part::Named(Which::Other)) => {
+            (Written::Parts, Part::Any | Part::Named(Which::Other | Which::Tunnel)) => {
                 self.named(&piece) == Some(Which::Own)
             }
             (Written::Parts, Part::Named(Which::Own) | Part::Value(Which::Own)) => true,
-            (Written::Parts, Part::Value(Which::Other)) => false,
+            (Written::Parts, Part::Value(Which::Other | Which::Tunnel)) => false,
         };
         if is_begun {
             judge(Asks::Unread("a value to come"))
@@ -212,7 +261,8 @@ impl Reader {
         let piece = text(&self.piece);
         let may_be = match (self.written, self.part) {
             (Written::Pairs, _) => match piece.split_once('=') {
-                Some(_) => !self.keys.own.values(&piece).is_empty(),
+                // Behind so many blanks a value may still come.
+                Some(_) => !self.keys.own.values(&piece).is_empty() || self.lacks_value(&piece),
                 None => self.keys.own.may_begin(&piece) || self.keys.others.may_begin(&piece),
             },
             (Written::Parts, Part::Value(which)) => which == Which::Own,
@@ -298,6 +348,8 @@ impl Reader {
             None
         } else if words().any(|word| self.keys.own.may_be(word)) {
             Some(Which::Own)
+        } else if words().any(|word| self.keys.tunnels.may_be(word)) {
+            Some(Which::Tunnel)
         } else {
             let mut words = words();
             words
@@ -361,13 +413,6 @@ fn is_spread(line: &str) -> bool {
     })
 }
 
-/// A pair without the blanks and zeros that it begins with.
-fn without_blanks(pair: &[u8]) -> &[u8] {
-    let is_blank = |byte: &u8| *byte <= b' ' || *byte == b'+';
-    let begin = pair.iter().position(|byte| !is_blank(byte));
-    pair.get(begin.unwrap_or(pair.len())..).unwrap_or_default()
-}
-
 /// The value of a key that may have another meaning.
 fn other(value: &str, judge: Judge<'_>) -> Result<(), Refused> {
     if !is_method(value) {
@@ -377,96 +422,15 @@ fn other(value: &str, judge: Judge<'_>) -> Result<(), Refused> {
     judge(Asks::Method { key, value })
 }
 
-/// Whether a pair of a form is over with this byte, for some reader.
-fn ends_pair(byte: u8) -> bool {
-    matches!(byte, b'&' | b';' | b'?' | b'\r' | b'\n')
-}
-
-/// Where the next pair begins that may be about a method, or the one that is not over. A key
-/// without a value asks for nothing, so what is looked at is what stands before each sign
-/// of equality, back to the beginning of its pair or to the sign before.
-fn from_next_key(bytes: &[u8]) -> &[u8] {
-    let begin_of = |before: &[u8]| {
-        let end = before.iter().rposition(|byte| ends_pair(*byte));
-        end.map_or(0, |end| end.saturating_add(1))
-    };
-    for value in memchr::memchr_iter(b'=', bytes) {
-        let before = bytes.get(..value).unwrap_or_default();
-        let border = |byte: &u8| ends_pair(*byte) || *byte == b'=';
-        let begin = before.iter().rposition(border);
-        let key = before.get(begin.map_or(0, |begin| begin.saturating_add(1))..);
-        if key.is_some_and(may_hold_key) {
-            return bytes.get(begin_of(before)..).unwrap_or_default();
-        }
-    }
-    bytes.get(begin_of(bytes)..).unwrap_or_default()
-}
-
-/// The key and the value of a pair that has one. Some leave signs of equality before it
-/// away.
-fn pair_of(pair: &[u8]) -> Option<(&[u8], &[u8])> {
-    let begin = pair.iter().position(|byte| *byte != b'=')?;
-    let pair = pair.get(begin..)?;
-    pair.split_at_checked(memchr::memchr(b'=', pair)?)
-}
-
-/// Whether a value, with the sign of equality before it, may be no more than a word once
-/// it is decoded.
-fn may_be_method(value: &[u8]) -> bool {
-    let mut rest = value.iter().skip(1);
-    rest.all(|byte| {
-        byte.is_ascii_alphanumeric()
-            || !byte.is_ascii_graphic()
-            || matches!(byte, b'%' | b'#' | b'&' | b';' | b'+' | b'\\')
-    })
-}
-
-/// Whether bytes may hold one of the keys.
-pub(super) fn may_hold_key(bytes: &[u8]) -> bool {
-    spells(bytes, b"method") || spells(bytes, b"verb")
-}
-
-/// Whether bytes may spell a key with this word in it: in all spellings its letters stand
-/// in their order, each as it is or behind a sign that it is coded with, whatever readers
-/// leave out between them.
-fn spells(bytes: &[u8], word: &[u8]) -> bool {
-    let mut left = word;
-    let mut rest = bytes;
-    while let Some((byte, after)) = rest.split_first() {
-        let next = after.first().copied().unwrap_or_default();
-        let is_sign = match byte {
-            b'%' => !next.is_ascii() || next.is_ascii_hexdigit() || b"%uU".contains(&next),
-            b'#' | b'\\' => true,
-            // They begin overlong sequences (RFC 3629 3).
-            0xc0 | 0xc1 | 0xe0 | 0xf0 => next == b'%' || !next.is_ascii(),
-            _ => false,
-        };
-        match left {
-            [] => return true,
-            [letter, more @ ..] if is_sign || byte.eq_ignore_ascii_case(letter) => left = more,
-            _ => {}
-        }
-        rest = after;
-    }
-    left.is_empty()
-}
-
-/// Bytes as a reader of keys takes them: what is not ASCII is written as forms do.
-fn text(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(bytes.len());
-    for byte in bytes {
-        if byte.is_ascii() {
-            text.push(char::from(*byte));
-        } else {
-            write!(text, "%{byte:02X}").ok();
-        }
-    }
-    text
+/// The value of a key that has no other meaning than a method, whichever that is.
+fn tunnelled(value: &str, judge: Judge<'_>) -> Result<(), Refused> {
+    let key = "a key for the method";
+    judge(Asks::Tunnelled { key, value })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::asks::is_known;
     use super::*;
 
     /// What comes of a form where PUT and POST are allowed.
@@ -476,6 +440,11 @@ mod tests {
                 value: "put" | "PUT" | "post",
                 ..
             } => Ok(()),
+            Asks::Tunnelled { value, .. }
+                if !is_known(value) || value.eq_ignore_ascii_case("put") =>
+            {
+                Ok(())
+            }
             _ => Err(Refused),
         };
         let mut reader = Reader::new(written, sent);
@@ -501,7 +470,7 @@ mod tests {
         }
     }
 
-    const PAIRS: [(&str, bool, bool); 20] = [
+    const PAIRS: [(&str, bool, bool); 22] = [
         ("a=1&b=2", true, true),
         ("_method=put&a=1", true, false),
         ("a=1&_method=delete", false, false),
@@ -519,6 +488,8 @@ mod tests {
         ("_HttpMethod=PATCH&a=1", false, false),
         ("x-tunneled-method=%50ATCH", false, false),
         ("method=DELETE", false, false),
+        ("method=MERGE", true, true),
+        ("a=1&x-http-method=merge", false, false),
         ("verb=delete", false, false),
         ("payment_method=card&method=search", true, true),
         ("payment_method=deleted", true, true),
@@ -533,13 +504,29 @@ mod tests {
         let long = format!("a={}&_method=delete", "x".repeat(3 * PIECE_BYTES_MAX));
         let blank = format!("{}_method=delete", "+".repeat(2 * PIECE_BYTES_MAX));
         check(Written::Pairs, &long, (false, false));
+        for end in ["\n", "\r\n", " "] {
+            for count in [1, 2, 5000] {
+                let ends = end.repeat(count);
+                let own = format!("a=1&_method={ends}DELETE");
+                check(Written::Pairs, &own, (false, false));
+                let other = format!("verb={ends}DELETE");
+                check(Written::Pairs, &other, (false, false));
+                let coded = format!("_method=%20{ends}DELETE");
+                check(Written::Pairs, &coded, (false, false));
+                let both = format!("verb={ends}_method=DELETE");
+                if ends.contains('\n') {
+                    check(Written::Pairs, &both, (false, false));
+                }
+            }
+        }
+        check(Written::Pairs, "verb=\r\na=1&method=\nb", (true, true));
         check(Written::Pairs, &blank, (false, false));
         check(Written::Pairs, &"\0".repeat(9000), (true, true));
         check(Written::Pairs, &"x".repeat(9000), (true, true));
     }
 
     /// What stands behind `name=` in a part's head, and the part's value.
-    const PARTS: [(&str, &str, bool, bool); 22] = [
+    const PARTS: [(&str, &str, bool, bool); 24] = [
         ("\"a\"", "delete", true, true),
         ("\"_method\"", "put", true, false),
         ("\"_method\"", "delete", false, false),
@@ -574,6 +561,8 @@ mod tests {
         ("\"a\"", "_method=delete", true, true),
         ("\"X-HTTP-Method-Override\"", "DELETE", false, false),
         ("\"method\"", "put", true, true),
+        ("\"method\"", "merge", true, true),
+        ("\"http_method\"", "merge", false, false),
     ];
 
     fn part(name: &str, value: &str) -> String {
@@ -613,7 +602,7 @@ mod tests {
     }
 
     /// What forms are made of, and what looks like it.
-    const WORDS: [&str; 16] = [
+    const WORDS: [&str; 15] = [
         "_method",
         "%5fMe",
         "thod",
@@ -624,7 +613,6 @@ mod tests {
         "put",
         "&",
         ";",
-        "\r\n",
         "?",
         "a",
         "+",

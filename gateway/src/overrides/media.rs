@@ -3,6 +3,7 @@
 
 use http::header::{CONTENT_ENCODING, HeaderMap};
 
+use super::members::Manner;
 use super::{charset, folded};
 
 /// Bytes of a boundary, at most (RFC 2046 5.1.1).
@@ -51,6 +52,40 @@ pub(super) fn of(fields: &HeaderMap, untyped: Untyped) -> Vec<Way> {
     ways.map(|(way, _)| way).collect()
 }
 
+/// Whether it may hold requests in parts of their own.
+pub(super) fn holds_requests(fields: &HeaderMap) -> bool {
+    of(fields, Untyped::Opaque).contains(&Way::Requests)
+}
+
+/// How strictly what may be JSON is read.
+pub(super) fn manner(fields: &HeaderMap) -> Manner {
+    let kinds: Vec<String> = kinds(fields).collect();
+    let says = |word: &str| kinds.iter().any(|kind| kind.contains(word));
+    if !says("json") {
+        Manner::Guessed
+    } else if says("connect+json") || says("grpc") {
+        Manner::Framed
+    } else {
+        Manner::Said
+    }
+}
+
+/// The boundary of multipart content, where every program finds the same.
+pub(super) fn boundary(fields: &HeaderMap) -> Option<Vec<u8>> {
+    let mut kinds = types(fields);
+    let kind = kinds.next().filter(|_| kinds.next().is_none())?;
+    if !has_boundary(&kind.to_ascii_lowercase()) {
+        return None;
+    }
+    let mut parameters = kind.split(';').skip(1);
+    let value = parameters.find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let is_own = name.trim_start().eq_ignore_ascii_case("boundary");
+        is_own.then_some(value)
+    });
+    Some(value?.trim_matches('"').as_bytes().to_vec())
+}
+
 /// Whether some of them is a form's.
 pub(super) fn is_form(ways: &[Way]) -> bool {
     ways.iter()
@@ -77,12 +112,17 @@ pub(super) fn hides(fields: &HeaderMap, untyped: Untyped) -> Option<&'static str
     (is_form(&ways) && is_coded).then_some("a content coding")
 }
 
-/// The values of all fields that programs take for the content's type, in lower case.
-fn kinds(fields: &HeaderMap) -> impl Iterator<Item = String> {
+/// The values of all fields that programs take for the content's type.
+fn types(fields: &HeaderMap) -> impl Iterator<Item = String> {
     let kinds = fields
         .iter()
         .filter(|(name, _)| folded(name.as_str()) == "content-type");
-    kinds.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase())
+    kinds.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+/// The same in lower case.
+fn kinds(fields: &HeaderMap) -> impl Iterator<Item = String> {
+    types(fields).map(|kind| kind.to_ascii_lowercase())
 }
 
 /// Whether every parser finds the one boundary of a multipart type (RFC 2046 5.1.1): each
@@ -90,6 +130,8 @@ fn kinds(fields: &HeaderMap) -> impl Iterator<Item = String> {
 fn has_boundary(kind: &str) -> bool {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let is_value = |byte: u8| byte.is_ascii_alphanumeric() || b"'()+_-./:=?".contains(&byte);
+    // As SOAP names its first part.
+    let is_quoted = |byte: u8| is_value(byte) || b"<>@".contains(&byte);
     let mut boundaries = 0;
     let mut parameters = kind.split(';').skip(1);
     let all_plain = parameters.all(|parameter| {
@@ -101,14 +143,16 @@ fn has_boundary(kind: &str) -> bool {
         let value = quoted.unwrap_or(value);
         boundaries += usize::from(name == "boundary");
         let is_plain = (1..=BOUNDARY_BYTES_MAX).contains(&value.len())
-            && value.bytes().all(is_value)
+            && (value.bytes().all(is_value)
+                || (name != "boundary" && quoted.is_some() && value.bytes().all(is_quoted)))
             && !name.is_empty()
             && name.bytes().all(is_name);
         is_plain
-            && (name == "boundary" || !name.contains("boundary"))
+            && (name == "boundary" || !(name.contains("boundary") || value.contains("boundary")))
             && !value.contains("boundary=")
     });
-    all_plain && boundaries == 1
+    let family = kind.split(';').next().unwrap_or_default();
+    all_plain && boundaries == 1 && !family.contains("boundary")
 }
 
 /// Whether it begins like a media type (RFC 9110 8.3.1).
@@ -207,6 +251,12 @@ mod tests {
             ("; boundary=b; x", true),
             ("; boundary===============7==", false),
             ("; boundary=bboundary=c", true),
+            (
+                "; type=\"application/xop+xml\"; start=\"<a@b>\"; boundary=b",
+                false,
+            ),
+            ("; type=<a@b>; boundary=b", true),
+            ("; x=boundary; y=c; boundary=b", true),
             (long.as_str(), true),
         ] {
             let value = HeaderValue::from_str(&format!("multipart/form-data{parameters}"));
@@ -214,6 +264,7 @@ mod tests {
             let ways = of(&fields, Untyped::Form);
             assert!(ways.contains(&Way::Parts), "{parameters}");
             assert_eq!(ways.contains(&Way::Pairs), pairs, "{parameters}");
+            assert_eq!(boundary(&fields).is_none(), pairs, "{parameters}");
         }
         for kind in ["multipart/mixed", "multipart/related; x=y"] {
             let ways = of(&fields(&[("content-type", kind)]), Untyped::Form);

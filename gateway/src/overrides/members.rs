@@ -3,7 +3,8 @@
 //! batch the `method` of every object. Keeps a bounded key and value; changes nothing.
 
 use super::asks::{Asks, Judge, KEY, Keys, Refused, is_method};
-use super::keys::may_hold_key;
+use super::pairs::may_hold_key;
+use super::syntax::{Ended, NO_JSON, Syntax, unescaped};
 
 /// Bytes of a key or a value that are kept, written with escapes at most.
 const TEXT_BYTES_MAX: usize = 512;
@@ -14,6 +15,12 @@ const DEPTH_MAX: usize = 128;
 /// Bytes by which an encoding is known.
 const BEGIN_BYTES: usize = 4;
 
+/// Bytes by which frames are known: what stands before one, and its first.
+const FRAME_BYTES: usize = 6;
+
+/// Escapes that JSON has no others of.
+const ESCAPES: &str = "a name in escapes that make no text";
+
 /// Whose members are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
@@ -23,11 +30,24 @@ pub(super) enum Whose {
     Every,
 }
 
+/// What content is that does not follow the grammar of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// Said to be JSON: then it is none that can be read.
+    Said,
+    /// Said to be nothing: then it may be something else.
+    Guessed,
+    /// Said to be JSON, in frames of a protocol for calls (gRPC, Connect).
+    Framed,
+}
+
 /// Finds the members in bytes as they come.
 #[derive(Debug)]
 pub(super) struct Members {
     keys: Keys,
     whose: Whose,
+    manner: Manner,
+    syntax: Syntax,
     /// What is open, outermost first.
     open: Vec<Open>,
     /// How much is open below that.
@@ -44,6 +64,8 @@ pub(super) struct Members {
     is_value: bool,
     /// The first bytes.
     begin: Vec<u8>,
+    /// The same of what may be a frame.
+    frame: Vec<u8>,
     kind: Kind,
 }
 
@@ -74,13 +96,17 @@ enum Within {
 enum Key {
     Own,
     Other,
+    /// One that means nothing else.
+    Tunnel,
 }
 
 impl Members {
-    pub(super) fn new(whose: Whose) -> Self {
+    pub(super) fn new(whose: Whose, manner: Manner) -> Self {
         Self {
             keys: Keys::new(),
             whose,
+            manner,
+            syntax: Syntax::new(),
             open: Vec::new(),
             deeper: 0,
             within: Within::Nothing,
@@ -89,11 +115,39 @@ impl Members {
             under: None,
             is_value: false,
             begin: Vec::new(),
+            frame: Vec::new(),
             kind: Kind::Open,
         }
     }
 
-    pub(super) fn read(&mut self, mut bytes: &[u8], judge: Judge<'_>) -> Result<(), Refused> {
+    pub(super) fn read(&mut self, bytes: &[u8], judge: Judge<'_>) -> Result<(), Refused> {
+        if self.manner != Manner::Framed {
+            return self.read_json(bytes, judge);
+        }
+        // Behind one byte for its kind and four for its length, a frame is JSON by itself;
+        // nobody who reads frames knows such a member.
+        let begin = FRAME_BYTES.saturating_sub(self.frame.len());
+        let (begin, rest) = bytes.split_at_checked(begin).unwrap_or((bytes, &[]));
+        self.frame.extend_from_slice(begin);
+        let [kind, .., first] = self.frame.as_slice() else {
+            return Ok(());
+        };
+        if self.frame.len() < FRAME_BYTES {
+            return Ok(());
+        }
+        if matches!(kind, 0..=7 | 0x80..=0x83) && *first != 0 {
+            self.kind = Kind::Other;
+        }
+        self.manner = Manner::Said;
+        let frame = std::mem::take(&mut self.frame);
+        self.read_json(&frame, judge)?;
+        self.read_json(rest, judge)
+    }
+
+    fn read_json(&mut self, mut bytes: &[u8], judge: Judge<'_>) -> Result<(), Refused> {
+        if self.kind == Kind::Other {
+            return Ok(());
+        }
         let begin = BEGIN_BYTES.saturating_sub(self.begin.len());
         for byte in bytes.iter().take(begin) {
             self.begin.push(*byte);
@@ -101,8 +155,23 @@ impl Members {
                 judge(Asks::Unread("JSON in another encoding than UTF-8"))?;
             }
         }
+        let was_open = self.kind == Kind::Open;
         if self.is_other(bytes) {
             return Ok(());
+        }
+        if self.manner == Manner::Said && self.kind == Kind::Json {
+            let begin = if was_open {
+                bytes.iter().position(|byte| is_first(*byte))
+            } else {
+                None
+            };
+            let json = bytes.get(begin.unwrap_or_default()..).unwrap_or_default();
+            let read = self.syntax.read(json, &mut |_| Ok::<(), Refused>(()));
+            match read {
+                Ok(()) => {}
+                Err(Ended::Fault) => judge(Asks::Unread(NO_JSON))?,
+                Err(Ended::Said(refused)) => return Err(refused),
+            }
         }
         while !bytes.is_empty() {
             // What goes before the next byte that changes anything.
@@ -128,9 +197,8 @@ impl Members {
     /// Whether the content is no JSON: it begins with what neither a value that holds others
     /// nor a comment before it begins with, behind blanks, controls and a mark.
     fn is_other(&mut self, bytes: &[u8]) -> bool {
-        let is_first = |byte: &&u8| **byte > b' ' && byte.is_ascii();
         if self.kind == Kind::Open
-            && let Some(first) = bytes.iter().find(is_first)
+            && let Some(first) = bytes.iter().find(|byte| is_first(**byte))
         {
             self.kind = if b"{[/#\"'()".contains(first) {
                 Kind::Json
@@ -234,8 +302,10 @@ impl Members {
             return Ok(());
         }
         if !self.is_value {
-            let key = unescaped(&self.text);
-            self.key = self.key_of(&key);
+            self.key = match unescaped(&self.text) {
+                Some(key) => self.key_of(&key),
+                None => return judge(Asks::Unread(ESCAPES)),
+            };
             return Ok(());
         }
         match self.key.take() {
@@ -246,13 +316,22 @@ impl Members {
 
     /// The last string is a value of this key, or one in it.
     fn value_of(&self, key: Key, judge: Judge<'_>) -> Result<(), Refused> {
-        let value = unescaped(&self.text);
+        let Some(value) = unescaped(&self.text) else {
+            return match key {
+                Key::Own => judge(Asks::Unread(ESCAPES)),
+                Key::Other | Key::Tunnel => Ok(()),
+            };
+        };
         let value = value.trim();
         match key {
             Key::Own if self.text.len() >= TEXT_BYTES_MAX => {
                 judge(Asks::Unread("a value without end"))
             }
             _ if value.is_empty() => Ok(()),
+            Key::Tunnel => {
+                let key = "a member for the method";
+                judge(Asks::Tunnelled { key, value })
+            }
             Key::Own => judge(Asks::Method { key: KEY, value }),
             Key::Other if is_method(value) => {
                 let key = "a member for the method";
@@ -266,23 +345,27 @@ impl Members {
         let key = key.trim();
         // Many documents describe requests to others: in them a plain `method` is no more
         // than that. A sign before the word, or the field's own name, makes it ours.
-        let is_ours = match self.whose {
-            Whose::Every => true,
-            Whose::Outermost => {
-                key.starts_with('_')
-                    || key.get(..1).is_some_and(|sign| sign == "$" || sign == "@")
-                    || key.to_ascii_lowercase().contains("override")
-                    || key
-                        .get(..2)
-                        .is_some_and(|sign| sign.eq_ignore_ascii_case("x-"))
-            }
-        };
+        let is_ours = key.starts_with('_')
+            || key.get(..1).is_some_and(|sign| sign == "$" || sign == "@")
+            || key.to_ascii_lowercase().contains("override")
+            || key
+                .get(..2)
+                .is_some_and(|sign| sign.eq_ignore_ascii_case("x-"));
         if self.keys.own.may_be(key) {
             Some(Key::Own)
+        } else if !self.keys.others.may_be(key) {
+            None
+        } else if is_ours {
+            Some(Key::Tunnel)
         } else {
-            (is_ours && self.keys.others.may_be(key)).then_some(Key::Other)
+            (self.whose == Whose::Every).then_some(Key::Other)
         }
     }
+}
+
+/// Whether content may begin with a byte.
+fn is_first(byte: u8) -> bool {
+    byte > b' ' && byte.is_ascii()
 }
 
 /// Whether it means something outside of strings.
@@ -298,26 +381,25 @@ fn is_wide(begin: &[u8]) -> bool {
     (has_zero && has_sign) || begin.starts_with(&[0xfe, 0xff]) || begin.starts_with(&[0xff, 0xfe])
 }
 
-/// A string without its escapes (RFC 8259 7); what is none stays.
-fn unescaped(text: &[u8]) -> String {
-    let quoted = [b"\"", text, b"\""].concat();
-    serde_json::from_slice::<String>(&quoted)
-        .unwrap_or_else(|_| String::from_utf8_lossy(text).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::asks::is_known;
     use super::*;
 
-    fn verdict(whose: Whose, pieces: &[&[u8]]) -> Result<(), Refused> {
+    fn verdict(whose: Whose, manner: Manner, pieces: &[&[u8]]) -> Result<(), Refused> {
         let mut judge = |asks: Asks<'_>| match asks {
             Asks::Method {
                 value: "put" | "PUT" | "post",
                 ..
             } => Ok(()),
+            Asks::Tunnelled { value, .. }
+                if !is_known(value) || value.eq_ignore_ascii_case("put") =>
+            {
+                Ok(())
+            }
             _ => Err(Refused),
         };
-        let mut members = Members::new(whose);
+        let mut members = Members::new(whose, manner);
         pieces
             .iter()
             .try_for_each(|piece| members.read(piece, &mut judge))
@@ -353,6 +435,7 @@ mod tests {
             (Outermost, r#"{"_httpMethod":"PATCH"}"#, false),
             (Outermost, r#"{"X-HTTP-Method-Override":"DELETE"}"#, false),
             (Outermost, r#"{"_methods":"many"}"#, true),
+            (Outermost, r#"{"X-HTTP-Method":"VERSION-CONTROL"}"#, false),
             // Some take the first of a list.
             (Outermost, r#"{"_method":["DELETE"]}"#, false),
             (Outermost, r#"{"_method":[["DELETE"]]}"#, false),
@@ -375,23 +458,62 @@ mod tests {
             let bytes = document.as_bytes();
             for size in [1, 2, 7, 64, bytes.len()] {
                 let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
-                let found = verdict(whose, &pieces);
-                assert_eq!(found.is_ok(), held, "{document} by {size}: {found:?}");
+                for manner in [Manner::Said, Manner::Guessed, Manner::Framed] {
+                    let found = verdict(whose, manner, &pieces);
+                    assert_eq!(found.is_ok(), held, "{document} by {size}: {found:?}");
+                }
             }
         }
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused_where_it_is_said_to_be() {
+        use Whose::Outermost;
         let wide: Vec<u8> =
             r#"{"_method":"delete"}"#.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        assert!(verdict(Outermost, &[&wide]).is_err());
-        assert!(verdict(Outermost, &[&[0xff, 0xfe], &wide]).is_err());
-        assert!(verdict(Outermost, &[&[0; 100]]).is_ok());
+        assert!(verdict(Outermost, Manner::Said, &[&wide]).is_err());
+        assert!(verdict(Outermost, Manner::Said, &[&[0xff, 0xfe], &wide]).is_err());
+        assert!(verdict(Outermost, Manner::Said, &[&[0; 100]]).is_ok());
         for before in [" \r\n", "\u{feff}", "/* of old */ ", "# so too\n"] {
             let document = format!("{before}{{\"_method\":\"delete\"}}");
             assert!(
-                verdict(Outermost, &[document.as_bytes()]).is_err(),
+                verdict(Outermost, Manner::Said, &[document.as_bytes()]).is_err(),
                 "{document}"
             );
         }
-        assert!(verdict(Outermost, &[b"a=1&b={\"_method\":\"delete\"}"]).is_ok());
+        for (document, said, guessed) in [
+            ("{/*\"*/\"_method\":\"DELETE\"}", false, true),
+            ("{'_method':'DELETE'}", false, true),
+            ("{_method:1}", false, true),
+            ("{\"\\_method\":\"DELETE\"}", false, false),
+            ("{\"a\":NaN}\n{\"b\":-Infinity}", true, true),
+            ("#!/bin/sh\nexit", false, true),
+            ("", true, true),
+            (" \n", true, true),
+        ] {
+            for (manner, held) in [(Manner::Said, said), (Manner::Guessed, guessed)] {
+                let found = verdict(Outermost, manner, &[document.as_bytes()]);
+                assert_eq!(found.is_ok(), held, "{document} {manner:?}");
+            }
+        }
+        let frame = [&[0, 0, 0, 0x22, 0x7b][..], &[b'{'; 0x227b]].concat();
+        for size in [1, 4, 9000] {
+            let pieces: Vec<&[u8]> = frame.chunks(size).collect();
+            assert!(verdict(Outermost, Manner::Framed, &pieces).is_ok());
+        }
+        let wide: Vec<u8> = "{\"_method\":1}"
+            .chars()
+            .flat_map(|c| u32::from(c).to_be_bytes())
+            .collect();
+        assert!(verdict(Outermost, Manner::Framed, &[&wide]).is_err());
+        assert!(
+            verdict(
+                Outermost,
+                Manner::Said,
+                &[b"a=1&b={\"_method\":\"delete\"}"]
+            )
+            .is_ok()
+        );
     }
 
     proptest::proptest! {
@@ -399,7 +521,7 @@ mod tests {
         fn what_is_kept_is_bounded(bytes in proptest::collection::vec(
             proptest::sample::select(b"{}[]\":,\\x".to_vec()), 0..4000,
         )) {
-            let mut members = Members::new(Whose::Every);
+            let mut members = Members::new(Whose::Every, Manner::Guessed);
             members.read(&bytes, &mut |_| Ok(())).unwrap();
             assert!(members.text.len() <= TEXT_BYTES_MAX && members.open.len() <= DEPTH_MAX);
         }

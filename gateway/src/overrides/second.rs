@@ -80,6 +80,14 @@ pub(crate) fn check_fields(
     target: &Target,
     fields: &HeaderMap,
 ) -> Result<(), Refusal> {
+    match fault(caller, target, fields) {
+        Some(because) => Err(refusal(caller, target, &because)),
+        None => Ok(()),
+    }
+}
+
+/// What a field names that the rules do not allow.
+pub(super) fn fault(caller: &Caller, target: &Target, fields: &HeaderMap) -> Option<String> {
     for (name, value) in fields {
         let Some(role) = role(name) else {
             continue;
@@ -99,13 +107,9 @@ pub(crate) fn check_fields(
                 None | Some(_) => continue,
             },
         };
-        return Err(refusal(
-            caller,
-            target,
-            &format!("{} {because}", shown(name.as_str())),
-        ));
+        return Some(format!("{} {because}", shown(name.as_str())));
     }
-    Ok(())
+    None
 }
 
 /// What a field of this name does, if anything.

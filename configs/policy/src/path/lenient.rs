@@ -10,9 +10,8 @@
 use std::collections::BTreeSet;
 
 use super::TargetError;
-use super::readings::{
-    Reading, SEPARATOR, begins_with_authority, collapse, fold_case, without_authority,
-};
+use super::readings::{Reading, SEPARATOR, begins_with_authority, collapse, without_authority};
+use crate::fold::fold_case;
 use crate::limits::READINGS_BYTES_MAX;
 
 /// Letters and digits of an ending by which a server knows a program, at most.

@@ -17,7 +17,6 @@ use super::more_queries::Tails;
 use super::{TargetError, above_root, unescape};
 use crate::dots::{has_blank_dots, has_dots, without_blanks};
 use crate::dropped::{Dropping, changes_segments};
-use crate::fold::fold_case;
 use crate::limits::{DECODE_ROUNDS_MAX, READINGS_BYTES_MAX};
 
 /// Decoded segments, joined by [`SEPARATOR`].
@@ -569,33 +568,6 @@ mod tests {
         }
         assert!(Readings::of("/..%20").is_err());
         check(&[("/a%20/b", &["|a |b"], &["|a |b", "|a|b"])]);
-    }
-
-    #[test]
-    fn what_any_change_of_case_makes_equal_is_folded_to_one() {
-        for (text, folded) in [
-            ("ſecret", "secret"),
-            ("admın", "admin"),
-            ("admİn", "admin"),
-            ("ADMIN", "admin"),
-            ("\u{212a}eys", "keys"),
-            ("straẞe", "strasse"),
-            ("straße", "strasse"),
-            ("ςΣσ", "σσσ"),
-            ("ﬁle", "file"),
-        ] {
-            assert_eq!(fold_case(text.as_bytes()), folded.as_bytes(), "{text}");
-        }
-        // Every character is folded to what its other cases are folded to.
-        for character in '\0'..=char::MAX {
-            let own = fold_case(character.to_string().as_bytes());
-            let upper: String = character.to_uppercase().collect();
-            assert_eq!(fold_case(upper.as_bytes()), own, "{character:?}");
-            if character != 'İ' {
-                let lower: String = character.to_lowercase().collect();
-                assert_eq!(fold_case(lower.as_bytes()), own, "{character:?}");
-            }
-        }
     }
 
     #[test]
