@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use crate::limits;
 
+mod coded;
 mod forms;
 mod streams;
 mod text;

@@ -24,7 +24,12 @@ pub(crate) const PAIRS: [Pair; KINDS] = [
     (|byte| byte == b'\\', |byte| byte == b'/'),
     (|byte| byte == b'&', |byte| byte == b'#'),
     (|byte| byte == b'&', |byte| byte.is_ascii_alphabetic()),
-    (|byte| byte == b'=', |byte| byte.is_ascii_hexdigit()),
+    // Small letters are frequent behind it in sources, and of what is written with them more
+    // than half begin with a digit.
+    (
+        |byte| byte == b'=',
+        |byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'),
+    ),
     (
         |byte| byte == b'=',
         |byte| matches!(byte, b'\r' | b'\n' | b'\\'),
@@ -145,7 +150,7 @@ fn is_escape(here: &[u8]) -> bool {
 /// of several bytes that are no text.
 fn is_quoted(here: &[u8]) -> bool {
     match here {
-        [_, b'7', b'F', ..] => false,
+        [_, b'7', b'F', ..] | [_, b'a'..=b'f', ..] => false,
         [_, b'\n', ..]
         | [_, b'\r', b'\n', ..]
         | [_, b'2'..=b'7', b'0'..=b'9' | b'A'..=b'F', ..] => true,

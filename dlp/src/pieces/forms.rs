@@ -44,7 +44,7 @@ pub(super) fn all<'a>(pieces: &[Part<'a>]) -> Vec<Vec<Part<'a>>> {
 }
 
 /// Pieces without the fields, the ends and the labels that neighbours have in common.
-fn bare<'a>(pieces: &[Part<'a>]) -> Form<'a> {
+pub(super) fn bare<'a>(pieces: &[Part<'a>]) -> Form<'a> {
     let mut made: Form<'a> = None;
     for change in [without_fields, apart, without_labels] {
         let changed = change(made.as_deref().unwrap_or(pieces));

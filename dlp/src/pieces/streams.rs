@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::text::{Side, Text};
 use super::words::{self, Begins};
-use super::{Age, Entry, Look, Source, forms};
+use super::{Age, Entry, Look, Source, coded, forms};
 use crate::limits;
 
 /// In which orders pieces are put together.
@@ -231,28 +231,28 @@ fn within(
     }
     for own in own {
         let stream = of(&words, |word| own.holds(word));
-        within_one(side(&own.stream, head, content), &stream);
+        within_one(side(&own.stream, head, content), &stream, begins);
     }
     // As they were sent: sources come one after the other in each message.
     all.sort_by_key(|word| word.place);
     let words = of(&all, |word| word.age != Age::Constant);
     let heads = of(&words, |word| word.source.is_head());
     if is_mixed(&heads) {
-        within_one(head, &heads);
+        within_one(head, &heads, begins);
     }
     let has_head = |words: &[Entry<'_>]| words.iter().any(|word| word.source.is_head());
     if heads.len() < words.len() && is_mixed(&all) {
-        within_one(content, &words);
+        within_one(content, &words, begins);
         // What the head says in every message, it may have said first.
         if has_head(&all) && words.len() < all.len() {
-            within_one(content, &all);
+            within_one(content, &all, begins);
         }
     }
 }
 
 /// Adds the words of a stream: those that chance made and whole values, and, to be
 /// confirmed, all of them, and without signs around and between them.
-fn within_one(texts: &mut Texts, words: &[Entry<'_>]) {
+fn within_one(texts: &mut Texts, words: &[Entry<'_>], begins: Begins<'_>) {
     if words.iter().all(|word| word.age != Age::New) || !words::is_more(words) {
         return;
     }
@@ -260,6 +260,7 @@ fn within_one(texts: &mut Texts, words: &[Entry<'_>]) {
     let once = once_each(words);
     let again = (once.len() < words.len()).then_some(words);
     for words in [Some(once.as_slice()), again].into_iter().flatten() {
+        add_coded(texts, words, begins);
         let chance = of(words, |word| word.look == Look::Chance);
         let whole = of(words, |word| {
             word.look == Look::Chance || word.look == Look::Dense && word.is_whole
@@ -275,6 +276,21 @@ fn within_one(texts: &mut Texts, words: &[Entry<'_>]) {
         for place in [0, 1] {
             add_last(&mut texts.words_confirmed, &words::apart(words, place));
         }
+    }
+}
+
+/// Adds what the last words of a stream say that are coded each by itself.
+fn add_coded(texts: &mut Texts, words: &[Entry<'_>], begins: Begins<'_>) {
+    let words = last(words, |word| word.bytes.len());
+    if words.iter().all(|word| word.age != Age::New) {
+        return;
+    }
+    let (alone, among) = coded::forms(words, begins);
+    for form in alone {
+        texts.words.add(&form);
+    }
+    if let Some(form) = among {
+        texts.words_confirmed.add(&form);
     }
 }
 

@@ -2,7 +2,7 @@
 //! separators, words of prose or marks of a text between. Pure; looks into so many of the
 //! last bytes, and copies none.
 
-use super::forms::{is_dense, is_of_chance, separates};
+use super::forms::{decoded, is_dense, is_of_chance, separates};
 use super::{Entry, Look};
 use crate::limits;
 
@@ -84,6 +84,11 @@ fn add<'a>(words: &mut Vec<Entry<'a>>, entry: &Entry<'a>, begins: Begins<'_>) {
     }
 }
 
+/// The parts of a text that are no words of prose.
+pub(super) fn parts<'t>(text: &'t [u8], begins: Begins<'t>) -> impl Iterator<Item = &'t [u8]> {
+    split(text).filter(move |part| look(part, begins) != Look::Word)
+}
+
 /// What a word of a value looks like.
 fn look(word: &[u8], begins: Begins<'_>) -> Look {
     // At the beginning of a sentence as well.
@@ -98,8 +103,11 @@ fn look(word: &[u8], begins: Begins<'_>) -> Look {
         let is_chance = is_of_chance(word) || parts.any(|part| is_long(part) && is_of_chance(part));
         return if is_chance { Look::Chance } else { Look::Dense };
     }
+    // Hexadecimal of text may have no letter, as few numbers do.
+    let is_digits = word.len() >= 2 * limits::WORD_BYTES_MIN && word.iter().all(u8::is_ascii_digit);
+    let is_coded = || is_digits && decoded(word).is_some();
     // Names of forms stand in prose: what they begin is confirmed or nothing.
-    if begins(word) {
+    if begins(word) || is_coded() {
         Look::Beginning
     } else {
         Look::Word

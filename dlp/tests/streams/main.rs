@@ -13,6 +13,7 @@
     reason = "a place that is not there is a failed test"
 )]
 
+mod apart;
 mod archives;
 mod behind;
 mod bombs;
