@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-#[path = "src/containers/beginnings.rs"]
+#[path = "src/decode/containers/beginnings.rs"]
 mod beginnings;
 #[path = "src/destination.rs"]
 #[expect(
@@ -95,7 +95,7 @@ fn main() -> Result<(), String> {
         "build.rs",
         PLACES,
         "detectors",
-        "src/containers/beginnings.rs",
+        "src/decode/containers/beginnings.rs",
         "src/detector.rs",
         "src/detector_file.rs",
         "src/detector_place.rs",

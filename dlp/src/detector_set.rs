@@ -7,14 +7,11 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-use crate::detector::{
-    Anchor, Boundary, Detector, Failure, Registry, Scope, Tenants, Text, Tier, Validator,
-};
+use crate::detector::{Anchor, Detector, Scope};
 use crate::limits::DETECTORS_MAX;
 use crate::shapes::{is_asked_for, is_shape};
+use crate::shipped::{SHIPPED, has_form};
 use crate::validate::jwt;
-
-include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// The detectors of a ruleset, each with an id of its own.
 #[derive(Debug, Clone, Default)]
@@ -53,22 +50,6 @@ impl fmt::Display for DetectorError {
 }
 
 impl Error for DetectorError {}
-
-/// Whether a credential has the beginning of a kind that has a detector of its
-/// own: then a label beside it says nothing new, and where it may go is that
-/// detector's to say.
-pub(crate) fn has_own_form(secret: &[u8]) -> bool {
-    SHIPPED.iter().any(|detector| has_form(detector, secret))
-}
-
-/// Whether a credential begins as those of a detector do, and is long enough.
-fn has_form(detector: &Detector, secret: &[u8]) -> bool {
-    let begins = |literal: &Text| secret.starts_with(literal.as_bytes());
-    detector.anchor == Anchor::Start
-        && detector.tier > Tier::Context
-        && secret.len() >= detector.min
-        && detector.literals.iter().any(begins)
-}
 
 impl Detectors {
     /// A set of the given detectors.

@@ -13,8 +13,8 @@ mod encode;
 mod runs;
 mod scanner;
 
-use crate::containers::fuzz as containers;
-use crate::filters::fuzz as filters;
+use crate::decode::containers::fuzz as containers;
+use crate::decode::filters::fuzz as filters;
 use crate::values::Values;
 
 /// A target: it panics on bytes that show a fault.

@@ -1,10 +1,10 @@
 //! Small parts of a message, whole: each alone, and the values of several one
 //! after the other, for what is split over them.
 
+use crate::decode::layer::{Layer, Until};
 use crate::destination::Destination;
 use crate::detector::Tier;
 use crate::finding::{CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, Report, Unscanned};
-use crate::layer::{Layer, Until};
 use crate::limits;
 use crate::pieces::{self, Age, Entry, Side, Source, Text};
 use crate::place::{Joined, Part, Place, PlaceKind};
@@ -16,6 +16,19 @@ use crate::trail::Trail;
 
 /// Between two parts: in no credential and in no run.
 const BORDER: &[u8] = b"\x01\n";
+
+impl Ruleset {
+    /// Scans small parts, whole: method, target, field names and values; and
+    /// their values one after the other, for what is split over them.
+    pub fn head(&self, destination: &Destination<'_>, parts: &[Part<'_>]) -> Report {
+        scan(self, destination, parts)
+    }
+
+    /// Whether a name in content holds what must not be shown to a host.
+    pub(crate) fn holds(&self, destination: &Destination<'_>, name: &[u8]) -> bool {
+        whole(self, (destination, PlaceKind::Head), name).holds
+    }
+}
 
 /// Scans parts, and what their values make together.
 pub(crate) fn scan(rules: &Ruleset, destination: &Destination<'_>, parts: &[Part<'_>]) -> Report {

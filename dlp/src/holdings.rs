@@ -14,7 +14,10 @@ mod tree;
 
 use std::fmt;
 
-use crate::detector::Registry;
+use crate::destination::HostPattern;
+use crate::detector::{Registry, Tier};
+use crate::detector_set::Detectors;
+use crate::known::{KnownBuilder, KnownValue, Nature, Unfit, is_weak};
 use crate::secret::Secret;
 
 pub use environment::{credential, environment};
@@ -282,7 +285,7 @@ fn host_of(text: &str) -> Option<String> {
         None => authority.split(':').next()?,
     };
     let host = host.trim_end_matches('.').to_ascii_lowercase();
-    crate::HostPattern::parse(&host).ok()?;
+    HostPattern::parse(&host).ok()?;
     Some(host)
 }
 
@@ -310,6 +313,47 @@ fn percent_decoded(text: &str) -> Vec<u8> {
         };
     }
     bytes
+}
+
+impl KnownBuilder {
+    /// Adds what was read from the user's own configuration, and says how much of
+    /// it can be looked for.
+    ///
+    /// A value may go to the hosts its file names, and to those that issue its
+    /// form. Where neither is known and it is weak, it is only reported.
+    /// Returns what is not looked for: where it was read, and why.
+    pub fn hold(&mut self, holdings: &Holdings, detectors: &Detectors) -> Vec<(String, Unfit)> {
+        let mut unfit = Vec::new();
+        for holding in &holdings.values {
+            let mut hosts = holding.hosts.clone();
+            if holding.usage == Usage::Sent {
+                hosts.extend(detectors.issuers_of(holding.value.expose()));
+            }
+            hosts.sort();
+            hosts.dedup();
+            let parsed = hosts
+                .iter()
+                .filter_map(|host| HostPattern::parse(host).ok());
+            let issuers: Vec<HostPattern> = parsed.collect();
+            let nature = match holding.usage {
+                Usage::Sent => Nature::Sent,
+                Usage::Kept => Nature::Kept,
+            };
+            let unbound = issuers.is_empty() && nature == Nature::Sent;
+            let weak = unbound && is_weak(holding.value.expose());
+            let about = KnownValue {
+                label: holding.label.clone(),
+                others: Vec::new(),
+                issuers,
+                tier: if weak { Tier::Context } else { Tier::Strong },
+                nature,
+            };
+            if let Err(why) = self.add(&holding.value, about) {
+                unfit.push((holding.label.clone(), why));
+            }
+        }
+        unfit
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use crate::coding::Coding;
 use crate::confirm::Rule;
-use crate::containers::{MAGICS, Magic, sealed};
+use crate::decode::containers::{MAGICS, Magic, sealed};
 use crate::detector::{Anchor, Tier};
 use crate::limits;
 use crate::prefilter::Prefilter;

@@ -12,8 +12,6 @@ use std::ops::Range;
 
 use crate::destination::HostPattern;
 use crate::detector::Tier;
-use crate::detector_set::Detectors;
-use crate::holdings::{Holdings, Usage};
 use crate::known_forms::{Form, forms};
 use crate::secret::Secret;
 use crate::validate::{entropy, placeholder};
@@ -244,45 +242,6 @@ impl KnownBuilder {
         Ok(())
     }
 
-    /// Adds what was read from the user's own configuration, and says how much of
-    /// it can be looked for.
-    ///
-    /// A value may go to the hosts its file names, and to those that issue its
-    /// form. Where neither is known and it is weak, it is only reported.
-    /// Returns what is not looked for: where it was read, and why.
-    pub fn hold(&mut self, holdings: &Holdings, detectors: &Detectors) -> Vec<(String, Unfit)> {
-        let mut unfit = Vec::new();
-        for holding in &holdings.values {
-            let mut hosts = holding.hosts.clone();
-            if holding.usage == Usage::Sent {
-                hosts.extend(detectors.issuers_of(holding.value.expose()));
-            }
-            hosts.sort();
-            hosts.dedup();
-            let parsed = hosts
-                .iter()
-                .filter_map(|host| HostPattern::parse(host).ok());
-            let issuers: Vec<HostPattern> = parsed.collect();
-            let nature = match holding.usage {
-                Usage::Sent => Nature::Sent,
-                Usage::Kept => Nature::Kept,
-            };
-            let unbound = issuers.is_empty() && nature == Nature::Sent;
-            let weak = unbound && is_weak(holding.value.expose());
-            let about = KnownValue {
-                label: holding.label.clone(),
-                others: Vec::new(),
-                issuers,
-                tier: if weak { Tier::Context } else { Tier::Strong },
-                nature,
-            };
-            if let Err(why) = self.add(&holding.value, about) {
-                unfit.push((holding.label.clone(), why));
-            }
-        }
-        unfit
-    }
-
     fn window(&mut self, value: usize, form: Form, text: &[u8]) {
         let Some(begin) = text.first_chunk::<8>() else {
             return;
@@ -414,7 +373,7 @@ pub(crate) fn is_looked_for(value: &[u8], hosts: &[String]) -> bool {
 }
 
 /// Whether a value may be one that people make up, and stand elsewhere too.
-fn is_weak(value: &[u8]) -> bool {
+pub(crate) fn is_weak(value: &[u8]) -> bool {
     let value = value.trim_ascii();
     let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
     entropy::bits(value) * f64::from(length) < STRONG_BITS_MIN

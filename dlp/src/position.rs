@@ -7,9 +7,13 @@ use std::fmt::Write;
 use crate::budget::wide;
 use crate::coding::Coding;
 use crate::limits;
-use crate::multipart::Parts;
-use crate::path::Document;
 use crate::trail::Trail;
+
+mod multipart;
+mod path;
+
+use multipart::Parts;
+use path::Document;
 
 /// Whether a name may be shown.
 pub(crate) type IsClean<'a> = &'a dyn Fn(&[u8]) -> bool;

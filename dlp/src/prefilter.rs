@@ -169,7 +169,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::containers::{MAGICS, sealed};
+    use crate::decode::containers::{MAGICS, sealed};
     use crate::detector_set::Detectors;
     use crate::twists::forms;
 

@@ -10,18 +10,16 @@ use crate::confirm::Rule;
 use crate::destination::{Destination, HostPattern};
 use crate::detector::{Scope, Tenants};
 use crate::detector_set::Detectors;
-use crate::finding::{Finding, Report};
-use crate::head;
+use crate::finding::Finding;
 use crate::index::{Hit, Index};
 use crate::known::{Known, KnownValue, Nature};
 use crate::limits;
 use crate::mark::mark;
 use crate::pieces::{self, Look};
-use crate::place::{Description, Part, PlaceKind};
+use crate::place::{Part, PlaceKind};
 use crate::prefilter::Prefilter;
 use crate::settings::{Policy, Settings, Unscannable};
 use crate::shapes::Shapes;
-use crate::stream::Stream;
 
 /// Everything a scan needs that stays the same. Immutable, shared by [`Arc`].
 pub struct Ruleset {
@@ -35,7 +33,7 @@ pub struct Ruleset {
     homes: Vec<(String, HostPattern)>,
     /// Marks of texts that look like credentials and are none.
     placeholders: Vec<String>,
-    watching: Option<Arc<Ruleset>>,
+    pub(crate) watching: Option<Arc<Ruleset>>,
     policy: Policy,
     unscannable: Unscannable,
     key: [u8; 32],
@@ -275,13 +273,6 @@ impl Ruleset {
         self
     }
 
-    /// Begins to watch a response from `origin`: for the values of
-    /// [`Ruleset::with_watched`] alone, in all codings; none where there are none.
-    pub fn watch(&self, origin: &Destination<'_>, description: &Description<'_>) -> Option<Stream> {
-        let watching = self.watching.as_ref()?;
-        Some(watching.stream(origin, description))
-    }
-
     /// The known values.
     pub(crate) fn known(&self) -> Option<&Known> {
         self.known.as_deref()
@@ -290,12 +281,6 @@ impl Ruleset {
     /// What happens to bytes that cannot be scanned.
     pub fn unscannable(&self) -> Unscannable {
         self.unscannable
-    }
-
-    /// Scans small parts, whole: method, target, field names and values; and
-    /// their values one after the other, for what is split over them.
-    pub fn head(&self, destination: &Destination<'_>, parts: &[Part<'_>]) -> Report {
-        head::scan(self, destination, parts)
     }
 
     /// Judges the labels of a name left of the part that somebody registered, by
@@ -307,15 +292,6 @@ impl Ruleset {
     /// Judges the segments of request targets by their shape.
     pub(crate) fn segments(&self, to: &Destination<'_>, parts: &[Part<'_>]) -> Vec<Finding> {
         self.shapes.targets(&self.key, to, parts)
-    }
-
-    /// Begins a stream.
-    pub fn stream(
-        self: &Arc<Self>,
-        destination: &Destination<'_>,
-        description: &Description<'_>,
-    ) -> Stream {
-        Stream::new(self, destination, description)
     }
 
     /// A rule by its place.

@@ -15,7 +15,6 @@ use crate::detector::{Scope, Tenants, Text, Tier};
 use crate::finding::{
     Action, CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, Unscanned, UnscannedReason,
 };
-use crate::head;
 use crate::index::Twist;
 use crate::known::Nature;
 use crate::known_forms::Form;
@@ -23,8 +22,8 @@ use crate::limits;
 use crate::mark::mark;
 use crate::place::{Place, PlaceKind, Written};
 use crate::position::{Position, Spread};
+use crate::repeats::Repeats;
 use crate::ruleset::Ruleset;
-use crate::runs::Repeats;
 use crate::settings::{Depth, Policy};
 use crate::trail::Trail;
 
@@ -463,7 +462,7 @@ impl<'a> Scan<'a> {
             names.set(names.get().saturating_add(1));
             let mut pieces = name.windows(limits::NAME_OF_SECRET_BYTES_MIN);
             let is_part = pieces.any(|piece| memchr::memmem::find(secret, piece).is_some());
-            !is_part && !head::whole(self.rules, (&to, PlaceKind::Head), name).holds
+            !is_part && !self.rules.holds(&to, name)
         });
         self.state.names = names.get();
         inside

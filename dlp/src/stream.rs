@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use crate::budget::wide;
 use crate::coding::Coding;
-use crate::containers::Declared;
+use crate::decode::containers::Declared;
+use crate::decode::layer::{Layer, Until};
 use crate::destination::Destination;
 use crate::finding::{Finding, Stop, Unscanned};
-use crate::layer::{Layer, Until};
 use crate::limits;
 use crate::place::{Description, Place, PlaceKind, Written};
 use crate::position::Position;
@@ -41,6 +41,24 @@ impl fmt::Debug for Stream {
             .field("taken", &self.taken)
             .field("released", &self.released)
             .finish_non_exhaustive()
+    }
+}
+
+impl Ruleset {
+    /// Begins to watch a response from `origin`: for the values of
+    /// [`Ruleset::with_watched`] alone, in all codings; none where there are none.
+    pub fn watch(&self, origin: &Destination<'_>, description: &Description<'_>) -> Option<Stream> {
+        let watching = self.watching.as_ref()?;
+        Some(watching.stream(origin, description))
+    }
+
+    /// Begins a stream.
+    pub fn stream(
+        self: &Arc<Self>,
+        destination: &Destination<'_>,
+        description: &Description<'_>,
+    ) -> Stream {
+        Stream::new(self, destination, description)
     }
 }
 

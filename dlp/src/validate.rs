@@ -23,8 +23,8 @@ pub(crate) mod random;
 mod userpass;
 
 use crate::detector::{Detector, Failure, Scope, Tier, Validator};
-use crate::detector_set;
 use crate::finding::Checked;
+use crate::shipped;
 
 /// What is checked.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ pub(crate) enum Outcome {
 impl Detector {
     /// Checks what was matched.
     pub(crate) fn check(&self, subject: &Subject<'_>) -> Outcome {
-        if self.is_label() && detector_set::has_own_form(subject.secret) {
+        if self.is_label() && shipped::has_own_form(subject.secret) {
             return Outcome::Placeholder;
         }
         let checked = check(self.validator, subject.secret);

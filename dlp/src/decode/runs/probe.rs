@@ -6,9 +6,9 @@
 
 use outgate_lanes::{GROUP_BYTES, STRIDE_SYMBOLS, pack};
 
-use crate::classes::Classes;
-use crate::containers::{is_unmarked, is_zlib};
-use crate::filters::{self, Kind, Seeker};
+use crate::decode::classes::Classes;
+use crate::decode::containers::{is_unmarked, is_zlib};
+use crate::decode::filters::{self, Kind, Seeker};
 use crate::limits;
 use crate::prefilter::Prefilter;
 

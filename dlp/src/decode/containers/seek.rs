@@ -9,7 +9,7 @@ use outgate_lanes::{BLOCK_BYTES, KINDS, PLACES, Pair, Pairs};
 
 use super::recognise::{Magic, is_zlib};
 use crate::budget::{narrow, wide};
-use crate::layer::View;
+use crate::decode::layer::View;
 
 /// Whether a byte is the second of a header that begins with this one.
 fn goes_with<const METHOD: u8>(flags: u8) -> bool {
@@ -183,8 +183,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::containers::guess::{Looks, looks_deflated};
-    use crate::containers::recognise::Wait;
+    use crate::decode::containers::guess::{Looks, looks_deflated};
+    use crate::decode::containers::recognise::Wait;
 
     proptest! {
         #[test]

@@ -21,8 +21,8 @@ mod zstd;
 
 use crate::budget::wide;
 use crate::coding::Coding;
+use crate::decode::layer::{FREE, Until, View};
 use crate::finding::UnscannedReason;
-use crate::layer::{FREE, Until, View};
 use crate::limits;
 use crate::scan::Scan;
 use crate::trail::Trail;

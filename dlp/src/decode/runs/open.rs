@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 
 use crate::budget::{narrow, wide};
-use crate::containers::{Containers, is_zlib, may_be_unmarked};
+use crate::decode::containers::{Containers, is_zlib, may_be_unmarked};
+use crate::decode::layer::{FREE, Layer, Until, View, unbroken};
 use crate::finding::UnscannedReason;
 use crate::known::Known;
-use crate::layer::{FREE, Layer, Until, View, unbroken};
 use crate::limits;
 use crate::prefilter::OVERLAP;
 use crate::scan::Scan;

@@ -2,7 +2,7 @@
 
 use super::Until;
 use crate::budget::{narrow, wide};
-use crate::classes::Classes;
+use crate::decode::classes::Classes;
 use crate::origins::Origins;
 use crate::trail::Trail;
 

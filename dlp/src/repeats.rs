@@ -16,7 +16,7 @@ pub(crate) struct Repeats {
 impl Repeats {
     /// Whether a run did not come before; it has from now on, though it may still have to
     /// be looked at: see [`Repeats::forget`].
-    pub(super) fn is_new(&mut self, run: &[u8]) -> bool {
+    pub(crate) fn is_new(&mut self, run: &[u8]) -> bool {
         let Some(own) = slot(run) else {
             return true;
         };
@@ -29,7 +29,7 @@ impl Repeats {
     }
 
     /// Forgets all of them: of some something was told, and nobody knows which.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.slots.clear();
     }
 }

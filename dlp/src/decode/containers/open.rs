@@ -7,8 +7,8 @@ use super::Certainty;
 use super::recognise::Begin;
 use super::unpack::{Fault, Made, Progress, Unpack};
 use crate::budget::{Growth, Taken, wide};
+use crate::decode::layer::{FREE, Layer, Until, View};
 use crate::finding::UnscannedReason;
-use crate::layer::{FREE, Layer, Until, View};
 use crate::limits;
 use crate::scan::Scan;
 

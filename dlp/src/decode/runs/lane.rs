@@ -1,6 +1,6 @@
 //! One phase of a run under decoding, and how much of a run is here.
 
-use crate::layer::Layer;
+use crate::decode::layer::Layer;
 use crate::scan::Scan;
 
 /// How much of a run is here when it begins.

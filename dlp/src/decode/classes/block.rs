@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 use outgate_lanes::{BLOCK_BYTES, Marks, PLACES, Pairs, Sets, Work, widest};
 
 use crate::budget::wide;
-use crate::filters::{self, is_lead};
+use crate::decode::filters::{self, is_lead};
+use crate::decode::runs::Alphabet;
 use crate::limits;
-use crate::runs::Alphabet;
 
 /// Sets of bytes below 128 that are told of every block.
 pub(super) const ASCII: usize = 4;
@@ -40,16 +40,16 @@ pub(super) static ESCAPES: LazyLock<Pairs> = LazyLock::new(|| Pairs::new(&filter
 /// What a search can skip a block for: a bit for what it has.
 pub(super) mod flag {
     /// A run of base64 begins here.
-    pub(in crate::classes) const BASE64: u8 = 1;
+    pub(in crate::decode::classes) const BASE64: u8 = 1;
     /// One of base32, whose bytes are all bytes of base64; or, until that is known, one
     /// of base64 that is long enough.
-    pub(in crate::classes) const BASE32: u8 = 2;
+    pub(in crate::decode::classes) const BASE32: u8 = 2;
     /// A run of hexadecimal digits begins here.
-    pub(in crate::classes) const HEX: u8 = 4;
+    pub(in crate::decode::classes) const HEX: u8 = 4;
     /// An escape may begin here.
-    pub(in crate::classes) const ESCAPE: u8 = 8;
+    pub(in crate::decode::classes) const ESCAPE: u8 = 8;
     /// A wide character, or one of several bytes, may begin here.
-    pub(in crate::classes) const UNCOMMON: u8 = 16;
+    pub(in crate::decode::classes) const UNCOMMON: u8 = 16;
 }
 
 // What a block has is certain once the next one is whole.

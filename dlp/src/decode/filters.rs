@@ -20,10 +20,10 @@ use std::collections::VecDeque;
 
 use crate::budget::{narrow, wide};
 use crate::coding::Coding;
+use crate::decode::layer::{FREE, Layer, Until, View};
+use crate::decode::runs::Alphabet;
 use crate::finding::UnscannedReason;
-use crate::layer::{FREE, Layer, Until, View};
 use crate::limits;
-use crate::runs::Alphabet;
 use crate::scan::Scan;
 use crate::trail::Trail;
 

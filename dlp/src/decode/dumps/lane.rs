@@ -2,8 +2,8 @@
 //! own as soon as there are so many that they may be a credential.
 
 use crate::budget::wide;
+use crate::decode::layer::{FREE, Layer, Until};
 use crate::finding::UnscannedReason;
-use crate::layer::{FREE, Layer, Until};
 use crate::limits;
 use crate::scan::Scan;
 use crate::trail::Trail;

@@ -3,10 +3,10 @@
 //! comes, and keeps where its parts begin and what they are called, within bounds. Of a
 //! part that is a JSON document the path is told as well.
 
+use super::path::Document;
+use super::{IsClean, Spread, shown};
 use crate::budget::wide;
 use crate::limits;
-use crate::path::Document;
-use crate::position::{IsClean, Spread, shown};
 
 /// Follows one content.
 #[derive(Debug)]

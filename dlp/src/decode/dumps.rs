@@ -8,9 +8,9 @@ mod reader;
 
 use crate::budget::wide;
 use crate::coding::Coding;
-use crate::layer::{FREE, Until, View};
+use crate::decode::layer::{FREE, Until, View};
+use crate::decode::runs::Alphabet;
 use crate::limits;
-use crate::runs::Alphabet;
 use crate::scan::Scan;
 use crate::trail::Trail;
 

@@ -7,7 +7,7 @@ use super::Kind;
 use super::decode::{self, Token, digit};
 use super::{fold, references};
 use crate::budget::narrow;
-use crate::classes::Classes;
+use crate::decode::classes::Classes;
 
 /// Bytes on one side of an escape that must be text: the longer part of the
 /// shortest credential that it could stand in.

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use outgate_lanes::{BLOCK_BYTES, Marks, STRIDE_BLOCKS, Sets};
 
 use crate::budget::{narrow, wide};
+use crate::decode::runs::Alphabet;
 use crate::limits;
-use crate::runs::Alphabet;
 
 use block::{ASCII, Blocks, ESCAPES, HIGH, SETS, Told, before, begin, begins, behind, flag};
 
@@ -301,7 +301,7 @@ fn at(row: &[u64], number: usize) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::filters::is_lead;
+    use crate::decode::filters::is_lead;
 
     use super::block::is_text;
     use super::*;

@@ -9,16 +9,15 @@ mod name;
 mod open;
 mod probe;
 mod radix;
-mod repeats;
 
 use std::ops::ControlFlow;
 
 use crate::budget::{narrow, wide};
 use crate::coding::Coding;
-use crate::containers::{is_unmarked, is_zlib};
-use crate::filters;
+use crate::decode::containers::{is_unmarked, is_zlib};
+use crate::decode::filters;
+use crate::decode::layer::{FREE, Layer, Until, View};
 use crate::finding::UnscannedReason;
-use crate::layer::{FREE, Layer, Until, View};
 use crate::limits;
 use crate::scan::Scan;
 use crate::trail::Trail;
@@ -29,7 +28,6 @@ use lane::Extent;
 use open::Open;
 use probe::{Begins, Probe};
 use radix::Phase;
-pub(crate) use repeats::Repeats;
 
 /// The runs of one layer, alphabet by alphabet.
 #[derive(Default)]

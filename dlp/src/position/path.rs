@@ -4,9 +4,9 @@
 //! is put together when somebody asks for it. Several documents may follow each other,
 //! each on a line of its own. Whatever is none is followed no further.
 
+use super::{IsClean, Spread, shown};
 use crate::budget::wide;
 use crate::limits;
-use crate::position::{IsClean, Spread, shown};
 
 /// Longest name that is kept, in bytes with its escapes.
 const NAME_BYTES_MAX: usize = 6 * limits::NAME_BYTES_SHOWN;
