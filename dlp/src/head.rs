@@ -155,10 +155,9 @@ pub(crate) fn join(
     for mut finding in report.findings {
         let was_found = findings.iter().any(|known| known.mark == finding.mark);
         // Pieces that are put together by chance have no right checksum.
-        let is_known = || [KNOWN_VALUE, KNOWN_KEY, CANARY].contains(&&*finding.detector);
         let may_be = match finding.checked {
             Checked::Passed => true,
-            Checked::None => !is_reordered || is_known(),
+            Checked::None => !is_reordered || is_known(&finding),
             Checked::Failed => false,
         };
         if finding.tier == Tier::Strong
@@ -176,14 +175,25 @@ pub(crate) fn join(
 fn stands_in_one(rules: &Ruleset, text: &Text, finding: &Finding) -> bool {
     // To nobody's host nothing may go.
     let nobody = Destination { host: "", port: 0 };
+    let alone = |piece| whole(rules, (&nobody, PlaceKind::Content), piece).findings;
     let Some((piece, at)) = text.piece(finding.offset) else {
         return false;
     };
-    let alone = whole(rules, (&nobody, PlaceKind::Content), piece);
-    alone.findings.iter().any(|own| {
+    let is_in_it = alone(piece).iter().any(|own| {
         let is_same = own.mark == finding.mark;
         is_same || (own.detector == finding.detector && own.offset == at)
-    })
+    });
+    // Of a long value several parts are known, and of those that overlap one is told.
+    let rest = || {
+        let from = usize::try_from(at).ok();
+        from.and_then(|from| piece.get(from..)).unwrap_or_default()
+    };
+    is_in_it || (is_known(finding) && alone(rest()).iter().any(|own| own.mark == finding.mark))
+}
+
+/// Whether it is a value that somebody named, and no form.
+fn is_known(finding: &Finding) -> bool {
+    [KNOWN_VALUE, KNOWN_KEY, CANARY].contains(&&*finding.detector)
 }
 
 /// What parts are for together: what stands beside content counts as content.

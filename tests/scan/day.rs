@@ -30,8 +30,6 @@ const LEFT: &[(&str, &str)] = &[
     ("aws-session", "unknown coding"),
     // A token in its place, which the values of several requests make once more.
     ("aws-session", "aws-session-token"),
-    // The field's value counts as one of the content's behind it.
-    ("aws-session", "in the values of several messages"),
     // A password that a page asked for: nobody but who reads the page knows whose it is.
     ("browser", "secret-assignment"),
     // A key of the API, shown to the host of the other product of its issuer.

@@ -34,6 +34,7 @@ mod printed;
 mod repeated;
 mod repeats;
 mod sealed;
+mod session;
 mod splits;
 mod stage;
 mod turned;
