@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, Ruleset,
@@ -184,7 +184,9 @@ fn denied_places(denied: &[PathGrant]) -> Vec<PathBuf> {
     let places = denied
         .iter()
         .flat_map(|grant| places(Path::new(&grant.path)));
-    let mut places: Vec<PathBuf> = places.collect();
+    // What climbs is told by text where it leads only once the links before it are known.
+    let climbs = |place: &PathBuf| place.components().any(|part| part == Component::ParentDir);
+    let mut places: Vec<PathBuf> = places.filter(|place| !climbs(place)).collect();
     places.sort();
     places.dedup();
     places

@@ -199,7 +199,7 @@ lab_tests! {
             }
             for (target, link) in [
                 ("real", "link"), ("link", "chain"), ("real/dangling", "dang"), ("dang", "dang2"),
-                ("../real/deep/../up", "w/up"), ("../absent/../real/deep/key", "w/far"),
+                ("../real/deep/../up", "w/up"), ("../absent/../real/deep/key", "w/far"), ("real/deep", "into"), ("into", "twice"),
             ] {
                 std::os::unix::fs::symlink(target, folder.join(link)).expect("a link");
             }
@@ -207,6 +207,7 @@ lab_tests! {
                 ("link/secret", "real/secret"), ("chain/secret", "real/secret"), ("dang", "real/dangling"),
                 ("dang2", "real/dangling"), ("w/up", "real/up"), ("w/far", "real/deep/key"),
                 ("link/deep/not/yet", "real/deep/not/yet"),
+                ("into/../above", "real/above"), ("twice/../../higher", "higher"), ("absent/../beside", "beside"),
             ] {
                 for right in ["read", "write"] {
                     made_later(lab, identity, &folder, (denied, place, right));

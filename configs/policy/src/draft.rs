@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::author::{Access, Author};
 use crate::effect::Effect;
 use crate::error::{PolicyError, PolicyErrors};
-use crate::expand::{PathFault, expand, expand_value};
+use crate::expand::{PathFault, expand, expand_value, walked};
 use crate::grammar;
 use crate::grant::{ListenGrant, Made, MadeContent, PathGrant};
 use crate::host::shown;
@@ -198,6 +198,15 @@ impl<'c> Draft<'c> {
             self.note_moved(at, written, &path);
         }
         self.make(access, text, &path);
+        if access == Access::Deny
+            && let Ok(Some(path)) = walked(text, self.context)
+        {
+            self.grant(at, access, path, optional);
+        }
+        self.grant(at, access, path, optional);
+    }
+
+    fn grant(&mut self, at: At<'_>, access: Access, path: String, optional: bool) {
         let list = self.list(access);
         if let Some(known) = list.iter_mut().find(|known| known.path == path) {
             // What the user names is the user's, also where we ship it.

@@ -22,6 +22,26 @@ pub(crate) enum PathFault {
 /// # Errors
 /// An empty path, control characters, patterns, unknown placeholders.
 pub(crate) fn expand(text: &str, context: &Context) -> Result<String, PathFault> {
+    Ok(normalised(&parts(text, context)?))
+}
+
+/// The absolute path with each `..` as it is written, if it has one: behind a symbolic link
+/// that is another place than what [`expand`] makes of it (path_resolution(7)).
+///
+/// # Errors
+/// Those of [`expand`].
+pub(crate) fn walked(text: &str, context: &Context) -> Result<Option<String>, PathFault> {
+    let parts = parts(text, context)?;
+    let segments = parts.iter().flat_map(|part| part.split('/'));
+    let segments: Vec<&str> = segments
+        .filter(|segment| !matches!(*segment, "" | "."))
+        .collect();
+    let climbs = segments.contains(&"..");
+    Ok(climbs.then(|| format!("/{}", segments.join("/"))))
+}
+
+/// What follows one another on the way.
+fn parts<'t>(text: &'t str, context: &'t Context) -> Result<Vec<&'t str>, PathFault> {
     let wrong = |message: String, hint| Err(PathFault::Wrong(message, hint));
     if text.is_empty() {
         return wrong(
@@ -65,9 +85,9 @@ pub(crate) fn expand(text: &str, context: &Context) -> Result<String, PathFault>
     }
     match base {
         Some(("", name)) => Err(PathFault::Unknown(name)),
-        Some((directory, _)) => Ok(normalised(&[directory, rest])),
-        None if text.starts_with('/') => Ok(normalised(&[text])),
-        None => Ok(normalised(&[&context.working_directory, text])),
+        Some((directory, _)) => Ok(vec![directory, rest]),
+        None if text.starts_with('/') => Ok(vec![text]),
+        None => Ok(vec![&context.working_directory, text]),
     }
 }
 
@@ -166,5 +186,19 @@ mod tests {
             expand("$TMPDIR", &unknown),
             Err(PathFault::Unknown("private"))
         );
+    }
+
+    #[test]
+    fn what_climbs_is_also_kept_as_it_is_written() {
+        for (text, want) in [
+            ("~/a/../b", Some("/home/me/a/../b")),
+            ("/l/..", Some("/l/..")),
+            ("../b", Some("/here/x/../b")),
+            ("/a/b..c/.", None),
+            ("~/b", None),
+        ] {
+            let walked = walked(text, &context()).unwrap();
+            assert_eq!(walked.as_deref(), want, "{text}");
+        }
     }
 }
