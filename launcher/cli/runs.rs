@@ -76,7 +76,7 @@ fn find(named: &Named) -> Result<Run, String> {
     let pid = named.name.parse::<u32>().ok();
     let mut found: Vec<Run> = runs
         .into_iter()
-        .filter(|run| pid == Some(run.pid) || run.name() == named.name)
+        .filter(|run| pid == Some(run.pid) || run.is_called(&named.name))
         .collect();
     match (found.pop(), found.is_empty()) {
         (Some(run), true) => Ok(run),

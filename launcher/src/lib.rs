@@ -49,6 +49,7 @@ pub mod ruleset;
 pub mod run;
 mod run_error;
 pub mod runs;
+mod scarcity;
 pub mod sealed;
 pub mod secrets;
 pub mod seek;

@@ -95,6 +95,7 @@ impl Lifetime {
         }
         self.tree.end_orphans(&self.supervisor.helpers());
         self.tree.tick(Instant::now());
+        self.tree.stop_with_the_command();
     }
 
     /// How long the next poll may wait.

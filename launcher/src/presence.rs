@@ -16,12 +16,23 @@ use nix::sys::socket::{
 };
 use outgate_handoff::{HEADER_BYTES, Status, ToRun};
 
-/// How the names of all these sockets begin; user, process and time follow.
+/// How the names of all these sockets begin; user, process, time and
+/// [`mark`] follow.
 pub(crate) const PREFIX: &str = "outgate-run-";
 /// Askers heard at once; further ones wait in the socket.
 const ASKERS_MAX: usize = 8;
-/// Askers that may wait.
-const BACKLOG: i32 = 8;
+/// Askers that may wait, as many as the kernel has room for: who asks a stopped launcher and
+/// goes away takes a place until that goes on, and whoever finds none cannot end the run.
+const BACKLOG: Backlog = Backlog::MAXCONN;
+
+/// What stands for the name of a run in that of its socket, so that a run whose launcher
+/// cannot answer is found by its name: FNV-1a of 64 bits, in hexadecimal.
+pub(crate) fn mark(name: &str) -> String {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
 
 /// The socket of a run.
 #[derive(Debug)]
@@ -51,14 +62,15 @@ impl Presence {
             .unwrap_or_default();
         let user = nix::unistd::geteuid();
         let pid = std::process::id();
-        let name = format!("{PREFIX}{user}-{pid}-{:x}", now.as_nanos());
+        let mark = mark(&status.name);
+        let name = format!("{PREFIX}{user}-{pid}-{:x}-{mark}", now.as_nanos());
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let listener = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
         bind(
             listener.as_raw_fd(),
             &UnixAddr::new_abstract(name.as_bytes())?,
         )?;
-        listen(&listener, Backlog::new(BACKLOG)?)?;
+        listen(&listener, BACKLOG)?;
         status.pid = pid;
         status.started = now.as_secs();
         Ok(Self {

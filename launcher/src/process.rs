@@ -96,6 +96,13 @@ fn start_of<const BYTES: usize>(path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(bytes.get(..count)?).into_owned())
 }
 
+/// Whether a process was stopped by a signal and did not go on (proc_pid_stat(5), state T).
+pub fn stands_still(pid: i32) -> bool {
+    let stat = start_of::<STATUS_BYTES>(&format!("/proc/{pid}/stat")).unwrap_or_default();
+    let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+    behind.trim_start().starts_with('T')
+}
+
 /// The process that a thread belongs to.
 pub fn leader(thread: u32) -> Option<u32> {
     let status = start_of::<STATUS_BYTES>(&format!("/proc/{thread}/status"))?;

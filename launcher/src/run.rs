@@ -21,6 +21,7 @@ use crate::plan::{self, Command};
 use crate::private::Private;
 use crate::reachable::missed;
 use crate::record::{self, Grants, unwritable};
+use crate::scarcity::Score;
 use crate::secrets::Secrets;
 use crate::sources::check_total;
 use crate::supervisor::{Farewell, Outcome, Prepared, Substitutes};
@@ -83,6 +84,7 @@ fn confined<'scope>(
     let private = private_directory(&directory)?;
     let context = context(&options.variables, &directory, private.path());
     let (policy, secrets) = policy(options, &context, voice)?;
+    let score = Score::open();
     // Hidden from tracers of the same user before there is anything to find.
     drop(outgate_sys::process::hide());
     drop(outgate_sys::process::adopt_orphans());
@@ -142,6 +144,7 @@ fn confined<'scope>(
         denials,
         leaving,
         private: &private,
+        score,
     };
     let outcome = ready.serve(plan, (signals, status), prepared, voice)?;
     // The tree is gone, so the directory goes, if the guardian did not remove it.

@@ -16,7 +16,7 @@ use nix::sys::socket::{
 pub use outgate_handoff::Status;
 use outgate_handoff::{FRAME_BYTES_MAX, ToRun};
 
-use crate::presence::PREFIX;
+use crate::presence::{PREFIX, mark};
 
 /// Runs looked at, at most.
 const RUNS_MAX: usize = 4096;
@@ -26,6 +26,11 @@ const ANSWER: Duration = Duration::from_secs(1);
 /// How long a tree may take to end: the time between SIGTERM and SIGKILL, and
 /// the gateway's last words.
 const END: Duration = Duration::from_secs(15);
+/// How often a launcher that may be stopped is continued meanwhile: it may stop anew just
+/// before it hears that it is to end.
+const CONTINUED_EVERY: Duration = Duration::from_millis(250);
+/// How long a launcher that was killed, and then its guardian, may take to be gone.
+const KILLED: Duration = Duration::from_secs(5);
 
 /// A run whose launcher is there.
 #[derive(Debug)]
@@ -36,6 +41,8 @@ pub struct Run {
     pub uid: u32,
     /// What it says about itself; `None` when it does not answer (stopped).
     pub status: Option<Status>,
+    /// Ends with the mark of its name.
+    address: String,
     socket: OwnedFd,
 }
 
@@ -53,8 +60,10 @@ pub fn list() -> io::Result<Vec<Run>> {
         .take(RUNS_MAX)
         .filter_map(|name| reach(&name, own))
         .collect();
+    let until = Instant::now().checked_add(ANSWER);
     for run in &mut runs {
-        run.ask();
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        run.hear(left.unwrap_or(ANSWER));
     }
     runs.sort_by_key(|run| {
         run.status
@@ -91,6 +100,7 @@ fn reach(name: &str, own: u32) -> Option<Run> {
         pid: u32::try_from(peer.pid()).ok()?,
         uid: peer.uid(),
         status: None,
+        address: name.to_owned(),
         socket,
     };
     // Asked at once, heard when all were asked.
@@ -105,8 +115,8 @@ impl Run {
         Ok(())
     }
 
-    fn ask(&mut self) {
-        if !readable(&self.socket, ANSWER) {
+    fn hear(&mut self, wait: Duration) {
+        if !readable(&self.socket, wait) {
             return;
         }
         let mut bytes = vec![0; FRAME_BYTES_MAX];
@@ -116,12 +126,17 @@ impl Run {
         }
     }
 
-    /// The name of the sandbox, or what stands for it.
-    pub fn name(&self) -> &str {
-        self.status.as_ref().map_or("?", |status| &status.name)
+    /// Whether this is the name of its sandbox. One that does not answer said so when it
+    /// began.
+    pub fn is_called(&self, name: &str) -> bool {
+        match &self.status {
+            Some(status) => status.name == name,
+            None => self.address.ends_with(&format!("-{}", mark(name))),
+        }
     }
 
-    /// Ends the whole tree by its launcher, and waits until that is gone.
+    /// Ends the whole tree by its launcher, and waits until that is gone. A launcher that
+    /// does not end it in time is killed, by which its guardian does.
     ///
     /// # Errors
     /// It is not gone in time, or cannot be told.
@@ -134,17 +149,38 @@ impl Run {
             Err(error) if error.raw_os_error() == Some(Errno::EPIPE as i32) => return Ok(()),
             other => other?,
         }
-        // One that was stopped hears it now.
-        drop(outgate_sys::process::signal(
-            process.as_fd(),
-            Signal::SIGCONT as i32,
-        ));
-        if readable(&process, END) {
+        let until = Instant::now().checked_add(END);
+        while until.is_some_and(|until| Instant::now() < until) {
+            send_to(&process, Signal::SIGCONT);
+            if readable(&process, CONTINUED_EVERY) {
+                return Ok(());
+            }
+        }
+        self.kill(&process)
+    }
+
+    /// Kills the launcher, and waits for its helpers, the guardian among them.
+    fn kill(&self, process: &OwnedFd) -> io::Result<()> {
+        let children = crate::process::children(self.pid).into_iter();
+        let children: Vec<OwnedFd> = children
+            .filter_map(|pid| outgate_sys::pidfd::open(pid).ok())
+            .collect();
+        send_to(process, Signal::SIGKILL);
+        let mut gone = readable(process, KILLED);
+        for child in &children {
+            gone &= readable(child, KILLED);
+        }
+        if gone {
             Ok(())
         } else {
             Err(io::ErrorKind::TimedOut.into())
         }
     }
+}
+
+/// Sends a signal; who cannot take it any more is gone, which shows by itself.
+fn send_to(process: &OwnedFd, signal: Signal) {
+    drop(outgate_sys::process::signal(process.as_fd(), signal as i32));
 }
 
 fn readable(descriptor: &impl AsFd, wait: Duration) -> bool {

@@ -41,6 +41,22 @@ fn ends(sandbox: Sandbox<'_>, script: &str, what: &str) {
 const STOPS: &str =
     "echo ready; (for i in $(seq 200); do echo $i >> tick; sleep 0.1; done) & kill -STOP $$";
 
+/// Deaf, and stopped and continued by its child all the time.
+const FLICKERS: &str = "import os, signal, time
+for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(one, signal.SIG_IGN)
+me = os.getpid()
+print('ready', flush=True)
+if os.fork() == 0:
+    while True:
+        os.kill(me, signal.SIGSTOP); time.sleep(0.001); os.kill(me, signal.SIGCONT); time.sleep(0.001)
+while True: time.sleep(0.01)";
+
+/// Deaf, and stops whenever it is continued.
+const STANDS: &str = "import os, signal
+for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(one, signal.SIG_IGN)
+print('ready', flush=True)
+while True: os.kill(os.getpid(), signal.SIGSTOP)";
+
 lab_tests! {
     fn a_command_that_stops_itself_ends_in_time(lab) {
         for identity in Identity::all() {
@@ -66,6 +82,45 @@ lab_tests! {
                 run.finish();
                 before.assert_all_gone();
             }
+        }
+    }
+
+    fn a_command_that_stops_and_goes_on_in_a_terminal_is_killed_by_name(lab) {
+        let driver = lab.folder("given", Identity::Own).join("terminal.py");
+        std::fs::write(&driver, include_str!("../programs/clients/terminal.py")).expect("the driver");
+        for identity in Identity::all() {
+            // Stops by a child of its own, and one that stays stopped.
+            for (name, script) in [("flickers", FLICKERS), ("stands", STANDS)] {
+                let before = Before::new(Vec::new());
+                let sandbox = lab.sandbox(identity).option("--name", name).limit(Duration::from_secs(90));
+                let sandbox = sandbox.wrap(&["/usr/bin/python3", &driver.to_string_lossy()]);
+                let run = sandbox.with_input().start(&["python3".into(), "-c".into(), script.to_owned()]);
+                run.wait_for("ready");
+                std::thread::park_timeout(Duration::from_secs(2));
+                let outgate = lab.tools.programs.join("outgate").to_string_lossy().into_owned();
+                let kill = lab.start_bare(identity, &[outgate, "kill".into(), name.into()]).finish();
+                assert_eq!(kill.code, Some(0), "{identity:?} {name}: {kill}");
+                assert!(run.child("outgate").is_none(), "{identity:?} {name}: {}", run.output());
+                run.finish();
+                before.assert_all_gone();
+            }
+        }
+    }
+
+    fn where_memory_runs_out_the_command_goes_first(lab) {
+        for identity in Identity::all() {
+            let script = "cat /proc/self/oom_score_adj; echo ready; echo 0 > /proc/self/oom_score_adj; cat /proc/self/oom_score_adj; read -r end";
+            let run = lab.sandbox(identity).with_input().start(&["bash".into(), "-c".into(), script.into()]);
+            run.wait_for_count("1000\n", 2);
+            let all = outgate_harness::leftovers::processes();
+            let score = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap_or_default();
+            let own = score(i32::try_from(std::process::id()).expect("a number"));
+            let ours: Vec<_> = all.iter().filter(|one| one.name.starts_with("outgate")).collect();
+            assert!(ours.iter().any(|one| one.name == "outgate-guard"), "{identity:?} {ours:?}");
+            for one in &ours {
+                assert_eq!(score(one.pid), own, "{identity:?} {one:?}");
+            }
+            run.finish();
         }
     }
 }

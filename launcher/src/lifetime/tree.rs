@@ -23,6 +23,11 @@ pub(crate) const GRACE: Duration = Duration::from_secs(5);
 const REPORT_MS: u16 = 10_000;
 /// How long a guardian that closed its pipe may take to be gone, in milliseconds.
 const LAST_MOMENT_MS: u16 = 100;
+/// The launcher stops with the command once in this time at most: one that stops and goes on
+/// all the time would keep it from hearing anybody.
+const STOPPED_ONCE_IN: Duration = Duration::from_secs(1);
+/// Reports read at once: more than the pipe holds (pipe(7)).
+const REPORTS_MAX: usize = 16 * 1024;
 /// `si_code` of signals the kernel sends, a terminal's among them.
 const SI_KERNEL: i32 = 0x80;
 /// Signals that end a run; those of a terminal reach the command by themselves.
@@ -78,6 +83,14 @@ enum Clock {
     Killed,
 }
 
+/// What the last report about it says that the command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    GoesOn,
+    /// It stands still, and the launcher did not follow it yet.
+    Stopped,
+}
+
 /// The processes of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Tree {
@@ -90,6 +103,9 @@ pub(crate) struct Tree {
     guard: Guard,
     /// A signal that asked the command to end.
     farewell: Option<Signal>,
+    pace: Pace,
+    /// Before this the launcher stops for nobody.
+    stops_again: Option<Instant>,
 }
 
 /// Whether the guardian does its work.
@@ -124,6 +140,8 @@ impl Tree {
             filter: Filter::Used,
             guard: Guard::Alive,
             farewell: None,
+            pace: Pace::GoesOn,
+            stops_again: None,
         }
     }
 
@@ -169,7 +187,7 @@ impl Tree {
 
     /// Reads what the guardian saw.
     pub(super) fn read_reports(&mut self) {
-        loop {
+        for _ in 0..REPORTS_MAX {
             let mut bytes = [0_u8; REPORT_BYTES];
             match nix::unistd::read(&self.reports, &mut bytes) {
                 Ok(REPORT_BYTES) => self.changed(Report::from_bytes(bytes).change()),
@@ -184,8 +202,8 @@ impl Tree {
         match change {
             Change::Exited(code) => self.ending = Some(Ending::Exited(code)),
             Change::Killed(signal) => self.ending = Some(Ending::Killed(signal)),
-            Change::Stopped => self.stop_with_the_command(),
-            Change::Continued => {}
+            Change::Stopped => self.pace = Pace::Stopped,
+            Change::Continued => self.pace = Pace::GoesOn,
         }
         // Who asks outgate to end means all of it, also what the command left.
         if self.ending.is_some()
@@ -213,20 +231,32 @@ impl Tree {
         waitid(id, flags)
     }
 
-    /// The command stopped: stop as well, so that the shell sees it, and wake
-    /// it when we are woken. Without a terminal nobody waits for that.
-    fn stop_with_the_command(&self) {
-        if self.clock == Clock::Killed || std::fs::File::open("/dev/tty").is_err() {
+    /// If the command stands still, this process stops as well, so that the shell sees it,
+    /// and wakes it when it is woken. Without a terminal nobody waits for that.
+    ///
+    /// Comes last of all that is served, so that who wants the end was heard; one that
+    /// is to end is not followed any more.
+    pub(super) fn stop_with_the_command(&mut self) {
+        let Some(wait) = self.until_the_stop() else {
+            return;
+        };
+        if !wait.is_zero() {
+            return;
+        }
+        self.pace = Pace::GoesOn;
+        // Reports for which there was no room are missing.
+        if !crate::process::stands_still(self.command) || std::fs::File::open("/dev/tty").is_err() {
             return;
         }
         // A command that stops itself does not stop its clock.
-        let alarm = match self.wait_at_most().map(wake_after) {
+        let alarm = match self.until_the_end().map(wake_after) {
             None => None,
             Some(Some(alarm)) => Some(alarm),
             Some(None) => return,
         };
         let _ = kill(getpid(), Signal::SIGSTOP);
         drop(alarm);
+        self.stops_again = Instant::now().checked_add(STOPPED_ONCE_IN);
         let command = Pid::from_raw(self.command);
         if getpgid(Some(command)).is_ok_and(|group| group != getpgrp()) {
             let _ = kill(command, Signal::SIGCONT);
@@ -278,8 +308,26 @@ impl Tree {
         self.filter = Filter::Unused;
     }
 
-    /// How long a poll may wait for the clock.
+    /// How long a poll may wait.
     pub(super) fn wait_at_most(&self) -> Option<Duration> {
+        let (end, stop) = (self.until_the_end(), self.until_the_stop());
+        end.into_iter().chain(stop).min()
+    }
+
+    /// How long until this process may stop with the command; `None` if it need not.
+    fn until_the_stop(&self) -> Option<Duration> {
+        let follows = self.pace == Pace::Stopped
+            && self.ending.is_none()
+            && matches!(self.clock, Clock::Running(_));
+        follows.then(|| {
+            self.stops_again.map_or(Duration::ZERO, |again| {
+                again.saturating_duration_since(Instant::now())
+            })
+        })
+    }
+
+    /// How long the clock still runs.
+    fn until_the_end(&self) -> Option<Duration> {
         match self.clock {
             Clock::Running(until) | Clock::Ending(until) => {
                 until.map(|until| until.saturating_duration_since(Instant::now()))

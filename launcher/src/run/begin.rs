@@ -21,6 +21,7 @@ use crate::presence::Presence;
 use crate::private::Private;
 use crate::ruleset::Reach;
 use crate::run_error::start_error;
+use crate::scarcity::Score;
 use crate::supervisor::{Eager, Leaving, Outcome, Outside, Prepared, Setting, Substitutes};
 use crate::trust::Late;
 use crate::voice::Voice;
@@ -36,6 +37,7 @@ pub(super) struct Ready<'r> {
     pub(super) denials: Option<Denials>,
     pub(super) leaving: Option<Leaving>,
     pub(super) private: &'r Private,
+    pub(super) score: Option<Score>,
 }
 
 impl Ready<'_> {
@@ -44,7 +46,7 @@ impl Ready<'_> {
     /// # Errors
     /// It did not start; nothing is left running then.
     pub(super) fn serve<'scope>(
-        self,
+        mut self,
         plan: Plan,
         (signals, status): (SignalFd, Status),
         prepared: Prepared<'scope>,
@@ -54,7 +56,9 @@ impl Ready<'_> {
         // A run that cannot be listed runs all the same.
         let presence = Presence::announce(status).ok();
         prepared.settle().map_err(thread_error)?;
+        let raised = self.score.as_mut().map(Score::raise);
         let started = outgate_sys::spawn::start(plan);
+        drop(raised);
         let started = started.map_err(|error| start_error(error, self.options))?;
         // Who waits for an order to end the command must not wait behind its crowd.
         outgate_sys::schedule::take_short_turns();
