@@ -201,12 +201,13 @@ impl<'c> Draft<'c> {
         if access == Access::Deny
             && let Ok(Some(path)) = walked(text, self.context)
         {
-            self.grant(at, access, path, optional);
+            self.grant(at, access, path, author);
         }
-        self.grant(at, access, path, optional);
+        self.grant(at, access, path, author);
     }
 
-    fn grant(&mut self, at: At<'_>, access: Access, path: String, optional: bool) {
+    fn grant(&mut self, at: At<'_>, access: Access, path: String, author: Author) {
+        let optional = author == Author::Preset;
         let list = self.list(access);
         if let Some(known) = list.iter_mut().find(|known| known.path == path) {
             // What the user names is the user's, also where we ship it.
