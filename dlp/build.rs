@@ -113,12 +113,12 @@ fn main() -> Result<(), String> {
 /// What is looked for beside the literals of detectors.
 fn beginnings() -> impl Iterator<Item = &'static [u8]> {
     use beginnings::{
-        AGE, BZIP2, GZIP, LZ4, LZ4_LEGACY, LZIP, LZMA, PACK, PGP, PGP_TEXT, RAR, SEVEN_ZIP, XZ,
-        ZIP, ZSTD,
+        AGE, BZIP2, GZIP, LZ4, LZ4_LEGACY, LZIP, LZMA, PACK, PGP, PGP_TEXT, RAR, SEVEN_ZIP, TAR,
+        XZ, ZIP, ZSTD,
     };
     let marks = [
-        GZIP, ZSTD, ZIP, PACK, BZIP2, XZ, SEVEN_ZIP, LZ4, LZ4_LEGACY, LZIP, RAR, PGP_TEXT, AGE,
-        LZMA,
+        GZIP, ZSTD, ZIP, PACK, TAR, BZIP2, XZ, SEVEN_ZIP, LZ4, LZ4_LEGACY, LZIP, RAR, PGP_TEXT,
+        AGE, LZMA,
     ];
     marks.into_iter().chain(PGP)
 }

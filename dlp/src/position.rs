@@ -132,6 +132,31 @@ pub(crate) fn shown(name: &[u8], quote: char, is_clean: IsClean<'_>) -> Option<S
     Some(text)
 }
 
+/// The names in what is shown of a place, one after the other: the steps of a path, and what
+/// stands in quotes.
+pub(crate) fn names(text: &str) -> Vec<u8> {
+    let mut names = String::new();
+    let mut letters = text.chars();
+    let (mut quote, mut is_step) = (None, false);
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(end), _) if letter == end => quote = None,
+            (Some(_), '\\') => names.extend(letters.next()),
+            (Some(_), _) => names.push(letter),
+            (None, '\'' | '`') => {
+                quote = Some(letter);
+                is_step = false;
+            }
+            (None, '.') => is_step = true,
+            (None, _) if is_step && (letter == '_' || letter.is_alphanumeric()) => {
+                names.push(letter);
+            }
+            (None, _) => is_step = false,
+        }
+    }
+    names.into_bytes()
+}
+
 /// Whether a character does not show, or turns around what stands beside it: those that may
 /// be ignored where they are not known (Unicode, `Default_Ignorable_Code_Point`), ends of
 /// lines and marks of annotations.
@@ -147,6 +172,18 @@ fn is_unseen(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_read_out_of_what_is_shown() {
+        for (text, expected) in [
+            ("$.a['b c'].d[12]['e\\'f']", "ab cde'f"),
+            ("part `x`, file `y.z`, $[3].a", "xy.za"),
+            ("the header of part 3", ""),
+            ("$", ""),
+        ] {
+            assert_eq!(names(text), expected.as_bytes(), "{text}");
+        }
+    }
 
     #[test]
     fn names_stay_on_one_line_and_steer_nothing() {

@@ -20,8 +20,9 @@ use crate::known::Nature;
 use crate::known_forms::Form;
 use crate::limits;
 use crate::mark::mark;
+use crate::pieces::{self, Source};
 use crate::place::{Place, PlaceKind, Written};
-use crate::position::{Position, Spread};
+use crate::position::{self, Position, Spread};
 use crate::repeats::Repeats;
 use crate::ruleset::Ruleset;
 use crate::settings::{Depth, Policy};
@@ -458,11 +459,18 @@ impl<'a> Scan<'a> {
             host: self.host,
             port: 0,
         };
-        let inside = self.state.position.inside(spread, &|name| {
+        let is_clean = |name: &[u8]| {
             names.set(names.get().saturating_add(1));
             let mut pieces = name.windows(limits::NAME_OF_SECRET_BYTES_MIN);
             let is_part = pieces.any(|piece| memchr::memmem::find(secret, piece).is_some());
             !is_part && !self.rules.holds(&to, name)
+        };
+        let inside = self.state.position.inside(spread, &is_clean);
+        // What no name holds, several may one after the other, as they are or escaped.
+        let inside = inside.filter(|text| {
+            let joined = position::names(text);
+            let plain = pieces::plain(Source::Path, &joined);
+            is_clean(&joined) && (*plain == *joined || is_clean(&plain))
         });
         self.state.names = names.get();
         inside

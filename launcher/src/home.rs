@@ -1,5 +1,6 @@
 //! The working directory that nobody named: shipped policies let the command write it, so
-//! it must not be the home directory, nor one around that. Asks the file system; changes
+//! it must not be the home directory, nor one around that, nor a place in it that holds
+//! secrets or what other programs run. Asks the file system; changes
 //! nothing.
 
 use std::path::Path;
@@ -8,6 +9,7 @@ use nix::sys::stat::stat;
 use nix::unistd::Uid;
 use outgate_policy::{Context, Policy};
 
+use crate::made::guarded;
 use crate::run_error::RunError;
 use crate::writable::{Granted, real};
 
@@ -25,7 +27,8 @@ const ACCOUNTS_BYTES_MAX: u64 = 1 << 20;
 ///
 /// # Errors
 /// [`RunError::Home`] when the user's home directory, by the environment or by the
-/// accounts of the machine, is the working directory or lies in it.
+/// accounts of the machine, is the working directory or lies in it. [`RunError::Guarded`]
+/// when that is, lies in or holds a place of secrets or of programs in the home directory.
 pub(crate) fn check(policy: &Policy, context: &Context) -> Result<(), RunError> {
     let directory = &context.working_directory;
     let mut grants = policy.filesystem().write.iter();
@@ -46,6 +49,13 @@ pub(crate) fn check(policy: &Policy, context: &Context) -> Result<(), RunError> 
             return Err(RunError::Home {
                 directory: directory.clone(),
                 home,
+            });
+        }
+        let own = real(Path::new(directory));
+        if let Some(place) = own.zip(place).and_then(|(own, home)| guarded(&own, &home)) {
+            return Err(RunError::Guarded {
+                directory: directory.clone(),
+                place: place.display().to_string(),
             });
         }
     }

@@ -17,6 +17,7 @@ use outgate_policy::{Context, Filesystem, Made, MadeContent, Moved, PathGrant};
 
 use crate::links::{LINKS_MAX, Step, step};
 use crate::run_error::RunError;
+use crate::writable::real;
 
 /// What of a home directory holds credentials, or is run or read by programs outside
 /// the run: nothing a shipped policy grants for writing may turn out to be it.
@@ -178,11 +179,16 @@ fn followed(
 
 /// Whether a place is one of secrets or of programs, in one or around one.
 fn is_guarded(path: &Path, home: &Path) -> bool {
-    GUARDED.iter().any(|name| {
-        let place = home.join(name);
-        let real = place.canonicalize().unwrap_or_else(|_| place.clone());
-        [place, real]
-            .iter()
+    guarded(path, home).is_some()
+}
+
+/// The place of secrets or of programs that a directory is, lies in or holds.
+pub(crate) fn guarded(path: &Path, home: &Path) -> Option<PathBuf> {
+    GUARDED.iter().map(|name| home.join(name)).find(|place| {
+        let real = real(place);
+        [Some(place), real.as_ref()]
+            .into_iter()
+            .flatten()
             .any(|place| path.starts_with(place) || place.starts_with(path))
     })
 }

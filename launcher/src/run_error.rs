@@ -46,6 +46,17 @@ pub enum RunError {
         /// The home directory.
         home: String,
     },
+    /// Nobody said that the command may write a place of secrets or of programs.
+    #[error(
+        "the working directory `{directory}` is, holds or is in `{place}`, where credentials or \
+         what other programs run lies: the command could read and write all of it"
+    )]
+    Guarded {
+        /// The working directory.
+        directory: String,
+        /// The place.
+        place: String,
+    },
     /// A link in the home directory leads where no shipped policy may grant anything.
     #[error("{place}: `{path}` is a link that leads {why}: `{target}`")]
     Link {
@@ -257,6 +268,7 @@ impl RunError {
             | Self::Policy(_)
             | Self::NotEnforced { .. }
             | Self::Home { .. }
+            | Self::Guarded { .. }
             | Self::Link { .. }
             | Self::Moved { .. }
             | Self::Record { .. }
@@ -335,7 +347,7 @@ impl RunError {
                 "outgate cannot run inside outgate or inside a container manager that holds \
                  calls; run it outside"
             }
-            Self::Home { .. } => {
+            Self::Home { .. } | Self::Guarded { .. } => {
                 "run in a directory of its own, such as that of a project, or say that it is \
                  meant: `-P base -w .`"
             }

@@ -34,6 +34,37 @@ lab_tests! {
         }
     }
 
+    fn a_working_directory_with_keys_or_programs_is_refused_unless_it_is_named(lab) {
+        for identity in Identity::all() {
+            let home = Sandbox::plain(lab, identity).work();
+            for place in [".ssh/sub", ".config/gh", ".local/bin", "dots/aws", "project/.ssh"] {
+                std::fs::create_dir_all(home.join(place)).expect("a directory");
+                std::fs::write(home.join(place).join("key"), "the key\n").expect("a file");
+            }
+            std::fs::write(home.join(".ssh/key"), "the key\n").expect("a file");
+            std::os::unix::fs::symlink("dots/aws", home.join(".aws")).expect("a link");
+            std::os::unix::fs::symlink(".ssh", home.join("elsewhere")).expect("a link");
+            let state = lab.folder("elsewhere", identity).display().to_string();
+            let sandbox = || {
+                Sandbox::plain(lab, identity)
+                    .environment("HOME", &home.display().to_string())
+                    .environment("XDG_STATE_HOME", &state)
+            };
+            let read = shell("cat key");
+            for place in [".ssh", ".ssh/sub", ".config/gh", ".config", ".local", ".local/bin", ".aws", "dots/aws", "dots", "elsewhere"] {
+                let directory = home.join(place);
+                let outcome = sandbox().within(directory.clone()).run(&read);
+                assert_eq!(outcome.code, Some(2), "{place}: {outcome}");
+                assert_eq!(outcome.stdout, "", "{place}: {outcome}");
+                assert!(outcome.stderr.contains("where credentials or what other programs run lies"), "{place}: {outcome}");
+                let outcome = sandbox().within(directory.clone()).option("-P", "base").option("-w", ".").run(&shell("ls -d ."));
+                assert_eq!(outcome.stdout, ".\n", "{place}: {outcome}");
+            }
+            let outcome = sandbox().within(home.join("project/.ssh")).run(&read);
+            assert_eq!(outcome.stdout, "the key\n", "{outcome}");
+        }
+    }
+
     fn without_options_the_working_directory_is_writable_and_little_else(lab) {
         for identity in Identity::all() {
             let outside = lab.folder("outside", identity);

@@ -151,4 +151,7 @@ pub(crate) const DEV_TOOLS_VARIABLES: &[ShippedVariable] = &[
     variable(46, 15, "MAVEN_ARGS", "-Dmaven.repo.local=~/.cache/outgate/maven"),
     variable(47, 19, "NUGET_PACKAGES", "~/.cache/outgate/nuget"),
     variable(48, 22, "BUNDLE_USER_CACHE", "~/.cache/outgate/bundle"),
+    variable(50, 17, "UV_LINK_MODE", "copy"),
+    variable(51, 37, "npm_config_package_import_method", "copy"),
+    variable(52, 38, "pnpm_config_package_import_method", "copy"),
 ];

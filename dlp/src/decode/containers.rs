@@ -120,8 +120,7 @@ impl Containers {
 
     /// What must stay, in offsets of the outermost stream.
     pub(crate) fn held(&self) -> u64 {
-        let held = |container: &Container| container.layer.held().min(container.quiet);
-        self.open.iter().map(held).min().unwrap_or(FREE)
+        self.open.iter().map(Container::held).min().unwrap_or(FREE)
     }
 
     /// Forgets everything.
@@ -170,11 +169,20 @@ impl Containers {
     /// Looks at what may begin behind other bytes, and behind what ended, until nothing does.
     fn look_behind(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         let (behind, covered) = (&mut self.behind, &self.covered);
+        let mut sealed = Vec::new();
         self.seek.find(view, &mut |magic, at| {
-            if !covered.iter().any(|(from, to)| (*from..*to).contains(&at)) {
-                behind.push((magic, at));
+            if covered.iter().any(|(from, to)| (*from..*to).contains(&at)) {
+                return;
+            }
+            match magic {
+                Magic::Sealed(_) => sealed.push((magic, at)),
+                _ => behind.push((magic, at)),
             }
         });
+        for (magic, at) in sealed {
+            let until = FREE;
+            self.look(scan, view, Spotted { magic, at, until });
+        }
         let mut later = Vec::new();
         while !self.behind.is_empty() && !scan.is_over() {
             for (magic, at) in std::mem::take(&mut self.behind) {
@@ -309,22 +317,42 @@ impl Containers {
             Recognised::More if may_come => self.spotted.push(spotted),
             Recognised::More | Recognised::Other => {}
             Recognised::Unreadable(reason) => scan.miss(reason, 1),
-            Recognised::Begin(mut begin) => {
-                begin.data = begin.data.saturating_add(spotted.at);
+            Recognised::Begin(begin) => {
                 // Text decoded out of compressed bytes begins like them too.
                 let is_guess = UNMARKED.contains(&spotted.magic) || view.trail.is_text();
-                // Chance makes these out of each other.
-                let is_bare = matches!(spotted.magic, Magic::Deflate | Magic::Brotli);
-                if is_bare && view.trail.unmarked() >= limits::UNMARKED_DEPTH_MAX {
-                    return;
-                }
                 let certainty = if is_guess {
                     Certainty::Guessed
                 } else {
                     Certainty::Known
                 };
-                self.add(scan, view, begin, (certainty, spotted.until));
+                self.begin(scan, view, begin, (certainty, spotted));
             }
+            Recognised::Perhaps(begin) => {
+                self.begin(scan, view, begin, (Certainty::Guessed, spotted));
+            }
+            Recognised::Behind(bytes) => {
+                let at = spotted.at.saturating_add(bytes);
+                for magic in UNMARKED {
+                    let until = spotted.until;
+                    self.look(scan, view, Spotted { magic, at, until });
+                }
+            }
+        }
+    }
+
+    /// Opens what was spotted.
+    fn begin(
+        &mut self,
+        scan: &mut Scan<'_>,
+        view: &View<'_>,
+        mut begin: Begin,
+        (certainty, spotted): (Certainty, Spotted),
+    ) {
+        begin.data = begin.data.saturating_add(spotted.at);
+        // Chance makes these out of each other.
+        let is_bare = matches!(spotted.magic, Magic::Deflate | Magic::Brotli);
+        if !is_bare || view.trail.unmarked() < limits::UNMARKED_DEPTH_MAX {
+            self.add(scan, view, begin, (certainty, spotted.until));
         }
     }
 

@@ -27,6 +27,7 @@ mod evasions;
 mod joined;
 mod known;
 mod mutation;
+mod odd;
 mod oracle;
 mod pieces;
 mod places;

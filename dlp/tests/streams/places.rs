@@ -199,6 +199,46 @@ fn names_that_hold_a_credential_are_not_shown() {
     assert_eq!(last.inside.as_deref(), Some("$[…][…].b"));
 }
 
+/// How a half of a credential is written as a name.
+const WRITTEN: [fn(&str) -> String; 3] = [
+    str::to_owned,
+    |half| {
+        let bytes: Vec<String> = half.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        bytes.concat()
+    },
+    |half| half.replace('_', "%5F"),
+];
+
+#[test]
+fn names_that_hold_a_credential_together_are_not_shown() {
+    let token = token();
+    for seed in 2..12 {
+        let other = String::from_utf8(sample_of("github-token", seed)).expect("letters");
+        for cut in [3, 10, 20, 30] {
+            for write in WRITTEN {
+                let (first, last) = other.split_at(cut);
+                let (first, last) = (write(first), write(last));
+                let form = format!(
+                    "--b\r\nContent-Disposition: form-data; name=\"{first}\"; filename=\"{last}\"\r\n\r\n{token}\r\n--b--\r\n"
+                );
+                let of_form = ("multipart/form-data; boundary=b", None);
+                let all = [
+                    (JSON, format!(r#"{{"{first}":{{"{last}":"{token}"}}}}"#)),
+                    (JSON, format!(r#"{{"{first}":[{{"{last}":["{token}"]}}]}}"#)),
+                    (of_form, form),
+                ];
+                for (kind, content) in all {
+                    let found = found(kind, content.as_bytes(), 64);
+                    let own = found.last().expect("a finding");
+                    let inside = own.inside.clone().unwrap_or_default();
+                    let is_shown = inside.contains(&first) && inside.contains(&last);
+                    assert!(!is_shown, "{inside}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn many_findings_under_many_names_take_no_time() {
     let open = "{\"abcdefgh\":".repeat(60);

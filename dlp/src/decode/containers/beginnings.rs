@@ -10,6 +10,8 @@ pub(crate) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 pub(crate) const ZIP: &[u8] = b"PK\x03\x04";
 /// A pack of git's (gitformat-pack(5)).
 pub(crate) const PACK: &[u8] = b"PACK\0\0\0";
+/// In the header of a file in a tar archive (POSIX.1-2017, pax, "ustar").
+pub(crate) const TAR: &[u8] = b"ustar";
 /// bzip2.
 pub(crate) const BZIP2: &[u8] = b"BZh";
 /// The .xz format 1.2, 2.1.1.1.

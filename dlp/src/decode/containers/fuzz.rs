@@ -22,6 +22,7 @@ use crate::trail::Trail;
 
 use super::guess::{self, Looks};
 use super::recognise::{self, Magic, Recognised, Wait};
+use super::sealed::Sealed;
 use super::seek;
 use super::unpack::{Fault, Made, Unpack};
 
@@ -152,7 +153,8 @@ fn assert_seen(naive: &Naive, outcome: &Outcome, head: usize, tail: usize, lengt
 /// Where the content of a member of gzip begins (RFC 1952 2.3).
 fn gzip_head(bytes: &[u8]) -> Option<usize> {
     let flags = *bytes.get(3)?;
-    if !bytes.starts_with(&[0x1f, 0x8b, 8]) || flags & 0xe0 != 0 {
+    // The flags that mean nothing have to be zero, and some programs read on where they are not.
+    if !bytes.starts_with(&[0x1f, 0x8b, 8]) {
         return None;
     }
     let mut at = 10;
@@ -319,8 +321,11 @@ fn added(delta: &[u8], made: &mut Vec<u8>) {
 pub(crate) fn zip(input: &[u8]) {
     let (cut, bytes) = split(input);
     let begin = || match recognise::recognise(Magic::Zip, bytes, &Trail::default(), Wait::Long) {
-        Recognised::Begin(begin) => Some(begin),
-        Recognised::More | Recognised::Other | Recognised::Unreadable(_) => None,
+        Recognised::Begin(begin) | Recognised::Perhaps(begin) => Some(begin),
+        Recognised::More
+        | Recognised::Other
+        | Recognised::Unreadable(_)
+        | Recognised::Behind(_) => None,
     };
     let Some(data) = begin().and_then(|begin| usize::try_from(begin.data).ok()) else {
         return;
@@ -377,14 +382,18 @@ pub(crate) fn beginnings(input: &[u8]) {
         Recognised::More => None,
         Recognised::Other => Some((0, None)),
         Recognised::Unreadable(reason) => Some((1, Some(format!("{reason}")))),
-        Recognised::Begin(begin) => {
+        Recognised::Behind(bytes) => Some((3, Some(format!("{bytes}")))),
+        Recognised::Begin(begin) | Recognised::Perhaps(begin) => {
             let data = begin.data;
             Some((2, Some(format!("{:?} at {data}", begin.trail.inside()))))
         }
     };
     let whole = tell(bytes);
     // Of what has no mark more bytes may show that it is none.
-    let may_change = matches!(magic, Magic::Deflate | Magic::Brotli);
+    let may_change = matches!(
+        magic,
+        Magic::Deflate | Magic::Brotli | Magic::Sealed(Sealed::Pgp)
+    );
     for length in 0..bytes.len() {
         let some = tell(bytes.get(..length).unwrap_or_default());
         assert!(

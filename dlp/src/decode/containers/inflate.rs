@@ -166,10 +166,9 @@ impl Gzip {
                 if expected.is_some_and(|expected| *expected != byte) {
                     return Err(Fault::Damaged);
                 }
-                let flags = if count == 3 { byte } else { flags };
-                if flags & 0xe0 != 0 {
-                    return Err(Fault::Unknown);
-                }
+                // Those that mean nothing have to be zero (RFC 1952 2.3.1.2): some programs
+                // read on where they are not.
+                let flags = if count == 3 { byte & 0x1f } else { flags };
                 match count {
                     9 => next(flags),
                     _ => Stage::Fixed(count.saturating_add(1), flags),
@@ -234,6 +233,10 @@ impl Unpack for Gzip {
         }
         let is_done = self.stage == Stage::Done;
         Ok(Progress { used, is_done })
+    }
+
+    fn is_ahead(&self) -> bool {
+        !matches!(self.stage, Stage::Body | Stage::Trailer(_) | Stage::Done)
     }
 
     fn is_pending(&self) -> bool {

@@ -166,6 +166,17 @@ impl Container {
         })
     }
 
+    /// What must stay, in offsets of the outermost stream.
+    pub(super) fn held(&self) -> u64 {
+        // A layer that nothing came into stands nowhere yet.
+        let inside = if self.made > 0 {
+            self.layer.held()
+        } else {
+            FREE
+        };
+        inside.min(self.quiet)
+    }
+
     /// Whether it looks into all that is compressed in what goes into it.
     pub(super) fn covers(&self) -> bool {
         self.unpack.covers()
@@ -192,7 +203,7 @@ impl Container {
         // So much goes in and nothing comes out only of what is to be skipped.
         let idle = self.fed.saturating_sub(self.spoke);
         let is_idle = self.behind.is_empty() && idle > limits::IDLE_BYTES_MAX;
-        if idle == 0 || is_idle {
+        if idle == 0 || is_idle || self.unpack.is_ahead() {
             // The last bytes of a piece may not have come out.
             self.quiet = self.behind.front().map_or(here, |(_, origin)| *origin);
         }

@@ -5,10 +5,12 @@ use miniz_oxide::DataFormat;
 
 use super::beginnings;
 use super::brotli::Brotli;
-use super::guess::{GUESS_BYTES, is_brotli, is_deflate, is_whole_brotli, is_whole_deflate};
+use super::guess::{
+    GUESS_BYTES, Looks, is_brotli, is_deflate, is_whole_brotli, is_whole_deflate, looks_deflated,
+};
 use super::inflate::{Gzip, Inflate};
 use super::pack::Pack;
-use super::sealed::{self, Look, Sealed};
+use super::sealed::{self, Extent, Look, Sealed};
 use super::stored::Stored;
 use super::unpack::Unpack;
 use super::zstd::Zstd;
@@ -30,9 +32,14 @@ pub(crate) enum Magic {
     Deflate,
     /// Brotli, which has none either.
     Brotli,
+    /// The mark in the header of a file in a tar archive (POSIX.1-2017, pax, "ustar").
+    Tar,
     /// What nobody here opens.
     Sealed(Sealed),
 }
+
+/// Bytes from the mark in the header of a file in a tar archive to what the file holds.
+const TAR_MARK_TO_FILE: u64 = 512 - 257;
 
 /// What is looked for where compressed data may begin, for it has too few bytes that are
 /// always the same.
@@ -45,11 +52,12 @@ pub(super) const UNMARKED: [Magic; 5] = [
 ];
 
 /// Beginnings that are looked for everywhere.
-pub(crate) const MAGICS: [(&[u8], Magic); 4] = [
+pub(crate) const MAGICS: [(&[u8], Magic); 5] = [
     (beginnings::GZIP, Magic::Gzip),
     (beginnings::ZSTD, Magic::Zstd),
     (beginnings::ZIP, Magic::Zip),
     (beginnings::PACK, Magic::Pack),
+    (beginnings::TAR, Magic::Tar),
 ];
 
 /// The same of what nobody here opens.
@@ -79,6 +87,10 @@ pub(super) enum Recognised {
     Unreadable(UnscannedReason),
     /// It is what it looks like.
     Begin(Begin),
+    /// It looks like it, but for something that programs do not write and do read.
+    Perhaps(Begin),
+    /// Anything may begin so many bytes behind.
+    Behind(u64),
 }
 
 /// Something to be decompressed.
@@ -140,10 +152,9 @@ pub(super) fn recognise(magic: Magic, here: &[u8], trail: &Trail, wait: Wait) ->
             [_, _, _, flags, _, _, _, _, extra, system, ..] => {
                 let is_system = *system <= 13 || *system == 255;
                 let is_sane = flags & 0xe0 == 0 && matches!(extra, 0 | 2 | 4) && is_system;
-                if is_sane {
-                    plain(Coding::Gzip)
-                } else {
-                    Recognised::Other
+                match plain(Coding::Gzip) {
+                    Recognised::Begin(begin) if !is_sane => Recognised::Perhaps(begin),
+                    other => other,
                 }
             }
             _ => Recognised::More,
@@ -171,8 +182,14 @@ pub(super) fn recognise(magic: Magic, here: &[u8], trail: &Trail, wait: Wait) ->
             None => Recognised::More,
         },
         Magic::Zip => zip(here, trail),
+        Magic::Tar => match here.get(5..8) {
+            Some(b"\x0000" | b"  \0") => Recognised::Behind(TAR_MARK_TO_FILE),
+            Some(_) => Recognised::Other,
+            None => Recognised::More,
+        },
         Magic::Sealed(format) => match sealed::look(format, here) {
             Look::More => Recognised::More,
+            Look::Other if format == Sealed::Pgp => packet(here, trail, wait),
             Look::Other => Recognised::Other,
             Look::It(reason) => Recognised::Unreadable(reason),
         },
@@ -188,10 +205,60 @@ pub(crate) fn is_zlib(bytes: &[u8]) -> bool {
     check && method & 0x0f == 8 && method >> 4 <= 7 && flags & 0x20 == 0
 }
 
-/// The longest name of an entry that is believed, in bytes.
-const NAME_BYTES_MAX: u16 = 1024;
+/// A packet of OpenPGP that is compressed (RFC 9580 5.6), which is no more than a few bytes
+/// around deflate or zlib, unless it is cut up.
+fn packet(here: &[u8], trail: &Trail, wait: Wait) -> Recognised {
+    let Some(packet) = sealed::compressed(here) else {
+        return Recognised::Other;
+    };
+    let data = here.get(packet.data..).unwrap_or_default();
+    if wait == Wait::Long && data.len() < GUESS_BYTES {
+        return Recognised::More;
+    }
+    let (coding, is_one, block) = match packet.algorithm {
+        1 => (Coding::Deflate, is_deflate(data), data),
+        2 => (
+            Coding::Zlib,
+            is_zlib(data),
+            data.get(2..).unwrap_or_default(),
+        ),
+        _ => return Recognised::Other,
+    };
+    if !is_one || data.is_empty() {
+        return Recognised::Other;
+    }
+    if packet.extent == Extent::Partial {
+        // Chance is told by more of it.
+        let wait = if wait == Wait::Short {
+            Wait::Long
+        } else {
+            wait
+        };
+        return match looks_deflated(block, wait) {
+            Looks::Short => Recognised::More,
+            Looks::Wrong => Recognised::Other,
+            Looks::Right => Recognised::Unreadable(UnscannedReason::Unopened),
+        };
+    }
+    match unpack(coding) {
+        None => Recognised::Other,
+        Some(unpack) => Recognised::Perhaps(Begin {
+            unpack,
+            trail: trail.with(coding, None),
+            data: wide(packet.data),
+        }),
+    }
+}
 
-/// One entry of a zip archive (APPNOTE 4.3.7).
+/// The longest name of an entry that programs write, in bytes: of a longer one so much is
+/// looked at.
+const NAME_BYTES_MAX: usize = 1024;
+
+/// The highest version that an entry needs (APPNOTE 4.4.3).
+const VERSION_MAX: u16 = 63;
+
+/// One entry of a zip archive (APPNOTE 4.3.7). Programs read entries without regard to the
+/// version and whatever the length of the name.
 fn zip(here: &[u8], trail: &Trail) -> Recognised {
     let number = |at: usize| -> Option<u16> {
         let bytes = here.get(at..at.checked_add(2)?)?;
@@ -203,27 +270,41 @@ fn zip(here: &[u8], trail: &Trail) -> Recognised {
     let (Some(name_bytes), Some(extra_bytes)) = (number(26), number(28)) else {
         return Recognised::More;
     };
-    if version & 0xff > 63 || name_bytes == 0 || name_bytes > NAME_BYTES_MAX {
-        return Recognised::Other;
-    }
-    let name_end = 30_usize.saturating_add(usize::from(name_bytes));
-    let Some(name) = here.get(30..name_end) else {
+    let name_bytes = usize::from(name_bytes);
+    let Some(name) = here.get(30..30_usize.saturating_add(name_bytes.min(NAME_BYTES_MAX))) else {
         return Recognised::More;
     };
+    let is_sane = version & 0xff <= VERSION_MAX && (1..=NAME_BYTES_MAX).contains(&name_bytes);
+    // Of what is odd the name has to be one.
+    let is_named = !name.is_empty() && !name.iter().any(u8::is_ascii_control);
+    let is_like_one = is_sane || is_named;
     if flags & 1 != 0 {
-        return Recognised::Unreadable(UnscannedReason::Encrypted);
+        return if is_like_one {
+            Recognised::Unreadable(UnscannedReason::Encrypted)
+        } else {
+            Recognised::Other
+        };
     }
+    let data = 30_usize.saturating_add(name_bytes);
     match method {
-        0 | 8 => Recognised::Begin(Begin {
-            unpack: if method == 8 {
-                Box::new(Inflate::new(DataFormat::Raw))
+        0 | 8 => {
+            let begin = Begin {
+                unpack: if method == 8 {
+                    Box::new(Inflate::new(DataFormat::Raw))
+                } else {
+                    Box::new(Stored::new(here.get(18..22).unwrap_or_default()))
+                },
+                trail: entry(trail, Coding::Zip, name),
+                data: wide(data.saturating_add(usize::from(extra_bytes))),
+            };
+            if is_sane {
+                Recognised::Begin(begin)
             } else {
-                Box::new(Stored::new(here.get(18..22).unwrap_or_default()))
-            },
-            trail: entry(trail, Coding::Zip, name),
-            data: wide(name_end.saturating_add(usize::from(extra_bytes))),
-        }),
-        1..=20 | 93..=99 => Recognised::Unreadable(UnscannedReason::UnknownCoding),
+                Recognised::Perhaps(begin)
+            }
+        }
+        1..=20 | 93..=99 if is_like_one => Recognised::Unreadable(UnscannedReason::UnknownCoding),
+        _ if is_named => Recognised::Unreadable(UnscannedReason::UnknownCoding),
         _ => Recognised::Other,
     }
 }

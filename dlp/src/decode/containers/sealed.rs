@@ -2,7 +2,7 @@
 //! is encrypted. They are told by how they begin, closely enough that chance makes none of
 //! them, so that what leaves in them is counted and, where rules are strict, refused.
 
-use super::beginnings;
+use super::{beginnings, guess, recognise};
 use crate::finding::UnscannedReason;
 use crate::validate::crc::crc32;
 
@@ -93,7 +93,64 @@ pub(super) fn may_begin(bytes: &[u8]) -> bool {
         Look::More => bytes.len() >= 4,
         Look::Other => false,
     };
-    UNMARKED.iter().any(is_it)
+    let is_packed = || {
+        compressed(bytes).is_some_and(|packet| {
+            let data = bytes.get(packet.data..).unwrap_or_default();
+            let is_whole = packet.extent == Extent::Whole;
+            match packet.algorithm {
+                1 => guess::is_deflate(data),
+                2 if is_whole => recognise::is_zlib(data),
+                2 => {
+                    recognise::is_zlib(data) && guess::is_deflate(data.get(2..).unwrap_or_default())
+                }
+                _ => false,
+            }
+        })
+    };
+    UNMARKED.iter().any(is_it) || is_packed()
+}
+
+/// A packet of OpenPGP that is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Compressed {
+    pub(super) extent: Extent,
+    /// How (RFC 9580 9.4).
+    pub(super) algorithm: u8,
+    /// Where its data begin, from the first byte of the beginning.
+    pub(super) data: usize,
+}
+
+/// Whether the data of a packet stand together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Whole,
+    /// With lengths between (RFC 9580 4.2.1.4).
+    Partial,
+}
+
+/// Whether one begins here (RFC 9580 5.6).
+pub(super) fn compressed(here: &[u8]) -> Option<Compressed> {
+    const COMPRESSED: u8 = 8;
+    let packets = without_head(here);
+    let first = *packets.first()?;
+    // Mostly the first byte says that it is none.
+    if !matches!(first, 0xa0..=0xa3 | 0xc8) {
+        return None;
+    }
+    let (tag, length, begin) = packet(packets)?;
+    let is_new = first & 0x40 != 0;
+    let extent = if is_new && length.is_none() {
+        Extent::Partial
+    } else {
+        Extent::Whole
+    };
+    let algorithm = *packets.get(begin)?;
+    let head = here.len().saturating_sub(packets.len());
+    (tag == COMPRESSED).then_some(Compressed {
+        extent,
+        algorithm,
+        data: head.saturating_add(begin).saturating_add(1),
+    })
 }
 
 fn judged(is: Option<bool>, reason: UnscannedReason) -> Look {

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use outgate_lanes::{BLOCK_BYTES, KINDS, PLACES, Pair, Pairs};
 
 use super::recognise::{Magic, is_zlib};
+use super::sealed::Sealed;
 use crate::budget::{narrow, wide};
 use crate::decode::layer::View;
 
@@ -46,7 +47,12 @@ static PAIRS: LazyLock<Pairs> = LazyLock::new(|| Pairs::new(&KINDS_SOUGHT));
 const FIELDS_END: &[u8] = b"\r\n\r\n";
 
 /// What is looked for where a part begins.
-const OF_PARTS: [Magic; 2] = [Magic::Deflate, Magic::Brotli];
+const OF_PARTS: [Magic; 4] = [
+    Magic::Deflate,
+    Magic::Brotli,
+    Magic::Sealed(Sealed::Lzma),
+    Magic::Sealed(Sealed::Pgp),
+];
 
 /// Symbols of a block with the fixed codes that are looked at first, in count: with what a
 /// copy takes they are in sixteen bytes.

@@ -44,6 +44,11 @@ pub(super) trait Unpack: Send + Sync {
     /// Whether bytes went in that could have come out and did not.
     fn is_pending(&self) -> bool;
 
+    /// Whether it is at a header still: nothing of what went in can come out.
+    fn is_ahead(&self) -> bool {
+        false
+    }
+
     /// How many bytes it made at most that have not come out.
     fn behind(&self) -> u64 {
         0
