@@ -179,18 +179,28 @@ fn followed(
 
 /// Whether a place is one of secrets or of programs, in one or around one.
 fn is_guarded(path: &Path, home: &Path) -> bool {
-    guarded(path, home).is_some()
+    GUARDED.iter().any(|name| {
+        let place = home.join(name);
+        let real = place.canonicalize().unwrap_or_else(|_| place.clone());
+        [place, real].iter().any(|place| is_near(path, place))
+    })
 }
 
-/// The place of secrets or of programs that a directory is, lies in or holds.
+/// The place of secrets or of programs that a directory is, lies in or holds. What people
+/// keep elsewhere as files, such as settings in a repository, does not count there.
 pub(crate) fn guarded(path: &Path, home: &Path) -> Option<PathBuf> {
     GUARDED.iter().map(|name| home.join(name)).find(|place| {
-        let real = real(place);
+        let real = real(place).filter(|real| real != place && real.is_dir());
         [Some(place), real.as_ref()]
             .into_iter()
             .flatten()
-            .any(|place| path.starts_with(place) || place.starts_with(path))
+            .any(|place| is_near(path, place))
     })
+}
+
+/// Whether a path is a place, or one of both lies in the other.
+fn is_near(path: &Path, place: &Path) -> bool {
+    path.starts_with(place) || place.starts_with(path)
 }
 
 /// Whether a variable of the user's moves something to where a program may keep its files.
