@@ -55,10 +55,11 @@ pub fn list() -> io::Result<Vec<Run>> {
     outgate_sys::schedule::take_short_turns();
     let own = nix::unistd::geteuid().as_raw();
     let table = std::fs::read("/proc/net/unix")?;
+    // Counted only once they are runs: names alone are anybody's.
     let mut runs: Vec<Run> = names(&String::from_utf8_lossy(&table))
         .into_iter()
-        .take(RUNS_MAX)
         .filter_map(|name| reach(&name, own))
+        .take(RUNS_MAX)
         .collect();
     let until = Instant::now().checked_add(ANSWER);
     for run in &mut runs {
@@ -74,16 +75,19 @@ pub fn list() -> io::Result<Vec<Run>> {
 }
 
 /// Names of listening sockets that begin like ours (proc_net_unix: the flag
-/// `__SO_ACCEPTCON` marks listeners, `@` names without a file).
+/// `__SO_ACCEPTCON` marks listeners, `@` names without a file), of the type that no command
+/// of a run can listen on, however many others it has.
 fn names(table: &str) -> Vec<String> {
     const LISTENS: &str = "00010000";
+    const SEQPACKET: &str = "0005";
     table
         .lines()
         .filter_map(|line| {
             let mut fields = line.split_ascii_whitespace();
-            let (flags, path) = (fields.nth(3)?, fields.nth(3)?);
+            let (flags, kind, path) = (fields.nth(3)?, fields.next()?, fields.nth(2)?);
             let name = path.strip_prefix('@')?;
-            (flags == LISTENS && name.starts_with(PREFIX)).then(|| name.to_owned())
+            let is_ours = flags == LISTENS && kind == SEQPACKET && name.starts_with(PREFIX);
+            is_ours.then(|| name.to_owned())
         })
         .collect()
 }
@@ -213,6 +217,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
 0000000000000000: 00000002 00000000 00010000 0005 01 19 /tmp/outgate-run-0-2-b
 0000000000000000: 00000002 00000000 00010000 0001 01 20 @other
 0000000000000000: 00000002 00000000 00010000 0001 01 21
+0000000000000000: 00000002 00000000 00010000 0001 01 22 @outgate-run-0-3-c
 short
 ";
         assert_eq!(names(table), ["outgate-run-0-1-a"]);
