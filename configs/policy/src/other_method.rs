@@ -4,6 +4,7 @@
 //! what a gateway refuses and for what `outgate why` answers; of rules it knows whether
 //! they would allow a method.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::path::RequestTarget;
@@ -110,14 +111,14 @@ pub fn is_known_method(value: &str) -> bool {
 pub struct ByMethod<'r> {
     /// Whether they would allow the request by a method.
     pub allows: &'r dyn Fn(&str) -> bool,
-    /// The methods that they name.
-    pub named: &'r [&'r str],
+    /// The methods that they name, each once. Asked only where that matters: there may be as
+    /// many rules as a policy takes.
+    pub named: &'r dyn Fn() -> BTreeSet<&'r str>,
 }
 
 impl fmt::Debug for ByMethod<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = out.debug_struct("ByMethod");
-        shown.field("named", &self.named).finish_non_exhaustive()
+        out.debug_struct("ByMethod").finish_non_exhaustive()
     }
 }
 
@@ -125,15 +126,19 @@ impl ByMethod<'_> {
     /// Whether a value is a method that is known or that they name.
     pub fn knows(&self, value: &str) -> bool {
         let value = value.trim();
-        let mut named = self.named.iter();
-        is_known_method(value) || named.any(|method| value.eq_ignore_ascii_case(method))
+        let is_it = |method: &&str| value.eq_ignore_ascii_case(method);
+        is_known_method(value) || (self.named)().iter().any(is_it)
     }
 
     /// Whether it matters by which method the request is made.
     pub fn tells_apart(&self) -> bool {
-        let named = self.named.iter().filter(|own| !TOLD_APART.contains(own));
-        let mut methods = TOLD_APART.iter().chain(named);
-        methods.any(|method| !(self.allows)(method))
+        let is_denied = |method: &str| !(self.allows)(method);
+        if TOLD_APART.iter().any(|method| is_denied(method)) {
+            return true;
+        }
+        let named = (self.named)();
+        let mut named = named.iter().filter(|own| !TOLD_APART.contains(own));
+        named.any(|method| is_denied(method))
     }
 }
 
@@ -266,11 +271,11 @@ mod tests {
     fn a_query_asks_for_a_method_in_every_reading() {
         let only_post = ByMethod {
             allows: &|method| method == "POST",
-            named: &["POST", "ARCHIVE"],
+            named: &|| BTreeSet::from(["POST", "ARCHIVE"]),
         };
         let all = ByMethod {
             allows: &|_| true,
-            named: &[],
+            named: &BTreeSet::new,
         };
         let own = |asked: &str| Some(format!("`_method` in the query asks for {asked}"));
         let other = |asked: &str| {

@@ -310,10 +310,9 @@ impl Policy {
         };
         let by = |method: &str| self.evaluate(&asked.facts(process, method));
         let allows = |method: &str| matches!(by(method), Verdict::Allow(_));
-        let named: Vec<&str> = self.named_methods().collect();
         let rules = ByMethod {
             allows: &allows,
-            named: &named,
+            named: &|| self.named_methods().collect(),
         };
         let Err(other) = check_query(&asked.target, &asked.method, rules) else {
             return Verdict::Allow(permit);

@@ -93,10 +93,9 @@ fn by_method(caller: &Caller, target: &Target, key: &str, value: &str) -> Result
 /// Asks what the rules say of the methods of a request.
 fn by_rules<T>(caller: &Caller, target: &Target, ask: impl FnOnce(ByMethod<'_>) -> T) -> T {
     let rules = caller.rules();
-    let named: Vec<&str> = rules.named_methods().collect();
     ask(ByMethod {
         allows: &|method| allows(caller, target, method),
-        named: &named,
+        named: &|| rules.named_methods().collect(),
     })
 }
 
