@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use outgate_dlp::{Description, Destination, Detectors, Place, Ruleset, Settings, Stream};
+use outgate_dlp::{Description, Detectors, Place, Ruleset, ScanDestination, ScanSettings, Stream};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
 use crate::Outcome;
@@ -141,7 +141,7 @@ fn set() -> Outcome<RegexSet> {
 fn start(report: &mut Report) -> Outcome<Arc<Ruleset>> {
     let begin = Instant::now();
     let detectors = Detectors::shipped();
-    let rules = Arc::new(Ruleset::new(&detectors, &Settings::default())?);
+    let rules = Arc::new(Ruleset::new(&detectors, &ScanSettings::default())?);
     let took = begin.elapsed().as_secs_f64();
     let verdict = if took <= START_MAX {
         Verdict::Met
@@ -176,7 +176,7 @@ fn processor_seconds() -> Outcome<f64> {
 }
 
 fn stream(rules: &Arc<Ruleset>) -> Stream {
-    let destination = Destination {
+    let destination = ScanDestination {
         host: "origin.test",
         port: 443,
     };

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
-use outgate_ca::{Authority, Leaves, Subject};
+use outgate_ca::{Authority, LeafSubject, Leaves};
 use rustls::pki_types::ServerName;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -395,7 +395,7 @@ struct Here(Arc<Leaves>, IpAddr);
 impl ResolvesServerCert for Here {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let named = hello.server_name().map(str::to_owned);
-        let subject = named.map_or(Subject::Address(self.1), Subject::Name);
+        let subject = named.map_or(LeafSubject::Address(self.1), LeafSubject::Name);
         self.0.get(&subject).ok()
     }
 }

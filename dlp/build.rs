@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-#[path = "src/decode/containers/beginnings.rs"]
+#[path = "src/magic/beginnings.rs"]
 mod beginnings;
 #[path = "src/destination.rs"]
 #[expect(
@@ -33,11 +33,15 @@ mod detector_shape;
 #[path = "src/groups.rs"]
 mod groups;
 #[path = "src/limits.rs"]
-#[expect(dead_code, reason = "the crate uses what this script does not")]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "the crate uses what this script does not"
+)]
 mod limits;
-#[path = "src/twists.rs"]
+#[path = "src/transforms.rs"]
 #[expect(dead_code, reason = "the crate uses what this script does not")]
-mod twists;
+mod transforms;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -70,7 +74,7 @@ fn main() -> Result<(), String> {
             }
             write(&mut table, &detector).map_err(|error| error.to_string())?;
             for literal in detector.literals.iter() {
-                for (form, _) in twists::forms(&detector, literal.as_bytes()) {
+                for (form, _) in transforms::forms(&detector, literal.as_bytes()) {
                     literals.insert(form, None);
                 }
             }
@@ -95,14 +99,14 @@ fn main() -> Result<(), String> {
         "build.rs",
         PLACES,
         "detectors",
-        "src/decode/containers/beginnings.rs",
+        "src/magic/beginnings.rs",
         "src/detector.rs",
         "src/detector_file.rs",
         "src/detector_place.rs",
         "src/destination.rs",
         "src/groups.rs",
         "src/limits.rs",
-        "src/twists.rs",
+        "src/transforms.rs",
         "src/detector_shape.rs",
     ] {
         writeln!(cargo, "cargo::rerun-if-changed={watched}").map_err(|error| error.to_string())?;
@@ -113,14 +117,33 @@ fn main() -> Result<(), String> {
 /// What is looked for beside the literals of detectors.
 fn beginnings() -> impl Iterator<Item = &'static [u8]> {
     use beginnings::{
-        AGE, BZIP2, GZIP, LZ4, LZ4_LEGACY, LZIP, LZMA, PACK, PGP, PGP_TEXT, RAR, SEVEN_ZIP, TAR,
-        XZ, ZIP, ZSTD,
+        AGE, AGE_ESCAPED, BZIP2, GZIP, LZ4, LZ4_LEGACY, LZIP, LZMA, LZMA_SIZE, PACK, PGP,
+        PGP_MARKER, PGP_TEXT, RAR, SEVEN_ZIP, TAR, XZ, ZIP, ZIP_CENTRAL, ZSTD,
     };
     let marks = [
-        GZIP, ZSTD, ZIP, PACK, TAR, BZIP2, XZ, SEVEN_ZIP, LZ4, LZ4_LEGACY, LZIP, RAR, PGP_TEXT,
-        AGE, LZMA,
+        GZIP,
+        ZSTD,
+        ZIP,
+        ZIP_CENTRAL,
+        PACK,
+        TAR,
+        BZIP2,
+        XZ,
+        SEVEN_ZIP,
+        LZ4,
+        LZ4_LEGACY,
+        RAR,
+        PGP_TEXT,
+        AGE,
+        AGE_ESCAPED,
+        LZMA_SIZE,
     ];
-    marks.into_iter().chain(PGP)
+    marks
+        .into_iter()
+        .chain(PGP_MARKER)
+        .chain(PGP)
+        .chain(LZMA)
+        .chain(LZIP)
 }
 
 /// Where each literal is placed, as a table in the order of literals: where the file

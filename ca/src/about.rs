@@ -9,14 +9,14 @@ use time::OffsetDateTime;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
-use crate::scope::Scope;
+use crate::scope::CertificateScope;
 
 /// How PEM is written.
 const LINES: EncodeConfig = EncodeConfig::new().set_line_ending(LineEnding::LF);
 
 /// See the head of this file.
 #[derive(Debug, Clone)]
-pub struct About {
+pub struct CertificateAbout {
     /// The name that clients' lists show.
     pub name: String,
     /// SHA-256 of the certificate: 32 bytes.
@@ -26,7 +26,7 @@ pub struct About {
     /// When it ends.
     pub ends: OffsetDateTime,
     /// Whom it may vouch for.
-    pub scope: Scope,
+    pub scope: CertificateScope,
     /// The certificate alone, in PEM.
     pub pem: String,
     /// Its public key, as the certificate holds it.
@@ -34,7 +34,7 @@ pub struct About {
     pub(crate) der: CertificateDer<'static>,
 }
 
-impl About {
+impl CertificateAbout {
     /// Reads the one certificate of a PEM text.
     ///
     /// # Errors
@@ -59,7 +59,9 @@ impl About {
             fingerprint: Sha256::digest(&der).into(),
             begins: moment(validity.not_before.timestamp()),
             ends: moment(validity.not_after.timestamp()),
-            scope: constraints.map_or_else(Scope::default, |found| Scope::of(found.value)),
+            scope: constraints.map_or_else(CertificateScope::default, |found| {
+                CertificateScope::of(found.value)
+            }),
             public_key: parsed.public_key().subject_public_key.data.to_vec(),
             pem: encode_config(&Pem::new("CERTIFICATE", der.to_vec()), LINES),
             der: der.clone(),

@@ -13,8 +13,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
 use time::{Duration, OffsetDateTime};
 
-use crate::scope::Scope;
-use crate::subject::Subject;
+use crate::scope::CertificateScope;
+use crate::subject::LeafSubject;
 
 /// Certificates begin this long ago: clocks of clients may be behind.
 const BACKDATED: Duration = Duration::days(2);
@@ -90,7 +90,7 @@ pub struct Authority {
 #[derive(Debug)]
 pub(crate) struct Life {
     pub(crate) ends: OffsetDateTime,
-    pub(crate) scope: Scope,
+    pub(crate) scope: CertificateScope,
 }
 
 impl std::fmt::Debug for Authority {
@@ -115,7 +115,7 @@ impl Authority {
         let (der, pem) = (certificate.der().clone(), certificate.pem());
         let life = Life {
             ends: params.not_after,
-            scope: Scope::default(),
+            scope: CertificateScope::default(),
         };
         Self::new(Issuer::new(params, key), der, pem, life)
     }
@@ -154,7 +154,7 @@ impl Authority {
     /// # Errors
     /// [`CaError::Name`] for what is no DNS name, [`CaError::Beyond`] for whom
     /// clients would not believe it, [`CaError::Ended`], [`CaError::Make`].
-    pub fn issue(&self, subject: &Subject) -> Result<CertifiedKey, CaError> {
+    pub fn issue(&self, subject: &LeafSubject) -> Result<CertifiedKey, CaError> {
         if !self.life.scope.permits(subject) {
             return Err(CaError::Beyond {
                 subject: subject.to_string(),
@@ -162,14 +162,14 @@ impl Authority {
             });
         }
         let (name, common_name) = match subject {
-            Subject::Name(name) => {
+            LeafSubject::Name(name) => {
                 let ia5 = name.as_str().try_into();
                 let san = ia5.map(SanType::DnsName);
                 (san.map_err(|_| CaError::Name(name.clone()))?, name.as_str())
             }
             // Verifiers take a common name for a host name, which an address
             // is not: constraints on host names would refuse it.
-            Subject::Address(address) => (SanType::IpAddress(*address), ""),
+            LeafSubject::Address(address) => (SanType::IpAddress(*address), ""),
         };
         let now = OffsetDateTime::now_utc();
         if now > self.life.ends {

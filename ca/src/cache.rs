@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustls::sign::CertifiedKey;
 
 use crate::authority::{Authority, CaError};
-use crate::subject::Subject;
+use crate::subject::LeafSubject;
 
 /// Leaves kept: of the last so many new hosts, and of as many before them that
 /// were met again. A leaf has about 1 KiB.
@@ -21,15 +21,15 @@ const AGE_MAX: Duration = Duration::from_hours(24 * 30);
 #[derive(Debug)]
 pub struct Leaves {
     authority: Authority,
-    kept: Mutex<Kept>,
+    kept: Mutex<Generations>,
 }
 
 /// Two generations: when the young one is full it becomes the old one, and
 /// whoever is met in the old one moves to the young one.
 #[derive(Debug, Default)]
-struct Kept {
-    young: HashMap<Subject, Leaf>,
-    old: HashMap<Subject, Leaf>,
+struct Generations {
+    young: HashMap<LeafSubject, Leaf>,
+    old: HashMap<LeafSubject, Leaf>,
 }
 
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ impl Leaves {
     ///
     /// # Errors
     /// As [`Authority::issue`].
-    pub fn get(&self, subject: &Subject) -> Result<Arc<CertifiedKey>, CaError> {
+    pub fn get(&self, subject: &LeafSubject) -> Result<Arc<CertifiedKey>, CaError> {
         let mut kept = match self.kept.lock() {
             Ok(kept) => kept,
             // Somebody panicked while holding it: what is kept is still true.
@@ -84,8 +84,8 @@ impl Leaves {
     }
 }
 
-impl Kept {
-    fn find(&mut self, subject: &Subject) -> Option<Arc<CertifiedKey>> {
+impl Generations {
+    fn find(&mut self, subject: &LeafSubject) -> Option<Arc<CertifiedKey>> {
         if let Some(leaf) = self.young.get(subject)
             && leaf.issued.elapsed() < AGE_MAX
         {
@@ -100,7 +100,7 @@ impl Kept {
         Some(key)
     }
 
-    fn insert(&mut self, subject: Subject, leaf: Leaf) {
+    fn insert(&mut self, subject: LeafSubject, leaf: Leaf) {
         if self.young.len() >= GENERATION_MAX && !self.young.contains_key(&subject) {
             self.old = std::mem::take(&mut self.young);
         }
@@ -112,8 +112,8 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn name(index: usize) -> Subject {
-        Subject::Name(format!("host-{index}.example.org"))
+    fn name(index: usize) -> LeafSubject {
+        LeafSubject::Name(format!("host-{index}.example.org"))
     }
 
     #[test]

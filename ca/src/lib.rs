@@ -15,10 +15,10 @@ mod own;
 mod scope;
 mod subject;
 
-pub use about::About;
+pub use about::CertificateAbout;
 pub use authority::{Authority, CaError};
 pub use cache::Leaves;
 pub use files::{read_key, read_public};
-pub use own::{Created, Place, Request, create, describe, establish, open};
-pub use scope::Scope;
-pub use subject::Subject;
+pub use own::{AuthorityFiles, AuthorityRequest, Created, create, describe, establish, open};
+pub use scope::CertificateScope;
+pub use subject::LeafSubject;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rcgen::{CidrSubnet, GeneralSubtree, Issuer, KeyPair, NameConstraints, PublicKeyData};
 use time::{Duration, OffsetDateTime};
 
-use crate::about::About;
+use crate::about::CertificateAbout;
 use crate::authority::{Authority, CaError, Life, issuer_params};
 use crate::files::{self, fault};
 
@@ -26,7 +26,7 @@ const KEY: &str = "authority.key";
 
 /// What a new authority is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct AuthorityRequest {
     /// Its name, as clients' lists show it.
     pub name: String,
     /// Domains (with everything below) and CIDR blocks it may vouch for; none
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Created {
 ///
 /// # Errors
 /// [`CaError::Constraint`]: the caller's; others: no random numbers.
-pub fn create(request: &Request) -> Result<Created, CaError> {
+pub fn create(request: &AuthorityRequest) -> Result<Created, CaError> {
     let now = OffsetDateTime::now_utc();
     let key = KeyPair::generate()?;
     let mut params = issuer_params(&request.name)?;
@@ -84,14 +84,14 @@ pub fn create(request: &Request) -> Result<Created, CaError> {
 
 /// The two files of an authority, in a directory of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct AuthorityFiles {
     /// The certificate, for everybody.
     pub certificate: PathBuf,
     /// The key, for its owner.
     pub key: PathBuf,
 }
 
-impl Place {
+impl AuthorityFiles {
     /// In this directory.
     pub fn of(directory: &Path) -> Self {
         Self {
@@ -107,15 +107,18 @@ impl Place {
 /// # Errors
 /// As [`create`]; [`CaError::File`]: one is there already, or the directory
 /// cannot be written.
-pub fn establish(directory: &Path, request: &Request) -> Result<About, CaError> {
+pub fn establish(
+    directory: &Path,
+    request: &AuthorityRequest,
+) -> Result<CertificateAbout, CaError> {
     let created = create(request)?;
-    let about = About::of(&created.certificate).map_err(|why| fault(directory, why))?;
+    let about = CertificateAbout::of(&created.certificate).map_err(|why| fault(directory, why))?;
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(directory)
         .map_err(|error| fault(directory, error))?;
-    let place = Place::of(directory);
+    let place = AuthorityFiles::of(directory);
     // Of both, before either is made.
     for path in [&place.certificate, &place.key] {
         if path.symlink_metadata().is_ok() {
@@ -145,9 +148,9 @@ fn exists(path: &Path) -> CaError {
 ///
 /// # Errors
 /// [`CaError::File`]: it cannot be read, or is none.
-pub fn describe(place: &Place) -> Result<About, CaError> {
+pub fn describe(place: &AuthorityFiles) -> Result<CertificateAbout, CaError> {
     let pem = files::read_public(&place.certificate)?;
-    About::of(&pem).map_err(|why| fault(&place.certificate, why))
+    CertificateAbout::of(&pem).map_err(|why| fault(&place.certificate, why))
 }
 
 /// Opens an authority from its two files.
@@ -156,7 +159,7 @@ pub fn describe(place: &Place) -> Result<About, CaError> {
 /// [`CaError::File`]: a file is missing, too large, no PEM; the certificate is
 /// not an authority's, does not hold now, or is of another key; the key can be
 /// had by others.
-pub fn open(place: &Place) -> Result<Authority, CaError> {
+pub fn open(place: &AuthorityFiles) -> Result<Authority, CaError> {
     let key_pem = files::read_key(&place.key)?;
     let about = describe(place)?;
     about

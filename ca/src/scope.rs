@@ -6,11 +6,11 @@ use std::net::IpAddr;
 
 use x509_parser::extensions::{GeneralName, GeneralSubtree, NameConstraints};
 
-use crate::subject::Subject;
+use crate::subject::LeafSubject;
 
 /// A set of names or of addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Tree {
+enum NameTree {
     /// A domain with all below it; with a leading dot only what is below.
     Domain(String),
     /// Addresses that agree with the first where the second has ones. Both
@@ -18,7 +18,7 @@ enum Tree {
     Block(Vec<u8>, Vec<u8>),
 }
 
-impl Tree {
+impl NameTree {
     fn of(subtree: &GeneralSubtree<'_>) -> Option<Self> {
         match &subtree.base {
             GeneralName::DNSName(domain) => Some(Self::Domain(domain.to_ascii_lowercase())),
@@ -31,17 +31,20 @@ impl Tree {
     }
 
     /// Whether a subject is of the kind that this is about.
-    fn concerns(&self, subject: &Subject) -> bool {
+    fn concerns(&self, subject: &LeafSubject) -> bool {
         match (self, subject) {
-            (Self::Domain(_), Subject::Name(_)) => true,
-            (Self::Block(address, _), Subject::Address(own)) => address.len() == octets(*own).len(),
-            (Self::Domain(_), Subject::Address(_)) | (Self::Block(..), Subject::Name(_)) => false,
+            (Self::Domain(_), LeafSubject::Name(_)) => true,
+            (Self::Block(address, _), LeafSubject::Address(own)) => {
+                address.len() == octets(*own).len()
+            }
+            (Self::Domain(_), LeafSubject::Address(_))
+            | (Self::Block(..), LeafSubject::Name(_)) => false,
         }
     }
 
-    fn holds(&self, subject: &Subject) -> bool {
+    fn holds(&self, subject: &LeafSubject) -> bool {
         match (self, subject) {
-            (Self::Domain(domain), Subject::Name(name)) => {
+            (Self::Domain(domain), LeafSubject::Name(name)) => {
                 let below = domain.strip_prefix('.').unwrap_or(domain);
                 let rest = name.strip_suffix(below);
                 domain.is_empty()
@@ -49,7 +52,7 @@ impl Tree {
                         rest.ends_with('.') || (rest.is_empty() && below == domain)
                     })
             }
-            (Self::Block(address, mask), Subject::Address(own)) => {
+            (Self::Block(address, mask), LeafSubject::Address(own)) => {
                 let own = octets(*own);
                 let all = own.iter().zip(address).zip(mask);
                 own.len() == address.len()
@@ -57,7 +60,8 @@ impl Tree {
                         same && own & mask == block & mask
                     })
             }
-            (Self::Domain(_), Subject::Address(_)) | (Self::Block(..), Subject::Name(_)) => false,
+            (Self::Domain(_), LeafSubject::Address(_))
+            | (Self::Block(..), LeafSubject::Name(_)) => false,
         }
     }
 }
@@ -69,7 +73,7 @@ fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
-impl fmt::Display for Tree {
+impl fmt::Display for NameTree {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Domain(domain) => out.write_str(domain),
@@ -88,17 +92,17 @@ impl fmt::Display for Tree {
 
 /// See the head of this file. The default one is not limited.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Scope {
-    permitted: Vec<Tree>,
-    excluded: Vec<Tree>,
+pub struct CertificateScope {
+    permitted: Vec<NameTree>,
+    excluded: Vec<NameTree>,
 }
 
-impl Scope {
+impl CertificateScope {
     /// What a certificate says.
     pub(crate) fn of(constraints: &NameConstraints<'_>) -> Self {
         let trees = |list: &Option<Vec<GeneralSubtree<'_>>>| {
             let list = list.iter().flatten();
-            list.filter_map(Tree::of).collect()
+            list.filter_map(NameTree::of).collect()
         };
         Self {
             permitted: trees(&constraints.permitted_subtrees),
@@ -108,7 +112,7 @@ impl Scope {
 
     /// Whether clients believe a certificate for this subject. A kind of name
     /// that nothing is permitted of is free (RFC 5280 4.2.1.10).
-    pub fn permits(&self, subject: &Subject) -> bool {
+    pub fn permits(&self, subject: &LeafSubject) -> bool {
         let mut concerned = self.permitted.iter().filter(|tree| tree.concerns(subject));
         let free = concerned.clone().next().is_none();
         let permitted = free || concerned.any(|tree| tree.holds(subject));
@@ -130,16 +134,16 @@ mod tests {
     fn names_and_addresses_beyond_are_not_permitted() {
         let block = |address: &str, mask: &str| {
             let parse = |text: &str| octets(text.parse().unwrap());
-            Tree::Block(parse(address), parse(mask))
+            NameTree::Block(parse(address), parse(mask))
         };
-        let scope = Scope {
+        let scope = CertificateScope {
             permitted: vec![
-                Tree::Domain("example.org".to_owned()),
-                Tree::Domain(".below.test".to_owned()),
+                NameTree::Domain("example.org".to_owned()),
+                NameTree::Domain(".below.test".to_owned()),
                 block("10.2.0.0", "255.255.0.0"),
             ],
             excluded: vec![
-                Tree::Domain("secret.example.org".to_owned()),
+                NameTree::Domain("secret.example.org".to_owned()),
                 block("::", "::"),
             ],
         };
@@ -154,7 +158,7 @@ mod tests {
             ("below.test", false),
             ("a.below.test", true),
         ] {
-            let subject = Subject::Name(name.to_owned());
+            let subject = LeafSubject::Name(name.to_owned());
             assert_eq!(scope.permits(&subject), permitted, "{name}");
         }
         for (address, permitted) in [
@@ -163,9 +167,9 @@ mod tests {
             ("::1", false),
             ("2001:db8::1", false),
         ] {
-            let subject = Subject::Address(address.parse().unwrap());
+            let subject = LeafSubject::Address(address.parse().unwrap());
             assert_eq!(scope.permits(&subject), permitted, "{address}");
-            assert!(Scope::default().permits(&subject));
+            assert!(CertificateScope::default().permits(&subject));
         }
         let shown = ["example.org", ".below.test", "10.2.0.0/16"];
         assert_eq!(scope.permitted(), shown);

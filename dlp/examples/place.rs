@@ -35,9 +35,9 @@ use outgate_dlp::Detectors;
 #[path = "../src/groups.rs"]
 #[expect(dead_code, reason = "the crate uses what this does not")]
 mod groups;
-#[path = "../src/twists.rs"]
+#[path = "../src/transforms.rs"]
 #[expect(dead_code, reason = "the crate uses what this does not")]
-mod twists;
+mod transforms;
 
 /// What the files of the crate call their own.
 mod detector {
@@ -221,7 +221,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut literals: Vec<Vec<u8>> = Vec::new();
     for detector in Detectors::shipped().iter() {
         for literal in detector.literals.iter() {
-            let forms = twists::forms(detector, literal.as_bytes());
+            let forms = transforms::forms(detector, literal.as_bytes());
             literals.extend(forms.into_iter().map(|(form, _)| form));
         }
     }

@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::finding::UnscannedReason;
 use crate::limits;
+use crate::span::Lost;
+
+pub(crate) use crate::span::{narrow, wide};
 
 /// What one container took so far.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +35,7 @@ pub(crate) enum Growth {
 
 /// What one scan has cost.
 #[derive(Debug, Default)]
-pub(crate) struct Budget {
+pub(crate) struct ScanBudget {
     input: u64,
     derived: u64,
     inflated: u64,
@@ -42,6 +45,7 @@ pub(crate) struct Budget {
     behind: u64,
     kept: u64,
     spent: Option<UnscannedReason>,
+    lost: Lost,
     /// What it may cost before the scan is broken off, where somebody bounds that.
     bound: Option<u64>,
     is_broken_off: bool,
@@ -49,13 +53,13 @@ pub(crate) struct Budget {
     halt: Option<Arc<AtomicBool>>,
 }
 
-impl Budget {
+impl ScanBudget {
     /// Bytes came in from outside.
     pub(crate) fn take(&mut self, bytes: usize) {
         self.input = self.input.saturating_add(wide(bytes));
     }
 
-    /// Breaks the scan off where it costs more than this, as [`Budget::cost`] counts.
+    /// Breaks the scan off where it costs more than this, as [`ScanBudget::cost`] counts.
     pub(crate) fn bind(&mut self, bound: Option<u64>) {
         self.bound = bound;
     }
@@ -99,7 +103,7 @@ impl Budget {
             self.spent.get_or_insert(UnscannedReason::Exhausted);
         }
         self.spend();
-        self.spent.is_none()
+        self.spent().is_none()
     }
 
     /// Bytes were made by decompression, in a container that took so much with them.
@@ -115,7 +119,7 @@ impl Budget {
             self.spent.get_or_insert(UnscannedReason::Exhausted);
         }
         self.spend();
-        if self.spent.is_some() {
+        if self.spent().is_some() {
             return Growth::Over;
         }
         let shared = of_input(limits::INFLATED_RATIO_MAX, limits::INFLATED_BYTES_FREE);
@@ -141,7 +145,7 @@ impl Budget {
             self.spent.get_or_insert(UnscannedReason::Work);
         }
         self.spend();
-        self.spent.is_none()
+        self.spent().is_none()
     }
 
     /// A layer begins.
@@ -150,7 +154,7 @@ impl Budget {
         if self.layers > limits::LAYERS_MAX {
             self.spent.get_or_insert(UnscannedReason::Crowded);
         }
-        self.spent.is_none()
+        self.spent().is_none()
     }
 
     /// A layer is gone.
@@ -189,23 +193,19 @@ impl Budget {
         self.guesses
     }
 
+    /// Where a place that cannot be found ends the scan.
+    pub(crate) fn lost(&self) -> &Lost {
+        &self.lost
+    }
+
     /// What ran out, if anything did. Nothing is decoded or confirmed any more.
     pub(crate) fn spent(&self) -> Option<UnscannedReason> {
-        self.spent
+        let lost = self.lost.is_set().then_some(UnscannedReason::Misplaced);
+        lost.or(self.spent)
     }
 
     /// Bytes that came in so far.
     pub(crate) fn input(&self) -> u64 {
         self.input
     }
-}
-
-/// A length as a count.
-pub(crate) fn wide(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
-}
-
-/// A difference of offsets as a length.
-pub(crate) fn narrow(offset: u64) -> usize {
-    usize::try_from(offset).unwrap_or(usize::MAX)
 }

@@ -5,10 +5,10 @@
 //! so that no list of them helps. It must not know where the run's private view
 //! lies or how its environment is made.
 
-use crate::detector_sample::{Dice, roll_out};
+use crate::detector_sample::{SampleDice, roll_out};
 use crate::known::KnownBuilder;
 use crate::limits;
-use crate::secret::Secret;
+use crate::secret::SecretBytes;
 
 /// Names of variables that could hold a token of the code host. No program that
 /// we know reads one of them: what only a thief takes breaks nobody's work.
@@ -68,9 +68,9 @@ pub struct Canary {
     /// Where it goes.
     pub plant: Plant,
     /// What the variable or the file holds.
-    pub content: Secret,
+    pub content: SecretBytes,
     /// The values in it that nobody may send.
-    pub values: Vec<Secret>,
+    pub values: Vec<SecretBytes>,
 }
 
 /// Makes the canaries of a run.
@@ -78,7 +78,7 @@ pub struct Canary {
 /// `random` is fresh for every run. `is_taken` says whether a variable or a file
 /// is there already: what the user has is never hidden or replaced.
 pub fn canaries(random: [u8; 32], is_taken: &dyn Fn(&Plant) -> bool) -> Vec<Canary> {
-    let mut dice = Dice::keyed(random);
+    let mut dice = SampleDice::keyed(random);
     let made = [
         code_token(&mut dice, is_taken),
         plain_token(&mut dice, is_taken),
@@ -111,7 +111,7 @@ pub fn planted(random: [u8; 32], is_taken: &dyn Fn(&Plant) -> bool) -> Vec<Canar
 
 /// One of some places that is free, beginning with a random one.
 fn free(
-    dice: &mut Dice,
+    dice: &mut SampleDice,
     names: &[&str],
     plant: fn(String) -> Plant,
     is_taken: &dyn Fn(&Plant) -> bool,
@@ -128,12 +128,12 @@ fn variable(kind: &'static str, plant: Plant, value: Vec<u8>) -> Canary {
     Canary {
         kind,
         plant,
-        content: Secret::new(value.clone()),
-        values: vec![Secret::new(value)],
+        content: SecretBytes::new(value.clone()),
+        values: vec![SecretBytes::new(value)],
     }
 }
 
-fn code_token(dice: &mut Dice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<Canary> {
+fn code_token(dice: &mut SampleDice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<Canary> {
     let plant = free(dice, &CODE_NAMES, Plant::Variable, is_taken)?;
     Some(variable(
         "github-token",
@@ -142,7 +142,7 @@ fn code_token(dice: &mut Dice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<Cana
     ))
 }
 
-fn plain_token(dice: &mut Dice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<Canary> {
+fn plain_token(dice: &mut SampleDice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<Canary> {
     let plant = free(dice, &PLAIN_NAMES, Plant::Variable, is_taken)?;
     let template = ["{hex:40}", "{b62:32}", "{b64u:43}"]
         .get(dice.below(3))
@@ -154,7 +154,7 @@ fn plain_token(dice: &mut Dice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<Can
     ))
 }
 
-fn key_pair(dice: &mut Dice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<Canary> {
+fn key_pair(dice: &mut SampleDice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<Canary> {
     let plant = free(dice, &CLOUD_FILES, Plant::File, is_taken)?;
     let id = roll_out("AKIA{akid}", dice);
     let key = roll_out("{b64:40}", dice);
@@ -172,12 +172,12 @@ fn key_pair(dice: &mut Dice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<Canary
     Some(Canary {
         kind: "aws-access-key-id",
         plant,
-        content: Secret::new(content),
-        values: vec![Secret::new(id), Secret::new(key)],
+        content: SecretBytes::new(content),
+        values: vec![SecretBytes::new(id), SecretBytes::new(key)],
     })
 }
 
-fn package_token(dice: &mut Dice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<Canary> {
+fn package_token(dice: &mut SampleDice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<Canary> {
     let plant = free(dice, &PACKAGE_FILES, Plant::File, is_taken)?;
     let token = roll_out("npm_{b62:30}{crc62}", dice);
     let host = roll_out("packages.{lower:6}.internal", dice);
@@ -185,8 +185,8 @@ fn package_token(dice: &mut Dice, is_taken: &dyn Fn(&Plant) -> bool) -> Option<C
     Some(Canary {
         kind: "npm-token",
         plant,
-        content: Secret::new(content),
-        values: vec![Secret::new(token)],
+        content: SecretBytes::new(content),
+        values: vec![SecretBytes::new(token)],
     })
 }
 
@@ -197,7 +197,7 @@ mod tests {
     use super::{Canary, Plant, canaries};
     use crate::detector::Tier;
     use crate::validate::{aws, crc};
-    use crate::{KnownBuilder, KnownValue, Nature};
+    use crate::{KnownBuilder, KnownNature, KnownValue};
 
     fn free(_: &Plant) -> bool {
         false
@@ -269,7 +269,7 @@ mod tests {
                     others: Vec::new(),
                     issuers: Vec::new(),
                     tier: Tier::Strong,
-                    nature: Nature::Canary,
+                    nature: KnownNature::Canary,
                 };
                 assert_eq!(builder.add(value, about), Ok(()), "{}", canary.kind);
             }

@@ -2,10 +2,11 @@
 //! no finding where a stronger form recognises all of it and lets it go where it goes.
 
 use crate::detector::{Scope, Tier, Validator};
-use crate::index::{Hit, Twist};
-use crate::known::Nature;
+use crate::index::{LiteralMeaning, Transform};
+use crate::known::KnownNature;
 use crate::limits;
 use crate::scan::{Scan, Spot};
+use crate::span;
 use crate::validate::base64;
 
 /// What stands as the password where the name of a Basic pair is the credential.
@@ -16,6 +17,7 @@ impl Scan<'_> {
     /// going: of Basic credentials (RFC 7617) the password is asked about.
     pub(crate) fn is_cleared(&mut self, rule: usize, secret: &[u8], spot: &Spot<'_>) -> bool {
         let Some(known) = self.rules.rule(rule) else {
+            self.state.budget.lost().set();
             return false;
         };
         let detector = &known.detector;
@@ -30,7 +32,7 @@ impl Scan<'_> {
             return false;
         };
         let (name, password) = pair.split_at(colon);
-        let password = password.get(1..).unwrap_or_default();
+        let password = span::from(password, 1);
         let shown = if password == NO_PASSWORD {
             name
         } else {
@@ -41,10 +43,10 @@ impl Scan<'_> {
 
     /// Whether a value is the user's own, and may go where it is going.
     fn is_held(&self, value: &[u8], spot: &Spot<'_>) -> bool {
-        let kind = self.kind(spot.trail, spot.twist.coding(), spot.before);
+        let kind = self.kind(spot.trail, spot.transform.coding(), spot.before);
         let own = self.rules.known().and_then(|known| known.identify(value));
         own.is_some_and(|own| {
-            own.nature == Nature::Sent
+            own.nature == KnownNature::Sent
                 && self.rules.lets(own, self.host)
                 && self.rules.takes(own, self.host, kind)
         })
@@ -56,9 +58,9 @@ impl Scan<'_> {
         let mut stronger: Vec<(usize, usize)> = Vec::new();
         let mut hit = |literal: usize, place: usize| {
             for hit in rules.hits(literal) {
-                if let Hit::Rule {
+                if let LiteralMeaning::Rule {
                     rule,
-                    twist: Twist::None,
+                    transform: Transform::None,
                 } = *hit
                     && stronger.len() < limits::STRONGER_MAX
                 {
@@ -66,7 +68,7 @@ impl Scan<'_> {
                 }
             }
         };
-        rules.prefilter().scan(text, 0, text.len(), &mut hit);
+        rules.prefilter().scan_all(text, &mut hit);
         stronger.iter().any(|(rule, at)| {
             self.state.budget.work(limits::CONFIRM_BYTES_MIN)
                 && self.settles(*rule, (text, *at), spot)
@@ -76,6 +78,7 @@ impl Scan<'_> {
     fn settles(&mut self, rule: usize, (text, at): (&[u8], usize), spot: &Spot<'_>) -> bool {
         let rules = self.rules;
         let Some(known) = rules.rule(rule) else {
+            self.state.budget.lost().set();
             return false;
         };
         let is_stronger = known.detector.tier > Tier::Context;

@@ -17,6 +17,16 @@ pub enum Coding {
     Brotli,
     /// Zstandard (RFC 8878).
     Zstd,
+    /// bzip2.
+    Bzip2,
+    /// The .xz format.
+    Xz,
+    /// lzip.
+    Lzip,
+    /// LZMA alone.
+    Lzma,
+    /// LZ4.
+    Lz4,
     /// Percent-encoding (RFC 3986 2.1).
     Percent,
     /// base64 in either alphabet (RFC 4648 4, 5), at any phase.
@@ -67,6 +77,11 @@ impl fmt::Display for Coding {
             Self::Deflate => "deflate",
             Self::Brotli => "br",
             Self::Zstd => "zstd",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+            Self::Lzip => "lzip",
+            Self::Lzma => "lzma",
+            Self::Lz4 => "lz4",
             Self::Percent => "percent",
             Self::Base64 => "base64",
             Self::Hex => "hex",

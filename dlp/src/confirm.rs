@@ -14,26 +14,27 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input};
 
 use crate::budget::wide;
-use crate::destination::{self, HostPattern};
+use crate::destination::{self, IssuerPattern};
 use crate::detector::{Anchor, Detector, Scope, Tenants, Texts};
-use crate::detector_place::{self, Route};
+use crate::detector_place::{self, PathRoute};
 use crate::finding::{Action, Checked};
 use crate::limits;
-use crate::place::{PlaceKind, Written};
-use crate::settings::{Mode, Policy};
-use crate::validate::{self, Outcome, Subject};
+use crate::place::{ContentSyntax, PlaceKind};
+use crate::settings::{DetectorMode, ScanPolicy};
+use crate::span;
+use crate::validate::{self, CheckOutcome, Subject};
 
-use members::Members;
+use members::MatchBytes;
 
 /// A detector with what the operator decided about it.
-pub(crate) struct Rule {
+pub(crate) struct DetectorRule {
     pub(crate) detector: Detector,
-    pub(crate) mode: Option<Mode>,
-    pub(crate) allowances: Vec<HostPattern>,
+    pub(crate) mode: Option<DetectorMode>,
+    pub(crate) allowances: Vec<IssuerPattern>,
     pub(crate) registries: Vec<String>,
     /// Those names of customers that a rule of the operator's spells out.
     pub(crate) named: Vec<String>,
-    members: OnceLock<Members>,
+    members: OnceLock<MatchBytes>,
     regex: OnceLock<Option<Regex>>,
 }
 
@@ -82,24 +83,24 @@ pub(crate) enum Confirmed {
 }
 
 /// What becomes of a match.
-pub(crate) enum Judgement {
+pub(crate) enum MatchJudgement {
     /// It is no credential, or nobody asks.
     Nothing,
     /// It may go where it is going.
     Settled,
     /// It may not.
-    Found(Judged),
+    Found(JudgedMatch),
 }
 
 /// What a match means towards one destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Judged {
+pub(crate) struct JudgedMatch {
     pub(crate) checked: Checked,
     pub(crate) action: Action,
     pub(crate) issuers: Vec<String>,
 }
 
-impl Rule {
+impl DetectorRule {
     pub(crate) fn new(detector: Detector) -> Self {
         Self {
             detector,
@@ -126,10 +127,10 @@ impl Rule {
             .as_ref()
     }
 
-    fn members(&self) -> &Members {
+    fn members(&self) -> &MatchBytes {
         self.members.get_or_init(|| {
             let literals = self.detector.literals.iter();
-            Members::of(
+            MatchBytes::of(
                 &self.detector.pattern,
                 literals.map(|literal| literal.as_bytes()),
             )
@@ -138,7 +139,7 @@ impl Rule {
 
     /// Whether the first bytes show that no match begins with the literal at `at`: never
     /// where fewer are there, nor where a match may begin before its literal. `window` as
-    /// for [`Rule::confirm`].
+    /// for [`DetectorRule::confirm`].
     pub(crate) fn is_hopeless(&self, window: &[u8], at: usize, borders: Borders<'_>) -> bool {
         let few = self.detector.min.min(limits::FIRST_BYTES);
         let few = window.get(at..at.saturating_add(few));
@@ -156,7 +157,7 @@ impl Rule {
         (first, at, end): (usize, usize, usize),
         borders: Borders<'_>,
     ) -> bool {
-        let all = window.get(first..end).unwrap_or_default();
+        let all = span::within(window, first..end);
         if self.detector.anchor == Anchor::Start {
             let least = window
                 .get(at..end)
@@ -208,7 +209,7 @@ impl Rule {
 
     /// Whether it is shown in places of its own to this host.
     pub(crate) fn is_shown_at(&self, host: &str) -> bool {
-        self.detector.is_placed() && self.mode != Some(Mode::Off) && self.is_issuer(host)
+        self.detector.is_placed() && self.mode != Some(DetectorMode::Off) && self.is_issuer(host)
     }
 
     /// Whether a host is one of its issuers: one that all know, the registry that the client
@@ -321,29 +322,26 @@ impl Rule {
         &self,
         secret: &[u8],
         (host, kind): (&str, PlaceKind<'_>),
-        policy: Policy,
-    ) -> Judgement {
-        if self.mode == Some(Mode::Off) {
-            return Judgement::Nothing;
+        policy: ScanPolicy,
+    ) -> MatchJudgement {
+        if self.mode == Some(DetectorMode::Off) {
+            return MatchJudgement::Nothing;
         }
         let subject = Subject { secret };
         let (checked, claims) = match self.detector.check(&subject) {
-            Outcome::Placeholder => return Judgement::Nothing,
-            Outcome::Checked(checked) => (checked, Vec::new()),
-            Outcome::Claims { checked, hosts } => (checked, hosts),
+            CheckOutcome::Placeholder => return MatchJudgement::Nothing,
+            CheckOutcome::Checked(checked) => (checked, Vec::new()),
+            CheckOutcome::Claims { checked, hosts } => (checked, hosts),
         };
-        let claimed = |host| {
-            let mut claims = claims.iter();
-            claims.any(|own| validate::jwt::names(own, host))
-        };
+        let claimed = |host| claims.iter().any(|own| own == host);
         // A host that the credential itself names gets it wherever it stands.
         let is_open = claimed(host) || self.is_issuer(host) && self.takes(host, kind);
         if is_open || self.is_allowed(host) {
-            return Judgement::Settled;
+            return MatchJudgement::Settled;
         }
         let issuers = self.issuers(claims);
         let action = self.action(checked, policy);
-        Judgement::Found(Judged {
+        MatchJudgement::Found(JudgedMatch {
             checked,
             action,
             issuers,
@@ -371,14 +369,14 @@ impl Rule {
     }
 
     /// Whether it may stand in such a form.
-    pub(crate) fn takes_form(&self, host: &str, form: Written<'_>) -> bool {
+    pub(crate) fn takes_form(&self, host: &str, form: ContentSyntax<'_>) -> bool {
         let routes = if form.is_json {
             &self.detector.documents
         } else {
             &self.detector.forms
         };
         routes.iter().any(|route| {
-            let Some((route, key)) = Route::parse(route) else {
+            let Some((route, key)) = PathRoute::parse(route) else {
                 return false;
             };
             let own = || {
@@ -468,7 +466,7 @@ mod tests {
     fn what_is_excluded_matches_no_pattern() {
         let (mut matches, mut excluded, mut hopeless, mut missing) = (0, 0, 0, 0);
         for detector in Detectors::shipped().iter() {
-            let rule = Rule::new(detector.clone());
+            let rule = DetectorRule::new(detector.clone());
             let templates = detector.samples.iter().chain(detector.near_misses.iter());
             for (template, seed) in templates.zip(0..) {
                 let text = expand(template, seed);

@@ -8,3 +8,5 @@ pub(crate) mod dumps;
 pub(crate) mod filters;
 pub(crate) mod layer;
 pub(crate) mod runs;
+
+pub use containers::{Uncoded, UncodedFault};

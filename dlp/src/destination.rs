@@ -16,7 +16,7 @@ const STANDS: [(&str, IsLabel); 3] = [("region", is_region), ("zone", is_zone), 
 
 /// Where bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Destination<'a> {
+pub struct ScanDestination<'a> {
     /// The pinned name, in lower case and without a final dot, or the address
     /// literal without brackets.
     pub host: &'a str,
@@ -31,31 +31,31 @@ pub struct Destination<'a> {
 /// anywhere; `{region}` and `{zone}` for one, or the part of one, that names a region of a
 /// cloud, as no name that strangers rent does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct HostPattern {
+pub struct IssuerPattern {
     text: String,
 }
 
 /// Why a text is no host pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PatternError {
+pub struct IssuerPatternError {
     text: String,
 }
 
-impl fmt::Display for PatternError {
+impl fmt::Display for IssuerPatternError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "host pattern `{}` is not a host", self.text)
     }
 }
 
-impl Error for PatternError {}
+impl Error for IssuerPatternError {}
 
-impl HostPattern {
+impl IssuerPattern {
     /// Reads a pattern.
     ///
     /// # Errors
     /// When the text is empty, too long, not in lower case, has an empty label,
     /// or consists of stars alone.
-    pub fn parse(text: &str) -> Result<Self, PatternError> {
+    pub fn parse(text: &str) -> Result<Self, IssuerPatternError> {
         let label = |label: &str| {
             let is_part = |byte: u8| {
                 let is_mark = matches!(byte, b'-' | b'_' | b':');
@@ -71,7 +71,7 @@ impl HostPattern {
         let named = text.split('.').filter(|label| is_spelt(label)).count();
         if text.len() > limits::HOST_BYTES_MAX || named == 0 || !text.split('.').all(label) {
             let text = text.chars().take(80).collect();
-            return Err(PatternError { text });
+            return Err(IssuerPatternError { text });
         }
         let text = text.to_owned();
         Ok(Self { text })
@@ -83,7 +83,7 @@ impl HostPattern {
     }
 }
 
-impl fmt::Display for HostPattern {
+impl fmt::Display for IssuerPattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
     }
@@ -227,7 +227,7 @@ mod tests {
             ("localhost", "128.0.0.1", false),
             ("localhost", "127.0.0.1.example", false),
         ] {
-            let parsed = HostPattern::parse(pattern).expect(pattern);
+            let parsed = IssuerPattern::parse(pattern).expect(pattern);
             assert_eq!(parsed.covers(host), expected, "{pattern} {host}");
         }
     }
@@ -247,7 +247,7 @@ mod tests {
             "{region.a.example",
             "{region}{region}.a.example",
         ] {
-            assert!(HostPattern::parse(text).is_err(), "{text}");
+            assert!(IssuerPattern::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -49,7 +49,7 @@ impl std::error::Error for FileFault {}
 /// # Errors
 /// Every fault, in the order of the file; the author's of the file.
 pub fn parse(text: &str) -> Result<Vec<Detector>, Vec<FileFault>> {
-    let mut faults = Faults {
+    let mut faults = DetectorFaults {
         text,
         found: Vec::new(),
     };
@@ -63,12 +63,12 @@ pub fn parse(text: &str) -> Result<Vec<Detector>, Vec<FileFault>> {
 }
 
 /// What went wrong so far.
-struct Faults<'a> {
+struct DetectorFaults<'a> {
     text: &'a str,
     found: Vec<FileFault>,
 }
 
-impl Faults<'_> {
+impl DetectorFaults<'_> {
     fn add(&mut self, offset: usize, message: String) {
         let before = self.text.get(..offset).unwrap_or_default();
         let breaks = before.matches('\n').count();
@@ -79,7 +79,7 @@ impl Faults<'_> {
     }
 }
 
-fn document(text: &str, faults: &mut Faults<'_>) -> Vec<Detector> {
+fn document(text: &str, faults: &mut DetectorFaults<'_>) -> Vec<Detector> {
     if text.len() > FILE_BYTES_MAX {
         faults.add(
             0,
@@ -100,7 +100,7 @@ fn document(text: &str, faults: &mut Faults<'_>) -> Vec<Detector> {
         match (key.get_ref().as_ref(), value.get_ref()) {
             ("detector", DeValue::Array(entries)) if entries.len() <= DETECTORS_MAX => {
                 for entry in entries {
-                    detectors.extend(Entry::read(entry, faults));
+                    detectors.extend(DetectorTable::read(entry, faults));
                 }
             }
             ("detector", DeValue::Array(entries)) => {
@@ -117,7 +117,7 @@ fn document(text: &str, faults: &mut Faults<'_>) -> Vec<Detector> {
     detectors
 }
 
-fn unique(detectors: &[Detector], faults: &mut Faults<'_>) {
+fn unique(detectors: &[Detector], faults: &mut DetectorFaults<'_>) {
     let mut seen = std::collections::BTreeSet::new();
     for detector in detectors {
         if !seen.insert(&detector.id) {
@@ -127,10 +127,10 @@ fn unique(detectors: &[Detector], faults: &mut Faults<'_>) {
 }
 
 /// One `[[detector]]` table while it is read.
-struct Entry<'t, 'f, 'a> {
+struct DetectorTable<'t, 'f, 'a> {
     table: &'t DeTable<'t>,
     offset: usize,
-    faults: &'f mut Faults<'a>,
+    faults: &'f mut DetectorFaults<'a>,
     broken: bool,
 }
 
@@ -166,14 +166,14 @@ const KEYS: [&str; 28] = [
     "near_misses",
 ];
 
-impl<'t> Entry<'t, '_, '_> {
-    fn read(item: &'t Spanned<DeValue<'t>>, faults: &mut Faults<'_>) -> Option<Detector> {
+impl<'t> DetectorTable<'t, '_, '_> {
+    fn read(item: &'t Spanned<DeValue<'t>>, faults: &mut DetectorFaults<'_>) -> Option<Detector> {
         let offset = item.span().start;
         let DeValue::Table(table) = item.get_ref() else {
             faults.add(offset, "a detector is a table".to_owned());
             return None;
         };
-        let mut entry = Entry {
+        let mut entry = DetectorTable {
             table,
             offset,
             faults,

@@ -20,7 +20,7 @@ const LITERALS_MAX: usize = 64;
 
 /// What a policy says of a detector of the user's own.
 #[derive(Debug, Clone, Copy)]
-pub struct Own<'a> {
+pub struct OwnDetector<'a> {
     /// Its id.
     pub id: &'a str,
     /// What it finds, in words.
@@ -41,7 +41,7 @@ impl Detector {
     ///
     /// # Errors
     /// What is wrong with it, for its author.
-    pub fn own(own: &Own<'_>) -> Result<Self, String> {
+    pub fn own(own: &OwnDetector<'_>) -> Result<Self, String> {
         if !is_id(own.id) {
             return Err("an id has lower-case letters, digits and single hyphens".to_owned());
         }
@@ -106,7 +106,7 @@ impl Detector {
 }
 
 /// The literals of a detector, and where they stand in its matches.
-fn literals(own: &Own<'_>, shape: &Hir) -> Result<(Vec<String>, Anchor), String> {
+fn literals(own: &OwnDetector<'_>, shape: &Hir) -> Result<(Vec<String>, Anchor), String> {
     let first = beginnings(shape);
     if own.literals.is_empty() {
         return match first {
@@ -186,7 +186,7 @@ mod tests {
 
     fn own(pattern: &str, literals: &[&str], issuers: &[&str]) -> Result<Detector, String> {
         let texts = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-        Detector::own(&Own {
+        Detector::own(&OwnDetector {
             id: "mycorp-token",
             name: "token of my corp",
             literals: &texts(literals),

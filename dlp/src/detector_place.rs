@@ -16,7 +16,7 @@ const BESIDE: &str = " + ";
 /// A place, and what has to stand beside the credential in the same field or query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opened<'a> {
-    pub(crate) shown: Shown<'a>,
+    pub(crate) shown: ShownPlace<'a>,
     pub(crate) signature: Option<Signature<'a>>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Opened<'a> {
             Some((place, beside)) => (place, Some(beside)),
             None => (text, None),
         };
-        let shown = Shown::parse(place)?;
+        let shown = ShownPlace::parse(place)?;
         let Some(beside) = beside else {
             let signature = None;
             return Some(Self { shown, signature });
@@ -65,9 +65,9 @@ impl<'a> Opened<'a> {
         };
         let signature = SIGNATURES.iter().find_map(ends)?;
         let is_one = match shown {
-            Shown::Field { .. } => !signature.name.is_empty(),
-            Shown::Key { .. } => signature.name.strip_suffix('=').is_some_and(is_name),
-            Shown::Query | Shown::Path { .. } => false,
+            ShownPlace::Field { .. } => !signature.name.is_empty(),
+            ShownPlace::Key { .. } => signature.name.strip_suffix('=').is_some_and(is_name),
+            ShownPlace::Query | ShownPlace::Path { .. } => false,
         };
         let signature = Some(signature);
         is_one.then_some(Self { shown, signature })
@@ -76,12 +76,12 @@ impl<'a> Opened<'a> {
 
 /// Where in the head of a request a credential is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown<'a> {
+pub(crate) enum ShownPlace<'a> {
     /// The value of a field, behind what it begins with.
     Field { name: &'a str, prefix: &'a str },
     /// The value of a key of the query, for one path of a host if one is named.
     Key {
-        route: Option<Route<'a>>,
+        route: Option<PathRoute<'a>>,
         key: &'a str,
     },
     /// The query from the beginning of one of its pairs on.
@@ -92,12 +92,12 @@ pub(crate) enum Shown<'a> {
 
 /// A path of a host: `*` is one segment, `**` at the end all that follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Route<'a> {
+pub(crate) struct PathRoute<'a> {
     pub(crate) host: &'a str,
     path: &'a str,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ShownPlace<'a> {
     /// Reads a place.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         if text == "?*" {
@@ -116,7 +116,7 @@ impl<'a> Shown<'a> {
             let is_said = !text.ends_with(": ") || !prefix.is_empty();
             return (is_lower && is_said).then_some(Self::Field { name, prefix });
         }
-        let (route, key) = Route::parse(text)?;
+        let (route, key) = PathRoute::parse(text)?;
         Some(Self::Key {
             route: Some(route),
             key: key?,
@@ -124,7 +124,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl<'a> Route<'a> {
+impl<'a> PathRoute<'a> {
     /// Reads a route, and behind `?` the key that is open there.
     pub(crate) fn parse(text: &'a str) -> Option<(Self, Option<&'a str>)> {
         let (route, key) = match text.split_once('?') {
@@ -221,15 +221,15 @@ mod tests {
 
     #[test]
     fn a_place_is_read_as_it_is_written() {
-        let field = |name, prefix| Some(Shown::Field { name, prefix });
-        let key = |key| Some(Shown::Key { route: None, key });
+        let field = |name, prefix| Some(ShownPlace::Field { name, prefix });
+        let key = |key| Some(ShownPlace::Key { route: None, key });
         for (text, expected) in [
             ("x-key", field("x-key", "")),
             ("authorization: Bearer ", field("authorization", "Bearer ")),
             ("cookie: d=", field("cookie", "d=")),
             ("?key", key("key")),
-            ("?*", Some(Shown::Query)),
-            ("/bot*", Some(Shown::Path { before: "/bot" })),
+            ("?*", Some(ShownPlace::Query)),
+            ("/bot*", Some(ShownPlace::Path { before: "/bot" })),
             ("X-Key", None),
             ("x-key: ", None),
             ("?a b", None),
@@ -239,12 +239,12 @@ mod tests {
             ("", None),
             ("a.example/b", None),
         ] {
-            assert_eq!(Shown::parse(text), expected, "{text}");
+            assert_eq!(ShownPlace::parse(text), expected, "{text}");
         }
-        let routed = Shown::parse("a.example/b?key");
+        let routed = ShownPlace::parse("a.example/b?key");
         let is_routed = matches!(
             routed,
-            Some(Shown::Key {
+            Some(ShownPlace::Key {
                 route: Some(_),
                 key: "key"
             })
@@ -295,7 +295,7 @@ mod tests {
             ("a.example/a/**", "a.example", "/b", false),
             ("*.a.example/t", "x.a.example", "/t", true),
         ] {
-            let (route, _) = Route::parse(route).expect(route);
+            let (route, _) = PathRoute::parse(route).expect(route);
             assert_eq!(route.covers(host, path), expected, "{route:?} {host}{path}");
         }
     }

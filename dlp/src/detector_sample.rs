@@ -46,14 +46,14 @@ const ALPHABETS: [(&str, &str); 14] = [
 ];
 
 /// Numbers that follow from a seed.
-pub(crate) enum Dice {
+pub(crate) enum SampleDice {
     /// SplitMix64: for tests.
     Plain(u64),
     /// SHA-256 of a secret key and a counter: for what nobody may guess.
     Keyed([u8; 32], u64),
 }
 
-impl Dice {
+impl SampleDice {
     pub(crate) const fn new(seed: u64) -> Self {
         Self::Plain(seed)
     }
@@ -109,11 +109,11 @@ impl Dice {
 
 /// Makes the text of a template. What is no placeholder stays as it is.
 pub fn expand(template: &str, seed: u64) -> Vec<u8> {
-    roll_out(template, &mut Dice::new(seed))
+    roll_out(template, &mut SampleDice::new(seed))
 }
 
 /// The same with given numbers.
-pub(crate) fn roll_out(template: &str, dice: &mut Dice) -> Vec<u8> {
+pub(crate) fn roll_out(template: &str, dice: &mut SampleDice) -> Vec<u8> {
     let mut text = Vec::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
@@ -131,7 +131,7 @@ pub(crate) fn roll_out(template: &str, dice: &mut Dice) -> Vec<u8> {
 }
 
 /// What a placeholder stands for, after the text so far.
-fn fill(word: &str, argument: &str, before: &[u8], dice: &mut Dice) -> Option<Vec<u8>> {
+fn fill(word: &str, argument: &str, before: &[u8], dice: &mut SampleDice) -> Option<Vec<u8>> {
     if let Some((_, alphabet)) = ALPHABETS.iter().find(|(name, _)| *name == word) {
         return Some(dice.characters(alphabet, argument.parse().ok()?));
     }
@@ -166,7 +166,7 @@ fn fill(word: &str, argument: &str, before: &[u8], dice: &mut Dice) -> Option<Ve
     Some(text)
 }
 
-fn age(dice: &mut Dice) -> Option<Vec<u8>> {
+fn age(dice: &mut SampleDice) -> Option<Vec<u8>> {
     let readable = b"AGE-SECRET-KEY-";
     // 256 bits in groups of five: the last character carries one of them.
     let mut data = dice.characters("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 51);
@@ -180,17 +180,17 @@ fn checked58(payload: Vec<u8>) -> Vec<u8> {
     base58::encode(&[payload, checksum.to_vec()].concat())
 }
 
-fn wallet_key(dice: &mut Dice) -> Vec<u8> {
+fn wallet_key(dice: &mut SampleDice) -> Vec<u8> {
     checked58([vec![0x80], dice.bytes(32), vec![1]].concat())
 }
 
-fn extended_key(dice: &mut Dice) -> Vec<u8> {
+fn extended_key(dice: &mut SampleDice) -> Vec<u8> {
     let version = vec![0x04, 0x88, 0xad, 0xe4];
     let place = vec![0; 9];
     checked58([version, place, dice.bytes(32), vec![0], dice.bytes(32)].concat())
 }
 
-fn card_number(first: &str, dice: &mut Dice) -> Vec<u8> {
+fn card_number(first: &str, dice: &mut SampleDice) -> Vec<u8> {
     let lead = if first == "5" { "53" } else { "4" };
     let rest = 15usize.saturating_sub(lead.len());
     let mut number = [
@@ -202,7 +202,7 @@ fn card_number(first: &str, dice: &mut Dice) -> Vec<u8> {
     number
 }
 
-fn package_token(dice: &mut Dice) -> Vec<u8> {
+fn package_token(dice: &mut SampleDice) -> Vec<u8> {
     // The location is spelt in two parts: no file of ours names a registry's host.
     let location = ["pypi", "org"].join(".");
     let hex = dice.characters("0123456789abcdef", 36);
@@ -216,13 +216,13 @@ fn package_token(dice: &mut Dice) -> Vec<u8> {
     )
 }
 
-fn routable(prefix: &str, between: &[u8], dice: &mut Dice) -> Vec<u8> {
+fn routable(prefix: &str, between: &[u8], dice: &mut SampleDice) -> Vec<u8> {
     let payload = [b"o:1\nu:2rt".to_vec(), dice.bytes(16), vec![16]].concat();
     gitlab::make(prefix.as_bytes(), &payload, between)
 }
 
 /// Base 64 of an object of about so many characters.
-fn json(count: usize, dice: &mut Dice) -> Vec<u8> {
+fn json(count: usize, dice: &mut SampleDice) -> Vec<u8> {
     let value = count
         .saturating_mul(3)
         .checked_div(4)
@@ -235,7 +235,7 @@ fn json(count: usize, dice: &mut Dice) -> Vec<u8> {
     base64::encode(&[&b"{\"k\":\""[..], &value, b"\"}"].concat(), base64::URL)
 }
 
-fn web_token(dice: &mut Dice) -> Vec<u8> {
+fn web_token(dice: &mut SampleDice) -> Vec<u8> {
     let header = base64::encode(br#"{"alg":"RS256","typ":"JWT"}"#, base64::URL);
     let subject = dice.characters("0123456789abcdef", 24);
     let claims = [

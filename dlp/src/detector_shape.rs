@@ -7,9 +7,9 @@
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::Hir;
 
-use crate::destination::{self, HostPattern};
+use crate::destination::{self, IssuerPattern};
 use crate::detector::{Anchor, Detector, Failure, Scope, Tenants, Text, Tier, Validator};
-use crate::detector_place::{Opened, Route, Shown, letters};
+use crate::detector_place::{Opened, PathRoute, ShownPlace, letters};
 use crate::limits::{LITERAL_BYTES_MAX, LITERAL_BYTES_MIN, MATCH_BYTES_MAX};
 
 /// Shortest match worth a finding, in bytes.
@@ -220,13 +220,13 @@ pub(crate) fn is_issuer(text: &str) -> bool {
     let labels = || text.rsplit('.');
     let spelt = labels().take_while(|label| destination::is_spelt(label));
     let is_plain = labels().all(destination::is_spelt);
-    HostPattern::parse(text).is_ok() && (is_plain || spelt.count() >= 2)
+    IssuerPattern::parse(text).is_ok() && (is_plain || spelt.count() >= 2)
 }
 
 /// Whether a text names a place, and if a host, then one of the issuers.
 fn is_place(detector: &Detector, text: &str) -> bool {
     match Opened::parse(text).map(|own| own.shown) {
-        Some(Shown::Key {
+        Some(ShownPlace::Key {
             route: Some(route), ..
         }) => is_known(detector, &route),
         Some(_) => true,
@@ -236,10 +236,10 @@ fn is_place(detector: &Detector, text: &str) -> bool {
 
 /// Whether a text names paths of hosts that the issuers cover.
 fn is_form(detector: &Detector, text: &str) -> bool {
-    Route::parse(text).is_some_and(|(route, _)| is_known(detector, &route))
+    PathRoute::parse(text).is_some_and(|(route, _)| is_known(detector, &route))
 }
 
-fn is_known(detector: &Detector, route: &Route<'_>) -> bool {
+fn is_known(detector: &Detector, route: &PathRoute<'_>) -> bool {
     is_covered(detector, route.host) && is_issuer(route.host)
 }
 

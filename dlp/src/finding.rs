@@ -73,8 +73,8 @@ impl Finding {
     /// detector being weighed apart. Of what stands back to front or with letters moved
     /// only a right checksum is certain: chance makes some of the forms.
     pub fn tiered(&self) -> Action {
-        let is_twisted = |coding: &Coding| matches!(coding, Coding::Reversed | Coding::Rot13);
-        if self.chain.iter().any(is_twisted) && self.checked != Checked::Passed {
+        let is_transformed = |coding: &Coding| matches!(coding, Coding::Reversed | Coding::Rot13);
+        if self.chain.iter().any(is_transformed) && self.checked != Checked::Passed {
             return Action::Warn;
         }
         weigh(self.tier, self.checked)
@@ -141,14 +141,16 @@ pub enum UnscannedReason {
     Encrypted,
     /// An archive or compressed data of a format that is recognised and not opened.
     Unopened,
+    /// The scan lost its place: a fault of its own.
+    Misplaced,
 }
 
 impl UnscannedReason {
-    /// Whether a limit of the scan ended the look, so that what stands behind it was not looked
+    /// Whether a limit or a fault of the scan ended the look, so that what stands behind it was not looked
     /// at either. No content that is made for somebody to read comes so far.
     pub fn is_limit(self) -> bool {
         match self {
-            Self::Exhausted | Self::Work | Self::Depth | Self::Crowded => true,
+            Self::Exhausted | Self::Work | Self::Depth | Self::Crowded | Self::Misplaced => true,
             Self::UnknownCoding
             | Self::Damaged
             | Self::Expansion
@@ -172,6 +174,7 @@ impl fmt::Display for UnscannedReason {
             Self::Memory => "decoder needs too much memory",
             Self::Encrypted => "encrypted",
             Self::Unopened => "in a format that is not opened",
+            Self::Misplaced => "the scan lost its place, which is a fault of outgate",
         })
     }
 }
@@ -188,7 +191,7 @@ impl fmt::Display for Unscanned {
 
 /// What a scan of small parts says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ScanReport {
     /// What was found.
     pub findings: Vec<Finding>,
     /// What was not looked into.
@@ -198,11 +201,23 @@ pub struct Report {
     pub holds: bool,
 }
 
-impl Report {
+impl ScanReport {
     /// The first finding that must not leave.
     pub fn block(&self) -> Option<&Finding> {
         let blocks = |finding: &&Finding| finding.action == Action::Block;
         self.findings.iter().find(blocks)
+    }
+
+    /// Adds what another says of the same bytes, each value once.
+    pub fn add(&mut self, other: Self) {
+        for finding in other.findings {
+            let is_known = |own: &Finding| own.mark == finding.mark;
+            if !self.findings.iter().any(is_known) {
+                self.findings.push(finding);
+            }
+        }
+        self.unscanned = self.unscanned.take().or(other.unscanned);
+        self.holds |= other.holds;
     }
 }
 

@@ -120,34 +120,9 @@ fn gather<'a>(value: &'a serde_json::Value, texts: &mut Vec<&'a str>) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
     use std::time::Duration;
-
-    use outgate_harness::fuzz::{replay, smoke};
 
     use super::*;
 
-    fn corpora() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus")
-    }
-
-    #[test]
-    fn no_target_finds_a_fault_in_its_corpus() {
-        replay(&corpora(), &TARGETS);
-    }
-
-    #[test]
-    fn no_target_finds_a_fault_in_a_short_run() {
-        smoke(&corpora(), &TARGETS, Duration::from_millis(250), 20_000);
-    }
-
-    #[test]
-    fn every_target_has_a_front() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/Cargo.toml");
-        let fronts = std::fs::read_to_string(path).unwrap();
-        for (name, _) in TARGETS {
-            assert!(fronts.contains(&format!("name = \"{name}\"\n")), "{name}");
-        }
-        assert_eq!(fronts.matches("[[bin]]").count(), TARGETS.len());
-    }
+    outgate_harness::fuzz_tests!(TARGETS, Duration::from_millis(250), 20_000);
 }

@@ -1,15 +1,17 @@
 //! Small parts of a message, whole: each alone, and the values of several one
 //! after the other, for what is split over them.
 
-use crate::decode::layer::{Layer, Until};
-use crate::destination::Destination;
+use std::cell::OnceCell;
+
+use crate::decode::layer::{Layer, LayerExtent};
+use crate::destination::ScanDestination;
 use crate::detector::Tier;
-use crate::finding::{CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, Report, Unscanned};
+use crate::finding::{CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, ScanReport, Unscanned};
 use crate::limits;
-use crate::pieces::{self, Age, Entry, Side, Source, Text};
-use crate::place::{Joined, Part, Place, PlaceKind};
+use crate::pieces::{self, Age, JoinedText, PieceSource, Side, StreamEntry};
+use crate::place::{Joined, MessagePart, Place, PlaceKind};
 use crate::ruleset::Ruleset;
-use crate::scan::{Scan, State};
+use crate::scan::{Scan, ScanState};
 use crate::settings::Depth;
 use crate::shown;
 use crate::trail::Trail;
@@ -20,18 +22,22 @@ const BORDER: &[u8] = b"\x01\n";
 impl Ruleset {
     /// Scans small parts, whole: method, target, field names and values; and
     /// their values one after the other, for what is split over them.
-    pub fn head(&self, destination: &Destination<'_>, parts: &[Part<'_>]) -> Report {
+    pub fn head(&self, destination: &ScanDestination<'_>, parts: &[MessagePart<'_>]) -> ScanReport {
         scan(self, destination, parts)
     }
 
     /// Whether a name in content holds what must not be shown to a host.
-    pub(crate) fn holds(&self, destination: &Destination<'_>, name: &[u8]) -> bool {
+    pub(crate) fn holds(&self, destination: &ScanDestination<'_>, name: &[u8]) -> bool {
         whole(self, (destination, PlaceKind::Head), name).holds
     }
 }
 
 /// Scans parts, and what their values make together.
-pub(crate) fn scan(rules: &Ruleset, destination: &Destination<'_>, parts: &[Part<'_>]) -> Report {
+pub(crate) fn scan(
+    rules: &Ruleset,
+    destination: &ScanDestination<'_>,
+    parts: &[MessagePart<'_>],
+) -> ScanReport {
     let to = (destination, kind(parts));
     // Beside content nothing is shown.
     let (rest, is_shown) = match to.1 {
@@ -41,10 +47,10 @@ pub(crate) fn scan(rules: &Ruleset, destination: &Destination<'_>, parts: &[Part
             false,
         ),
     };
-    let rest: Vec<Part<'_>> = parts
+    let rest: Vec<MessagePart<'_>> = parts
         .iter()
         .zip(&rest)
-        .map(|(part, bytes)| Part {
+        .map(|(part, bytes)| MessagePart {
             place: part.place.clone(),
             bytes,
         })
@@ -55,7 +61,11 @@ pub(crate) fn scan(rules: &Ruleset, destination: &Destination<'_>, parts: &[Part
 }
 
 /// Scans the parts of which nothing more is known.
-fn each(rules: &Ruleset, to: (&Destination<'_>, PlaceKind<'_>), parts: &[Part<'_>]) -> Report {
+fn each(
+    rules: &Ruleset,
+    to: (&ScanDestination<'_>, PlaceKind<'_>),
+    parts: &[MessagePart<'_>],
+) -> ScanReport {
     let (destination, _) = to;
     let mut text = Vec::new();
     for part in parts {
@@ -79,8 +89,8 @@ fn each(rules: &Ruleset, to: (&Destination<'_>, PlaceKind<'_>), parts: &[Part<'_
     }
     report.findings.extend(rules.segments(destination, parts));
     for (joined, source, values) in [
-        (Joined::Query, Source::Query, query_values(parts)),
-        (Joined::Fields, Source::Field, field_values(parts)),
+        (Joined::Query, PieceSource::Query, query_values(parts)),
+        (Joined::Fields, PieceSource::Field, field_values(parts)),
     ] {
         let (found, unscanned) = of_one(rules, destination, (joined, source), &values);
         report.unscanned = report.unscanned.or(unscanned);
@@ -100,15 +110,15 @@ fn each(rules: &Ruleset, to: (&Destination<'_>, PlaceKind<'_>), parts: &[Part<'_
 /// looked into.
 fn of_one(
     rules: &Ruleset,
-    destination: &Destination<'_>,
-    (joined, source): (Joined, Source),
+    destination: &ScanDestination<'_>,
+    (joined, source): (Joined, PieceSource),
     values: &[&[u8]],
 ) -> (Vec<Finding>, Option<Unscanned>) {
     let mut findings = Vec::new();
     let (mut left, mut unscanned) = (limits::HEAD_BYTES_MADE, None);
-    let entries: Vec<Entry<'_>> = (0..)
+    let entries: Vec<StreamEntry<'_>> = (0..)
         .zip(values)
-        .map(|(slot, bytes)| Entry {
+        .map(|(slot, bytes)| StreamEntry {
             source,
             slot,
             place: slot,
@@ -118,26 +128,76 @@ fn of_one(
             is_whole: true,
         })
         .collect();
+    let alone = Alone::new(rules, &entries);
     for (side, text) in pieces::streams(&entries, &|word| rules.begins(word)) {
-        let mut state = State::default();
+        let mut state = ScanState::default();
         state.budget.bind(Some(left));
         let to = (destination, &mut state);
-        join(rules, to, (joined, side, text), &mut findings);
+        join(&alone, to, (joined, side, text), &mut findings);
         left = left.saturating_sub(state.budget.cost());
         unscanned = unscanned.or(state.unscanned());
     }
     (findings, unscanned)
 }
 
+/// The pieces as they stand, and what they hold each by itself.
+pub(crate) struct Alone<'a> {
+    rules: &'a Ruleset,
+    entries: &'a [StreamEntry<'a>],
+    found: OnceCell<Vec<Finding>>,
+}
+
+impl<'a> Alone<'a> {
+    pub(crate) fn new(rules: &'a Ruleset, entries: &'a [StreamEntry<'a>]) -> Self {
+        Self {
+            rules,
+            entries,
+            found: OnceCell::new(),
+        }
+    }
+
+    /// Whether one of the pieces holds this, or of a form one that looks like it: what was
+    /// taken out of a value leaves another behind.
+    fn holds(&self, finding: &Finding) -> bool {
+        let mut found = self.found.get_or_init(|| self.find()).iter();
+        found.any(|own| {
+            let is_like = !is_known(finding) && own.detector == finding.detector;
+            own.mark == finding.mark || is_like
+        })
+    }
+
+    /// What stands in the pieces, each by itself. What the bound ends is not known to stand
+    /// there.
+    fn find(&self) -> Vec<Finding> {
+        let (mut left, mut found) = (limits::WINDOW_BYTES_MADE, Vec::new());
+        let long = |entry: &&StreamEntry<'_>| entry.bytes.len() >= limits::JOINED_BYTES_MIN;
+        for entry in self.entries.iter().rev().filter(long) {
+            let mut state = ScanState::default();
+            state.budget.bind(Some(left));
+            let to = (&NOBODY, PlaceKind::Content);
+            found.append(&mut look(self.rules, to, entry.bytes, &mut state).findings);
+            left = left.saturating_sub(state.budget.cost());
+            if left == 0 {
+                break;
+            }
+        }
+        found
+    }
+}
+
+/// To nobody's host nothing may go.
+const NOBODY: ScanDestination<'static> = ScanDestination { host: "", port: 0 };
+
 /// What pieces make in the streams that are in a text: strong forms only, since chance makes
 /// others, and nothing that one of the pieces holds alone, which is judged where it stands.
 /// The state is a new one.
 pub(crate) fn join(
-    rules: &Ruleset,
-    (destination, state): (&Destination<'_>, &mut State),
-    (joined, side, text): (Joined, Side, Text),
+    alone: &Alone<'_>,
+    (destination, state): (&ScanDestination<'_>, &mut ScanState),
+    (joined, side, text): (Joined, Side, JoinedText),
     findings: &mut Vec<Finding>,
 ) {
+    let rules = alone.rules;
     if text.bytes.is_empty() {
         return;
     }
@@ -145,10 +205,13 @@ pub(crate) fn join(
     state.depth = match side {
         Side::Head | Side::Content => Depth::Codings,
         Side::HeadAsWritten
+        | Side::HeadWoven
         | Side::HeadReordered
         | Side::ContentAsWritten
+        | Side::ContentWoven
         | Side::ContentReordered => Depth::AsWritten,
     };
+    let is_woven = matches!(side, Side::HeadWoven | Side::ContentWoven);
     let is_reordered = matches!(side, Side::HeadReordered | Side::ContentReordered);
     let to = (destination, Place::Joined(joined).kind());
     let report = look(rules, to, &text.bytes, state);
@@ -163,7 +226,8 @@ pub(crate) fn join(
         if finding.tier == Tier::Strong
             && may_be
             && !was_found
-            && !stands_in_one(rules, &text, &finding)
+            && !(is_woven && alone.holds(&finding))
+            && (is_woven || !stands_in_one(rules, &text, &finding))
         {
             finding.place = Place::Joined(joined);
             findings.push(finding);
@@ -172,14 +236,12 @@ pub(crate) fn join(
 }
 
 /// Whether the piece in which a finding begins holds by itself what begins there.
-fn stands_in_one(rules: &Ruleset, text: &Text, finding: &Finding) -> bool {
-    // To nobody's host nothing may go.
-    let nobody = Destination { host: "", port: 0 };
-    let alone = |piece| whole(rules, (&nobody, PlaceKind::Content), piece).findings;
+fn stands_in_one(rules: &Ruleset, text: &JoinedText, finding: &Finding) -> bool {
+    let of = |piece| whole(rules, (&NOBODY, PlaceKind::Content), piece).findings;
     let Some((piece, at)) = text.piece(finding.offset) else {
         return false;
     };
-    let is_in_it = alone(piece).iter().any(|own| {
+    let is_in_it = of(piece).iter().any(|own| {
         let is_same = own.mark == finding.mark;
         is_same || (own.detector == finding.detector && own.offset == at)
     });
@@ -188,7 +250,7 @@ fn stands_in_one(rules: &Ruleset, text: &Text, finding: &Finding) -> bool {
         let from = usize::try_from(at).ok();
         from.and_then(|from| piece.get(from..)).unwrap_or_default()
     };
-    is_in_it || (is_known(finding) && alone(rest()).iter().any(|own| own.mark == finding.mark))
+    is_in_it || (is_known(finding) && of(rest()).iter().any(|own| own.mark == finding.mark))
 }
 
 /// Whether it is a value that somebody named, and no form.
@@ -197,7 +259,7 @@ fn is_known(finding: &Finding) -> bool {
 }
 
 /// What parts are for together: what stands beside content counts as content.
-fn kind(parts: &[Part<'_>]) -> PlaceKind<'static> {
+fn kind(parts: &[MessagePart<'_>]) -> PlaceKind<'static> {
     let mut kinds = parts.iter().map(|part| part.place.kind());
     if kinds.all(|kind| kind == PlaceKind::Head) {
         PlaceKind::Head
@@ -210,10 +272,10 @@ fn kind(parts: &[Part<'_>]) -> PlaceKind<'static> {
 /// nothing is looked into that makes far more of it than clients write there.
 pub(crate) fn whole(
     rules: &Ruleset,
-    (destination, kind): (&Destination<'_>, PlaceKind<'_>),
+    (destination, kind): (&ScanDestination<'_>, PlaceKind<'_>),
     bytes: &[u8],
-) -> Report {
-    let mut state = State::default();
+) -> ScanReport {
+    let mut state = ScanState::default();
     state.budget.bind(Some(limits::HEAD_BYTES_MADE));
     look(rules, (destination, kind), bytes, &mut state)
 }
@@ -221,10 +283,10 @@ pub(crate) fn whole(
 /// The same with what is known of the buffer.
 fn look(
     rules: &Ruleset,
-    (destination, kind): (&Destination<'_>, PlaceKind<'_>),
+    (destination, kind): (&ScanDestination<'_>, PlaceKind<'_>),
     bytes: &[u8],
-    state: &mut State,
-) -> Report {
+    state: &mut ScanState,
+) -> ScanReport {
     state.gathers = true;
     state.budget.take(bytes.len());
     let mut scan = Scan {
@@ -235,9 +297,9 @@ fn look(
     };
     let mut layer = Layer::new(Trail::default());
     layer.push(&mut scan, bytes, None);
-    layer.work(&mut scan, Until::End);
+    layer.work(&mut scan, LayerExtent::End);
     let unscanned = state.unscanned();
-    Report {
+    ScanReport {
         holds: state.settled > 0 || unscanned.is_some() || !state.warnings.is_empty(),
         findings: std::mem::take(&mut state.warnings),
         unscanned,
@@ -247,8 +309,8 @@ fn look(
 /// The part a finding belongs to, and where in it.
 fn attribute(
     rules: &Ruleset,
-    to: (&Destination<'_>, PlaceKind<'_>),
-    parts: &[Part<'_>],
+    to: (&ScanDestination<'_>, PlaceKind<'_>),
+    parts: &[MessagePart<'_>],
     finding: &Finding,
 ) -> Option<(Place, u64)> {
     for part in parts {
@@ -276,7 +338,7 @@ fn attribute(
     fields().next().map(|part| (part.place.clone(), 0))
 }
 
-fn query_values<'a>(parts: &[Part<'a>]) -> Vec<&'a [u8]> {
+fn query_values<'a>(parts: &[MessagePart<'a>]) -> Vec<&'a [u8]> {
     let mut values = Vec::new();
     for part in parts.iter().filter(|part| part.place == Place::Target) {
         let query = part.bytes.splitn(2, |byte| *byte == b'?').nth(1);
@@ -290,7 +352,7 @@ fn query_values<'a>(parts: &[Part<'a>]) -> Vec<&'a [u8]> {
     values
 }
 
-fn field_values<'a>(parts: &[Part<'a>]) -> Vec<&'a [u8]> {
+fn field_values<'a>(parts: &[MessagePart<'a>]) -> Vec<&'a [u8]> {
     let fields = parts
         .iter()
         .filter(|part| matches!(part.place, Place::Field(_)));

@@ -3,24 +3,24 @@
 //! letters moved as well.
 
 use crate::coding::Coding;
-use crate::confirm::Rule;
-use crate::decode::containers::{MAGICS, Magic, sealed};
+use crate::confirm::DetectorRule;
 use crate::detector::{Anchor, Tier};
 use crate::limits;
+use crate::magic::{MAGICS, Magic, sealed};
 use crate::prefilter::Prefilter;
-use crate::settings::{Mode, Policy};
-pub(crate) use crate::twists::{Twist, forms};
+use crate::settings::{DetectorMode, ScanPolicy};
+pub(crate) use crate::transforms::{Transform, forms};
 
 /// What a literal means.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Hit {
+pub(crate) enum LiteralMeaning {
     /// A rule has it.
-    Rule { rule: usize, twist: Twist },
+    Rule { rule: usize, transform: Transform },
     /// Compressed data or an archive may begin here.
     Container(Magic),
 }
 
-impl Twist {
+impl Transform {
     /// Its name in a chain.
     pub(crate) fn coding(self) -> Option<Coding> {
         match self {
@@ -32,10 +32,10 @@ impl Twist {
 }
 
 /// The literals of all rules.
-pub(crate) struct Index {
+pub(crate) struct LiteralIndex {
     pub(crate) prefilter: Prefilter,
     /// For each literal what it means.
-    pub(crate) hits: Vec<Vec<Hit>>,
+    pub(crate) hits: Vec<Vec<LiteralMeaning>>,
     /// What credentials of strong forms begin with, in order.
     beginnings: Vec<Vec<u8>>,
     /// Rules without literals that somebody asked for.
@@ -46,15 +46,15 @@ pub(crate) struct Index {
     pub(crate) reach: usize,
 }
 
-impl Index {
-    pub(crate) fn new(rules: &[Rule], policy: Policy) -> Self {
-        let mut literals: Vec<(Vec<u8>, Hit)> = Vec::new();
+impl LiteralIndex {
+    pub(crate) fn new(rules: &[DetectorRule], policy: ScanPolicy) -> Self {
+        let mut literals: Vec<(Vec<u8>, LiteralMeaning)> = Vec::new();
         let mut searches = Vec::new();
         let mut beginnings: Vec<Vec<u8>> = Vec::new();
         let (mut before, mut reach) = (0, 0);
         for (place, rule) in rules.iter().enumerate() {
             let detector = &rule.detector;
-            if rule.mode == Some(Mode::Off) {
+            if rule.mode == Some(DetectorMode::Off) {
                 continue;
             }
             if detector.anchor == Anchor::Scan {
@@ -65,7 +65,7 @@ impl Index {
             if rule.can_block(policy) {
                 before = before.max(rule.before());
             }
-            if rule.can_block_twisted(policy) {
+            if rule.can_block_transformed(policy) {
                 // Back to front the literal comes last.
                 let longest = detector.max.min(limits::INSIDE_BYTES_MAX);
                 reach = reach.max(longest);
@@ -74,14 +74,17 @@ impl Index {
             for literal in detector.literals.iter() {
                 let begins = detector.tier == Tier::Strong && detector.anchor == Anchor::Start;
                 beginnings.extend(begins.then(|| literal.as_bytes().to_vec()));
-                for (bytes, twist) in forms(detector, literal.as_bytes()) {
-                    let hit = Hit::Rule { rule: place, twist };
+                for (bytes, transform) in forms(detector, literal.as_bytes()) {
+                    let hit = LiteralMeaning::Rule {
+                        rule: place,
+                        transform,
+                    };
                     literals.push((bytes, hit));
                 }
             }
         }
         for (magic, kind) in MAGICS.into_iter().chain(sealed()) {
-            let hit = Hit::Container(kind);
+            let hit = LiteralMeaning::Container(kind);
             literals.push((magic.to_vec(), hit));
         }
         // Those that are the same stay in the order of their rules.
@@ -113,8 +116,10 @@ impl Index {
 }
 
 /// Each literal once, with all that it means.
-fn by_literal(literals: Vec<(Vec<u8>, Hit)>) -> (Vec<Box<[u8]>>, Vec<Vec<Hit>>) {
-    let (mut once, mut hits): (Vec<Box<[u8]>>, Vec<Vec<Hit>>) = (Vec::new(), Vec::new());
+fn by_literal(
+    literals: Vec<(Vec<u8>, LiteralMeaning)>,
+) -> (Vec<Box<[u8]>>, Vec<Vec<LiteralMeaning>>) {
+    let (mut once, mut hits): (Vec<Box<[u8]>>, Vec<Vec<LiteralMeaning>>) = (Vec::new(), Vec::new());
     for (literal, hit) in literals {
         if once.last().is_some_and(|last| **last == *literal)
             && let Some(same) = hits.last_mut()

@@ -10,22 +10,26 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::destination::HostPattern;
+use memchr::memmem;
+
+use crate::destination::IssuerPattern;
 use crate::detector::Tier;
-use crate::known_forms::{Form, forms};
-use crate::secret::Secret;
+use crate::known_forms::{KnownForm, forms};
+use crate::known_spellings::spellings;
+use crate::secret::SecretBytes;
+use crate::span;
 use crate::validate::{entropy, placeholder};
 
 mod anchors;
 mod hash;
 
-use anchors::{Anchor, Anchors, AnchorsBuilder};
+use anchors::{Anchors, AnchorsBuilder, WindowAnchor};
 use hash::{print, quick_long};
 
 /// Most values.
 const VALUES_MAX: usize = 512;
 /// Most windows of all values in all forms.
-const WINDOWS_MAX: usize = 32_768;
+const WINDOWS_MAX: usize = 98_304;
 /// Shortest value that counts, in bytes.
 const VALUE_BYTES_MIN: usize = 10;
 /// Longest value, in bytes.
@@ -78,16 +82,16 @@ pub struct KnownValue {
     /// Where else.
     pub others: Vec<String>,
     /// Where it may go.
-    pub issuers: Vec<HostPattern>,
+    pub issuers: Vec<IssuerPattern>,
     /// How certain it is that it is a secret, and so what happens to it elsewhere.
     pub tier: Tier,
     /// What it is for.
-    pub nature: Nature,
+    pub nature: KnownNature,
 }
 
 /// What a known value is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
+pub enum KnownNature {
     /// It is sent to its issuers.
     Sent,
     /// It signs or decrypts: nobody can allow that it is sent.
@@ -121,11 +125,11 @@ impl KnownValue {
             self.others.push(other.label);
         }
         self.nature = match (self.nature, other.nature) {
-            (Nature::Canary, _) | (_, Nature::Canary) => Nature::Canary,
-            (Nature::Sent, Nature::Sent) => Nature::Sent,
+            (KnownNature::Canary, _) | (_, KnownNature::Canary) => KnownNature::Canary,
+            (KnownNature::Sent, KnownNature::Sent) => KnownNature::Sent,
             // A host that a file names is for sending.
-            _ if self.issuers.is_empty() => Nature::Kept,
-            _ => Nature::Sent,
+            _ if self.issuers.is_empty() => KnownNature::Kept,
+            _ => KnownNature::Sent,
         };
         if other.tier == Tier::Strong {
             self.tier = Tier::Strong;
@@ -137,24 +141,24 @@ impl KnownValue {
 pub struct KnownBuilder {
     key: [u8; 32],
     values: Vec<KnownValue>,
-    wholes: Vec<Whole>,
-    windows: Vec<Window>,
+    wholes: Vec<WholeFingerprint>,
+    windows: Vec<KnownWindow>,
     anchors: AnchorsBuilder,
 }
 
 /// The fingerprint of a value as it is, all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Whole {
+struct WholeFingerprint {
     length: usize,
     print: [u8; 16],
 }
 
 /// Known values, ready to be looked for. Immutable.
-pub struct Known {
+pub struct KnownValues {
     key: [u8; 32],
     values: Vec<KnownValue>,
-    wholes: Vec<Whole>,
-    windows: Vec<Window>,
+    wholes: Vec<WholeFingerprint>,
+    windows: Vec<KnownWindow>,
     anchors: Anchors,
     longest: usize,
 }
@@ -164,15 +168,15 @@ pub struct Known {
 pub struct KnownMatch {
     /// Which bytes, in the text that was searched.
     pub range: Range<usize>,
-    /// Which value: its number for [`Known::value`].
+    /// Which value: its number for [`KnownValues::value`].
     pub value: usize,
     /// In which form.
-    pub form: Form,
+    pub form: KnownForm,
 }
 
-struct Window {
+struct KnownWindow {
     value: usize,
-    form: Form,
+    form: KnownForm,
     length: usize,
     /// A quick hash of its first eight bytes.
     begin: u32,
@@ -185,7 +189,7 @@ impl fmt::Debug for KnownBuilder {
     }
 }
 
-impl fmt::Debug for Known {
+impl fmt::Debug for KnownValues {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Known({} values)", self.values.len())
     }
@@ -207,7 +211,7 @@ impl KnownBuilder {
     ///
     /// # Errors
     /// When it cannot be told from other text.
-    pub fn check(secret: &Secret) -> Result<(), Unfit> {
+    pub fn check(secret: &SecretBytes) -> Result<(), Unfit> {
         fits(secret.expose().trim_ascii())
     }
 
@@ -216,10 +220,10 @@ impl KnownBuilder {
     ///
     /// # Errors
     /// When it cannot be told from other text, or there are too many.
-    pub fn add(&mut self, secret: &Secret, about: KnownValue) -> Result<(), Unfit> {
+    pub fn add(&mut self, secret: &SecretBytes, about: KnownValue) -> Result<(), Unfit> {
         let value = secret.expose().trim_ascii();
         fits(value)?;
-        let whole = Whole {
+        let whole = WholeFingerprint {
             length: value.len(),
             print: print(&self.key, value),
         };
@@ -232,7 +236,20 @@ impl KnownBuilder {
             return Err(Unfit::Many);
         }
         let number = self.values.len();
-        for part in parts(value) {
+        let (texts, bytes) = spellings(value);
+        let of_bytes = bytes.iter().flat_map(|bytes| parts(bytes.expose()));
+        for part in of_bytes {
+            for (form, text) in forms(part) {
+                // The bytes themselves are what the scan makes of the value where it may go,
+                // and their own coding is the value as it is.
+                let is_itself =
+                    |own: &SecretBytes| memmem::find(own.expose(), text.expose()).is_some();
+                if text.expose().len() > part.len() && !texts.iter().any(is_itself) {
+                    self.window(number, form, text.expose());
+                }
+            }
+        }
+        for part in texts.iter().flat_map(|text| parts(text.expose())) {
             for (form, text) in forms(part) {
                 self.window(number, form, text.expose());
             }
@@ -242,13 +259,13 @@ impl KnownBuilder {
         Ok(())
     }
 
-    fn window(&mut self, value: usize, form: Form, text: &[u8]) {
+    fn window(&mut self, value: usize, form: KnownForm, text: &[u8]) {
         let Some(begin) = text.first_chunk::<8>() else {
             return;
         };
         let number = self.windows.len();
         self.anchors.add(number, text);
-        self.windows.push(Window {
+        self.windows.push(KnownWindow {
             value,
             form,
             length: text.len(),
@@ -258,8 +275,8 @@ impl KnownBuilder {
     }
 
     /// Everything that was added, ready to be looked for.
-    pub fn build(self) -> Known {
-        Known {
+    pub fn build(self) -> KnownValues {
+        KnownValues {
             longest: self
                 .windows
                 .iter()
@@ -275,7 +292,7 @@ impl KnownBuilder {
     }
 }
 
-impl Known {
+impl KnownValues {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
@@ -293,11 +310,11 @@ impl Known {
 
     /// What is known of a text, if all of it is a value.
     pub fn identify(&self, text: &[u8]) -> Option<&KnownValue> {
-        let is_long = |whole: &Whole| whole.length == text.len();
+        let is_long = |whole: &WholeFingerprint| whole.length == text.len();
         if !self.wholes.iter().any(is_long) {
             return None;
         }
-        let whole = Whole {
+        let whole = WholeFingerprint {
             length: text.len(),
             print: print(&self.key, text),
         };
@@ -325,7 +342,7 @@ impl Known {
     }
 
     /// The window to which one of the anchors at a place belongs, if it is there.
-    fn confirm(&self, bytes: &[u8], at: usize, anchors: &[Anchor]) -> Option<KnownMatch> {
+    fn confirm(&self, bytes: &[u8], at: usize, anchors: &[WindowAnchor]) -> Option<KnownMatch> {
         for anchor in anchors {
             let window = self.windows.get(anchor.window)?;
             let Some(start) = at.checked_sub(anchor.offset) else {
@@ -359,7 +376,7 @@ fn fits(value: &[u8]) -> Result<(), Unfit> {
     }
     let word = value.len() < 16 && value.iter().all(u8::is_ascii_lowercase);
     let number = value.len() < 16 && value.iter().all(u8::is_ascii_digit);
-    let head = value.get(..value.len().min(128)).unwrap_or_default();
+    let head = span::upto(value, value.len().min(128));
     if word || number || placeholder::is_no_value(value) || entropy::bits(head) < VALUE_BITS_MIN {
         return Err(Unfit::Plain);
     }

@@ -1,12 +1,13 @@
 //! The forms in which a value is looked for without any decoding: so that a
 //! budget, a short run or a strange alphabet cannot hide it.
 
-use crate::secret::Secret;
+use crate::secret::SecretBytes;
+use crate::span;
 use crate::validate::base64::{self, STANDARD, URL};
 
 /// How a known value was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum KnownForm {
     /// As it is.
     Raw,
     /// Last byte first, or last character of a coding.
@@ -58,47 +59,47 @@ const BACKSLASHED: [fn(u8) -> bool; 8] = [
 ];
 
 /// A value in each form, without what depends on its neighbours.
-pub(crate) fn forms(value: &[u8]) -> Vec<(Form, Secret)> {
+pub(crate) fn forms(value: &[u8]) -> Vec<(KnownForm, SecretBytes)> {
     let mut forms = vec![
-        (Form::Raw, Secret::new(value.to_vec())),
-        (Form::Reversed, reversed(value)),
-        (Form::Swapped, swapped(value)),
+        (KnownForm::Raw, SecretBytes::new(value.to_vec())),
+        (KnownForm::Reversed, reversed(value)),
+        (KnownForm::Swapped, swapped(value)),
     ];
     for phase in 0..3 {
         let standard = phased(value, phase, STANDARD);
         let url = phased(value, phase, URL);
         let differs = standard.expose() != url.expose();
         for text in std::iter::once(standard).chain(differs.then_some(url)) {
-            forms.push((Form::Reversed, reversed(text.expose())));
-            forms.push((Form::Swapped, swapped(text.expose())));
-            forms.push((Form::Base64, text));
+            forms.push((KnownForm::Reversed, reversed(text.expose())));
+            forms.push((KnownForm::Swapped, swapped(text.expose())));
+            forms.push((KnownForm::Base64, text));
         }
     }
     for letters in DIGITS {
         let text = hex(value, letters);
-        forms.push((Form::Reversed, reversed(text.expose())));
-        forms.push((Form::Hex, text));
+        forms.push((KnownForm::Reversed, reversed(text.expose())));
+        forms.push((KnownForm::Hex, text));
     }
     if value.len() <= UNDECODED_BYTES_MAX {
-        forms.extend(coded(Form::Reversed, reversed(value).expose()));
-        forms.extend(coded(Form::Swapped, swapped(value).expose()));
+        forms.extend(coded(KnownForm::Reversed, reversed(value).expose()));
+        forms.extend(coded(KnownForm::Swapped, swapped(value).expose()));
         let apart = DIGITS.iter().flat_map(|letters| {
             let between = BETWEEN.iter();
             between.map(move |sign| separated(value, letters, sign.as_bytes()))
         });
-        forms.extend(apart.map(|text| (Form::Hex, text)));
+        forms.extend(apart.map(|text| (KnownForm::Hex, text)));
         let phases =
             (0..5).flat_map(|phase| FIRST_LETTERS.map(|first| base32(value, phase, first)));
-        forms.extend(phases.map(|text| (Form::Base32, text)));
+        forms.extend(phases.map(|text| (KnownForm::Base32, text)));
     }
     for text in escaped(value) {
-        forms.push((Form::Escaped, text));
+        forms.push((KnownForm::Escaped, text));
     }
     forms
 }
 
 /// A short value that was turned around, in codings whose short runs nobody decodes.
-fn coded(form: Form, turned: &[u8]) -> Vec<(Form, Secret)> {
+fn coded(form: KnownForm, turned: &[u8]) -> Vec<(KnownForm, SecretBytes)> {
     let alphabets = (0..3).flat_map(|phase| [(phase, STANDARD), (phase, URL)]);
     let in_base64 = alphabets.map(|(phase, alphabet)| phased(turned, phase, alphabet));
     let in_hex = DIGITS.map(|letters| hex(turned, letters));
@@ -106,7 +107,7 @@ fn coded(form: Form, turned: &[u8]) -> Vec<(Form, Secret)> {
 }
 
 /// A text in hexadecimal.
-fn hex(text: &[u8], letters: &[u8; 16]) -> Secret {
+fn hex(text: &[u8], letters: &[u8; 16]) -> SecretBytes {
     let digit = |value: u8| {
         letters
             .get(usize::from(value & 15))
@@ -118,11 +119,11 @@ fn hex(text: &[u8], letters: &[u8; 16]) -> Secret {
     for byte in text {
         made.extend([digit(byte >> 4), digit(*byte)]);
     }
-    Secret::new(made)
+    SecretBytes::new(made)
 }
 
 /// A text in hexadecimal with something between its bytes.
-fn separated(text: &[u8], letters: &[u8; 16], sign: &[u8]) -> Secret {
+fn separated(text: &[u8], letters: &[u8; 16], sign: &[u8]) -> SecretBytes {
     let digits = hex(text, letters);
     let all = text.len().saturating_mul(sign.len().saturating_add(2));
     let mut made = Vec::with_capacity(all);
@@ -132,12 +133,12 @@ fn separated(text: &[u8], letters: &[u8; 16], sign: &[u8]) -> Secret {
         }
         made.extend_from_slice(pair);
     }
-    Secret::new(made)
+    SecretBytes::new(made)
 }
 
 /// The symbols of base 32 (RFC 4648 6) that hold bits of the value alone when so many bytes
 /// stand before it in its group of five; the alphabet begins with this letter.
-fn base32(value: &[u8], phase: usize, first: u8) -> Secret {
+fn base32(value: &[u8], phase: usize, first: u8) -> SecretBytes {
     let symbol = |number: u16| match u8::try_from(number & 31).unwrap_or_default() {
         letter @ ..26 => first.wrapping_add(letter),
         digit => b'2'.wrapping_add(digit.wrapping_sub(26)),
@@ -154,18 +155,18 @@ fn base32(value: &[u8], phase: usize, first: u8) -> Secret {
         made.push(symbol(two >> shift));
         at = at.saturating_add(5);
     }
-    Secret::new(made)
+    SecretBytes::new(made)
 }
 
 /// A text with its last byte first.
-fn reversed(text: &[u8]) -> Secret {
+fn reversed(text: &[u8]) -> SecretBytes {
     let mut made = text.to_vec();
     made.reverse();
-    Secret::new(made)
+    SecretBytes::new(made)
 }
 
 /// A text with small letters for capitals and capitals for small ones.
-fn swapped(text: &[u8]) -> Secret {
+fn swapped(text: &[u8]) -> SecretBytes {
     let mut made = text.to_vec();
     for byte in &mut made {
         if byte.is_ascii_lowercase() {
@@ -174,13 +175,13 @@ fn swapped(text: &[u8]) -> Secret {
             byte.make_ascii_lowercase();
         }
     }
-    Secret::new(made)
+    SecretBytes::new(made)
 }
 
 /// A value as strings and words of other languages, where that is not the value itself.
-fn escaped(value: &[u8]) -> Vec<Secret> {
-    let mut texts: Vec<Secret> = Vec::new();
-    let mut add = |text: Secret| {
+fn escaped(value: &[u8]) -> Vec<SecretBytes> {
+    let mut texts: Vec<SecretBytes> = Vec::new();
+    let mut add = |text: SecretBytes| {
         let is_new = texts.iter().all(|other| other.expose() != text.expose());
         if is_new && text.expose() != value && text.expose().len() <= ESCAPED_BYTES_MAX {
             texts.push(text);
@@ -193,12 +194,12 @@ fn escaped(value: &[u8]) -> Vec<Secret> {
         add(backslashed(value, is_escaped));
     }
     let [document, ..] = BACKSLASHED;
-    let mut nested = Secret::new(value.to_vec());
+    let mut nested = SecretBytes::new(value.to_vec());
     for _ in 0..NESTED_MAX {
         nested = backslashed(nested.expose(), document);
         // In a table.
         add(replaced(nested.expose(), b'"', b"\"\""));
-        add(Secret::new(nested.expose().to_vec()));
+        add(SecretBytes::new(nested.expose().to_vec()));
     }
     for (sign, writings) in [
         (b'"', &[&b"\"\""[..]][..]),
@@ -213,7 +214,7 @@ fn escaped(value: &[u8]) -> Vec<Secret> {
 }
 
 /// A text with a backslash before some of its signs.
-fn backslashed(text: &[u8], is_escaped: fn(u8) -> bool) -> Secret {
+fn backslashed(text: &[u8], is_escaped: fn(u8) -> bool) -> SecretBytes {
     let mut made = Vec::with_capacity(text.len().saturating_mul(2));
     for byte in text {
         if is_escaped(*byte) {
@@ -226,11 +227,11 @@ fn backslashed(text: &[u8], is_escaped: fn(u8) -> bool) -> Secret {
             _ => *byte,
         });
     }
-    Secret::new(made)
+    SecretBytes::new(made)
 }
 
 /// A text with something else for one of its signs.
-fn replaced(text: &[u8], sign: u8, writing: &[u8]) -> Secret {
+fn replaced(text: &[u8], sign: u8, writing: &[u8]) -> SecretBytes {
     let mut made = Vec::with_capacity(text.len().saturating_mul(writing.len()));
     for byte in text {
         if *byte == sign {
@@ -239,20 +240,20 @@ fn replaced(text: &[u8], sign: u8, writing: &[u8]) -> Secret {
             made.push(*byte);
         }
     }
-    Secret::new(made)
+    SecretBytes::new(made)
 }
 
 /// The characters that hold bits of the value alone when so many bytes stand
 /// before it in its group of three.
-fn phased(value: &[u8], phase: usize, alphabet: [u8; 2]) -> Secret {
+fn phased(value: &[u8], phase: usize, alphabet: [u8; 2]) -> SecretBytes {
     let mut padded = Vec::with_capacity(value.len().saturating_add(phase));
     padded.resize(phase, 0);
     padded.extend_from_slice(value);
-    let padded = Secret::new(padded);
+    let padded = SecretBytes::new(padded);
     let text = base64::encode(padded.expose(), alphabet);
     let first = phase.saturating_mul(8).div_ceil(6);
     let last = padded.expose().len().saturating_mul(8) / 6;
-    let kept = text.get(first..last).unwrap_or_default().to_vec();
-    drop(Secret::new(text));
-    Secret::new(kept)
+    let kept = span::within(&text, first..last).to_vec();
+    drop(SecretBytes::new(text));
+    SecretBytes::new(kept)
 }

@@ -1,6 +1,6 @@
 //! Finds credentials in a stream of bytes, through the codings they travel in.
 //!
-//! A [`Ruleset`] is built once from [`Detectors`], [`Settings`], known values
+//! A [`Ruleset`] is built once from [`Detectors`], [`ScanSettings`], known values
 //! and canaries, and is shared. It looks at small buffers whole
 //! ([`Ruleset::head`]) and at content as it passes ([`Ruleset::stream`]): what
 //! a [`Stream`] has not released must not be sent. Pure: synchronous, no I/O,
@@ -24,16 +24,19 @@ mod detector_place;
 mod detector_sample;
 mod detector_set;
 mod detector_shape;
+mod escapes;
 mod finding;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod groups;
 mod head;
-pub mod holdings;
 mod index;
+pub mod inventory;
 mod known;
 mod known_forms;
+mod known_spellings;
 mod limits;
+mod magic;
 mod mark;
 mod origins;
 mod pieces;
@@ -49,34 +52,36 @@ mod shapes;
 mod shipped;
 mod shown;
 mod signed;
+pub mod span;
 mod stream;
 mod trail;
-mod twists;
+mod transforms;
 mod validate;
 mod values;
 mod window;
 
 pub use canary::{Canary, Plant, canaries, planted};
 pub use coding::Coding;
-pub use destination::{Destination, HostPattern, PatternError};
+pub use decode::{Uncoded, UncodedFault};
+pub use destination::{IssuerPattern, IssuerPatternError, ScanDestination};
 pub use detector::{
     Anchor, Boundary, Detector, Failure, Registry, Scope, Tenants, Text, Texts, Tier, Validator,
 };
 pub use detector_file::{FileFault, parse as parse_detectors};
-pub use detector_own::Own;
+pub use detector_own::OwnDetector;
 pub use detector_sample::expand as sample;
 pub use detector_set::{DetectorError, Detectors};
 pub use finding::{
-    Action, CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, Report, Stop, Unscanned,
+    Action, CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, ScanReport, Stop, Unscanned,
     UnscannedReason,
 };
-pub use known::{Known, KnownBuilder, KnownMatch, KnownValue, Nature, Unfit};
-pub use known_forms::Form;
-pub use pieces::{Piece, Source};
-pub use place::{Description, Joined, Part, Place};
+pub use known::{KnownBuilder, KnownMatch, KnownNature, KnownValue, KnownValues, Unfit};
+pub use known_forms::KnownForm;
+pub use pieces::{Piece, PieceSource};
+pub use place::{Description, Joined, MessagePart, Place};
 pub use ruleset::{Ruleset, RulesetError};
-pub use secret::Secret;
-pub use settings::{Allowance, Issuer, Mode, Policy, Settings, Unscannable};
+pub use secret::SecretBytes;
+pub use settings::{Allowance, DetectorMode, Issuer, ScanPolicy, ScanSettings, UnscannableAction};
 pub use stream::Stream;
 
 pub use values::Values;

@@ -56,12 +56,19 @@ pub(crate) const DEPTH_MAX: usize = 16;
 /// Archives and compressed data decoded side by side in one layer.
 pub(crate) const CONTAINERS_MAX: usize = 8;
 
+/// Containers of one layer that ended, of which it is remembered where they lay, in count.
+pub(crate) const ENDED_MAX: usize = 16;
+
 /// Bytes that deflate with its fixed codes makes at least, in a run that is whole: random
 /// bytes seldom make as many without a fault.
 pub(crate) const DEFLATED_BYTES_MIN: u32 = 21;
 
 /// Or so many letters of text.
 pub(crate) const DEFLATED_TEXT_MIN: u32 = 12;
+
+/// Bytes of what digits stand for by which tables of numbers are told from what is compressed
+/// or encrypted: of so many random ones hardly any have decimal digits alone.
+pub(crate) const DIGITS_LOOK_BYTES: usize = 64;
 
 /// Bytes of a block of deflate with the fixed codes that are looked at where it begins behind
 /// other bytes: of 2^20 places in random bytes none shows as many without a fault.
@@ -249,6 +256,11 @@ pub(crate) const INSIDE_STARTS_MAX: usize = 8;
 /// Window a decoder may ask for, in bytes.
 pub(crate) const DECODER_WINDOW_BYTES_MAX: u64 = 8 << 20;
 
+/// Memory that LZMA may ask for, in KiB: a dictionary of 8 MiB as the window of other decoders
+/// with the largest tables (8 bits of context, 4 of position), or one of 16 MiB. No more counts than
+/// twice what came out.
+pub(crate) const DICTIONARY_KIB_MAX: u32 = 22 << 10;
+
 /// What all decoders of one stream may keep at a time, in bytes.
 pub(crate) const KEPT_BYTES_MAX: u64 = 24 << 20;
 
@@ -321,6 +333,10 @@ pub(crate) const NESTED_REACH_BYTES: u64 = 4096;
 /// streams with each message, however short.
 pub(crate) const WINDOW_BYTES_MAX: usize = 512;
 
+/// Bytes that all streams of one message's pieces may cost, as a budget counts them: some
+/// forty milliseconds, where ordinary ones take a hundredth of one.
+pub(crate) const WINDOW_BYTES_MADE: u64 = 4 << 20;
+
 /// Bytes of pieces kept of what went to one host, for each source: so many that a few
 /// credentials' worth of words between two pieces hides nothing.
 pub(crate) const WINDOW_KEPT_BYTES_MAX: usize = 8 * WINDOW_BYTES_MAX;
@@ -352,6 +368,9 @@ pub(crate) const JOINED_REPEATED_BYTES_MAX: usize = 4 * JOINED_FORMS_BYTES_MAX;
 /// values are told apart.
 pub(crate) const WORDS_READ_BYTES_MAX: usize = 16 << 10;
 
+/// Bytes of the new values of a message in which it is looked for what is woven into them.
+pub(crate) const WOVEN_BYTES_MAX: usize = 4 << 10;
+
 /// Bytes of a word in a value that is a piece: shorter ones are versions and ordinals.
 pub(crate) const WORD_BYTES_MIN: usize = 4;
 
@@ -378,3 +397,6 @@ pub(crate) const AGAIN_MAX: usize = 4;
 /// Unbroken bytes at the end of a message that may be a credential whose literal
 /// has not come: fewer give too little away.
 pub(crate) const UNBROKEN_BYTES_MIN: usize = 32;
+
+/// Largest text that is read, in bytes; more is left out.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;

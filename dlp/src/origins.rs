@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// Where the bytes of a layer come from in the outermost stream.
 #[derive(Default)]
-pub(crate) struct Origins {
+pub(crate) struct LayerOrigins {
     /// Offsets of the layer and of the outermost stream; none for that itself.
     marks: VecDeque<(u64, u64)>,
     /// Where the last piece ends, in both, if somebody said so.
@@ -13,7 +13,7 @@ pub(crate) struct Origins {
     is_derived: bool,
 }
 
-impl Origins {
+impl LayerOrigins {
     /// The offset in the outermost stream, never too large.
     pub(crate) fn of(&self, offset: u64) -> u64 {
         if !self.is_derived {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_place_lies_between_what_was_shortened_before_and_behind_it() {
-        let mut origins = Origins::default();
+        let mut origins = LayerOrigins::default();
         assert_eq!(origins.reach(7), (7, Some(7)));
         origins.note(0, 100);
         assert_eq!(origins.reach(7), (107, None));

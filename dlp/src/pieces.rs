@@ -7,14 +7,17 @@ use std::borrow::Cow;
 use crate::limits;
 
 mod coded;
+mod codings;
+mod ends;
 mod forms;
 mod streams;
 mod text;
 mod words;
+mod woven;
 
 pub(crate) use forms::{is_dense, plain};
 pub(crate) use streams::streams;
-pub(crate) use text::{Side, Text};
+pub(crate) use text::{JoinedText, Side};
 
 /// Between the two ends of a long piece: in no credential.
 const GAP: u8 = 1;
@@ -22,7 +25,7 @@ const GAP: u8 = 1;
 /// Where in a message a piece stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Source {
+pub enum PieceSource {
     /// The method.
     Method,
     /// A segment of the path; its slot is its place, counted from the front.
@@ -50,7 +53,7 @@ pub enum Source {
     Beside,
 }
 
-impl Source {
+impl PieceSource {
     /// Whether a piece of it stands in the head of a message.
     pub(crate) const fn is_head(self) -> bool {
         match self {
@@ -72,7 +75,7 @@ impl Source {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Piece<'a> {
     /// Where in the message.
-    pub source: Source,
+    pub source: PieceSource,
     /// Under which name: pieces of one name follow each other from message to message.
     pub slot: &'a [u8],
     /// The piece.
@@ -83,7 +86,7 @@ impl<'a> Piece<'a> {
     /// A value of content that has no name.
     pub const fn of_content(bytes: &'a [u8]) -> Self {
         Self {
-            source: Source::Content,
+            source: PieceSource::Content,
             slot: b"",
             bytes,
         }
@@ -117,22 +120,22 @@ pub(crate) enum Age {
 
 /// A piece as the streams read it, the oldest first.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry<'a> {
-    pub(crate) source: Source,
+pub(crate) struct StreamEntry<'a> {
+    pub(crate) source: PieceSource,
     /// Stands for source and slot.
     pub(crate) slot: u64,
     /// Its place among all, as they were sent.
     pub(crate) place: u64,
     pub(crate) bytes: &'a [u8],
     pub(crate) age: Age,
-    pub(crate) look: Look,
+    pub(crate) look: PieceLook,
     /// Whether it is all of a value.
     pub(crate) is_whole: bool,
 }
 
-impl Entry<'_> {
+impl StreamEntry<'_> {
     fn is_dense(&self) -> bool {
-        self.look != Look::Word
+        self.look != PieceLook::Word
     }
 
     /// Whether it says the same in every message.
@@ -143,7 +146,7 @@ impl Entry<'_> {
 
 /// What a piece looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum PieceLook {
     /// A word or a number.
     Word,
     /// The beginning of a form and nothing else, among other words of a value.

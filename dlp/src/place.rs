@@ -54,12 +54,12 @@ pub(crate) enum PlaceKind<'a> {
     /// Where stands what is sent, and may be kept.
     Content,
     /// The same where all of it is a form or a document.
-    Form(Written<'a>),
+    Form(ContentSyntax<'a>),
 }
 
 /// Content of keys and values, on its way to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Written<'a> {
+pub(crate) struct ContentSyntax<'a> {
     pub(crate) path: &'a str,
     /// Whether it is a document in JSON; a form otherwise.
     pub(crate) is_json: bool,
@@ -111,7 +111,7 @@ impl fmt::Display for Place {
 
 /// A small part of a message, whole.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Part<'a> {
+pub struct MessagePart<'a> {
     /// Where it stands.
     pub place: Place,
     /// What it is.
@@ -131,7 +131,7 @@ pub struct Description<'a> {
     pub length: Option<u64>,
 }
 
-impl fmt::Debug for Part<'_> {
+impl fmt::Debug for MessagePart<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,

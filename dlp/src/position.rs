@@ -12,7 +12,7 @@ use crate::trail::Trail;
 mod multipart;
 mod path;
 
-use multipart::Parts;
+use multipart::MultipartParts;
 use path::Document;
 
 /// Whether a name may be shown.
@@ -20,14 +20,14 @@ pub(crate) type IsClean<'a> = &'a dyn Fn(&[u8]) -> bool;
 
 /// Follows content, as far as it has a form that is followed.
 #[derive(Default)]
-pub(crate) enum Position {
+pub(crate) enum ContentPosition {
     /// Nothing is told.
     #[default]
     Unknown,
     /// The next offset, and the document as far as it came.
     Document(u64, Box<Document>),
     /// The same of parts.
-    Parts(u64, Box<Parts>),
+    Parts(u64, Box<MultipartParts>),
 }
 
 /// Where in the outermost stream something begins, as exactly as that is known.
@@ -67,6 +67,11 @@ impl Spread {
             | Coding::Deflate
             | Coding::Brotli
             | Coding::Zstd
+            | Coding::Bzip2
+            | Coding::Xz
+            | Coding::Lzip
+            | Coding::Lzma
+            | Coding::Lz4
             | Coding::Multipart
             | Coding::Numbers
             | Coding::Zip
@@ -77,10 +82,10 @@ impl Spread {
     }
 }
 
-impl Position {
+impl ContentPosition {
     /// Of content that says to be of this media type: nothing of it came yet.
     pub(crate) fn of(media_type: &[u8]) -> Self {
-        match Parts::of(media_type) {
+        match MultipartParts::of(media_type) {
             Some(parts) => Self::Parts(0, Box::new(parts)),
             None => Self::Document(0, Box::default()),
         }

@@ -2,10 +2,13 @@
 //! bytes are looked for that are met seldom in text; what the look finds is
 //! compared. Knows nothing of detectors.
 
-use outgate_lanes::Windows;
+use std::ops::Range;
+
+use outgate_lanes::LiteralWindows;
 
 use crate::groups::{GROUPS, Groups, Placed, WINDOW_BYTES};
 use crate::limits;
+use crate::span::{self, Misplaced};
 
 const _: () = assert!(limits::LITERAL_BYTES_MIN >= WINDOW_BYTES);
 const _: () = assert!(GROUPS == outgate_lanes::GROUPS);
@@ -17,9 +20,9 @@ const LISTS_LOG: u32 = 12;
 /// Finds literals.
 pub(crate) struct Prefilter {
     literals: Vec<Box<[u8]>>,
-    windows: Windows,
+    windows: LiteralWindows,
     /// List by list.
-    pieces: Vec<Piece>,
+    pieces: Vec<LiteralWindow>,
     /// Where among the pieces each list begins, and the last one ends.
     begins: Vec<u32>,
     longest: usize,
@@ -27,7 +30,7 @@ pub(crate) struct Prefilter {
 
 /// The window of a literal.
 #[derive(Clone, Copy)]
-struct Piece {
+struct LiteralWindow {
     window: [u8; WINDOW_BYTES],
     literal: usize,
     /// Where in the literal it begins.
@@ -65,14 +68,14 @@ impl Prefilter {
             };
             let window = bytes.get(at..).and_then(<[u8]>::first_chunk).copied();
             windows.extend(window.map(|window| (group, window)));
-            pieces.extend(window.map(|window| Piece {
+            pieces.extend(window.map(|window| LiteralWindow {
                 window,
                 literal,
                 at,
             }));
         }
-        let windows = Windows::new(windows.iter().map(|(group, window)| (*group, window)));
-        pieces.sort_by_key(|piece: &Piece| list(piece.window));
+        let windows = LiteralWindows::new(windows.iter().map(|(group, window)| (*group, window)));
+        pieces.sort_by_key(|piece: &LiteralWindow| list(piece.window));
         let longest = literals.iter().map(|literal| literal.len()).max();
         Self {
             windows,
@@ -84,17 +87,31 @@ impl Prefilter {
     }
 
     /// Every literal that begins in `from..to` and lies within `bytes`.
+    ///
+    /// # Errors
+    /// `from` lies behind `bytes`: nothing was looked at.
     pub(crate) fn scan(
         &self,
         bytes: &[u8],
-        from: usize,
-        to: usize,
+        Range {
+            start: from,
+            end: to,
+        }: Range<usize>,
         hit: &mut impl FnMut(usize, usize),
-    ) {
+    ) -> Result<(), Misplaced> {
         let end = bytes.len().min(to.saturating_add(self.longest));
-        let Some(region) = bytes.get(from..end) else {
-            return;
-        };
+        let region = bytes.get(from..end).ok_or(Misplaced)?;
+        self.look(region, (from, to), hit);
+        Ok(())
+    }
+
+    /// Every literal in `bytes`.
+    pub(crate) fn scan_all(&self, bytes: &[u8], hit: &mut impl FnMut(usize, usize)) {
+        self.look(bytes, (0, bytes.len()), hit);
+    }
+
+    /// Every literal in the bytes from `from` on that begins before `to`.
+    fn look(&self, region: &[u8], (from, to): (usize, usize), hit: &mut impl FnMut(usize, usize)) {
         self.windows.find(region, &mut |place| {
             let here = region.get(place..).and_then(<[u8]>::first_chunk).copied();
             for piece in here.into_iter().flat_map(|here| self.pieces(here)) {
@@ -102,7 +119,7 @@ impl Prefilter {
                     continue;
                 };
                 let literal = self.literals.get(piece.literal);
-                let here = region.get(begin..).unwrap_or_default();
+                let here = span::from(region, begin);
                 let begin = begin.saturating_add(from);
                 if begin < to && literal.is_some_and(|literal| here.starts_with(literal)) {
                     hit(piece.literal, begin);
@@ -112,20 +129,17 @@ impl Prefilter {
     }
 
     /// The pieces that have this window.
-    fn pieces(&self, window: [u8; WINDOW_BYTES]) -> impl Iterator<Item = &Piece> {
+    fn pieces(&self, window: [u8; WINDOW_BYTES]) -> impl Iterator<Item = &LiteralWindow> {
         let list = list(window);
-        let begin = |list: usize| {
-            let begin = self.begins.get(list).copied().unwrap_or_default();
-            usize::try_from(begin).unwrap_or_default()
-        };
-        let pieces = self.pieces.get(begin(list)..begin(list.saturating_add(1)));
-        let pieces = pieces.unwrap_or_default().iter();
-        pieces.filter(move |piece| piece.window == window)
+        let begin =
+            |list: usize| usize::try_from(span::entry(&self.begins, list)).unwrap_or(usize::MAX);
+        let pieces = span::within(&self.pieces, begin(list)..begin(list.saturating_add(1)));
+        pieces.iter().filter(move |piece| piece.window == window)
     }
 }
 
 /// Where each list begins among pieces that are in their order, and the last one ends.
-fn begins(pieces: &[Piece]) -> Vec<u32> {
+fn begins(pieces: &[LiteralWindow]) -> Vec<u32> {
     let mut begins = vec![0_u32; (1 << LISTS_LOG) + 1];
     for piece in pieces {
         if let Some(after) = begins.get_mut(list(piece.window).saturating_add(1)) {
@@ -169,9 +183,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::decode::containers::{MAGICS, sealed};
     use crate::detector_set::Detectors;
-    use crate::twists::forms;
+    use crate::magic::{MAGICS, sealed};
+    use crate::transforms::forms;
 
     fn plain(literals: &[Box<[u8]>], bytes: &[u8], from: usize, to: usize) -> Vec<(usize, usize)> {
         let mut hits = Vec::new();
@@ -188,7 +202,8 @@ mod tests {
     fn fast(literals: &[Box<[u8]>], bytes: &[u8], from: usize, to: usize) -> Vec<(usize, usize)> {
         let mut hits = Vec::new();
         let prefilter = Prefilter::new(literals.to_vec());
-        prefilter.scan(bytes, from, to, &mut |id, at| hits.push((at, id)));
+        let looked = prefilter.scan(bytes, from..to, &mut |id, at| hits.push((at, id)));
+        looked.unwrap();
         hits.sort_unstable();
         hits.dedup();
         hits
@@ -258,6 +273,7 @@ mod tests {
             let literals: Vec<Box<[u8]>> =
                 literals.iter().map(|literal| literal.as_bytes().into()).collect();
             let from = from.min(text.len());
+            let to = to.max(from);
             let found = fast(&literals, text.as_bytes(), from, to);
             prop_assert_eq!(found, plain(&literals, text.as_bytes(), from, to));
         }

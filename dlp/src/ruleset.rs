@@ -6,36 +6,36 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::confirm::Rule;
-use crate::destination::{Destination, HostPattern};
+use crate::confirm::DetectorRule;
+use crate::destination::{IssuerPattern, ScanDestination};
 use crate::detector::{Scope, Tenants};
 use crate::detector_set::Detectors;
 use crate::finding::Finding;
-use crate::index::{Hit, Index};
-use crate::known::{Known, KnownValue, Nature};
+use crate::index::{LiteralIndex, LiteralMeaning};
+use crate::known::{KnownNature, KnownValue, KnownValues};
 use crate::limits;
 use crate::mark::mark;
-use crate::pieces::{self, Look};
-use crate::place::{Part, PlaceKind};
+use crate::pieces::{self, PieceLook};
+use crate::place::{MessagePart, PlaceKind};
 use crate::prefilter::Prefilter;
-use crate::settings::{Policy, Settings, Unscannable};
+use crate::settings::{ScanPolicy, ScanSettings, UnscannableAction};
 use crate::shapes::Shapes;
 
 /// Everything a scan needs that stays the same. Immutable, shared by [`Arc`].
 pub struct Ruleset {
-    rules: Vec<Rule>,
+    rules: Vec<DetectorRule>,
     /// Rules by the end of their issuers' names.
     near: HashMap<String, Vec<usize>>,
     shapes: Shapes,
-    index: Index,
-    known: Option<Arc<Known>>,
+    index: LiteralIndex,
+    known: Option<Arc<KnownValues>>,
     /// Where known values may go besides: by name, and host.
-    homes: Vec<(String, HostPattern)>,
+    homes: Vec<(String, IssuerPattern)>,
     /// Marks of texts that look like credentials and are none.
     placeholders: Vec<String>,
     pub(crate) watching: Option<Arc<Ruleset>>,
-    policy: Policy,
-    unscannable: Unscannable,
+    policy: ScanPolicy,
+    unscannable: UnscannableAction,
     key: [u8; 32],
 }
 
@@ -117,11 +117,11 @@ impl Ruleset {
     /// # Errors
     /// When a detector is beyond a limit, or settings name one that does not
     /// exist or allow what [`Scope::Never`] forbids.
-    pub fn new(detectors: &Detectors, settings: &Settings) -> Result<Self, RulesetError> {
-        let mut rules: Vec<Rule> = Vec::new();
+    pub fn new(detectors: &Detectors, settings: &ScanSettings) -> Result<Self, RulesetError> {
+        let mut rules: Vec<DetectorRule> = Vec::new();
         for detector in detectors.iter() {
             check(detector)?;
-            let mut rule = Rule::new(detector.clone());
+            let mut rule = DetectorRule::new(detector.clone());
             rule.name(&settings.named);
             rules.push(rule);
         }
@@ -133,11 +133,12 @@ impl Ruleset {
             .enumerate()
             .map(|(place, rule)| (rule.detector.id.to_string(), place))
             .collect();
-        let mut with = |id: &str, change: &mut dyn FnMut(&mut Rule) -> Result<(), RulesetError>| {
-            let rule = places.get(id).and_then(|place| rules.get_mut(*place));
-            let detector = id.to_owned();
-            change(rule.ok_or(RulesetError::Unknown { detector })?)
-        };
+        let mut with =
+            |id: &str, change: &mut dyn FnMut(&mut DetectorRule) -> Result<(), RulesetError>| {
+                let rule = places.get(id).and_then(|place| rules.get_mut(*place));
+                let detector = id.to_owned();
+                change(rule.ok_or(RulesetError::Unknown { detector })?)
+            };
         let mut shapes = Shapes::new(settings.policy);
         for (id, mode) in &settings.modes {
             if shapes.weigh(id, *mode) {
@@ -168,7 +169,7 @@ impl Ruleset {
             })?;
         }
         Ok(Self {
-            index: Index::new(&rules, settings.policy),
+            index: LiteralIndex::new(&rules, settings.policy),
             near: near(&rules),
             known: None,
             homes: Vec::new(),
@@ -198,7 +199,11 @@ impl Ruleset {
     /// Looks for known values as well, which may go to these hosts besides: each
     /// is named as it is labelled.
     #[must_use]
-    pub fn with_known(mut self, known: Arc<Known>, homes: Vec<(String, HostPattern)>) -> Self {
+    pub fn with_known(
+        mut self,
+        known: Arc<KnownValues>,
+        homes: Vec<(String, IssuerPattern)>,
+    ) -> Self {
         self.known = Some(known).filter(|known| !known.is_empty());
         self.homes = homes;
         self
@@ -206,7 +211,7 @@ impl Ruleset {
 
     /// Whether a known value may go to a host.
     pub(crate) fn lets(&self, value: &KnownValue, host: &str) -> bool {
-        value.nature != Nature::Canary && (value.may_go_to(host) || self.names(value, host))
+        value.nature != KnownNature::Canary && (value.may_go_to(host) || self.names(value, host))
     }
 
     /// Whether the operator lets a known value go to a host, wherever it stands.
@@ -245,18 +250,19 @@ impl Ruleset {
     }
 
     /// Where the operator lets a known value go.
-    fn besides<'a>(&'a self, value: &'a KnownValue) -> impl Iterator<Item = &'a HostPattern> {
+    fn besides<'a>(&'a self, value: &'a KnownValue) -> impl Iterator<Item = &'a IssuerPattern> {
         let own = self.homes.iter();
-        let named = own.filter(|(name, _)| value.nature == Nature::Sent && value.is_named(name));
+        let named =
+            own.filter(|(name, _)| value.nature == KnownNature::Sent && value.is_named(name));
         named.map(|(_, home)| home)
     }
 
     /// Watches the other direction for values that must not come back.
     #[must_use]
-    pub fn with_watched(mut self, watched: Arc<Known>) -> Self {
+    pub fn with_watched(mut self, watched: Arc<KnownValues>) -> Self {
         let rules = Vec::new();
         let watching = Self {
-            index: Index::new(&rules, self.policy),
+            index: LiteralIndex::new(&rules, self.policy),
             near: HashMap::new(),
             rules,
             shapes: Shapes::new(self.policy),
@@ -266,7 +272,7 @@ impl Ruleset {
             watching: None,
             policy: self.policy,
             // Responses are the origin's: what cannot be read there is no leak.
-            unscannable: Unscannable::Record,
+            unscannable: UnscannableAction::Record,
             key: self.key,
         };
         self.watching = Some(Arc::new(watching));
@@ -274,33 +280,37 @@ impl Ruleset {
     }
 
     /// The known values.
-    pub(crate) fn known(&self) -> Option<&Known> {
+    pub(crate) fn known(&self) -> Option<&KnownValues> {
         self.known.as_deref()
     }
 
     /// What happens to bytes that cannot be scanned.
-    pub fn unscannable(&self) -> Unscannable {
+    pub fn unscannable(&self) -> UnscannableAction {
         self.unscannable
     }
 
     /// Judges the labels of a name left of the part that somebody registered, by
     /// their shape: what is asked for leaves with the question.
-    pub fn labels(&self, destination: &Destination<'_>, below: &str) -> Vec<Finding> {
+    pub fn labels(&self, destination: &ScanDestination<'_>, below: &str) -> Vec<Finding> {
         self.shapes.name(&self.key, destination, below)
     }
 
     /// Judges the segments of request targets by their shape.
-    pub(crate) fn segments(&self, to: &Destination<'_>, parts: &[Part<'_>]) -> Vec<Finding> {
+    pub(crate) fn segments(
+        &self,
+        to: &ScanDestination<'_>,
+        parts: &[MessagePart<'_>],
+    ) -> Vec<Finding> {
         self.shapes.targets(&self.key, to, parts)
     }
 
     /// A rule by its place.
-    pub(crate) fn rule(&self, place: usize) -> Option<&Rule> {
+    pub(crate) fn rule(&self, place: usize) -> Option<&DetectorRule> {
         self.rules.get(place)
     }
 
     /// The rules whose credentials have places of their own in requests to a host.
-    pub(crate) fn shown_at<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Rule> {
+    pub(crate) fn shown_at<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a DetectorRule> {
         let near = self.near.get(tail(host)).into_iter().flatten();
         let rules = near.filter_map(|place| self.rules.get(*place));
         rules.filter(move |rule| rule.is_shown_at(host))
@@ -313,13 +323,13 @@ impl Ruleset {
 
     /// What a piece looks like: no word and no number where it could be of a credential, or
     /// begins as one does.
-    pub(crate) fn look(&self, piece: &[u8]) -> Look {
+    pub(crate) fn look(&self, piece: &[u8]) -> PieceLook {
         // Prose may begin with the name of a form.
         let is_word = || !piece.trim_ascii().iter().any(u8::is_ascii_whitespace);
         if pieces::is_dense(piece) || self.index.begins(piece) && is_word() {
-            Look::Dense
+            PieceLook::Dense
         } else {
-            Look::Word
+            PieceLook::Word
         }
     }
 
@@ -329,7 +339,7 @@ impl Ruleset {
     }
 
     /// What a literal means.
-    pub(crate) fn hits(&self, literal: usize) -> &[Hit] {
+    pub(crate) fn hits(&self, literal: usize) -> &[LiteralMeaning] {
         self.index.hits.get(literal).map_or(&[], Vec::as_slice)
     }
 
@@ -355,13 +365,13 @@ impl Ruleset {
     }
 
     /// The same of what stands back to front or with letters moved.
-    pub(crate) fn can_block_twisted(&self, place: usize) -> bool {
+    pub(crate) fn can_block_transformed(&self, place: usize) -> bool {
         self.rule(place)
-            .is_some_and(|rule| rule.can_block_twisted(self.policy))
+            .is_some_and(|rule| rule.can_block_transformed(self.policy))
     }
 
     /// How doubtful findings weigh.
-    pub(crate) fn policy(&self) -> Policy {
+    pub(crate) fn policy(&self) -> ScanPolicy {
         self.policy
     }
 
@@ -372,7 +382,7 @@ impl Ruleset {
 }
 
 /// Rules by the end of their issuers' names, which each of these spells out.
-fn near(rules: &[Rule]) -> HashMap<String, Vec<usize>> {
+fn near(rules: &[DetectorRule]) -> HashMap<String, Vec<usize>> {
     let mut near: HashMap<String, Vec<usize>> = HashMap::new();
     for (place, rule) in rules.iter().enumerate() {
         for host in rule.hosts() {

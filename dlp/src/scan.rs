@@ -6,26 +6,27 @@ mod spot;
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use crate::budget::{Budget, wide};
+use crate::budget::{ScanBudget, wide};
 use crate::chance;
 use crate::coding::Coding;
-use crate::confirm::{Borders, Confirmed, Judged, Judgement, Match, Rule};
-use crate::destination::Destination;
+use crate::confirm::{Borders, Confirmed, DetectorRule, JudgedMatch, Match, MatchJudgement};
+use crate::destination::ScanDestination;
 use crate::detector::{Scope, Tenants, Text, Tier};
 use crate::finding::{
     Action, CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, Unscanned, UnscannedReason,
 };
-use crate::index::Twist;
-use crate::known::Nature;
-use crate::known_forms::Form;
+use crate::index::Transform;
+use crate::known::KnownNature;
+use crate::known_forms::KnownForm;
 use crate::limits;
 use crate::mark::mark;
-use crate::pieces::{self, Source};
-use crate::place::{Place, PlaceKind, Written};
-use crate::position::{self, Position, Spread};
+use crate::pieces::{self, PieceSource};
+use crate::place::{ContentSyntax, Place, PlaceKind};
+use crate::position::{self, ContentPosition, Spread};
 use crate::repeats::Repeats;
 use crate::ruleset::Ruleset;
-use crate::settings::{Depth, Policy};
+use crate::settings::{Depth, ScanPolicy};
+use crate::span::{self, Misplaced};
 use crate::trail::Trail;
 
 pub(crate) use spot::Spot;
@@ -35,8 +36,8 @@ const KNOWN: usize = 1 << 16;
 
 /// What a scan has cost and found so far.
 #[derive(Default)]
-pub(crate) struct State {
-    pub(crate) budget: Budget,
+pub(crate) struct ScanState {
+    pub(crate) budget: ScanBudget,
     pub(crate) block: Option<Finding>,
     pub(crate) warnings: Vec<Finding>,
     unscanned: Option<Unscanned>,
@@ -59,14 +60,14 @@ pub(crate) struct State {
     /// Short runs that hold nothing.
     pub(crate) repeats: Repeats,
     /// What stands where in the outermost stream.
-    pub(crate) position: Position,
+    pub(crate) position: ContentPosition,
     /// How many names were looked at to say so.
     names: usize,
     /// For each rule the place it was last asked about.
     asked: Vec<u64>,
 }
 
-impl State {
+impl ScanState {
     /// A value was seen that may go where it is going.
     fn settle(&mut self) {
         self.settled = self.settled.saturating_add(1);
@@ -109,7 +110,7 @@ pub(crate) struct Scan<'a> {
     pub(crate) host: &'a str,
     /// What the place is for at which the outermost bytes stand.
     pub(crate) kind: PlaceKind<'a>,
-    pub(crate) state: &'a mut State,
+    pub(crate) state: &'a mut ScanState,
 }
 
 impl<'a> Scan<'a> {
@@ -138,17 +139,17 @@ impl<'a> Scan<'a> {
     pub(crate) fn kind<'s>(
         &self,
         trail: &Trail,
-        twist: Option<Coding>,
+        transform: Option<Coding>,
         before: &'s [u8],
     ) -> PlaceKind<'s>
     where
         'a: 's,
     {
         match self.kind {
-            PlaceKind::Form(_) if twist.is_some() || !trail.is_plain() => PlaceKind::Content,
+            PlaceKind::Form(_) if transform.is_some() || !trail.is_plain() => PlaceKind::Content,
             // What an escape stood for is no sign of a form.
             PlaceKind::Form(form) if trail.depth() > 0 => PlaceKind::Form(form),
-            PlaceKind::Form(form) => PlaceKind::Form(Written { before, ..form }),
+            PlaceKind::Form(form) => PlaceKind::Form(ContentSyntax { before, ..form }),
             kind => kind,
         }
     }
@@ -177,10 +178,11 @@ impl<'a> Scan<'a> {
         spot: &Spot<'_>,
     ) -> bool {
         let Some(known) = self.rules.rule(rule) else {
+            self.state.budget.lost().set();
             return false;
         };
-        let borders = match (spot.twist, spot.around) {
-            (Twist::None, Some((_, base))) => self.borders(spot.trail, base),
+        let borders = match (spot.transform, spot.around) {
+            (Transform::None, Some((_, base))) => self.borders(spot.trail, base),
             _ => Borders::default(),
         };
         match known.confirm(window, at, borders) {
@@ -198,11 +200,12 @@ impl<'a> Scan<'a> {
 
     /// Takes a match.
     pub(crate) fn found(&mut self, rule: usize, window: &[u8], found: &Match, spot: &Spot<'_>) {
+        let lost = self.state.budget.lost();
         let Some(known) = self.rules.rule(rule) else {
-            return;
+            return lost.set();
         };
-        let secret = window.get(found.secret.clone()).unwrap_or_default();
-        let before = window.get(..found.secret.start).unwrap_or_default();
+        let secret = lost.found(window.get(found.secret.clone()).ok_or(Misplaced));
+        let before = span::upto(window, found.secret.start);
         let spot = &Spot { before, ..*spot };
         let Some(judged) = self.judge(known, secret, spot) else {
             return;
@@ -221,10 +224,12 @@ impl<'a> Scan<'a> {
             return;
         }
         let mut chain = spot.trail.chain();
-        chain.extend(spot.twist.coding());
-        let mut action = match spot.twist {
-            Twist::None => judged.action,
-            Twist::Reversed(_) | Twist::Rot13 => known.twisted(judged.checked, self.rules.policy()),
+        chain.extend(spot.transform.coding());
+        let mut action = match spot.transform {
+            Transform::None => judged.action,
+            Transform::Reversed(_) | Transform::Rot13 => {
+                known.transformed(judged.checked, self.rules.policy())
+            }
         };
         let (bytes, place) = spot.within;
         if action == Action::Block
@@ -254,35 +259,40 @@ impl<'a> Scan<'a> {
     }
 
     /// Whether what a rule recognises may go where it is going, or is no credential.
-    pub(crate) fn lets(&mut self, known: &Rule, secret: &[u8], spot: &Spot<'_>) -> bool {
+    pub(crate) fn lets(&mut self, known: &DetectorRule, secret: &[u8], spot: &Spot<'_>) -> bool {
         self.judge(known, secret, spot).is_none()
     }
 
     /// What a match means here; nothing where it is no credential or may go on.
-    fn judge(&mut self, known: &Rule, secret: &[u8], spot: &Spot<'_>) -> Option<Judged> {
-        let kind = self.kind(spot.trail, spot.twist.coding(), spot.before);
+    fn judge(
+        &mut self,
+        known: &DetectorRule,
+        secret: &[u8],
+        spot: &Spot<'_>,
+    ) -> Option<JudgedMatch> {
+        let kind = self.kind(spot.trail, spot.transform.coding(), spot.before);
         // The user's own value goes where the user's configuration has it go, and
         // about a canary is said that it is one.
         let own = self.rules.known().and_then(|known| known.identify(secret));
         let own = own.filter(|own| match own.nature {
-            Nature::Canary => spot.twist != Twist::Rot13,
-            Nature::Sent | Nature::Kept => {
+            KnownNature::Canary => spot.transform != Transform::Rot13,
+            KnownNature::Sent | KnownNature::Kept => {
                 known.detector.scope != Scope::Never && self.rules.lets(own, self.host)
             }
         });
         // That a host is its home does not say that others read nothing there.
         let is_settled = own.is_some_and(|own| {
             let is_named = self.rules.names(own, self.host);
-            own.nature == Nature::Canary || is_named || known.takes_own(self.host, kind)
+            own.nature == KnownNature::Canary || is_named || known.takes_own(self.host, kind)
         });
         let judgement = if is_settled {
-            Judgement::Settled
+            MatchJudgement::Settled
         } else {
             known.judge(secret, (self.host, kind), self.rules.policy())
         };
         match judgement {
-            Judgement::Nothing => None,
-            Judgement::Settled => {
+            MatchJudgement::Nothing => None,
+            MatchJudgement::Settled => {
                 let is_closed = known.detector.is_placed();
                 let is_closed = is_closed || known.detector.tenants == Tenants::Many;
                 if is_closed {
@@ -293,8 +303,8 @@ impl<'a> Scan<'a> {
                 self.remember(known, secret, kind);
                 None
             }
-            Judgement::Found(_) if self.was_shown(known, secret, spot) => None,
-            Judgement::Found(mut judged) => {
+            MatchJudgement::Found(_) if self.was_shown(known, secret, spot) => None,
+            MatchJudgement::Found(mut judged) => {
                 for home in own.iter().flat_map(|own| self.rules.homes(own)) {
                     if !judged.issuers.contains(&home) {
                         judged.issuers.push(home);
@@ -306,7 +316,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Takes note of what a form shows under its key.
-    fn remember(&mut self, known: &Rule, secret: &[u8], kind: PlaceKind<'_>) {
+    fn remember(&mut self, known: &DetectorRule, secret: &[u8], kind: PlaceKind<'_>) {
         let shown = &mut self.state.shown;
         if matches!(kind, PlaceKind::Form(_)) && shown.len() < limits::SHOWN_MAX {
             let mark = mark(self.rules.key(), secret);
@@ -317,14 +327,14 @@ impl<'a> Scan<'a> {
     /// Whether values of a form that were put together begin with one that it shows under its
     /// key, or one stands in what the form would be if it were a mail (RFC 2045 6.7), where
     /// `=20` of `version=2011` is a sign: there it was let go as a whole.
-    fn was_shown(&self, known: &Rule, secret: &[u8], spot: &Spot<'_>) -> bool {
+    fn was_shown(&self, known: &DetectorRule, secret: &[u8], spot: &Spot<'_>) -> bool {
         let is_same = |(id, length, own): &(Text, usize, String)| {
             let begins = secret.get(..*length);
             *id == known.detector.id
                 && begins.is_some_and(|begins| mark(self.rules.key(), begins) == *own)
         };
         let is_mail = || spot.trail.chain() == [Coding::QuotedPrintable];
-        let may_be = spot.twist == Twist::None && (spot.trail.is_joined() || is_mail());
+        let may_be = spot.transform == Transform::None && (spot.trail.is_joined() || is_mail());
         may_be && self.state.shown.iter().any(is_same)
     }
 
@@ -348,11 +358,12 @@ impl<'a> Scan<'a> {
                 offset: origin(found.range.start),
                 around: None,
                 trail,
-                twist: Twist::None,
-                before: bytes.get(..found.range.start).unwrap_or_default(),
+                transform: Transform::None,
+                before: span::upto(bytes, found.range.start),
                 within: (bytes, found.range.start),
             };
-            let text = bytes.get(found.range.clone()).unwrap_or_default();
+            let text = bytes.get(found.range.clone()).ok_or(Misplaced);
+            let text = self.state.budget.lost().found(text);
             self.known(found.value, text, found.form, &spot);
             count = count.saturating_add(1);
             if !self.state.budget.work(limits::CONFIRM_BYTES_MIN) {
@@ -364,18 +375,18 @@ impl<'a> Scan<'a> {
     }
 
     /// Takes a known value, unless it may go where it is going.
-    pub(crate) fn known(&mut self, number: usize, text: &[u8], form: Form, spot: &Spot<'_>) {
+    pub(crate) fn known(&mut self, number: usize, text: &[u8], form: KnownForm, spot: &Spot<'_>) {
         let Some(value) = self.rules.known().and_then(|known| known.value(number)) else {
-            return;
+            return self.state.budget.lost().set();
         };
         let coded = match form {
-            Form::Raw => None,
-            Form::Reversed => Some(Coding::Reversed),
-            Form::Base64 => Some(Coding::Base64),
-            Form::Hex => Some(Coding::Hex),
-            Form::Base32 => Some(Coding::Base32),
-            Form::Swapped => Some(Coding::Swapped),
-            Form::Escaped => Some(Coding::Json),
+            KnownForm::Raw => None,
+            KnownForm::Reversed => Some(Coding::Reversed),
+            KnownForm::Base64 => Some(Coding::Base64),
+            KnownForm::Hex => Some(Coding::Hex),
+            KnownForm::Base32 => Some(Coding::Base32),
+            KnownForm::Swapped => Some(Coding::Swapped),
+            KnownForm::Escaped => Some(Coding::Json),
         };
         let kind = self.kind(spot.trail, coded, spot.before);
         if self.rules.lets(value, self.host) && self.rules.takes(value, self.host, kind) {
@@ -390,14 +401,14 @@ impl<'a> Scan<'a> {
         let mut chain = spot.trail.chain();
         chain.extend(coded);
         let detector = match value.nature {
-            Nature::Sent => KNOWN_VALUE,
-            Nature::Kept => KNOWN_KEY,
-            Nature::Canary => CANARY,
+            KnownNature::Sent => KNOWN_VALUE,
+            KnownNature::Kept => KNOWN_KEY,
+            KnownNature::Canary => CANARY,
         };
         let action = match (self.rules.policy(), value.tier) {
-            _ if value.nature == Nature::Canary => Action::Block,
-            (Policy::Monitor, _) | (Policy::Tiered, Tier::Context) => Action::Warn,
-            (Policy::Strict, _) | (Policy::Tiered, Tier::Structured | Tier::Strong) => {
+            _ if value.nature == KnownNature::Canary => Action::Block,
+            (ScanPolicy::Monitor, _) | (ScanPolicy::Tiered, Tier::Context) => Action::Warn,
+            (ScanPolicy::Strict, _) | (ScanPolicy::Tiered, Tier::Structured | Tier::Strong) => {
                 Action::Block
             }
         };
@@ -455,7 +466,7 @@ impl<'a> Scan<'a> {
             return None;
         }
         let names = Cell::new(self.state.names);
-        let to = Destination {
+        let to = ScanDestination {
             host: self.host,
             port: 0,
         };
@@ -469,7 +480,7 @@ impl<'a> Scan<'a> {
         // What no name holds, several may one after the other, as they are or escaped.
         let inside = inside.filter(|text| {
             let joined = position::names(text);
-            let plain = pieces::plain(Source::Path, &joined);
+            let plain = pieces::plain(PieceSource::Path, &joined);
             is_clean(&joined) && (*plain == *joined || is_clean(&plain))
         });
         self.state.names = names.get();

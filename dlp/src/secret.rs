@@ -5,11 +5,11 @@ use std::fmt;
 
 /// A value that must not be shown.
 #[derive(Clone)]
-pub struct Secret {
+pub struct SecretBytes {
     bytes: Vec<u8>,
 }
 
-impl Secret {
+impl SecretBytes {
     /// Takes a value.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self { bytes }
@@ -21,13 +21,13 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretBytes {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Secret(…)")
+        formatter.write_str("SecretBytes(…)")
     }
 }
 
-impl Drop for Secret {
+impl Drop for SecretBytes {
     fn drop(&mut self) {
         self.bytes.fill(0);
         // Without a look at it the compiler may leave the filling out.
@@ -41,8 +41,8 @@ mod tests {
 
     #[test]
     fn a_secret_does_not_show_itself() {
-        let secret = Secret::new(b"hunter2".to_vec());
-        assert_eq!(format!("{secret:?}"), "Secret(…)");
+        let secret = SecretBytes::new(b"hunter2".to_vec());
+        assert_eq!(format!("{secret:?}"), "SecretBytes(…)");
         assert_eq!(secret.expose(), b"hunter2");
     }
 }

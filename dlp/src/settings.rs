@@ -1,11 +1,11 @@
 //! What an operator decides about a scan.
 
-use crate::destination::HostPattern;
+use crate::destination::IssuerPattern;
 use crate::finding::UnscannedReason;
 
 /// What a finding of a detector leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum DetectorMode {
     /// It does not leave, whatever its tier.
     Block,
     /// It is recorded.
@@ -16,7 +16,7 @@ pub enum Mode {
 
 /// What happens to bytes that cannot be scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub enum Unscannable {
+pub enum UnscannableAction {
     /// They do not leave.
     #[default]
     Refuse,
@@ -27,7 +27,7 @@ pub enum Unscannable {
     Record,
 }
 
-impl Unscannable {
+impl UnscannableAction {
     /// Whether bytes do not leave that were not looked into for this reason.
     pub fn refuses(self, reason: UnscannedReason) -> bool {
         match self {
@@ -40,7 +40,7 @@ impl Unscannable {
 
 /// How doubtful findings weigh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub enum Policy {
+pub enum ScanPolicy {
     /// By tier: strong and structured forms do not leave, others are recorded.
     #[default]
     Tiered,
@@ -56,7 +56,7 @@ pub struct Allowance {
     /// The detector, by its id.
     pub detector: String,
     /// Where to.
-    pub hosts: HostPattern,
+    pub hosts: IssuerPattern,
 }
 
 /// Where a credential of a package registry may go, as the client's own
@@ -71,14 +71,14 @@ pub struct Issuer {
 
 /// What an operator decides.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct ScanSettings {
     /// What differs from the tiers, by detector id. Detectors that have no
     /// literal run only when they stand here.
-    pub modes: Vec<(String, Mode)>,
+    pub modes: Vec<(String, DetectorMode)>,
     /// How doubtful findings weigh.
-    pub policy: Policy,
+    pub policy: ScanPolicy,
     /// What happens to bytes that cannot be scanned.
-    pub unscannable: Unscannable,
+    pub unscannable: UnscannableAction,
     /// Where credentials may go besides to their issuers.
     pub allowances: Vec<Allowance>,
     /// Issuers learnt from the client's configuration.

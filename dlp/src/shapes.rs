@@ -4,12 +4,12 @@
 //! They are judged whole and by themselves, never in a stream, so no pattern and
 //! no literal describes them; for modes and allowances they count as detectors.
 
-use crate::destination::{Destination, HostPattern};
+use crate::destination::{IssuerPattern, ScanDestination};
 use crate::detector::{Text, Tier};
 use crate::finding::{Action, Checked, Finding};
 use crate::mark::mark;
-use crate::place::{Part, Place};
-use crate::settings::{Mode, Policy};
+use crate::place::{MessagePart, Place};
+use crate::settings::{DetectorMode, ScanPolicy};
 use crate::validate::random;
 
 mod labels;
@@ -88,18 +88,18 @@ pub(crate) fn is_asked_for(id: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Shapes {
     rules: [ShapeRule; SHAPES.len()],
-    policy: Policy,
+    policy: ScanPolicy,
 }
 
 #[derive(Debug)]
 struct ShapeRule {
     shape: Shape,
-    mode: Option<Mode>,
-    allowances: Vec<HostPattern>,
+    mode: Option<DetectorMode>,
+    allowances: Vec<IssuerPattern>,
 }
 
 impl Shapes {
-    pub(crate) fn new(policy: Policy) -> Self {
+    pub(crate) fn new(policy: ScanPolicy) -> Self {
         let rules = SHAPES.map(|shape| ShapeRule {
             shape,
             mode: None,
@@ -109,20 +109,25 @@ impl Shapes {
     }
 
     /// Gives a shape a mode; whether there is one of this id.
-    pub(crate) fn weigh(&mut self, id: &str, mode: Mode) -> bool {
+    pub(crate) fn weigh(&mut self, id: &str, mode: DetectorMode) -> bool {
         let rule = self.rules.iter_mut().find(|rule| rule.shape.id() == id);
         rule.map(|rule| rule.mode = Some(mode)).is_some()
     }
 
     /// Lets what has a shape go to a host; whether there is one of this id.
-    pub(crate) fn allow(&mut self, id: &str, hosts: &HostPattern) -> bool {
+    pub(crate) fn allow(&mut self, id: &str, hosts: &IssuerPattern) -> bool {
         let rule = self.rules.iter_mut().find(|rule| rule.shape.id() == id);
         rule.map(|rule| rule.allowances.push(hosts.clone()))
             .is_some()
     }
 
     /// The shapes of what stands in a name left of the part that somebody registered.
-    pub(crate) fn name(&self, key: &[u8; 32], to: &Destination<'_>, below: &str) -> Vec<Finding> {
+    pub(crate) fn name(
+        &self,
+        key: &[u8; 32],
+        to: &ScanDestination<'_>,
+        below: &str,
+    ) -> Vec<Finding> {
         let labels: Vec<&str> = below.split('.').collect();
         let judge = |shape| match shape {
             Shape::EncodedLabel => labels::are_encoded_text(&labels),
@@ -140,8 +145,8 @@ impl Shapes {
     pub(crate) fn targets(
         &self,
         key: &[u8; 32],
-        to: &Destination<'_>,
-        parts: &[Part<'_>],
+        to: &ScanDestination<'_>,
+        parts: &[MessagePart<'_>],
     ) -> Vec<Finding> {
         let mut findings = Vec::new();
         let rules = self.rules.iter();
@@ -162,20 +167,20 @@ impl Shapes {
     fn weighed<'a>(
         &self,
         rule: &'a ShapeRule,
-        to: &Destination<'_>,
+        to: &ScanDestination<'_>,
     ) -> Option<(&'a ShapeRule, Action)> {
         if rule.allowances.iter().any(|hosts| hosts.covers(to.host)) {
             return None;
         }
         let action = match (self.policy, rule.mode, rule.shape.tier()) {
-            (_, Some(Mode::Off), _) => return None,
+            (_, Some(DetectorMode::Off), _) => return None,
             (_, None, _) if rule.shape.is_asked_for() => return None,
-            (Policy::Monitor, _, _)
-            | (_, Some(Mode::Warn), _)
-            | (Policy::Tiered, None, Tier::Context) => Action::Warn,
-            (Policy::Strict | Policy::Tiered, Some(Mode::Block), _)
-            | (Policy::Strict, None, _)
-            | (Policy::Tiered, None, Tier::Structured | Tier::Strong) => Action::Block,
+            (ScanPolicy::Monitor, _, _)
+            | (_, Some(DetectorMode::Warn), _)
+            | (ScanPolicy::Tiered, None, Tier::Context) => Action::Warn,
+            (ScanPolicy::Strict | ScanPolicy::Tiered, Some(DetectorMode::Block), _)
+            | (ScanPolicy::Strict, None, _)
+            | (ScanPolicy::Tiered, None, Tier::Structured | Tier::Strong) => Action::Block,
         };
         Some((rule, action))
     }
@@ -209,13 +214,13 @@ fn is_random(segment: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    const TO: Destination<'static> = Destination {
+    const TO: ScanDestination<'static> = ScanDestination {
         host: "a.example",
         port: 443,
     };
 
     fn segments(shapes: &Shapes, target: &str) -> usize {
-        let part = Part {
+        let part = MessagePart {
             place: Place::Target,
             bytes: target.as_bytes(),
         };
@@ -224,12 +229,12 @@ mod tests {
 
     #[test]
     fn segments_made_by_chance_are_found_where_somebody_asks() {
-        let mut asked = Shapes::new(Policy::Tiered);
+        let mut asked = Shapes::new(ScanPolicy::Tiered);
         assert_eq!(
             segments(&asked, "/api/x7Kp2mQ9vR4sL8nW1bY6cT3fA0jH5dE/status"),
             0
         );
-        assert!(asked.weigh("random-segment", Mode::Block));
+        assert!(asked.weigh("random-segment", DetectorMode::Block));
         for (target, count) in [
             ("/api/x7Kp2mQ9vR4sL8nW1bY6cT3fA0jH5dE/status", 1),
             ("/x7Kp2mQ9vR4sL8nW1bY6cT3fA0jH5dE?a=b", 1),
@@ -242,14 +247,14 @@ mod tests {
         ] {
             assert_eq!(segments(&asked, target), count, "{target}");
         }
-        let here = HostPattern::parse("a.example").expect("a host");
+        let here = IssuerPattern::parse("a.example").expect("a host");
         assert!(asked.allow("random-segment", &here));
         assert_eq!(segments(&asked, "/x7Kp2mQ9vR4sL8nW1bY6cT3fA0jH5dE"), 0);
     }
 
     #[test]
     fn names_are_weighed_by_their_shape_and_by_who_asks() {
-        let action = |policy, mode: Option<(&str, Mode)>, below| {
+        let action = |policy, mode: Option<(&str, DetectorMode)>, below| {
             let mut shapes = Shapes::new(policy);
             if let Some((id, mode)) = mode {
                 assert!(shapes.weigh(id, mode));
@@ -259,12 +264,15 @@ mod tests {
         };
         let text = "706f7374677265733a2f2f757365723a70617373406462";
         let pieces = "ghp-xxxx.yyyyzzzz.aaaabbbb.ccccdddd.exfil";
-        let off = Some(("encoded-label", Mode::Off));
-        assert_eq!(action(Policy::Tiered, None, text), Some(Action::Block));
-        assert_eq!(action(Policy::Tiered, off, text), None);
-        assert_eq!(action(Policy::Monitor, None, text), Some(Action::Warn));
-        assert_eq!(action(Policy::Tiered, None, pieces), Some(Action::Warn));
-        assert_eq!(action(Policy::Strict, None, pieces), Some(Action::Block));
-        assert_eq!(action(Policy::Strict, None, "www"), None);
+        let off = Some(("encoded-label", DetectorMode::Off));
+        assert_eq!(action(ScanPolicy::Tiered, None, text), Some(Action::Block));
+        assert_eq!(action(ScanPolicy::Tiered, off, text), None);
+        assert_eq!(action(ScanPolicy::Monitor, None, text), Some(Action::Warn));
+        assert_eq!(action(ScanPolicy::Tiered, None, pieces), Some(Action::Warn));
+        assert_eq!(
+            action(ScanPolicy::Strict, None, pieces),
+            Some(Action::Block)
+        );
+        assert_eq!(action(ScanPolicy::Strict, None, "www"), None);
     }
 }

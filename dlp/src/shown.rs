@@ -5,11 +5,12 @@
 
 use std::ops::Range;
 
-use crate::confirm::Rule;
-use crate::detector_place::{ISSUER, Opened, Route, Shown, Signature};
-use crate::place::{Part, Place};
+use crate::confirm::DetectorRule;
+use crate::detector_place::{ISSUER, Opened, PathRoute, ShownPlace, Signature};
+use crate::place::{MessagePart, Place};
 use crate::ruleset::Ruleset;
 use crate::signed;
+use crate::span;
 use crate::validate::base64;
 
 /// Stands for what was taken out: in no credential.
@@ -20,7 +21,7 @@ const BASIC: &str = "Basic ";
 const NO_PASSWORDS: [&[u8]; 4] = [b"", b"x-oauth-basic", b"x", b"X"];
 
 /// A place of a part where a credential may stand.
-struct Spot {
+struct ShownSpot {
     /// What stands there.
     range: Range<usize>,
     /// What stands before it and names it, for forms that are one only with their name.
@@ -31,14 +32,14 @@ struct Spot {
 
 /// The bytes of each part without what is shown there as it should be, and whether one of
 /// the targets held such a value.
-pub(crate) fn rest(rules: &Ruleset, host: &str, parts: &[Part<'_>]) -> (Vec<Vec<u8>>, bool) {
+pub(crate) fn rest(rules: &Ruleset, host: &str, parts: &[MessagePart<'_>]) -> (Vec<Vec<u8>>, bool) {
     let mut rest: Vec<Vec<u8>> = parts.iter().map(|part| part.bytes.to_vec()).collect();
     let mut in_target = false;
     for rule in rules.shown_at(host) {
         let places = rule.detector.places.iter();
         let is_routed = rule.is_routed(host);
         for Opened { shown, signature } in places.filter_map(|place| Opened::parse(place)) {
-            if is_routed && !matches!(shown, Shown::Key { route: Some(_), .. }) {
+            if is_routed && !matches!(shown, ShownPlace::Key { route: Some(_), .. }) {
                 continue;
             }
             for (part, own) in parts.iter().zip(&mut rest) {
@@ -59,15 +60,15 @@ pub(crate) fn rest(rules: &Ruleset, host: &str, parts: &[Part<'_>]) -> (Vec<Vec<
 
 /// What stands beside a place: in the part that has it, and in the others.
 struct Beside<'a> {
-    parts: &'a [Part<'a>],
-    part: &'a Part<'a>,
+    parts: &'a [MessagePart<'a>],
+    part: &'a MessagePart<'a>,
     signature: Option<Signature<'a>>,
 }
 
 impl Beside<'_> {
     /// Whether what stands at `own` of the part is signed, if its place says so, and
     /// nowhere beside it stands what signs.
-    fn is_signed(&self, rule: &Rule, own: &Range<usize>) -> bool {
+    fn is_signed(&self, rule: &DetectorRule, own: &Range<usize>) -> bool {
         let Some(signature) = self.signature else {
             return true;
         };
@@ -80,17 +81,27 @@ impl Beside<'_> {
         let is_signed = if is_target {
             signed::is_signed_query(signature, &pairs)
         } else {
-            signed::is_signed_field(signature, bytes.get(own.end..).unwrap_or_default())
+            signed::is_signed_field(signature, span::from(&bytes, own.end))
         };
         let secret = &rule.detector.secret;
         let in_field = !is_target && signed::holds(secret, &bytes);
-        is_signed && !in_field && !pairs.iter().any(|(_, value)| signed::holds(secret, value))
+        let is_other = |part: &&MessagePart<'_>| {
+            matches!(part.place, Place::Field(_)) && !std::ptr::eq(*part, self.part)
+        };
+        let mut others = self.parts.iter().filter(is_other);
+        let path = target.split(|byte| *byte == b'?').next();
+        let mut segments = path.unwrap_or_default().split(|byte| *byte == b'/');
+        is_signed
+            && !in_field
+            && !others.any(|part| signed::holds(secret, part.bytes))
+            && !segments.any(|segment| signed::holds(secret, &signed::unescaped(segment)))
+            && !pairs.iter().any(|(_, value)| signed::holds(secret, value))
     }
 }
 
 /// The keys of the query of a target with their values, without escapes.
 fn unescaped_pairs(target: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let plain = |spot: Spot| {
+    let plain = |spot: ShownSpot| {
         let key = spot.label.strip_suffix(b"=").unwrap_or(&spot.label);
         let value = target.get(spot.range).unwrap_or_default();
         (signed::unescaped(key), signed::unescaped(value))
@@ -99,16 +110,22 @@ fn unescaped_pairs(target: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 /// Where in a part a place is.
-fn spots((rule, host): (&Rule, &str), part: &Part<'_>, shown: Shown<'_>) -> Vec<Spot> {
+fn spots(
+    (rule, host): (&DetectorRule, &str),
+    part: &MessagePart<'_>,
+    shown: ShownPlace<'_>,
+) -> Vec<ShownSpot> {
     match (&part.place, shown) {
-        (Place::Field(own), Shown::Field { name, prefix }) if own.eq_ignore_ascii_case(name) => {
+        (Place::Field(own), ShownPlace::Field { name, prefix })
+            if own.eq_ignore_ascii_case(name) =>
+        {
             let mut spots = Vec::new();
             for element in elements(own, part.bytes) {
                 let value = part.bytes.get(element.clone()).unwrap_or_default();
                 let Some(behind) = behind(rule, value, prefix) else {
                     continue;
                 };
-                spots.push(Spot {
+                spots.push(ShownSpot {
                     range: element.start.saturating_add(behind)..element.end,
                     label: format!("{name}: {prefix}").into_bytes(),
                     is_pair: prefix.ends_with(BASIC),
@@ -116,23 +133,23 @@ fn spots((rule, host): (&Rule, &str), part: &Part<'_>, shown: Shown<'_>) -> Vec<
             }
             spots
         }
-        (Place::Target, Shown::Key { route, key }) if is_at(host, part.bytes, route) => {
-            let is_key = |spot: &Spot| {
+        (Place::Target, ShownPlace::Key { route, key }) if is_at(host, part.bytes, route) => {
+            let is_key = |spot: &ShownSpot| {
                 let name = spot.label.strip_suffix(b"=").unwrap_or_default();
                 name.eq_ignore_ascii_case(key.as_bytes())
             };
             pairs(part.bytes).filter(is_key).collect()
         }
-        (Place::Target, Shown::Query) => {
+        (Place::Target, ShownPlace::Query) => {
             let end = part.bytes.len();
-            let whole = |spot: Spot| Spot {
+            let whole = |spot: ShownSpot| ShownSpot {
                 range: spot.range.start.saturating_sub(spot.label.len())..end,
                 label: Vec::new(),
                 is_pair: false,
             };
             pairs(part.bytes).map(whole).collect()
         }
-        (Place::Target, Shown::Path { before }) => {
+        (Place::Target, ShownPlace::Path { before }) => {
             segment(part.bytes, before).into_iter().collect()
         }
         _ => Vec::new(),
@@ -162,7 +179,7 @@ fn elements(name: &str, value: &[u8]) -> Vec<Range<usize>> {
 /// How many bytes of a value a prefix stands for, of which `*` is any text up to what
 /// follows it, and `{issuer}` a URL up to its query whose host is an issuer; nothing where
 /// it begins with others.
-fn behind(rule: &Rule, value: &[u8], prefix: &str) -> Option<usize> {
+fn behind(rule: &DetectorRule, value: &[u8], prefix: &str) -> Option<usize> {
     if let Some(rest) = prefix.strip_prefix(ISSUER) {
         let url = url_of_issuer(rule, value)?;
         let begins = value.get(url..)?.starts_with(rest.as_bytes());
@@ -187,7 +204,7 @@ fn behind(rule: &Rule, value: &[u8], prefix: &str) -> Option<usize> {
 /// How many bytes of a value a URL has before its query, if its host is an issuer of what
 /// is shown behind it: whoever reads the URL sends it there (RFC 3986 3). No user, no port,
 /// no escape and nothing that readers of URLs take apart differently is in it.
-fn url_of_issuer(rule: &Rule, value: &[u8]) -> Option<usize> {
+fn url_of_issuer(rule: &DetectorRule, value: &[u8]) -> Option<usize> {
     let end = value.iter().position(|byte| *byte == b'?')?;
     let url = std::str::from_utf8(value.get(..end)?).ok()?;
     let rest = url.strip_prefix("https://")?;
@@ -203,7 +220,7 @@ fn url_of_issuer(rule: &Rule, value: &[u8]) -> Option<usize> {
 }
 
 /// Whether a target is for a route; none is every one.
-fn is_at(host: &str, target: &[u8], route: Option<Route<'_>>) -> bool {
+fn is_at(host: &str, target: &[u8], route: Option<PathRoute<'_>>) -> bool {
     let path = target
         .split(|byte| *byte == b'?')
         .next()
@@ -212,17 +229,17 @@ fn is_at(host: &str, target: &[u8], route: Option<Route<'_>>) -> bool {
 }
 
 /// The values of the query of a target, each with its key and `=` for a label.
-fn pairs(target: &[u8]) -> impl Iterator<Item = Spot> {
+fn pairs(target: &[u8]) -> impl Iterator<Item = ShownSpot> {
     let query = target.iter().position(|byte| *byte == b'?');
     let mut at = query.map_or(target.len(), |mark| mark.saturating_add(1));
-    let pairs = target.get(at..).unwrap_or_default();
+    let pairs = span::from(target, at);
     pairs.split(|byte| *byte == b'&').map(move |pair| {
         let start = at;
         let end = start.saturating_add(pair.len());
         at = end.saturating_add(1);
         let equals = pair.iter().position(|byte| *byte == b'=');
         let (label, _) = pair.split_at(equals.map_or(0, |equals| equals.saturating_add(1)));
-        Spot {
+        ShownSpot {
             range: start.saturating_add(label.len())..end,
             label: label.to_vec(),
             is_pair: false,
@@ -231,11 +248,11 @@ fn pairs(target: &[u8]) -> impl Iterator<Item = Spot> {
 }
 
 /// What stands in a path behind its beginning, up to the end of the segment.
-fn segment(target: &[u8], before: &str) -> Option<Spot> {
+fn segment(target: &[u8], before: &str) -> Option<ShownSpot> {
     let rest = target.strip_prefix(before.as_bytes())?;
     let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
     let end = end.unwrap_or(rest.len()).saturating_add(before.len());
-    Some(Spot {
+    Some(ShownSpot {
         range: before.len()..end,
         label: Vec::new(),
         is_pair: false,
@@ -245,8 +262,8 @@ fn segment(target: &[u8], before: &str) -> Option<Spot> {
 /// Takes the credential out of a place, if one stands there that may.
 fn take(
     rules: &Ruleset,
-    (rule, host): (&Rule, &str),
-    (beside, spot): (&Beside<'_>, &Spot),
+    (rule, host): (&DetectorRule, &str),
+    (beside, spot): (&Beside<'_>, &ShownSpot),
     rest: &mut [u8],
 ) -> bool {
     let bytes = beside.part.bytes;
@@ -281,7 +298,11 @@ fn take(
 
 /// A pair without the credential that is all of its password, or, where there is no password,
 /// all of its name.
-fn opened(rules: &Ruleset, (rule, host): (&Rule, &str), mut pair: Vec<u8>) -> Option<Vec<u8>> {
+fn opened(
+    rules: &Ruleset,
+    (rule, host): (&DetectorRule, &str),
+    mut pair: Vec<u8>,
+) -> Option<Vec<u8>> {
     let colon = pair.iter().position(|byte| *byte == b':')?;
     let (name, password) = pair.split_at_mut(colon);
     let password = password.get_mut(1..)?;

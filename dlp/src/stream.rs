@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicBool;
 use crate::budget::wide;
 use crate::coding::Coding;
 use crate::decode::containers::Declared;
-use crate::decode::layer::{Layer, Until};
-use crate::destination::Destination;
-use crate::finding::{Finding, Stop, Unscanned};
+use crate::decode::layer::{Layer, LayerExtent};
+use crate::destination::ScanDestination;
+use crate::finding::{Finding, ScanReport, Stop, Unscanned};
 use crate::limits;
-use crate::place::{Description, Place, PlaceKind, Written};
-use crate::position::Position;
+use crate::place::{ContentSyntax, Description, Place, PlaceKind};
+use crate::position::ContentPosition;
 use crate::ruleset::Ruleset;
-use crate::scan::{Scan, State};
+use crate::scan::{Scan, ScanState};
 use crate::trail::Trail;
 
 /// One stream under scan. What it has not released must not be sent.
@@ -27,7 +27,7 @@ pub struct Stream {
     /// where it is neither.
     form: Option<(String, bool)>,
     layer: Layer,
-    state: State,
+    state: ScanState,
     taken: u64,
     released: u64,
     stop: Option<Stop>,
@@ -47,7 +47,11 @@ impl fmt::Debug for Stream {
 impl Ruleset {
     /// Begins to watch a response from `origin`: for the values of
     /// [`Ruleset::with_watched`] alone, in all codings; none where there are none.
-    pub fn watch(&self, origin: &Destination<'_>, description: &Description<'_>) -> Option<Stream> {
+    pub fn watch(
+        &self,
+        origin: &ScanDestination<'_>,
+        description: &Description<'_>,
+    ) -> Option<Stream> {
         let watching = self.watching.as_ref()?;
         Some(watching.stream(origin, description))
     }
@@ -55,7 +59,7 @@ impl Ruleset {
     /// Begins a stream.
     pub fn stream(
         self: &Arc<Self>,
-        destination: &Destination<'_>,
+        destination: &ScanDestination<'_>,
         description: &Description<'_>,
     ) -> Stream {
         Stream::new(self, destination, description)
@@ -65,7 +69,7 @@ impl Ruleset {
 impl Stream {
     pub(crate) fn new(
         rules: &Arc<Ruleset>,
-        destination: &Destination<'_>,
+        destination: &ScanDestination<'_>,
         description: &Description<'_>,
     ) -> Self {
         let mut layer = Layer::new(Trail::default());
@@ -75,10 +79,10 @@ impl Stream {
         }
         let is_coded = !declared.codings.is_empty() || declared.has_more;
         layer.containers().declare(declared);
-        let mut state = State::default();
+        let mut state = ScanState::default();
         let media_type = description.media_type.unwrap_or_default();
         if !is_coded {
-            state.position = Position::of(media_type);
+            state.position = ContentPosition::of(media_type);
         }
         let is_form = !is_coded && is_of(media_type, FORM);
         let is_open = is_form || !is_coded && is_of(media_type, JSON);
@@ -170,7 +174,7 @@ impl Stream {
     /// # Errors
     /// When the stream must end here: nothing more may leave.
     pub fn end_of_message(&mut self) -> Result<u64, Stop> {
-        self.with(|layer, scan| layer.work(scan, Until::Flush))
+        self.with(|layer, scan| layer.work(scan, LayerExtent::Flush))
     }
 
     /// The end.
@@ -178,7 +182,7 @@ impl Stream {
     /// # Errors
     /// When the stream must end here: nothing more may leave.
     pub fn finish(&mut self) -> Result<u64, Stop> {
-        self.with(|layer, scan| layer.work(scan, Until::End))?;
+        self.with(|layer, scan| layer.work(scan, LayerExtent::End))?;
         Ok(self.release(u64::MAX))
     }
 
@@ -190,7 +194,7 @@ impl Stream {
             rules: &self.rules,
             host: &self.host,
             kind: match &self.form {
-                Some((path, is_json)) => PlaceKind::Form(Written {
+                Some((path, is_json)) => PlaceKind::Form(ContentSyntax {
                     path,
                     is_json: *is_json,
                     before: &[],
@@ -229,6 +233,20 @@ impl Stream {
             finding.place = self.place.clone();
         }
         warnings
+    }
+
+    /// All that was found and left since the last call, what ended it, and what was not
+    /// looked into: of content that is over.
+    pub fn report(&mut self, end: Option<Stop>) -> ScanReport {
+        let mut findings = self.warnings();
+        if let Some(Stop::Found(finding)) = end {
+            findings.push(*finding);
+        }
+        ScanReport {
+            holds: !findings.is_empty(),
+            findings,
+            unscanned: self.unscanned(),
+        }
     }
 
     /// What was not looked into.
@@ -280,5 +298,52 @@ fn codings(value: &[u8]) -> Declared {
     Declared {
         codings,
         has_more: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detector_set::Detectors;
+    use crate::finding::UnscannedReason;
+    use crate::settings::{ScanSettings, UnscannableAction};
+
+    fn lost(action: UnscannableAction) -> (Result<u64, Stop>, Result<u64, Stop>) {
+        let settings = ScanSettings {
+            unscannable: action,
+            ..ScanSettings::default()
+        };
+        let rules = Arc::new(Ruleset::new(&Detectors::shipped(), &settings).unwrap());
+        let to = ScanDestination {
+            host: "a.test",
+            port: 443,
+        };
+        let description = Description {
+            place: Place::Content,
+            media_type: None,
+            content_codings: None,
+            length: None,
+        };
+        let mut stream = rules.stream(&to, &description);
+        assert!(stream.push(b"what came before").is_ok());
+        stream.state.budget.lost().pretend();
+        (stream.push(b" and behind"), stream.finish())
+    }
+
+    #[test]
+    fn what_a_scan_lost_its_place_in_is_unscannable_and_not_clean() {
+        for action in [UnscannableAction::Refuse, UnscannableAction::RefuseBombs] {
+            let (pushed, finished) = lost(action);
+            for end in [pushed, finished] {
+                let Err(Stop::Unscannable(unscanned)) = end else {
+                    panic!("{action:?}: {end:?}");
+                };
+                assert_eq!(unscanned.reason, UnscannedReason::Misplaced);
+            }
+        }
+        // Where all goes on that cannot be scanned, the record says so; until the end nothing
+        // goes that was not looked at.
+        let (pushed, finished) = lost(UnscannableAction::Record);
+        assert_eq!((pushed, finished), (Ok(0), Ok(27)));
     }
 }

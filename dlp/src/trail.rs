@@ -8,18 +8,18 @@ use crate::limits;
 /// The way from the outermost bytes to a layer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trail {
-    steps: Option<Arc<Step>>,
+    steps: Option<Arc<TrailStep>>,
 }
 
 #[derive(Debug)]
-struct Step {
+struct TrailStep {
     coding: Coding,
     inside: Option<String>,
     depth: usize,
     before: Trail,
 }
 
-impl Step {
+impl TrailStep {
     fn is_text(&self) -> bool {
         match self.coding {
             Coding::Percent
@@ -36,6 +36,11 @@ impl Step {
             | Coding::Deflate
             | Coding::Brotli
             | Coding::Zstd
+            | Coding::Bzip2
+            | Coding::Xz
+            | Coding::Lzip
+            | Coding::Lzma
+            | Coding::Lz4
             | Coding::Base64
             | Coding::Hex
             | Coding::Base32
@@ -56,7 +61,7 @@ impl Trail {
     pub(crate) fn with(&self, coding: Coding, inside: Option<String>) -> Self {
         let depth = self.depth().saturating_add(1);
         let before = self.clone();
-        let step = Step {
+        let step = TrailStep {
             coding,
             inside,
             depth,
@@ -77,7 +82,7 @@ impl Trail {
 
     /// Whether the innermost coding is one of text.
     pub(crate) fn is_text(&self) -> bool {
-        self.steps.as_deref().is_some_and(Step::is_text)
+        self.steps.as_deref().is_some_and(TrailStep::is_text)
     }
 
     /// Whether nothing but codings of text is around it.
@@ -104,6 +109,12 @@ impl Trail {
     pub(crate) fn is_run(&self) -> bool {
         let coding = self.steps.as_ref().map(|step| step.coding);
         matches!(coding, Some(Coding::Base64 | Coding::Hex | Coding::Base32))
+    }
+
+    /// Whether the innermost coding is that of digits.
+    pub(crate) fn is_digits(&self) -> bool {
+        let coding = self.steps.as_ref().map(|step| step.coding);
+        matches!(coding, Some(Coding::Hex | Coding::Numbers))
     }
 
     /// How many of the codings have nothing that they begin with.

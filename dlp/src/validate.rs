@@ -35,7 +35,7 @@ pub(crate) struct Subject<'a> {
 
 /// What a check says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CheckOutcome {
     /// How the checksum or the structure came out.
     Checked(Checked),
     /// It is a placeholder of documentation, or a form that means nothing
@@ -52,19 +52,19 @@ pub(crate) enum Outcome {
 
 impl Detector {
     /// Checks what was matched.
-    pub(crate) fn check(&self, subject: &Subject<'_>) -> Outcome {
+    pub(crate) fn check(&self, subject: &Subject<'_>) -> CheckOutcome {
         if self.is_label() && shipped::has_own_form(subject.secret) {
-            return Outcome::Placeholder;
+            return CheckOutcome::Placeholder;
         }
         let checked = check(self.validator, subject.secret);
         if checked == Checked::Failed && self.failure == Failure::Clear {
-            return Outcome::Placeholder;
+            return CheckOutcome::Placeholder;
         }
         if self.scope == Scope::Claims {
             let hosts = jwt::hosts(subject.secret);
-            return Outcome::Claims { checked, hosts };
+            return CheckOutcome::Claims { checked, hosts };
         }
-        Outcome::Checked(checked)
+        CheckOutcome::Checked(checked)
     }
 }
 

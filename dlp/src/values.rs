@@ -14,7 +14,7 @@ const GAP: u8 = 1;
 /// Follows one document.
 #[derive(Default)]
 pub struct Values {
-    state: State,
+    state: ValueState,
     value: Vec<u8>,
     /// Digits of an escape, as far as they came.
     code: u32,
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Values {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum ValueState {
     #[default]
     Between,
     Within,
@@ -44,24 +44,24 @@ impl Values {
     pub fn push(&mut self, bytes: &[u8], values: &mut Vec<Vec<u8>>) {
         for byte in bytes {
             self.state = match self.state {
-                State::Between => between(*byte),
-                State::Over if byte.is_ascii_whitespace() => State::Over,
-                State::Over => {
+                ValueState::Between => between(*byte),
+                ValueState::Over if byte.is_ascii_whitespace() => ValueState::Over,
+                ValueState::Over => {
                     let value = std::mem::take(&mut self.value);
                     if *byte != b':' && !value.is_empty() {
                         values.push(ends(value));
                     }
                     between(*byte)
                 }
-                State::Within => match byte {
-                    b'"' => State::Over,
-                    b'\\' => State::Escape,
+                ValueState::Within => match byte {
+                    b'"' => ValueState::Over,
+                    b'\\' => ValueState::Escape,
                     _ => self.add(*byte),
                 },
-                State::Escape => match byte {
+                ValueState::Escape => match byte {
                     b'u' => {
                         self.code = 0;
-                        State::Digits(4)
+                        ValueState::Digits(4)
                     }
                     b'n' => self.add(b'\n'),
                     b'r' => self.add(b'\r'),
@@ -69,7 +69,7 @@ impl Values {
                     b'b' | b'f' => self.add(b' '),
                     _ => self.add(*byte),
                 },
-                State::Digits(missing) => self.digit(*byte, missing),
+                ValueState::Digits(missing) => self.digit(*byte, missing),
             };
         }
     }
@@ -77,13 +77,13 @@ impl Values {
     /// The document is over: a value at its very end counts too.
     pub fn finish(&mut self, values: &mut Vec<Vec<u8>>) {
         let value = std::mem::take(&mut self.value);
-        if self.state == State::Over && !value.is_empty() {
+        if self.state == ValueState::Over && !value.is_empty() {
             values.push(ends(value));
         }
-        self.state = State::Between;
+        self.state = ValueState::Between;
     }
 
-    fn digit(&mut self, byte: u8, missing: u8) -> State {
+    fn digit(&mut self, byte: u8, missing: u8) -> ValueState {
         let Some(digit) = char::from(byte).to_digit(16) else {
             return self.add(byte);
         };
@@ -96,25 +96,25 @@ impl Values {
                     .filter(u8::is_ascii)
                     .unwrap_or(GAP),
             ),
-            missing => State::Digits(missing),
+            missing => ValueState::Digits(missing),
         }
     }
 
-    fn add(&mut self, byte: u8) -> State {
+    fn add(&mut self, byte: u8) -> ValueState {
         self.value.push(byte);
         if self.value.len() >= VALUE_BYTES_MAX {
             // Long enough afterwards that it still counts as long.
             self.value.drain(END_BYTES..VALUE_BYTES_MAX / 2);
         }
-        State::Within
+        ValueState::Within
     }
 }
 
-fn between(byte: u8) -> State {
+fn between(byte: u8) -> ValueState {
     if byte == b'"' {
-        State::Within
+        ValueState::Within
     } else {
-        State::Between
+        ValueState::Between
     }
 }
 

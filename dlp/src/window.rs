@@ -8,14 +8,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::budget::wide;
-use crate::destination::Destination;
-use crate::finding::{Action, Finding};
-use crate::head;
+use crate::destination::ScanDestination;
+use crate::finding::{Action, Finding, Unscanned};
+use crate::head::{self, Alone};
 use crate::limits;
-use crate::pieces::{self, Age, Entry, Look, Piece, Side, Source};
+use crate::pieces::{self, Age, Piece, PieceLook, PieceSource, Side, StreamEntry};
 use crate::place::Joined;
 use crate::ruleset::Ruleset;
-use crate::scan::State;
+use crate::scan::ScanState;
 
 /// The last pieces that went to one host, or to those of one domain.
 pub struct Window {
@@ -26,7 +26,7 @@ pub struct Window {
     /// What findings say of pieces of content.
     joined: Joined,
     state: RandomState,
-    sources: Vec<(Source, Kept)>,
+    sources: Vec<(PieceSource, KeptPieces)>,
     slots: HashMap<u64, Slot, Plain>,
     /// The number of the next message.
     message: u64,
@@ -38,11 +38,13 @@ pub struct Window {
     again: usize,
     /// The marks of what was recorded lately: its pieces are kept, and say nothing new.
     told: VecDeque<String>,
+    /// What of the last look was not looked into.
+    missed: Option<Unscanned>,
 }
 
 /// The last pieces of one source.
 #[derive(Default)]
-struct Kept {
+struct KeptPieces {
     dense: Pieces,
     /// Words and numbers: many of them push nothing out that could be of a credential.
     words: Pieces,
@@ -50,23 +52,23 @@ struct Kept {
 
 #[derive(Default)]
 struct Pieces {
-    own: VecDeque<Own>,
+    own: VecDeque<KeptPiece>,
     bytes: usize,
 }
 
-impl Kept {
-    fn all(&self) -> impl Iterator<Item = &Own> {
+impl KeptPieces {
+    fn all(&self) -> impl Iterator<Item = &KeptPiece> {
         self.dense.own.iter().chain(&self.words.own)
     }
 
     /// The first piece of a slot.
-    fn find(&mut self, slot: u64) -> Option<&mut Own> {
+    fn find(&mut self, slot: u64) -> Option<&mut KeptPiece> {
         let mut all = self.dense.own.iter_mut().chain(&mut self.words.own);
         all.find(|own| own.slot == slot)
     }
 
     /// Lets the oldest piece go where there are too many: of those that take more room.
-    fn excess(&mut self) -> Option<Own> {
+    fn excess(&mut self) -> Option<KeptPiece> {
         let count = |pieces: &Pieces| pieces.own.len();
         let bytes = self.dense.bytes.saturating_add(self.words.bytes);
         let pieces = count(&self.dense).saturating_add(count(&self.words));
@@ -90,7 +92,7 @@ impl Kept {
 
 /// A piece of the message that is looked at.
 struct NewPiece {
-    source: Source,
+    source: PieceSource,
     slot: u64,
     /// Stands for its bytes.
     text: u64,
@@ -98,7 +100,7 @@ struct NewPiece {
 }
 
 /// What a slot says in the message that is looked at, together with what is kept.
-struct Said {
+struct SlotText {
     /// Stands for the first.
     first: u64,
     /// Whether another says something else, or nothing is known of the slot.
@@ -107,7 +109,7 @@ struct Said {
 
 /// A piece that is kept.
 #[derive(Clone)]
-struct Own {
+struct KeptPiece {
     message: u64,
     /// Its place among all.
     place: u64,
@@ -115,7 +117,7 @@ struct Own {
     bytes: Vec<u8>,
     /// How often it came, one time after the other, while its slot said nothing else.
     times: usize,
-    look: Look,
+    look: PieceLook,
 }
 
 /// What the pieces say that are kept of a slot.
@@ -161,13 +163,13 @@ impl fmt::Debug for Window {
 
 impl Window {
     /// An empty window for pieces of messages that go to `destination`.
-    pub fn new(rules: &Arc<Ruleset>, destination: &Destination<'_>) -> Self {
+    pub fn new(rules: &Arc<Ruleset>, destination: &ScanDestination<'_>) -> Self {
         Self::of(rules, destination, Joined::Messages)
     }
 
     /// An empty window for such pieces; of those of content findings say that they are
     /// `joined`.
-    pub fn of(rules: &Arc<Ruleset>, destination: &Destination<'_>, joined: Joined) -> Self {
+    pub fn of(rules: &Arc<Ruleset>, destination: &ScanDestination<'_>, joined: Joined) -> Self {
         Self {
             rules: Arc::clone(rules),
             host: destination.host.to_owned(),
@@ -181,6 +183,7 @@ impl Window {
             head: None,
             again: 0,
             told: VecDeque::new(),
+            missed: None,
         }
     }
 
@@ -192,7 +195,7 @@ impl Window {
     }
 
     /// What comes goes to this host, below the domain of those before it.
-    pub fn go_to(&mut self, destination: &Destination<'_>) {
+    pub fn go_to(&mut self, destination: &ScanDestination<'_>) {
         if self.host != destination.host {
             destination.host.clone_into(&mut self.host);
         }
@@ -210,7 +213,8 @@ impl Window {
     pub fn push(&mut self, pieces: &[Piece<'_>]) -> Vec<Finding> {
         self.repeat();
         let new = self.new_pieces(pieces);
-        let findings = self.read(&new);
+        let findings;
+        (findings, self.missed) = self.read(&new);
         if findings
             .iter()
             .any(|finding| finding.action == Action::Block)
@@ -236,7 +240,15 @@ impl Window {
     /// is kept.
     pub fn look(&mut self, pieces: &[Piece<'_>]) -> Vec<Finding> {
         self.repeat();
-        self.read(&self.new_pieces(pieces))
+        let findings;
+        (findings, self.missed) = self.read(&self.new_pieces(pieces));
+        findings
+    }
+
+    /// What of the pieces that came last was not looked into together with those before
+    /// them, since too much is made of them.
+    pub fn missed(&mut self) -> Option<Unscanned> {
+        self.missed.take()
     }
 
     /// The pieces that say something, as they are kept.
@@ -254,18 +266,18 @@ impl Window {
         new.collect()
     }
 
-    fn read(&self, new: &[NewPiece]) -> Vec<Finding> {
+    fn read(&self, new: &[NewPiece]) -> (Vec<Finding>, Option<Unscanned>) {
         let said = self.said(new);
         // What says the same once more is there already.
         let is_varied = |piece: &&NewPiece| said.get(&piece.slot).is_none_or(|said| said.varies);
         if !new.iter().any(|piece| is_varied(&piece)) {
-            return Vec::new();
+            return (Vec::new(), None);
         }
         let head = self.head.filter(|_| !is_head(new));
         let mut entries = self.entries(&said, head);
         let places = self.count..;
         let varied = places.zip(new).filter(|(_, piece)| is_varied(piece));
-        entries.extend(varied.map(|(place, piece)| Entry {
+        entries.extend(varied.map(|(place, piece)| StreamEntry {
             source: piece.source,
             slot: piece.slot,
             place,
@@ -274,36 +286,49 @@ impl Window {
             look: self.rules.look(&piece.bytes),
             is_whole: true,
         }));
-        let destination = Destination {
+        let destination = ScanDestination {
             host: &self.host,
             port: self.port,
         };
         let mut findings = Vec::new();
+        let alone = Alone::new(&self.rules, &entries);
+        let (mut left, mut missed) = (limits::WINDOW_BYTES_MADE, None);
         for (side, text) in pieces::streams(&entries, &|word| self.rules.begins(word)) {
+            let mut state = ScanState::default();
+            state.budget.bind(Some(left));
             let joined = match side {
-                Side::Head | Side::HeadAsWritten | Side::HeadReordered => Joined::Heads,
-                Side::Content | Side::ContentAsWritten | Side::ContentReordered => self.joined,
+                Side::Head | Side::HeadAsWritten | Side::HeadWoven | Side::HeadReordered => {
+                    Joined::Heads
+                }
+                Side::Content
+                | Side::ContentAsWritten
+                | Side::ContentWoven
+                | Side::ContentReordered => self.joined,
             };
             head::join(
-                &self.rules,
-                (&destination, &mut State::default()),
+                &alone,
+                (&destination, &mut state),
                 (joined, side, text),
                 &mut findings,
             );
+            left = left.saturating_sub(state.budget.cost());
+            if state.budget.is_broken_off() {
+                missed = missed.or(state.unscanned());
+            }
         }
         findings.retain(|finding| {
             finding.action == Action::Block || !self.told.contains(&finding.mark)
         });
-        findings
+        (findings, missed)
     }
 
     /// What the slots of a message say.
-    fn said(&self, new: &[NewPiece]) -> HashMap<u64, Said, Plain> {
-        let mut said: HashMap<u64, Said, Plain> = HashMap::default();
+    fn said(&self, new: &[NewPiece]) -> HashMap<u64, SlotText, Plain> {
+        let mut said: HashMap<u64, SlotText, Plain> = HashMap::default();
         for piece in new {
             let one = said.entry(piece.slot).or_insert_with(|| {
                 let known = self.slots.get(&piece.slot);
-                Said {
+                SlotText {
                     first: known.map_or(piece.text, |known| known.first),
                     varies: known.is_none_or(|known| known.varies),
                 }
@@ -315,7 +340,11 @@ impl Window {
 
     /// What is kept, with a message that says this, in the order in which it came. What the
     /// head said to which content belongs, the content says with it.
-    fn entries(&self, said: &HashMap<u64, Said, Plain>, head: Option<u64>) -> Vec<Entry<'_>> {
+    fn entries(
+        &self,
+        said: &HashMap<u64, SlotText, Plain>,
+        head: Option<u64>,
+    ) -> Vec<StreamEntry<'_>> {
         let age = |slot: &u64| match (said.get(slot), self.slots.get(slot)) {
             (Some(said), _) if said.varies => Age::Old,
             (Some(_), _) => Age::Constant,
@@ -324,10 +353,10 @@ impl Window {
             (None, Some(_)) => Age::Repeated,
             (None, None) => Age::Old,
         };
-        let mut all: Vec<((u64, usize, u64), Entry<'_>)> = Vec::new();
+        let mut all: Vec<((u64, usize, u64), StreamEntry<'_>)> = Vec::new();
         for (rank, (source, kept)) in self.sources.iter().enumerate() {
             for own in kept.all() {
-                let entry = Entry {
+                let entry = StreamEntry {
                     source: *source,
                     slot: own.slot,
                     place: own.place,
@@ -362,14 +391,14 @@ impl Window {
             return;
         };
         self.head = Some(self.message.saturating_add(wide(times)).saturating_sub(1));
-        let of_last = |(source, kept): &(Source, Kept)| {
+        let of_last = |(source, kept): &(PieceSource, KeptPieces)| {
             let own = kept.all().filter(|own| own.message == last);
-            let own: Vec<Own> = own.cloned().collect();
+            let own: Vec<KeptPiece> = own.cloned().collect();
             own.into_iter()
                 .map(|own| (*source, own))
                 .collect::<Vec<_>>()
         };
-        let last: Vec<(Source, Own)> = self.sources.iter().flat_map(of_last).collect();
+        let last: Vec<(PieceSource, KeptPiece)> = self.sources.iter().flat_map(of_last).collect();
         for _ in 0..times {
             for (source, own) in &last {
                 self.keep(NewPiece {
@@ -392,7 +421,7 @@ impl Window {
         } = piece;
         let at = self.sources.iter().position(|(own, _)| *own == source);
         let at = at.unwrap_or_else(|| {
-            self.sources.push((source, Kept::default()));
+            self.sources.push((source, KeptPieces::default()));
             self.sources.len().saturating_sub(1)
         });
         let Some((_, kept)) = self.sources.get_mut(at) else {
@@ -417,11 +446,11 @@ impl Window {
         }
         let look = self.rules.look(&bytes);
         let pieces = match look {
-            Look::Word => &mut kept.words,
-            Look::Beginning | Look::Dense | Look::Chance => &mut kept.dense,
+            PieceLook::Word => &mut kept.words,
+            PieceLook::Beginning | PieceLook::Dense | PieceLook::Chance => &mut kept.dense,
         };
         pieces.bytes = pieces.bytes.saturating_add(bytes.len());
-        pieces.own.push_back(Own {
+        pieces.own.push_back(KeptPiece {
             message: self.message,
             place: self.count,
             slot,
@@ -439,7 +468,7 @@ impl Window {
     }
 }
 
-impl<'a> Destination<'a> {
+impl<'a> ScanDestination<'a> {
     /// The domain that somebody registered to which the host belongs (public-suffix list), as
     /// whoever has one can give it any names; of an address, and of a name above all
     /// domains, the host itself.

@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Anchor, Destination, Detectors, Finding, Mode, Part, Place, Ruleset, Settings, sample,
+    Anchor, DetectorMode, Detectors, Finding, MessagePart, Place, Ruleset, ScanDestination,
+    ScanSettings, sample,
 };
 
 /// A host that issued nothing.
-const ELSEWHERE: Destination<'static> = Destination {
+const ELSEWHERE: ScanDestination<'static> = ScanDestination {
     host: "elsewhere.test",
     port: 443,
 };
@@ -20,18 +21,20 @@ fn ruleset() -> Arc<Ruleset> {
     let scans = detectors
         .iter()
         .filter(|detector| detector.anchor == Anchor::Scan);
-    let settings = Settings {
+    let settings = ScanSettings {
         modes: scans
-            .map(|detector| (detector.id.to_string(), Mode::Warn))
+            .map(|detector| (detector.id.to_string(), DetectorMode::Warn))
             .collect(),
-        ..Settings::default()
+        ..ScanSettings::default()
     };
     Arc::new(Ruleset::new(&detectors, &settings).expect("the shipped detectors"))
 }
 
 fn found(rules: &Ruleset, bytes: &[u8]) -> Vec<Finding> {
     let place = Place::Field("authorization".to_owned());
-    rules.head(&ELSEWHERE, &[Part { place, bytes }]).findings
+    rules
+        .head(&ELSEWHERE, &[MessagePart { place, bytes }])
+        .findings
 }
 
 /// A text with something ordinary around it.

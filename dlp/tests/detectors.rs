@@ -6,15 +6,16 @@
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Anchor, Boundary, Checked, Destination, Detector, Detectors, Failure, Finding, Mode, Part,
-    Place, Policy, Ruleset, Scope, Settings, Tier, Validator, parse_detectors, sample,
+    Anchor, Boundary, Checked, Detector, DetectorMode, Detectors, Failure, Finding, MessagePart,
+    Place, Ruleset, ScanDestination, ScanPolicy, ScanSettings, Scope, Tier, Validator,
+    parse_detectors, sample,
 };
 
 /// How many texts are made of every template.
 const SEEDS: u64 = 24;
 
 /// A host that issued nothing.
-const ELSEWHERE: Destination<'static> = Destination {
+const ELSEWHERE: ScanDestination<'static> = ScanDestination {
     host: "elsewhere.test",
     port: 443,
 };
@@ -26,19 +27,21 @@ fn ruleset() -> Arc<Ruleset> {
         .iter()
         .filter(|detector| detector.anchor == Anchor::Scan);
     let modes = scans
-        .map(|detector| (detector.id.to_string(), Mode::Warn))
+        .map(|detector| (detector.id.to_string(), DetectorMode::Warn))
         .collect();
-    let settings = Settings {
+    let settings = ScanSettings {
         modes,
-        ..Settings::default()
+        ..ScanSettings::default()
     };
     Arc::new(Ruleset::new(&detectors, &settings).expect("the shipped detectors"))
 }
 
-fn found(rules: &Ruleset, destination: &Destination<'_>, bytes: &[u8]) -> Vec<Finding> {
+fn found(rules: &Ruleset, destination: &ScanDestination<'_>, bytes: &[u8]) -> Vec<Finding> {
     // Where issuers with many tenants take it, too.
     let place = Place::Field("authorization".to_owned());
-    rules.head(destination, &[Part { place, bytes }]).findings
+    rules
+        .head(destination, &[MessagePart { place, bytes }])
+        .findings
 }
 
 fn finds(rules: &Ruleset, detector: &Detector, text: &[u8]) -> Option<Finding> {
@@ -141,7 +144,7 @@ fn a_sample_may_go_to_its_issuer_and_nowhere_else() {
                 .replace("{zone}", "cn-hangzhou")
                 .replace("{label}", "*");
             let host = host.replace('*', "any");
-            let destination = Destination {
+            let destination = ScanDestination {
                 host: &host,
                 port: 443,
             };
@@ -155,7 +158,7 @@ fn a_sample_may_go_to_its_issuer_and_nowhere_else() {
                 detector.id
             );
             let below = format!("{host}.evil.test");
-            let destination = Destination {
+            let destination = ScanDestination {
                 host: &below,
                 port: 443,
             };
@@ -182,9 +185,9 @@ fn a_registry_is_an_issuer_once_the_client_names_it() {
             detector: detector.id.to_string(),
             host: "packages.example.org".to_owned(),
         }];
-        let settings = Settings {
+        let settings = ScanSettings {
             registries,
-            ..Settings::default()
+            ..ScanSettings::default()
         };
         let rules = Ruleset::new(&detectors, &settings).expect("a ruleset");
         let text = sample(&detector.samples[0], 5);
@@ -192,7 +195,7 @@ fn a_registry_is_an_issuer_once_the_client_names_it() {
         let scheme = place.strip_prefix("authorization: ").unwrap_or_default();
         let text = [scheme.as_bytes(), &text].concat();
         let own = |finding: &Finding| finding.detector == detector.id;
-        let named = Destination {
+        let named = ScanDestination {
             host: "packages.example.org",
             port: 443,
         };
@@ -273,7 +276,7 @@ fn a_label_adds_nothing_to_a_form_of_its_own() {
     let token = sample("ghp_{b62:30}{crc62}", 1);
     let text = [&b"token = \""[..], &token, b"\""].concat();
     let ids = |host: &str| -> Vec<String> {
-        let findings = found(&rules, &Destination { host, port: 443 }, &text);
+        let findings = found(&rules, &ScanDestination { host, port: 443 }, &text);
         let ids = findings.iter().map(|finding| finding.detector.to_string());
         ids.collect()
     };
@@ -307,9 +310,9 @@ fn filling_behind_a_strong_credential_does_not_hide_it() {
 #[test]
 fn strict_rules_refuse_what_others_only_report() {
     let detectors = Detectors::shipped();
-    let settings = Settings {
-        policy: Policy::Strict,
-        ..Settings::default()
+    let settings = ScanSettings {
+        policy: ScanPolicy::Strict,
+        ..ScanSettings::default()
     };
     let rules = Ruleset::new(&detectors, &settings).expect("a ruleset");
     let detector = detectors.find("secret-assignment").expect("a detector");
@@ -342,7 +345,7 @@ fn a_detector_of_the_user_works_like_a_shipped_one() {
     let detector = own[0].clone();
     let mut detectors = Detectors::shipped();
     detectors.add(own).expect("a new id");
-    let rules = Ruleset::new(&detectors, &Settings::default()).expect("a ruleset");
+    let rules = Ruleset::new(&detectors, &ScanSettings::default()).expect("a ruleset");
     for seed in 0..SEEDS {
         assert!(finds(&rules, &detector, &sample("acme_{hex:24}", seed)).is_some());
         assert!(finds(&rules, &detector, &sample("acme_{hex:23}", seed)).is_none());
@@ -438,7 +441,7 @@ fn a_placeholder_is_no_credential_and_hides_none() {
     let detectors = Detectors::shipped();
     let detector = detectors.find("github-token").expect("a detector");
     let [placeholder, real] = [1, 2].map(|seed| sample(&detector.samples[0], seed));
-    let rules = Ruleset::new(&detectors, &Settings::default()).expect("the shipped detectors");
+    let rules = Ruleset::new(&detectors, &ScanSettings::default()).expect("the shipped detectors");
     let rules = rules.with_placeholders([placeholder.as_slice()].into_iter());
     let found = |bytes: &[u8]| found(&rules, &ELSEWHERE, bytes).len();
     assert_eq!(found(&placeholder), 0);

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Allowance, Description, Destination, Detector, Detectors, Finding, HostPattern, Issuer, Joined,
-    KnownBuilder, KnownValue, Nature, Own, Part, Piece, Place, Ruleset, Scope, Secret, Settings,
-    Source, Stop, Tenants, Tier, Window, sample,
+    Allowance, Description, Detector, Detectors, Finding, Issuer, IssuerPattern, Joined,
+    KnownBuilder, KnownNature, KnownValue, MessagePart, OwnDetector, Piece, PieceSource, Place,
+    Ruleset, ScanDestination, ScanSettings, Scope, SecretBytes, Stop, Tenants, Tier, Window,
+    sample,
 };
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -16,16 +17,16 @@ const JSON: &str = "application/json";
 /// A registry that a client's own configuration names.
 const REGISTRY: &str = "packages.example.org";
 
-fn to(host: &str) -> Destination<'_> {
-    Destination { host, port: 443 }
+fn to(host: &str) -> ScanDestination<'_> {
+    ScanDestination { host, port: 443 }
 }
 
 /// The shipped rules, and what the client's configuration says.
 fn rules() -> Arc<Ruleset> {
-    with(Settings::default())
+    with(ScanSettings::default())
 }
 
-fn with(settings: Settings) -> Arc<Ruleset> {
+fn with(settings: ScanSettings) -> Arc<Ruleset> {
     let detectors = Detectors::shipped();
     let of_registries = detectors
         .iter()
@@ -34,7 +35,7 @@ fn with(settings: Settings) -> Arc<Ruleset> {
         detector: own.id.to_string(),
         host: REGISTRY.to_owned(),
     });
-    let settings = Settings {
+    let settings = ScanSettings {
         registries: registries.collect(),
         ..settings
     };
@@ -47,7 +48,9 @@ fn text(template: &str) -> String {
 
 /// What is found in one part of a message.
 fn at(rules: &Ruleset, host: &str, place: Place, bytes: &[u8]) -> Vec<Finding> {
-    rules.head(&to(host), &[Part { place, bytes }]).findings
+    rules
+        .head(&to(host), &[MessagePart { place, bytes }])
+        .findings
 }
 
 /// What stops content, if anything does.
@@ -131,14 +134,14 @@ fn what_many_tenants_keep_holds_no_credential_of_their_issuers() {
 
 #[test]
 fn no_host_keeps_content_for_one_detector_and_not_for_another() {
-    let patterns: Vec<(String, HostPattern)> = of_many()
+    let patterns: Vec<(String, IssuerPattern)> = of_many()
         .iter()
         .flat_map(|own| {
             own.issuers
                 .iter()
                 .map(|one| (own.id.to_string(), one.clone()))
         })
-        .map(|(id, issuer)| (id, HostPattern::parse(&issuer).expect("a pattern")))
+        .map(|(id, issuer)| (id, IssuerPattern::parse(&issuer).expect("a pattern")))
         .collect();
     for detector in Detectors::shipped().iter() {
         if detector.tenants == Tenants::Many {
@@ -251,9 +254,9 @@ fn what_is_put_together_has_no_place() {
     let token = text("ghp_{b62:30}{crc62}");
     let (one, two) = token.split_at(20);
     for (joined, source) in [
-        (Joined::Messages, Source::Field),
-        (Joined::Messages, Source::Content),
-        (Joined::Content, Source::Content),
+        (Joined::Messages, PieceSource::Field),
+        (Joined::Messages, PieceSource::Content),
+        (Joined::Content, PieceSource::Content),
     ] {
         let mut window = Window::of(&rules, &to("api.github.com"), joined);
         let [one, two] = [one, two].map(|text| Piece {
@@ -267,11 +270,11 @@ fn what_is_put_together_has_no_place() {
     }
     // Beside content, what stands in a field is not there to be shown.
     let shown = format!("Bearer {token}");
-    let field = Part {
+    let field = MessagePart {
         place: Place::Field("authorization".to_owned()),
         bytes: shown.as_bytes(),
     };
-    let content = Part {
+    let content = MessagePart {
         place: Place::Content,
         bytes: b"x",
     };
@@ -285,12 +288,12 @@ fn what_is_put_together_has_no_place() {
 
 #[test]
 fn an_operator_lets_content_go_and_to_that_host_only() {
-    let rules = with(Settings {
+    let rules = with(ScanSettings {
         allowances: vec![Allowance {
             detector: "github-token".to_owned(),
-            hosts: HostPattern::parse("api.github.com").expect("a host"),
+            hosts: IssuerPattern::parse("api.github.com").expect("a host"),
         }],
-        ..Settings::default()
+        ..ScanSettings::default()
     });
     let token = text("ghp_{b62:30}{crc62}");
     for (host, passes) in [
@@ -306,18 +309,18 @@ fn an_operator_lets_content_go_and_to_that_host_only() {
 /// Rules that know a value for a host, which an operator may let go to another.
 fn knowing(value: &str, host: &str, besides: &[&str]) -> Arc<Ruleset> {
     let mut builder = KnownBuilder::new([7; 32]);
-    let pattern = |host: &str| HostPattern::parse(host).expect("a host");
+    let pattern = |host: &str| IssuerPattern::parse(host).expect("a host");
     let about = KnownValue {
         label: "$OWN".to_owned(),
         others: Vec::new(),
         issuers: vec![pattern(host)],
         tier: Tier::Strong,
-        nature: Nature::Sent,
+        nature: KnownNature::Sent,
     };
-    let secret = Secret::new(value.as_bytes().to_vec());
+    let secret = SecretBytes::new(value.as_bytes().to_vec());
     builder.add(&secret, about).expect("a value");
     let homes = besides.iter().map(|host| ("OWN".to_owned(), pattern(host)));
-    let rules = Ruleset::new(&Detectors::shipped(), &Settings::default());
+    let rules = Ruleset::new(&Detectors::shipped(), &ScanSettings::default());
     let rules = rules.expect("the shipped detectors");
     Arc::new(rules.with_known(Arc::new(builder.build()), homes.collect()))
 }
@@ -388,7 +391,7 @@ fn a_value_of_the_users_own_goes_home_in_fields_and_in_content_where_nobody_else
 #[test]
 fn a_detector_of_the_users_own_says_whose_content_its_hosts_keep() {
     let own = |tenants: Tenants, issuers: &[String]| {
-        Detector::own(&Own {
+        Detector::own(&OwnDetector {
             id: "acme-key",
             name: "ACME key",
             literals: &[],
@@ -403,7 +406,7 @@ fn a_detector_of_the_users_own_says_whose_content_its_hosts_keep() {
         let mut detectors = Detectors::shipped();
         let made = own(tenants, &issuers).expect("a detector");
         detectors.add(vec![made]).expect("a new id");
-        let rules = Ruleset::new(&detectors, &Settings::default()).expect("a ruleset");
+        let rules = Ruleset::new(&detectors, &ScanSettings::default()).expect("a ruleset");
         let found = sent(&Arc::new(rules), "x.acme.example/", JSON, key.as_bytes());
         assert_eq!(found.is_none(), passes, "{tenants:?}");
     }

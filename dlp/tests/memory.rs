@@ -8,13 +8,14 @@
     reason = "what is missing is a failed test"
 )]
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use miniz_oxide::MZFlush;
 use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
 use miniz_oxide::deflate::stream::deflate;
 
-use outgate_dlp::{Description, Destination, Detectors, Place, Ruleset, Settings};
+use outgate_dlp::{Description, Detectors, Place, Ruleset, ScanDestination, ScanSettings};
 
 /// Bytes of one upload.
 const BYTES: u64 = if cfg!(debug_assertions) {
@@ -57,6 +58,33 @@ fn zstd() -> Upload {
     ("zstd", Some("zstd"), head.to_vec(), blocks)
 }
 
+/// Streams of xz, one behind the other, each with a dictionary of its own.
+fn xz() -> Upload {
+    let options = lzma_rust2::XzOptions::with_preset(6);
+    let mut writer = lzma_rust2::XzWriter::new(Vec::new(), options).expect("options");
+    writer.write_all(&letters(50_000)).expect("memory");
+    let stream = writer.finish().expect("memory");
+    ("xz", None, stream.clone(), stream)
+}
+
+/// The same of bzip2.
+fn bzip2() -> Upload {
+    let level = bzip2::Compression::new(9);
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), level);
+    encoder.write_all(&letters(50_000)).expect("memory");
+    let stream = encoder.finish().expect("memory");
+    ("bzip2", None, stream.clone(), stream)
+}
+
+/// A frame of LZ4 whose blocks copy from those before, and have no end.
+fn lz4() -> Upload {
+    let head = vec![0x04, 0x22, 0x4d, 0x18, 0x40, 0x70, 0xdf];
+    let block = lz4_flex::block::compress(&letters(15_000));
+    let size = u32::try_from(block.len()).expect("a short block");
+    let block = [size.to_le_bytes().as_slice(), &block].concat();
+    ("lz4", None, head, block)
+}
+
 /// Letters by chance: compression makes them shorter, but not by much.
 fn letters(count: usize) -> Vec<u8> {
     let mut state = 1_u32;
@@ -69,9 +97,9 @@ fn letters(count: usize) -> Vec<u8> {
 
 #[test]
 fn a_long_stream_takes_no_more_memory_than_a_short_one() {
-    let rules = Ruleset::new(&Detectors::shipped(), &Settings::default());
+    let rules = Ruleset::new(&Detectors::shipped(), &ScanSettings::default());
     let rules = Arc::new(rules.expect("the shipped detectors"));
-    let uploads: [Upload; 6] = [
+    let uploads: [Upload; 9] = [
         ("words", None, Vec::new(), words()),
         ("zeros", None, Vec::new(), vec![0; 16 << 10]),
         (
@@ -83,10 +111,13 @@ fn a_long_stream_takes_no_more_memory_than_a_short_one() {
         ("digits", None, Vec::new(), b"67687067".repeat(2000)),
         gzip(),
         zstd(),
+        xz(),
+        bzip2(),
+        lz4(),
     ];
     for (name, codings, head, piece) in uploads {
         let mut stream = rules.stream(
-            &Destination {
+            &ScanDestination {
                 host: "elsewhere.test",
                 port: 443,
             },

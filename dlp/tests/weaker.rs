@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Destination, Detectors, Finding, HostPattern, KnownBuilder, KnownValue, Nature, Part, Place,
-    Policy, Ruleset, Secret, Settings, Tier, sample,
+    Detectors, Finding, IssuerPattern, KnownBuilder, KnownNature, KnownValue, MessagePart, Place,
+    Ruleset, ScanDestination, ScanPolicy, ScanSettings, SecretBytes, Tier, sample,
 };
 
 /// A template filled in.
@@ -19,20 +19,20 @@ fn text(template: &str) -> String {
 }
 
 /// The shipped detectors under a policy, and a value that is for a host.
-fn rules(policy: Policy) -> Arc<Ruleset> {
-    let settings = Settings {
+fn rules(policy: ScanPolicy) -> Arc<Ruleset> {
+    let settings = ScanSettings {
         policy,
-        ..Settings::default()
+        ..ScanSettings::default()
     };
     let mut builder = KnownBuilder::new([7; 32]);
     let about = KnownValue {
         label: "$OWN".to_owned(),
         others: Vec::new(),
-        issuers: vec![HostPattern::parse("git.home.test").expect("a host")],
+        issuers: vec![IssuerPattern::parse("git.home.test").expect("a host")],
         tier: Tier::Strong,
-        nature: Nature::Sent,
+        nature: KnownNature::Sent,
     };
-    let secret = Secret::new(OWN.as_bytes().to_vec());
+    let secret = SecretBytes::new(OWN.as_bytes().to_vec());
     builder.add(&secret, about).expect("a value");
     let rules = Ruleset::new(&Detectors::shipped(), &settings).expect("the shipped detectors");
     Arc::new(rules.with_known(Arc::new(builder.build()), Vec::new()))
@@ -42,14 +42,14 @@ const OWN: &str = "kV8pq2Lm-zR41x_Qw7Tz9uYb3";
 
 /// What is found in a field of a request to a host.
 fn found(rules: &Ruleset, host: &str, value: &str) -> Vec<Finding> {
-    let part = |place, bytes| Part { place, bytes };
+    let part = |place, bytes| MessagePart { place, bytes };
     let name = Place::Field("authorization".to_owned());
     let parts = [
         part(Place::FieldName, "authorization".as_bytes()),
         part(name, value.as_bytes()),
     ];
     rules
-        .head(&Destination { host, port: 443 }, &parts)
+        .head(&ScanDestination { host, port: 443 }, &parts)
         .findings
 }
 
@@ -62,8 +62,8 @@ fn strict_refuses_no_credential_on_its_way_to_its_issuer_and_everything_else() {
     let openai = text("sk-{b62:20}T3BlbkFJ{b62:20}");
     let github = text("ghp_{b62:30}{crc62}");
     let stripe = text("sk_live_{b62:24}");
-    let strict = rules(Policy::Strict);
-    let default = rules(Policy::Tiered);
+    let strict = rules(ScanPolicy::Strict);
+    let default = rules(ScanPolicy::Tiered);
     for (host, value) in [
         ("api.openai.com", format!("Bearer {openai}")),
         ("github.com", basic(&format!("x-access-token:{github}"))),

@@ -11,7 +11,6 @@ mod kept;
 mod lines;
 mod ocsf;
 mod query;
-mod record;
 mod report;
 mod tail;
 mod verify;
@@ -20,6 +19,11 @@ mod voice;
 use std::process::ExitCode;
 
 use arguments::{Audit, AuditCommand};
+
+/// A record that was read.
+pub(crate) type Record = outgate_record::Record<'static>;
+/// What the scan found, as a record that was read says it.
+pub(crate) type Found = outgate_record::Found<'static>;
 
 /// Bad usage, or something could not be read.
 const WRONG: u8 = 2;

@@ -10,9 +10,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use outgate_gateway::authority::{About, CaError, Place, Request, establish};
+use outgate_gateway::authority::{
+    AuthorityFiles, AuthorityRequest, CaError, CertificateAbout, establish,
+};
 use outgate_gateway::authority::{describe, open};
-use outgate_gateway::config::{Authority, Shape};
+use outgate_gateway::config::{AuthorityArguments, DescriptionForm};
 use serde_json::json;
 
 /// The command line, or a file that it names, is at fault.
@@ -21,10 +23,10 @@ const USAGE_ERROR: u8 = 2;
 const UNUSABLE: u8 = 1;
 
 /// Does what the arguments ask for.
-pub(crate) fn run(request: &Authority) -> ExitCode {
+pub(crate) fn run(request: &AuthorityArguments) -> ExitCode {
     let done = match request {
-        Authority::Create(directory, request) => create(directory, request),
-        Authority::Show(directory, shape) => show(directory, *shape),
+        AuthorityArguments::Create(directory, request) => create(directory, request),
+        AuthorityArguments::Show(directory, shape) => show(directory, *shape),
     };
     done.unwrap_or_else(|error| {
         eprintln!("outgate: {error}");
@@ -32,9 +34,9 @@ pub(crate) fn run(request: &Authority) -> ExitCode {
     })
 }
 
-fn create(directory: &Path, request: &Request) -> Result<ExitCode, CaError> {
+fn create(directory: &Path, request: &AuthorityRequest) -> Result<ExitCode, CaError> {
     let about = establish(directory, request)?;
-    let place = Place::of(directory);
+    let place = AuthorityFiles::of(directory);
     println!("made the authority `{}`", about.name);
     println!(
         "  certificate  {}  (for everybody)",
@@ -52,7 +54,7 @@ fn create(directory: &Path, request: &Request) -> Result<ExitCode, CaError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn permitted(about: &About) -> String {
+fn permitted(about: &CertificateAbout) -> String {
     let permitted = about.scope.permitted();
     if permitted.is_empty() {
         "every name and address".to_owned()
@@ -61,8 +63,8 @@ fn permitted(about: &About) -> String {
     }
 }
 
-fn show(directory: &Path, shape: Shape) -> Result<ExitCode, CaError> {
-    let place = Place::of(directory);
+fn show(directory: &Path, shape: DescriptionForm) -> Result<ExitCode, CaError> {
+    let place = AuthorityFiles::of(directory);
     let about = describe(&place)?;
     let usable = open(&place).map(drop);
     let fault = usable.as_ref().err().map(ToString::to_string);
@@ -73,7 +75,7 @@ fn show(directory: &Path, shape: Shape) -> Result<ExitCode, CaError> {
         .collect();
     let fingerprint = fingerprint.join(":");
     match shape {
-        Shape::Text => {
+        DescriptionForm::Text => {
             println!("authority    {}", about.name);
             println!("certificate  {}", place.certificate.display());
             println!("SHA-256      {fingerprint}");
@@ -83,7 +85,7 @@ fn show(directory: &Path, shape: Shape) -> Result<ExitCode, CaError> {
             let state = fault.as_deref().unwrap_or("for you alone, as it should be");
             println!("key          {state}");
         }
-        Shape::Json => println!(
+        DescriptionForm::Json => println!(
             "{}",
             json!({
                 "name": about.name,

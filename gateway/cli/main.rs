@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use outgate_gateway::config::{self, Request};
+use outgate_gateway::config::{self, GatewayCommand};
 
 mod authority;
 mod detectors;
@@ -28,26 +28,26 @@ fn main() -> ExitCode {
         _ => {}
     }
     match config::parse(std::env::args_os().skip(1)) {
-        Ok(Request::Version) => {
+        Ok(GatewayCommand::Version) => {
             println!("outgate-gateway {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
-        Ok(Request::Help) => {
+        Ok(GatewayCommand::Help) => {
             println!("{}", config::USAGE);
             ExitCode::SUCCESS
         }
-        Ok(Request::Authority(request)) => authority::run(&request),
-        Ok(Request::Detectors(files)) => detectors::check(&files),
-        Ok(Request::Trial) => match outgate_gateway::trial(io::stdout()) {
+        Ok(GatewayCommand::Authority(request)) => authority::run(&request),
+        Ok(GatewayCommand::Detectors(files)) => detectors::check(&files),
+        Ok(GatewayCommand::Trial) => match outgate_gateway::trial(io::stdout()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 tell(&error.to_string());
                 ExitCode::from(FAILED)
             }
         },
-        Ok(Request::Serve(private)) => ended(outgate_gateway::serve_private(&private)),
-        Ok(Request::Keep(kept)) => ended(outgate_gateway::keep_secrets(&kept)),
-        Ok(Request::Share(shared)) => ended(outgate_gateway::serve_shared(&shared)),
+        Ok(GatewayCommand::Serve(private)) => ended(outgate_gateway::serve_private(&private)),
+        Ok(GatewayCommand::Keep(kept)) => ended(outgate_gateway::keep_secrets(&kept)),
+        Ok(GatewayCommand::Share(shared)) => ended(outgate_gateway::serve_shared(&shared)),
         Err(message) => {
             tell(&format!("{message}\n{}", config::USAGE));
             ExitCode::from(USAGE_ERROR)

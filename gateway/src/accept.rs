@@ -6,11 +6,12 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use outgate_handoff::{Flow as Handed, Question};
+use outgate_handoff::{CallQuestion, FlowFrame as Handed};
 use outgate_policy::{Carries, Host, Permit};
+use outgate_record::Reason;
 use tokio::net::TcpStream;
 
-use crate::ask::{self, Course};
+use crate::ask::{self, ConnectionCourse};
 use crate::audit::Kind;
 use crate::caller::Caller;
 use crate::control::ControlError;
@@ -22,12 +23,12 @@ use crate::http1;
 use crate::http2;
 use crate::intercept;
 use crate::memory;
-use crate::origin::{self, Reached};
+use crate::origin::{self, ReachedOrigin};
 use crate::refusal::Refusal;
 use crate::replay::Replay;
-use crate::session::Session;
+use crate::session::{FlowSlot, Session};
 use crate::stub;
-use crate::tls::Client;
+use crate::tls::ClientStream;
 use crate::tunnel;
 use crate::unix;
 
@@ -44,38 +45,29 @@ pub(crate) fn accept(
         actual: 0,
     };
     let first = descriptors.next().ok_or(missing)?;
-    let Some(slot) = session.flow_slot() else {
-        let because = "too many connections at once";
-        session
-            .recorder()
-            .tell(&Refusal::own("limit", "a connection", because));
-        return Ok(());
-    };
     match handed.question {
-        Question::Connect { destination } => {
+        CallQuestion::Connect { destination } => {
             let stream = std::net::TcpStream::from(first);
             stream.set_nonblocking(true)?;
             let stream = TcpStream::from_std(stream)?;
             stream.set_nodelay(true).ok();
             let to = session.destination(destination);
             let caller = Caller::new(session.recorder(), handed.process, to);
-            let flow = Arc::new(Flow::new(session, caller));
-            session.tasks().spawn(async move {
-                Box::pin(serve(&flow, stream)).await;
-                memory::done(flow.session().tasks());
-                drop((flow, slot));
-            });
+            connection(session, caller, stream);
         }
-        Question::Unix { path } => {
+        CallQuestion::Unix { path } => {
             let Some(target) = descriptors.next() else {
                 return Err(ControlError::Descriptors {
                     expected: 2,
                     actual: 1,
                 });
             };
+            let Some(slot) = slot(session) else {
+                return Ok(());
+            };
             let session_of_task = Arc::clone(session);
             session.tasks().spawn(async move {
-                let sockets = unix::Handed {
+                let sockets = unix::UnixDescriptors {
                     client: first,
                     target,
                 };
@@ -83,7 +75,7 @@ pub(crate) fn accept(
                 drop(slot);
             });
         }
-        Question::Listen { .. } => {
+        CallQuestion::Listen { .. } => {
             return Err(ControlError::Order {
                 what: "a connection that is none",
             });
@@ -92,16 +84,40 @@ pub(crate) fn accept(
     Ok(())
 }
 
+/// Serves a connection to one destination, whoever brought it: the entry of every front.
+pub(crate) fn connection(session: &Arc<Session>, caller: Caller, stream: TcpStream) {
+    let Some(slot) = slot(session) else {
+        return;
+    };
+    let flow = Arc::new(Flow::new(session, caller));
+    session.tasks().spawn(async move {
+        Box::pin(serve(&flow, stream)).await;
+        memory::done(flow.session().tasks());
+        drop((flow, slot));
+    });
+}
+
+/// A place for one more connection; over the limit that is told.
+fn slot(session: &Session) -> Option<FlowSlot> {
+    let slot = session.flow_slot();
+    if slot.is_none() {
+        let because = "too many connections at once";
+        let refusal = Refusal::own(Reason::Limit, "a connection", because);
+        session.recorder().tell(&refusal);
+    }
+    slot
+}
+
 async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
     match ask::course(flow.session(), flow.process(), flow.destination()) {
-        Course::Direct(host, permit) => Box::pin(raw(flow, &host, permit, stream)).await,
-        Course::Stub => {
+        ConnectionCourse::Direct(host, permit) => Box::pin(raw(flow, &host, permit, stream)).await,
+        ConnectionCourse::Stub => {
             flow.hush();
             Box::pin(stub::connection(flow.session(), flow.process(), stream)).await;
         }
-        Course::Inspect => inspect(flow, stream, None).await,
-        Course::Explain(refusal) => inspect(flow, stream, Some(refusal)).await,
-        Course::Deny(refusal) => flow.caller().refuse(Kind::Flow, &refusal),
+        ConnectionCourse::Inspect => inspect(flow, stream, None).await,
+        ConnectionCourse::Explain(refusal) => inspect(flow, stream, Some(refusal)).await,
+        ConnectionCourse::Deny(refusal) => flow.caller().refuse(Kind::Flow, &refusal),
     }
 }
 
@@ -112,15 +128,14 @@ async fn raw(flow: &Flow, host: &Host, permit: Permit, stream: TcpStream) {
         flow.session().origins(),
         flow.process(),
         (host, port),
-        Carries::Raw,
+        (Carries::Raw, permit),
     )
     .await
     {
-        Ok(Reached {
+        Ok(ReachedOrigin {
             stream: origin,
             pin,
         }) => {
-            drop(permit);
             let still = || {
                 decide::still_direct(
                     &flow.session().rules(),
@@ -150,7 +165,7 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
         Classified::Unknown(why) => {
             let refusal = denied.unwrap_or_else(|| {
                 let destination = flow.destination();
-                let refusal = Refusal::own("protocol", &destination.to_string(), why);
+                let refusal = Refusal::own(Reason::Protocol, &destination.to_string(), why);
                 refusal.advise(destination.by_any_protocol())
             });
             flow.caller().refuse(Kind::Flow, &refusal);
@@ -161,7 +176,7 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
     };
     match detected {
         Detected::Http1 => {
-            let client = Client::plain(Replay::new(bytes, stream));
+            let client = ClientStream::plain(Replay::new(bytes, stream));
             http1::serve(flow, client, denied).await;
         }
         // On the heap, so that no kind of connection pays for the others.
@@ -175,7 +190,7 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
             .await;
         }
         Detected::Http2 => {
-            let client = Client::plain(Replay::new(bytes, stream));
+            let client = ClientStream::plain(Replay::new(bytes, stream));
             Box::pin(http2::serve(flow, client, Arc::default(), denied)).await;
         }
         Detected::More | Detected::Unknown(_) => {}

@@ -1,8 +1,9 @@
 //! Every verdict to the record, before its effect: what holds a permit for a request or
 //! a tunnel got it here. Sends nothing to anybody.
 
-use outgate_handoff::Process;
-use outgate_policy::{Facts, Host, Permit, Reason, Verdict};
+use outgate_handoff::ProcessFacts;
+use outgate_policy::{DenialReason, Facts, Host, Permit, Verdict};
+use outgate_record::Reason;
 
 use crate::audit::{AuditError, Event, Kind, Noted, Outcome};
 use crate::caller::requested;
@@ -16,7 +17,7 @@ use crate::target::Target;
 /// May this request be sent? Recorded either way.
 pub(crate) async fn request(
     recorder: &Recorder,
-    process: &Process,
+    process: &ProcessFacts,
     target: &Target,
     verdict: Verdict,
 ) -> Result<Permit, Refusal> {
@@ -35,7 +36,7 @@ pub(crate) async fn request(
 /// The verdict on a request as it may be shown, and its record on the way.
 fn note(
     recorder: &Recorder,
-    process: &Process,
+    process: &ProcessFacts,
     target: &Target,
     verdict: Verdict,
 ) -> (Result<Noted, AuditError>, Verdict) {
@@ -57,7 +58,7 @@ fn note(
 
 /// What may happen to TLS for a host.
 #[derive(Debug)]
-pub(crate) enum Inside {
+pub(crate) enum Interception {
     /// It may pass unopened.
     Pass(Permit),
     /// It might, but it may be for another host than it says.
@@ -71,15 +72,15 @@ pub(crate) enum Inside {
 /// What may happen to TLS for this host? Recorded where it passes unopened:
 /// otherwise what comes of it is.
 ///
-/// A greeting with a hidden name beside the open one (RFC 9849) never passes
+/// A ClientHello with a hidden name beside the open one (RFC 9849) never passes
 /// unopened: the origin may take the hidden one. Where TLS is opened nobody ever
 /// sees it, and browsers send one to everybody, mostly without a meaning.
 pub(crate) fn inside(
     recorder: &Recorder,
-    process: &Process,
+    process: &ProcessFacts,
     (host, port): (&Host, u16),
     encrypted: Encrypted,
-) -> Inside {
+) -> Interception {
     let facts = Facts::Tunnel {
         process: asking(process),
         peer: peer(host),
@@ -88,9 +89,13 @@ pub(crate) fn inside(
     let target = format!("{host}:{port}");
     match recorder.rules().evaluate(&facts) {
         Verdict::Allow(_) if encrypted == Encrypted::Yes => {
-            let because = "the greeting hides a server name (ECH), and unopened nobody can tell \
+            let because = "the ClientHello hides a server name (ECH), and unopened nobody can tell \
                            whom it is for; an https:// rule in the place of tls:// has it opened";
-            Inside::Hidden(Refusal::own("ech", &format!("https://{target}"), because))
+            Interception::Hidden(Refusal::own(
+                Reason::Ech,
+                &format!("https://{target}"),
+                because,
+            ))
         }
         Verdict::Allow(permit) => {
             let event = Event::new(Kind::Tunnel, Outcome::Allow, &target)
@@ -98,14 +103,14 @@ pub(crate) fn inside(
                 .detail("uninspected")
                 .rule(permit.rule());
             match recorder.record(&event) {
-                Ok(()) => Inside::Pass(permit),
-                Err(_) => Inside::Deny(Refusal::unrecorded(&target)),
+                Ok(()) => Interception::Pass(permit),
+                Err(_) => Interception::Deny(Refusal::unrecorded(&target)),
             }
         }
-        Verdict::Deny(denial) if denial.reason() == Reason::NeedsInspection => {
-            Inside::Open(Refusal::Policy(denial))
+        Verdict::Deny(denial) if denial.reason() == DenialReason::NeedsInspection => {
+            Interception::Open(Refusal::Policy(denial))
         }
-        Verdict::Deny(denial) => Inside::Deny(Refusal::Policy(denial)),
+        Verdict::Deny(denial) => Interception::Deny(Refusal::Policy(denial)),
     }
 }
 
@@ -113,7 +118,7 @@ pub(crate) fn inside(
 /// request: nothing of the command's reaches it yet.
 pub(crate) fn opening(
     recorder: &Recorder,
-    process: &Process,
+    process: &ProcessFacts,
     host: &Host,
     port: u16,
 ) -> Result<(), AuditError> {
@@ -126,7 +131,7 @@ pub(crate) fn opening(
 /// for one: nobody knows beforehand.
 pub(crate) fn presenting(
     recorder: &Recorder,
-    process: &Process,
+    process: &ProcessFacts,
     host: &Host,
     port: u16,
 ) -> Result<(), AuditError> {

@@ -4,8 +4,9 @@
 
 use std::net::SocketAddr;
 
-use outgate_handoff::{ADDRESSES_MAX, Answer, Ask, Decision, Process, Question};
-use outgate_policy::{Carries, Facts, Host, Permit, Route, Verdict};
+use outgate_handoff::{ADDRESSES_MAX, Answer, Ask, CallQuestion, Decision, ProcessFacts};
+use outgate_policy::{Carries, Facts, Host, Permit, Route, RuleRef, Verdict, Vetted};
+use outgate_record::Reason;
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::decide;
@@ -14,10 +15,10 @@ use crate::destination::Destination;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::session::Session;
-use crate::tenant::Standing;
+use crate::tenant::PeerStanding;
 
 /// What a connection is to become.
-pub(crate) enum Course {
+pub(crate) enum ConnectionCourse {
     /// Straight to its addresses.
     Direct(Host, Permit),
     /// To the gateway, which looks inside.
@@ -32,31 +33,35 @@ pub(crate) enum Course {
 
 /// Decides the course of a connection. Used for the question and again for
 /// the connection that is handed over, so that both have one answer.
-pub(crate) fn course(session: &Session, process: &Process, destination: &Destination) -> Course {
+pub(crate) fn course(
+    session: &Session,
+    process: &ProcessFacts,
+    destination: &Destination,
+) -> ConnectionCourse {
     match decide::connect(&session.rules(), process, destination) {
         Ok((host, permit)) => match permit.route() {
-            Route::Direct => Course::Direct(host, permit),
+            Route::Direct => ConnectionCourse::Direct(host, permit),
             Route::Gateway | Route::Tunnel | Route::Forward if destination.port == DNS_PORT => {
-                Course::Stub
+                ConnectionCourse::Stub
             }
-            Route::Gateway | Route::Tunnel | Route::Forward => Course::Inspect,
+            Route::Gateway | Route::Tunnel | Route::Forward => ConnectionCourse::Inspect,
         },
-        Err(_) if destination.port == DNS_PORT => Course::Stub,
+        Err(_) if destination.port == DNS_PORT => ConnectionCourse::Stub,
         Err(refusal @ Refusal::Policy(_)) if session.rules().speaks_http(destination.port) => {
-            Course::Explain(refusal)
+            ConnectionCourse::Explain(refusal)
         }
-        Err(refusal) => Course::Deny(refusal),
+        Err(refusal) => ConnectionCourse::Deny(refusal),
     }
 }
 
 /// Answers one question.
 pub(crate) async fn answer(session: &Session, ask: &Ask) -> Answer {
     let decision = match &ask.question {
-        Question::Connect { destination } => {
+        CallQuestion::Connect { destination } => {
             connect(session, &ask.process, session.destination(*destination)).await
         }
-        Question::Unix { path } => unix(session, &ask.process, path),
-        Question::Listen { address } => listen(session, &ask.process, *address),
+        CallQuestion::Unix { path } => unix(session, &ask.process, path),
+        CallQuestion::Listen { address } => listen(session, &ask.process, *address),
     };
     let reuse_ms = match decision {
         // What is redirected is recorded again as a flow; the others only here.
@@ -70,38 +75,45 @@ pub(crate) async fn answer(session: &Session, ask: &Ask) -> Answer {
     }
 }
 
-async fn connect(session: &Session, process: &Process, destination: Destination) -> Decision {
+async fn connect(session: &Session, process: &ProcessFacts, destination: Destination) -> Decision {
     let target = destination.to_string();
     let event = |outcome| Event::new(Kind::Connect, outcome, &target).process(process);
     match course(session, process, &destination) {
-        Course::Direct(host, permit) => match direct(session, process, &host, &destination).await {
-            Ok(addresses) => {
-                let event = event(Outcome::Allow).rule(permit.rule()).pins(&addresses);
-                let to = (&host, destination.port);
-                let proxies = session.origins().proxies();
-                let proxied = |to_address: &SocketAddr| {
-                    proxies.choose(Carries::Raw, to, to_address.ip()).is_some()
-                };
-                if addresses.iter().any(proxied) {
-                    return redirect(session, &event.detail("upstream proxy"));
+        ConnectionCourse::Direct(host, permit) => {
+            match direct(session, process, &host, &destination).await {
+                Ok(addresses) => {
+                    let event = event(Outcome::Allow).rule(permit.rule()).pins(&addresses);
+                    let to = (&host, destination.port);
+                    let proxies = session.origins().proxies();
+                    let proxied = |to_address: &SocketAddr| {
+                        proxies.choose(Carries::Raw, to, to_address.ip()).is_some()
+                    };
+                    if addresses.iter().any(proxied) {
+                        return redirect(session, &event.detail("upstream proxy"));
+                    }
+                    // What is to end with its grant goes by here, where it can be ended:
+                    // nobody takes a socket back from whoever holds it.
+                    if RuleRef::is_grant(&permit.rule().place) {
+                        return redirect(session, &event.detail("granted"));
+                    }
+                    match session.recorder().record(&event.detail("direct")) {
+                        Ok(()) => Decision::Direct(addresses),
+                        Err(_) => Decision::Deny,
+                    }
                 }
-                match session.recorder().record(&event.detail("direct")) {
-                    Ok(()) => Decision::Direct(addresses),
-                    Err(_) => Decision::Deny,
-                }
+                Err(refusal) => deny(session, Kind::Connect, process, &target, &refusal),
             }
-            Err(refusal) => deny(session, Kind::Connect, process, &target, &refusal),
-        },
-        Course::Inspect => redirect(session, &event(Outcome::Allow).detail("gateway")),
+        }
+        ConnectionCourse::Inspect => redirect(session, &event(Outcome::Allow).detail("gateway")),
         // Nothing leaves: the names asked for are recorded, not the asking.
-        Course::Stub => Decision::Redirect,
-        Course::Explain(refusal) => {
+        ConnectionCourse::Stub => Decision::Redirect,
+        ConnectionCourse::Explain(refusal) => {
             session
                 .recorder()
                 .refused(Kind::Connect, process, &target, &refusal);
             Decision::Redirect
         }
-        Course::Deny(refusal) => deny(session, Kind::Connect, process, &target, &refusal),
+        ConnectionCourse::Deny(refusal) => deny(session, Kind::Connect, process, &target, &refusal),
     }
 }
 
@@ -115,7 +127,7 @@ fn redirect(session: &Session, event: &Event<'_>) -> Decision {
 fn deny(
     session: &Session,
     kind: Kind,
-    process: &Process,
+    process: &ProcessFacts,
     target: &str,
     refusal: &Refusal,
 ) -> Decision {
@@ -127,18 +139,18 @@ fn deny(
 /// The vetted addresses of a host, in the order they should be tried.
 async fn direct(
     session: &Session,
-    process: &Process,
+    process: &ProcessFacts,
     host: &Host,
     destination: &Destination,
 ) -> Result<Vec<SocketAddr>, Refusal> {
-    let pins = crate::origin::addresses(session.origins(), process, host, destination.port)
+    let vetted = crate::origin::addresses(session.origins(), process, host, destination.port)
         .await
         .map_err(|error| error.into_refusal(&destination.to_string()))?;
-    let addresses = pins.iter().map(|pin| pin.address);
+    let addresses = vetted.iter().map(Vetted::address);
     Ok(addresses.take(ADDRESSES_MAX).collect())
 }
 
-fn unix(session: &Session, process: &Process, path: &[u8]) -> Decision {
+fn unix(session: &Session, process: &ProcessFacts, path: &[u8]) -> Decision {
     let target = String::from_utf8_lossy(path).into_owned();
     match admit_unix(session, process, path) {
         Ok(permit) => {
@@ -154,18 +166,22 @@ fn unix(session: &Session, process: &Process, path: &[u8]) -> Decision {
 /// May this Unix socket be connected to? Records nothing.
 pub(crate) fn admit_unix(
     session: &Session,
-    process: &Process,
+    process: &ProcessFacts,
     path: &[u8],
 ) -> Result<Permit, Refusal> {
     let Ok(text) = std::str::from_utf8(path) else {
         let subject = format!("unix://{}", String::from_utf8_lossy(path));
-        return Err(Refusal::own("malformed", &subject, "the path is not UTF-8"));
+        return Err(Refusal::own(
+            Reason::Malformed,
+            &subject,
+            "the path is not UTF-8",
+        ));
     };
     // The descriptor shows that the launcher found the socket, not that its
     // account may connect to it.
-    if session.standing() == Standing::Other {
+    if session.standing() == PeerStanding::Other {
         return Err(Refusal::own(
-            "shared",
+            Reason::Shared,
             &format!("unix://{text}"),
             "a shared gateway connects no Unix sockets for other users",
         ));
@@ -174,7 +190,7 @@ pub(crate) fn admit_unix(
     if !text.starts_with('/') {
         let subject = format!("unix:{text}");
         return Err(Refusal::own(
-            "abstract",
+            Reason::Abstract,
             &subject,
             "sockets with abstract names outside the sandbox are out of reach",
         ));
@@ -189,7 +205,7 @@ pub(crate) fn admit_unix(
     }
 }
 
-fn listen(session: &Session, process: &Process, address: SocketAddr) -> Decision {
+fn listen(session: &Session, process: &ProcessFacts, address: SocketAddr) -> Decision {
     let target = address.to_string();
     let facts = Facts::Listen {
         process: decide::asking(process),

@@ -1,9 +1,10 @@
 //! The record of a run: one JSON line per decision, written before its effect,
 //! each line naming the hash of the one before (`prev`) and the last one signed
-//! (`seal`), so that a changed, missing or reordered line shows. The only serialisation in this crate.
+//! (`seal`), so that a changed, missing or reordered line shows. What a line says is `outgate_record`'s.
 //! Never written: field values, content, query values.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::borrow::Cow;
+use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -11,36 +12,38 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use outgate_policy::{AuditFull, Settings};
-use serde::Serialize;
+use outgate_record::{Record, VERSION, file_stamp, timestamp};
 
 use crate::limits;
 
 pub(crate) mod chain;
-pub(crate) mod clock;
 mod event;
 mod seal;
+mod sink;
 mod writer;
 
-pub(crate) use event::{Event, Kind, Outcome};
-use writer::Writer;
+pub(crate) use event::Event;
+pub(crate) use outgate_record::{Kind, Outcome};
+use sink::{OpenFile, RecordPlace, RunDirectory};
+use writer::RecordWriter;
 
-/// Version of the record's fields.
-const SCHEMA: u32 = 1;
 /// `prev` of the first record.
 const NO_HASH: [u8; 64] = [b'0'; 64];
 
 /// Where records go.
 #[derive(Debug)]
-pub enum AuditTarget {
-    /// Nowhere.
-    None,
-    /// Into this file, opened for appending, and its path for people.
-    File(File, PathBuf),
-    /// Into a new file of this directory, made when the first decision is due.
-    Directory(PathBuf),
-}
+pub struct AuditTarget(Option<Box<dyn RecordPlace>>);
 
 impl AuditTarget {
+    /// Nowhere.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    fn at(place: impl RecordPlace + 'static) -> Self {
+        Self(Some(Box::new(place)))
+    }
+
     /// Opens a file that one or many runs append to.
     ///
     /// # Errors
@@ -56,7 +59,7 @@ impl AuditTarget {
         {
             // Read by us as well it would have no end, and wait where nobody reads.
             let file = open(OpenOptions::new().custom_flags(libc::O_NONBLOCK))?;
-            return Ok(Self::File(file, path));
+            return Ok(Self::at(OpenFile { file, path }));
         }
         let file = match open(OpenOptions::new().read(true)) {
             // Some may add to what they may not read.
@@ -67,10 +70,10 @@ impl AuditTarget {
         };
         // Says that somebody writes; many may.
         file.try_lock_shared().ok();
-        Ok(Self::File(file, path))
+        Ok(Self::at(OpenFile { file, path }))
     }
 
-    /// Makes a directory for files of one run each.
+    /// Makes a directory for files of one run each, made when the first decision is due.
     ///
     /// # Errors
     /// The directory cannot be made.
@@ -79,31 +82,8 @@ impl AuditTarget {
             .recursive(true)
             .mode(0o700)
             .create(&path)?;
-        Ok(Self::Directory(path))
+        Ok(Self::at(RunDirectory(path)))
     }
-}
-
-#[derive(Serialize)]
-struct Line<'a> {
-    v: u32,
-    seq: u64,
-    prev: &'a str,
-    time: &'a str,
-    run: &'a str,
-    sandbox: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uid: Option<u32>,
-    generation: u64,
-    /// Records right before this one that could not be written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lost: Option<u64>,
-    /// In the first record: by what the last one is signed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<&'a str>,
-    #[serde(flatten)]
-    event: &'a Event<'a>,
 }
 
 /// The record could not be written: nothing more is allowed from here on.
@@ -113,7 +93,7 @@ pub(crate) struct AuditError;
 
 /// Whose records these are where one record holds those of many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct RecordOwner {
     /// Number of the session in its gateway, from 1; 0 is the gateway itself.
     pub(crate) session: u64,
     /// Account of the launcher, as the kernel says.
@@ -124,16 +104,16 @@ pub(crate) struct Owner {
 #[derive(Debug)]
 pub(crate) struct Audit {
     path: Option<PathBuf>,
-    kept: Kept,
+    kept: FileChosenBy,
     run: String,
     sandbox: String,
-    owner: Option<Owner>,
-    writer: Arc<Mutex<Writer>>,
+    owner: Option<RecordOwner>,
+    writer: Arc<Mutex<RecordWriter>>,
 }
 
 /// Who chose the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum FileChosenBy {
     /// We: a file for this run, where `outgate why last` looks.
     ByRun,
     /// The user.
@@ -143,20 +123,18 @@ enum Kept {
 impl Audit {
     /// Prepares the records of one sandbox; `pid` is the launcher's.
     pub(crate) fn new(target: &AuditTarget, sandbox: &str, pid: u32) -> io::Result<Self> {
-        let run = format!("{}-{pid}", clock::file_stamp(SystemTime::now()));
-        let (writer, path) = match target {
-            AuditTarget::None => (Writer::nowhere(), None),
-            AuditTarget::File(file, path) => {
-                (Writer::into_file(file.try_clone()?), Some(path.clone()))
+        let run = format!("{}-{pid}", file_stamp(SystemTime::now()));
+        let place = target
+            .0
+            .as_ref()
+            .map(|place| place.open(&run))
+            .transpose()?;
+        let (writer, path, kept) = match place {
+            None => (RecordWriter::nowhere(), None, FileChosenBy::Elsewhere),
+            Some(place) => {
+                let writer = RecordWriter::into(place.sink);
+                (writer, Some(place.path), place.kept)
             }
-            AuditTarget::Directory(directory) => {
-                let path = directory.join(format!("{run}.jsonl"));
-                (Writer::into_parts(path.clone()), Some(path))
-            }
-        };
-        let kept = match target {
-            AuditTarget::Directory(_) => Kept::ByRun,
-            AuditTarget::None | AuditTarget::File(..) => Kept::Elsewhere,
         };
         Ok(Self {
             path,
@@ -211,7 +189,7 @@ impl Audit {
     /// first decision, since the gateway outlives its runs.
     pub(crate) fn shared(target: &AuditTarget, uid: u32) -> io::Result<Self> {
         let mut audit = Self::new(target, "", std::process::id())?;
-        audit.owner = Some(Owner { session: 0, uid });
+        audit.owner = Some(RecordOwner { session: 0, uid });
         if let Ok(mut writer) = audit.writer.lock() {
             writer.make()?;
         }
@@ -219,10 +197,10 @@ impl Audit {
     }
 
     /// The records of one sandbox in the same record and the same chain.
-    pub(crate) fn of(&self, sandbox: &str, owner: Owner) -> Self {
+    pub(crate) fn of(&self, sandbox: &str, owner: RecordOwner) -> Self {
         Self {
             path: self.path.clone(),
-            kept: Kept::Elsewhere,
+            kept: FileChosenBy::Elsewhere,
             run: self.run.clone(),
             sandbox: sandbox.to_owned(),
             owner: Some(owner),
@@ -237,7 +215,7 @@ impl Audit {
 
     /// Whether it is where `outgate why last` looks.
     pub(crate) fn is_of_one_run(&self) -> bool {
-        self.kept == Kept::ByRun
+        self.kept == FileChosenBy::ByRun
     }
 
     /// Writes one record, and those made before it, with one write(2).
@@ -247,7 +225,7 @@ impl Audit {
     pub(crate) fn write(&self, generation: u64, event: &Event<'_>) -> Result<(), AuditError> {
         let mut writer = self.writer.lock().map_err(|_| AuditError)?;
         self.add(&mut writer, generation, event)?;
-        writer.append(event.kind)
+        writer.append(event.kind())
     }
 
     /// Makes one record, to be written together with others by
@@ -259,7 +237,7 @@ impl Audit {
         let mut writer = self.writer.lock().map_err(|_| AuditError)?;
         self.add(&mut writer, generation, event)?;
         if writer.ahead.len() > limits::AUDIT_AHEAD_BYTES_MAX {
-            writer.append(event.kind)?;
+            writer.append(event.kind())?;
         }
         Ok(Noted(writer.seq))
     }
@@ -273,12 +251,12 @@ impl Audit {
         if writer.is_written(noted.0) {
             return Ok(());
         }
-        writer.append(Kind::Request)
+        writer.append(None)
     }
 
     fn add(
         &self,
-        writer: &mut Writer,
+        writer: &mut RecordWriter,
         generation: u64,
         event: &Event<'_>,
     ) -> Result<(), AuditError> {
@@ -287,20 +265,20 @@ impl Audit {
         }
         let prev = writer.prev;
         let signer = Arc::clone(writer.signer()?);
-        let time = clock::timestamp(SystemTime::now());
-        let record = Line {
-            v: SCHEMA,
+        let time = timestamp(SystemTime::now());
+        let record = Record {
+            v: VERSION,
             seq: writer.seq.saturating_add(1),
-            prev: std::str::from_utf8(&prev).unwrap_or_default(),
-            time: &time,
-            run: &self.run,
-            sandbox: &self.sandbox,
+            prev: String::from_utf8_lossy(&prev),
+            time: time.into(),
+            run: Cow::Borrowed(&self.run),
+            sandbox: Cow::Borrowed(&self.sandbox),
             session: self.owner.map(|owner| owner.session),
             uid: self.owner.map(|owner| owner.uid),
             generation,
             lost: writer.lost_before(),
-            key: (prev == NO_HASH).then(|| signer.public()),
-            event,
+            key: (prev == NO_HASH).then(|| Cow::Borrowed(signer.public())),
+            ..event.record()
         };
         let start = writer.ahead.len();
         if serde_json::to_writer(&mut writer.ahead, &record).is_err() {
@@ -309,7 +287,7 @@ impl Audit {
         }
         // A session of a shared gateway ends before its record does.
         let is_whole = self.owner.is_none_or(|owner| owner.session == 0);
-        if event.kind == Kind::Finish && is_whole {
+        if event.kind() == Some(Kind::Finish) && is_whole {
             signer.sign(&mut writer.ahead, start);
         }
         writer.take(start);
@@ -335,6 +313,7 @@ fn hex(digest: &[u8]) -> [u8; 64] {
 
 #[cfg(test)]
 mod tests {
+    use outgate_record::Reason;
     use sha2::{Digest, Sha256};
 
     use super::*;
@@ -352,7 +331,8 @@ mod tests {
         let path = directory("chain").join("file.jsonl");
         let audit = Audit::new(&AuditTarget::file(path.clone()).unwrap(), "s", 7).unwrap();
         for target in ["a:1", "b:2", "c:3"] {
-            let event = Event::new(Kind::Connect, Outcome::Deny, target).reason("no-rule", "x");
+            let event =
+                Event::new(Kind::Connect, Outcome::Deny, target).reason(Reason::NoRule, "x");
             audit.write(1, &event).unwrap();
         }
         let text = std::fs::read_to_string(&path).unwrap();
@@ -397,7 +377,7 @@ mod tests {
         let old = path.join("20000101T000000.000Z-1.jsonl");
         let older = path.join("19990101T000000.000Z-1.jsonl");
         std::fs::write(&older, "").unwrap();
-        let alive = File::create(&old).unwrap();
+        let alive = std::fs::File::create(&old).unwrap();
         alive.try_lock().unwrap();
         for number in 0..limits::AUDIT_FILES_MAX {
             std::fs::write(path.join(format!("2001010{number:03}.jsonl")), "").unwrap();
@@ -444,7 +424,8 @@ mod tests {
     #[test]
     fn what_is_noted_and_cannot_be_written_is_not_settled() {
         let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
-        let target = AuditTarget::File(file, PathBuf::from("/dev/full"));
+        let path = PathBuf::from("/dev/full");
+        let target = AuditTarget::at(OpenFile { file, path });
         let audit = Audit::new(&target, "s", 7).unwrap();
         let event = Event::new(Kind::Request, Outcome::Allow, "a:1");
         let noted = audit.note(1, &event).unwrap();
@@ -458,7 +439,8 @@ mod tests {
     #[test]
     fn a_full_disk_fails_now_and_ever_after() {
         let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
-        let target = AuditTarget::File(file, PathBuf::from("/dev/full"));
+        let path = PathBuf::from("/dev/full");
+        let target = AuditTarget::at(OpenFile { file, path });
         let audit = Audit::new(&target, "s", 7).unwrap();
         let event = Event::new(Kind::Connect, Outcome::Allow, "a:1");
         assert_eq!(audit.write(1, &event), Err(AuditError));

@@ -10,12 +10,11 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::budget::Spent;
-use crate::overrides::Overridden;
+use crate::refusal::Refusal;
 
 mod http2;
 
-pub(crate) use http2::{Received, poll_room, pour};
+pub(crate) use http2::{ReceivedContent, poll_room, pour};
 
 /// Bytes of content and trailers, by direction as the command sees it.
 #[derive(Debug, Default)]
@@ -38,7 +37,34 @@ pub(crate) enum Inner {
     /// There is none.
     None,
     Http1(Incoming),
-    Http2(Received),
+    Http2(ReceivedContent),
+    /// Behind a filter that waits, or works beside.
+    Filtered(Box<dyn ReadAhead>),
+}
+
+/// Content that may have to be read before anything is sent.
+pub(crate) trait ReadAhead:
+    Body<Data = Bytes, Error = ContentError> + fmt::Debug + Send + Sync + Unpin
+{
+    /// Reads its beginning.
+    ///
+    /// # Errors
+    /// It may not leave, or its sender ended it.
+    fn read_ahead(&mut self)
+    -> Pin<Box<dyn Future<Output = Result<(), ContentError>> + Send + '_>>;
+}
+
+impl Inner {
+    /// Reads the beginning, where a filter wants that.
+    ///
+    /// # Errors
+    /// It may not leave, or its sender ended it.
+    pub(crate) async fn read_ahead(&mut self) -> Result<(), ContentError> {
+        match self {
+            Self::None | Self::Http1(_) | Self::Http2(_) => Ok(()),
+            Self::Filtered(content) => content.read_ahead().await,
+        }
+    }
 }
 
 /// Why content did not come to its end.
@@ -48,16 +74,35 @@ pub(crate) enum ContentError {
     Http1(#[from] hyper::Error),
     #[error(transparent)]
     Http2(#[from] h2::Error),
-    #[error("the content holds the placeholder of a secret")]
-    Misused,
-    #[error("the content holds the value of a secret")]
-    Shown,
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    #[error(transparent)]
-    Spent(#[from] Spent),
-    #[error(transparent)]
-    Overridden(#[from] Overridden),
+}
+
+/// Why a filter lets nothing more go on. It was recorded and told where it was found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the content holds what may not leave")]
+pub(crate) enum Stopped {
+    Refused(Box<Refusal>),
+    /// Whoever looked at it is gone.
+    Lost,
+}
+
+impl Stopped {
+    pub(crate) fn refused(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+
+    /// What an error of an engine was caused by, where that was a filter.
+    pub(crate) fn cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(ContentError::Stopped(stopped)) = error.downcast_ref() {
+                return Some(stopped);
+            }
+            next = error.source();
+        }
+        None
+    }
 }
 
 impl Body for Inner {
@@ -69,6 +114,7 @@ impl Body for Inner {
             Self::None => Poll::Ready(None),
             Self::Http1(content) => Pin::new(content).poll_frame(context).map_err(Into::into),
             Self::Http2(content) => Pin::new(content).poll_frame(context).map_err(Into::into),
+            Self::Filtered(content) => Pin::new(content).poll_frame(context),
         }
     }
 
@@ -77,6 +123,7 @@ impl Body for Inner {
             Self::None => true,
             Self::Http1(content) => content.is_end_stream(),
             Self::Http2(content) => content.is_end_stream(),
+            Self::Filtered(content) => content.is_end_stream(),
         }
     }
 
@@ -85,6 +132,7 @@ impl Body for Inner {
             Self::None => SizeHint::with_exact(0),
             Self::Http1(content) => content.size_hint(),
             Self::Http2(content) => content.size_hint(),
+            Self::Filtered(content) => content.size_hint(),
         }
     }
 }
@@ -134,8 +182,3 @@ impl Body for Outbound {
         }
     }
 }
-
-/// The scan refused the content; why is in its slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the content holds what may not leave")]
-pub(crate) struct Stopped;

@@ -12,12 +12,13 @@
 use std::sync::{Arc, RwLock};
 
 use http::StatusCode;
-use outgate_policy::{Host, Misplaced, Policy, Secret, SecretKind};
+use outgate_policy::{Host, Misplaced, NamedSecret, Policy, Secret, SecretKind};
 use rustls::crypto::SecureRandom;
 
 mod coded;
 mod content;
 mod exchange;
+mod filter;
 mod forms;
 mod keeper;
 mod mask;
@@ -31,22 +32,18 @@ mod signing;
 mod source;
 mod value;
 
-pub(crate) use content::{Slot, Watch};
-pub(crate) use exchange::{coding, plain, restrict};
+pub(crate) use filter::filter;
 pub(crate) use keeper::{Keeper, keep};
-pub(crate) use mask::{Last, Mask, Masked};
-pub(crate) use messages::{Veiled, Watched};
 pub(crate) use renewal::Renewal;
-pub(crate) use request::Insertion;
-pub(crate) use signing::Signing;
-pub use source::{Named, SourceError};
+pub use source::SecretSourceError;
 
-use search::Search;
-use value::{Material, Value};
+use mask::Mask;
+use search::TextSearch;
+use value::{Material, SecretValue};
 
 /// The secrets of a gateway: what each is, by the name in the policy.
 #[derive(Debug, Default)]
-pub struct Vault(Vec<(Named, Material)>);
+pub struct Vault(Vec<(NamedSecret, Material)>);
 
 /// Why the secrets cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +53,7 @@ pub struct VaultError {
     name: String,
     /// Why not.
     #[source]
-    cause: SourceError,
+    cause: SecretSourceError,
 }
 
 impl Vault {
@@ -64,8 +61,8 @@ impl Vault {
     ///
     /// # Errors
     /// The first that cannot be read.
-    pub fn read(named: &[Named]) -> Result<Self, VaultError> {
-        let read = |named: &Named| match source::read(named) {
+    pub fn read(named: &[NamedSecret]) -> Result<Self, VaultError> {
+        let read = |named: &NamedSecret| match source::read(named) {
             Ok(material) => Ok((named.clone(), material)),
             Err(cause) => Err(VaultError {
                 name: named.name.clone(),
@@ -76,7 +73,7 @@ impl Vault {
     }
 
     /// What it was read from.
-    pub(crate) fn named(&self) -> Vec<Named> {
+    pub(crate) fn named(&self) -> Vec<NamedSecret> {
         self.0.iter().map(|(named, _)| named.clone()).collect()
     }
 
@@ -89,7 +86,7 @@ impl Vault {
     /// The variables of this process that hold one of the values: what the
     /// command would inherit beside the placeholder.
     fn held_by_environment(&self) -> Vec<String> {
-        let values: Vec<&Value> = self.0.iter().flat_map(|(_, own)| own.values()).collect();
+        let values: Vec<&SecretValue> = self.0.iter().flat_map(|(_, own)| own.values()).collect();
         let holds = |text: &std::ffi::OsString| {
             let text = std::os::unix::ffi::OsStrExt::as_bytes(text.as_os_str());
             values.iter().any(|value| contains(text, value.reveal()))
@@ -108,7 +105,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 
 /// What a placeholder stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum PlaceholderRole {
     Text,
     KeyId,
     KeySecret,
@@ -117,10 +114,10 @@ enum Role {
 
 /// A placeholder.
 #[derive(Debug)]
-struct Token {
+struct PlaceholderToken {
     /// Which secret it belongs to.
     secret: usize,
-    role: Role,
+    role: PlaceholderRole,
     /// The variable that holds it.
     variable: String,
     text: String,
@@ -128,7 +125,7 @@ struct Token {
 
 /// What the secrets are at present.
 #[derive(Debug)]
-struct Current {
+struct CurrentSecrets {
     materials: Vec<Material>,
     /// What was before, by the number of the secret: still masked.
     earlier: Vec<(usize, Material)>,
@@ -137,15 +134,15 @@ struct Current {
 
 /// The secrets of a session.
 #[derive(Debug)]
-pub(crate) struct Secrets {
+pub(crate) struct SessionSecrets {
     bound: Vec<Secret>,
-    tokens: Vec<Token>,
+    tokens: Vec<PlaceholderToken>,
     /// Placeholders as they are; the index is that of the token.
-    plain: Search,
+    plain: TextSearch,
     /// In every form that is recognised, and the token of each.
-    forms: Search,
+    forms: TextSearch,
     owners: Vec<usize>,
-    current: RwLock<Arc<Current>>,
+    current: RwLock<Arc<CurrentSecrets>>,
     withheld: Vec<String>,
     renewal: std::sync::OnceLock<Renewal>,
 }
@@ -156,7 +153,7 @@ pub(crate) struct Misuse {
     pub(crate) because: String,
 }
 
-impl Secrets {
+impl SessionSecrets {
     /// What stands for the values in this session.
     pub(crate) fn placeholders(&self) -> impl Iterator<Item = &[u8]> {
         self.tokens.iter().map(|token| token.text.as_bytes())
@@ -187,7 +184,7 @@ impl Secrets {
             materials.push(material.clone());
         }
         let plain = tokens.iter().map(|token| token.text.clone().into_bytes());
-        let plain = Search::new(plain.collect())?;
+        let plain = TextSearch::new(plain.collect())?;
         let (mut needles, mut owners) = (Vec::new(), Vec::new());
         for (index, token) in tokens.iter().enumerate() {
             for form in forms::all(token.text.as_bytes()) {
@@ -195,7 +192,7 @@ impl Secrets {
                 owners.push(index);
             }
         }
-        let forms = Search::new(needles)?;
+        let forms = TextSearch::new(needles)?;
         let mask = Arc::new(mask_of(&tokens, &materials, &[])?);
         Ok(Some(Self {
             bound: secrets,
@@ -203,7 +200,7 @@ impl Secrets {
             plain,
             forms,
             owners,
-            current: RwLock::new(Arc::new(Current {
+            current: RwLock::new(Arc::new(CurrentSecrets {
                 materials,
                 earlier: Vec::new(),
                 mask,
@@ -216,7 +213,7 @@ impl Secrets {
     /// What the command's environment holds: lines `NAME=PLACEHOLDER`, and the
     /// names of variables that hold a value and are taken out.
     pub(crate) fn variables(&self) -> String {
-        let set = |token: &Token| format!("{}={}\n", token.variable, token.text);
+        let set = |token: &PlaceholderToken| format!("{}={}\n", token.variable, token.text);
         let is_set = |name: &String| self.tokens.iter().any(|token| token.variable == *name);
         let withheld = self.withheld.iter().filter(|name| !is_set(name));
         let withheld = withheld.map(|name| format!("{name}\n"));
@@ -241,7 +238,7 @@ impl Secrets {
         }
     }
 
-    fn current(&self) -> Option<Arc<Current>> {
+    fn current(&self) -> Option<Arc<CurrentSecrets>> {
         Some(Arc::clone(&*self.current.read().ok()?))
     }
 
@@ -261,13 +258,13 @@ impl Secrets {
         })
     }
 
-    fn name_of(&self, token: &Token) -> &str {
+    fn name_of(&self, token: &PlaceholderToken) -> &str {
         let secret = self.bound.get(token.secret);
         secret.map(Secret::name).unwrap_or_default()
     }
 
     /// Where the secret of a token may go, in words.
-    fn home(&self, token: &Token) -> String {
+    fn home(&self, token: &PlaceholderToken) -> String {
         let secret = self.bound.get(token.secret);
         let bindings: Vec<&str> = secret
             .map(|own| own.bindings().collect())
@@ -276,7 +273,7 @@ impl Secrets {
     }
 
     /// The sentence for a placeholder that may not be where it stands.
-    fn misplaced(&self, token: &Token, stands: &str, why: Why) -> Misuse {
+    fn misplaced(&self, token: &PlaceholderToken, stands: &str, why: Why) -> Misuse {
         let name = self.name_of(token);
         let because = match why {
             Why::Misplaced(Misplaced::Host | Misplaced::Path) => format!(
@@ -316,8 +313,8 @@ fn tokens_of(
     (secret, named): (usize, &Secret),
     material: &Material,
     random: &dyn SecureRandom,
-) -> Result<Vec<Token>, shape::NoRandom> {
-    let token = |role, variable: &str, text| Token {
+) -> Result<Vec<PlaceholderToken>, shape::NoRandom> {
+    let token = |role, variable: &str, text| PlaceholderToken {
         secret,
         role,
         variable: variable.to_owned(),
@@ -326,19 +323,23 @@ fn tokens_of(
     Ok(match (named.kind(), material) {
         (SecretKind::Value, Material::Text(value)) => {
             let text = shape::placeholder(value.reveal(), random)?;
-            vec![token(Role::Text, named.name(), text)]
+            vec![token(PlaceholderRole::Text, named.name(), text)]
         }
         (SecretKind::Value, Material::Keys(_)) | (SecretKind::Aws, Material::Text(_)) => Vec::new(),
         (SecretKind::Aws, Material::Keys(keys)) => {
             let id = shape::key_id(random)?;
             let half = shape::plain(40, random)?;
             let mut tokens = vec![
-                token(Role::KeyId, "AWS_ACCESS_KEY_ID", id),
-                token(Role::KeySecret, "AWS_SECRET_ACCESS_KEY", half),
+                token(PlaceholderRole::KeyId, "AWS_ACCESS_KEY_ID", id),
+                token(PlaceholderRole::KeySecret, "AWS_SECRET_ACCESS_KEY", half),
             ];
             if keys.session.is_some() {
                 let session = shape::plain(100, random)?;
-                tokens.push(token(Role::KeySession, "AWS_SESSION_TOKEN", session));
+                tokens.push(token(
+                    PlaceholderRole::KeySession,
+                    "AWS_SESSION_TOKEN",
+                    session,
+                ));
             }
             tokens
         }
@@ -346,18 +347,18 @@ fn tokens_of(
 }
 
 /// The value that a token stands for.
-fn value_of(role: Role, material: &Material) -> Option<&Value> {
+fn value_of(role: PlaceholderRole, material: &Material) -> Option<&SecretValue> {
     match (role, material) {
-        (Role::Text, Material::Text(value)) => Some(value),
-        (Role::KeyId, Material::Keys(keys)) => Some(&keys.id),
-        (Role::KeySecret, Material::Keys(keys)) => Some(&keys.secret),
-        (Role::KeySession, Material::Keys(keys)) => keys.session.as_ref(),
+        (PlaceholderRole::Text, Material::Text(value)) => Some(value),
+        (PlaceholderRole::KeyId, Material::Keys(keys)) => Some(&keys.id),
+        (PlaceholderRole::KeySecret, Material::Keys(keys)) => Some(&keys.secret),
+        (PlaceholderRole::KeySession, Material::Keys(keys)) => keys.session.as_ref(),
         _ => None,
     }
 }
 
 fn mask_of(
-    tokens: &[Token],
+    tokens: &[PlaceholderToken],
     materials: &[Material],
     earlier: &[(usize, Material)],
 ) -> Result<Mask, String> {

@@ -7,23 +7,31 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use http::{HeaderMap, request};
-use outgate_policy::{Host, Permit, RuleRef};
+use outgate_policy::{Budget, Host, Permit, RuleRef};
+use outgate_record::Reason;
 
 use crate::audit::{Event, Kind, Outcome};
+use crate::body::Stopped;
 use crate::caller::Caller;
 use crate::limits;
+use crate::lock::{self, Poisoned};
 use crate::refusal::Refusal;
+
+mod filter;
+mod once;
+
+pub(crate) use filter::filter;
+pub(crate) use once::{UsedGrants, filter as once};
 
 /// The budgets of one sandbox.
 #[derive(Debug, Default)]
-pub(crate) struct Budgets(Mutex<HashMap<Key, Arc<Budget>>>);
+pub(crate) struct Budgets(Mutex<HashMap<Key, Arc<HostQuota>>>);
 
 /// A rule's text and place, and whose hosts it is about.
 type Key = (Arc<str>, Arc<str>, String);
 
 #[derive(Debug)]
-struct Budget {
+struct HostQuota {
     rule: RuleRef,
     to: String,
     bytes: u64,
@@ -33,33 +41,27 @@ struct Budget {
 
 /// What one request or tunnel spends from.
 #[derive(Debug, Clone)]
-pub(crate) struct Purse {
-    budgets: Vec<Arc<Budget>>,
+pub(crate) struct Quota {
+    budgets: Vec<Arc<HostQuota>>,
     caller: Arc<Caller>,
     /// What is refused when nothing is left.
     subject: String,
-    slot: Slot,
 }
-
-/// Where it is said why nothing more is sent.
-pub(crate) type Slot = Arc<Mutex<Option<Refusal>>>;
-
-/// Nothing more may leave; why is in the slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the budget of the rule is spent")]
-pub(crate) struct Spent;
 
 impl Budgets {
     /// What a permitted request or tunnel to a host spends from; nothing where
     /// no rule has a budget.
-    pub(crate) fn purse(
+    ///
+    /// # Errors
+    /// Nobody knows what was spent.
+    pub(crate) fn quota(
         &self,
         caller: &Arc<Caller>,
         permit: &Permit,
         (host, subject): (&Host, &str),
-    ) -> Option<Purse> {
+    ) -> Result<Option<Quota>, Refusal> {
         if permit.budgets().is_empty() {
-            return None;
+            return Ok(None);
         }
         let to = match host {
             // Names below one domain are one party's: each with a budget of its own
@@ -67,9 +69,23 @@ impl Budgets {
             Host::Name(name) => name.registered().1.to_owned(),
             Host::Address(address) => address.to_string(),
         };
-        let mut all = self.0.lock().ok()?;
-        let budgets = permit.budgets().iter().map(|own| {
-            let key = (own.rule.text.clone(), own.rule.place.clone(), to.clone());
+        let budgets = self.of_rules(permit.budgets(), &to);
+        let budgets = budgets.map_err(|poisoned| poisoned.refusal(Reason::Budget, subject))?;
+        Ok(Some(Quota {
+            budgets,
+            caller: Arc::clone(caller),
+            subject: subject.to_owned(),
+        }))
+    }
+
+    /// What is left of these for one host.
+    ///
+    /// # Errors
+    /// Nobody knows what was spent.
+    fn of_rules(&self, budgets: &[Budget], to: &str) -> Result<Vec<Arc<HostQuota>>, Poisoned> {
+        let mut all = lock::held(&self.0)?;
+        let budgets = budgets.iter().map(|own| {
+            let key = (own.rule.text.clone(), own.rule.place.clone(), to.to_owned());
             if let Some(known) = all.get(&key).filter(|known| known.bytes == own.bytes) {
                 return Arc::clone(known);
             }
@@ -78,9 +94,9 @@ impl Budgets {
                 .get(&key)
                 .map_or(0, |known| known.spent.load(Ordering::Relaxed));
             let full = all.len() >= limits::BUDGETS_MAX;
-            let budget = Arc::new(Budget {
+            let budget = Arc::new(HostQuota {
                 rule: own.rule.clone(),
-                to: to.clone(),
+                to: to.to_owned(),
                 bytes: if full { 0 } else { own.bytes },
                 spent: AtomicU64::new(spent),
                 told: AtomicBool::new(false),
@@ -90,22 +106,11 @@ impl Budgets {
             }
             budget
         });
-        let budgets = budgets.collect();
-        Some(Purse {
-            budgets,
-            caller: Arc::clone(caller),
-            subject: subject.to_owned(),
-            slot: Slot::default(),
-        })
+        Ok(budgets.collect())
     }
 }
 
-impl Purse {
-    /// Where it will be said why nothing more is sent.
-    pub(crate) fn slot(&self) -> Slot {
-        Arc::clone(&self.slot)
-    }
-
+impl Quota {
     /// Whether so many bytes are left.
     ///
     /// # Errors
@@ -121,7 +126,7 @@ impl Purse {
     ///
     /// # Errors
     /// They may not; it was recorded and told.
-    pub(crate) fn spend(&self, bytes: usize) -> Result<(), Spent> {
+    pub(crate) fn spend(&self, bytes: usize) -> Result<(), Stopped> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let mut refusal = None;
         for budget in &self.budgets {
@@ -139,17 +144,12 @@ impl Purse {
         let Some(refusal) = refusal else {
             return Ok(());
         };
-        if let Ok(mut slot) = self.slot.lock()
-            && slot.is_none()
-        {
-            self.caller.refuse(Kind::Budget, &refusal);
-            *slot = Some(refusal);
-        }
-        Err(Spent)
+        self.caller.refuse(Kind::Budget, &refusal);
+        Err(Stopped::refused(refusal))
     }
 
     /// Records that a budget is nearly spent.
-    fn tell(&self, budget: &Budget) {
+    fn tell(&self, budget: &HostQuota) {
         let because = format!(
             "{}% of the {} bytes are spent that `{}` lets go to {}",
             limits::BUDGET_ALARM_PERCENT,
@@ -159,13 +159,13 @@ impl Purse {
         );
         let event = Event::new(Kind::Budget, Outcome::Note, &budget.to)
             .process(self.caller.process())
-            .reason("budget", &because)
+            .reason(Reason::Budget, &because)
             .rule(&budget.rule);
         self.caller.recorder().record(&event).ok();
     }
 }
 
-impl Budget {
+impl HostQuota {
     fn left(&self) -> u64 {
         self.bytes
             .saturating_sub(self.spent.load(Ordering::Relaxed))
@@ -186,22 +186,29 @@ impl Budget {
             self.left(),
             self.rule.place
         );
-        Refusal::own("budget", subject, &because)
+        Refusal::own(Reason::Budget, subject, &because)
     }
 }
 
-/// About how many bytes a request's head has on the wire (RFC 9112 3, 5).
-pub(crate) fn head_bytes(head: &request::Parts, resource: &str) -> usize {
-    let line = head.method.as_str().len().saturating_add(resource.len());
-    let line = line.saturating_add(12);
-    line.saturating_add(field_bytes(&head.headers))
-}
+#[cfg(test)]
+mod tests {
+    use outgate_policy::Effect;
 
-/// About how many bytes fields have there, in a head or behind content.
-pub(crate) fn field_bytes(fields: &HeaderMap) -> usize {
-    let each = fields.iter().map(|(name, value)| {
-        let both = name.as_str().len().saturating_add(value.len());
-        both.saturating_add(4)
-    });
-    each.fold(0, usize::saturating_add)
+    use super::*;
+
+    #[test]
+    fn nothing_leaves_once_nobody_knows_what_was_spent() {
+        let budgets = Budgets::default();
+        let rule = RuleRef {
+            id: 1,
+            effect: Effect::Allow,
+            text: "a.test".into(),
+            place: "a.toml:1:1".into(),
+        };
+        let own = [Budget { rule, bytes: 10 }];
+        let known = budgets.of_rules(&own, "a.test").unwrap();
+        assert_eq!(known.iter().map(|quota| quota.left()).sum::<u64>(), 10);
+        lock::poison(&budgets.0);
+        assert_eq!(budgets.of_rules(&own, "a.test").unwrap_err(), Poisoned);
+    }
 }

@@ -4,27 +4,29 @@
 
 use std::sync::Arc;
 
-use outgate_handoff::Process;
+use outgate_handoff::ProcessFacts;
+
+use outgate_record::Reason;
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::destination::Destination;
 use crate::recorder::Recorder;
 use crate::refusal::Refusal;
-use crate::rules::Rules;
+use crate::rules::SessionPolicies;
 use crate::target::Target;
 
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Caller {
     recorder: Arc<Recorder>,
-    process: Process,
+    process: ProcessFacts,
     destination: Destination,
 }
 
 impl Caller {
     pub(crate) fn new(
         recorder: &Arc<Recorder>,
-        process: Process,
+        process: ProcessFacts,
         destination: Destination,
     ) -> Self {
         Self {
@@ -38,7 +40,7 @@ impl Caller {
         &self.recorder
     }
 
-    pub(crate) fn process(&self) -> &Process {
+    pub(crate) fn process(&self) -> &ProcessFacts {
         &self.process
     }
 
@@ -47,7 +49,7 @@ impl Caller {
     }
 
     /// The rules in force: to be asked anew for every decision.
-    pub(crate) fn rules(&self) -> Arc<Rules> {
+    pub(crate) fn rules(&self) -> Arc<SessionPolicies> {
         self.recorder.rules()
     }
 
@@ -68,7 +70,7 @@ impl Caller {
         let event = Event::new(Kind::Request, Outcome::Deny, &origin).process(&self.process);
         let event = match why {
             Refusal::Policy(denial) => event.denial(denial),
-            Refusal::Own(own) => event.reason(own.token, &own.because),
+            Refusal::Own(own) => event.reason(own.reason, &own.because),
         };
         self.recorder.record(&requested(event, target)).ok();
     }
@@ -79,15 +81,21 @@ impl Caller {
         self.tell(refusal);
     }
 
-    /// Records a placeholder where none may be, and makes the refusal of it.
-    pub(crate) fn misused(&self, target: &Target, because: &str) -> Refusal {
+    /// Records what may not stand in a request, as a finding.
+    pub(crate) fn found(&self, target: &Target, why: &Refusal) {
         let origin = target.origin();
         let event = Event::new(Kind::Finding, Outcome::Deny, &origin)
             .process(&self.process)
-            .reason("secret", because);
+            .reason(why.reason(), why.because());
         self.recorder.record(&requested(event, target)).ok();
-        let subject = format!("{} {origin}", target.method);
-        Refusal::own("secret", &subject, because)
+    }
+
+    /// Records a placeholder where none may be, and makes the refusal of it.
+    pub(crate) fn misused(&self, target: &Target, because: &str) -> Refusal {
+        let subject = format!("{} {}", target.method, target.origin());
+        let refusal = Refusal::own(Reason::Secret, &subject, because);
+        self.found(target, &refusal);
+        refusal
     }
 }
 

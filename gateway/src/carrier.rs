@@ -12,7 +12,7 @@ pub(crate) enum Upgrade {
 
 /// As whom an origin must identify itself, and is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Called {
+pub(crate) enum OriginIdentity {
     /// As the host that was judged.
     Itself,
     /// As `localhost`: what the client calls a loopback address, and what the
@@ -20,8 +20,8 @@ pub(crate) enum Called {
     Localhost,
 }
 
-impl Called {
-    /// What a client calls a host by the server name of its greeting, which
+impl OriginIdentity {
+    /// What a client calls a host by the server name of its ClientHello, which
     /// was compared with the host before.
     pub(crate) fn by(server_name: Option<&str>, host: &Host) -> Self {
         match (server_name, host) {
@@ -46,7 +46,7 @@ pub(crate) enum Carrier {
     /// TCP alone.
     Plain,
     /// TLS that this gateway opened.
-    Tls(Called),
+    Tls(OriginIdentity),
 }
 
 impl Carrier {

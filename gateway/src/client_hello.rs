@@ -35,7 +35,7 @@ pub(crate) struct ClientHello {
 
 /// What the bytes so far are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Hello {
+pub(crate) enum HelloSoFar {
     /// The beginning of a ClientHello.
     Incomplete,
     /// A whole one.
@@ -45,14 +45,14 @@ pub(crate) enum Hello {
 }
 
 /// Looks at the first bytes of a connection.
-pub(crate) fn parse(bytes: &[u8]) -> Hello {
+pub(crate) fn parse(bytes: &[u8]) -> HelloSoFar {
     match handshake(bytes) {
-        Ok(None) => Hello::Incomplete,
+        Ok(None) => HelloSoFar::Incomplete,
         Ok(Some(body)) => match client_hello(&body) {
-            Some(hello) => Hello::Complete(hello),
-            None => Hello::Invalid("malformed ClientHello"),
+            Some(hello) => HelloSoFar::Complete(hello),
+            None => HelloSoFar::Invalid("malformed ClientHello"),
         },
-        Err(why) => Hello::Invalid(why),
+        Err(why) => HelloSoFar::Invalid(why),
     }
 }
 
@@ -102,9 +102,9 @@ fn handshake(bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
 }
 
 /// Takes values from the front of a message.
-struct Cursor<'a>(&'a [u8]);
+struct HelloCursor<'a>(&'a [u8]);
 
-impl<'a> Cursor<'a> {
+impl<'a> HelloCursor<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -137,7 +137,7 @@ impl<'a> Cursor<'a> {
 }
 
 fn client_hello(body: &[u8]) -> Option<ClientHello> {
-    let mut cursor = Cursor(body);
+    let mut cursor = HelloCursor(body);
     cursor.take(2 + 32)?;
     let session = cursor.short()?;
     let suites = cursor.long()?;
@@ -153,7 +153,7 @@ fn client_hello(body: &[u8]) -> Option<ClientHello> {
     if cursor.is_empty() {
         return Some(hello);
     }
-    let mut extensions = Cursor(cursor.long()?);
+    let mut extensions = HelloCursor(cursor.long()?);
     if !cursor.is_empty() {
         return None;
     }
@@ -177,8 +177,8 @@ fn client_hello(body: &[u8]) -> Option<ClientHello> {
 
 /// Exactly one name, of the only type there is (RFC 6066 3).
 fn server_name(content: &[u8]) -> Option<String> {
-    let mut outer = Cursor(content);
-    let mut list = Cursor(outer.long()?);
+    let mut outer = HelloCursor(content);
+    let mut list = HelloCursor(outer.long()?);
     let kind = list.u8()?;
     let name = list.long()?;
     if kind != 0 || name.is_empty() || !list.is_empty() || !outer.is_empty() || !name.is_ascii() {
@@ -188,8 +188,8 @@ fn server_name(content: &[u8]) -> Option<String> {
 }
 
 fn protocols(content: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let mut outer = Cursor(content);
-    let mut list = Cursor(outer.long()?);
+    let mut outer = HelloCursor(content);
+    let mut list = HelloCursor(outer.long()?);
     if !outer.is_empty() || list.is_empty() {
         return None;
     }
@@ -257,9 +257,13 @@ pub(crate) mod tests {
         for record in [1, 2, 5, 100, 16384] {
             let bytes = hello(&extensions, record);
             for cut in 0..bytes.len() {
-                assert_eq!(parse(&bytes[..cut]), Hello::Incomplete, "{record} {cut}");
+                assert_eq!(
+                    parse(&bytes[..cut]),
+                    HelloSoFar::Incomplete,
+                    "{record} {cut}"
+                );
             }
-            let Hello::Complete(found) = parse(&bytes) else {
+            let HelloSoFar::Complete(found) = parse(&bytes) else {
                 panic!("{:?}", parse(&bytes))
             };
             assert_eq!(found.server_name.as_deref(), Some("a.example.org"));
@@ -287,13 +291,16 @@ pub(crate) mod tests {
             vec![23, 3, 3, 0, 1, 0],
         ];
         for case in cases {
-            assert!(matches!(parse(&case), Hello::Invalid(_)), "{case:02x?}");
+            assert!(
+                matches!(parse(&case), HelloSoFar::Invalid(_)),
+                "{case:02x?}"
+            );
         }
     }
 
     #[test]
     fn encrypted_names_are_seen_and_no_name_is_no_name() {
-        let Hello::Complete(found) = parse(&hello(&extension(0xfe0d, &[0]), 16384)) else {
+        let HelloSoFar::Complete(found) = parse(&hello(&extension(0xfe0d, &[0]), 16384)) else {
             panic!()
         };
         assert_eq!((found.server_name, found.encrypted), (None, Encrypted::Yes));

@@ -1,21 +1,25 @@
-//! The settings of a gateway that serves one launcher or many, from its
-//! arguments. Opens the place of the records; reads nothing else.
+//! What the gateway's program is to do, from its arguments, and the settings of one that
+//! serves, from whoever started it. Opens the place of the records; reads nothing else.
 
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
-use crate::{AuditTarget, Named, ServeError};
+use outgate_handoff::GatewaySetting;
+use outgate_handoff::settings::CANARY_SEED_BYTES;
+use outgate_policy::NamedSecret;
 
-/// Where records go, as the arguments say.
+use crate::{AuditTarget, ServeError};
+
+/// Where records go.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Records {
     /// Nowhere.
     #[default]
     None,
-    /// `--audit FILE`.
+    /// To a file.
     File(PathBuf),
-    /// `--audit-dir DIR`.
+    /// To files in a directory.
     Directory(PathBuf),
 }
 
@@ -30,7 +34,7 @@ impl Records {
             source,
         };
         match self {
-            Self::None => Ok((AuditTarget::None, None)),
+            Self::None => Ok((AuditTarget::none(), None)),
             Self::File(path) => {
                 let target = AuditTarget::file(path.clone()).map_err(|e| failed(path, e))?;
                 Ok((target, None))
@@ -46,11 +50,11 @@ impl Records {
 /// Files about TLS that the gateway reads before it confines itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TlsFiles {
-    /// `--upstream-ca FILE`: certificates to trust beside the system's, in PEM.
+    /// Certificates to trust beside the system's, in PEM.
     pub upstream_ca: Vec<PathBuf>,
-    /// `--authority DIR`: the user's own authority, for all sessions.
+    /// The user's own authority, for all sessions.
     pub authority: Option<PathBuf>,
-    /// `--client-cert HOST CERTIFICATE KEY`.
+    /// What is presented to which host.
     pub clients: Vec<ClientFiles>,
 }
 
@@ -65,45 +69,90 @@ pub struct ClientFiles {
     pub key: PathBuf,
 }
 
-/// `serve` with an inherited socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Private {
-    /// Number of the descriptor.
-    pub handoff: RawFd,
+/// All that a gateway is told beside policies.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GatewaySettings {
     /// Where records go.
     pub records: Records,
     /// Files about TLS.
     pub tls: TlsFiles,
-    /// Secrets to read, as `--secret NAME=SOURCE`.
-    pub secrets: Vec<Named>,
+    /// Secrets to read.
+    pub secrets: Vec<NamedSecret>,
     /// The user's own secrets to look for.
-    pub known: Known,
+    pub known: InventorySource,
+}
+
+impl GatewaySettings {
+    /// Takes one; what it returns is said twice.
+    pub(crate) fn take(&mut self, setting: GatewaySetting) -> Result<(), &'static str> {
+        let once = |before: bool, what| if before { Err(what) } else { Ok(()) };
+        let records = |own: &Self| once(own.records != Records::None, "two places for records");
+        match setting {
+            GatewaySetting::RecordFile(path) => {
+                records(self)?;
+                self.records = Records::File(path);
+            }
+            GatewaySetting::RecordDirectory(path) => {
+                records(self)?;
+                self.records = Records::Directory(path);
+            }
+            GatewaySetting::UpstreamCa(path) => self.tls.upstream_ca.push(path),
+            GatewaySetting::Authority(path) => {
+                once(self.tls.authority.is_some(), "two authorities")?;
+                self.tls.authority = Some(path);
+            }
+            GatewaySetting::ClientCertificate {
+                host,
+                certificate,
+                key,
+            } => self.tls.clients.push(ClientFiles {
+                host,
+                certificate,
+                key,
+            }),
+            GatewaySetting::Secret(named) => self.secrets.push(named),
+            GatewaySetting::OwnSecrets => self.known.own = OwnPlaces::Read,
+            GatewaySetting::KnownValues(path) => {
+                once(self.known.list.is_some(), "two lists of secrets")?;
+                self.known.list = Some(path);
+            }
+            GatewaySetting::Canaries(seed) => {
+                once(self.known.canaries.is_some(), "two seeds of canaries")?;
+                self.known.canaries = Some(seed);
+            }
+            GatewaySetting::End => {}
+        }
+        Ok(())
+    }
+
+    /// Whether some of them are for a gateway of one run alone.
+    pub(crate) fn are_of_one_run(&self) -> bool {
+        let known = &self.known;
+        known.own == OwnPlaces::Read || known.canaries.is_some() || !self.secrets.is_empty()
+    }
+}
+
+/// `serve` with an inherited socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivateCommand {
+    /// Number of the descriptor.
+    pub handoff: RawFd,
 }
 
 /// Where the user's own secrets are looked up.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Known {
-    /// `--known on`: in the environment and in well-known files.
-    pub own: Own,
-    /// `--known-values FILE`: in a list.
+pub struct InventorySource {
+    /// In the environment and in well-known files.
+    pub own: OwnPlaces,
+    /// In a list.
     pub list: Option<PathBuf>,
-    /// `--canaries on`: whether false ones are made as well.
-    pub canaries: Plants,
-}
-
-/// Whether canaries are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Plants {
-    /// They are.
-    Yes,
-    /// They are not.
-    #[default]
-    No,
+    /// What false ones are made from as well.
+    pub canaries: Option<[u8; CANARY_SEED_BYTES]>,
 }
 
 /// Whether the user's own places are looked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Own {
+pub enum OwnPlaces {
     /// They are.
     Read,
     /// They are not.
@@ -113,32 +162,26 @@ pub enum Own {
 
 /// `share` with an inherited socket and listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shared {
+pub struct ShareCommand {
     /// Number of the socket that brings the policy.
     pub handoff: RawFd,
     /// Number of the listener.
     pub listener: RawFd,
-    /// Where records go.
-    pub records: Records,
-    /// Files about TLS.
-    pub tls: TlsFiles,
-    /// `--known-values FILE`: secrets to look for in all sessions.
-    pub list: Option<PathBuf>,
 }
 
 /// `authority BUILD create DIR NAME DAYS [DOMAIN]...` and `authority BUILD show
 /// DIR [json]`: `outgate ca` read and checked what people write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Authority {
+pub enum AuthorityArguments {
     /// Make one.
-    Create(PathBuf, outgate_ca::Request),
+    Create(PathBuf, outgate_ca::AuthorityRequest),
     /// Describe one.
-    Show(PathBuf, Shape),
+    Show(PathBuf, DescriptionForm),
 }
 
 /// How a description is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum DescriptionForm {
     /// For people.
     Text,
     /// For programs.
@@ -147,28 +190,26 @@ pub enum Shape {
 
 /// `keep` with an inherited socket: the keeper of secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeepCommand {
     /// Number of the descriptor.
     pub handoff: RawFd,
-    /// Secrets to look at.
-    pub secrets: Vec<Named>,
 }
 
 /// What the arguments ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum GatewayCommand {
     /// Serve one launcher.
-    Serve(Private),
+    Serve(PrivateCommand),
     /// Serve whoever connects.
-    Share(Shared),
+    Share(ShareCommand),
     /// Make or describe the user's own authority.
-    Authority(Authority),
+    Authority(AuthorityArguments),
     /// `detectors BUILD FILE...`: judge the detectors of these policy files.
     Detectors(Vec<PathBuf>),
     /// Be the origin of `outgate check --clients`.
     Trial,
     /// Keep secrets for a gateway.
-    Keep(Kept),
+    Keep(KeepCommand),
     /// Say which build this is.
     Version,
     /// Say how it is used.
@@ -177,71 +218,48 @@ pub enum Request {
 
 /// How it is used.
 pub const USAGE: &str = "\
-usage: outgate-gateway serve --handoff-fd N [--audit FILE | --audit-dir DIR]
-       outgate-gateway share --handoff-fd N --listen-fd N [--audit FILE | --audit-dir DIR]
-       both: [--upstream-ca FILE]... [--authority DIR] [--client-cert HOST CERTIFICATE KEY]...
-             [--known-values FILE]
-       serve: [--secret NAME=SOURCE]... [--known on] [--canaries on]
+usage: outgate-gateway serve --handoff-fd N
+       outgate-gateway share --handoff-fd N --listen-fd N
        outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
        outgate-gateway authority BUILD show DIR [json]
        outgate-gateway detectors BUILD FILE...
        outgate-gateway trial BUILD
        outgate-gateway --version
 
-`outgate run`, `gateway`, `ca`, `policy` and `check` start this program by themselves.";
+`outgate run`, `gateway`, `ca`, `policy` and `check` start this program by themselves, and say\n\
+everything else on the inherited socket.";
 
 /// Reads the arguments after the program's name.
 ///
 /// # Errors
 /// A sentence that says which argument is wrong.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, String> {
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<GatewayCommand, String> {
     let mut arguments = arguments.into_iter();
     let word = arguments.next();
     match word.as_ref().and_then(|word| word.to_str()) {
-        Some("--version" | "-V") => Ok(Request::Version),
-        Some("--help" | "-h") => Ok(Request::Help),
-        Some("serve") => {
-            let options = options(arguments)?;
-            if options.listener.is_some() {
-                return Err("`--listen-fd` goes with `share`".to_owned());
-            }
-            Ok(Request::Serve(Private {
-                handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
-                records: options.records,
-                tls: options.tls,
-                secrets: options.secrets,
-                known: options.known,
-            }))
-        }
+        Some("--version" | "-V") => Ok(GatewayCommand::Version),
+        Some("--help" | "-h") => Ok(GatewayCommand::Help),
+        Some("serve") => Ok(GatewayCommand::Serve(PrivateCommand {
+            handoff: options(arguments, Listener::None)?.0,
+        })),
         Some("share") => {
-            let options = options(arguments)?;
-            if options.known.own == Own::Read || options.known.canaries == Plants::Yes {
-                return Err("`--known` and `--canaries` go with `serve`".to_owned());
-            }
-            if !options.secrets.is_empty() {
-                return Err("`--secret` goes with `serve`".to_owned());
-            }
-            Ok(Request::Share(Shared {
-                handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
-                listener: options.listener.ok_or("`--listen-fd` is missing")?,
-                records: options.records,
-                tls: options.tls,
-                list: options.known.list,
+            let (handoff, listener) = options(arguments, Listener::Inherited)?;
+            Ok(GatewayCommand::Share(ShareCommand {
+                handoff,
+                listener: listener.ok_or("`--listen-fd` is missing")?,
             }))
         }
         Some("detectors") => {
             same_build(&mut arguments)?;
-            Ok(Request::Detectors(arguments.map(PathBuf::from).collect()))
+            Ok(GatewayCommand::Detectors(
+                arguments.map(PathBuf::from).collect(),
+            ))
         }
-        Some("trial") => same_build(&mut arguments).map(|()| Request::Trial),
-        Some("authority") => authority(&mut arguments).map(Request::Authority),
-        Some("keep") => {
-            let options = options(arguments)?;
-            Ok(Request::Keep(Kept {
-                handoff: options.handoff.ok_or("`--handoff-fd` is missing")?,
-                secrets: options.secrets,
-            }))
-        }
+        Some("trial") => same_build(&mut arguments).map(|()| GatewayCommand::Trial),
+        Some("authority") => authority(&mut arguments).map(GatewayCommand::Authority),
+        Some("keep") => Ok(GatewayCommand::Keep(KeepCommand {
+            handoff: options(arguments, Listener::None)?.0,
+        })),
         Some(other) => Err(format!("unknown command `{other}`")),
         None => Err("no command".to_owned()),
     }
@@ -261,7 +279,7 @@ fn same_build(arguments: &mut dyn Iterator<Item = OsString>) -> Result<(), Strin
     ))
 }
 
-fn authority(arguments: &mut dyn Iterator<Item = OsString>) -> Result<Authority, String> {
+fn authority(arguments: &mut dyn Iterator<Item = OsString>) -> Result<AuthorityArguments, String> {
     same_build(arguments)?;
     let mut next = |what: &str| arguments.next().ok_or_else(|| format!("{what} is missing"));
     let word = next("`create` or `show`")?;
@@ -273,73 +291,52 @@ fn authority(arguments: &mut dyn Iterator<Item = OsString>) -> Result<Authority,
             let days = days.to_string_lossy().parse();
             let days = days.map_err(|_| "the days are no number".to_owned())?;
             let permitted = arguments.map(|domain| domain.to_string_lossy().into_owned());
-            let request = outgate_ca::Request {
+            let request = outgate_ca::AuthorityRequest {
                 name,
                 permitted: permitted.collect(),
                 days,
             };
-            Ok(Authority::Create(directory, request))
+            Ok(AuthorityArguments::Create(directory, request))
         }
         Some("show") => match arguments.next() {
-            None => Ok(Authority::Show(directory, Shape::Text)),
-            Some(word) if word == "json" => Ok(Authority::Show(directory, Shape::Json)),
+            None => Ok(AuthorityArguments::Show(directory, DescriptionForm::Text)),
+            Some(word) if word == "json" => {
+                Ok(AuthorityArguments::Show(directory, DescriptionForm::Json))
+            }
             Some(word) => Err(format!("unknown word `{}`", word.to_string_lossy())),
         },
         _ => Err(format!("unknown word `{}`", word.to_string_lossy())),
     }
 }
 
-#[derive(Debug, Default)]
-struct Options {
-    handoff: Option<RawFd>,
-    listener: Option<RawFd>,
-    records: Records,
-    tls: TlsFiles,
-    secrets: Vec<Named>,
-    known: Known,
+/// Whether a listener is inherited beside the socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listener {
+    Inherited,
+    None,
 }
 
-fn options(mut arguments: impl Iterator<Item = OsString>) -> Result<Options, String> {
-    let mut options = Options::default();
+/// The numbers of what is inherited: the socket, and perhaps a listener.
+fn options(
+    mut arguments: impl Iterator<Item = OsString>,
+    expected: Listener,
+) -> Result<(RawFd, Option<RawFd>), String> {
+    let (mut handoff, mut listener) = (None, None);
     while let Some(option) = arguments.next() {
         let option = option.to_string_lossy().into_owned();
         let value = arguments
             .next()
             .ok_or_else(|| format!("`{option}` needs a value"))?;
-        let records = &mut options.records;
         match option.as_str() {
-            "--handoff-fd" => options.handoff = Some(descriptor(&option, &value)?),
-            "--listen-fd" => options.listener = Some(descriptor(&option, &value)?),
-            "--upstream-ca" => options.tls.upstream_ca.push(value.into()),
-            "--authority" => options.tls.authority = Some(value.into()),
-            "--client-cert" => {
-                let missing = || format!("`{option}` needs a host and two files");
-                options.tls.clients.push(ClientFiles {
-                    host: value.to_string_lossy().into_owned(),
-                    certificate: arguments.next().ok_or_else(missing)?.into(),
-                    key: arguments.next().ok_or_else(missing)?.into(),
-                });
+            "--handoff-fd" => handoff = Some(descriptor(&option, &value)?),
+            "--listen-fd" if expected == Listener::Inherited => {
+                listener = Some(descriptor(&option, &value)?);
             }
-            "--secret" => {
-                let named = value.to_str().and_then(Named::parse);
-                options
-                    .secrets
-                    .push(named.ok_or("`--secret` takes NAME=SOURCE")?);
-            }
-            "--known" if value == "on" => options.known.own = Own::Read,
-            "--canaries" if value == "on" => options.known.canaries = Plants::Yes,
-            "--known-values" => options.known.list = Some(value.into()),
-            "--audit" if *records == Records::None => *records = Records::File(value.into()),
-            "--audit-dir" if *records == Records::None => {
-                *records = Records::Directory(value.into());
-            }
-            "--audit" | "--audit-dir" => {
-                return Err("`--audit` and `--audit-dir` name the same thing; give one".to_owned());
-            }
+            "--listen-fd" => return Err("`--listen-fd` goes with `share`".to_owned()),
             _ => return Err(format!("unknown option `{option}`")),
         }
     }
-    Ok(options)
+    Ok((handoff.ok_or("`--handoff-fd` is missing")?, listener))
 }
 
 fn descriptor(option: &str, value: &OsString) -> Result<RawFd, String> {
@@ -356,7 +353,7 @@ fn descriptor(option: &str, value: &OsString) -> Result<RawFd, String> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Request, String> {
+    fn parsed(line: &str) -> Result<GatewayCommand, String> {
         parse(
             line.split(' ')
                 .filter(|word| !word.is_empty())
@@ -366,44 +363,27 @@ mod tests {
 
     #[test]
     fn arguments_are_read_and_faults_named() {
-        let private = |handoff, records| {
-            Ok(Request::Serve(Private {
-                handoff,
-                records,
-                tls: TlsFiles::default(),
-                secrets: Vec::new(),
-                known: Known::default(),
-            }))
-        };
-        assert_eq!(parsed("serve --handoff-fd 3"), private(3, Records::None));
         assert_eq!(
-            parsed("serve --audit /a --handoff-fd 3"),
-            private(3, Records::File("/a".into()))
+            parsed("serve --handoff-fd 3"),
+            Ok(GatewayCommand::Serve(PrivateCommand { handoff: 3 }))
         );
         assert_eq!(
-            parsed("serve --handoff-fd 3 --audit-dir /d"),
-            private(3, Records::Directory("/d".into()))
-        );
-        assert_eq!(
-            parsed("share --handoff-fd 3 --listen-fd 4 --audit /a"),
-            Ok(Request::Share(Shared {
+            parsed("share --handoff-fd 3 --listen-fd 4"),
+            Ok(GatewayCommand::Share(ShareCommand {
                 handoff: 3,
                 listener: 4,
-                records: Records::File("/a".into()),
-                tls: TlsFiles::default(),
-                list: None,
             }))
         );
-        assert_eq!(parsed("--version"), Ok(Request::Version));
+        assert_eq!(parsed("--version"), Ok(GatewayCommand::Version));
         let own = env!("CARGO_PKG_VERSION");
         let made = parsed(&format!("authority {own} create /d n 30 a.test b.test"));
-        let request = outgate_ca::Request {
+        let request = outgate_ca::AuthorityRequest {
             name: "n".to_owned(),
             permitted: vec!["a.test".to_owned(), "b.test".to_owned()],
             days: 30,
         };
-        let made_by_hand = Authority::Create("/d".into(), request);
-        assert_eq!(made, Ok(Request::Authority(made_by_hand)));
+        let made_by_hand = AuthorityArguments::Create("/d".into(), request);
+        assert_eq!(made, Ok(GatewayCommand::Authority(made_by_hand)));
         let wrong = parsed("authority 0.0.0 show /d").unwrap_err();
         assert!(wrong.contains("different builds"), "{wrong}");
         for line in [
@@ -413,22 +393,43 @@ mod tests {
             "serve --handoff-fd",
             "serve --handoff-fd 2",
             "serve --handoff-fd x",
-            "serve --handoff-fd 3 --audit /a --audit-dir /d",
+            "serve --handoff-fd 3 --audit /a",
             "serve --handoff-fd 3 --color on",
             "serve --handoff-fd 3 --listen-fd 4",
+            "keep --handoff-fd 3 --secret KEY=env:X",
             "share --handoff-fd 3",
             "share --listen-fd 3",
-            "serve --handoff-fd 3 --authority",
-            "serve --handoff-fd 3 --client-cert a.test /c",
-            "serve --handoff-fd 3 --secret KEY",
-            "serve --handoff-fd 3 --secret KEY=env",
             "share --handoff-fd 3 --listen-fd 4 --secret KEY=env:X",
-            "share --handoff-fd 3 --listen-fd 4 --known on",
-            "share --handoff-fd 3 --listen-fd 4 --canaries on",
-            "serve --handoff-fd 3 --known maybe",
-            "serve --handoff-fd 3 --canaries maybe",
         ] {
             assert!(parsed(line).is_err(), "{line}");
         }
+    }
+    #[test]
+    fn what_can_be_said_once_is_said_once() {
+        let path = || PathBuf::from("/a");
+        let once = [
+            GatewaySetting::RecordFile(path()),
+            GatewaySetting::RecordDirectory(path()),
+            GatewaySetting::Authority(path()),
+            GatewaySetting::KnownValues(path()),
+            GatewaySetting::Canaries([1; CANARY_SEED_BYTES]),
+        ];
+        for setting in once {
+            let mut settings = GatewaySettings::default();
+            assert_eq!(settings.take(setting.clone()), Ok(()), "{setting:?}");
+            assert!(settings.take(setting.clone()).is_err(), "{setting:?}");
+        }
+        let mut settings = GatewaySettings::default();
+        settings.take(GatewaySetting::RecordFile(path())).unwrap();
+        let other = GatewaySetting::RecordDirectory(path());
+        assert!(settings.take(other).is_err(), "one place for records");
+        let mut settings = GatewaySettings::default();
+        for _ in 0..2 {
+            settings.take(GatewaySetting::UpstreamCa(path())).unwrap();
+        }
+        assert_eq!(settings.tls.upstream_ca.len(), 2);
+        assert!(!settings.are_of_one_run());
+        settings.take(GatewaySetting::OwnSecrets).unwrap();
+        assert!(settings.are_of_one_run());
     }
 }

@@ -35,7 +35,7 @@ pub enum ConfineError {
 
 /// How many a gateway serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Serves {
+pub enum ServedRuns {
     /// One launcher.
     One,
     /// Whoever connects.
@@ -47,7 +47,7 @@ pub enum Serves {
 ///
 /// # Errors
 /// The kernel refuses a step; the process must not serve then.
-pub fn confine(records: Option<&Path>, serves: Serves) -> Result<(), ConfineError> {
+pub fn confine(records: Option<&Path>, serves: ServedRuns) -> Result<(), ConfineError> {
     prctl::set_dumpable(false)?;
     prctl::set_no_new_privs()?;
     hold_terminal_signals()?;
@@ -108,11 +108,11 @@ fn hold_terminal_signals() -> Result<(), ConfineError> {
 }
 
 /// As many descriptors as the user may have, up to what all flows need.
-fn raise_open_files(serves: Serves) -> Result<(), ConfineError> {
+fn raise_open_files(serves: ServedRuns) -> Result<(), ConfineError> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     let wanted = match serves {
-        Serves::One => limits::DESCRIPTORS_WANTED,
-        Serves::Many => limits::SHARED_DESCRIPTORS_WANTED,
+        ServedRuns::One => limits::DESCRIPTORS_WANTED,
+        ServedRuns::Many => limits::SHARED_DESCRIPTORS_WANTED,
     };
     let wanted = wanted.min(hard);
     if soft < wanted {

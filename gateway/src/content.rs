@@ -1,7 +1,7 @@
-//! Message content on its way through: streamed, never gathered but where it
-//! may hold a placeholder, with back-pressure in both directions. Counts bytes
+//! Message content on its way through its filters: streamed, never gathered but where a
+//! filter asks for all of it, with back-pressure in both directions. Counts bytes
 //! and keeps trailers from saying what only a head may say (RFC 9110 6.5.1).
-//! Decides nothing.
+//! Decides nothing, and knows no filter.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,16 +14,13 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
 use crate::body::{ContentError, Inner, Outbound, Polled, Traffic};
-use crate::broker::{Last, Masked, Watch};
-use crate::budget::{Purse, field_bytes};
 use crate::fields;
+use crate::filter::{ContentFilter, StreamEnd};
 use crate::origin::{Counted, Lease};
-use crate::overrides::Form;
-use crate::scan::{Returns, Screened};
 
 /// The content of one message.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum MessageContent {
     /// None, or a text of the gateway's own.
     Own(Option<Bytes>),
     /// From the client.
@@ -34,21 +31,24 @@ pub(crate) enum Content {
     Response(ResponseContent),
 }
 
+/// Content with the filters it passes.
+#[derive(Debug)]
+struct FilteredContent {
+    inner: Inner,
+    filters: Vec<Box<dyn ContentFilter>>,
+    /// Trailers that wait for data that was held back.
+    trailers: Option<HeaderMap>,
+    /// Whether all of it was read, and its end.
+    was_read: bool,
+}
+
 /// Content of a request.
 #[derive(Debug)]
 pub(crate) struct RequestContent {
-    pub(crate) inner: Screened,
-    pub(crate) traffic: Arc<Traffic>,
+    content: FilteredContent,
+    traffic: Arc<Traffic>,
     /// Set once all of it was read: only then may the connection be reused.
-    pub(crate) complete: Arc<AtomicBool>,
-    /// What looks for placeholders, where the session has secrets.
-    pub(crate) watch: Option<Box<Watch>>,
-    /// What its bytes are spent from, where a rule says how many may leave.
-    pub(crate) purse: Option<Purse>,
-    /// What looks for another method, where the rules tell methods apart.
-    pub(crate) form: Option<Box<Form>>,
-    /// Trailers that wait for data that was held back.
-    pub(crate) trailers: Option<HeaderMap>,
+    complete: Arc<AtomicBool>,
 }
 
 /// Content that was read whole.
@@ -61,29 +61,23 @@ pub(crate) struct HeldContent {
 /// Content of a response; holds the connection it comes from.
 #[derive(Debug)]
 pub(crate) struct ResponseContent {
-    pub(crate) inner: Inner,
-    pub(crate) traffic: Arc<Traffic>,
-    pub(crate) held: Option<Held>,
+    content: FilteredContent,
+    traffic: Arc<Traffic>,
+    held: Option<HeldUntilRead>,
     /// Shows that the response is not over yet.
-    pub(crate) during: Option<Arc<()>>,
-    /// What masks values, where the session has secrets.
-    pub(crate) masked: Option<Box<Masked>>,
-    /// What looks for canaries, where there are any.
-    pub(crate) returns: Option<Box<Returns>>,
-    /// Trailers that wait for data that was held back.
-    pub(crate) trailers: Option<HeaderMap>,
+    during: Option<Arc<()>>,
 }
 
 /// What a response holds until it was read.
 #[derive(Debug)]
-pub(crate) enum Held {
+pub(crate) enum HeldUntilRead {
     /// A connection, to be given back.
     Lease(Lease),
     /// A place among the streams of a connection.
     Stream(Counted),
 }
 
-impl Held {
+impl HeldUntilRead {
     fn release(self) {
         match self {
             Self::Lease(lease) => lease.release(),
@@ -92,7 +86,7 @@ impl Held {
     }
 }
 
-impl Content {
+impl MessageContent {
     pub(crate) fn empty() -> Self {
         Self::Own(None)
     }
@@ -118,22 +112,118 @@ impl Content {
     }
 }
 
-impl RequestContent {
-    pub(crate) fn new(inner: Screened, traffic: Arc<Traffic>) -> Self {
-        let complete = Arc::new(AtomicBool::new(inner.is_end_stream()));
+impl FilteredContent {
+    fn new(inner: Inner, filters: Vec<Box<dyn ContentFilter>>) -> Self {
         Self {
             inner,
-            traffic,
-            complete,
-            watch: None,
-            purse: None,
-            form: None,
+            filters,
             trailers: None,
+            was_read: false,
         }
+    }
+
+    /// The next frame that may go on; `came` is shown each as it comes in.
+    fn poll(&mut self, context: &mut Context<'_>, came: impl Fn(&Frame<Bytes>)) -> Polled {
+        loop {
+            if let Some(trailers) = self.trailers.take() {
+                return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+            }
+            let frame = ready!(Pin::new(&mut self.inner).poll_frame(context)).transpose()?;
+            self.was_read |= frame.is_none();
+            let frame = frame.map(clean);
+            if let Some(frame) = &frame {
+                came(frame);
+            }
+            if self.filters.is_empty() {
+                return Poll::Ready(frame.map(Ok));
+            }
+            let (data, mut trailers) = split(frame);
+            let is_over = data.is_none();
+            let end = if is_over || self.inner.is_end_stream() {
+                StreamEnd::Yes
+            } else {
+                StreamEnd::No
+            };
+            let mut data = data.unwrap_or_default();
+            for filter in &mut self.filters {
+                if let Some(trailers) = &mut trailers {
+                    filter.trailers(trailers)?;
+                }
+                data = filter.pass(data, end)?;
+            }
+            self.trailers = trailers;
+            if !data.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+            if is_over && self.trailers.is_none() {
+                return Poll::Ready(None);
+            }
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        let waiting = self.filters.iter().map(|filter| filter.waiting());
+        waiting.fold(0, usize::saturating_add)
+    }
+
+    fn is_over(&self) -> bool {
+        self.inner.is_end_stream() && self.waiting() == 0 && self.trailers.is_none()
+    }
+
+    fn replaces(&self) -> bool {
+        self.filters.iter().any(|filter| filter.replaces())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.replaces() {
+            return SizeHint::default();
+        }
+        let hint = self.inner.size_hint();
+        let waiting = u64::try_from(self.waiting()).unwrap_or(u64::MAX);
+        let mut sum = SizeHint::new();
+        if let Some(upper) = hint.upper() {
+            sum.set_upper(upper.saturating_add(waiting));
+        }
+        sum.set_lower(hint.lower().saturating_add(waiting));
+        sum
+    }
+}
+
+impl RequestContent {
+    pub(crate) fn new(
+        inner: Inner,
+        filters: Vec<Box<dyn ContentFilter>>,
+        traffic: Arc<Traffic>,
+    ) -> Self {
+        Self {
+            complete: Arc::new(AtomicBool::new(inner.is_end_stream())),
+            content: FilteredContent::new(inner, filters),
+            traffic,
+        }
+    }
+
+    /// Set once all of it was read.
+    pub(crate) fn complete(&self) -> &Arc<AtomicBool> {
+        &self.complete
+    }
+
+    /// How much of it a filter wants to be read whole before anything is sent, in bytes.
+    pub(crate) fn whole_bytes_max(&self) -> u64 {
+        let filters = self.content.filters.iter();
+        let bytes = filters.map(|filter| filter.whole_bytes_max());
+        bytes.max().unwrap_or(0)
+    }
+
+    /// Whether it may become longer or shorter.
+    pub(crate) fn replaces(&self) -> bool {
+        self.content.replaces()
     }
 
     /// Reads all of it.
     pub(crate) async fn hold(mut self) -> Result<HeldContent, ContentError> {
+        for filter in &mut self.content.filters {
+            filter.hold();
+        }
         let mut data = BytesMut::new();
         let mut trailers = None;
         while let Some(frame) = poll_fn(|context| self.poll(context)).await {
@@ -147,106 +237,41 @@ impl RequestContent {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Polled {
-        loop {
-            if let Some(trailers) = self.trailers.take() {
-                return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
-            }
-            let polled = ready!(Pin::new(&mut self.inner).poll_frame(context)).transpose()?;
-            let last = if polled.is_none() || self.inner.is_end_stream() {
-                self.complete.store(true, Ordering::Relaxed);
-                Last::Yes
-            } else {
-                Last::No
-            };
-            let frame = polled.map(clean);
-            if let (Some(purse), Some(frame)) = (&self.purse, &frame) {
-                purse.spend(length(frame))?;
-            }
-            if let Some(form) = &mut self.form {
-                let data = frame.as_ref().and_then(Frame::data_ref);
-                data.map_or(Ok(()), |data| form.read(data))?;
-                if last == Last::Yes {
-                    form.finish()?;
-                }
-            }
-            let frame = frame.map(|frame| count(frame, &self.traffic.up));
-            let Some(watch) = &mut self.watch else {
-                return Poll::Ready(frame.map(Ok));
-            };
-            let (data, trailers) = split(frame);
-            if let Some(trailers) = &trailers {
-                watch.trailers(trailers)?;
-            }
-            let ended = data.is_none();
-            let last = if ended { Last::Yes } else { last };
-            let data = watch.pass(&data.unwrap_or_default(), last)?;
-            self.trailers = trailers;
-            if !data.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(data))));
-            }
-            if ended && self.trailers.is_none() {
-                return Poll::Ready(None);
-            }
+        let polled = ready!(self.content.poll(context, |_| ()));
+        let was_read = self.content.was_read || self.content.inner.is_end_stream();
+        if was_read && !matches!(polled, Some(Err(_))) {
+            self.complete.store(true, Ordering::Relaxed);
         }
-    }
-
-    fn is_over(&self) -> bool {
-        let waits = self.watch.as_ref().is_some_and(|watch| watch.waiting() > 0);
-        self.inner.is_end_stream() && !waits && self.trailers.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.watch {
-            None => self.inner.size_hint(),
-            Some(watch) if watch.replaces() => SizeHint::default(),
-            Some(watch) => with_waiting(&self.inner.size_hint(), watch.waiting()),
+        if let Some(Ok(frame)) = &polled {
+            count(frame, &self.traffic.up);
         }
+        Poll::Ready(polled)
     }
 }
 
 impl ResponseContent {
-    fn poll(&mut self, context: &mut Context<'_>) -> Polled {
-        loop {
-            if let Some(trailers) = self.trailers.take() {
-                return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
-            }
-            let polled = ready!(Pin::new(&mut self.inner).poll_frame(context)).transpose()?;
-            if polled.is_none()
-                && let Some(held) = self.held.take()
-            {
-                held.release();
-            }
-            let frame = polled.map(|frame| count(clean(frame), &self.traffic.down));
-            if let (Some(returns), Some(frame)) = (&mut self.returns, &frame) {
-                match (frame.data_ref(), frame.trailers_ref()) {
-                    (Some(data), _) => returns.content(data),
-                    (None, Some(trailers)) => returns.fields(trailers),
-                    (None, None) => {}
-                }
-            }
-            let Some(masked) = &mut self.masked else {
-                return Poll::Ready(frame.map(Ok));
-            };
-            let (data, mut trailers) = split(frame);
-            if let Some(trailers) = &mut trailers {
-                masked.fields(trailers);
-            }
-            let ended = data.is_none();
-            let last = ended || self.inner.is_end_stream();
-            let last = if last { Last::Yes } else { Last::No };
-            let data = masked.pass(data.unwrap_or_default(), last)?;
-            self.trailers = trailers;
-            if !data.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(data))));
-            }
-            if ended && self.trailers.is_none() {
-                return Poll::Ready(None);
-            }
+    pub(crate) fn new(
+        inner: Inner,
+        filters: Vec<Box<dyn ContentFilter>>,
+        (traffic, held): (&Arc<Traffic>, HeldUntilRead),
+    ) -> Self {
+        Self {
+            content: FilteredContent::new(inner, filters),
+            traffic: Arc::clone(traffic),
+            held: Some(held),
+            during: None,
         }
     }
 
-    fn waiting(&self) -> usize {
-        self.masked.as_ref().map_or(0, |masked| masked.waiting())
+    fn poll(&mut self, context: &mut Context<'_>) -> Polled {
+        let traffic = &self.traffic.down;
+        let polled = self.content.poll(context, |frame| count(frame, traffic));
+        if self.content.was_read
+            && let Some(held) = self.held.take()
+        {
+            held.release();
+        }
+        polled
     }
 }
 
@@ -259,20 +284,10 @@ fn split(frame: Option<Frame<Bytes>>) -> (Option<Bytes>, Option<HeaderMap>) {
     }
 }
 
-fn with_waiting(hint: &SizeHint, waiting: usize) -> SizeHint {
-    let waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
-    let mut sum = SizeHint::new();
-    if let Some(upper) = hint.upper() {
-        sum.set_upper(upper.saturating_add(waiting));
-    }
-    sum.set_lower(hint.lower().saturating_add(waiting));
-    sum
-}
-
 impl Drop for ResponseContent {
     fn drop(&mut self) {
         // A reader stops at the last byte, without asking for the end.
-        if self.inner.is_end_stream()
+        if self.content.inner.is_end_stream()
             && let Some(held) = self.held.take()
         {
             held.release();
@@ -288,17 +303,12 @@ fn clean(mut frame: Frame<Bytes>) -> Frame<Bytes> {
     frame
 }
 
-/// Counts what a frame holds.
-fn count(frame: Frame<Bytes>, counter: &AtomicU64) -> Frame<Bytes> {
-    let length = u64::try_from(length(&frame)).unwrap_or(u64::MAX);
-    counter.fetch_add(length, Ordering::Relaxed);
-    frame
-}
-
-/// About how many bytes a frame has as it is sent: trailers carry as much as data.
-fn length(frame: &Frame<Bytes>) -> usize {
+/// Counts what a frame holds, about as it is sent.
+fn count(frame: &Frame<Bytes>, counter: &AtomicU64) {
+    // Trailers carry as much as data.
     let data = frame.data_ref().map_or(0, Bytes::len);
-    data.saturating_add(frame.trailers_ref().map_or(0, field_bytes))
+    let length = data.saturating_add(frame.trailers_ref().map_or(0, fields::bytes));
+    counter.fetch_add(u64::try_from(length).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
 fn filter(trailers: &mut HeaderMap) {
@@ -312,7 +322,7 @@ fn filter(trailers: &mut HeaderMap) {
     }
 }
 
-impl Body for Content {
+impl Body for MessageContent {
     type Data = Bytes;
     type Error = ContentError;
 
@@ -333,11 +343,8 @@ impl Body for Content {
         match self {
             Self::Own(text) => text.is_none(),
             Self::Held(content) => content.data.is_none() && content.trailers.is_none(),
-            Self::Request(content) => content.is_over(),
-            Self::Response(content) => {
-                let waits = content.waiting() > 0 || content.trailers.is_some();
-                content.inner.is_end_stream() && !waits
-            }
+            Self::Request(content) => content.content.is_over(),
+            Self::Response(content) => content.content.is_over(),
         }
     }
 
@@ -351,8 +358,138 @@ impl Body for Content {
                 let length = content.data.as_ref().map_or(0, Bytes::len);
                 SizeHint::with_exact(u64::try_from(length).unwrap_or(u64::MAX))
             }
-            Self::Request(content) => content.size_hint(),
-            Self::Response(content) => with_waiting(&content.inner.size_hint(), content.waiting()),
+            Self::Request(content) => content.content.size_hint(),
+            Self::Response(content) => content.content.size_hint(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::task::Waker;
+
+    use outgate_record::Reason;
+
+    use super::*;
+    use crate::body::{ReadAhead, Stopped};
+    use crate::refusal::Refusal;
+
+    /// Frames that are all there.
+    #[derive(Debug)]
+    struct Frames(VecDeque<Frame<Bytes>>);
+
+    impl Body for Frames {
+        type Data = Bytes;
+        type Error = ContentError;
+
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled {
+            Poll::Ready(self.get_mut().0.pop_front().map(Ok))
+        }
+    }
+
+    impl ReadAhead for Frames {
+        fn read_ahead(
+            &mut self,
+        ) -> Pin<Box<dyn Future<Output = Result<(), ContentError>> + Send + '_>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+    }
+
+    /// Puts one byte in the place of another, holds the last one back, and stops at `!`.
+    #[derive(Debug)]
+    struct Swap(u8, u8, BytesMut);
+
+    impl ContentFilter for Swap {
+        fn pass(&mut self, data: Bytes, end: StreamEnd) -> Result<Bytes, Stopped> {
+            if data.contains(&b'!') {
+                return Err(Stopped::refused(Refusal::own(Reason::Limit, "it", "why")));
+            }
+            let swap = |byte: &u8| if *byte == self.0 { self.1 } else { *byte };
+            self.2.extend(data.iter().map(swap));
+            let kept = usize::from(end == StreamEnd::No);
+            Ok(self.2.split_to(self.2.len().saturating_sub(kept)).freeze())
+        }
+
+        fn waiting(&self) -> usize {
+            self.2.len()
+        }
+    }
+
+    /// What comes of texts and perhaps trailers behind these swaps: texts, then `+` for
+    /// trailers, `-` for what was stopped.
+    fn passed(swaps: &[(u8, u8)], texts: &[&'static str], trailers: Option<HeaderMap>) -> String {
+        let mut frames: VecDeque<_> = texts
+            .iter()
+            .map(|text| Frame::data(Bytes::from_static(text.as_bytes())))
+            .collect();
+        frames.extend(trailers.map(Frame::trailers));
+        let inner = Inner::Filtered(Box::new(Frames(frames)));
+        let filters = swaps.iter().map(|(from, to)| {
+            let swap: Box<dyn ContentFilter> = Box::new(Swap(*from, *to, BytesMut::new()));
+            swap
+        });
+        let traffic = Arc::<Traffic>::default();
+        let mut content = RequestContent::new(inner, filters.collect(), Arc::clone(&traffic));
+        let complete = Arc::clone(content.complete());
+        let mut context = Context::from_waker(Waker::noop());
+        let (mut out, mut bytes) = (String::new(), 0);
+        loop {
+            match content.poll(&mut context) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => {
+                        bytes += u64::try_from(data.len()).unwrap();
+                        out.push_str(std::str::from_utf8(&data).unwrap());
+                    }
+                    Err(_) => out.push('+'),
+                },
+                Poll::Ready(Some(Err(ContentError::Stopped(Stopped::Refused(why))))) => {
+                    assert_eq!(why.because(), "why");
+                    assert!(!complete.load(Ordering::Relaxed), "it was not read whole");
+                    out.push('-');
+                    break;
+                }
+                Poll::Ready(None) => {
+                    assert!(complete.load(Ordering::Relaxed), "it was read whole");
+                    break;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(
+            traffic.up.load(Ordering::Relaxed) >= bytes,
+            "what left is counted"
+        );
+        out
+    }
+
+    #[test]
+    fn content_passes_filters_in_their_order_and_trailers_come_last() {
+        let fields = || {
+            let mut fields = HeaderMap::new();
+            fields.insert("x-sum", http::HeaderValue::from_static("1"));
+            Some(fields)
+        };
+        for (swaps, texts, trailers, expected) in [
+            (&[][..], &["ab", "c"][..], None, "abc"),
+            (&[], &["ab", "c"], fields(), "abc+"),
+            (&[(b'a', b'b')], &["ab", "ca"], fields(), "bbcb+"),
+            // What the first makes the second sees, and not the other way round.
+            (&[(b'a', b'b'), (b'b', b'c')], &["a", "b"], None, "cc"),
+            (&[(b'b', b'c'), (b'a', b'b')], &["a", "b"], None, "bc"),
+            (
+                &[(b'a', b'b'), (b'b', b'c')],
+                &["ab", "x"],
+                fields(),
+                "ccx+",
+            ),
+            (&[(b'a', b'b')], &["aa", "a!"], fields(), "b-"),
+        ] {
+            assert_eq!(
+                passed(swaps, texts, trailers),
+                expected,
+                "{swaps:?} {texts:?}"
+            );
         }
     }
 }

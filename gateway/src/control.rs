@@ -7,13 +7,20 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Weak};
 
-use outgate_handoff::{DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, ToGateway, ToLauncher};
+use nix::poll::{PollFd, PollFlags, poll};
+use outgate_dlp::span;
+use outgate_handoff::{
+    DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, GatewaySetting, SETTINGS_MAX, ToGateway,
+    ToLauncher,
+};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send,
 };
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
+use crate::config::GatewaySettings;
+use crate::limits;
 use crate::text::shortened;
 
 /// Why a control connection ends other than by its end.
@@ -76,19 +83,19 @@ impl ControlError {
 
 /// One frame and what came with it. Dropping it closes the descriptors.
 #[derive(Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedFrame {
     pub(crate) frame: ToGateway,
     pub(crate) descriptors: Vec<OwnedFd>,
 }
 
 /// The socket. Sending needs no order among tasks: a frame is one message.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct ControlSocket {
     /// Any Unix socket of messages is driven alike; only the calls below use it.
     socket: UnixDatagram,
 }
 
-impl Control {
+impl ControlSocket {
     pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
         let socket = std::os::unix::net::UnixDatagram::from(socket);
         socket.set_nonblocking(true)?;
@@ -101,7 +108,7 @@ impl Control {
     pub(crate) async fn receive(
         &self,
         buffer: &mut Vec<u8>,
-    ) -> Result<Option<Received>, ControlError> {
+    ) -> Result<Option<ReceivedFrame>, ControlError> {
         // One byte more than allowed, so that a larger message is seen as such.
         buffer.resize(FRAME_BYTES_MAX + 1, 0);
         let (bytes, descriptors) = self
@@ -113,8 +120,8 @@ impl Control {
         if bytes == 0 {
             return Ok(None);
         }
-        let frame = ToGateway::decode(buffer.get(..bytes).unwrap_or_default())?;
-        Ok(Some(Received { frame, descriptors }))
+        let frame = ToGateway::decode(span::upto(buffer, bytes))?;
+        Ok(Some(ReceivedFrame { frame, descriptors }))
     }
 
     /// Sends a frame, waiting for room.
@@ -133,6 +140,45 @@ impl Control {
             send_message(self.socket.as_fd(), &bytes).ok();
         }
     }
+}
+
+/// What whoever started this process tells it before anything else.
+///
+/// # Errors
+/// It says something else, too much, or nothing in time.
+pub(crate) fn settings(socket: &OwnedFd) -> Result<GatewaySettings, ControlError> {
+    let mut settings = GatewaySettings::default();
+    let mut buffer = vec![0; FRAME_BYTES_MAX + 1];
+    for _ in 0..=SETTINGS_MAX {
+        let mut polled = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut polled, limits::SETTINGS_WAIT_MS).map_err(io::Error::from)? == 0 {
+            return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+        }
+        let (bytes, descriptors) = receive_message(socket.as_fd(), &mut buffer)?;
+        if bytes == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        if !descriptors.is_empty() {
+            return Err(ControlError::Descriptors {
+                expected: 0,
+                actual: descriptors.len(),
+            });
+        }
+        match ToGateway::decode(span::upto(&buffer, bytes))? {
+            ToGateway::Setting(GatewaySetting::End) => return Ok(settings),
+            ToGateway::Setting(setting) => settings
+                .take(setting)
+                .map_err(|what| ControlError::Order { what })?,
+            _ => {
+                return Err(ControlError::Order {
+                    what: "something else than settings before they ended",
+                });
+            }
+        }
+    }
+    Err(ControlError::Order {
+        what: "more settings than there may be",
+    })
 }
 
 /// Says why nothing will be served, on a socket nobody drives yet; whether it was taken.

@@ -1,16 +1,19 @@
 //! Facts to verdicts: the only caller of the policy's decision function for what leaves.
 //! Pure: records nothing, sends nothing; whoever acts on a verdict records it first.
 
-use outgate_handoff::Process;
-use outgate_policy::{Denial, Facts, Host, Permit, Process as Asking, Reason, Route, Verdict};
+use outgate_handoff::ProcessFacts;
+use outgate_policy::{
+    Denial, DenialReason, Facts, Host, Permit, Process as Asking, Route, Verdict, Vetted,
+};
+use outgate_record::Reason;
 
 use crate::destination::{Destination, Party, peer};
 use crate::refusal::Refusal;
-use crate::resolve::Pin;
-use crate::rules::Rules;
+use crate::resolve::ResolvedPin;
+use crate::rules::SessionPolicies;
 use crate::target::Target;
 
-pub(crate) fn asking(process: &Process) -> Asking<'_> {
+pub(crate) fn asking(process: &ProcessFacts) -> Asking<'_> {
     Asking {
         executable: &process.executable,
     }
@@ -20,13 +23,13 @@ pub(crate) fn asking(process: &Process) -> Asking<'_> {
 /// may be judged as; records nothing, since the question is recorded by who
 /// answers it.
 pub(crate) fn connect(
-    rules: &Rules,
-    process: &Process,
+    rules: &SessionPolicies,
+    process: &ProcessFacts,
     destination: &Destination,
 ) -> Result<(Host, Permit), Refusal> {
     if let Party::Unassigned(_) = destination.party {
         return Err(Refusal::own(
-            "unassigned",
+            Reason::Unassigned,
             &destination.to_string(),
             "this address stands for no name",
         ));
@@ -45,7 +48,7 @@ pub(crate) fn connect(
                 granted.get_or_insert((host, permit));
             }
             // Bytes nobody looks into could be meant for any of the names.
-            Verdict::Deny(denial) if denial.reason() == Reason::DenyRule => {
+            Verdict::Deny(denial) if denial.reason() == DenialReason::DenyRule => {
                 first = Some(Refusal::Policy(denial));
                 denied = true;
             }
@@ -60,39 +63,44 @@ pub(crate) fn connect(
         }
         _ => {}
     }
-    Err(first
-        .unwrap_or_else(|| Refusal::own("no-host", &destination.to_string(), "it has no name")))
+    Err(first.unwrap_or_else(|| {
+        Refusal::own(Reason::NoHost, &destination.to_string(), "it has no name")
+    }))
 }
 
 /// What the rules in force say of a request; nothing may follow from it before
 /// it is recorded.
-pub(crate) fn judged(rules: &Rules, process: &Process, target: &Target) -> Verdict {
+pub(crate) fn judged(rules: &SessionPolicies, process: &ProcessFacts, target: &Target) -> Verdict {
     rules.evaluate(&facts(process, target))
 }
 
-/// Whether the request would be allowed by another method; records nothing, since it
+/// What the rules would say of the request by another method; records nothing, since it
 /// is not made.
-pub(crate) fn would_allow(rules: &Rules, process: &Process, target: &Target, method: &str) -> bool {
-    let facts = Facts::Request {
+pub(crate) fn by_method(
+    rules: &SessionPolicies,
+    process: &ProcessFacts,
+    target: &Target,
+    method: &str,
+) -> Verdict {
+    rules.evaluate(&Facts::Request {
         process: asking(process),
         peer: peer(&target.host),
         port: target.port,
         scheme: target.scheme,
         method,
         target: &target.resource,
-    };
-    matches!(rules.evaluate(&facts), Verdict::Allow(_))
+    })
 }
 
 /// The addresses of a host that may be dialled. Denied ones are dropped; if
 /// none is left, the first denial is the answer.
 pub(crate) fn dial(
-    rules: &Rules,
-    process: &Process,
+    rules: &SessionPolicies,
+    process: &ProcessFacts,
     host: &Host,
     port: u16,
-    pins: &[Pin],
-) -> Result<Vec<Pin>, Refusal> {
+    pins: &[ResolvedPin],
+) -> Result<Vec<Vetted>, Refusal> {
     let mut first = None;
     let mut vetted = Vec::new();
     for pin in pins {
@@ -104,7 +112,7 @@ pub(crate) fn dial(
             source: pin.source,
         };
         match rules.evaluate(&facts) {
-            Verdict::Allow(_) => vetted.push(*pin),
+            Verdict::Allow(permit) => vetted.extend(permit.vetted(pin.address.port())),
             Verdict::Deny(denial) => {
                 first.get_or_insert(denial);
             }
@@ -119,25 +127,25 @@ pub(crate) fn dial(
 /// May raw bytes go on to this host, by this address? For what was allowed
 /// once; records nothing.
 pub(crate) fn still_direct(
-    rules: &Rules,
-    process: &Process,
+    rules: &SessionPolicies,
+    process: &ProcessFacts,
     to: &Destination,
-    (host, pin): (&Host, Pin),
+    (host, pin): (&Host, ResolvedPin),
 ) -> Result<(), Refusal> {
     let (_, permit) = connect(rules, process, to)?;
     if permit.route() != Route::Direct {
         let because = "the rules now ask for a look inside";
-        return Err(Refusal::own("policy", &to.to_string(), because));
+        return Err(Refusal::own(Reason::Policy, &to.to_string(), because));
     }
     dial(rules, process, host, to.port, &[pin]).map(drop)
 }
 
 /// The same of TLS that passes unopened.
 pub(crate) fn still_unopened(
-    rules: &Rules,
-    process: &Process,
+    rules: &SessionPolicies,
+    process: &ProcessFacts,
     (host, port): (&Host, u16),
-    pin: Pin,
+    pin: ResolvedPin,
 ) -> Result<(), Refusal> {
     let facts = Facts::Tunnel {
         process: asking(process),
@@ -152,17 +160,17 @@ pub(crate) fn still_unopened(
 
 /// The same of a request that became a connection of its own.
 pub(crate) fn still_requested(
-    rules: &Rules,
-    process: &Process,
+    rules: &SessionPolicies,
+    process: &ProcessFacts,
     target: &Target,
-    pin: Pin,
+    pin: ResolvedPin,
 ) -> Result<(), Refusal> {
     match rules.evaluate(&facts(process, target)) {
         Verdict::Deny(denial) => return Err(Refusal::Policy(shown(denial, target))),
         Verdict::Allow(permit) if permit.inspect().stricter(target.mode) != target.mode => {
             let because = "the rules now ask for a closer look at what it carries";
             let subject = format!("{} {}", target.method, target.origin());
-            return Err(Refusal::own("policy", &subject, because));
+            return Err(Refusal::own(Reason::Policy, &subject, because));
         }
         Verdict::Allow(_) => {}
     }
@@ -178,7 +186,7 @@ pub(crate) fn shown(denial: Denial, target: &Target) -> Denial {
 }
 
 /// A request as the policy sees it.
-pub(crate) fn facts<'a>(process: &'a Process, target: &'a Target) -> Facts<'a> {
+pub(crate) fn facts<'a>(process: &'a ProcessFacts, target: &'a Target) -> Facts<'a> {
     Facts::Request {
         process: asking(process),
         peer: peer(&target.host),

@@ -13,13 +13,13 @@ pub(crate) const DNS_PORT: u16 = 53;
 /// Whom a connection is meant to reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Party {
-    /// The name a stand-in address was given out for.
+    /// The name a synthetic address was given out for.
     Name(HostName),
     /// An address nobody named.
     Address(IpAddr),
     /// An address that the operator's hosts file names.
     Listed(IpAddr, Vec<HostName>),
-    /// A stand-in address that stands for nothing.
+    /// A synthetic address that stands for nothing.
     Unassigned(IpAddr),
 }
 

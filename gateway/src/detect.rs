@@ -2,10 +2,11 @@
 //! Decides nothing else; what is none of the known protocols is `Unknown`,
 //! and there is no raw fallback.
 
+use outgate_dlp::span;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout_at};
 
-use crate::client_hello::{self, ClientHello, Hello};
+use crate::client_hello::{self, ClientHello, HelloSoFar};
 use crate::limits;
 
 /// RFC 9113 3.4.
@@ -31,9 +32,9 @@ pub(crate) fn detect(bytes: &[u8]) -> Detected {
     match bytes.first() {
         None => Detected::More,
         Some(22) => match client_hello::parse(bytes) {
-            Hello::Incomplete => Detected::More,
-            Hello::Complete(hello) => Detected::Tls(hello),
-            Hello::Invalid(why) => Detected::Unknown(why),
+            HelloSoFar::Incomplete => Detected::More,
+            HelloSoFar::Complete(hello) => Detected::Tls(hello),
+            HelloSoFar::Invalid(why) => Detected::Unknown(why),
         },
         Some(_) if HTTP2_PREFACE.starts_with(bytes) => {
             if bytes.len() == HTTP2_PREFACE.len() {
@@ -56,7 +57,7 @@ fn http1(bytes: &[u8]) -> Detected {
     if start > 4 {
         return Detected::Unknown("not HTTP");
     }
-    let bytes = bytes.get(start..).unwrap_or_default();
+    let bytes = span::from(bytes, start);
     let method = bytes
         .iter()
         .take_while(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
@@ -72,7 +73,7 @@ fn http1(bytes: &[u8]) -> Detected {
     let Some(line_end) = bytes.iter().position(|byte| *byte == b'\n') else {
         return Detected::More;
     };
-    let line = bytes.get(..line_end).unwrap_or_default();
+    let line = span::upto(bytes, line_end);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let version = line.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
     if !version.starts_with(b"HTTP/1.") {
@@ -119,7 +120,7 @@ pub(crate) async fn classify(stream: &mut (impl AsyncRead + Unpin)) -> Classifie
             Detected::More if bytes.len() >= limits::CLASSIFY_BYTES_MAX => {
                 // An endless head: the parser has its own answer to that.
                 return match bytes.first() {
-                    Some(22) => Classified::Unknown("the TLS greeting is too long"),
+                    Some(22) => Classified::Unknown("the TLS ClientHello is too long"),
                     _ => Classified::Certain(Detected::Http1, bytes),
                 };
             }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use h2::{RecvStream, SendStream};
+use outgate_dlp::span;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::body::poll_room;
@@ -51,7 +52,7 @@ impl AsyncRead for Duplex {
             }
         }
         let count = own.read.len().min(buffer.remaining());
-        buffer.put_slice(own.read.get(..count).unwrap_or_default());
+        buffer.put_slice(span::upto(&own.read, count));
         own.read.advance(count);
         let released = own.received.flow_control().release_capacity(count);
         Poll::Ready(released.map_err(failed))
@@ -72,7 +73,7 @@ impl AsyncWrite for Duplex {
         own.sent.reserve_capacity(wanted);
         ready!(poll_room(&mut own.sent, context)).map_err(failed)?;
         let count = wanted.min(own.sent.capacity());
-        let data = Bytes::copy_from_slice(bytes.get(..count).unwrap_or_default());
+        let data = Bytes::copy_from_slice(span::upto(bytes, count));
         let sent = own.sent.send_data(data, false);
         Poll::Ready(sent.map(|()| count).map_err(failed))
     }

@@ -6,30 +6,33 @@ use std::sync::Arc;
 
 use http::{Method, Request, Response, StatusCode, request};
 use http_body::Body;
-use outgate_policy::{Permit, Verdict};
+use outgate_handoff::{GRANT_BYTES_MAX, LINE_BYTES_MAX, OpenQuestion};
+use outgate_policy::{DenialReason, Permit, Verdict, printable};
+use outgate_record::Reason;
 use tokio::time::timeout;
 
 use crate::admit;
-use crate::ask::{self, Course};
+use crate::ask::{self, ConnectionCourse};
 use crate::audit::Kind;
 use crate::body::Inner;
-use crate::broker::Insertion;
 use crate::carrier::Carrier;
 use crate::carrier::Upgrade;
-use crate::content::Content;
+use crate::content::MessageContent;
 use crate::decide;
 use crate::fields;
+use crate::filter::{FilterChain, RequestContext};
+use crate::filters;
 use crate::flow::Flow;
 use crate::forward::{self, Admitted, Upgradable, Wire};
 use crate::limits;
 use crate::malformed::Malformed;
 use crate::origin::OriginError;
-use crate::overrides;
-use crate::refusal::{Refusal, printable};
+use crate::refusal::Refusal;
 use crate::replies::Replies;
 use crate::request_target;
-use crate::respond::{self, Form};
-use crate::target::Target;
+use crate::respond::{self, TextForm};
+use crate::session::Asked;
+use crate::text::shortened;
 use crate::websocket;
 
 /// What holds for every request of a connection.
@@ -45,9 +48,12 @@ pub(crate) struct Exchange {
     pub(crate) carrier: Carrier,
 }
 
+/// A request, what it passes, and whether it may be sent.
+type JudgedRequest = (RequestContext, FilterChain, Result<Permit, Refusal>);
+
 /// A request, and what an engine knows of it beside.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct EngineRequest {
     /// What its bytes were found to hold beyond what the parser shows.
     pub(crate) fault: Option<Malformed>,
     pub(crate) request: Request<Inner>,
@@ -64,52 +70,40 @@ impl Exchange {
     /// the client gets to hear the same.
     pub(crate) async fn answer(
         &self,
-        Asked {
+        EngineRequest {
             fault,
             request,
             upgrade,
             replies,
-        }: Asked,
-    ) -> Result<Response<Content>, h2::Error> {
+        }: EngineRequest,
+    ) -> Result<Response<MessageContent>, h2::Error> {
         let (mut head, content) = request.into_parts();
+        // Nothing is judged that is not sent: without its type content is something else.
+        fields::strip_named(&mut head.headers);
         let form = respond::form(&head.headers);
-        let turn = self.flow.session().turn().await;
-        let judged = match self.target(fault, &head) {
-            Ok(mut target) => {
-                let verdict = self.judge(&mut target, &head).await;
-                Ok((target, verdict))
-            }
-            Err(fault) => Err(fault),
-        };
-        turn.end().await;
-        let (target, verdict) = match judged {
+        let (request, filters, verdict) = match self.judged(fault, &head).await {
             Ok(judged) => judged,
             Err(fault) => return Ok(self.refuse_malformed(&head, &fault, form)),
         };
-        let (permit, insertion) = match (verdict, self.denied()) {
-            (Ok(judged), None) => judged,
+        let permit = match (verdict, self.denied()) {
+            (Ok(permit), None) => permit,
             // The connection was refused; a permit for the request does not heal it.
             (Ok(_), Some(refusal)) => {
-                self.record(&target.origin(), &refusal);
+                self.record(&request.target.origin(), &refusal);
                 return Ok(self.refuse(&refusal, &head, content, form));
             }
             (Err(refusal), _) => return Ok(self.refuse(&refusal, &head, content, form)),
         };
         if head.method == Method::OPTIONS && fields::forwards_left(&head.headers) == Some(0) {
             // The last hop that may answer is this one (RFC 9110 7.6.2).
-            return Ok(Response::new(Content::empty()));
-        }
-        let is_scanned = self.flow.session().scan(target.mode).is_some();
-        if target.upgrade() == Upgrade::WebSocket && is_scanned {
-            // Messages that are compressed could not be looked into.
-            head.headers.remove(http::header::SEC_WEBSOCKET_EXTENSIONS);
+            return Ok(Response::new(MessageContent::empty()));
         }
         let admitted = Admitted {
             permit,
-            target,
+            request,
+            filters,
             head,
             content,
-            insertion,
             upgrade,
             replies,
         };
@@ -117,7 +111,7 @@ impl Exchange {
             Ok(response) => Ok(response),
             Err(OriginError::Reset(_, reason)) => Err(reason.into()),
             Err(error) => {
-                // What a secret's misuse is was recorded where it was found.
+                // What a filter stopped was recorded where it was found.
                 if let OriginError::Denied(refusal) = &error {
                     self.record(&self.flow.destination().to_string(), refusal);
                     self.flow.caller().tell(refusal);
@@ -125,7 +119,7 @@ impl Exchange {
                 // The client broke off, or framed its content wrongly.
                 if matches!(error, OriginError::Content(_)) {
                     let subject = self.flow.destination().to_string();
-                    let refusal = Refusal::own("malformed", &subject, &error.to_string());
+                    let refusal = Refusal::own(Reason::Malformed, &subject, &error.to_string());
                     self.record(&subject, &refusal);
                 }
                 Ok(respond::failure(&error, form, self.flow.session()))
@@ -134,15 +128,15 @@ impl Exchange {
     }
 
     /// Sends a permitted request on, by the way that it came.
-    async fn sent(&self, mut admitted: Admitted) -> Result<Response<Content>, OriginError> {
+    async fn sent(&self, mut admitted: Admitted) -> Result<Response<MessageContent>, OriginError> {
         let upgrade = std::mem::take(&mut admitted.upgrade);
         match (&self.wire, upgrade) {
             (Wire::Http2(streams), Upgradable::Http2(client)) if admitted.is_websocket() => {
-                websocket::join(&self.flow, (streams, self.carrier), admitted, client).await
+                websocket::join(&self.flow, streams, admitted, client).await
             }
             (wire, upgrade) => {
                 admitted.upgrade = upgrade;
-                forward::forward(&self.flow, (wire, self.carrier), admitted).await
+                forward::forward(&self.flow, wire, admitted).await
             }
         }
     }
@@ -154,58 +148,125 @@ impl Exchange {
         }
         let flow = &self.flow;
         match ask::course(flow.session(), flow.process(), flow.destination()) {
-            Course::Explain(refusal) | Course::Deny(refusal) => Some(refusal),
-            Course::Direct(..) | Course::Inspect | Course::Stub => None,
-        }
-    }
-
-    /// May this request be sent, and what goes into it? A placeholder where none
-    /// may be is the answer before any rule is asked.
-    async fn judge(
-        &self,
-        target: &mut Target,
-        head: &request::Parts,
-    ) -> Result<(Permit, Insertion), Refusal> {
-        let (session, caller) = (self.flow.session(), self.flow.caller());
-        let insertion = match session.secrets() {
-            None => Insertion::default(),
-            Some(secrets) => match secrets.examine(head, target, self.carrier) {
-                Ok(insertion) => insertion,
-                Err(misuse) => {
-                    target.shown = session.scans().shown(target);
-                    return Err(caller.misused(target, &misuse.because));
-                }
-            },
-        };
-        // By which mode it is weighed the rules say that allow it.
-        let verdict = decide::judged(&session.rules(), caller.process(), target);
-        target.mode = match &verdict {
-            Verdict::Allow(permit) => permit.inspect(),
-            Verdict::Deny(_) => session.rules().mode_of_others(),
-        };
-        let scans = session.scans();
-        target.shown = match scans.by(target.mode) {
-            Some(scan) => {
-                // A placeholder looks like what it stands for, and is nothing. What
-                // stands beside it is looked through like everything else.
-                let own = insertion.without_placeholders(head);
-                let head = own.as_ref().unwrap_or(head);
-                scan.head((caller, target), head)?
+            ConnectionCourse::Explain(refusal) | ConnectionCourse::Deny(refusal) => Some(refusal),
+            ConnectionCourse::Direct(..) | ConnectionCourse::Inspect | ConnectionCourse::Stub => {
+                None
             }
-            // What is not weighed is not written down either.
-            None => scans.shown(target),
-        };
-        if matches!(verdict, Verdict::Allow(_)) {
-            overrides::check_query(caller, target)?;
-            overrides::check_methods(caller, target, &head.headers)?;
-            overrides::check_media(caller, target, &head.headers)?;
-            overrides::check_fields(caller, target, &head.headers)?;
         }
-        let permit = admit::request(session.recorder(), caller.process(), target, verdict).await?;
-        Ok((permit, insertion))
     }
 
-    fn target(&self, fault: Option<Malformed>, head: &request::Parts) -> Result<Target, Malformed> {
+    /// What a request is, what it passes, and whether it may be sent. Where no rule decides
+    /// it and somebody is asked, it waits for their word, by nobody's turn, and is judged
+    /// anew.
+    async fn judged(
+        &self,
+        fault: Option<Malformed>,
+        head: &request::Parts,
+    ) -> Result<JudgedRequest, Malformed> {
+        let session = self.flow.session();
+        let mut turn = session.turn().await;
+        let mut filters = filters::of(session);
+        let mut request = match self.context(fault, head) {
+            Ok(request) => request,
+            Err(fault) => {
+                turn.end().await;
+                return Err(fault);
+            }
+        };
+        let mut weighed = self.weighed(&mut request, &mut filters, head);
+        let question = weighed.as_ref().ok();
+        let question = question.and_then(|verdict| self.question(&request, verdict));
+        if let Some(question) = question {
+            turn.end().await;
+            let asked = session.open_questions().hold(question).await;
+            turn = session.turn().await;
+            if asked == Asked::Granted {
+                filters = filters::of(session);
+                request = match self.context(None, head) {
+                    Ok(request) => request,
+                    Err(fault) => {
+                        turn.end().await;
+                        return Err(fault);
+                    }
+                };
+                weighed = self.weighed(&mut request, &mut filters, head);
+            }
+            weighed = weighed.map(|verdict| match verdict {
+                Verdict::Deny(denial) => Verdict::Deny(denial.asked(asked.words())),
+                verdict @ Verdict::Allow(_) => verdict,
+            });
+        }
+        let verdict = match weighed {
+            Ok(verdict) => {
+                let (recorder, process) = (session.recorder(), self.flow.process());
+                admit::request(recorder, process, &request.target, verdict).await
+            }
+            Err(refusal) => Err(refusal),
+        };
+        turn.end().await;
+        Ok((request, filters, verdict))
+    }
+
+    /// What a person is asked of a request, where no rule decides it and somebody is asked.
+    fn question(&self, request: &RequestContext, verdict: &Verdict) -> Option<OpenQuestion> {
+        let session = self.flow.session();
+        let Verdict::Deny(denial) = verdict else {
+            return None;
+        };
+        let is_open = denial.reason() == DenialReason::NoRule && denial.narrowest().is_some();
+        // What is inside is named by whoever grants it, and not by the command.
+        let is_open = is_open && !request.target.host.is_special();
+        if !is_open || !session.open_questions().are_asked() {
+            return None;
+        }
+        let target = &request.target;
+        let shown = Refusal::Policy(decide::shown(denial.clone(), target));
+        let shown = session.recorder().shown(&shown);
+        let narrow = match &shown {
+            Refusal::Policy(denial) => denial.narrowest().unwrap_or_default(),
+            Refusal::Own(_) => String::new(),
+        };
+        let broad = target.origin();
+        let broad = match session.recorder().masked(&broad) {
+            None => broad,
+            Some(_) => String::new(),
+        };
+        let cut = |text: &str, most| shortened(&printable(text), most);
+        let is_whole = |rule: &String| rule.len() <= GRANT_BYTES_MAX;
+        Some(OpenQuestion {
+            subject: cut(shown.subject(), LINE_BYTES_MAX),
+            narrow: Some(narrow).filter(is_whole).unwrap_or_default(),
+            broad: Some(broad).filter(is_whole).unwrap_or_default(),
+            process: self.flow.process().clone(),
+        })
+    }
+
+    /// What the rules say of a request. What a filter finds before any rule is asked is the
+    /// answer whatever rules say.
+    fn weighed(
+        &self,
+        request: &mut RequestContext,
+        filters: &mut FilterChain,
+        head: &request::Parts,
+    ) -> Result<Verdict, Refusal> {
+        let (session, process) = (self.flow.session(), self.flow.process());
+        let judged = filters.examine(request, head)?;
+        // By which mode it is weighed the rules say that allow it.
+        let rules = session.rules();
+        let verdict = decide::judged(&rules, process, &request.target);
+        request.target.mode = match &verdict {
+            Verdict::Allow(permit) => permit.inspect(),
+            Verdict::Deny(_) => rules.mode_of_others(),
+        };
+        filters.judge(request, judged.as_ref().unwrap_or(head), &verdict)?;
+        Ok(verdict)
+    }
+
+    fn context(
+        &self,
+        fault: Option<Malformed>,
+        head: &request::Parts,
+    ) -> Result<RequestContext, Malformed> {
         if let Some(fault) = fault {
             return Err(fault);
         }
@@ -213,11 +274,15 @@ impl Exchange {
         if fields::goes_in_circles(&head.headers) {
             return Err(Malformed {
                 status: StatusCode::LOOP_DETECTED,
-                token: "loop",
+                reason: Reason::Loop,
                 because: "the request went through outgate too often".to_owned(),
             });
         }
-        Ok(target)
+        Ok(RequestContext {
+            caller: Arc::clone(self.flow.caller()),
+            target,
+            carrier: self.carrier,
+        })
     }
 
     fn record(&self, target: &str, refusal: &Refusal) {
@@ -232,8 +297,8 @@ impl Exchange {
         refusal: &Refusal,
         head: &request::Parts,
         content: Inner,
-        form: Form,
-    ) -> Response<Content> {
+        form: TextForm,
+    ) -> Response<MessageContent> {
         self.flow.caller().tell(refusal);
         if !content.is_end_stream() && !head.headers.contains_key(http::header::EXPECT) {
             self.flow.session().tasks().spawn(async move {
@@ -262,8 +327,8 @@ impl Exchange {
         &self,
         head: &request::Parts,
         fault: &Malformed,
-        form: Form,
-    ) -> Response<Content> {
+        form: TextForm,
+    ) -> Response<MessageContent> {
         let subject = printable(&format!(
             "{} {}://{}",
             head.method,
@@ -283,7 +348,7 @@ impl Exchange {
             ),
             None => (Kind::Request, fault.because.clone()),
         };
-        let refusal = Refusal::own(fault.token, &subject, &because);
+        let refusal = Refusal::own(fault.reason, &subject, &because);
         let target = self.flow.destination().to_string();
         self.flow.caller().refused(kind, &target, &refusal);
         self.flow.caller().tell(&refusal);

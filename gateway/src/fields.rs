@@ -44,17 +44,26 @@ pub(crate) fn names_in<'a>(
         .filter(|member| !member.is_empty())
 }
 
-/// Removes what is meant for this hop. Framing fields are written anew by the
-/// sender from the content's own length.
-pub(crate) fn strip_hop_by_hop(fields: &mut HeaderMap) {
+/// Removes the fields that `Connection` names, whatever they are: a request is judged
+/// without them, since it goes on without them. Those of every hop stay.
+pub(crate) fn strip_named(fields: &mut HeaderMap) {
+    let stays = |name: &HeaderName| {
+        [header::CONTENT_LENGTH, header::HOST].contains(name) || HOP_BY_HOP.contains(name)
+    };
     // Most messages name nothing, or only `keep-alive`.
     let named: Vec<HeaderName> = names_in(fields, &header::CONNECTION)
         .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
-        .filter(|name| *name != header::CONTENT_LENGTH && *name != header::HOST)
+        .filter(|name| !stays(name))
         .collect();
     for name in named {
         fields.remove(name);
     }
+}
+
+/// Removes what is meant for this hop. Framing fields are written anew by the
+/// sender from the content's own length.
+pub(crate) fn strip_hop_by_hop(fields: &mut HeaderMap) {
+    strip_named(fields);
     for name in HOP_BY_HOP.into_iter().chain(NOT_AN_ORIGINS) {
         fields.remove(name);
     }
@@ -183,7 +192,8 @@ pub(crate) fn count_down(fields: &mut HeaderMap) {
 /// Whether a trailer of this name could change framing, routing, access or
 /// what the head said about the content.
 pub(crate) fn is_forbidden_trailer(name: &HeaderName) -> bool {
-    let text = name.as_str();
+    // To programs behind interfaces both are one (RFC 3875 4.1.18).
+    let text = &*name.as_str().replace('_', "-");
     let groups = [
         "content-",
         "if-",
@@ -191,7 +201,6 @@ pub(crate) fn is_forbidden_trailer(name: &HeaderName) -> bool {
         "sec-",
         "access-control-",
         "x-forwarded-",
-        "proxy_",
         "x-http-method",
         PSEUDONYM,
     ];
@@ -228,6 +237,15 @@ pub(crate) fn is_forbidden_trailer(name: &HeaderName) -> bool {
         "x-rewrite-url",
     ];
     groups.iter().any(|group| text.starts_with(group)) || single.contains(&text)
+}
+
+/// About how many bytes fields have on the wire, in a head or behind content (RFC 9112 5).
+pub(crate) fn bytes(fields: &HeaderMap) -> usize {
+    let each = fields.iter().map(|(name, value)| {
+        let both = name.as_str().len().saturating_add(value.len());
+        both.saturating_add(4)
+    });
+    each.fold(0, usize::saturating_add)
 }
 
 #[cfg(test)]
@@ -273,6 +291,24 @@ mod tests {
     }
 
     #[test]
+    fn what_connection_names_is_gone_before_the_rest() {
+        let mut fields = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "Content-Type, x-hop, upgrade, host"),
+            ("content-type", "text/plain"),
+            ("x-hop", "1"),
+            ("upgrade", "websocket"),
+            ("host", "a.test"),
+        ] {
+            fields.append(name, HeaderValue::from_static(value));
+        }
+        strip_named(&mut fields);
+        let mut left: Vec<_> = fields.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["connection", "host", "upgrade"]);
+    }
+
+    #[test]
     fn a_field_that_frames_has_one_spelling() {
         for (name, respelt) in [
             ("content-length", false),
@@ -294,6 +330,8 @@ mod tests {
             "transfer-encoding",
             "authorization",
             "set-cookie",
+            "content_type",
+            "proxy_status",
         ] {
             assert!(
                 is_forbidden_trailer(&HeaderName::from_static(name)),

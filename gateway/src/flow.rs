@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use outgate_handoff::Process;
+use outgate_handoff::ProcessFacts;
 use tokio::time::sleep;
 
 use crate::audit::{Event, Kind, Outcome};
@@ -55,7 +55,7 @@ impl Flow {
         &self.caller
     }
 
-    pub(crate) fn process(&self) -> &Process {
+    pub(crate) fn process(&self) -> &ProcessFacts {
         self.caller.process()
     }
 

@@ -9,26 +9,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
+use outgate_dlp::span;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
-use crate::heads::Heads;
+use crate::heads::RequestHeads;
 use crate::interim::Interim;
-use crate::tls::Client;
+use crate::tls::ClientStream;
 
 /// The connection.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct FollowedStream {
     /// There until the connection is given back.
-    stream: Option<Client>,
+    stream: Option<ClientStream>,
     leg: Arc<Leg>,
-    back: Option<oneshot::Sender<Client>>,
+    back: Option<oneshot::Sender<ClientStream>>,
 }
 
 /// What is known of the connection beside its engine.
 #[derive(Debug, Default)]
 pub(crate) struct Leg {
-    pub(crate) heads: Mutex<Heads>,
+    pub(crate) heads: Mutex<RequestHeads>,
     pub(crate) interim: Interim,
     /// Whether the engine wrote something that it did not flush yet.
     unflushed: AtomicBool,
@@ -65,14 +66,14 @@ pub(crate) enum Outlives {
 
 /// What its owner keeps of it.
 #[derive(Debug)]
-pub(crate) struct Owner {
+pub(crate) struct StreamOwner {
     pub(crate) leg: Arc<Leg>,
     /// Gets the connection when its reader is done with it.
-    pub(crate) back: oneshot::Receiver<Client>,
+    pub(crate) back: oneshot::Receiver<ClientStream>,
 }
 
-impl Followed {
-    pub(crate) fn new(stream: Client) -> (Self, Owner) {
+impl FollowedStream {
+    pub(crate) fn new(stream: ClientStream) -> (Self, StreamOwner) {
         let leg = Arc::default();
         let (sender, back) = oneshot::channel();
         let followed = Self {
@@ -80,7 +81,7 @@ impl Followed {
             leg: Arc::clone(&leg),
             back: Some(sender),
         };
-        (followed, Owner { leg, back })
+        (followed, StreamOwner { leg, back })
     }
 
     /// Waits until the client sends more, or ends its side.
@@ -91,12 +92,12 @@ impl Followed {
         }
     }
 
-    fn stream(self: Pin<&mut Self>) -> io::Result<Pin<&mut Client>> {
+    fn stream(self: Pin<&mut Self>) -> io::Result<Pin<&mut ClientStream>> {
         let stream = self.get_mut().stream.as_mut().map(Pin::new);
         stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    fn sides(&mut self) -> io::Result<(Pin<&mut Client>, &Leg)> {
+    fn sides(&mut self) -> io::Result<(Pin<&mut ClientStream>, &Leg)> {
         let stream = self.stream.as_mut().map(Pin::new);
         let stream = stream.ok_or(io::ErrorKind::NotConnected)?;
         Ok((stream, &self.leg))
@@ -110,7 +111,7 @@ impl Followed {
     }
 }
 
-impl Drop for Followed {
+impl Drop for FollowedStream {
     fn drop(&mut self) {
         if let (Some(stream), Some(back)) = (self.stream.take(), self.back.take()) {
             // Nobody may want it any more; then it is closed.
@@ -119,7 +120,7 @@ impl Drop for Followed {
     }
 }
 
-impl AsyncRead for Followed {
+impl AsyncRead for FollowedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -127,7 +128,7 @@ impl AsyncRead for Followed {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(self.as_mut().stream()?.poll_read(context, buffer))?;
-        let new = buffer.filled().get(before..).unwrap_or_default();
+        let new = span::from(buffer.filled(), before);
         let broken = match self.leg.heads.lock() {
             Ok(mut heads) => {
                 heads.follow(new);
@@ -140,7 +141,7 @@ impl AsyncRead for Followed {
     }
 }
 
-impl AsyncWrite for Followed {
+impl AsyncWrite for FollowedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

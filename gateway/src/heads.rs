@@ -2,32 +2,45 @@
 //! parser forgives and does not show: lone line feeds, two ways to give a
 //! length, a fragment in the request target. Looks at bytes on their way;
 //! changes none, and knows nothing of who sent them.
+//!
+//! Why this stands beside an engine (hyper) and not in its place: of three that see the
+//! beginning of a request, one decides. `detect` looks for the end of the first line, to tell
+//! protocols apart; the engine frames content and keeps connections; what either forgives is
+//! a fault here, in the request of the same number, and is refused before anybody judges it.
+//! A codec of our own would have one reading too, and would be about as long as this, the
+//! stream that feeds it and the interim responses (570 lines together), but would have to
+//! frame content, pipelining, expectations and upgrades in both directions again, where each
+//! slip is a smuggled request; nothing that the attacks of `tests/adversary`, `tests/forward`
+//! and `tests/differential` try passes the two together. The second reading costs 0.07 µs for
+//! a head of 150 bytes and 0.7 µs for one of 1100 (optimised, one core of a shared machine):
+//! of the 60 µs that a request may take more than without a gateway.
 
 use crate::limits;
+use outgate_dlp::span;
 
 /// Follows one connection from its first byte.
 #[derive(Debug, Default)]
-pub(crate) struct Heads {
-    state: State,
+pub(crate) struct RequestHeads {
+    state: HeadsState,
     /// The head that is being read, counted from 1.
     number: u64,
     length: Length,
     /// The beginning of a line whose end is still to come.
     partial: Vec<u8>,
-    fault: Option<Fault>,
+    fault: Option<HeadFault>,
     broken: Option<&'static str>,
 }
 
 /// A fault, and in which head it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fault {
+struct HeadFault {
     number: u64,
     because: &'static str,
 }
 
 /// Where in the stream of requests we are.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum HeadsState {
     /// Before a request line, where empty lines are tolerated (RFC 9112 2.2).
     #[default]
     Between,
@@ -50,17 +63,18 @@ enum Length {
     Chunked,
 }
 
-impl Heads {
+impl RequestHeads {
     /// Looks at the next bytes of the connection.
     pub(crate) fn follow(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             bytes = match self.state {
-                State::Lost => return,
-                State::Content(left) => self.skip(bytes, left, State::Content),
-                State::Chunk(left) => self.skip(bytes, left, State::Chunk),
-                State::Between | State::Fields | State::ChunkSize | State::Trailers => {
-                    self.read_line(bytes)
-                }
+                HeadsState::Lost => return,
+                HeadsState::Content(left) => self.skip(bytes, left, HeadsState::Content),
+                HeadsState::Chunk(left) => self.skip(bytes, left, HeadsState::Chunk),
+                HeadsState::Between
+                | HeadsState::Fields
+                | HeadsState::ChunkSize
+                | HeadsState::Trailers => self.read_line(bytes),
             };
         }
     }
@@ -78,19 +92,19 @@ impl Heads {
 
     /// Whether so many requests were read, whole and nothing beyond them.
     pub(crate) fn are_read(&self, requests: u64) -> bool {
-        let between = self.state == State::Between && self.partial.is_empty();
+        let between = self.state == HeadsState::Between && self.partial.is_empty();
         between && self.fault.is_none() && self.number == requests
     }
 
-    fn skip<'b>(&mut self, bytes: &'b [u8], left: u64, again: fn(u64) -> State) -> &'b [u8] {
+    fn skip<'b>(&mut self, bytes: &'b [u8], left: u64, again: fn(u64) -> HeadsState) -> &'b [u8] {
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
         let left = left.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
         self.state = match (left, self.state) {
-            (0, State::Chunk(_)) => State::ChunkSize,
-            (0, _) => State::Between,
+            (0, HeadsState::Chunk(_)) => HeadsState::ChunkSize,
+            (0, _) => HeadsState::Between,
             (left, _) => again(left),
         };
-        bytes.get(count..).unwrap_or_default()
+        span::from(bytes, count)
     }
 
     fn read_line<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
@@ -117,35 +131,38 @@ impl Heads {
     fn line(&mut self, line: &[u8]) {
         let content = line.strip_suffix(b"\r");
         match self.state {
-            State::Between if content == Some(b"") => {}
-            State::Between => {
+            HeadsState::Between if content == Some(b"") => {}
+            HeadsState::Between => {
                 self.number = self.number.saturating_add(1);
                 self.length = Length::None;
-                self.state = State::Fields;
+                self.state = HeadsState::Fields;
                 self.check_end(content);
                 if line.contains(&b'#') {
                     self.found("the request target has a fragment");
                 }
             }
-            State::Fields => {
+            HeadsState::Fields => {
                 self.check_end(content);
                 match content.unwrap_or(line) {
                     b"" => self.head_ended(),
                     field => self.field(field),
                 }
             }
-            State::ChunkSize => match content.and_then(chunk_size) {
+            HeadsState::ChunkSize => match content.and_then(chunk_size) {
                 // The parser refuses it as well, and ends the connection.
                 None => self.stop(),
-                Some(0) => self.state = State::Trailers,
-                Some(size) => self.state = State::Chunk(size.saturating_add(2)),
+                Some(0) => self.state = HeadsState::Trailers,
+                Some(size) => self.state = HeadsState::Chunk(size.saturating_add(2)),
             },
-            State::Trailers if content == Some(b"") => self.state = State::Between,
-            State::Trailers if content.is_none() => {
+            HeadsState::Trailers if content == Some(b"") => self.state = HeadsState::Between,
+            HeadsState::Trailers if content.is_none() => {
                 self.broken = Some("a trailer ends without a carriage return");
                 self.stop();
             }
-            State::Trailers | State::Content(_) | State::Chunk(_) | State::Lost => {}
+            HeadsState::Trailers
+            | HeadsState::Content(_)
+            | HeadsState::Chunk(_)
+            | HeadsState::Lost => {}
         }
     }
 
@@ -190,20 +207,20 @@ impl Heads {
         self.state = match self.length {
             // What follows a fault is not read by anybody.
             _ if self.fault.is_some() => return self.stop(),
-            Length::None | Length::Bytes(0) => State::Between,
-            Length::Bytes(count) => State::Content(count),
-            Length::Chunked => State::ChunkSize,
+            Length::None | Length::Bytes(0) => HeadsState::Between,
+            Length::Bytes(count) => HeadsState::Content(count),
+            Length::Chunked => HeadsState::ChunkSize,
         };
     }
 
     fn found(&mut self, because: &'static str) {
         let number = self.number;
-        self.fault.get_or_insert(Fault { number, because });
+        self.fault.get_or_insert(HeadFault { number, because });
     }
 
     /// What comes from now on is no HTTP/1.1.
     pub(crate) fn stop(&mut self) {
-        self.state = State::Lost;
+        self.state = HeadsState::Lost;
         self.partial = Vec::new();
     }
 }
@@ -230,7 +247,7 @@ mod tests {
     /// The head in which a fault is found, if one is, however the bytes come.
     fn fault(text: &str) -> Option<(u64, &'static str)> {
         let found = |pieces: &[&[u8]]| {
-            let mut heads = Heads::default();
+            let mut heads = RequestHeads::default();
             for piece in pieces {
                 heads.follow(piece);
             }
@@ -329,9 +346,9 @@ mod tests {
             size in 1_usize..20,
         ) {
             let text = picks.concat();
-            let mut whole = Heads::default();
+            let mut whole = RequestHeads::default();
             whole.follow(text.as_bytes());
-            let mut pieces = Heads::default();
+            let mut pieces = RequestHeads::default();
             for piece in text.as_bytes().chunks(size) {
                 pieces.follow(piece);
             }
@@ -346,18 +363,18 @@ mod tests {
     #[test]
     fn a_trailer_ends_where_everybody_ends_it() {
         for end in ["0\r\n\n", "0\r\nX: y\n\r\n", "0\r\nX: y\r\n\n"] {
-            let mut heads = Heads::default();
+            let mut heads = RequestHeads::default();
             heads.follow(CHUNKS.replace("0\r\nX: y\r\n\r\n", end).as_bytes());
             assert!(heads.broken().is_some(), "{end:?}");
         }
-        let mut heads = Heads::default();
+        let mut heads = RequestHeads::default();
         heads.follow(CHUNKS.as_bytes());
         assert_eq!(heads.broken(), None);
     }
 
     #[test]
     fn what_cannot_be_followed_is_let_go() {
-        let mut heads = Heads::default();
+        let mut heads = RequestHeads::default();
         heads.follow(&vec![b'a'; limits::HEAD_BYTES_MAX + 1]);
         assert_eq!(heads.broken(), Some("a line without an end"));
         assert_eq!(heads.partial.capacity(), 0);

@@ -12,12 +12,12 @@ use crate::limits;
 
 /// The entries, both ways. Empty where the file is absent.
 #[derive(Debug, Default)]
-pub(crate) struct Hosts {
+pub(crate) struct HostsFile {
     addresses: HashMap<HostName, Vec<IpAddr>>,
     names: HashMap<IpAddr, Vec<HostName>>,
 }
 
-impl Hosts {
+impl HostsFile {
     /// Reads the lines that make sense and skips the others, as resolvers do.
     pub(crate) fn parse(text: &str) -> Self {
         let mut hosts = Self::default();
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn entries_are_found_both_ways_and_loopback_names_are_left_out() {
-        let hosts = Hosts::parse(
+        let hosts = HostsFile::parse(
             "127.0.0.1 localhost\n::1 ip6-localhost ip6-loopback\n\
              10.0.0.7 Db.Example.org db # comment\nnonsense\n192.0.2.1\n\
              10.0.0.8 db.example.org\n999.1.1.1 bad.example.org\n\

@@ -16,19 +16,21 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use outgate_record::Reason;
+
 use crate::audit::Kind;
 use crate::body::Inner;
-use crate::content::Content;
-use crate::exchange::{Asked, Exchange};
+use crate::content::MessageContent;
+use crate::exchange::{EngineRequest, Exchange};
 use crate::farewell::farewell;
 use crate::flow::Flow;
-use crate::followed::{Followed, Leg, Outlives};
+use crate::followed::{FollowedStream, Leg, Outlives};
 use crate::forward::{Upgradable, Wire};
 use crate::limits;
 use crate::malformed::Malformed;
 use crate::memory;
 use crate::refusal::Refusal;
-use crate::tls::Client;
+use crate::tls::ClientStream;
 
 /// What holds for a connection.
 #[derive(Debug)]
@@ -55,7 +57,7 @@ impl Connection {
     }
 
     /// Behind a switch of protocols stand no heads.
-    fn answered(&self, response: &Response<Content>) {
+    fn answered(&self, response: &Response<MessageContent>) {
         if response.headers().contains_key(header::CONNECTION) {
             self.last.store(true, Ordering::Relaxed);
         }
@@ -91,16 +93,16 @@ impl Connection {
 
 /// What became of a connection in the hands of an engine.
 #[derive(Debug)]
-enum Served {
+enum EngineOutcome {
     /// It waits for its next request.
-    Idle(Followed),
+    Idle(FollowedStream),
     Ended,
 }
 
 /// Serves a connection until either side ends it.
-pub(crate) async fn serve(flow: &Arc<Flow>, stream: Client, denied: Option<Refusal>) {
+pub(crate) async fn serve(flow: &Arc<Flow>, stream: ClientStream, denied: Option<Refusal>) {
     let (ended, carrier) = (stream.ended(), stream.carrier());
-    let (mut stream, mut owner) = Followed::new(stream);
+    let (mut stream, mut owner) = FollowedStream::new(stream);
     let leg = Arc::clone(&owner.leg);
     let connection = Arc::new(Connection {
         exchange: Exchange {
@@ -121,7 +123,9 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Client, denied: Option<Refus
             () = abandoned(flow, &ended) => return,
             () = flow.stands_still() => return,
         };
-        let Served::Idle(idle) = served else { break };
+        let EngineOutcome::Idle(idle) = served else {
+            break;
+        };
         memory::done(flow.session().tasks());
         if !matches!(timeout(limits::HEAD_TIME, idle.wait()).await, Ok(Ok(()))) {
             break;
@@ -135,14 +139,14 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: Client, denied: Option<Refus
 }
 
 /// Runs an engine on a connection until it ends, or waits for a request.
-async fn run(connection: &Arc<Connection>, stream: Followed) -> Served {
+async fn run(connection: &Arc<Connection>, stream: FollowedStream) -> EngineOutcome {
     let service = service_fn(|mut request| {
         let connection = Arc::clone(connection);
         Box::pin(async move {
             let during = Arc::clone(&connection.during);
             let fault = connection.next_fault();
             let upgrade = hyper::upgrade::on(&mut request);
-            let asked = Asked {
+            let asked = EngineRequest {
                 fault,
                 request: request.map(Inner::Http1),
                 upgrade: Upgradable::Http1(upgrade),
@@ -182,7 +186,9 @@ async fn run(connection: &Arc<Connection>, stream: Followed) -> Served {
             Poll::Ready(Ok(())) => {
                 let parts = serving.into_parts();
                 let idle = parts.filter(|parts| parts.read_buf.is_empty());
-                return idle.map_or(Served::Ended, |parts| Served::Idle(parts.io.into_inner()));
+                return idle.map_or(EngineOutcome::Ended, |parts| {
+                    EngineOutcome::Idle(parts.io.into_inner())
+                });
             }
             Poll::Ready(Err(error)) => Err(error),
             Poll::Pending => serving.await,
@@ -196,10 +202,10 @@ async fn run(connection: &Arc<Connection>, stream: Followed) -> Served {
         let because = format!("request head: {error}");
         flow.caller().refuse(
             Kind::Request,
-            &Refusal::own("malformed", &subject, &because),
+            &Refusal::own(Reason::Malformed, &subject, &because),
         );
     }
-    Served::Ended
+    EngineOutcome::Ended
 }
 
 /// Returns once the client ended its side and nothing moved for a while.

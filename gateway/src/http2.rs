@@ -7,27 +7,28 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use h2::RecvStream;
 use h2::server::SendResponse;
-use h2::{Reason, RecvStream};
 use http::header::{self, HeaderValue};
 use http::{Method, Request, Response};
 use http_body::Body as _;
+use outgate_record::Reason;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::audit::Kind;
-use crate::body::{Inner, Received, pour};
-use crate::content::Content;
+use crate::body::{Inner, ReceivedContent, pour};
+use crate::content::MessageContent;
 use crate::duplex::Duplex;
-use crate::exchange::{Asked, Exchange};
+use crate::exchange::{EngineRequest, Exchange};
 use crate::flow::Flow;
 use crate::forward::{Upgradable, Wire};
 use crate::limits;
 use crate::malformed::Malformed;
 use crate::origin::Streams;
 use crate::refusal::Refusal;
-use crate::replies::{End, Replies};
-use crate::tls::Client;
+use crate::replies::{Replies, ResponseEnd};
+use crate::tls::ClientStream;
 
 mod frames;
 mod hpack;
@@ -38,7 +39,7 @@ use frames::{FLOOD, Metered, UNREADABLE};
 /// while. `streams` are its streams to origins, of which some may be open.
 pub(crate) async fn serve(
     flow: &Arc<Flow>,
-    stream: Client,
+    stream: ClientStream,
     streams: Arc<Streams>,
     denied: Option<Refusal>,
 ) {
@@ -63,13 +64,17 @@ pub(crate) async fn serve(
         let because = format!("HTTP/2: {error}");
         flow.caller().refuse(
             Kind::Request,
-            &Refusal::own("malformed", &subject, &because),
+            &Refusal::own(Reason::Malformed, &subject, &because),
         );
     }
 }
 
 /// Takes streams until the connection ends.
-async fn run(exchange: &Arc<Exchange>, stream: Client, streams: &Streams) -> Result<(), h2::Error> {
+async fn run(
+    exchange: &Arc<Exchange>,
+    stream: ClientStream,
+    streams: &Streams,
+) -> Result<(), h2::Error> {
     let mut settings = h2::server::Builder::new();
     settings
         .max_concurrent_streams(limits::STREAMS_MAX)
@@ -127,7 +132,7 @@ async fn answer(
         becomes = Some((give, received));
         (Inner::None, Upgradable::Http2(take))
     } else {
-        let content = Received::new(received, &head.headers);
+        let content = ReceivedContent::new(received, &head.headers);
         let content = if head.headers.contains_key(header::EXPECT) {
             let way = replies.clone();
             content.awaited(move || way.go_on())
@@ -136,7 +141,7 @@ async fn answer(
         };
         (Inner::Http2(content), Upgradable::Never)
     };
-    let asked = Asked {
+    let asked = EngineRequest {
         fault,
         request: Request::from_parts(head, content),
         upgrade,
@@ -149,30 +154,30 @@ async fn answer(
     };
     let response = match answered {
         Ok(response) => response,
-        Err(error) => return replies.reset(error.reason().unwrap_or(Reason::INTERNAL_ERROR)),
+        Err(error) => return replies.reset(error.reason().unwrap_or(h2::Reason::INTERNAL_ERROR)),
     };
     let (head, content) = response.into_parts();
     let mut head = Response::from_parts(head, ());
     if let Some((give, received)) = becomes.filter(|_| head.status().is_success()) {
-        if let Ok(sent) = replies.send(head, End::Content) {
+        if let Ok(sent) = replies.send(head, ResponseEnd::Content) {
             give.send(Duplex::new(sent, received)).ok();
         }
         return;
     }
     announce(&mut head, &content);
     let end = if is_head || content.is_end_stream() {
-        End::Head
+        ResponseEnd::Head
     } else {
-        End::Content
+        ResponseEnd::Content
     };
-    if let (Ok(sent), End::Content) = (replies.send(head, end), end) {
-        pour(content, sent).await;
+    if let (Ok(sent), ResponseEnd::Content) = (replies.send(head, end), end) {
+        pour(content, sent, drop).await;
     }
 }
 
 /// Names the length of content that is all there.
-fn announce(head: &mut Response<()>, content: &Content) {
-    if let Content::Own(Some(text)) = content {
+fn announce(head: &mut Response<()>, content: &MessageContent) {
+    if let MessageContent::Own(Some(text)) = content {
         let length = HeaderValue::from(text.len());
         head.headers_mut()
             .entry(header::CONTENT_LENGTH)

@@ -5,20 +5,22 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use outgate_record::Reason;
+
 use crate::audit::Event;
 use crate::recorder::Governs;
 use crate::refusal::Refusal;
 use crate::resolve::{Resolver, System};
-use crate::rules::Rules;
+use crate::rules::SessionPolicies;
 use crate::scan::Scans;
 
 /// Rules, and what scans as they say.
-pub(crate) type Scanned = (Rules, Arc<Scans>);
+pub(crate) type Scanned = (SessionPolicies, Arc<Scans>);
 
 /// All that changes together with the policy.
 #[derive(Debug)]
 pub(crate) struct InForce {
-    pub(crate) rules: Arc<Rules>,
+    pub(crate) rules: Arc<SessionPolicies>,
     pub(crate) generation: u64,
     /// What looks for credentials.
     pub(crate) scans: Arc<Scans>,
@@ -28,7 +30,7 @@ pub(crate) struct InForce {
 
 /// The policy of a sandbox, which may be replaced while it runs.
 #[derive(Debug)]
-pub(crate) struct Current(watch::Sender<Arc<InForce>>);
+pub(crate) struct CurrentPolicy(watch::Sender<Arc<InForce>>);
 
 impl InForce {
     fn new(system: &Arc<System>, (rules, scans): Scanned, generation: u64) -> Self {
@@ -41,7 +43,7 @@ impl InForce {
     }
 }
 
-impl Current {
+impl CurrentPolicy {
     pub(crate) fn new(system: &Arc<System>, scanned: Scanned, generation: u64) -> Self {
         let first = InForce::new(system, scanned, generation);
         Self(watch::Sender::new(Arc::new(first)))
@@ -74,14 +76,14 @@ impl Current {
                 return refusal;
             }
             if changes.changed().await.is_err() {
-                return Refusal::own("ended", "a connection", "its session is over");
+                return Refusal::own(Reason::Ended, "a connection", "its session is over");
             }
         }
     }
 }
 
-impl Governs for Current {
-    fn rules(&self) -> Arc<Rules> {
+impl Governs for CurrentPolicy {
+    fn rules(&self) -> Arc<SessionPolicies> {
         Arc::clone(&self.0.borrow().rules)
     }
 

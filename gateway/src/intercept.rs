@@ -9,24 +9,25 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use outgate_policy::{Carries, Host, Permit};
+use outgate_record::Reason;
 use rustls::AlertDescription;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::admit::{self, Inside};
+use crate::admit::{self, Interception};
 use crate::audit::Kind;
-use crate::carrier::{Alpn, Called, Carrier};
+use crate::carrier::{Alpn, Carrier, OriginIdentity};
 use crate::client_hello::ClientHello;
 use crate::decide;
 use crate::destination::Party;
 use crate::detect::{self, Classified, Detected};
 use crate::farewell::farewell;
 use crate::flow::Flow;
-use crate::origin::{self, Link, Reached, Streams, Way};
+use crate::origin::{self, LinkRoute, OriginLink, ReachedOrigin, Streams};
 use crate::refusal::Refusal;
 use crate::replay::Replay;
-use crate::tls::{Client, Offer, Tls};
+use crate::tls::{ClientStream, Offer, Tls};
 use crate::{http1, http2, limits, tunnel, uri_authority};
 
 /// TLS alert descriptions (RFC 8446 6, RFC 6066 3).
@@ -58,16 +59,17 @@ pub(crate) async fn serve(
     let (session, process) = (flow.session(), flow.process());
     let port = flow.destination().port;
     let inside = match denied {
-        Some(refusal) => Inside::Deny(refusal),
+        Some(refusal) => Interception::Deny(refusal),
         None => admit::inside(session.recorder(), process, (&host, port), hello.encrypted),
     };
     match (inside, session.tls()) {
-        (Inside::Pass(permit), _) => pass(flow, &host, permit, stream).await,
-        (Inside::Open(_), Some(tls)) => open(flow, tls, (hello, &host), stream, None).await,
-        (Inside::Deny(refusal), Some(tls)) => {
+        (Interception::Pass(permit), _) => pass(flow, &host, permit, stream).await,
+        (Interception::Open(_), Some(tls)) => open(flow, tls, (hello, &host), stream, None).await,
+        (Interception::Deny(refusal), Some(tls)) => {
             open(flow, tls, (hello, &host), stream, Some(refusal)).await;
         }
-        (Inside::Hidden(refusal), _) | (Inside::Open(refusal) | Inside::Deny(refusal), None) => {
+        (Interception::Hidden(refusal), _)
+        | (Interception::Open(refusal) | Interception::Deny(refusal), None) => {
             refuse(flow, &refusal, stream, Alert::AccessDenied).await;
         }
     }
@@ -82,21 +84,28 @@ async fn refuse(flow: &Flow, refusal: &Refusal, stream: Replay, alert: Alert) {
 /// Bytes both ways, unopened.
 async fn pass(flow: &Arc<Flow>, host: &Host, permit: Permit, stream: Replay) {
     let port = flow.destination().port;
-    let to = (host, port);
-    match origin::connect(flow.session().origins(), flow.process(), to, Carries::Tls).await {
-        Ok(Reached {
+    let subject = format!("{host}:{port}");
+    let budgets = flow.session().budgets();
+    let quota = match budgets.quota(flow.caller(), &permit, (host, &subject)) {
+        Ok(quota) => quota,
+        Err(refusal) => return refuse(flow, &refusal, stream, Alert::AccessDenied).await,
+    };
+    let used = flow.session().used_grants();
+    let _one = match used.one(flow.session().control(), (&permit, &subject)) {
+        Ok(one) => one,
+        Err(refusal) => return refuse(flow, &refusal, stream, Alert::AccessDenied).await,
+    };
+    let (to, by) = ((host, port), (Carries::Tls, permit));
+    match origin::connect(flow.session().origins(), flow.process(), to, by).await {
+        Ok(ReachedOrigin {
             stream: origin,
             pin,
         }) => {
-            let subject = format!("{host}:{port}");
-            let purse = (flow.session().budgets()).purse(flow.caller(), &permit, (host, &subject));
-            // INVARIANT: the permit is spent on this one tunnel.
-            drop(permit);
             flow.session().passed_unopened(host);
             let (read, client) = stream.into_parts();
             let sides = (client, origin);
             let (session, process) = (flow.session(), flow.process());
-            let counted = (&**flow.traffic(), purse.as_ref());
+            let counted = (&**flow.traffic(), quota.as_ref());
             let still = || decide::still_unopened(&session.rules(), process, (host, port), pin);
             tokio::select! {
                 () = tunnel::relay_tcp(sides, &read, counted, session.ended()) => {}
@@ -124,7 +133,7 @@ async fn open(
 ) {
     let subject = format!("https://{}", flow.destination());
     let streams = Arc::new(Streams::default());
-    let called = Called::by(hello.server_name.as_deref(), host);
+    let called = OriginIdentity::by(hello.server_name.as_deref(), host);
     // Certificates and signatures take as long as judging: by turns as well.
     let turn = flow.session().turn().await;
     let leaf = tls.leaf(host, called);
@@ -145,13 +154,13 @@ async fn open(
     let config = match config {
         Ok(config) => config,
         Err(why) => {
-            let refusal = denied.unwrap_or_else(|| Refusal::own("tls", &subject, &why));
+            let refusal = denied.unwrap_or_else(|| Refusal::own(Reason::Tls, &subject, &why));
             return refuse(flow, &refusal, stream, Alert::InternalError).await;
         }
     };
     let turn = flow.session().turn().await;
     let mut accepting = std::pin::pin!(TlsAcceptor::from(config).accept(stream));
-    // Its greeting is here already: the first step is the one that signs.
+    // Its ClientHello is here already: the first step is the one that signs.
     let begun = poll_fn(|context| Poll::Ready(accepting.as_mut().poll(context))).await;
     turn.end().await;
     let accepted = match begun {
@@ -164,7 +173,7 @@ async fn open(
         Err(_) => "no end of the TLS handshake in time".to_owned(),
     };
     // A denial that could not be explained is still the answer.
-    let refusal = denied.unwrap_or_else(|| Refusal::own("tls", &subject, &why));
+    let refusal = denied.unwrap_or_else(|| Refusal::own(Reason::Tls, &subject, &why));
     flow.caller().refuse(Kind::Tunnel, &refusal);
 }
 
@@ -189,14 +198,19 @@ async fn version(
         return Alpn::Http1;
     }
     let port = flow.destination().port;
-    let called = Called::by(hello.server_name.as_deref(), host);
+    let called = OriginIdentity::by(hello.server_name.as_deref(), host);
     if let Some(version) = tls.known((host, port), called) {
         return version;
     }
+    // Asked again: what dials is evidence of its own.
+    let rules = flow.session().rules();
+    let Ok((_, permit)) = decide::connect(&rules, flow.process(), flow.destination()) else {
+        return Alpn::Http1;
+    };
     if admit::opening(flow.session().recorder(), flow.process(), host, port).is_err() {
         return Alpn::Http1;
     }
-    let way = Way {
+    let way = LinkRoute {
         origins: flow.session().origins(),
         process: flow.process(),
         host,
@@ -204,7 +218,7 @@ async fn version(
         carrier: Carrier::Tls(called),
     };
     // What is wrong with an origin is told to the request that needs it.
-    let Ok(link) = Link::open(way, Offer::Both).await else {
+    let Ok(link) = OriginLink::open(way, Offer::Both, &permit).await else {
         return Alpn::Http1;
     };
     let version = link.alpn();
@@ -224,16 +238,16 @@ async fn inside(
     streams: Arc<Streams>,
     denied: Option<Refusal>,
 ) {
-    let called = Called::by(stream.get_ref().1.server_name(), host);
+    let called = OriginIdentity::by(stream.get_ref().1.server_name(), host);
     if Alpn::of(stream.get_ref().1.alpn_protocol()) == Alpn::Http2 {
         tls.trust(host);
-        let client = Client::opened(Vec::new(), stream, called);
+        let client = ClientStream::opened(Vec::new(), stream, called);
         return http2::serve(flow, client, streams, denied).await;
     }
     let why = match detect::classify(&mut stream).await {
         Classified::Certain(Detected::Http1, bytes) => {
             tls.trust(host);
-            let client = Client::opened(bytes, stream, called);
+            let client = ClientStream::opened(bytes, stream, called);
             return http1::serve(flow, client, denied).await;
         }
         // Some clients look at certificates only when the handshake is over.
@@ -244,7 +258,7 @@ async fn inside(
                      brings its own roots needs -a 'tls://{host}'"
                 );
                 let subject = format!("https://{}", flow.destination());
-                (!tls.is_trusted(host)).then(|| Refusal::own("tls", &subject, &why))
+                (!tls.is_trusted(host)).then(|| Refusal::own(Reason::Tls, &subject, &why))
             });
             if let Some(refusal) = refusal {
                 flow.caller().refuse(Kind::Tunnel, &refusal);
@@ -256,9 +270,9 @@ async fn inside(
         Classified::Certain(..) => "HTTP/2 that TLS did not agree on is not carried",
     };
     let subject = format!("https://{}", flow.destination());
-    let refusal = denied.unwrap_or_else(|| Refusal::own("protocol", &subject, why));
+    let refusal = denied.unwrap_or_else(|| Refusal::own(Reason::Protocol, &subject, why));
     flow.caller().refuse(Kind::Tunnel, &refusal);
-    let client = Client::opened(Vec::new(), stream, called);
+    let client = ClientStream::opened(Vec::new(), stream, called);
     farewell(client.into_tcp().await, &[]).await;
 }
 
@@ -291,8 +305,8 @@ fn server_host(flow: &Flow, hello: &ClientHello) -> Result<Host, Box<(Alert, Ref
         Some(text) => uri_authority::server_name(text)
             .and_then(|named| to.matching(&named))
             .ok_or_else(|| {
-                let because = format!("the TLS greeting names `{text}`");
-                let refusal = Refusal::own("server-name", &subject, &because);
+                let because = format!("the TLS ClientHello names `{text}`");
+                let refusal = Refusal::own(Reason::ServerName, &subject, &because);
                 Box::new((Alert::UnrecognizedName, refusal))
             }),
         // Only an address needs no name, and only where it was connected to
@@ -300,8 +314,8 @@ fn server_host(flow: &Flow, hello: &ClientHello) -> Result<Host, Box<(Alert, Ref
         None => match &to.party {
             Party::Address(address) | Party::Listed(address, _) => Ok(Host::Address(*address)),
             Party::Name(_) | Party::Unassigned(_) => {
-                let because = "the TLS greeting names no server";
-                let refusal = Refusal::own("server-name", &subject, because);
+                let because = "the TLS ClientHello names no server";
+                let refusal = Refusal::own(Reason::ServerName, &subject, because);
                 Err(Box::new((Alert::UnrecognizedName, refusal)))
             }
         },

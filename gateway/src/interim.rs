@@ -21,11 +21,11 @@ use crate::limits;
 pub(crate) struct Interim {
     /// Whether there may be something to send: the lock is for then.
     pending: AtomicBool,
-    queue: Mutex<Queue>,
+    queue: Mutex<InterimQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct InterimQueue {
     /// Whether a request waits for its final response.
     open: bool,
     taken: usize,

@@ -7,21 +7,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outgate_dlp::{Detectors, Issuer, Known, KnownBuilder, KnownValue, Nature, Plant, Scope, Tier};
+use outgate_dlp::{
+    Detectors, Issuer, KnownBuilder, KnownNature, KnownValue, KnownValues, Plant, Scope, Tier,
+};
 
-use outgate_handoff::CANARY_SEED;
+use outgate_handoff::settings::CANARY_SEED_BYTES;
+use outgate_policy::NamedSecret;
 
-use crate::Named;
-use crate::config::{self, Own, Plants};
+use crate::config::{self, OwnPlaces};
 use crate::limits;
-use crate::secrets::{Places, gather};
-use crate::seek::Sought;
+use crate::secrets::{SecretPlaces, gather};
+use crate::seek::SoughtCanaries;
 
 /// What is known, without a value.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Possessions {
+pub(crate) struct CredentialInventory {
     /// Fingerprints.
-    pub(crate) known: Option<Arc<Known>>,
+    pub(crate) known: Option<Arc<KnownValues>>,
     /// Where tokens of package registries may go, by detector.
     pub(crate) registries: Vec<Issuer>,
     /// What could not be read, as sentences.
@@ -34,12 +36,16 @@ pub(crate) struct Possessions {
 #[derive(Debug, Clone)]
 pub(crate) struct Canaries {
     /// They themselves, to look for in what comes back.
-    pub(crate) sought: Arc<Sought>,
+    pub(crate) sought: Arc<SoughtCanaries>,
 }
 
 impl Canaries {
     /// Makes those of a run, as its launcher does, and adds them to what is known.
-    fn make(builder: &mut KnownBuilder, taken: &[Named]) -> Result<Self, String> {
+    fn make(
+        builder: &mut KnownBuilder,
+        taken: &[NamedSecret],
+        seed: [u8; CANARY_SEED_BYTES],
+    ) -> Result<Self, String> {
         let is_taken = |plant: &Plant| match plant {
             Plant::Variable(name) => {
                 std::env::var_os(name).is_some() || taken.iter().any(|own| own.name == *name)
@@ -48,7 +54,7 @@ impl Canaries {
             Plant::File(_) => false,
         };
         let mut values = Vec::new();
-        for canary in outgate_dlp::planted(seed()?, &is_taken) {
+        for canary in outgate_dlp::planted(seed, &is_taken) {
             let label = match canary.plant {
                 Plant::Variable(name) => format!("${name}"),
                 Plant::File(path) => format!("$TMPDIR/{path}"),
@@ -59,7 +65,7 @@ impl Canaries {
                     others: Vec::new(),
                     issuers: Vec::new(),
                     tier: Tier::Strong,
-                    nature: Nature::Canary,
+                    nature: KnownNature::Canary,
                 };
                 let added = builder.add(value, about);
                 added.map_err(|unfit| format!("the canary of {label} is {unfit}"))?;
@@ -67,26 +73,12 @@ impl Canaries {
             }
         }
         Ok(Self {
-            sought: Arc::new(Sought::new(values)),
+            sought: Arc::new(SoughtCanaries::new(values)),
         })
     }
 }
 
-/// What the launcher made the canaries from, which it planted.
-fn seed() -> Result<[u8; 32], String> {
-    let wrong = || format!("`{CANARY_SEED}` does not say what the canaries are made from");
-    let text = std::env::var(CANARY_SEED).map_err(|_| wrong())?;
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let byte = |pair: &[u8; 2]| {
-        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
-        u8::try_from(high? << 4 | low?).ok()
-    };
-    let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
-    let bytes = bytes.filter(|_| rest.is_empty()).ok_or_else(wrong)?;
-    bytes.try_into().map_err(|_| wrong())
-}
-
-impl Possessions {
+impl CredentialInventory {
     /// What could not be read, as lines for the user: some of them.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         self.left_out.iter().take(limits::LEFT_OUT_MAX).map(|line| {
@@ -100,19 +92,22 @@ impl Possessions {
     /// # Errors
     /// A sentence: the list that the user names cannot be read, or the system
     /// has no random numbers.
-    pub(crate) fn gather(config: &config::Known, taken: &[Named]) -> Result<Self, String> {
+    pub(crate) fn gather(
+        config: &config::InventorySource,
+        taken: &[NamedSecret],
+    ) -> Result<Self, String> {
         let list = config.list.clone();
         let gathered = match config.own {
-            Own::Left => {
-                let places = Places {
+            OwnPlaces::Left => {
+                let places = SecretPlaces {
                     list,
-                    ..Places::default()
+                    ..SecretPlaces::default()
                 };
                 gather(&places, std::iter::empty())
             }
-            Own::Read => {
+            OwnPlaces::Read => {
                 let home = std::env::var_os("HOME").map(PathBuf::from);
-                let places = Places {
+                let places = SecretPlaces {
                     home: home.filter(|home| home.is_absolute()),
                     directory: std::env::current_dir().ok(),
                     list,
@@ -120,14 +115,14 @@ impl Possessions {
                 gather(&places, std::env::vars_os())
             }
         };
-        if gathered.is_empty() && config.canaries == Plants::No {
+        if gathered.is_empty() && config.canaries.is_none() {
             return Ok(Self::default());
         }
         let detectors = Detectors::shipped();
         let mut builder = KnownBuilder::new(crate::random::key()?);
         let canaries = match config.canaries {
-            Plants::Yes => Some(Canaries::make(&mut builder, taken)?),
-            Plants::No => None,
+            Some(seed) => Some(Canaries::make(&mut builder, taken, seed)?),
+            None => None,
         };
         let left_out = gathered.hold(&mut builder, &detectors);
         let left_out = left_out.map_err(|line| format!("the list of secrets {line}"))?;

@@ -31,9 +31,12 @@ mod either;
 mod exchange;
 mod farewell;
 mod fields;
+mod filter;
+mod filters;
 mod flow;
 mod followed;
 mod forward;
+mod framing;
 mod heads;
 mod hosts;
 mod http1;
@@ -43,6 +46,7 @@ mod intercept;
 mod interim;
 mod known;
 mod limits;
+mod lock;
 mod malformed;
 mod memory;
 mod names;
@@ -76,19 +80,18 @@ mod uri_authority;
 mod websocket;
 
 pub use audit::AuditTarget;
-pub use audit::chain::{ChainFault, Chains, End, Followed, Link, line_hash};
-pub use audit::clock::{milliseconds, timestamp};
-pub use broker::{Named, SourceError, Vault, VaultError};
-pub use confine::{ConfineError, Serves, confine, end_with_parent};
+pub use audit::chain::{ChainFault, ChainLink, Chains, FollowedLine, RecordEnd, line_hash};
+pub use broker::{SecretSourceError, Vault, VaultError};
+pub use confine::{ConfineError, ServedRuns, confine, end_with_parent};
 pub use control::ControlError;
-pub use outgate_ca as authority;
 #[cfg(any(test, fuzzing))]
-pub use scan::fuzz;
+pub use framing::fuzz;
+pub use outgate_ca as authority;
 pub use serve::Gateway;
 pub use trial::trial;
 
 use broker::Keeper;
-use known::Possessions;
+use known::CredentialInventory;
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -169,14 +172,15 @@ pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// See [`ServeError`].
-pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
+pub fn serve_private(config: &config::PrivateCommand) -> Result<(), ServeError> {
     let handoff = |source| ServeError::Handoff {
         number: config.handoff,
         source,
     };
     end_with_parent()?;
     let socket = adopt(config.handoff).map_err(handoff)?;
-    match private(config) {
+    let prepared = control::settings(&socket).map_err(ServeError::from);
+    match prepared.and_then(|settings| private(&settings)) {
         Ok((runtime, gateway)) => {
             let served = runtime.block_on(gateway.serve(socket));
             // What is done aside is done for nobody any more.
@@ -191,13 +195,16 @@ pub fn serve_private(config: &config::Private) -> Result<(), ServeError> {
 }
 
 /// The same with everything that only a private gateway reads.
-fn private(config: &config::Private) -> Result<(tokio::runtime::Runtime, Gateway), ServeError> {
-    let vault = Vault::read(&config.secrets)?;
-    let possessions =
-        Possessions::gather(&config.known, &config.secrets).map_err(ServeError::Known)?;
-    let keeper = Keeper::start(&config.secrets).map_err(ServeError::Keeper)?;
-    let (runtime, gateway) = prepare(&config.records, &config.tls, Serves::One)?;
-    Ok((runtime, gateway.with(vault, keeper).knowing(possessions)))
+fn private(
+    settings: &config::GatewaySettings,
+) -> Result<(tokio::runtime::Runtime, Gateway), ServeError> {
+    let secrets = &settings.secrets;
+    let vault = Vault::read(secrets)?;
+    let inventory =
+        CredentialInventory::gather(&settings.known, secrets).map_err(ServeError::Known)?;
+    let keeper = Keeper::start(secrets).map_err(ServeError::Keeper)?;
+    let (runtime, gateway) = prepare(settings, ServedRuns::One)?;
+    Ok((runtime, gateway.with(vault, keeper).knowing(inventory)))
 }
 
 /// Keeps secrets for the gateway that started this process: looks again at where
@@ -206,14 +213,15 @@ fn private(config: &config::Private) -> Result<(tokio::runtime::Runtime, Gateway
 ///
 /// # Errors
 /// See [`ServeError`].
-pub fn keep_secrets(config: &config::Kept) -> Result<(), ServeError> {
+pub fn keep_secrets(config: &config::KeepCommand) -> Result<(), ServeError> {
     end_with_parent()?;
     confine::hide()?;
     let socket = adopt(config.handoff).map_err(|source| ServeError::Handoff {
         number: config.handoff,
         source,
     })?;
-    broker::keep(&socket, &config.secrets).map_err(ServeError::Keeper)
+    let settings = control::settings(&socket)?;
+    broker::keep(&socket, &settings.secrets).map_err(ServeError::Keeper)
 }
 
 /// Serves every launcher that connects to an inherited listener, below the
@@ -222,28 +230,33 @@ pub fn keep_secrets(config: &config::Kept) -> Result<(), ServeError> {
 ///
 /// # Errors
 /// See [`ServeError`].
-pub fn serve_shared(config: &config::Shared) -> Result<(), ServeError> {
+pub fn serve_shared(config: &config::ShareCommand) -> Result<(), ServeError> {
     let take = |number| adopt(number).map_err(|source| ServeError::Handoff { number, source });
     end_with_parent()?;
     let front = take(config.handoff)?;
     let listener = take(config.listener)?;
-    let known = config::Known {
-        list: config.list.clone(),
-        ..config::Known::default()
-    };
-    let prepared = Possessions::gather(&known, &[])
-        .map_err(ServeError::Known)
-        .and_then(|possessions| {
-            let (runtime, gateway) = prepare(&config.records, &config.tls, Serves::Many)?;
-            Ok((runtime, gateway.knowing(possessions)))
-        });
-    match prepared {
+    let settings = control::settings(&front).map_err(ServeError::from);
+    match settings.and_then(|settings| shared(&settings)) {
         Ok((runtime, gateway)) => Ok(runtime.block_on(share::share(&gateway, front, listener))?),
         Err(error) => {
             control::refuse(&front, &error);
             Err(error)
         }
     }
+}
+
+/// A gateway of many runs: what is of one alone is none of its settings.
+fn shared(
+    settings: &config::GatewaySettings,
+) -> Result<(tokio::runtime::Runtime, Gateway), ServeError> {
+    if settings.are_of_one_run() {
+        return Err(ServeError::Control(ControlError::Order {
+            what: "settings of one run for a gateway of many",
+        }));
+    }
+    let inventory = CredentialInventory::gather(&settings.known, &[]).map_err(ServeError::Known)?;
+    let (runtime, gateway) = prepare(settings, ServedRuns::Many)?;
+    Ok((runtime, gateway.knowing(inventory)))
 }
 
 /// Judges what policies say about the detectors of the scan.
@@ -262,20 +275,19 @@ pub fn judge_detectors(sources: &[outgate_policy::Source]) -> Result<(), String>
     };
     let policy = outgate_policy::compile(sources, &context);
     let policy = policy.map_err(|errors| errors.to_string())?;
-    scan::judge(&rules::Rules::private(policy))
+    scan::judge(&rules::SessionPolicies::private(policy))
 }
 
 /// Everything that must be there before the process is confined, and the
 /// confinement itself.
 fn prepare(
-    records: &config::Records,
-    tls: &config::TlsFiles,
-    serves: Serves,
+    settings: &config::GatewaySettings,
+    serves: ServedRuns,
 ) -> Result<(tokio::runtime::Runtime, Gateway), ServeError> {
-    let (target, directory) = records.open()?;
-    let gateway = Gateway::new(target, tls)?;
+    let (target, directory) = settings.records.open()?;
+    let gateway = Gateway::new(target, &settings.tls)?;
     let mut builder = tokio::runtime::Builder::new_current_thread();
-    if serves == Serves::Many {
+    if serves == ServedRuns::Many {
         // What one account keeps ready must not hide what others just sent.
         builder.event_interval(limits::SHARED_EVENT_INTERVAL);
         builder.thread_keep_alive(limits::COMPILERS_IDLE);
@@ -289,7 +301,7 @@ fn prepare(
         .map_err(ServeError::Runtime)?;
     confine(directory.as_deref(), serves)?;
     scan::start_first().map_err(ServeError::Runtime)?;
-    if serves == Serves::Many {
+    if serves == ServedRuns::Many {
         // One stays: to have none and to get none would end the process.
         drop(runtime.spawn_blocking(|| {}));
     }

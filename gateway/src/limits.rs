@@ -175,7 +175,7 @@ pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(10);
 /// Time a refused client has to read its refusal, and a launcher to hang up.
 pub(crate) const LINGER_TIME: Duration = Duration::from_secs(2);
 
-/// Names of one sandbox that hold a stand-in address: a quarter of the range,
+/// Names of one sandbox that hold a synthetic address: a quarter of the range,
 /// so that probing stays short.
 pub(crate) const NAMES_MAX: usize = 32 * 1024;
 
@@ -188,7 +188,7 @@ pub(crate) const DNS_QUESTION_BYTES_MAX: usize = 4096;
 /// Time between two questions on one TCP connection (RFC 7766 6.2.3).
 pub(crate) const DNS_IDLE: Duration = Duration::from_secs(30);
 
-/// Seconds a stand-in address may be cached by the client.
+/// Seconds a synthetic address may be cached by the client.
 pub(crate) const DNS_TTL_SECONDS: u32 = 60;
 
 /// Datagram stub sockets of one sandbox: one per address family and network
@@ -359,6 +359,18 @@ pub(crate) const SCAN_MESSAGE_DEPTH_MAX: usize = 8;
 /// Parts of requests that are remembered as clean, at 8 bytes each: the fields of
 /// some clients, and targets that are asked for again.
 pub(crate) const SCAN_CLEAN_MAX: usize = 8192;
+/// How long a request may wait for a person, at most: longer than clients do.
+pub(crate) const ASK_TIME_MAX: Duration = Duration::from_mins(10);
+/// Requests of one sandbox that wait for a person, beside a quarter of its connections.
+pub(crate) const ASK_WAITERS_MAX: usize = 256;
+/// Questions that are open at once in one sandbox.
+pub(crate) const ASK_OPEN_MAX: usize = 64;
+/// Those of them about one host: one host's are not to hide others'.
+pub(crate) const ASK_OF_HOST_MAX: usize = 8;
+/// Questions that were answered with no, and are remembered.
+pub(crate) const ASK_DENIED_MAX: usize = 4096;
+/// Rules granted for one request that had it, in one sandbox: beyond, none has one.
+pub(crate) const USED_GRANTS_MAX: usize = 4096;
 /// Budgets that are counted at once in one sandbox: beyond, nothing is left of a new one.
 pub(crate) const BUDGETS_MAX: usize = 4096;
 /// Share of a budget at which it is told that it is nearly spent, in percent.
@@ -431,3 +443,9 @@ pub(crate) const BARRED_TIME_MAX: Duration = Duration::from_mins(5);
 
 /// Bytes of one line of the summary about a group of denials: the longest shown path twice.
 pub(crate) const DIGEST_LINE_BYTES_MAX: usize = 800;
+
+/// Longest wait for a setting, in milliseconds: whoever started the gateway has them ready.
+pub(crate) const SETTINGS_WAIT_MS: u16 = 10_000;
+
+/// Changes of one run that wait for those before them.
+pub(crate) const CHANGES_MAX: usize = 4;

@@ -1,12 +1,13 @@
 //! A request that cannot be taken for one request to one target. Values only.
 
 use http::StatusCode;
+use outgate_record::Reason;
 
 /// A request that has no target, and the answer to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Malformed {
     pub(crate) status: StatusCode,
-    pub(crate) token: &'static str,
+    pub(crate) reason: Reason,
     pub(crate) because: String,
 }
 
@@ -15,7 +16,7 @@ impl Malformed {
     pub(crate) fn bad(because: &str) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
-            token: "malformed",
+            reason: Reason::Malformed,
             because: because.to_owned(),
         }
     }

@@ -17,9 +17,9 @@ static DONE: AtomicU32 = AtomicU32::new(0);
 static SOON: AtomicBool = AtomicBool::new(false);
 
 /// One turn of giving back; whoever drops it lets the next begin.
-struct Turn;
+struct TrimTurn;
 
-impl Drop for Turn {
+impl Drop for TrimTurn {
     fn drop(&mut self) {
         SOON.store(false, Ordering::Relaxed);
     }
@@ -32,7 +32,7 @@ pub(crate) fn done(tasks: &Tasks) {
     if done < limits::TRIM_CONNECTIONS || SOON.swap(true, Ordering::Relaxed) {
         return;
     }
-    let turn = Turn;
+    let turn = TrimTurn;
     tasks.spawn(async move {
         sleep(limits::TRIM_TIME).await;
         DONE.store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Stand-in addresses: which address of 198.18.0.0/15 (RFC 2544) stands for
+//! Synthetic addresses: which address of 198.18.0.0/15 (RFC 2544) stands for
 //! which name in one sandbox. Deterministic, so that a run repeated gives the
 //! same addresses; bounded; never resolved.
 
@@ -70,7 +70,7 @@ impl NameTable {
 }
 
 /// Whether an address is one that may stand for a name.
-pub(crate) fn is_stand_in(address: IpAddr) -> bool {
+pub(crate) fn is_synthetic(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => u32::from(address) & !OFFSET_MASK == BASE,
         IpAddr::V6(_) => false,
@@ -107,7 +107,7 @@ mod tests {
         let first = table.assign(&name("a.example.org")).unwrap();
         assert_eq!(table.assign(&name("a.example.org")), Some(first));
         assert_eq!(table.name(first), Some(&name("a.example.org")));
-        assert!(is_stand_in(IpAddr::V4(first)));
+        assert!(is_synthetic(IpAddr::V4(first)));
         assert_eq!(
             NameTable::new("s", limits::NAMES_MAX).assign(&name("a.example.org")),
             Some(first)
@@ -129,7 +129,7 @@ mod tests {
             "198.18.0.1",
         ] {
             let address: IpAddr = text.parse().unwrap();
-            assert_eq!(is_stand_in(address), text == "198.18.0.1", "{text}");
+            assert_eq!(is_synthetic(address), text == "198.18.0.1", "{text}");
             if let IpAddr::V4(address) = address {
                 assert_eq!(table.name(address), None, "{text}");
             }

@@ -1,9 +1,8 @@
-//! Connections to origins: the only file that dials. An address is dialled
+//! Connections to origins: with `origin/dial.rs`, the only place that dials. An address is dialled
 //! only after the policy vetted it for this very host and port. Unused
 //! connections are kept per session, host and port, and shared with nobody.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,84 +12,43 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use outgate_handoff::Process;
-use outgate_policy::{Carries, Host, HostName, Proxies, Proxy};
+use outgate_handoff::ProcessFacts;
+use outgate_policy::{Carries, Host, HostName, Permit, Proxies, Proxy, Vetted};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::body::Outbound;
+use crate::body::{Outbound, Stopped};
 use crate::carrier::{Alpn, Carrier};
 use crate::decide;
-use crate::in_force::Current;
+use crate::in_force::CurrentPolicy;
 use crate::limits;
 use crate::recorder::{Governs as _, Recorder};
-use crate::refusal::Refusal;
-use crate::resolve::{Pin, ResolveError};
+use crate::resolve::{ResolveError, ResolvedPin};
 use crate::tasks::Tasks;
 use crate::tls::{Offer, Tls};
 
 mod dial;
+mod error;
 mod link;
 mod proxied;
 mod streams;
 
-pub(crate) use link::{Link, Way};
+pub(crate) use error::OriginError;
+pub(crate) use link::{LinkRoute, OriginLink};
 pub(crate) use streams::{Counted, Streams, failed};
-
-/// Why nothing came back from an origin.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum OriginError {
-    #[error("{}", .0.sentence())]
-    Denied(Refusal),
-    #[error(transparent)]
-    Resolve(#[from] ResolveError),
-    #[error("connecting to {0}: {1}")]
-    Connect(String, io::Error),
-    #[error("{0} did not answer within {secs} s", secs = limits::DIAL_TIME.as_secs())]
-    Timeout(String),
-    #[error("{0}: the upstream proxy: {1}")]
-    Proxy(String, String),
-    #[error("{0}: {1}")]
-    Tls(String, String),
-    #[error("{0} broke the protocol: {1}")]
-    Protocol(String, String),
-    #[error("{}", .0.sentence())]
-    Misused(Refusal),
-    #[error("the request ended before it was whole: {0}")]
-    Content(String),
-    #[error("{0} reset the stream: {1}")]
-    Reset(String, h2::Reason),
-}
-
-impl OriginError {
-    /// The same as a refusal, for who has no other way to say it.
-    pub(crate) fn into_refusal(self, subject: &str) -> Refusal {
-        match self {
-            Self::Denied(refusal) | Self::Misused(refusal) => refusal,
-            Self::Resolve(error) => Refusal::own("dns", subject, &error.to_string()),
-            error @ (Self::Connect(..)
-            | Self::Timeout(_)
-            | Self::Proxy(..)
-            | Self::Tls(..)
-            | Self::Protocol(..)
-            | Self::Content(_)
-            | Self::Reset(..)) => Refusal::own("origin", subject, &error.to_string()),
-        }
-    }
-}
 
 /// What a sandbox reaches its origins by.
 #[derive(Debug)]
-pub(crate) struct Origins {
-    parts: Parts,
-    pool: Pool,
+pub(crate) struct OriginPool {
+    parts: OriginParts,
+    pool: ConnectionPool,
 }
 
 /// What they are made of.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct OriginParts {
     /// Where names lead, and which addresses may be dialled.
-    pub(crate) current: Arc<Current>,
+    pub(crate) current: Arc<CurrentPolicy>,
     pub(crate) recorder: Arc<Recorder>,
     /// The operator's proxies.
     pub(crate) proxies: Arc<Proxies>,
@@ -99,11 +57,11 @@ pub(crate) struct Parts {
     pub(crate) tasks: Arc<Tasks>,
 }
 
-impl Origins {
-    pub(crate) fn new(parts: Parts) -> Self {
+impl OriginPool {
+    pub(crate) fn new(parts: OriginParts) -> Self {
         Self {
             parts,
-            pool: Pool::default(),
+            pool: ConnectionPool::default(),
         }
     }
 
@@ -137,7 +95,7 @@ impl Origins {
     }
 
     /// The addresses of an allowed name.
-    async fn resolve(&self, name: &HostName, port: u16) -> Result<Vec<Pin>, ResolveError> {
+    async fn resolve(&self, name: &HostName, port: u16) -> Result<Vec<ResolvedPin>, ResolveError> {
         let in_force = self.parts.current.now();
         let policy = in_force.rules.naming();
         in_force.resolver.resolve(policy, name, port).await
@@ -150,14 +108,14 @@ type Key = (Host, u16, Carrier, u64);
 
 /// The vetted addresses of a host.
 pub(crate) async fn addresses(
-    origins: &Origins,
-    process: &Process,
+    origins: &OriginPool,
+    process: &ProcessFacts,
     host: &Host,
     port: u16,
-) -> Result<Vec<Pin>, OriginError> {
+) -> Result<Vec<Vetted>, OriginError> {
     let pins = match host {
         Host::Name(name) => origins.resolve(name, port).await?,
-        Host::Address(address) => vec![Pin {
+        Host::Address(address) => vec![ResolvedPin {
             address: SocketAddr::new(*address, port),
             source: outgate_policy::AddressSource::Pinned,
         }],
@@ -168,29 +126,47 @@ pub(crate) async fn addresses(
 
 /// A connection to a host, and which of its addresses it leads to.
 #[derive(Debug)]
-pub(crate) struct Reached {
+pub(crate) struct ReachedOrigin {
     pub(crate) stream: TcpStream,
-    pub(crate) pin: Pin,
+    pub(crate) pin: ResolvedPin,
 }
 
 /// Connects to a host whose use was permitted: straight, or through the
 /// operator's proxy for what the connection carries.
+/// The permit is spent on this one connection.
 pub(crate) async fn connect(
-    origins: &Origins,
-    process: &Process,
+    origins: &OriginPool,
+    process: &ProcessFacts,
     (host, port): (&Host, u16),
-    carries: Carries,
-) -> Result<Reached, OriginError> {
-    let pins = addresses(origins, process, host, port).await?;
+    (carries, permit): (Carries, Permit),
+) -> Result<ReachedOrigin, OriginError> {
+    let reached = reach(origins, process, (host, port), (carries, &permit)).await;
+    // INVARIANT: a permit of a connection is spent here.
+    drop(permit);
+    reached
+}
+
+/// The same for what is sent under a permit that is spent when it is.
+async fn reach(
+    origins: &OriginPool,
+    process: &ProcessFacts,
+    (host, port): (&Host, u16),
+    (carries, _permit): (Carries, &Permit),
+) -> Result<ReachedOrigin, OriginError> {
+    let vetted = addresses(origins, process, host, port).await?;
     let authority = format!("{host}:{port}");
     let proxies = origins.proxies();
-    let proxied = |pin: &Pin| proxies.choose(carries, (host, port), pin.address.ip());
+    let proxied = |to: &Vetted| proxies.choose(carries, (host, port), to.address().ip());
     let dialling = async {
         // Each address by its own way: one may be of this machine.
-        if let Some((pin, proxy)) = pins.iter().find_map(|pin| Some((*pin, proxied(pin)?))) {
-            return through(origins, proxy, pin, &authority).await;
+        let mut straight = Vec::with_capacity(vetted.len());
+        for to in vetted {
+            if let Some(proxy) = proxied(&to) {
+                return through(origins, proxy, to, &authority).await;
+            }
+            straight.push(to);
         }
-        let dialled = dial::dial(&pins).await;
+        let dialled = dial::dial(straight).await;
         dialled.map_err(|error| OriginError::Connect(authority.clone(), error))
     };
     let (stream, pin) = match timeout(limits::DIAL_TIME, dialling).await {
@@ -200,37 +176,39 @@ pub(crate) async fn connect(
     stream
         .set_nodelay(true)
         .map_err(|error| OriginError::Connect(authority, error))?;
-    Ok(Reached { stream, pin })
+    Ok(ReachedOrigin { stream, pin })
 }
 
 /// A tunnel to a vetted address through a proxy. The proxy is the operator's:
 /// its own address needs no rule, and is resolved here like any other.
 async fn through(
-    origins: &Origins,
+    origins: &OriginPool,
     proxy: &Proxy,
-    pin: Pin,
+    to: Vetted,
     authority: &str,
-) -> Result<(TcpStream, Pin), OriginError> {
+) -> Result<(TcpStream, ResolvedPin), OriginError> {
     let failed = |why| OriginError::Proxy(authority.to_owned(), why);
     let at = match proxy.host() {
         Host::Name(name) => {
             let resolved = origins.resolve(name, proxy.port()).await;
             resolved.map_err(|error| failed(error.to_string()))?
         }
-        Host::Address(address) => vec![Pin {
+        Host::Address(address) => vec![ResolvedPin {
             address: SocketAddr::new(*address, proxy.port()),
             source: outgate_policy::AddressSource::Pinned,
         }],
     };
-    let dialled = dial::dial(&at).await;
+    let own = at.iter().filter_map(|pin| proxy.vetted(pin.address));
+    let dialled = dial::dial(own.collect()).await;
     let (stream, _) = dialled.map_err(|error| failed(format!("connecting to it: {error}")))?;
-    let tunnel = proxied::tunnel(stream, proxy, pin.address).await;
+    let pin = ResolvedPin::of(&to);
+    let tunnel = proxied::tunnel(stream, proxy, to).await;
     tunnel.map(|stream| (stream, pin)).map_err(failed)
 }
 
 /// Unused connections of one session.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(crate) struct ConnectionPool {
     idle: Mutex<HashMap<Key, Vec<Idle>>>,
     reaping: AtomicBool,
 }
@@ -241,7 +219,7 @@ struct Idle {
     since: Instant,
 }
 
-impl Pool {
+impl ConnectionPool {
     /// Drops every unused connection.
     pub(crate) fn clear(&self) {
         if let Ok(mut idle) = self.idle.lock() {
@@ -292,7 +270,7 @@ impl Pool {
 /// A connection in use, to be given back when its response was read.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    origins: Arc<Origins>,
+    origins: Arc<OriginPool>,
     key: Key,
     sender: SendRequest<Outbound>,
     /// Whether the request was sent whole; nothing else may follow before.
@@ -324,13 +302,15 @@ impl Lease {
 
 /// A request on its way, with what sending it needs beside.
 pub(crate) struct Outgoing<'a> {
-    pub(crate) origins: &'a Arc<Origins>,
-    pub(crate) process: &'a Process,
+    pub(crate) origins: &'a Arc<OriginPool>,
+    pub(crate) process: &'a ProcessFacts,
     pub(crate) host: &'a Host,
     pub(crate) port: u16,
     pub(crate) carrier: Carrier,
     pub(crate) request: Request<Outbound>,
     pub(crate) request_complete: Arc<AtomicBool>,
+    /// What allowed it, spent where it is sent.
+    pub(crate) permit: Permit,
 }
 
 impl Outgoing<'_> {
@@ -340,8 +320,8 @@ impl Outgoing<'_> {
     }
 
     /// How it gets there.
-    fn way(&self) -> Way<'_> {
-        Way {
+    fn way(&self) -> LinkRoute<'_> {
+        LinkRoute {
             origins: self.origins,
             process: self.process,
             host: self.host,
@@ -353,7 +333,8 @@ impl Outgoing<'_> {
 
 /// Sends a request over a kept or a new connection and waits for the response
 /// head. A kept connection that turns out to be closed is replaced once, if
-/// the request was not sent or may be sent again.
+/// the request was not sent or may be sent again. Spends the permit: once it is sent,
+/// nothing more can be.
 pub(crate) async fn send(
     outgoing: Outgoing<'_>,
 ) -> Result<(Response<Incoming>, Lease), OriginError> {
@@ -365,6 +346,7 @@ pub(crate) async fn send(
         carrier,
         mut request,
         request_complete,
+        permit,
     } = outgoing;
     let key = (host.clone(), port, carrier, origins.generation());
     let authority = || format!("{host}:{port}");
@@ -386,14 +368,14 @@ pub(crate) async fn send(
             },
         }
     }
-    let way = Way {
+    let way = LinkRoute {
         origins,
         process,
         host,
         port,
         carrier,
     };
-    let link = Link::open(way, Offer::Only(Alpn::Http1)).await?;
+    let link = OriginLink::open(way, Offer::Only(Alpn::Http1), &permit).await?;
     let mut sender = speak(origins, link)
         .await
         .map_err(|error| protocol(authority(), &error))?;
@@ -404,7 +386,10 @@ pub(crate) async fn send(
 }
 
 /// Begins HTTP/1.1 on a connection.
-async fn speak(origins: &Arc<Origins>, link: Link) -> hyper::Result<SendRequest<Outbound>> {
+async fn speak(
+    origins: &Arc<OriginPool>,
+    link: OriginLink,
+) -> hyper::Result<SendRequest<Outbound>> {
     let (sender, connection) = http1::Builder::new()
         .max_buf_size(limits::BUFFER_BYTES_MAX)
         .max_header_size(limits::HEAD_BYTES_MAX)
@@ -417,7 +402,7 @@ async fn speak(origins: &Arc<Origins>, link: Link) -> hyper::Result<SendRequest<
 }
 
 /// Keeps a connection that nobody used yet, for the first who needs it.
-pub(crate) async fn keep(origins: &Arc<Origins>, way: Way<'_>, link: Link) {
+pub(crate) async fn keep(origins: &Arc<OriginPool>, way: LinkRoute<'_>, link: OriginLink) {
     let key = (way.host.clone(), way.port, way.carrier, link.generation());
     if let Ok(sender) = speak(origins, link).await {
         origins.pool.put(key, sender);
@@ -427,6 +412,9 @@ pub(crate) async fn keep(origins: &Arc<Origins>, way: Way<'_>, link: Link) {
 /// Whose fault it is that a request did not arrive: where its content ended in an
 /// error, that is the client's.
 fn not_sent(authority: String, error: &hyper::Error) -> OriginError {
+    if let Some(stopped) = Stopped::cause(error) {
+        return stopped.clone().into();
+    }
     if error.is_user() {
         return OriginError::Content(error.to_string());
     }

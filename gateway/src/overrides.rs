@@ -5,18 +5,27 @@
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
+use outgate_record::Reason;
+
 use crate::destination::Destination;
 use crate::malformed::Malformed;
 use crate::uri_authority::named_host;
 
 mod asks;
 mod batches;
+mod bodies;
 mod charset;
+mod coding;
 mod disposition;
+mod filter;
 mod form;
 mod heads;
+mod item;
 mod judged;
+mod kept;
 mod keys;
+mod late;
+mod lists;
 mod media;
 mod members;
 mod pairs;
@@ -24,10 +33,10 @@ mod readers;
 mod requests;
 mod second;
 mod syntax;
+mod words;
 
 pub(crate) use charset::hides_query;
-pub(crate) use form::{Form, Overridden, check_media, check_methods, check_query};
-pub(crate) use second::check_fields;
+pub(crate) use filter::filter;
 
 /// Refused whatever they say.
 const OTHER_REQUEST: [&str; 10] = [
@@ -93,6 +102,16 @@ pub(crate) fn check(fields: &HeaderMap, to: &Destination) -> Result<(), Malforme
         }
     }
     Ok(())
+}
+
+/// Whether a field of this name could ask for another request, whatever it says: behind
+/// content (RFC 9110 6.5.1) none does, since nobody judges it there.
+pub(crate) fn could_ask(name: &HeaderName) -> bool {
+    let lists = [&OTHER_REQUEST[..], &OTHER_HOST, &SCHEME, &PORT];
+    lists.iter().any(|list| is_one_of(name, list))
+        || names_host(name)
+        || asks_for_method(name.as_str())
+        || second::role(name).is_some()
 }
 
 fn may_override(name: &HeaderName) -> bool {
@@ -238,7 +257,7 @@ fn names_schemes(value: &HeaderValue) -> bool {
 fn refused(name: &HeaderName, what: &str) -> Malformed {
     Malformed {
         status: StatusCode::FORBIDDEN,
-        token: "override",
+        reason: Reason::Override,
         because: format!("{} {what}", shown(name.as_str())),
     }
 }

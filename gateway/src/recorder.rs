@@ -5,26 +5,27 @@
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use outgate_handoff::{LINE_BYTES_MAX, Process, ToLauncher};
+use outgate_handoff::{LINE_BYTES_MAX, ProcessFacts, ToLauncher};
 use tokio::sync::Semaphore;
 
 use crate::audit::{Audit, AuditError, Event, Kind, Noted, Outcome};
-use crate::control::Control;
+use crate::control::ControlSocket;
 use crate::limits;
-use crate::refusal::{Refusal, printable};
-use crate::rules::Rules;
+use crate::refusal::Refusal;
+use crate::rules::SessionPolicies;
 use crate::text::shortened;
+use outgate_policy::printable;
 
 mod denials;
 mod turn;
 
-use denials::Denials;
+use denials::DenialLines;
 use turn::turn;
 
 /// What is in force now, and what may be written down under it.
 pub(crate) trait Governs: Debug + Send + Sync {
     /// The rules, to be asked anew for every decision.
-    fn rules(&self) -> Arc<Rules>;
+    fn rules(&self) -> Arc<SessionPolicies>;
 
     /// The number of the policy, counted from the run's start.
     fn generation(&self) -> u64;
@@ -41,8 +42,8 @@ pub(crate) trait Governs: Debug + Send + Sync {
 pub(crate) struct Recorder {
     governs: Arc<dyn Governs>,
     audit: Audit,
-    control: Arc<Control>,
-    denials: Mutex<Denials>,
+    control: Arc<ControlSocket>,
+    denials: Mutex<DenialLines>,
     flows: Arc<Semaphore>,
     flows_max: usize,
 }
@@ -52,7 +53,7 @@ impl Recorder {
     pub(crate) fn new(
         governs: Arc<dyn Governs>,
         audit: Audit,
-        control: Arc<Control>,
+        control: Arc<ControlSocket>,
         (flows, flows_max): (Arc<Semaphore>, usize),
     ) -> Self {
         Self {
@@ -66,7 +67,7 @@ impl Recorder {
     }
 
     /// The rules in force: to be asked anew for every decision.
-    pub(crate) fn rules(&self) -> Arc<Rules> {
+    pub(crate) fn rules(&self) -> Arc<SessionPolicies> {
         self.governs.rules()
     }
 
@@ -78,7 +79,7 @@ impl Recorder {
         &self.audit
     }
 
-    pub(crate) fn control(&self) -> &Arc<Control> {
+    pub(crate) fn control(&self) -> &Arc<ControlSocket> {
         &self.control
     }
 
@@ -135,11 +136,11 @@ impl Recorder {
     }
 
     /// Records what this process was refused.
-    pub(crate) fn refused(&self, kind: Kind, process: &Process, target: &str, why: &Refusal) {
+    pub(crate) fn refused(&self, kind: Kind, process: &ProcessFacts, target: &str, why: &Refusal) {
         let event = Event::new(kind, Outcome::Deny, target).process(process);
         let event = match why {
             Refusal::Policy(denial) => event.denial(denial),
-            Refusal::Own(own) => event.reason(own.token, &own.because),
+            Refusal::Own(own) => event.reason(own.reason, &own.because),
         };
         self.record(&event).ok();
     }
@@ -190,7 +191,7 @@ impl Recorder {
     }
 
     /// What was refused so far; nothing where that cannot be told any more.
-    pub(crate) fn denials(&self) -> Option<MutexGuard<'_, Denials>> {
+    pub(crate) fn denials(&self) -> Option<MutexGuard<'_, DenialLines>> {
         self.denials.lock().ok()
     }
 }

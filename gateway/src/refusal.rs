@@ -2,13 +2,8 @@
 //! bodies, notices and records. A denial of the policy, or a refusal of the
 //! gateway itself. Text only; sends nothing.
 
-use outgate_policy::{Denial, RuleRef, Urgency};
-
-/// The word for what cannot be recorded.
-const UNRECORDED: &str = "audit";
-
-/// The words for what is refused because of a credential in it.
-const OF_CREDENTIALS: [&str; 3] = ["credential", "secret", "names"];
+use outgate_policy::{Denial, RuleRef, Urgency, printable};
+use outgate_record::Reason;
 
 /// A refusal, with everything that is told about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,14 +11,14 @@ pub(crate) enum Refusal {
     /// The policy said no.
     Policy(Denial),
     /// The gateway itself says no.
-    Own(Own),
+    Own(FirmRefusal),
 }
 
 /// A refusal that no rule can lift, though an option may.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Own {
-    /// The word for fields and records.
-    pub(crate) token: &'static str,
+pub(crate) struct FirmRefusal {
+    /// The word for fields and records, as one of a set.
+    pub(crate) reason: Reason,
     /// What is refused.
     pub(crate) subject: String,
     /// Why.
@@ -35,9 +30,9 @@ pub(crate) struct Own {
 }
 
 impl Refusal {
-    pub(crate) fn own(token: &'static str, subject: &str, because: &str) -> Self {
-        Self::Own(Own {
-            token,
+    pub(crate) fn own(reason: Reason, subject: &str, because: &str) -> Self {
+        Self::Own(FirmRefusal {
+            reason,
             subject: printable(subject),
             because: printable(because),
             hint: None,
@@ -71,8 +66,8 @@ impl Refusal {
             Self::Policy(denial) => Self::Policy(denial.masked(mask)),
             Self::Own(own) => {
                 let cover = |text: &String| mask(text).unwrap_or_else(|| text.clone());
-                Self::Own(Own {
-                    token: own.token,
+                Self::Own(FirmRefusal {
+                    reason: own.reason,
                     subject: cover(&own.subject),
                     because: cover(&own.because),
                     hint: own.hint.clone().filter(|hint| mask(hint).is_none()),
@@ -84,7 +79,7 @@ impl Refusal {
 
     /// Whether something is wrong, beyond what is refused.
     pub(crate) fn is_alarm(&self) -> bool {
-        matches!(self, Self::Own(Own { alarm: Some(_), .. }))
+        matches!(self, Self::Own(FirmRefusal { alarm: Some(_), .. }))
     }
 
     /// What the person hears of an alarm.
@@ -99,7 +94,7 @@ impl Refusal {
     pub(crate) fn urgency(&self) -> Urgency {
         if self.is_alarm() {
             Urgency::Alarm
-        } else if OF_CREDENTIALS.contains(&self.token()) {
+        } else if self.reason().is_of_credential() {
             Urgency::Credential
         } else {
             Urgency::Denied
@@ -117,19 +112,19 @@ impl Refusal {
 
     /// Whether it was refused because it could not be recorded.
     pub(crate) fn is_unrecorded(&self) -> bool {
-        self.token() == UNRECORDED
+        self.reason() == Reason::Audit
     }
 
     /// What tells it from others that the person heard.
     pub(crate) fn key(&self) -> String {
         match self {
-            Self::Own(Own {
+            Self::Own(FirmRefusal {
                 alarm: Some(_),
                 subject,
                 ..
             }) => format!("alarm {subject}"),
             // Of many things that are not recorded one line is enough.
-            Self::Own(_) if self.is_unrecorded() => UNRECORDED.to_owned(),
+            Self::Own(_) if self.is_unrecorded() => Reason::Audit.token().to_owned(),
             _ => self.subject().to_owned(),
         }
     }
@@ -137,7 +132,7 @@ impl Refusal {
     /// Nothing is allowed that cannot be recorded.
     pub(crate) fn unrecorded(subject: &str) -> Self {
         Self::own(
-            UNRECORDED,
+            Reason::Audit,
             subject,
             "the audit record cannot be written, so nothing is let out",
         )
@@ -153,10 +148,10 @@ impl Refusal {
         self
     }
 
-    pub(crate) fn token(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> Reason {
         match self {
-            Self::Policy(denial) => denial.reason().token(),
-            Self::Own(own) => own.token,
+            Self::Policy(denial) => denial.reason().into(),
+            Self::Own(own) => own.reason,
         }
     }
 
@@ -209,7 +204,7 @@ impl Refusal {
 
     /// The line for standard error.
     pub(crate) fn notice(&self) -> String {
-        if let Self::Own(Own {
+        if let Self::Own(FirmRefusal {
             alarm: Some(alarm),
             subject,
             ..
@@ -226,30 +221,13 @@ impl Refusal {
     }
 }
 
-/// Printable ASCII: everything else escaped, so that no byte of the command's
-/// choice reaches a terminal or ends a field.
-pub(crate) fn printable(text: &str) -> String {
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return text.to_owned();
-    }
-    text.chars()
-        .flat_map(|character| {
-            let keep = matches!(character, ' '..='~');
-            let escaped = (!keep).then(|| character.escape_default());
-            keep.then_some(character)
-                .into_iter()
-                .chain(escaped.into_iter().flatten())
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn control_characters_do_not_reach_a_terminal() {
-        let refusal = Refusal::own("authority", "GET \u{1b}[2J\r\nx", "b\u{e9}cause");
+        let refusal = Refusal::own(Reason::Authority, "GET \u{1b}[2J\r\nx", "b\u{e9}cause");
         assert_eq!(
             refusal.notice(),
             "outgate: denied GET \\u{1b}[2J\\r\\nx (b\\u{e9}cause)"

@@ -9,38 +9,38 @@ use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::{HeaderMap, Response, StatusCode};
 
-use crate::broker::Mask;
+use crate::filter::{FieldFilter as _, InterimFilters};
 use crate::interim;
 use crate::limits;
 
 /// The way back; every copy is of the same stream.
 #[derive(Debug, Clone)]
-pub(crate) struct Replies(Arc<Mutex<Way>>);
+pub(crate) struct Replies(Arc<Mutex<ReplyStream>>);
 
 #[derive(Debug)]
-struct Way {
+struct ReplyStream {
     respond: SendResponse<Bytes>,
     /// Interim responses that were passed on.
     interim: usize,
     is_open: bool,
-    /// What masks values in interim responses.
-    mask: Option<Arc<Mask>>,
+    /// What looks at interim responses.
+    filters: InterimFilters,
 }
 
 impl Replies {
     pub(crate) fn new(respond: SendResponse<Bytes>) -> Self {
-        Self(Arc::new(Mutex::new(Way {
+        Self(Arc::new(Mutex::new(ReplyStream {
             respond,
             interim: 0,
             is_open: true,
-            mask: None,
+            filters: InterimFilters::default(),
         })))
     }
 
-    /// Masks values in what is passed on.
-    pub(crate) fn mask(&self, mask: Option<Arc<Mask>>) {
+    /// What is passed on passes these.
+    pub(crate) fn filter(&self, filters: InterimFilters) {
         if let Ok(mut way) = self.0.lock() {
-            way.mask = mask;
+            way.filters = filters;
         }
     }
 
@@ -48,10 +48,10 @@ impl Replies {
     pub(crate) fn interim(&self, status: StatusCode, fields: &HeaderMap) {
         if interim::is_for_clients(status) {
             let mut fields = interim::passed_on(fields, http::Version::HTTP_2);
-            let mask = self.0.lock().ok().and_then(|way| way.mask.clone());
-            if let Some(mask) = mask {
-                mask.fields(&mut fields);
-            }
+            let filters = self.0.lock().map(|way| way.filters.clone());
+            // Where nobody knows what looks at it, nothing is passed on.
+            let Ok(filters) = filters else { return };
+            filters.fields(&mut fields);
             self.inform(status, fields);
         }
     }
@@ -78,11 +78,11 @@ impl Replies {
     pub(crate) fn send(
         &self,
         head: Response<()>,
-        end: End,
+        end: ResponseEnd,
     ) -> Result<SendStream<Bytes>, h2::Error> {
         let mut way = self.0.lock().map_err(|_| Reason::INTERNAL_ERROR)?;
         way.is_open = false;
-        way.respond.send_response(head, end == End::Head)
+        way.respond.send_response(head, end == ResponseEnd::Head)
     }
 
     /// Ends the stream without a response.
@@ -104,7 +104,7 @@ impl Replies {
 
 /// Where a response ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ResponseEnd {
     /// With its head.
     Head,
     /// With its content.

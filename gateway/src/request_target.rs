@@ -7,6 +7,7 @@ use http::header;
 use http::request;
 use http::{Method, StatusCode, Uri, Version};
 use outgate_policy::{Inspect, RequestTarget};
+use outgate_record::Reason;
 
 use crate::carrier::{Carrier, Upgrade};
 use crate::destination::Destination;
@@ -14,17 +15,17 @@ use crate::fields::{self, names_in};
 use crate::limits;
 use crate::malformed::Malformed;
 use crate::overrides;
-use crate::target::{Shown, Target};
-use crate::uri_authority::{Authority, parse_authority};
+use crate::target::{Target, TargetVisibility};
+use crate::uri_authority::{UriAuthority, parse_authority};
 
 fn bad(because: &str) -> Malformed {
     Malformed::bad(because)
 }
 
-fn refused(status: StatusCode, token: &'static str, because: &str) -> Malformed {
+fn refused(status: StatusCode, reason: Reason, because: &str) -> Malformed {
     Malformed {
         status,
-        token,
+        reason,
         because: because.to_owned(),
     }
 }
@@ -38,7 +39,7 @@ pub(crate) fn make(
     if head.headers.len() > limits::FIELDS_MAX {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         let because = format!("more than {} fields", limits::FIELDS_MAX);
-        return Err(refused(status, "malformed", &because));
+        return Err(refused(status, Reason::Malformed, &because));
     }
     check_method(head)?;
     check_framing(head)?;
@@ -54,7 +55,7 @@ pub(crate) fn make(
         && port != to.port
     {
         let because = format!("Host names port {port} on a connection to port {}", to.port);
-        return Err(refused(StatusCode::FORBIDDEN, "authority", &because));
+        return Err(refused(StatusCode::FORBIDDEN, Reason::Authority, &because));
     }
     let upgrade = upgrade(head)?;
     let text = request_target(head)?;
@@ -75,18 +76,18 @@ pub(crate) fn make(
             None => head.method.clone(),
         },
         resource,
-        shown: Shown::Path,
+        shown: TargetVisibility::Path,
         mode: Inspect::Block,
     })
 }
 
-fn other_host(named: Option<&Authority>, to: &Destination) -> Malformed {
+fn other_host(named: Option<&UriAuthority>, to: &Destination) -> Malformed {
     let named = named.map(|authority| authority.host.to_string());
     let because = format!(
         "the request names {} on a connection to {to}",
         named.as_deref().unwrap_or("no host")
     );
-    refused(StatusCode::FORBIDDEN, "authority", &because)
+    refused(StatusCode::FORBIDDEN, Reason::Authority, &because)
 }
 
 /// What a stream is to become (RFC 8441 4), by its registered name.
@@ -108,17 +109,21 @@ fn check_method(head: &request::Parts) -> Result<(), Malformed> {
         Some("websocket") if *method == Method::CONNECT => return Ok(()),
         Some(_) => {
             let because = "a stream can become a WebSocket, and nothing else";
-            return Err(refused(StatusCode::NOT_IMPLEMENTED, "method", because));
+            return Err(refused(
+                StatusCode::NOT_IMPLEMENTED,
+                Reason::Method,
+                because,
+            ));
         }
         None => {}
     }
     if *method == Method::CONNECT {
         let because = "CONNECT has no meaning here: connect to the destination itself";
-        return Err(refused(StatusCode::FORBIDDEN, "method", because));
+        return Err(refused(StatusCode::FORBIDDEN, Reason::Method, because));
     }
     if *method == Method::TRACE || text == "TRACK" {
         let because = "TRACE sends back what others added to a request";
-        return Err(refused(StatusCode::FORBIDDEN, "method", because));
+        return Err(refused(StatusCode::FORBIDDEN, Reason::Method, because));
     }
     Ok(())
 }
@@ -155,7 +160,7 @@ fn check_framing(head: &request::Parts) -> Result<(), Malformed> {
             let because = "only `Expect: 100-continue` is understood";
             return Err(refused(
                 StatusCode::EXPECTATION_FAILED,
-                "malformed",
+                Reason::Malformed,
                 because,
             ));
         }
@@ -167,7 +172,7 @@ fn authority(
     head: &request::Parts,
     to: &Destination,
     carrier: Carrier,
-) -> Result<Option<Authority>, Malformed> {
+) -> Result<Option<UriAuthority>, Malformed> {
     let own_port = carrier.default_port();
     if head.version >= Version::HTTP_2 && head.uri.authority().is_none() {
         // Without one the parser does not show the scheme either.
@@ -198,7 +203,7 @@ fn authority(
         ));
     }
     let in_target = parse_authority(in_target.as_str())?;
-    let port = |authority: &Authority| authority.port.unwrap_or(own_port);
+    let port = |authority: &UriAuthority| authority.port.unwrap_or(own_port);
     match &named {
         Some(named) if named.host != in_target.host || port(named) != port(&in_target) => {
             Err(bad("request target and Host name different authorities"))
@@ -208,7 +213,7 @@ fn authority(
             // `:authority` is as `Host` is.
             let said = head.version < Version::HTTP_2 && to.port != own_port;
             let port = in_target.port.or(said.then_some(own_port));
-            Ok(Some(Authority {
+            Ok(Some(UriAuthority {
                 host: in_target.host,
                 port,
             }))
@@ -225,7 +230,11 @@ fn request_target(head: &request::Parts) -> Result<&str, Malformed> {
     let text = path_and_query.as_str();
     if text.len() > limits::TARGET_BYTES_MAX {
         let because = format!("request target over {} bytes", limits::TARGET_BYTES_MAX);
-        return Err(refused(StatusCode::URI_TOO_LONG, "malformed", &because));
+        return Err(refused(
+            StatusCode::URI_TOO_LONG,
+            Reason::Malformed,
+            &because,
+        ));
     }
     match text {
         "*" if head.method != Method::OPTIONS => Err(bad("`*` is a target for OPTIONS only")),

@@ -17,10 +17,10 @@ use hickory_resolver::config::{
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::Name;
 use hickory_resolver::system_conf::parse_resolv_conf;
-use outgate_policy::{AddressSource, DnsPin, DnsServer, HostName, Policy};
+use outgate_policy::{AddressSource, DnsPin, DnsServer, HostName, Policy, Vetted};
 use tokio::sync::OnceCell;
 
-use crate::hosts::Hosts;
+use crate::hosts::HostsFile;
 use crate::limits;
 
 /// What the machine says about names, read before the gateway confines itself
@@ -28,7 +28,7 @@ use crate::limits;
 #[derive(Debug, Default)]
 pub(crate) struct System {
     hosts_text: String,
-    hosts: OnceLock<Hosts>,
+    hosts: OnceLock<HostsFile>,
     resolv_conf: Vec<u8>,
 }
 
@@ -44,8 +44,9 @@ impl System {
     }
 
     /// The hosts file, parsed at the first question.
-    pub(crate) fn hosts(&self) -> &Hosts {
-        self.hosts.get_or_init(|| Hosts::parse(&self.hosts_text))
+    pub(crate) fn hosts(&self) -> &HostsFile {
+        self.hosts
+            .get_or_init(|| HostsFile::parse(&self.hosts_text))
     }
 }
 
@@ -61,9 +62,19 @@ fn bounded(path: &str) -> Vec<u8> {
 
 /// An address a name stands for, and who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pin {
+pub(crate) struct ResolvedPin {
     pub(crate) address: SocketAddr,
     pub(crate) source: AddressSource,
+}
+
+impl ResolvedPin {
+    /// Where it leads what was vetted.
+    pub(crate) fn of(vetted: &Vetted) -> Self {
+        Self {
+            address: vetted.address(),
+            source: vetted.source(),
+        }
+    }
 }
 
 /// Why a name has no address.
@@ -82,7 +93,7 @@ pub(crate) enum ResolveError {
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct CachedAnswer {
     answer: OnceCell<(Vec<IpAddr>, Option<Instant>)>,
 }
 
@@ -93,7 +104,7 @@ pub(crate) struct Resolver {
     servers: Vec<DnsServer>,
     keep: DnsPin,
     client: OnceCell<TokioResolver>,
-    entries: Mutex<HashMap<HostName, Arc<Entry>>>,
+    entries: Mutex<HashMap<HostName, Arc<CachedAnswer>>>,
 }
 
 impl Resolver {
@@ -113,8 +124,8 @@ impl Resolver {
         policy: &Policy,
         name: &HostName,
         port: u16,
-    ) -> Result<Vec<Pin>, ResolveError> {
-        let pinned = |address| Pin {
+    ) -> Result<Vec<ResolvedPin>, ResolveError> {
+        let pinned = |address| ResolvedPin {
             address,
             source: AddressSource::Pinned,
         };
@@ -126,7 +137,7 @@ impl Resolver {
             let pins = listed.iter().map(|ip| pinned(SocketAddr::new(*ip, port)));
             return Ok(pins.collect());
         }
-        let resolved = |ip: IpAddr| Pin {
+        let resolved = |ip: IpAddr| ResolvedPin {
             address: SocketAddr::new(ip, port),
             source: AddressSource::Resolved,
         };
@@ -149,7 +160,7 @@ impl Resolver {
         }
     }
 
-    fn entry(&self, name: &HostName) -> Result<Arc<Entry>, ResolveError> {
+    fn entry(&self, name: &HostName) -> Result<Arc<CachedAnswer>, ResolveError> {
         let mut entries = self.entries.lock().map_err(|_| ResolveError::Full)?;
         if let Some(entry) = entries.get(name) {
             let expires = entry.answer.get().and_then(|(_, expires)| *expires);
@@ -159,7 +170,7 @@ impl Resolver {
         } else if entries.len() >= limits::RESOLVED_MAX {
             return Err(ResolveError::Full);
         }
-        let entry = Arc::new(Entry::default());
+        let entry = Arc::new(CachedAnswer::default());
         entries.insert(name.clone(), Arc::clone(&entry));
         Ok(entry)
     }

@@ -6,17 +6,18 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 
-use crate::content::Content;
+use crate::content::MessageContent;
 use crate::malformed::Malformed;
 use crate::origin::OriginError;
-use crate::refusal::{Refusal, printable};
+use crate::refusal::Refusal;
 use crate::resolve::ResolveError;
 use crate::session::Session;
 use crate::text::shortened;
+use outgate_policy::printable;
 
 mod form;
 
-pub(crate) use form::{Form, form};
+pub(crate) use form::{TextForm, form};
 
 /// Bytes of a reason phrase: some clients keep status lines in small buffers.
 const REASON_BYTES_MAX: usize = 240;
@@ -26,13 +27,13 @@ const REASON_BYTES_MAX: usize = 240;
 const GRPC_MESSAGE_BYTES_MAX: usize = 2048;
 
 /// What a refusal looks like: 403.
-pub(crate) fn refusal(refusal: &Refusal, form: Form) -> Response<Content> {
+pub(crate) fn refusal(refusal: &Refusal, form: TextForm) -> Response<MessageContent> {
     let body = form::refusal(refusal, form);
     let mut response = own(StatusCode::FORBIDDEN, form, body);
     let rule = refusal
         .rule()
         .map_or_else(|| "-".to_owned(), |rule| rule.id.to_string());
-    let denied = format!("{}; rule={rule}", refusal.token());
+    let denied = format!("{}; rule={rule}", refusal.reason().token());
     let name = HeaderName::from_static("outgate-denied");
     set(response.headers_mut(), name, &denied);
     proxy_status(
@@ -52,11 +53,11 @@ pub(crate) fn refusal(refusal: &Refusal, form: Form) -> Response<Content> {
 }
 
 /// What a request without a target gets.
-pub(crate) fn malformed(fault: &Malformed, form: Form) -> Response<Content> {
+pub(crate) fn malformed(fault: &Malformed, form: TextForm) -> Response<MessageContent> {
     let sentence = printable(&format!("outgate refused the request: {}", fault.because));
-    let body = form::sentence(&sentence, fault.token, form);
+    let body = form::sentence(&sentence, fault.reason.token(), form);
     let mut response = own(fault.status, form, body);
-    let denied = format!("{}; rule=-", fault.token);
+    let denied = format!("{}; rule=-", fault.reason.token());
     let name = HeaderName::from_static("outgate-denied");
     set(response.headers_mut(), name, &denied);
     proxy_status(response.headers_mut(), "http_request_error", &fault.because);
@@ -66,9 +67,13 @@ pub(crate) fn malformed(fault: &Malformed, form: Form) -> Response<Content> {
 
 /// What stands for a response that did not come: 502 or 504, or 403 where the
 /// addresses of the origin were refused. The session knows what may be shown.
-pub(crate) fn failure(error: &OriginError, form: Form, session: &Session) -> Response<Content> {
+pub(crate) fn failure(
+    error: &OriginError,
+    form: TextForm,
+    session: &Session,
+) -> Response<MessageContent> {
     let (status, kind) = match error {
-        OriginError::Denied(denied) | OriginError::Misused(denied) => {
+        OriginError::Denied(denied) | OriginError::Stopped(denied) => {
             return refusal(&session.recorder().shown(denied), form);
         }
         OriginError::Resolve(ResolveError::Timeout(_)) => {
@@ -101,14 +106,14 @@ pub(crate) fn failure(error: &OriginError, form: Form, session: &Session) -> Res
     response
 }
 
-fn own(status: StatusCode, form: Form, body: String) -> Response<Content> {
+fn own(status: StatusCode, form: TextForm, body: String) -> Response<MessageContent> {
     let kind = match form {
-        Form::Text => "text/plain; charset=us-ascii",
-        Form::Json => "application/json",
-        Form::Xml => "application/xml",
-        Form::Grpc => return grpc(status, &body),
+        TextForm::Text => "text/plain; charset=us-ascii",
+        TextForm::Json => "application/json",
+        TextForm::Xml => "application/xml",
+        TextForm::Grpc => return grpc(status, &body),
     };
-    let mut response = Response::new(Content::text(body));
+    let mut response = Response::new(MessageContent::text(body));
     *response.status_mut() = status;
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -118,13 +123,13 @@ fn own(status: StatusCode, form: Form, body: String) -> Response<Content> {
 
 /// A response of nothing but a head, which holds the status of the call:
 /// clients show the sentence only if the status of HTTP is 200.
-fn grpc(status: StatusCode, sentence: &str) -> Response<Content> {
+fn grpc(status: StatusCode, sentence: &str) -> Response<MessageContent> {
     let code = match status {
         StatusCode::FORBIDDEN => "7",
         StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => "14",
         _ => "13",
     };
-    let mut response = Response::new(Content::empty());
+    let mut response = Response::new(MessageContent::empty());
     let fields = response.headers_mut();
     let kind = HeaderValue::from_static("application/grpc");
     fields.insert(header::CONTENT_TYPE, kind);
@@ -150,7 +155,7 @@ fn proxy_status(fields: &mut HeaderMap, kind: &str, details: &str) {
     set(fields, HeaderName::from_static("proxy-status"), &text);
 }
 
-fn reason(response: &mut Response<Content>, phrase: &str) {
+fn reason(response: &mut Response<MessageContent>, phrase: &str) {
     let phrase = shortened(&printable(phrase), REASON_BYTES_MAX);
     if let Ok(phrase) = ReasonPhrase::try_from(phrase.into_bytes()) {
         response.extensions_mut().insert(phrase);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outgate_policy::{
     Context, Facts, HostName, Inspect, Intercept, Naming, Peer, Permit, Policy, Process, Route,
-    Settings, Source, SourceKind, Verdict, compile,
+    Settings, Source, SourceKind, Switch, Verdict, Widenings, compile,
 };
 
 /// The policy of a shared gateway, and the texts it was made from.
@@ -33,10 +33,28 @@ impl Ceiling {
     }
 
     /// It by itself, above no run.
-    pub(crate) fn alone(&self) -> Rules {
-        Rules {
+    pub(crate) fn alone(&self) -> SessionPolicies {
+        SessionPolicies {
             own: Arc::clone(&self.policy),
             ceiling: None,
+        }
+    }
+
+    /// Whether it allows what these rules grant.
+    ///
+    /// # Errors
+    /// A sentence for the user: an event that they allow and it denies.
+    pub(crate) fn covers(&self, granted: &[Source], context: &Context) -> Result<(), String> {
+        let granted = compile(granted, context).map_err(|errors| errors.to_string())?;
+        let wider = Widenings::between(&self.policy, &granted);
+        let mut rules = wider.rules.iter();
+        let shown = rules.find_map(|own| Some((own.rule.text.clone(), own.shown.as_ref()?)));
+        match shown {
+            None => Ok(()),
+            Some((rule, shown)) => Err(format!(
+                "`{rule}` is more than the gateway's policy allows, which bounds every run: for one {} ({})",
+                shown.event, shown.because
+            )),
         }
     }
 
@@ -48,19 +66,19 @@ impl Ceiling {
 
 /// Whether the launcher's word about executables counts for the ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Word {
+enum ExecutableTrust {
     Counts,
     Unknown,
 }
 
 /// The policies of one session.
 #[derive(Debug)]
-pub(crate) struct Rules {
+pub(crate) struct SessionPolicies {
     own: Arc<Policy>,
-    ceiling: Option<(Arc<Ceiling>, Word)>,
+    ceiling: Option<(Arc<Ceiling>, ExecutableTrust)>,
 }
 
-impl Rules {
+impl SessionPolicies {
     /// Of a run with a gateway of its own.
     pub(crate) fn private(own: Policy) -> Self {
         Self {
@@ -80,7 +98,7 @@ impl Rules {
         let word = self
             .ceiling
             .as_ref()
-            .map_or(Word::Unknown, |(_, word)| *word);
+            .map_or(ExecutableTrust::Unknown, |(_, word)| *word);
         Self {
             own: Arc::clone(&self.own),
             ceiling: Some((Arc::clone(ceiling), word)),
@@ -103,6 +121,9 @@ impl Rules {
         user: u32,
     ) -> Result<Self, String> {
         let own = compile(&sources, context).map_err(|errors| errors.to_string())?;
+        if own.settings().learning == Switch::On {
+            return Err("a run that learns has a gateway of its own".to_owned());
+        }
         // A name leads where the ceiling's operator lets it lead: a pin would
         // send what the ceiling allows for one host to another.
         if let Some((host, port)) = own.pin_beyond(&ceiling.policy) {
@@ -112,7 +133,22 @@ impl Rules {
                  names lead is the gateway's to say; ask its operator for the same --resolve"
             ));
         }
-        let own = if own.has_network_rules() {
+        let base: Vec<Source> = sources
+            .iter()
+            .filter(|own| !own.is_grant())
+            .cloned()
+            .collect();
+        let own = if base.len() < sources.len() {
+            let base = compile(&base, context).map_err(|errors| errors.to_string())?;
+            if !base.has_network_rules() {
+                return Err(
+                    "the run may do what the gateway's policy allows and names no rules of its own: \
+                     nothing is left to grant"
+                        .to_owned(),
+                );
+            }
+            own
+        } else if own.has_network_rules() {
             own
         } else {
             compile(&ceiling.with(sources), context).map_err(|errors| errors.to_string())?
@@ -120,9 +156,9 @@ impl Rules {
         // Executables are the launcher's word. Its own user's launcher could
         // do without a gateway; another's may not be believed.
         let word = if user == ceiling.user || user == 0 {
-            Word::Counts
+            ExecutableTrust::Counts
         } else {
-            Word::Unknown
+            ExecutableTrust::Unknown
         };
         Ok(Self {
             own: Arc::new(own),
@@ -167,8 +203,8 @@ impl Rules {
             return self.own.evaluate(facts);
         };
         let seen = match word {
-            Word::Counts => *facts,
-            Word::Unknown => without_process(facts),
+            ExecutableTrust::Counts => *facts,
+            ExecutableTrust::Unknown => without_process(facts),
         };
         let above = match ceiling.policy.evaluate(&seen) {
             Verdict::Allow(permit) => permit,
@@ -261,7 +297,8 @@ impl Ceiling {
             | SourceKind::Write
             | SourceKind::Listen
             | SourceKind::Project
-            | SourceKind::Secret => false,
+            | SourceKind::Secret
+            | SourceKind::Learning => false,
         };
         let own = self.sources.iter().filter(network).cloned();
         own.chain(sources).collect()
@@ -327,9 +364,22 @@ mod tests {
         }
     }
 
-    fn rules(above: &[&str], own: &[&str], user: u32) -> Result<Rules, String> {
+    fn rules(above: &[&str], own: &[&str], user: u32) -> Result<SessionPolicies, String> {
         let ceiling = Ceiling::new(sources(above), &context(), OPERATOR).unwrap();
-        Rules::below(&Arc::new(ceiling), sources(own), &context(), user)
+        SessionPolicies::below(&Arc::new(ceiling), sources(own), &context(), user)
+    }
+
+    #[test]
+    fn a_shared_gateway_has_no_run_that_learns() {
+        let ceiling = Ceiling::new(sources(&["allow *"]), &context(), OPERATOR).unwrap();
+        let learning = Source {
+            kind: SourceKind::Learning,
+            place: "learning".to_owned(),
+            text: outgate_policy::LEARNING.to_owned(),
+        };
+        let found =
+            SessionPolicies::below(&Arc::new(ceiling), vec![learning], &context(), OPERATOR);
+        assert!(found.unwrap_err().contains("a gateway of its own"));
     }
 
     #[test]
@@ -353,7 +403,7 @@ mod tests {
     }
 
     /// `METHOD SCHEME HOST PORT PATH`, by /usr/bin/client.
-    fn verdict(rules: &Rules, request: &str) -> Verdict {
+    fn verdict(rules: &SessionPolicies, request: &str) -> Verdict {
         let words: Vec<&str> = request.split(' ').collect();
         let name = HostName::parse(words[2]).unwrap();
         let target = RequestTarget::parse(words[4]).unwrap();
@@ -502,7 +552,7 @@ mod tests {
     #[test]
     fn an_address_that_is_not_public_needs_the_ceiling_too() {
         let name = HostName::parse("a.example").unwrap();
-        let dial = |rules: &Rules, address: &str| {
+        let dial = |rules: &SessionPolicies, address: &str| {
             let facts = Facts::Dial {
                 process: Process { executable: "" },
                 peer: Peer::Name(&name),

@@ -10,18 +10,20 @@ use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, request};
 use outgate_dlp::{
-    Action, Destination, Finding, HostPattern, Part, Piece, Place, Report, Ruleset, Unscanned,
+    Action, Finding, IssuerPattern, MessagePart, Piece, Place, Ruleset, ScanDestination,
+    ScanReport, Unscanned,
 };
 use outgate_policy::{Host, HostName, Inspect, Naming};
 
 use crate::audit::Outcome;
-use crate::broker::Secrets;
+use crate::broker::SessionSecrets;
 use crate::caller::Caller;
-use crate::known::Possessions;
+use crate::known::CredentialInventory;
 use crate::limits;
+use crate::lock::{self, Poisoned};
 use crate::refusal::Refusal;
-use crate::rules::Rules;
-use crate::target::{Shown, Target};
+use crate::rules::SessionPolicies;
+use crate::target::{Target, TargetVisibility};
 
 mod about;
 mod apart;
@@ -29,13 +31,9 @@ mod body;
 mod clean;
 #[cfg(test)]
 mod cut;
-#[cfg(any(test, fuzzing))]
-pub mod fuzz;
+mod filter;
 mod gist;
-mod grpc;
 mod guard;
-#[cfg(any(test, fuzzing))]
-mod heard;
 mod input;
 mod labels;
 mod mask;
@@ -49,33 +47,32 @@ mod setup;
 mod talk;
 mod values;
 mod watched;
-mod websocket;
 mod windows;
 
 pub(crate) use apart::{count_processors, start_first};
-pub(crate) use body::Screened;
-pub(crate) use guard::Guard;
-pub(crate) use returns::Returns;
-pub(crate) use said::Told;
+pub(crate) use filter::filter;
+pub(crate) use returns::canaries;
+pub(crate) use said::ToldFinding;
 pub(crate) use scans::Scans;
-pub(crate) use watched::Watched;
 
 use clean::Clean;
+use guard::Guard;
 use labels::Labels;
 use messages::Messages;
-use said::Asked;
-use values::{Seen, Value};
-use windows::Windows;
+use said::ShownRequest;
+use values::{ContentValue, SeenEnd};
+use watched::WatchedClient;
+use windows::DomainWindows;
 
 /// The scan of what a sandbox lets out under one mode.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct SandboxScan {
     rules: Arc<Ruleset>,
     /// The one that records what this one refuses, where there is one beside.
-    laxer: Option<Arc<Self>>,
+    report_only: Option<Arc<Self>>,
     clean: Mutex<Clean>,
     // What counts on under other rules.
-    windows: Arc<Mutex<Windows>>,
+    windows: Arc<Mutex<DomainWindows>>,
     labels: Arc<Mutex<Labels>>,
     /// Marks of what was said of names.
     named: Arc<Mutex<HashSet<String>>>,
@@ -83,30 +80,30 @@ pub(crate) struct Scan {
     unscanned: Arc<AtomicU64>,
 }
 
-impl Scan {
+impl SandboxScan {
     /// The scan by one of the modes that the policies ask for.
     ///
     /// # Errors
     /// As [`Scans::of`].
     fn of(
-        (rules, mode): (&Rules, Inspect),
-        secrets: Option<&Secrets>,
-        possessions: &Possessions,
+        (rules, mode): (&SessionPolicies, Inspect),
+        secrets: Option<&SessionSecrets>,
+        inventory: &CredentialInventory,
     ) -> Result<Self, String> {
         let mut setup = setup::setup(rules, mode)?;
         let registries = &mut setup.settings.registries;
-        registries.clone_from(&possessions.registries);
+        registries.clone_from(&inventory.registries);
         let homes = homes(rules)?;
         let rules = Ruleset::new(&setup.detectors, &setup.settings);
         let rules = rules.map_err(|error| error.to_string())?;
-        let placeholders = secrets.into_iter().flat_map(Secrets::placeholders);
+        let placeholders = secrets.into_iter().flat_map(SessionSecrets::placeholders);
         let mut rules = rules.with_placeholders(placeholders);
-        if let Some(known) = &possessions.known {
+        if let Some(known) = &inventory.known {
             rules = rules.with_known(Arc::clone(known), homes);
         }
         Ok(Self {
             rules: Arc::new(rules),
-            laxer: None,
+            report_only: None,
             clean: Mutex::default(),
             windows: Arc::default(),
             labels: Arc::default(),
@@ -120,7 +117,7 @@ impl Scan {
         Self {
             rules: Arc::clone(&self.rules),
             windows: Arc::clone(&before.windows),
-            laxer: None,
+            report_only: None,
             clean: Mutex::default(),
             labels: Arc::default(),
             named: Arc::default(),
@@ -140,9 +137,9 @@ impl Scan {
     }
 
     /// The same beside one that records what this one refuses.
-    fn beside(self, laxer: &Arc<Self>) -> Self {
+    fn beside(self, report_only: &Arc<Self>) -> Self {
         Self {
-            laxer: Some(Arc::clone(laxer)),
+            report_only: Some(Arc::clone(report_only)),
             ..self
         }
     }
@@ -156,7 +153,7 @@ impl Scan {
         &self,
         (caller, target): (&Caller, &Target),
         head: &request::Parts,
-    ) -> Result<Shown, Refusal> {
+    ) -> Result<TargetVisibility, Refusal> {
         let host = host(&target.host);
         let to = destination(&host, target.port);
         let (whole, is_clean) = self.whole(&to, head, target);
@@ -170,7 +167,7 @@ impl Scan {
         };
         let (parts, shown) = self.unseen((&to, target), parts);
         let report = if parts.is_empty() {
-            Report::default()
+            ScanReport::default()
         } else {
             self.rules.head(&to, &parts)
         };
@@ -178,22 +175,30 @@ impl Scan {
         let split = if self.leaves(&report) {
             self.joined(&to, &parts::pieces(head, target))
         } else {
-            Vec::new()
+            Ok(ScanReport::default())
         };
+        let clean = ShownRequest::clean(caller, target);
+        let split = split.map_err(|poisoned| clean.refusal_of(poisoned))?;
         let holds = report.holds || (!parts.is_empty() && self.names_value(&to, target));
-        let shown = if holds { Shown::Origin } else { shown };
-        if report.findings.is_empty() && report.unscanned.is_none() && split.is_empty() {
+        let shown = if holds {
+            TargetVisibility::Origin
+        } else {
+            shown
+        };
+        if report.findings.is_empty() && report.unscanned.is_none() && is_empty(&split) {
             if !is_clean {
                 self.remember((&to, target), (&parts, whole), shown);
             }
-            if let Ok(mut windows) = self.windows.lock() {
+            // A head that is not remembered is scanned again.
+            if let Ok(mut windows) = lock::held(&self.windows) {
                 windows.remember(&to, whole);
             }
             return Ok(shown);
         }
         let is_new =
             |found: &Finding| !report.findings.iter().any(|other| other.mark == found.mark);
-        let split: Vec<Finding> = split.into_iter().filter(is_new).collect();
+        let beyond = split.unscanned;
+        let split: Vec<Finding> = split.findings.into_iter().filter(is_new).collect();
         let findings = || report.findings.iter().chain(&split);
         let shows = |finding: &Finding| {
             matches!(
@@ -202,42 +207,41 @@ impl Scan {
             )
         };
         let shown = if findings().any(shows) {
-            Shown::Origin
+            TargetVisibility::Origin
         } else {
             shown
         };
-        let clean = Asked::clean(caller, target);
-        let path = clean.path.filter(|_| shown == Shown::Path);
-        let asked = Asked { path, ..clean };
+        let path = clean.path.filter(|_| shown == TargetVisibility::Path);
+        let asked = ShownRequest { path, ..clean };
         let refusal = asked.refuses(findings());
-        let unscanned = report.unscanned.as_ref();
+        let unscanned = report.unscanned.as_ref().or(beyond.as_ref());
         let passed = unscanned.map_or(Ok(()), |unscanned| self.pass_unscanned(&asked, unscanned));
         refusal.map_or(passed, Err).map(|()| shown)
     }
 
     /// Whether nothing that was seen in a message keeps it here.
-    fn leaves(&self, report: &Report) -> bool {
+    fn leaves(&self, report: &ScanReport) -> bool {
         let refuses = |missed: &Unscanned| self.rules.unscannable().refuses(missed.reason);
         report.block().is_none() && !report.unscanned.as_ref().is_some_and(refuses)
     }
 
     /// How much of a target may be shown, whatever else is said of it.
-    pub(crate) fn shown(&self, target: &Target) -> Shown {
+    pub(crate) fn shown(&self, target: &Target) -> TargetVisibility {
         let host = host(&target.host);
         let to = destination(&host, target.port);
         let holds = self.rules.head(&to, &[parts::target(target)]).holds;
         if holds || self.names_value(&to, target) {
-            Shown::Origin
+            TargetVisibility::Origin
         } else {
-            Shown::Path
+            TargetVisibility::Path
         }
     }
 
     /// Whether host and path together are a value, which neither is alone: of a webhook the
     /// path is the secret, and it is known by its host.
-    fn names_value(&self, to: &Destination<'_>, target: &Target) -> bool {
+    fn names_value(&self, to: &ScanDestination<'_>, target: &Target) -> bool {
         let url = format!("{}{}", target.host, target.resource);
-        let part = Part {
+        let part = MessagePart {
             place: Place::Target,
             bytes: url.as_bytes(),
         };
@@ -245,7 +249,12 @@ impl Scan {
     }
 
     /// What stands for a head, and whether nothing was found in it before.
-    fn whole(&self, to: &Destination<'_>, head: &request::Parts, target: &Target) -> (u64, bool) {
+    fn whole(
+        &self,
+        to: &ScanDestination<'_>,
+        head: &request::Parts,
+        target: &Target,
+    ) -> (u64, bool) {
         self.clean.lock().map_or((0, false), |clean| {
             let whole = clean.whole(to, head, target);
             (whole, clean.knows(whole))
@@ -256,23 +265,23 @@ impl Scan {
     /// once more.
     fn is_again<'a>(
         &self,
-        to: &Destination<'_>,
+        to: &ScanDestination<'_>,
         head: (u64, impl FnOnce() -> Vec<Piece<'a>>),
     ) -> bool {
         let windows = self.windows.lock();
         let is_again = windows.is_ok_and(|mut windows| windows.is_again(to, head));
-        if let (true, Some(laxer)) = (is_again, &self.laxer)
-            && let Ok(mut windows) = laxer.windows.lock()
-        {
-            windows.again(to);
-        }
-        is_again
+        let Some(report_only) = self.report_only.as_ref().filter(|_| is_again) else {
+            return is_again;
+        };
+        // Where it cannot count there, the head is scanned, and refused by that.
+        let windows = lock::held(&report_only.windows);
+        windows.map(|mut windows| windows.again(to)).is_ok()
     }
 
     /// How much of a target may be shown in which nothing was found before.
-    fn shown_clean(&self, to: &Destination<'_>, target: &Target) -> Shown {
+    fn shown_clean(&self, to: &ScanDestination<'_>, target: &Target) -> TargetVisibility {
         let clean = self.clean.lock();
-        clean.map_or(Shown::Origin, |clean| clean.shown(to, target))
+        clean.map_or(TargetVisibility::Origin, |clean| clean.shown(to, target))
     }
 
     /// Whether these texts are known to hold no value.
@@ -291,17 +300,22 @@ impl Scan {
     /// target may be shown as far as the others say.
     fn unseen<'a>(
         &self,
-        (to, target): (&Destination<'_>, &Target),
-        parts: Vec<Part<'a>>,
-    ) -> (Vec<Part<'a>>, Shown) {
+        (to, target): (&ScanDestination<'_>, &Target),
+        parts: Vec<MessagePart<'a>>,
+    ) -> (Vec<MessagePart<'a>>, TargetVisibility) {
         match self.clean.lock() {
             Ok(clean) => (clean.unseen(to, parts), clean.shown(to, target)),
-            Err(_) => (parts, Shown::Path),
+            Err(_) => (parts, TargetVisibility::Origin),
         }
     }
 
     /// Nothing was found in a head, of which these parts are new.
-    fn remember(&self, to: (&Destination<'_>, &Target), head: (&[Part<'_>], u64), shown: Shown) {
+    fn remember(
+        &self,
+        to: (&ScanDestination<'_>, &Target),
+        head: (&[MessagePart<'_>], u64),
+        shown: TargetVisibility,
+    ) {
         if let Ok(mut clean) = self.clean.lock() {
             clean.add(to, head, shown);
         }
@@ -311,14 +325,24 @@ impl Scan {
     ///
     /// # Errors
     /// They hold what may not leave.
-    fn trailers(&self, asked: &Asked<'_>, trailers: &HeaderMap) -> Result<(), Refusal> {
+    fn trailers(&self, asked: &ShownRequest<'_>, trailers: &HeaderMap) -> Result<(), Refusal> {
         let host = host(&asked.target.host);
         let to = destination(&host, asked.target.port);
         let mut report = self.rules.head(&to, &parts::trailers(trailers));
-        if report.block().is_none() {
+        // What does not leave is no part of anything that comes later.
+        if self.leaves(&report) {
             let split = self.joined(&to, &parts::pieces_of_trailers(trailers));
-            report.findings.extend(split);
+            let split = split.map_err(|poisoned| asked.refusal_of(poisoned))?;
+            report.add(split);
         }
+        self.judged(asked, &report)
+    }
+
+    /// Records what a report of small parts says, what was not looked into included.
+    ///
+    /// # Errors
+    /// They may not leave.
+    fn judged(&self, asked: &ShownRequest<'_>, report: &ScanReport) -> Result<(), Refusal> {
         let mut refusal = None;
         for finding in &report.findings {
             let said = asked.found(finding);
@@ -326,54 +350,82 @@ impl Scan {
                 refusal.get_or_insert(said);
             }
         }
-        refusal.map_or(Ok(()), Err)
+        let missed = report.unscanned.as_ref();
+        let passed = missed.map_or(Ok(()), |missed| self.pass_unscanned(asked, missed));
+        refusal.map_or(passed, Err)
     }
 
     /// What the values of content that is not over make together with those
     /// before them.
-    fn so_far(&self, to: &Destination<'_>, seen: &Seen) -> Vec<Finding> {
+    ///
+    /// # Errors
+    /// Nobody knows what was before them.
+    fn so_far(&self, to: &ScanDestination<'_>, seen: &SeenEnd) -> Result<ScanReport, Poisoned> {
         let values = seen.values();
-        let pieces: Vec<Piece<'_>> = values.iter().map(Value::piece).collect();
-        match self.windows.lock() {
-            Ok(mut windows) => windows.look(to, &pieces),
-            Err(_) => Vec::new(),
-        }
+        let pieces: Vec<Piece<'_>> = values.iter().map(ContentValue::piece).collect();
+        let mut windows = lock::held(&self.windows)?;
+        let findings = windows.look(to, &pieces);
+        Ok(ScanReport {
+            findings,
+            unscanned: windows.missed(to),
+            ..ScanReport::default()
+        })
     }
 
     /// What the values of content make together with those before them.
-    fn split(&self, to: &Destination<'_>, seen: &mut Seen) -> Vec<Finding> {
+    ///
+    /// # Errors
+    /// As [`SandboxScan::joined`].
+    fn split(&self, to: &ScanDestination<'_>, seen: &mut SeenEnd) -> Result<ScanReport, Poisoned> {
         let values = seen.take();
-        let pieces: Vec<Piece<'_>> = values.iter().map(Value::piece).collect();
+        let pieces: Vec<Piece<'_>> = values.iter().map(ContentValue::piece).collect();
         self.joined(to, &pieces)
     }
 
     /// What pieces make together with those before them. Of what went under a
-    /// laxer rule nothing is refused here, and what it makes together with these
+    /// report-only rule nothing is refused here, and what it makes together with these
     /// is recorded as it would be there.
-    fn joined(&self, to: &Destination<'_>, pieces: &[Piece<'_>]) -> Vec<Finding> {
+    ///
+    /// # Errors
+    /// Nobody knows what was before them.
+    fn joined(
+        &self,
+        to: &ScanDestination<'_>,
+        pieces: &[Piece<'_>],
+    ) -> Result<ScanReport, Poisoned> {
         if pieces.iter().all(|piece| piece.bytes.is_empty()) {
-            return Vec::new();
+            return Ok(ScanReport::default());
         }
-        let mut found = match self.windows.lock() {
-            Ok(mut windows) => windows.push(&self.rules, to, pieces),
-            Err(_) => Vec::new(),
+        let (mut found, unscanned) = {
+            let mut windows = lock::held(&self.windows)?;
+            let found = windows.push(&self.rules, to, pieces);
+            (found, windows.missed(to))
         };
-        let Some(laxer) = &self.laxer else {
-            return found;
+        let report = |findings| ScanReport {
+            findings,
+            unscanned,
+            ..ScanReport::default()
         };
-        if found.iter().all(|finding| finding.action != Action::Block)
-            && let Ok(mut windows) = laxer.windows.lock()
-        {
-            let mut both = windows.push_news(&laxer.rules, to, pieces);
+        let Some(report_only) = &self.report_only else {
+            return Ok(report(found));
+        };
+        if found.iter().all(|finding| finding.action != Action::Block) {
+            let mut windows = lock::held(&report_only.windows)?;
+            let mut both = windows.push_news(&report_only.rules, to, pieces);
             both.retain(|one| found.iter().all(|other| other.mark != one.mark));
             found.append(&mut both);
         }
-        found
+        Ok(report(found))
     }
 
     /// What is found in a name that is asked for, `text` as it was spelt: its
     /// labels would leave with the question. Each warning is given once.
-    pub(crate) fn name(&self, rules: &Rules, name: &HostName, text: &str) -> Vec<Finding> {
+    pub(crate) fn name(
+        &self,
+        rules: &SessionPolicies,
+        name: &HostName,
+        text: &str,
+    ) -> Vec<Finding> {
         let to = destination(name.as_str(), crate::destination::DNS_PORT);
         let joined: String = text.split('.').collect();
         let mut found = self.rules.head(&to, &parts::labels(text, &joined)).findings;
@@ -397,7 +449,7 @@ impl Scan {
     ///
     /// # Errors
     /// The domain below which nothing more may be named, in words.
-    pub(crate) fn labels(&self, rules: &Rules, name: &HostName) -> Result<(), String> {
+    pub(crate) fn labels(&self, rules: &SessionPolicies, name: &HostName) -> Result<(), String> {
         if rules.named(name) != Naming::ByPattern {
             return Ok(());
         }
@@ -419,7 +471,7 @@ impl Scan {
     }
 
     /// What holds content back until it is cleared.
-    pub(crate) fn guard(
+    fn guard(
         self: &Arc<Self>,
         (caller, target): (&Arc<Caller>, &Target),
         head: &request::Parts,
@@ -428,19 +480,19 @@ impl Scan {
     }
 
     /// The client's side of a WebSocket, so that its messages go through the scan.
-    pub(crate) fn watched<C>(
-        self: &Arc<Self>,
-        client: C,
-        asked: (&Arc<Caller>, &Target),
-    ) -> Watched<C> {
-        Watched::new(client, Messages::new(self, asked, None))
+    fn watched<C>(self: &Arc<Self>, client: C, asked: (&Arc<Caller>, &Target)) -> WatchedClient<C> {
+        WatchedClient::new(client, Messages::new(self, asked, None))
     }
 
     /// Bytes that nobody could look into.
     ///
     /// # Errors
     /// They may not leave.
-    fn pass_unscanned(&self, asked: &Asked<'_>, unscanned: &Unscanned) -> Result<(), Refusal> {
+    fn pass_unscanned(
+        &self,
+        asked: &ShownRequest<'_>,
+        unscanned: &Unscanned,
+    ) -> Result<(), Refusal> {
         if self.rules.unscannable().refuses(unscanned.reason) {
             return Err(asked.unscanned(unscanned, Outcome::Deny));
         }
@@ -455,11 +507,16 @@ impl Scan {
     }
 }
 
+/// Whether a report says nothing.
+fn is_empty(report: &ScanReport) -> bool {
+    report.findings.is_empty() && report.unscanned.is_none()
+}
+
 /// Judges what the policies say about detectors.
 ///
 /// # Errors
-/// As [`Scan::of`].
-pub(crate) fn judge(rules: &Rules) -> Result<(), String> {
+/// As [`SandboxScan::of`].
+pub(crate) fn judge(rules: &SessionPolicies) -> Result<(), String> {
     let modes = rules.modes().into_iter();
     let strictest = modes.fold(Inspect::Off, Inspect::stricter);
     if strictest == Inspect::Off {
@@ -472,12 +529,12 @@ pub(crate) fn judge(rules: &Rules) -> Result<(), String> {
 }
 
 /// Where known values may go besides, as the operator says.
-fn homes(rules: &Rules) -> Result<Vec<(String, HostPattern)>, String> {
+fn homes(rules: &SessionPolicies) -> Result<Vec<(String, IssuerPattern)>, String> {
     let settings = rules.above().unwrap_or(rules.own()).settings();
     let mut homes = Vec::new();
     for known in &settings.known_hosts {
         for home in &known.hosts {
-            let pattern = HostPattern::parse(&host(home)).map_err(|error| error.to_string())?;
+            let pattern = IssuerPattern::parse(&host(home)).map_err(|error| error.to_string())?;
             homes.push((known.name.clone(), pattern));
         }
     }
@@ -491,8 +548,8 @@ fn host(host: &Host) -> String {
     }
 }
 
-fn destination(host: &str, port: u16) -> Destination<'_> {
-    Destination { host, port }
+fn destination(host: &str, port: u16) -> ScanDestination<'_> {
+    ScanDestination { host, port }
 }
 
 #[cfg(test)]
@@ -500,7 +557,7 @@ mod tests {
     use super::*;
     use outgate_policy::{Context, Source, SourceKind, compile};
 
-    fn rules() -> Rules {
+    fn rules() -> SessionPolicies {
         let source = Source {
             kind: SourceKind::Allow,
             place: "-a".to_owned(),
@@ -512,11 +569,16 @@ mod tests {
             private_directory: String::new(),
             ..Context::default()
         };
-        Rules::private(compile(&[source], &context).unwrap())
+        SessionPolicies::private(compile(&[source], &context).unwrap())
     }
 
-    fn scan() -> Scan {
-        Scan::of((&rules(), Inspect::Block), None, &Possessions::default()).unwrap()
+    fn scan() -> SandboxScan {
+        SandboxScan::of(
+            (&rules(), Inspect::Block),
+            None,
+            &CredentialInventory::default(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -535,7 +597,7 @@ mod tests {
     #[test]
     fn pieces_are_put_together_over_a_change_of_rules() {
         let to = destination("a.test", 80);
-        let push = |scan: &Scan, piece: &str| {
+        let push = |scan: &SandboxScan, piece: &str| {
             let mut windows = scan.windows.lock().unwrap();
             windows.push(&scan.rules, &to, &[Piece::of_content(piece.as_bytes())])
         };
@@ -544,5 +606,29 @@ mod tests {
         assert!(push(&first, one).is_empty());
         let second = scan().after(&first);
         assert_eq!(push(&second, other).len(), 1);
+    }
+
+    #[test]
+    fn nothing_is_sent_once_nobody_knows_what_was_sent_before() {
+        let to = destination("a.test", 80);
+        let piece = [Piece::of_content(b"a=1")];
+        let broken = scan();
+        lock::poison(&broken.windows);
+        assert_eq!(broken.joined(&to, &piece).unwrap_err(), Poisoned);
+        let mut seen = SeenEnd::default();
+        seen.push(b"a=1");
+        assert_eq!(broken.so_far(&to, &seen).unwrap_err(), Poisoned);
+        assert_eq!(broken.split(&to, &mut seen).unwrap_err(), Poisoned);
+        assert!(!broken.is_again(&to, (0, Vec::new)));
+        // Nor where only the record of a report-only rule is lost.
+        let report_only = Arc::new(scan());
+        let strict = scan().beside(&report_only);
+        assert!(strict.joined(&to, &piece).is_ok());
+        let windows = || strict.windows.lock().unwrap();
+        windows().remember(&to, 7);
+        assert!(strict.is_again(&to, (7, Vec::new)));
+        lock::poison(&report_only.windows);
+        assert_eq!(strict.joined(&to, &piece).unwrap_err(), Poisoned);
+        assert!(!strict.is_again(&to, (7, Vec::new)));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Called before the process confines itself, in the process that scans: the
 //! launcher never sees a value. Reads a bounded number of small regular files
-//! and tells what it left out; what the texts mean, [`outgate_dlp::holdings`]
+//! and tells what it left out; what the texts mean, [`outgate_dlp::inventory`]
 //! knows. Files of the project may be anybody's work: they name values to look
 //! for, and never a host where a secret may go.
 
@@ -13,17 +13,17 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use outgate_dlp::holdings::{self, FILES, Format, Holdings, PROJECT_FILES};
-use outgate_dlp::{Detectors, KnownBuilder, Registry, Secret, Unfit};
+use outgate_dlp::inventory::{self, FILES, Format, Inventory, PROJECT_FILES};
+use outgate_dlp::{Detectors, KnownBuilder, Registry, SecretBytes, Unfit};
 
 /// Bytes of a file that are read: one more than count, to know whether there are more.
-const FILE_BYTES_MAX: u64 = holdings::TEXT_BYTES_MAX as u64 + 1;
+const FILE_BYTES_MAX: u64 = inventory::TEXT_BYTES_MAX as u64 + 1;
 /// Most files below `~/.ssh` that are looked at.
 const KEYS_MAX: usize = 64;
 
 /// Where to look.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct SecretPlaces {
     /// The home directory; nothing below it is read without one.
     pub home: Option<PathBuf>,
     /// The working directory of the command.
@@ -36,7 +36,7 @@ pub struct Places {
 #[derive(Debug, Default)]
 pub struct Gathered {
     /// Values and where they may go, each from one source.
-    pub holdings: Vec<Holdings>,
+    pub inventory: Vec<Inventory>,
     /// What could not be read, as sentences. Files that are not there are none.
     pub left_out: Vec<String>,
     /// The list that the user names, as sentences about it begin.
@@ -46,13 +46,16 @@ pub struct Gathered {
 impl Gathered {
     /// Whether nothing was found, and nothing was left out.
     pub fn is_empty(&self) -> bool {
-        let is_empty = |held: &Holdings| held.values.is_empty() && held.registries.is_empty();
-        self.left_out.is_empty() && self.holdings.iter().all(is_empty)
+        let is_empty = |held: &Inventory| held.values.is_empty() && held.registries.is_empty();
+        self.left_out.is_empty() && self.inventory.iter().all(is_empty)
     }
 
     /// Hosts of registries of packages that the user's files name.
     pub fn registries(&self) -> Vec<(Registry, String)> {
-        let all = self.holdings.iter().flat_map(|held| held.registries.iter());
+        let all = self
+            .inventory
+            .iter()
+            .flat_map(|held| held.registries.iter());
         all.cloned().collect()
     }
 
@@ -74,7 +77,7 @@ impl Gathered {
             return Err(line.clone());
         }
         let mut left_out = self.left_out.clone();
-        for held in &self.holdings {
+        for held in &self.inventory {
             for (label, why) in known.hold(held, detectors) {
                 if is_listed(&label) {
                     return Err(format!("{label}: its value is {why}; take it out"));
@@ -88,18 +91,18 @@ impl Gathered {
         Ok(left_out)
     }
 
-    fn file(&mut self, path: &Path, label: &str, format: Format) -> Option<&mut Holdings> {
+    fn file(&mut self, path: &Path, label: &str, format: Format) -> Option<&mut Inventory> {
         match small(path) {
             Ok(Some(text)) => {
-                let held = holdings::read(format, label, text.expose());
+                let held = inventory::read(format, label, text.expose());
                 // Beside keys, anything may lie.
                 if let Some(left_out) = &held.left_out
                     && format != Format::PrivateKey
                 {
                     self.left_out.push(format!("{label}: {left_out}"));
                 }
-                self.holdings.push(held);
-                self.holdings.last_mut()
+                self.inventory.push(held);
+                self.inventory.last_mut()
             }
             Ok(None) => None,
             Err(error) => {
@@ -112,7 +115,7 @@ impl Gathered {
 
 /// Reads everything.
 pub fn gather(
-    places: &Places,
+    places: &SecretPlaces,
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> Gathered {
     let mut gathered = Gathered::default();
@@ -128,16 +131,16 @@ pub fn gather(
         }
         gathered.file(list, &label, Format::List);
     }
-    let pairs: Vec<(String, Secret)> = environment
+    let pairs: Vec<(String, SecretBytes)> = environment
         .filter_map(|(name, value)| {
-            let value = Secret::new(value.into_encoded_bytes());
+            let value = SecretBytes::new(value.into_encoded_bytes());
             Some((name.into_string().ok()?, value))
         })
         .collect();
     let texts = pairs.iter().filter_map(|(name, value)| {
         Some((name.as_str(), std::str::from_utf8(value.expose()).ok()?))
     });
-    gathered.holdings.push(holdings::environment(texts));
+    gathered.inventory.push(inventory::environment(texts));
     if let Some(home) = &places.home {
         for (name, format) in FILES {
             gathered.file(&home.join(name), &format!("~/{name}"), format);
@@ -165,7 +168,7 @@ fn packages(gathered: &mut Gathered) {
     let own = all.filter(|(registry, _)| *registry == Registry::Cargo);
     let hosts: Vec<String> = own.map(|(_, host)| host).collect();
     for holding in gathered
-        .holdings
+        .inventory
         .iter_mut()
         .flat_map(|held| &mut held.values)
     {
@@ -201,7 +204,7 @@ fn keys(home: &Path, gathered: &mut Gathered) {
 }
 
 /// A small regular file; nothing where there is none.
-fn small(path: &Path) -> std::io::Result<Option<Secret>> {
+fn small(path: &Path) -> std::io::Result<Option<SecretBytes>> {
     // Opening a pipe must not wait for somebody who writes.
     let opened = OpenOptions::new()
         .read(true)
@@ -221,7 +224,7 @@ fn small(path: &Path) -> std::io::Result<Option<Secret>> {
     let size = metadata.len().saturating_add(1).min(FILE_BYTES_MAX);
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default().max(64));
     file.take(size).read_to_end(&mut bytes)?;
-    Ok(Some(Secret::new(bytes)))
+    Ok(Some(SecretBytes::new(bytes)))
 }
 
 #[cfg(test)]
@@ -229,9 +232,9 @@ mod tests {
     use super::*;
 
     /// A home and a project of one test, removed at its end.
-    struct Stage(PathBuf);
+    struct TestHome(PathBuf);
 
-    impl Stage {
+    impl TestHome {
         fn new(name: &str) -> Self {
             let place = format!("outgate-secrets-{}-{name}", std::process::id());
             let place = std::env::temp_dir().join(place);
@@ -244,8 +247,8 @@ mod tests {
             fs::write(self.0.join(name), text).expect("a file");
         }
 
-        fn places(&self) -> Places {
-            Places {
+        fn places(&self) -> SecretPlaces {
+            SecretPlaces {
                 home: Some(self.0.join("home")),
                 directory: Some(self.0.join("project")),
                 list: None,
@@ -253,21 +256,24 @@ mod tests {
         }
     }
 
-    impl Drop for Stage {
+    impl Drop for TestHome {
         fn drop(&mut self) {
             fs::remove_dir_all(&self.0).ok();
         }
     }
 
     fn labels(gathered: &Gathered) -> Vec<(&str, usize)> {
-        let held = gathered.holdings.iter().flat_map(|held| held.values.iter());
+        let held = gathered
+            .inventory
+            .iter()
+            .flat_map(|held| held.values.iter());
         held.map(|holding| (holding.label.as_str(), holding.hosts.len()))
             .collect()
     }
 
     #[test]
     fn values_come_from_variables_home_and_project() {
-        let stage = Stage::new("all");
+        let stage = TestHome::new("all");
         stage.write(
             "home/.netrc",
             "machine a.example.org login x password kV8pq2Lm-z\n",
@@ -293,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_project_names_no_host_for_a_secret() {
-        let stage = Stage::new("project");
+        let stage = TestHome::new("project");
         let text = "registry=https://evil.test/\n//evil.test/:_authToken=kV8pq2Lm-zzR41x\n";
         stage.write("project/.npmrc", text);
         let gathered = gather(&stage.places(), std::iter::empty());
@@ -310,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_is_no_small_file_neither_hangs_nor_fails() {
-        let stage = Stage::new("odd");
+        let stage = TestHome::new("odd");
         let pipe = stage.0.join("home/.netrc");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
         fs::create_dir(stage.0.join("home/.npmrc")).expect("a directory");

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use aho_corasick::{AhoCorasick, MatchKind};
 use http::header::{self, HeaderMap, HeaderValue};
 use outgate_dlp::{
-    Description, Destination, Detectors, KnownBuilder, KnownValue, Nature, Place, Policy, Ruleset,
-    Secret, Settings, Stop, Stream, Tier, Unscannable,
+    Description, Detectors, KnownBuilder, KnownNature, KnownValue, Place, Ruleset, ScanDestination,
+    ScanPolicy, ScanSettings, SecretBytes, Stop, Stream, Tier, UnscannableAction,
 };
 
 /// Codings in which a text cannot be seen; others cut content, or sign it.
@@ -16,9 +16,9 @@ const COMPRESSING: [&[u8]; 5] = [b"gzip", b"x-gzip", b"deflate", b"br", b"zstd"]
 
 /// Texts that are looked for, as fingerprints.
 #[derive(Debug, Clone)]
-pub(crate) struct Texts(Arc<Ruleset>);
+pub(crate) struct SoughtTexts(Arc<Ruleset>);
 
-impl Texts {
+impl SoughtTexts {
     /// These, under this key. One too short to be told from other text is left out.
     pub(crate) fn new<'a>(texts: impl Iterator<Item = &'a [u8]>, key: [u8; 32]) -> Option<Self> {
         let mut known = KnownBuilder::new(key);
@@ -26,16 +26,16 @@ impl Texts {
             let about = KnownValue {
                 label: index.to_string(),
                 others: Vec::new(),
-                nature: Nature::Sent,
+                nature: KnownNature::Sent,
                 issuers: Vec::new(),
                 tier: Tier::Strong,
             };
-            known.add(&Secret::new(text.to_vec()), about).ok();
+            known.add(&SecretBytes::new(text.to_vec()), about).ok();
         }
-        let settings = Settings {
+        let settings = ScanSettings {
             modes: Vec::new(),
-            policy: Policy::Tiered,
-            unscannable: Unscannable::Record,
+            policy: ScanPolicy::Tiered,
+            unscannable: UnscannableAction::Record,
             allowances: Vec::new(),
             registries: Vec::new(),
             named: Vec::new(),
@@ -50,13 +50,13 @@ impl Texts {
 
 /// A look into coded content.
 #[derive(Debug)]
-pub(crate) struct Seek(Stream);
+pub(crate) struct CodedSeek(Stream);
 
-impl Seek {
+impl CodedSeek {
     /// Looks for these; `None` for content that stands as it is, whatever its
     /// coding is called.
     pub(crate) fn new<'t>(
-        texts: impl FnOnce() -> Option<&'t Texts>,
+        texts: impl FnOnce() -> Option<&'t SoughtTexts>,
         fields: &HeaderMap,
     ) -> Option<Self> {
         let codings: Vec<&[u8]> = fields
@@ -77,7 +77,7 @@ impl Seek {
             content_codings: Some(&codings),
             length: None,
         };
-        let nowhere = Destination { host: "", port: 0 };
+        let nowhere = ScanDestination { host: "", port: 0 };
         let texts = texts()?;
         Some(Self(texts.0.stream(&nowhere, &description)))
     }
@@ -93,7 +93,7 @@ impl Seek {
     /// The same at the end.
     ///
     /// # Errors
-    /// As [`Seek::clear`].
+    /// As [`CodedSeek::clear`].
     pub(crate) fn clear_rest(&mut self) -> Result<u64, Stop> {
         self.0.finish()
     }
@@ -118,15 +118,15 @@ fn found(released: Result<u64, Stop>) -> Option<usize> {
 
 /// Canaries as they are, ready to be looked for.
 #[derive(Debug, Default)]
-pub(crate) struct Sought {
+pub(crate) struct SoughtCanaries {
     values: Vec<Vec<u8>>,
     /// Made at the first response.
     automaton: OnceLock<Option<AhoCorasick>>,
     /// Made at the first one that is coded.
-    texts: OnceLock<Option<Texts>>,
+    texts: OnceLock<Option<SoughtTexts>>,
 }
 
-impl Sought {
+impl SoughtCanaries {
     pub(crate) fn new(values: Vec<Vec<u8>>) -> Self {
         Self {
             values,
@@ -136,11 +136,11 @@ impl Sought {
     }
 
     /// What looks for them in content that is coded; nothing where it is not.
-    pub(crate) fn seek(&self, fields: &HeaderMap) -> Option<Seek> {
+    pub(crate) fn seek(&self, fields: &HeaderMap) -> Option<CodedSeek> {
         // What is looked for is no secret.
-        let make = || Texts::new(self.values.iter().map(Vec::as_slice), [0; 32]);
+        let make = || SoughtTexts::new(self.values.iter().map(Vec::as_slice), [0; 32]);
         let texts = || self.texts.get_or_init(make).as_ref();
-        Seek::new(texts, fields)
+        CodedSeek::new(texts, fields)
     }
 
     /// Whether a text holds one.

@@ -6,29 +6,34 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use outgate_handoff::{
-    Begin, Hello, POLICY_BYTES_MAX, PROTOCOL, Question, SOURCE_CHUNK_BYTES_MAX, ToGateway,
-    ToLauncher,
+    BeginFrame, HelloFrame, POLICY_BYTES_MAX, PROTOCOL, SOURCE_CHUNK_BYTES_MAX, ToLauncher,
 };
-use outgate_policy::{Context, HostName, Proxies, UPSTREAM_PROXY, compile};
+use outgate_policy::{Context, Proxies, UPSTREAM_PROXY, compile};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditTarget, Event, Kind, Outcome};
-use crate::broker::{Keeper, Renewal, Secrets, Vault};
+use crate::broker::{Keeper, Renewal, SessionSecrets, Vault};
 use crate::config::TlsFiles;
-use crate::control::{Control, ControlError};
-use crate::known::Possessions;
+use crate::control::{ControlError, ControlSocket};
+use crate::known::CredentialInventory;
 use crate::resolve::System;
-use crate::rules::Rules;
+use crate::rules::SessionPolicies;
 use crate::scan::Scans;
-use crate::session::{Parts, Session};
+use crate::session::{Session, SessionParts};
 use crate::text::shortened;
-use crate::tls::{Keys, Tls};
-use crate::{ServeError, accept, ask, limits, memory, stub};
+use crate::tls::{Tls, TlsKeys};
+use crate::{ServeError, limits, memory};
 
+mod change;
+mod hearing;
 mod opening;
+mod timed;
 
-use opening::expect_descriptors;
-pub(crate) use opening::{Opening, Texts};
+pub(crate) use change::{PolicyChange, TextsInForce};
+pub(crate) use hearing::SessionHearing;
+pub(crate) use opening::{PolicyTexts, SessionOpening};
+pub(crate) use timed::TimedTexts;
 
 /// Version of this build; the launcher's must be the same.
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
@@ -38,9 +43,9 @@ pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 pub struct Gateway {
     pub(crate) audit: AuditTarget,
     pub(crate) system: Arc<System>,
-    pub(crate) keys: Arc<Keys>,
+    pub(crate) keys: Arc<TlsKeys>,
     pub(crate) proxies: Arc<Proxies>,
-    pub(crate) possessions: Arc<Possessions>,
+    pub(crate) inventory: Arc<CredentialInventory>,
     vault: Vault,
     keeper: Mutex<Option<Keeper>>,
 }
@@ -68,9 +73,9 @@ impl Gateway {
         Ok(Self {
             audit,
             system: Arc::new(System::read()),
-            keys: Arc::new(Keys::read(tls)?),
+            keys: Arc::new(TlsKeys::read(tls)?),
             proxies: Arc::new(proxies),
-            possessions: Arc::default(),
+            inventory: Arc::default(),
             vault: Vault::default(),
             keeper: Mutex::default(),
         })
@@ -86,8 +91,8 @@ impl Gateway {
 
     /// The same with what its user holds.
     #[must_use]
-    pub(crate) fn knowing(mut self, possessions: Possessions) -> Self {
-        self.possessions = Arc::new(possessions);
+    pub(crate) fn knowing(mut self, inventory: CredentialInventory) -> Self {
+        self.inventory = Arc::new(inventory);
         self
     }
 
@@ -110,7 +115,7 @@ impl Gateway {
     /// The launcher broke the contract, or the socket failed. Every connection
     /// of the sandbox is closed then, too.
     pub async fn serve(&self, socket: OwnedFd) -> Result<(), ControlError> {
-        let control = Arc::new(Control::new(socket)?);
+        let control = Arc::new(ControlSocket::new(socket)?);
         let mut buffer = Vec::new();
         let opening = timeout(limits::HANDSHAKE_TIME, self.open(&control, &mut buffer));
         let Ok(opened) = opening.await else {
@@ -118,12 +123,16 @@ impl Gateway {
                 what: "no policy in time",
             });
         };
-        let Some(session) = opened? else {
+        let Some((session, (texts, context))) = opened? else {
             return Ok(());
         };
         self.expect_origins(&session);
         memory::begun(session.tasks());
-        let result = run(&session, &control, &mut buffer).await;
+        let (changes, changed) = mpsc::channel(limits::CHANGES_MAX);
+        let following = change::follow(Arc::clone(&session), (texts, context), changed);
+        session.tasks().spawn(following);
+        let hearing = SessionHearing::new(&control, changes, POLICY_BYTES_MAX);
+        let result = hearing.run(&session, &mut buffer).await;
         session.close().await;
         match result {
             // A launcher that is gone ends its session, however that shows.
@@ -144,30 +153,37 @@ impl Gateway {
     /// Receives and compiles the policy. `None` if there is nothing to serve.
     async fn open(
         &self,
-        control: &Arc<Control>,
+        control: &Arc<ControlSocket>,
         buffer: &mut Vec<u8>,
-    ) -> Result<Option<Arc<Session>>, ControlError> {
+    ) -> Result<Option<(Arc<Session>, (TimedTexts, Context))>, ControlError> {
         let Some(opening) = greet(control, buffer, POLICY_BYTES_MAX).await? else {
             return Ok(None);
         };
         let made = self.session(&opening, control);
-        answer_opening(control, made).await
+        let session = answer_opening(control, made).await?;
+        let context = context(&opening.begin);
+        Ok(session.map(|session| (session, (opening.texts, context))))
     }
 
-    fn session(&self, opening: &Opening, control: &Arc<Control>) -> Result<Session, String> {
+    fn session(
+        &self,
+        opening: &SessionOpening,
+        control: &Arc<ControlSocket>,
+    ) -> Result<Session, String> {
         let hello = &opening.hello;
         same_build(hello)?;
         let context = context(&opening.begin);
-        let policy = compile(&opening.sources, &context).map_err(|errors| errors.to_string())?;
+        let policy =
+            compile(&opening.texts.sources, &context).map_err(|errors| errors.to_string())?;
         let audit = Audit::new(&self.audit, &hello.sandbox, hello.pid)
             .map_err(|error| format!("audit file: {error}"))?
             .kept_by(policy.settings());
-        let rules = Rules::private(policy);
+        let rules = SessionPolicies::private(policy);
         let tls = opener(&rules, &hello.sandbox, &self.keys)?;
-        let secrets = Secrets::new(rules.own(), &self.vault)?.map(Arc::new);
-        let possessions = Arc::clone(&self.possessions);
-        let scans = Arc::new(Scans::of(&rules, secrets.as_deref(), &possessions)?);
-        let session = Session::new(Parts {
+        let secrets = SessionSecrets::new(rules.own(), &self.vault)?.map(Arc::new);
+        let inventory = Arc::clone(&self.inventory);
+        let scans = Arc::new(Scans::of(&rules, secrets.as_deref(), &inventory)?);
+        let session = Session::new(SessionParts {
             sandbox: hello.sandbox.clone(),
             rules,
             audit,
@@ -177,14 +193,16 @@ impl Gateway {
             tls,
             secrets,
             scans,
-            possessions,
+            inventory,
             tenant: None,
+            ask_seconds: opening.begin.ask_seconds,
         });
         let event = Event::new(Kind::Start, Outcome::Note, "")
             .detail(&opening.begin.command)
-            .scan(session.scans().weighs());
+            .scan(session.scans().weighs())
+            .mode(session.rules().own().settings().learning);
         session.recorder().begin(&event)?;
-        self.possessions
+        self.inventory
             .warnings()
             .for_each(|line| session.recorder().say(&line));
         self.renew(&session).map_err(|error| error.to_string())?;
@@ -194,18 +212,18 @@ impl Gateway {
 
 /// Receives an opening whose policy has at most `bytes_max` bytes.
 pub(crate) async fn greet(
-    control: &Control,
+    control: &ControlSocket,
     buffer: &mut Vec<u8>,
     bytes_max: usize,
-) -> Result<Option<Opening>, ControlError> {
-    Opening::receive(control, buffer, bytes_max).await
+) -> Result<Option<SessionOpening>, ControlError> {
+    SessionOpening::receive(control, buffer, bytes_max).await
 }
 
 /// What opens TLS in a session.
 pub(crate) fn opener(
-    rules: &Rules,
+    rules: &SessionPolicies,
     sandbox: &str,
-    keys: &Keys,
+    keys: &TlsKeys,
 ) -> Result<Option<Arc<Tls>>, String> {
     if !rules.opens_tls() {
         return Ok(None);
@@ -216,7 +234,7 @@ pub(crate) fn opener(
 
 /// Answers an opening: the session runs, or a sentence why not.
 pub(crate) async fn answer_opening(
-    control: &Control,
+    control: &ControlSocket,
     made: Result<Session, String>,
 ) -> Result<Option<Arc<Session>>, ControlError> {
     let made = match made {
@@ -245,7 +263,7 @@ pub(crate) async fn answer_opening(
 }
 
 /// Nothing is negotiated: both programs come from one build.
-pub(crate) fn same_build(hello: &Hello) -> Result<(), String> {
+pub(crate) fn same_build(hello: &HelloFrame) -> Result<(), String> {
     if hello.protocol == PROTOCOL && hello.build == BUILD {
         return Ok(());
     }
@@ -257,7 +275,7 @@ pub(crate) fn same_build(hello: &Hello) -> Result<(), String> {
 }
 
 /// The directories that a run's policy may name.
-pub(crate) fn context(begin: &Begin) -> Context {
+pub(crate) fn context(begin: &BeginFrame) -> Context {
     Context {
         home: begin.home.clone(),
         working_directory: begin.working_directory.clone(),
@@ -273,16 +291,14 @@ fn is_end(error: &std::io::Error) -> bool {
     )
 }
 
-/// Lines for a substituted hosts(5): the stand-in of each name that a rule or
+/// Lines for a substituted hosts(5): the synthetic address of each name that a rule or
 /// a pin names in full.
 fn host_lines(session: &Session) -> String {
     let rules_in_force = session.rules();
     let policy = rules_in_force.own();
-    let rules = policy.rules().filter_map(|rule| named_host(&rule.text));
-    let pins = policy.pinned().cloned();
     let mut lines = String::new();
-    for name in rules.chain(pins) {
-        let Some(address) = session.stand_in(&name) else {
+    for name in policy.named() {
+        let Some(address) = session.synthetic_address(name) else {
             break;
         };
         let line = format!("{address} {name}\n");
@@ -295,137 +311,4 @@ fn host_lines(session: &Session) -> String {
         lines.push_str(&line);
     }
     lines
-}
-
-/// The host of a rule's text, if it is one name in full.
-fn named_host(text: &str) -> Option<HostName> {
-    let target = text.rsplit(' ').next()?;
-    let target = target.split_once("://").map_or(target, |(_, rest)| rest);
-    let host = target.split(['/', ':', '?']).next()?;
-    let name = HostName::parse(host).ok()?;
-    (name.as_str() != "localhost").then_some(name)
-}
-
-/// Serves a session until its sandbox is empty or its launcher gone.
-pub(crate) async fn run(
-    session: &Arc<Session>,
-    control: &Arc<Control>,
-    buffer: &mut Vec<u8>,
-) -> Result<(), ControlError> {
-    let mut stubs = 0;
-    let mut leftovers = 0;
-    while let Some(received) = control.receive(buffer).await? {
-        let expected = match &received.frame {
-            ToGateway::Flow(flow) => match flow.question {
-                Question::Connect { .. } | Question::Listen { .. } => 1,
-                Question::Unix { .. } => 2,
-            },
-            ToGateway::Stub => 1,
-            ToGateway::Hello(_)
-            | ToGateway::Source(_)
-            | ToGateway::Begin(_)
-            | ToGateway::Ask(..)
-            | ToGateway::Leftover { .. }
-            | ToGateway::Finish { .. } => 0,
-        };
-        expect_descriptors(&received, expected)?;
-        match received.frame {
-            ToGateway::Ask(id, ask) => question(session, control, id, ask).await?,
-            ToGateway::Flow(handed) => accept::accept(session, handed, received.descriptors)?,
-            ToGateway::Stub => {
-                stubs += 1;
-                if stubs > limits::STUBS_MAX {
-                    return Err(ControlError::Order {
-                        what: "more stub sockets than the limit",
-                    });
-                }
-                if let Some(socket) = received.descriptors.into_iter().next() {
-                    stub::accept(session, socket)?;
-                }
-            }
-            ToGateway::Leftover { kind, path, detail } => {
-                leftovers += 1;
-                leftover(session, leftovers, &path, (&kind, &detail))?;
-            }
-            ToGateway::Finish { status } => {
-                session.drain().await;
-                session.close().await;
-                let mut detail = format!("status {status}");
-                if let Some(unopened) = session.unopened() {
-                    detail.push_str("; ");
-                    detail.push_str(&unopened);
-                }
-                let event = Event::new(Kind::Finish, Outcome::Note, "").detail(&detail);
-                session.recorder().record(&event).ok();
-                let lines = session.summary();
-                control.send(&ToLauncher::Summary { lines }).await?;
-                // The launcher hangs up first, so that it never mistakes the
-                // end for a failure.
-                let hung_up = async { while let Ok(Some(_)) = control.receive(buffer).await {} };
-                timeout(limits::LINGER_TIME, hung_up).await.ok();
-                return Ok(());
-            }
-            ToGateway::Hello(_) | ToGateway::Source(_) | ToGateway::Begin(_) => {
-                return Err(ControlError::Order {
-                    what: "a second opening",
-                });
-            }
-        }
-    }
-    session.close().await;
-    let event = Event::new(Kind::Finish, Outcome::Note, "").detail("launcher gone");
-    session.recorder().record(&event).ok();
-    Ok(())
-}
-
-/// Records what the command left that runs by itself later.
-fn leftover(
-    session: &Session,
-    count: usize,
-    path: &str,
-    (kind, detail): (&str, &str),
-) -> Result<(), ControlError> {
-    if count > limits::LEFTOVERS_MAX {
-        return Err(ControlError::Order {
-            what: "more leftovers than the limit",
-        });
-    }
-    let event = Event::new(Kind::Leftover, Outcome::Note, path);
-    session.recorder().record(&event.reason(kind, detail)).ok();
-    Ok(())
-}
-
-/// Answers at once where no name has to be resolved; otherwise beside the
-/// others, so that one slow name holds up nobody.
-async fn question(
-    session: &Arc<Session>,
-    control: &Arc<Control>,
-    id: u64,
-    ask: outgate_handoff::Ask,
-) -> Result<(), ControlError> {
-    if !may_wait(session, &ask.question) {
-        let answer = ask::answer(session, &ask).await;
-        return control.send(&ToLauncher::Answer(id, answer)).await;
-    }
-    let Some(slot) = session.question_slot().await else {
-        return Ok(());
-    };
-    let (task_session, control) = (Arc::clone(session), Arc::clone(control));
-    session.tasks().spawn(async move {
-        let answer = ask::answer(&task_session, &ask).await;
-        control.send(&ToLauncher::Answer(id, answer)).await.ok();
-        drop(slot);
-    });
-    Ok(())
-}
-
-/// Whether an answer may need the DNS: only names do.
-fn may_wait(session: &Session, question: &Question) -> bool {
-    match question {
-        Question::Connect { destination } => {
-            let destination = session.destination(*destination);
-            matches!(destination.party, crate::destination::Party::Name(_))
-        }
-        Question::Unix { .. } | Question::Listen { .. } => false,
-    }
 }

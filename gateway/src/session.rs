@@ -5,73 +5,82 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use outgate_handoff::ToLauncher;
 use outgate_policy::{Host, HostName, Inspect, Proxies};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, Event, Kind, Outcome};
-use crate::broker::Secrets;
-use crate::budget::Budgets;
+use crate::broker::SessionSecrets;
+use crate::budget::{Budgets, UsedGrants};
 use crate::confine;
-use crate::control::{Control, ControlError};
+use crate::control::ControlSocket;
 use crate::destination::{Destination, Party};
-use crate::in_force::{Current, Scanned};
-use crate::known::{Canaries, Possessions};
+use crate::in_force::{CurrentPolicy, Scanned};
+use crate::known::{Canaries, CredentialInventory};
 use crate::limits;
 use crate::names::{self, NameTable};
-use crate::origin::{self, Origins};
+use crate::origin::{self, OriginPool};
 use crate::recorder::{Governs, Recorder};
 use crate::resolve::System;
-use crate::rules::Rules;
-use crate::scan::{Scan, Scans};
+use crate::rules::SessionPolicies;
+use crate::scan::{SandboxScan, Scans};
 use crate::tasks::Tasks;
-use crate::tenant::{SharedSlot, Standing, Tenant, Turn};
+use crate::tenant::{PeerStanding, SharedSlot, Tenant, Turn};
 use crate::tls::Tls;
 
+mod post;
+mod questions;
 mod unopened;
 mod words;
 
+use post::Post;
+pub(crate) use questions::Asked;
+use questions::Questions;
 use unopened::Unopened;
 
 /// What a session is made of.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct SessionParts {
     pub(crate) sandbox: String,
-    pub(crate) rules: Rules,
+    pub(crate) rules: SessionPolicies,
     pub(crate) audit: Audit,
-    pub(crate) control: Arc<Control>,
+    pub(crate) control: Arc<ControlSocket>,
     pub(crate) system: Arc<System>,
     pub(crate) proxies: Arc<Proxies>,
     /// What opens TLS; nothing where the policy never opens it.
     pub(crate) tls: Option<Arc<Tls>>,
     /// What stays outside; nothing where the policy has no secrets.
-    pub(crate) secrets: Option<Arc<Secrets>>,
+    pub(crate) secrets: Option<Arc<SessionSecrets>>,
     /// What looks for credentials; nothing where the policy turns it off.
     pub(crate) scans: Arc<Scans>,
     /// What is known of the user's secrets.
-    pub(crate) possessions: Arc<Possessions>,
+    pub(crate) inventory: Arc<CredentialInventory>,
     pub(crate) tenant: Option<Tenant>,
+    /// How long a request may wait for a person, in seconds; 0: nobody is asked.
+    pub(crate) ask_seconds: u32,
 }
 
 /// One sandbox. Lives as long as its control connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    current: Arc<Current>,
+    current: Arc<CurrentPolicy>,
     recorder: Arc<Recorder>,
     system: Arc<System>,
-    origins: Arc<Origins>,
-    secrets: Option<Arc<Secrets>>,
-    possessions: Arc<Possessions>,
+    origins: Arc<OriginPool>,
+    secrets: Option<Arc<SessionSecrets>>,
+    inventory: Arc<CredentialInventory>,
     names: Mutex<NameTable>,
-    budgets: Budgets,
+    budgets: Arc<Budgets>,
+    used_grants: Arc<UsedGrants>,
+    open_questions: Questions,
+    post: Post,
     unopened: Mutex<Unopened>,
     flows: Arc<Semaphore>,
     flows_max: usize,
     questions: Arc<Semaphore>,
     tenant: Option<Tenant>,
     tasks: Arc<Tasks>,
-    ending: watch::Sender<Stage>,
+    ending: watch::Sender<SessionStage>,
 }
 
 /// A place among the connections served at once, given back when dropped.
@@ -83,13 +92,13 @@ pub(crate) struct FlowSlot {
 
 /// How far a sandbox is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum SessionStage {
     Running,
     Ending,
 }
 
 impl Session {
-    pub(crate) fn new(parts: Parts) -> Self {
+    pub(crate) fn new(parts: SessionParts) -> Self {
         let flows_max = match &parts.tenant {
             None => confine::flows_possible(),
             Some(tenant) => tenant.flows_max(),
@@ -100,13 +109,15 @@ impl Session {
         };
         let generation = parts.tenant.as_ref().map_or(1, Tenant::generation);
         let scanned = (parts.rules, parts.scans);
-        let current = Arc::new(Current::new(&parts.system, scanned, generation));
+        let current = Arc::new(CurrentPolicy::new(&parts.system, scanned, generation));
         let flows = Arc::new(Semaphore::new(flows_max));
+        let control = Arc::clone(&parts.control);
+        let open_questions = Questions::new(parts.ask_seconds, flows_max, control);
         let governs: Arc<dyn Governs> = Arc::clone(&current) as _;
         let crowd = (Arc::clone(&flows), flows_max);
         let recorder = Arc::new(Recorder::new(governs, parts.audit, parts.control, crowd));
         let tasks = Arc::new(Tasks::default());
-        let origins = Origins::new(origin::Parts {
+        let origins = OriginPool::new(origin::OriginParts {
             current: Arc::clone(&current),
             recorder: Arc::clone(&recorder),
             proxies: parts.proxies,
@@ -119,21 +130,24 @@ impl Session {
             system: parts.system,
             origins: Arc::new(origins),
             secrets: parts.secrets,
-            possessions: parts.possessions,
+            inventory: parts.inventory,
             names: Mutex::new(NameTable::new(&parts.sandbox, names_max)),
-            budgets: Budgets::default(),
+            budgets: Arc::default(),
+            used_grants: Arc::default(),
+            open_questions,
+            post: Post::default(),
             unopened: Mutex::default(),
             flows,
             flows_max,
             questions: Arc::new(Semaphore::new(limits::QUESTIONS_MAX)),
             tenant: parts.tenant,
             tasks,
-            ending: watch::Sender::new(Stage::Running),
+            ending: watch::Sender::new(SessionStage::Running),
         }
     }
 
     /// The rules in force: to be asked anew for every decision.
-    pub(crate) fn rules(&self) -> Arc<Rules> {
+    pub(crate) fn rules(&self) -> Arc<SessionPolicies> {
         self.recorder.rules()
     }
 
@@ -143,29 +157,34 @@ impl Session {
     /// # Errors
     /// A sentence for the user: there is no such scan, so that nothing may pass
     /// under these rules.
-    pub(crate) fn scanned(&self, rules: Rules) -> Result<Scanned, String> {
-        let scans = Scans::of(&rules, self.secrets().map(Arc::as_ref), &self.possessions)?;
+    pub(crate) fn scanned(&self, rules: SessionPolicies) -> Result<Scanned, String> {
+        let scans = Scans::of(&rules, self.secrets().map(Arc::as_ref), &self.inventory)?;
         Ok((rules, Arc::new(scans.after(&self.scans()))))
     }
 
     /// Rules under which nothing passes, and so nothing else has to be scanned.
     pub(crate) fn shut(&self) -> Scanned {
-        (Rules::none(), self.scans())
+        (SessionPolicies::none(), self.scans())
     }
 
     /// Puts other rules in force, under the next generation, and tells the
-    /// launcher. What runs goes on; what is kept for later use is dropped.
-    pub(crate) async fn revise(&self, scanned: Scanned) -> Result<u64, ControlError> {
+    /// launcher. What runs goes on; what is kept for later use is dropped. `detail` is what
+    /// happened, for the record.
+    pub(crate) fn revise(&self, scanned: Scanned, detail: &str) {
         let generation = self.current.replace(&self.system, scanned);
         self.origins.clear();
-        let event = Event::new(Kind::Policy, Outcome::Note, "").detail("other rules are in force");
+        let event = Event::new(Kind::Policy, Outcome::Note, "").detail(detail);
         self.recorder.record(&event).ok();
-        let frame = ToLauncher::Generation { generation };
-        self.control().send(&frame).await.map(|()| generation)
+        self.post.generation(generation);
+    }
+
+    /// What the launcher is to hear of its policy.
+    pub(crate) fn post(&self) -> &Post {
+        &self.post
     }
 
     /// The policy, which may be replaced.
-    pub(crate) fn current(&self) -> &Current {
+    pub(crate) fn current(&self) -> &CurrentPolicy {
         &self.current
     }
 
@@ -179,15 +198,15 @@ impl Session {
         &self.tasks
     }
 
-    pub(crate) fn control(&self) -> &Arc<Control> {
+    pub(crate) fn control(&self) -> &Arc<ControlSocket> {
         self.recorder.control()
     }
 
     /// Whether the gateway has rights that the launcher's account may lack.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> PeerStanding {
         self.tenant
             .as_ref()
-            .map_or(Standing::Same, Tenant::standing)
+            .map_or(PeerStanding::Same, Tenant::standing)
     }
 
     /// What opens TLS, where the rules in force let it.
@@ -195,7 +214,7 @@ impl Session {
         self.origins.tls()
     }
 
-    pub(crate) fn secrets(&self) -> Option<&Arc<Secrets>> {
+    pub(crate) fn secrets(&self) -> Option<&Arc<SessionSecrets>> {
         self.secrets.as_ref()
     }
 
@@ -206,7 +225,7 @@ impl Session {
 
     /// The one of them that weighs by this mode; nothing where nothing is to be
     /// scanned.
-    pub(crate) fn scan(&self, mode: Inspect) -> Option<Arc<Scan>> {
+    pub(crate) fn scan(&self, mode: Inspect) -> Option<Arc<SandboxScan>> {
         self.scans().by(mode).cloned()
     }
 
@@ -214,24 +233,24 @@ impl Session {
         self.recorder.generation()
     }
 
-    pub(crate) fn origins(&self) -> &Arc<Origins> {
+    pub(crate) fn origins(&self) -> &Arc<OriginPool> {
         &self.origins
     }
 
     /// The address that stands for a name; `None` when there are too many.
-    pub(crate) fn stand_in(&self, name: &HostName) -> Option<Ipv4Addr> {
+    pub(crate) fn synthetic_address(&self, name: &HostName) -> Option<Ipv4Addr> {
         self.names.lock().ok()?.assign(name)
     }
 
     /// The same for a name that the command asks for, and whether it asked
     /// before.
-    pub(crate) fn asked(&self, name: &HostName) -> (Option<Ipv4Addr>, Seen) {
+    pub(crate) fn asked(&self, name: &HostName) -> (Option<Ipv4Addr>, NameSeen) {
         let Ok(mut names) = self.names.lock() else {
-            return (None, Seen::Before);
+            return (None, NameSeen::Before);
         };
         match names.assign(name) {
-            Some(address) if names.is_news(address) => (Some(address), Seen::First),
-            assigned => (assigned, Seen::Before),
+            Some(address) if names.is_news(address) => (Some(address), NameSeen::First),
+            assigned => (assigned, NameSeen::Before),
         }
     }
 
@@ -244,7 +263,7 @@ impl Session {
     pub(crate) fn destination(&self, address: SocketAddr) -> Destination {
         let ip = address.ip().to_canonical();
         let party = match ip {
-            _ if names::is_stand_in(ip) => match ip {
+            _ if names::is_synthetic(ip) => match ip {
                 IpAddr::V4(v4) => self.name_of(v4).map_or(Party::Unassigned(ip), Party::Name),
                 IpAddr::V6(_) => Party::Unassigned(ip),
             },
@@ -262,12 +281,22 @@ impl Session {
 
     /// The false credentials of this run.
     pub(crate) fn canaries(&self) -> Option<&Canaries> {
-        self.possessions.canaries.as_ref()
+        self.inventory.canaries.as_ref()
     }
 
     /// What may still leave where rules say how much.
-    pub(crate) fn budgets(&self) -> &Budgets {
+    pub(crate) fn budgets(&self) -> &Arc<Budgets> {
         &self.budgets
+    }
+
+    /// Rules that were granted for one request, and had it.
+    pub(crate) fn used_grants(&self) -> &Arc<UsedGrants> {
+        &self.used_grants
+    }
+
+    /// What a person is asked.
+    pub(crate) fn open_questions(&self) -> &Questions {
+        &self.open_questions
     }
 
     /// Counts TLS that goes to a host with nobody looking into it.
@@ -309,6 +338,14 @@ impl Session {
         Arc::clone(&self.questions).acquire_owned().await.ok()
     }
 
+    /// A place among the policies of one account that are compiled at once; waits for one.
+    pub(crate) async fn compiling(&self) -> Option<OwnedSemaphorePermit> {
+        match &self.tenant {
+            None => None,
+            Some(tenant) => tenant.opening().await,
+        }
+    }
+
     /// The turn to judge a request, where the judging of one account must not
     /// hold up others: policies can be made hard to judge.
     pub(crate) async fn turn(&self) -> Turn {
@@ -320,7 +357,7 @@ impl Session {
 
     /// Waits until what the command left behind is delivered, within a bound.
     pub(crate) async fn drain(&self) {
-        self.ending.send_replace(Stage::Ending);
+        self.ending.send_replace(SessionStage::Ending);
         let all = u32::try_from(self.flows_max).unwrap_or(u32::MAX);
         let done = self.flows.acquire_many(all);
         timeout(limits::FINISH_TIME, done).await.map(drop).ok();
@@ -330,7 +367,7 @@ impl Session {
     pub(crate) async fn ended(&self) {
         let mut stage = self.ending.subscribe();
         stage
-            .wait_for(|stage| *stage == Stage::Ending)
+            .wait_for(|stage| *stage == SessionStage::Ending)
             .await
             .map(drop)
             .ok();
@@ -346,7 +383,7 @@ impl Session {
 
 /// Whether a name was asked for before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum NameSeen {
     Before,
     First,
 }

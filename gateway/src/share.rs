@@ -12,59 +12,114 @@ use outgate_handoff::{LINE_BYTES_MAX, POLICY_BYTES_MAX, ToGateway, ToLauncher};
 use outgate_policy::{Context, Proxies, Source};
 use rustix::net::sockopt;
 use tokio::net::UnixListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::audit::{Audit, AuditError, Event, Kind, Outcome, Owner};
+use crate::audit::{Audit, AuditError, Event, Kind, Outcome, RecordOwner};
 use crate::confine;
-use crate::control::{self, Control, ControlError, Received};
-use crate::known::Possessions;
+use crate::control::{self, ControlError, ControlSocket, ReceivedFrame};
+use crate::known::CredentialInventory;
 use crate::limits;
 use crate::resolve::System;
-use crate::rules::{Ceiling, Rules};
+use crate::rules::{Ceiling, SessionPolicies};
 use crate::scan::{self, Scans};
-use crate::serve::{self, Gateway, Opening, Texts, context, greet};
-use crate::session::{Parts, Session};
-use crate::tenant::{Capacity, Tenant, Tenants};
+use crate::serve::{
+    self, Gateway, PolicyTexts, SessionHearing, SessionOpening, TextsInForce, TimedTexts, context,
+    greet,
+};
+use crate::session::{Session, SessionParts};
+use crate::tenant::{Capacity, GatewayTenants, Tenant};
 use crate::text::shortened;
-use crate::tls::Keys;
+use crate::tls::TlsKeys;
+
+mod following;
+
+use following::Following;
 
 /// News of the policy of the gateway itself.
 type Ceilings = watch::Receiver<Arc<Ceiling>>;
 
 /// The policy of one run as it brought it, to be compiled below each ceiling.
-#[derive(Debug)]
-struct Run {
+#[derive(Debug, Clone)]
+struct RunPolicy {
     sources: Vec<Source>,
     context: Context,
     uid: u32,
 }
 
-impl Run {
+impl RunPolicy {
+    /// The same run with other text.
+    fn with(&self, texts: &TimedTexts) -> Self {
+        Self {
+            sources: texts.sources.clone(),
+            ..self.clone()
+        }
+    }
+
     /// Compiles it beside the others' traffic.
-    async fn rules(&self, ceiling: &Arc<Ceiling>) -> Result<Rules, String> {
+    async fn rules(&self, ceiling: &Arc<Ceiling>) -> Result<SessionPolicies, String> {
         let (sources, context) = (self.sources.clone(), self.context.clone());
         let (ceiling, uid) = (Arc::clone(ceiling), self.uid);
-        let compiling = move || Rules::below(&ceiling, sources, &context, uid);
+        let compiling = move || SessionPolicies::below(&ceiling, sources, &context, uid);
         let compiled = tokio::task::spawn_blocking(compiling).await;
         compiled.map_err(|error| error.to_string())?
+    }
+
+    /// The same for text that changes the policy of a session. What it grants besides must
+    /// be the ceiling's to grant, so that nobody waits for what never comes.
+    async fn changed(
+        &self,
+        session: &Session,
+        (before, ceiling): (&Self, &Arc<Ceiling>),
+    ) -> Result<SessionPolicies, String> {
+        // As few of one account at once as openings.
+        let Some(_place) = session.compiling().await else {
+            return Err("the gateway ends".to_owned());
+        };
+        let rules = self.rules(ceiling).await?;
+        let is_new = |source: &&Source| !before.sources.contains(source);
+        let granted = self
+            .sources
+            .iter()
+            .filter(is_new)
+            .filter(|own| own.is_grant());
+        let granted: Vec<Source> = granted.cloned().collect();
+        if !granted.is_empty() {
+            let (above, context) = (Arc::clone(ceiling), self.context.clone());
+            let comparing = move || above.covers(&granted, &context);
+            let compared = tokio::task::spawn_blocking(comparing).await;
+            compared.map_err(|error| error.to_string())??;
+        }
+        no_secrets(&rules)?;
+        Ok(rules)
+    }
+}
+
+/// The secrets of its runs are for no shared gateway to hold.
+fn no_secrets(rules: &SessionPolicies) -> Result<(), String> {
+    match rules.own().secrets().first() {
+        None => Ok(()),
+        Some(secret) => Err(format!(
+            "a shared gateway holds no secrets of its runs ({}); run with a gateway of its own",
+            secret.name()
+        )),
     }
 }
 
 /// What all sessions of a shared gateway have in common.
 #[derive(Debug)]
-struct Shared {
+struct SharedGateway {
     ceiling: watch::Sender<Arc<Ceiling>>,
     generation: AtomicU64,
     context: Context,
     uid: u32,
     audit: Audit,
     system: Arc<System>,
-    keys: Arc<Keys>,
+    keys: Arc<TlsKeys>,
     proxies: Arc<Proxies>,
-    possessions: Arc<Possessions>,
-    tenants: Tenants,
+    inventory: Arc<CredentialInventory>,
+    tenants: GatewayTenants,
 }
 
 /// Serves everybody who connects to `listener` until `front` says so or is
@@ -77,12 +132,12 @@ pub(crate) async fn share(
     front: OwnedFd,
     listener: OwnedFd,
 ) -> Result<(), ControlError> {
-    let control = Control::new(front)?;
+    let control = ControlSocket::new(front)?;
     let mut buffer = Vec::new();
     let Some(opening) = greet(&control, &mut buffer, POLICY_BYTES_MAX).await? else {
         return Ok(());
     };
-    let shared = match Shared::new(&opening, gateway) {
+    let shared = match SharedGateway::new(&opening, gateway) {
         Ok(shared) => Arc::new(shared),
         Err(message) => {
             let message = shortened(&message, LINE_BYTES_MAX);
@@ -104,7 +159,7 @@ pub(crate) async fn share(
     control.send(&ready).await?;
     let (stop, stopped) = watch::channel(());
     let mut sessions = JoinSet::new();
-    let mut texts = Texts::default();
+    let mut texts = PolicyTexts::default();
     let told = loop {
         tokio::select! {
             accepted = accept(&listener) => match accepted {
@@ -113,11 +168,11 @@ pub(crate) async fn share(
                 Err(_) => sleep(limits::ACCEPT_PAUSE).await,
             },
             frame = control.receive(&mut buffer) => match frame {
-                Ok(Some(Received { frame: ToGateway::Source(piece), .. })) => {
+                Ok(Some(ReceivedFrame { frame: ToGateway::Source(piece), .. })) => {
                     texts.add(piece, POLICY_BYTES_MAX)?;
                 }
-                Ok(Some(Received { frame: ToGateway::Begin(_), .. })) => {
-                    let sources = std::mem::take(&mut texts).finish()?;
+                Ok(Some(ReceivedFrame { frame: ToGateway::Begin(_), .. })) => {
+                    let sources = std::mem::take(&mut texts).finish()?.sources;
                     control.send(&shared.revise(sources).await).await?;
                 }
                 ended => break ended,
@@ -159,11 +214,11 @@ fn kept(error: &dyn std::fmt::Display) -> ToLauncher {
     ToLauncher::Kept { message }
 }
 
-impl Shared {
-    fn new(opening: &Opening, gateway: &Gateway) -> Result<Self, String> {
+impl SharedGateway {
+    fn new(opening: &SessionOpening, gateway: &Gateway) -> Result<Self, String> {
         serve::same_build(&opening.hello)?;
         let uid = nix::unistd::geteuid().as_raw();
-        let (sources, context) = (opening.sources.clone(), context(&opening.begin));
+        let (sources, context) = (opening.texts.sources.clone(), context(&opening.begin));
         let ceiling = ceiling(sources, &context, uid)?;
         let unrecorded = |error: &dyn std::fmt::Display| format!("audit file: {error}");
         let audit = Audit::shared(&gateway.audit, uid)
@@ -181,8 +236,8 @@ impl Shared {
             system: Arc::clone(&gateway.system),
             keys: Arc::clone(&gateway.keys),
             proxies: Arc::clone(&gateway.proxies),
-            possessions: Arc::clone(&gateway.possessions),
-            tenants: Tenants::new(uid, Capacity::of(confine::open_files())),
+            inventory: Arc::clone(&gateway.inventory),
+            tenants: GatewayTenants::new(uid, Capacity::of(confine::open_files())),
         })
     }
 
@@ -211,42 +266,6 @@ impl Shared {
             .keep(settings.audit_full, settings.audit_file_bytes);
         self.ceiling.send_replace(Arc::new(ceiling));
         ToLauncher::Generation { generation }
-    }
-
-    /// Keeps a session below the ceiling that is in force, whenever that changes.
-    async fn follow(session: Arc<Session>, run: Run, mut ceilings: Ceilings) {
-        while ceilings.changed().await.is_ok() {
-            let ceiling = Arc::clone(&ceilings.borrow_and_update());
-            // From here on nothing passes that the new one denies; nothing at all
-            // where the scans of both do not go together.
-            let narrowed = session.rules().narrowed(&ceiling);
-            let narrowed = session.scanned(narrowed);
-            let narrowed = narrowed.unwrap_or_else(|_| session.shut());
-            if session.revise(narrowed).await.is_err() {
-                return;
-            }
-            let rules = tokio::select! {
-                rules = run.rules(&ceiling) => rules,
-                _ = ceilings.changed() => {
-                    ceilings.mark_changed();
-                    continue;
-                }
-            };
-            let told = match rules.and_then(|rules| session.scanned(rules)) {
-                Ok(scanned) => session.revise(scanned).await.map(drop),
-                Err(message) => {
-                    session.revise(session.shut()).await.ok();
-                    let message = shortened(&message, LINE_BYTES_MAX);
-                    session
-                        .control()
-                        .send(&ToLauncher::Refused { message })
-                        .await
-                }
-            };
-            if told.is_err() {
-                return;
-            }
-        }
     }
 
     /// Starts a session for who connected, or says why not.
@@ -290,7 +309,7 @@ impl Shared {
         tenant: Tenant,
         mut stopped: watch::Receiver<()>,
     ) -> Result<(), ControlError> {
-        let control = Arc::new(Control::new(socket)?);
+        let control = Arc::new(ControlSocket::new(socket)?);
         let mut buffer = Vec::new();
         let opening = timeout(
             limits::HANDSHAKE_TIME,
@@ -301,14 +320,22 @@ impl Shared {
                 what: "no policy in time",
             });
         };
-        let Some((session, run, ceilings)) = opened? else {
+        let Some((session, (run, texts), ceilings)) = opened? else {
             return Ok(());
         };
-        session
-            .tasks()
-            .spawn(Self::follow(Arc::clone(&session), run, ceilings));
+        let (changes, changed) = mpsc::channel(limits::CHANGES_MAX);
+        let following = Following {
+            session: Arc::clone(&session),
+            run,
+            texts: TextsInForce::new(texts),
+            ceilings,
+            changes: changed,
+        };
+        session.tasks().spawn(following.follow());
+        let bytes_max = limits::SHARED_POLICY_BYTES_MAX;
+        let hearing = SessionHearing::new(&control, changes, bytes_max);
         let result = tokio::select! {
-            result = serve::run(&session, &control, &mut buffer) => result,
+            result = hearing.run(&session, &mut buffer) => result,
             _ = stopped.changed() => {
                 session.close().await;
                 let event = Event::new(Kind::Finish, Outcome::Note, "").detail("gateway ended");
@@ -327,11 +354,11 @@ impl Shared {
 
     async fn open(
         &self,
-        control: &Arc<Control>,
+        control: &Arc<ControlSocket>,
         buffer: &mut Vec<u8>,
         pid: u32,
         tenant: Tenant,
-    ) -> Result<Option<(Arc<Session>, Run, Ceilings)>, ControlError> {
+    ) -> Result<Option<(Arc<Session>, (RunPolicy, TimedTexts), Ceilings)>, ControlError> {
         // Policy text is held and compiled for a few of one account at once.
         let Some(place) = tenant.opening().await else {
             return Ok(None);
@@ -340,8 +367,8 @@ impl Shared {
         let Some(opening) = greet(control, buffer, bytes_max).await? else {
             return Ok(None);
         };
-        let run = Run {
-            sources: opening.sources.clone(),
+        let run = RunPolicy {
+            sources: opening.texts.sources.clone(),
             context: context(&opening.begin),
             uid: tenant.uid(),
         };
@@ -363,29 +390,24 @@ impl Shared {
             Ok(session)
         });
         let answered = serve::answer_opening(control, made).await?;
-        Ok(answered.map(|session| (session, run, ceilings)))
+        Ok(answered.map(|session| (session, (run, opening.texts), ceilings)))
     }
 
     fn session(
         &self,
-        opening: &Opening,
-        rules: Rules,
-        control: Arc<Control>,
+        opening: &SessionOpening,
+        rules: SessionPolicies,
+        control: Arc<ControlSocket>,
         tenant: Tenant,
     ) -> Result<Session, String> {
-        if let Some(secret) = rules.own().secrets().first() {
-            return Err(format!(
-                "a shared gateway holds no secrets of its runs ({}); run with a gateway of its own",
-                secret.name()
-            ));
-        }
+        no_secrets(&rules)?;
         let tls = serve::opener(&rules, &opening.hello.sandbox, &self.keys)?;
-        let scans = Arc::new(Scans::of(&rules, None, &self.possessions)?);
-        let owner = Owner {
+        let scans = Arc::new(Scans::of(&rules, None, &self.inventory)?);
+        let owner = RecordOwner {
             session: tenant.session(),
             uid: tenant.uid(),
         };
-        Ok(Session::new(Parts {
+        Ok(Session::new(SessionParts {
             sandbox: opening.hello.sandbox.clone(),
             rules,
             audit: self.audit.of(&opening.hello.sandbox, owner),
@@ -395,8 +417,9 @@ impl Shared {
             tls,
             secrets: None,
             scans,
-            possessions: Arc::clone(&self.possessions),
+            inventory: Arc::clone(&self.inventory),
             tenant: Some(tenant),
+            ask_seconds: opening.begin.ask_seconds,
         }))
     }
 }

@@ -1,11 +1,11 @@
 //! The DNS server of a sandbox, over connections and datagrams. It gives every
-//! well-formed name a stand-in address and sends no question to anybody: what
+//! well-formed name a synthetic address and sends no question to anybody: what
 //! a name really stands for is asked only when somebody allowed connects.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use outgate_handoff::Process;
+use outgate_handoff::ProcessFacts;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -31,7 +31,7 @@ pub(crate) fn accept(session: &Arc<Session>, socket: OwnedFd) -> Result<(), Cont
 
 /// Serves one connection (RFC 7766): questions one after the other, each with
 /// two bytes of length before it.
-pub(crate) async fn connection(session: &Session, process: &Process, mut stream: TcpStream) {
+pub(crate) async fn connection(session: &Session, process: &ProcessFacts, mut stream: TcpStream) {
     let mut question = Vec::new();
     loop {
         let Ok(Ok(length)) = timeout(limits::DNS_IDLE, stream.read_u16()).await else {

@@ -8,7 +8,7 @@ use crate::carrier::Upgrade;
 
 /// How much of a target people and records get to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum TargetVisibility {
     /// All but the values of its query.
     Path,
     /// Scheme and authority alone: the rest holds a value of the user's.
@@ -24,7 +24,7 @@ pub(crate) struct Target {
     pub(crate) scheme: Scheme,
     pub(crate) method: Method,
     pub(crate) resource: RequestTarget,
-    pub(crate) shown: Shown,
+    pub(crate) shown: TargetVisibility,
     /// By which mode the scan weighs what goes there: the strictest, unless a
     /// permit said otherwise.
     pub(crate) mode: Inspect,
@@ -39,8 +39,8 @@ impl Target {
     /// What stands behind it, if that may be shown.
     pub(crate) fn path(&self) -> Option<&RequestTarget> {
         match self.shown {
-            Shown::Path => Some(&self.resource),
-            Shown::Origin => None,
+            TargetVisibility::Path => Some(&self.resource),
+            TargetVisibility::Origin => None,
         }
     }
 

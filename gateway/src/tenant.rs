@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::control::Closing;
 use crate::limits;
+use crate::lock;
 
 /// How many of each a gateway has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ struct Account {
 
 /// Everybody who shares the gateway.
 #[derive(Debug)]
-pub(crate) struct Tenants {
+pub(crate) struct GatewayTenants {
     own_uid: u32,
     capacity: Capacity,
     sessions: Arc<Semaphore>,
@@ -106,7 +107,7 @@ impl Bar {
     }
 }
 
-impl Tenants {
+impl GatewayTenants {
     /// For a gateway of the account `own_uid`.
     pub(crate) fn new(own_uid: u32, capacity: Capacity) -> Self {
         Self {
@@ -138,9 +139,9 @@ impl Tenants {
             session: self.count.fetch_add(1, Ordering::Relaxed) + 1,
             generation: generation(),
             standing: if uid == self.own_uid {
-                Standing::Same
+                PeerStanding::Same
             } else {
-                Standing::Other
+                PeerStanding::Other
             },
             flows_max: (share.flows / 2).clamp(1, limits::FLOWS_MAX),
             flows: Arc::clone(&self.flows),
@@ -153,7 +154,8 @@ impl Tenants {
     /// not before what it sent is closed: else it could leave us with a thread in
     /// an endless close(2) for every session that it begins.
     pub(crate) fn bar(&self, uid: u32, closing: Closing, now: Instant) {
-        let Ok(mut barred) = self.barred.lock() else {
+        // Where it is not known who is barred, everybody is.
+        let Ok(mut barred) = lock::held(&self.barred) else {
             return;
         };
         // Accounts that were quiet since are forgotten. Beyond that, one entry per
@@ -173,7 +175,7 @@ impl Tenants {
 
     /// How much longer this account is barred.
     fn barred(&self, uid: u32, now: Instant) -> Option<Duration> {
-        let Ok(mut barred) = self.barred.lock() else {
+        let Ok(mut barred) = lock::held(&self.barred) else {
             return Some(limits::BARRED_TIME_MAX);
         };
         barred.get_mut(&uid)?.left(now)
@@ -206,7 +208,7 @@ fn generation() -> u64 {
 
 /// Whose rights the gateway has, seen from a launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PeerStanding {
     /// Those of the launcher's own account.
     Same,
     /// Another account's, which may be more.
@@ -219,7 +221,7 @@ pub(crate) struct Tenant {
     uid: u32,
     session: u64,
     generation: u64,
-    standing: Standing,
+    standing: PeerStanding,
     flows_max: usize,
     flows: Arc<Semaphore>,
     account: Arc<Account>,
@@ -266,7 +268,7 @@ impl Tenant {
         self.generation
     }
 
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> PeerStanding {
         self.standing
     }
 
@@ -302,8 +304,8 @@ impl Tenant {
 mod tests {
     use super::*;
 
-    fn tenants(sessions: usize, flows: usize) -> Tenants {
-        Tenants::new(1, Capacity { sessions, flows })
+    fn tenants(sessions: usize, flows: usize) -> GatewayTenants {
+        GatewayTenants::new(1, Capacity { sessions, flows })
     }
 
     #[test]
@@ -402,5 +404,13 @@ mod tests {
         assert!(tenants.admit(7, late).is_err());
         drop(until);
         assert!(tenants.admit(7, late).is_ok());
+    }
+
+    #[test]
+    fn nobody_is_taken_once_nobody_knows_who_is_barred() {
+        let tenants = tenants(4, 8);
+        lock::poison(&tenants.barred);
+        let refused = tenants.admit(7, Instant::now());
+        assert!(matches!(refused, Err(Full::Barred(_))), "{refused:?}");
     }
 }

@@ -4,14 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use outgate_ca::{CaError, Leaves, Subject};
+use outgate_ca::{CaError, LeafSubject, Leaves};
 use outgate_policy::Host;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::carrier::{Alpn, Called};
+use crate::carrier::{Alpn, OriginIdentity};
 use crate::limits;
 
 mod client;
@@ -20,8 +20,8 @@ mod keys;
 mod roots;
 mod upstream;
 
-pub(crate) use client::Client;
-pub(crate) use keys::Keys;
+pub(crate) use client::ClientStream;
+pub(crate) use keys::TlsKeys;
 pub(crate) use upstream::{Offer, Upstream};
 
 /// What a session needs to open TLS.
@@ -32,13 +32,13 @@ pub(crate) struct Tls {
     provider: Arc<CryptoProvider>,
     /// What origins agreed on, so that clients can be answered before an
     /// origin is asked again.
-    agreed: Mutex<HashMap<(Host, u16, Called), Alpn>>,
+    agreed: Mutex<HashMap<(Host, u16, OriginIdentity), Alpn>>,
     /// Hosts as which this run was trusted by some client.
     trusted: Mutex<HashSet<Host>>,
 }
 
 impl Tls {
-    pub(crate) fn new(leaves: Arc<Leaves>, keys: &Keys) -> Self {
+    pub(crate) fn new(leaves: Arc<Leaves>, keys: &TlsKeys) -> Self {
         Self {
             leaves,
             upstream: Upstream::new(keys),
@@ -58,10 +58,16 @@ impl Tls {
     }
 
     /// The certificate for a host, as the client called it.
-    pub(crate) fn leaf(&self, host: &Host, called: Called) -> Result<Arc<CertifiedKey>, CaError> {
+    pub(crate) fn leaf(
+        &self,
+        host: &Host,
+        called: OriginIdentity,
+    ) -> Result<Arc<CertifiedKey>, CaError> {
         self.leaves.get(&match (called, host) {
-            (Called::Itself, Host::Address(address)) => Subject::Address(*address),
-            (Called::Itself | Called::Localhost, _) => Subject::Name(called.spell(host)),
+            (OriginIdentity::Itself, Host::Address(address)) => LeafSubject::Address(*address),
+            (OriginIdentity::Itself | OriginIdentity::Localhost, _) => {
+                LeafSubject::Name(called.spell(host))
+            }
         })
     }
 
@@ -82,7 +88,7 @@ impl Tls {
         Ok(Arc::new(config))
     }
 
-    pub(crate) fn known(&self, (host, port): (&Host, u16), called: Called) -> Option<Alpn> {
+    pub(crate) fn known(&self, (host, port): (&Host, u16), called: OriginIdentity) -> Option<Alpn> {
         let agreed = self.agreed.lock().ok()?;
         agreed.get(&(host.clone(), port, called)).copied()
     }
@@ -103,13 +109,13 @@ impl Tls {
     }
 
     /// Has an origin asked again what it speaks: it does not keep to it.
-    pub(crate) fn forget(&self, (host, port): (&Host, u16), called: Called) {
+    pub(crate) fn forget(&self, (host, port): (&Host, u16), called: OriginIdentity) {
         if let Ok(mut agreed) = self.agreed.lock() {
             agreed.remove(&(host.clone(), port, called));
         }
     }
 
-    pub(crate) fn learn(&self, (host, port): (&Host, u16), called: Called, version: Alpn) {
+    pub(crate) fn learn(&self, (host, port): (&Host, u16), called: OriginIdentity, version: Alpn) {
         if let Ok(mut agreed) = self.agreed.lock() {
             if agreed.len() >= limits::RESOLVED_MAX {
                 agreed.clear();

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use outgate_ca::{Authority, Leaves, Subject};
+use outgate_ca::{Authority, LeafSubject, Leaves};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -59,7 +59,7 @@ fn config(authority: Authority) -> Result<Arc<ServerConfig>, rustls::Error> {
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_cert_resolver(Arc::new(Called(Leaves::new(authority))));
+        .with_cert_resolver(Arc::new(NameCertificate(Leaves::new(authority))));
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
@@ -67,12 +67,12 @@ fn config(authority: Authority) -> Result<Arc<ServerConfig>, rustls::Error> {
 
 /// A certificate for the name a client says.
 #[derive(Debug)]
-struct Called(Leaves);
+struct NameCertificate(Leaves);
 
-impl ResolvesServerCert for Called {
+impl ResolvesServerCert for NameCertificate {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name().filter(|name| name.ends_with(DOMAIN))?;
-        self.0.get(&Subject::Name(name.to_owned())).ok()
+        self.0.get(&LeafSubject::Name(name.to_owned())).ok()
     }
 }
 

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
+use outgate_dlp::span;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, split};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::body::Traffic;
-use crate::budget::Purse;
+use crate::budget::Quota;
 use crate::limits;
 
 /// Relays until the end. Errors of either side end it: nobody is left to be
@@ -25,7 +26,7 @@ use crate::limits;
 pub(crate) async fn relay<C, O>(
     client: C,
     origin: O,
-    (traffic, purse): (&Traffic, Option<&Purse>),
+    traffic: &Traffic,
     ended: impl Future<Output = ()>,
 ) where
     C: AsyncRead + AsyncWrite,
@@ -33,8 +34,8 @@ pub(crate) async fn relay<C, O>(
 {
     let (client_read, client_write) = split(client);
     let (origin_read, origin_write) = split(origin);
-    let up = pump(client_read, origin_write, (&traffic.up, purse));
-    let down = pump(origin_read, client_write, (&traffic.down, None));
+    let up = pump(client_read, origin_write, &traffic.up);
+    let down = pump(origin_read, client_write, &traffic.down);
     supervise(up, down, traffic, ended).await;
 }
 
@@ -43,15 +44,15 @@ pub(crate) async fn relay<C, O>(
 pub(crate) async fn relay_tcp(
     sides: (TcpStream, TcpStream),
     read: &[u8],
-    (traffic, purse): (&Traffic, Option<&Purse>),
+    (traffic, quota): (&Traffic, Option<&Quota>),
     ended: impl Future<Output = ()>,
 ) {
     let (client, mut origin) = sides;
-    if spend(purse, read.len()).is_err() || origin.write_all(read).await.is_err() {
+    if spend(quota, read.len()).is_err() || origin.write_all(read).await.is_err() {
         return;
     }
     add(&traffic.up, read.len());
-    let up = move_tcp(&client, &origin, (&traffic.up, purse));
+    let up = move_tcp(&client, &origin, (&traffic.up, quota));
     let down = move_tcp(&origin, &client, (&traffic.down, None));
     supervise(up, down, traffic, ended).await;
 }
@@ -89,15 +90,15 @@ fn add(counter: &AtomicU64, count: usize) {
 }
 
 /// Spends what is about to leave, where a rule says how much may.
-fn spend(purse: Option<&Purse>, count: usize) -> io::Result<()> {
-    let spent = purse.map_or(Ok(()), |purse| purse.spend(count));
+fn spend(quota: Option<&Quota>, count: usize) -> io::Result<()> {
+    let spent = quota.map_or(Ok(()), |quota| quota.spend(count));
     spent.map_err(|spent| io::Error::new(io::ErrorKind::QuotaExceeded, spent))
 }
 
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    (counter, purse): (&AtomicU64, Option<&Purse>),
+    counter: &AtomicU64,
 ) -> io::Result<()> {
     let mut buffer = vec![0; limits::TUNNEL_BUFFER_BYTES];
     loop {
@@ -105,9 +106,7 @@ async fn pump(
         if count == 0 {
             return to.shutdown().await;
         }
-        spend(purse, count)?;
-        to.write_all(buffer.get(..count).unwrap_or_default())
-            .await?;
+        to.write_all(span::upto(&buffer, count)).await?;
         add(counter, count);
     }
 }
@@ -117,7 +116,7 @@ async fn pump(
 async fn move_tcp(
     from: &TcpStream,
     to: &TcpStream,
-    (counter, purse): (&AtomicU64, Option<&Purse>),
+    (counter, quota): (&AtomicU64, Option<&Quota>),
 ) -> io::Result<()> {
     let mut buffer = vec![0; limits::TUNNEL_BUFFER_BYTES];
     loop {
@@ -127,20 +126,20 @@ async fn move_tcp(
         if count == 0 {
             return end(to);
         }
-        spend(purse, count)?;
-        let mut rest = buffer.get(..count).unwrap_or_default();
+        spend(quota, count)?;
+        let mut rest = span::upto(&buffer, count);
         while !rest.is_empty() {
             let written = to
                 .async_io(Interest::WRITABLE, || to.try_write(rest))
                 .await?;
-            rest = rest.get(written..).unwrap_or_default();
+            rest = span::from(rest, written);
         }
         add(counter, count);
         if counter.load(Ordering::Relaxed) >= limits::SPLICE_AFTER_BYTES
             && let Ok(pipe) = pipe()
         {
             drop(buffer);
-            return move_by_pipe((from, to), &pipe, (counter, purse)).await;
+            return move_by_pipe((from, to), &pipe, (counter, quota)).await;
         }
     }
 }
@@ -167,7 +166,7 @@ fn pipe() -> nix::Result<Pipe> {
 async fn move_by_pipe(
     (from, to): (&TcpStream, &TcpStream),
     pipe: &Pipe,
-    (counter, purse): (&AtomicU64, Option<&Purse>),
+    (counter, quota): (&AtomicU64, Option<&Quota>),
 ) -> io::Result<()> {
     let flags = SpliceFFlags::SPLICE_F_MOVE | SpliceFFlags::SPLICE_F_NONBLOCK;
     loop {
@@ -181,7 +180,7 @@ async fn move_by_pipe(
         if held == 0 {
             return end(to);
         }
-        spend(purse, held)?;
+        spend(quota, held)?;
         while held > 0 {
             let moved = to
                 .async_io(Interest::WRITABLE, || {

@@ -6,9 +6,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use outgate_handoff::Process;
+use outgate_handoff::ProcessFacts;
+use outgate_policy::Permit;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
+
+use outgate_record::Reason;
 
 use crate::ask;
 use crate::audit::{Event, Kind, Outcome};
@@ -20,7 +23,7 @@ use crate::tunnel;
 
 /// The two descriptors of such a connection.
 #[derive(Debug)]
-pub(crate) struct Handed {
+pub(crate) struct UnixDescriptors {
     /// The accepted side of the command's connection.
     pub(crate) client: OwnedFd,
     /// The target's inode, opened as a path only.
@@ -28,25 +31,29 @@ pub(crate) struct Handed {
 }
 
 /// Connects and relays until either side ends.
-pub(crate) async fn serve(session: &Arc<Session>, process: &Process, path: &[u8], sockets: Handed) {
+pub(crate) async fn serve(
+    session: &Arc<Session>,
+    process: &ProcessFacts,
+    path: &[u8],
+    sockets: UnixDescriptors,
+) {
     let name = String::from_utf8_lossy(path).into_owned();
     let started = Instant::now();
     let traffic = Traffic::default();
     // Asked again: the connection counts, not the question before it.
     let outcome = match ask::admit_unix(session, process, path) {
-        Ok(permit) => match connect(sockets).await {
+        Ok(permit) => match connect(sockets, permit).await {
             Ok((client, target)) => {
-                drop(permit);
                 let still = || ask::admit_unix(session, process, path).map(drop);
                 tokio::select! {
-                    () = tunnel::relay(client, target, (&traffic, None), session.ended()) => Ok(()),
+                    () = tunnel::relay(client, target, &traffic, session.ended()) => Ok(()),
                     refusal = session.current().revoked(still) => Err(refusal),
                 }
             }
             Err(error) => {
                 let subject = format!("unix://{name}");
                 Err(Refusal::own(
-                    "origin",
+                    Reason::Origin,
                     &subject,
                     &format!("connecting: {error}"),
                 ))
@@ -69,7 +76,11 @@ pub(crate) async fn serve(session: &Arc<Session>, process: &Process, path: &[u8]
     session.recorder().record(&event).ok();
 }
 
-async fn connect(sockets: Handed) -> std::io::Result<(UnixStream, UnixStream)> {
+/// Spends the permit on this one connection.
+async fn connect(
+    sockets: UnixDescriptors,
+    _permit: Permit,
+) -> std::io::Result<(UnixStream, UnixStream)> {
     let client = std::os::unix::net::UnixStream::from(sockets.client);
     client.set_nonblocking(true)?;
     let client = UnixStream::from_std(client)?;

@@ -7,7 +7,7 @@ use crate::malformed::Malformed;
 
 /// An authority as a request spells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Authority {
+pub(crate) struct UriAuthority {
     pub(crate) host: Host,
     pub(crate) port: Option<u16>,
 }
@@ -24,7 +24,7 @@ pub(crate) fn named_authority(text: &str) -> Option<(Host, Option<u16>)> {
 }
 
 /// `uri-host [ ":" port ]` (RFC 9110 4.2), port 1 to 65535 in plain digits.
-pub(crate) fn parse_authority(text: &str) -> Result<Authority, Malformed> {
+pub(crate) fn parse_authority(text: &str) -> Result<UriAuthority, Malformed> {
     let host_end = match text.strip_prefix('[') {
         Some(_) => text.find(']').map(|end| end + 1),
         None => Some(text.find(':').unwrap_or(text.len())),
@@ -45,7 +45,7 @@ pub(crate) fn parse_authority(text: &str) -> Result<Authority, Malformed> {
     if !text.is_ascii() {
         return Err(Malformed::bad("Host is not ASCII"));
     }
-    Ok(Authority { host, port })
+    Ok(UriAuthority { host, port })
 }
 
 fn parse_port(digits: &str) -> Result<u16, Malformed> {

@@ -16,17 +16,17 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
-use crate::body::{Inner, Outbound, Received};
-use crate::budget::Purse;
+use crate::body::{Inner, Outbound, ReceivedContent};
 use crate::carrier::Carrier;
 use crate::carrier::Upgrade;
-use crate::content::{Content, Held};
+use crate::content::{HeldUntilRead, MessageContent};
 use crate::duplex::Duplex;
 use crate::fields;
+use crate::filter::{FilterChain, RequestContext, SentHead, Wording};
 use crate::flow::Flow;
 use crate::forward::{self, Admitted, converse, origin_of};
 use crate::origin::{self, Counted, OriginError, Outgoing, Streams};
-use crate::resolve::Pin;
+use crate::resolve::ResolvedPin;
 use crate::target::Target;
 
 const KEY: HeaderName = header::SEC_WEBSOCKET_KEY;
@@ -41,20 +41,22 @@ type Client = oneshot::Receiver<Duplex>;
 /// Joins a permitted request to its origin.
 pub(crate) async fn join(
     flow: &Arc<Flow>,
-    (streams, carrier): (&Arc<Streams>, Carrier),
+    streams: &Arc<Streams>,
     admitted: Admitted,
     client: Client,
-) -> Result<Response<Content>, OriginError> {
+) -> Result<Response<MessageContent>, OriginError> {
     let Admitted {
         permit,
-        target,
-        mut head,
-        insertion,
+        request: context,
+        mut filters,
+        head,
         ..
     } = admitted;
-    let resource = forward::insert(flow, &target, &mut head, insertion)?;
-    let about = (&head, &Inner::None);
-    let purse = forward::purse(flow, &permit, (&target, &resource), about)?;
+    let mut sent = SentHead::new(head, Wording::Gateway, 0);
+    filters.head(&context, &mut sent, &permit)?;
+    let (target, carrier) = (&context.target, context.carrier);
+    let resource = sent.resource(target).to_owned();
+    let head = sent.head;
     let mut asked = head.headers;
     fields::strip_hop_by_hop(&mut asked);
     for name in [header::HOST, header::EXPECT, header::CONTENT_LENGTH, KEY] {
@@ -69,21 +71,20 @@ pub(crate) async fn join(
         carrier,
         request: Request::new(Outbound::None),
         request_complete: Arc::new(AtomicBool::new(true)),
+        permit,
     };
-    // INVARIANT: the permit is spent on this one target, whatever the words.
-    drop(permit);
     let joint = Joint {
         flow,
-        target: &target,
+        context: &context,
+        filters,
         resource: &resource,
-        purse,
         client,
     };
     // Its connection is in use as long as it lasts.
     let counted = streams.count();
     match streams.conversing(&outgoing).await {
         Ok(Some((sender, pin))) => {
-            let request = extended((&target, &resource), carrier, asked)?;
+            let request = extended((target, &resource), carrier, asked)?;
             joint.by_stream((sender, request), pin, counted).await
         }
         // It may still speak the other version.
@@ -97,22 +98,22 @@ pub(crate) async fn join(
 /// What is to be joined.
 struct Joint<'a> {
     flow: &'a Arc<Flow>,
-    target: &'a Target,
+    context: &'a RequestContext,
+    filters: FilterChain,
     /// The request target as it is sent.
     resource: &'a str,
-    purse: Option<Purse>,
     client: Client,
 }
 
 impl Joint<'_> {
     /// To a stream of the origin.
     async fn by_stream(
-        self,
+        mut self,
         (mut sender, request): (h2::client::SendRequest<bytes::Bytes>, Request<()>),
-        pin: Pin,
+        pin: ResolvedPin,
         counted: Counted,
-    ) -> Result<Response<Content>, OriginError> {
-        let authority = self.target.origin();
+    ) -> Result<Response<MessageContent>, OriginError> {
+        let authority = self.context.target.origin();
         let failed = |error: h2::Error| origin::failed(authority.clone(), &error);
         let (answer, mut sent) = sender.send_request(request, false).map_err(failed)?;
         let (head, received) = answer.await.map_err(failed)?.into_parts();
@@ -122,26 +123,23 @@ impl Joint<'_> {
             return Ok(joined);
         }
         sent.send_data(bytes::Bytes::new(), true).ok();
-        let content = Inner::Http2(Received::new(received, &head.headers));
-        let held = Held::Stream(counted);
-        forward::returned(
-            self.flow,
-            self.target,
-            Response::from_parts(head, content),
-            held,
-        )
+        let content = Inner::Http2(ReceivedContent::new(received, &head.headers));
+        let held = HeldUntilRead::Stream(counted);
+        let response = Response::from_parts(head, content);
+        forward::returned(self.flow, (self.context, &mut self.filters), response, held)
     }
 
     /// To a connection that is asked to become one.
     async fn by_upgrade(
-        self,
+        mut self,
         mut outgoing: Outgoing<'_>,
         mut asked: HeaderMap,
         counted: Counted,
-    ) -> Result<Response<Content>, OriginError> {
-        let broken = |what: &str| OriginError::Protocol(self.target.origin(), what.to_owned());
+    ) -> Result<Response<MessageContent>, OriginError> {
+        let target = &self.context.target;
+        let broken = |what: &str| OriginError::Protocol(target.origin(), what.to_owned());
         let key = key().ok_or_else(|| broken("no random numbers for a WebSocket's key"))?;
-        let host = HeaderValue::try_from(self.target.authority());
+        let host = HeaderValue::try_from(target.authority());
         let host = host.map_err(|_| broken("the authority cannot be sent"))?;
         asked.insert(header::HOST, host);
         asked.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
@@ -175,16 +173,19 @@ impl Joint<'_> {
             ));
         }
         let response = response.map(Inner::Http1);
-        forward::returned(self.flow, self.target, response, Held::Lease(lease))
+        let held = HeldUntilRead::Lease(lease);
+        forward::returned(self.flow, (self.context, &mut self.filters), response, held)
     }
 
     async fn upgraded(
-        self,
+        mut self,
         response: &mut Response<Incoming>,
         counted: Counted,
-    ) -> Result<Response<Content>, OriginError> {
-        let lost =
-            || OriginError::Protocol(self.target.origin(), "ended the connection".to_owned());
+    ) -> Result<Response<MessageContent>, OriginError> {
+        let lost = || {
+            let ended = "ended the connection".to_owned();
+            OriginError::Protocol(self.context.target.origin(), ended)
+        };
         let upgraded = hyper::upgrade::on(&mut *response)
             .await
             .map_err(|_| lost())?;
@@ -196,32 +197,31 @@ impl Joint<'_> {
     }
 
     /// The answer to the client: a stream needs no more than a status.
-    fn agreed(&self, mut fields: HeaderMap) -> Result<Response<Content>, OriginError> {
-        forward::plain(self.flow, self.target, &fields)?;
-        fields::strip_hop_by_hop(&mut fields);
-        if let Some(mask) = self.flow.session().secrets().and_then(|own| own.mask()) {
-            mask.fields(&mut fields);
-        }
+    fn agreed(&mut self, fields: HeaderMap) -> Result<Response<MessageContent>, OriginError> {
+        let (mut head, content) = Response::new(MessageContent::empty()).into_parts();
+        head.headers = fields;
+        let switched = self.filters.switched(&mut head);
+        switched
+            .map_err(|what| OriginError::Protocol(self.context.target.origin(), what.to_owned()))?;
+        fields::strip_hop_by_hop(&mut head.headers);
         for name in [ACCEPT, header::CONTENT_LENGTH] {
-            fields.remove(name);
+            head.headers.remove(name);
         }
-        let mut response = Response::new(Content::empty());
-        *response.headers_mut() = fields;
-        Ok(response)
+        Ok(Response::from_parts(head, content))
     }
 
     /// Relays once the client has its answer.
     fn spawn(
         self,
-        pin: Pin,
+        pin: ResolvedPin,
         origin: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         counted: Counted,
     ) {
-        let (flow, target, client) = (Arc::clone(self.flow), self.target.clone(), self.client);
-        let purse = self.purse;
+        let (flow, context) = (Arc::clone(self.flow), self.context.clone());
+        let (filters, client) = (self.filters, self.client);
         self.flow.session().tasks().spawn(async move {
             if let Ok(client) = client.await {
-                converse(&flow, (&target, purse), pin, (client, origin)).await;
+                converse(&flow, (&context, filters), pin, (client, origin)).await;
             }
             drop(counted);
         });

@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::approve::Approve;
 use crate::audit::arguments::Audit;
 use crate::ca::AuthorityArguments;
+use crate::grants::{Grant, Revoke, seconds};
+use crate::learn::Learn;
 use crate::leftovers::Leftovers;
 use crate::manual::{Completions, Manual};
 use crate::policy::PolicyArguments;
@@ -29,7 +32,9 @@ Examples:
   outgate run -P github -- git clone https://github.com/owner/name
   outgate why last                               what was denied, and the flag that allows it
   outgate why -P github https://example.org/     the same before anything runs
+  outgate grant agent https://example.org --for 10m   allow a running command more
   outgate leftovers                              what the last run wrote that runs later
+  outgate learn --from last -o agent.toml        make a policy of what the last run did
   outgate policy check agent.toml                is the policy right?
   outgate scan .                                 credentials in files, offline
   outgate audit report -o report.html            where the data of the last run went
@@ -45,6 +50,9 @@ pub(crate) enum Command {
     /// Run a command confined
     #[command(after_help = RUN_EXAMPLES, after_long_help = RUN_DETAILS)]
     Run(Box<Run>),
+    /// Make a policy of what runs did
+    #[command(after_help = crate::learn::EXAMPLES)]
+    Learn(Box<Learn>),
     /// Explain what a policy decides about a request, or what was denied last
     #[command(after_help = crate::why::EXAMPLES)]
     Why(Box<Why>),
@@ -56,6 +64,14 @@ pub(crate) enum Command {
     Kill(Named),
     /// Show a run: its policy, its gateway, its record
     Inspect(Named),
+    /// Answer what runs with --ask ask
+    Approve(Approve),
+    /// Allow a running command more
+    Grant(Grant),
+    /// Take back what was granted to a running command
+    Revoke(Revoke),
+    /// Have a run read its policy files again
+    Reload(Named),
     /// Show what a run wrote that runs later, or put it back
     #[command(after_help = crate::leftovers::EXAMPLES)]
     Leftovers(Leftovers),
@@ -219,6 +235,14 @@ pub(crate) struct Run {
     /// other policy is named
     #[arg(long)]
     pub(crate) auto: bool,
+    /// Hold a request that no rule decides, and ask who runs `outgate approve`; for this long
+    /// [default: 60s]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "60s", value_parser = seconds, conflicts_with = "sealed")]
+    pub(crate) ask: Option<u32>,
+    /// Nobody may change the policy while the run goes on: no grants, no reload
+    #[arg(long)]
+    pub(crate) sealed: bool,
     /// Do not print the summary at the end
     #[arg(long = "no-summary")]
     pub(crate) no_summary: bool,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand, ValueHint};
+use outgate_launcher::private::HeldDirectory;
 use outgate_launcher::run::gateway_program;
 use outgate_launcher::secrets;
 use outgate_launcher::trust::{self, Trust};
@@ -236,7 +237,8 @@ fn env(directory: &Path) -> Result<BTreeMap<OsString, OsString>, String> {
     trust::forget(&home, &mut variables);
     let before = variables.clone();
     let written = std::fs::create_dir_all(&home).and_then(|()| {
-        let trust = Trust::prepare(&home, trust::presence(&variables), &mut variables);
+        let place = HeldDirectory::open(&home)?;
+        let trust = Trust::prepare(&place, trust::presence(&variables), &mut variables);
         trust.write(&certificate)
     });
     written.map_err(|error| format!("{}: {error}", home.display()))?;

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use outgate_launcher::filter::{Arch, Opens, Options, listing};
-use outgate_launcher::probe::{Finding, State, findings, record, sealed_network};
+use outgate_launcher::filter::{Arch, FilterOptions, Opens, listing};
+use outgate_launcher::probe::{ProbeRow, ProbeState, findings, record, sealed_network};
 use outgate_launcher::record::records_directory;
 
 use crate::args::Check;
@@ -16,9 +16,9 @@ pub(crate) fn check(arguments: &Check) -> ExitCode {
     let mut missing = false;
     for finding in findings().into_iter().chain([records(arguments)]) {
         let mark = match finding.state {
-            State::Present => "ok      ",
-            State::Replaced => "replaced",
-            State::Missing => {
+            ProbeState::Present => "ok      ",
+            ProbeState::Replaced => "replaced",
+            ProbeState::Missing => {
                 missing = true;
                 "missing "
             }
@@ -38,7 +38,7 @@ pub(crate) fn check(arguments: &Check) -> ExitCode {
             Opens::Trap
         };
         report::line("\nSystem calls that are held or refused:");
-        report::line(listing(Arch::native(), &Options { opens }).trim_end());
+        report::line(listing(Arch::native(), &FilterOptions { opens }).trim_end());
     }
     if arguments.clients && !missing {
         report::line("");
@@ -48,7 +48,7 @@ pub(crate) fn check(arguments: &Check) -> ExitCode {
 }
 
 /// Whether there will be records, and where.
-fn records(arguments: &Check) -> Finding {
+fn records(arguments: &Check) -> ProbeRow {
     if let Some(file) = &arguments.audit {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         return record(file.parent());

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use outgate_launcher::run::gateway_program;
 use outgate_launcher::trust;
+use outgate_policy::legible;
 
 use crate::report;
 
@@ -327,15 +328,14 @@ fn bounded(command: &mut Command) -> Result<(Ended, String), String> {
 
 /// What a client, or outgate about it, said last.
 fn reason(said: &str) -> String {
+    /// What fits two lines.
+    const CHARACTERS_MAX: usize = 160;
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
     let ours = lines().find(|line| line.starts_with("outgate: denied") || line.contains("trust"));
     let line = ours
         .or_else(|| lines().next_back())
         .unwrap_or("it never asked");
-    line.chars()
-        .filter(|sign| !sign.is_control())
-        .take(160)
-        .collect()
+    legible(line).chars().take(CHARACTERS_MAX).collect()
 }
 
 /// Where a program is, by PATH or by its own path.
@@ -411,7 +411,7 @@ mod tests {
     fn a_reason_is_one_printable_line() {
         let said = "outgate: denied TLS: x\nerror: \u{1b}[31mbad\n";
         assert_eq!(reason(said), "outgate: denied TLS: x");
-        assert_eq!(reason("a\n\u{7}last\n\n"), "last");
+        assert_eq!(reason("a\n\u{7}last\n\n"), "\u{fffd}last");
         assert_eq!(reason(""), "it never asked");
     }
 

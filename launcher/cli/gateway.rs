@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use outgate_launcher::GatewaySetting;
 use outgate_launcher::listener::Audience;
 use outgate_launcher::run::RunError;
-use outgate_launcher::share::{Options, Place, ShareError, share};
-use outgate_launcher::sources::Collector;
+use outgate_launcher::share::{ShareError, ShareOptions, SocketPlace, share};
+use outgate_launcher::sources::SourceCollector;
 use outgate_policy::{Source, SourceKind};
 
 use crate::accounts;
@@ -38,8 +39,7 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
         .filter(|home| home.starts_with('/'));
     let home = home.unwrap_or_default();
     let settings = absolute(arguments.upstream_ca.clone()).map(|files| {
-        let names = files.iter().map(|file| file.to_string_lossy().into_owned());
-        let trusted = names.flat_map(|name| ["--upstream-ca".to_owned(), name]);
+        let trusted = files.into_iter().map(GatewaySetting::UpstreamCa);
         let records = records(arguments.audit.as_deref(), &directory, &home);
         trusted.chain(records).collect()
     });
@@ -51,10 +51,10 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
     if let Err(message) = upstream::check(upstream_proxy.as_deref(), upstream::Network::Own) {
         return report::wrong(&message);
     }
-    let options = Options {
+    let options = ShareOptions {
         place,
         sources,
-        arguments: settings,
+        settings,
         upstream_proxy,
         home,
         working_directory: directory.to_string_lossy().into_owned(),
@@ -71,7 +71,7 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
 }
 
 /// A pipe was read to its end: what it gives now is no policy.
-fn readable_again(policies: &[PathBuf]) -> Result<(), String> {
+pub(crate) fn readable_again(policies: &[PathBuf]) -> Result<(), String> {
     let other = |path: &&PathBuf| path.metadata().is_ok_and(|found| !found.is_file());
     match policies.iter().find(other) {
         None => Ok(()),
@@ -88,7 +88,7 @@ fn failed(error: &ShareError) -> ExitCode {
 }
 
 fn sources(arguments: &Gateway) -> Result<Vec<Source>, RunError> {
-    let mut collector = Collector::new(surroundings());
+    let mut collector = SourceCollector::new(surroundings());
     for name in &arguments.presets {
         collector.preset(name)?;
     }
@@ -109,14 +109,14 @@ fn sources(arguments: &Gateway) -> Result<Vec<Source>, RunError> {
     Ok(collector.finish())
 }
 
-fn place(arguments: &Gateway, directory: &Path) -> Result<Place, String> {
+fn place(arguments: &Gateway, directory: &Path) -> Result<SocketPlace, String> {
     let audience = match (&arguments.group, arguments.everybody) {
         (Some(group), _) => Audience::Group(accounts::group(group)?),
         (None, true) => Audience::Everybody,
         (None, false) => Audience::Owner,
     };
     if let Some(path) = &arguments.listen {
-        return Ok(Place::Path(directory.join(path), audience));
+        return Ok(SocketPlace::Path(directory.join(path), audience));
     }
     let variable = |name| std::env::var(name).ok();
     let ours = variable("LISTEN_PID").as_deref() == Some(&std::process::id().to_string());
@@ -127,24 +127,17 @@ fn place(arguments: &Gateway, directory: &Path) -> Result<Place, String> {
         return Err("whoever made the inherited socket says who may connect".to_owned());
     }
     let socket = outgate_launcher::listener::take_inherited(LISTEN_FDS_START)?;
-    Ok(Place::Inherited(socket))
+    Ok(SocketPlace::Inherited(socket))
 }
 
 /// Where records go: the option, or the state directory.
-fn records(audit: Option<&Path>, directory: &Path, home: &str) -> Vec<String> {
+fn records(audit: Option<&Path>, directory: &Path, home: &str) -> Option<GatewaySetting> {
     if let Some(file) = audit {
-        let file = directory.join(file).to_string_lossy().into_owned();
-        return vec!["--audit".to_owned(), file];
+        return Some(GatewaySetting::RecordFile(directory.join(file)));
     }
     let state = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
         .or_else(|| (!home.is_empty()).then(|| Path::new(home).join(".local/state")));
-    state.map_or_else(Vec::new, |state| {
-        let directory = state.join("outgate/gateways");
-        vec![
-            "--audit-dir".to_owned(),
-            directory.to_string_lossy().into_owned(),
-        ]
-    })
+    state.map(|state| GatewaySetting::RecordDirectory(state.join("outgate/gateways")))
 }

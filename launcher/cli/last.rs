@@ -9,8 +9,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::ExitCode;
 
-use outgate_policy::{Denied as Told, Digest, Group, Reason, Urgency, printable};
-use serde_json::Value;
+use outgate_policy::{DenialGroup, DenialReason, Denied as Told, Digest, Urgency, printable};
+use outgate_record::{Alarm, Kind, Outcome, Reason, Record as Line, Word};
 
 use crate::record::{NoRecord, Record};
 use crate::report;
@@ -39,14 +39,12 @@ enum Course {
 
 impl Course {
     /// Nothing of what was allowed or noted, unless something was found in it.
-    fn of(record: &Value) -> Option<Self> {
-        let found = ["finding", "unscanned"].iter();
-        let found = found.filter_map(|member| record.get(member)).count() > 0;
-        match text(record, "verdict").as_str() {
-            _ if record.get("alarm") == Some(&Value::Bool(true)) => Some(Self::Alarm),
-            "deny" => Some(Self::Denied),
-            _ if found => Some(Self::Passed),
-            _ => None,
+    fn of(record: &Line<'_>) -> Option<Self> {
+        let found = record.finding.is_some() || record.unscanned.is_some();
+        match (record.alarm, record.verdict) {
+            (Alarm::Raised, _) => Some(Self::Alarm),
+            (Alarm::None, Outcome::Deny) => Some(Self::Denied),
+            (Alarm::None, Outcome::Allow | Outcome::Note) => found.then_some(Self::Passed),
         }
     }
 }
@@ -57,12 +55,12 @@ struct Denied {
     course: Course,
     subject: String,
     because: String,
-    reason: String,
+    reason: Option<Reason>,
     /// The place of the rule that decided.
     place: String,
     flag: Option<String>,
     executable: String,
-    pid: u64,
+    pid: u32,
     time: String,
     /// How often in a row.
     count: usize,
@@ -83,7 +81,7 @@ pub(crate) struct Run {
     /// How many were before them.
     forgotten: u64,
     /// A denied connection that something more telling may follow.
-    connection: Option<Value>,
+    connection: Option<Line<'static>>,
 }
 
 /// Prints what a run was denied.
@@ -172,7 +170,7 @@ fn by_groups(run: &Run) {
     report::line("\n--all tells each, --as-policy prints a policy file to read and keep");
 }
 
-fn in_words(group: &Group) -> Vec<String> {
+fn in_words(group: &DenialGroup) -> Vec<String> {
     let label = match group.urgency {
         Urgency::Alarm => "ALARM     ",
         Urgency::Credential => "secret    ",
@@ -217,7 +215,7 @@ fn told(denied: &Denied) -> Vec<String> {
             denied.executable, denied.pid
         ));
     }
-    let repair = match (&denied.flag, Reason::of(&denied.reason)) {
+    let repair = match (&denied.flag, denied.reason.and_then(denial)) {
         (Some(flag), _) => Some(format!("add {flag}")),
         (None, Some(reason)) => Some(repair(reason, &denied.place)),
         // The gateway itself refuses such a thing; its words say why.
@@ -225,6 +223,11 @@ fn told(denied: &Denied) -> Vec<String> {
     };
     lines.extend(repair.map(|text| format!("to allow  {text}")));
     lines
+}
+
+/// The reason as the policy has it; `None` for what the gateway refuses by itself.
+fn denial(reason: Reason) -> Option<DenialReason> {
+    DenialReason::of(reason.token())
 }
 
 /// Reads the latest run of a record, or the latest of that name.
@@ -237,12 +240,12 @@ fn read(path: &Path, name: Option<&str>) -> io::Result<Run> {
     file.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
     // Where the beginning is left out, the first line is the end of one, which
     // is no JSON.
-    let records = || bytes.split(|byte| *byte == b'\n').filter_map(record);
-    let is_named = |one: &Value| name.is_none_or(|name| text(one, "sandbox") == name);
+    let records = || bytes.split(|byte| *byte == b'\n').filter_map(Line::parse);
+    let is_named = |one: &Line<'_>| name.is_none_or(|name| one.sandbox == name);
     // A gateway's record holds the lines of many runs, one among the other.
     let latest = bytes
         .rsplit(|byte| *byte == b'\n')
-        .filter_map(record)
+        .filter_map(Line::parse)
         .find(is_named)
         .map(|record| id(&record))
         .ok_or_else(|| {
@@ -257,15 +260,9 @@ fn read(path: &Path, name: Option<&str>) -> io::Result<Run> {
     Ok(run)
 }
 
-/// One line of a record; `None` if it is none.
-pub(crate) fn record(line: &[u8]) -> Option<Value> {
-    let value: Value = serde_json::from_slice(line).ok()?;
-    (!text(&value, "run").is_empty()).then_some(value)
-}
-
 /// What tells a run from every other.
-fn id(record: &Value) -> (String, String) {
-    (text(record, "run"), text(record, "sandbox"))
+fn id(record: &Line<'_>) -> (String, String) {
+    (record.run.to_string(), record.sandbox.to_string())
 }
 
 impl Run {
@@ -277,14 +274,13 @@ impl Run {
         }
     }
 
-    fn add(&mut self, record: Value) {
+    fn add(&mut self, record: Line<'static>) {
         if self.time.is_empty() {
-            self.time = text(&record, "time");
-            self.name = text(&record, "sandbox");
+            self.time = printable(&record.time);
+            self.name = printable(&record.sandbox);
         }
-        let kind = text(&record, "kind");
-        if kind == "start" {
-            self.program = text(&record, "detail");
+        if record.kind == Kind::Start {
+            self.program = printable(record.detail());
         }
         let Some(course) = Course::of(&record) else {
             return;
@@ -294,19 +290,20 @@ impl Run {
             self.tell(&record);
             return;
         }
-        let follows = self.connection.as_ref().is_some_and(|connection| {
-            connection.get("pid") == record.get("pid") && leads(connection, &record)
-        });
-        match kind.as_str() {
-            "tunnel" | "request" | "finding" | "canary" if follows => {
+        let follows = self
+            .connection
+            .as_ref()
+            .is_some_and(|connection| connection.pid == record.pid && leads(connection, &record));
+        match record.kind.known() {
+            Some(Kind::Tunnel | Kind::Request | Kind::Finding | Kind::Canary) if follows => {
                 let connection = self.connection.take();
                 // An https:// rule is what one would write, not one for TLS alone.
                 let flag = connection
-                    .filter(|_| kind == "tunnel")
+                    .filter(|_| record.kind == Kind::Tunnel)
                     .and_then(|one| flag(&one));
                 self.tell_with(&record, flag);
             }
-            "connect" => {
+            Some(Kind::Connect) => {
                 self.settle();
                 self.connection = Some(record);
             }
@@ -324,23 +321,23 @@ impl Run {
         }
     }
 
-    fn tell(&mut self, record: &Value) {
+    fn tell(&mut self, record: &Line<'_>) {
         self.tell_with(record, None);
     }
 
     /// Notes a denial, with a better flag than its own.
-    fn tell_with(&mut self, record: &Value, better: Option<String>) {
-        let rule = record.get("rule").unwrap_or(&Value::Null);
+    fn tell_with(&mut self, record: &Line<'_>, better: Option<String>) {
+        let place = record.rule.as_ref().map(|rule| printable(&rule.place));
         let denied = Denied {
             course: Course::of(record).unwrap_or(Course::Denied),
-            subject: subject(record),
-            because: text(record, "detail"),
-            reason: text(record, "reason"),
-            place: text(rule, "place"),
+            subject: printable(&record.subject()),
+            because: printable(record.detail()),
+            reason: record.reason.as_ref().and_then(Word::known),
+            place: place.unwrap_or_default(),
             flag: better.or_else(|| flag(record)),
-            executable: text(record, "executable"),
-            pid: record.get("pid").and_then(Value::as_u64).unwrap_or(0),
-            time: text(record, "time"),
+            executable: printable(record.executable()),
+            pid: record.pid.unwrap_or(0),
+            time: printable(&record.time),
             count: 1,
         };
         self.group(record, &denied);
@@ -364,9 +361,9 @@ impl Run {
 
 impl Run {
     /// Adds a denial to the digest.
-    fn group(&mut self, record: &Value, denied: &Denied) {
-        let is_of_credential = ["finding", "canary"].contains(&text(record, "kind").as_str())
-            || ["secret", "credential", "names"].contains(&denied.reason.as_str());
+    fn group(&mut self, record: &Line<'_>, denied: &Denied) {
+        let is_found = record.kind == Kind::Finding || record.kind == Kind::Canary;
+        let is_of_credential = is_found || denied.reason.is_some_and(Reason::is_of_credential);
         let urgency = match denied.course {
             Course::Alarm => Urgency::Alarm,
             Course::Passed => Urgency::Credential,
@@ -392,45 +389,15 @@ impl Run {
 }
 
 /// Whether a denied connection is the one in which something else was denied.
-fn leads(connection: &Value, record: &Value) -> bool {
-    let to = text(connection, "target");
-    let target = text(record, "target");
-    let authority = target
-        .split_once("://")
-        .map_or(target.as_str(), |(_, rest)| rest);
+fn leads(connection: &Line<'_>, record: &Line<'_>) -> bool {
+    let (to, target) = (&*connection.target, &*record.target);
+    let authority = target.split_once("://").map_or(target, |(_, rest)| rest);
     authority == to
         || to
             .rsplit_once(':')
             .is_some_and(|(host, _)| host == authority)
 }
 
-/// What was denied, as the sentence names it.
-fn subject(record: &Value) -> String {
-    let target = text(record, "target");
-    match text(record, "kind").as_str() {
-        "canary" if record.get("method").is_none() && target.contains("://") => {
-            format!("a response from {target}")
-        }
-        "finding" | "canary" if record.get("method").is_none() => format!("the name {target}"),
-        "request" | "finding" | "canary" => format!(
-            "{} {target}{}",
-            text(record, "method"),
-            text(record, "path")
-        ),
-        "tunnel" => format!("TLS to {target}"),
-        "unix" => format!("connection to unix://{target}"),
-        "listen" => format!("listening on {target}"),
-        "dns" => format!("the name {target}"),
-        _ => format!("connection to {target}"),
-    }
-}
-
-fn flag(record: &Value) -> Option<String> {
-    record.get("flag").map(|_| text(record, "flag"))
-}
-
-/// The text of a member; empty when it has none.
-pub(crate) fn text(record: &Value, member: &str) -> String {
-    let text = record.get(member).and_then(Value::as_str);
-    printable(text.unwrap_or_default())
+fn flag(record: &Line<'_>) -> Option<String> {
+    record.flag.as_deref().map(printable)
 }

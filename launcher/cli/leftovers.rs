@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use outgate_launcher::leftovers::{Kept, LeftoversError, Reverted, diff, find, revert};
+use outgate_launcher::leftovers::{KeptLeftovers, LeftoversError, Reverted, diff, find, revert};
 use outgate_launcher::record::records_directory;
 use outgate_policy::printable;
 
@@ -76,7 +76,7 @@ pub(crate) fn leftovers(arguments: &Leftovers) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn put_back(path: &Path, kept: &Kept) -> ExitCode {
+fn put_back(path: &Path, kept: &KeptLeftovers) -> ExitCode {
     let (done, backup) = match revert(path, kept) {
         Ok(done) => done,
         Err(error) => {

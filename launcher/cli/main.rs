@@ -4,19 +4,26 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod added;
+mod approve;
 mod args;
 mod audit;
 mod ca;
 mod check;
 mod clients;
 mod gateway;
+mod grants;
 mod last;
+mod learn;
 mod leftovers;
 mod manual;
+mod past;
 mod path;
 mod policy;
+mod policy_diff;
 mod policy_options;
 mod record;
+mod replay;
 mod report;
 mod run;
 mod runs;
@@ -45,10 +52,15 @@ fn main() -> ExitCode {
     };
     match arguments.command {
         args::Command::Run(options) => run::run(*options),
+        args::Command::Learn(options) => learn::learn(*options),
         args::Command::Why(options) => why::why(&options),
         args::Command::Ps => runs::ps(),
         args::Command::Kill(named) => runs::kill(&named),
         args::Command::Inspect(named) => runs::inspect(&named),
+        args::Command::Approve(options) => approve::approve(options),
+        args::Command::Grant(options) => grants::grant(&options),
+        args::Command::Revoke(options) => grants::revoke(&options),
+        args::Command::Reload(named) => grants::reload(&named),
         args::Command::Gateway(options) => gateway::gateway(&options),
         args::Command::Leftovers(options) => leftovers::leftovers(&options),
         args::Command::Ca(options) => ca::ca(&options.command),
@@ -74,8 +86,8 @@ fn sweep() -> Option<ExitCode> {
     if arguments.next()? != outgate_launcher::private::SWEEP {
         return None;
     }
-    if let Some(directory) = arguments.next() {
-        outgate_launcher::private::sweep(directory.as_ref());
+    if let (Some(directory), Some(meant)) = (arguments.next(), arguments.next()) {
+        outgate_launcher::private::sweep(directory.as_ref(), &meant);
     }
     Some(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outgate_launcher::reachable::{
-    self, Granting, Presence, Reachable, account_reads, account_writes,
+    self, Granting, PathPresence, Reachable, account_reads, account_writes,
 };
 use outgate_launcher::run::RunError;
 use outgate_launcher::text::shell_word;
@@ -75,16 +75,16 @@ fn absolute(text: &str) -> Result<PathBuf, String> {
 fn answer(found: &Reachable<'_>) -> Vec<String> {
     let shown = printable(&found.place.to_string_lossy());
     let absent = match found.presence {
-        Presence::There => "",
-        Presence::Absent => " (nothing is there)",
+        PathPresence::There => "",
+        PathPresence::Absent => " (nothing is there)",
     };
     let mut lines = vec![format!("path      {shown}{absent}")];
     lines.push(format!("read      {}", verdict(found, found.read)));
     lines.push(format!("write     {}", verdict(found, found.write)));
     let missing = match found.presence {
-        Presence::There if !account_reads(&found.place) => Some("read"),
-        Presence::There if !account_writes(&found.place) => Some("write"),
-        Presence::There | Presence::Absent => None,
+        PathPresence::There if !account_reads(&found.place) => Some("read"),
+        PathPresence::There if !account_writes(&found.place) => Some("write"),
+        PathPresence::There | PathPresence::Absent => None,
     };
     if let Some(missing) = missing {
         lines.push(format!(
@@ -137,8 +137,8 @@ fn repair(found: &Reachable<'_>) -> Option<String> {
     }
     // What is not there cannot be granted, and a directory around it would be too much.
     let make = match found.presence {
-        Presence::There => "",
-        Presence::Absent => "make it, and ",
+        PathPresence::There => "",
+        PathPresence::Absent => "make it, and ",
     };
     let path = shell_word(path);
     Some(match found.read {

@@ -8,13 +8,16 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueHint};
 use outgate_launcher::enforced::refuse_unenforced;
 use outgate_launcher::run::{RunError, gateway_program};
-use outgate_launcher::sources::{Collector, SourceError};
+use outgate_launcher::sources::{PolicyTextError, SourceCollector};
 use outgate_policy::{
     Effect, Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, SourceKind,
     Verdict, compile, expectations, preset_kind, preset_names, preset_title,
 };
 
+use crate::grants::of_run;
+use crate::policy_diff::{Diff, diff};
 use crate::policy_options::{PolicyOptions, context, surroundings};
+use crate::replay::replay;
 use crate::{report, show};
 
 /// Exit status when an expectation fails.
@@ -27,7 +30,10 @@ Examples:
   outgate policy check agent.toml                every fault, with line and column
   outgate policy show -p agent.toml -a '*'       what `outgate run` with these options enforces
   outgate policy show -P dev-tools --json
+  outgate policy show --of agent                 what a running command may do now
   outgate policy test agent.toml                 its [[test]] tables
+  outgate policy test agent.toml --replay last   what it would change in the last run
+  outgate policy diff agent.toml new.toml        what the second allows that the first does not
   outgate policy presets                         what -P and `extends` know";
 
 const TEST_EXAMPLES: &str = "\
@@ -43,7 +49,16 @@ In a policy, or in a file of its own with `policy = \"agent.toml\"` at its top:
   rule = \"GET http://api.example.org/repos/**\"    # optional: the rule that must decide
   process = \"/usr/bin/git\"                        # optional: who asks
 
-Exit status: 0 all hold, 1 one fails, 2 a file is wrong or holds no tests.";
+With --replay the files are one policy, and the decisions of old runs are judged by it:
+
+  outgate policy test agent.toml --replay last
+  outgate policy test -p agent.toml --replay monday.jsonl --replay tuesday.jsonl
+  outgate policy test agent.toml --replay last --allow-changes 'POST https://api.example.org'
+
+A RECORD is a record, a directory of them, or `last`: the record of the latest run.
+
+Exit status: 0 all hold, 1 one fails or something that was allowed is denied, 2 a file is wrong
+or holds no tests.";
 
 /// Check, show and test policies
 #[derive(Debug, Args)]
@@ -62,6 +77,8 @@ enum Command {
     Show(Box<Show>),
     /// Run the expectations that stand in policy files
     Test(Test),
+    /// Say what one policy allows that another does not
+    Diff(Diff),
     /// List the shipped policies
     Presets(Presets),
 }
@@ -79,6 +96,9 @@ struct Check {
 struct Show {
     #[command(flatten)]
     policy: PolicyOptions,
+    /// That of this run, as it is in force now: with what was granted since
+    #[arg(long, value_name = "NAME")]
+    of: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -88,9 +108,30 @@ struct Show {
 #[derive(Debug, Args)]
 #[command(after_help = TEST_EXAMPLES)]
 struct Test {
-    /// Files with `[[test]]` tables
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    /// Files with `[[test]]` tables; with --replay, a policy
+    #[arg(value_name = "FILE", required_unless_present = "replay", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
+    /// Judge the decisions of these records by the policy, and say what would change
+    #[arg(long, value_name = "RECORD", value_hint = ValueHint::FilePath)]
+    replay: Vec<PathBuf>,
+    /// Of what was allowed, this may be denied: a rule
+    #[arg(long = "allow-changes", value_name = "RULE", requires = "replay")]
+    allow_changes: Vec<String>,
+    /// Add a policy file (TOML)
+    #[arg(short = 'p', long = "policy", value_name = "FILE", requires = "replay", value_hint = ValueHint::FilePath)]
+    policies: Vec<PathBuf>,
+    /// Add a shipped policy
+    #[arg(short = 'P', long = "preset", value_name = "NAME", requires = "replay")]
+    presets: Vec<String>,
+    /// Allow what the rule describes
+    #[arg(short = 'a', long = "allow", value_name = "RULE", requires = "replay")]
+    allow: Vec<String>,
+    /// Deny what the rule describes
+    #[arg(short = 'd', long = "deny", value_name = "RULE", requires = "replay")]
+    deny: Vec<String>,
+    /// Use this address for a host instead of asking DNS
+    #[arg(long, value_name = "HOST[:PORT]=ADDR[:PORT]", requires = "replay")]
+    resolve: Vec<String>,
 }
 
 /// List the shipped policies
@@ -105,20 +146,31 @@ struct Presets {
 pub(crate) fn policy(arguments: &PolicyArguments) -> ExitCode {
     match &arguments.command {
         Command::Check(options) => check(&options.files),
-        Command::Show(options) => match options.policy.compile() {
-            Ok(policy) if options.json => {
-                report::line(&show::json(&policy));
-                ExitCode::SUCCESS
-            }
-            Ok(policy) => {
-                report::line(&show::text(&policy));
-                ExitCode::SUCCESS
-            }
-            Err(error) => report::failure(&error),
-        },
-        Command::Test(options) => test(&options.files),
+        Command::Show(options) => shown(options),
+        Command::Test(options) if options.replay.is_empty() => test(&options.files),
+        Command::Test(options) => replayed(options),
+        Command::Diff(options) => diff(options),
         Command::Presets(options) => presets(options.name.as_deref()),
     }
+}
+
+fn shown(options: &Show) -> ExitCode {
+    let policy = match &options.of {
+        None => options
+            .policy
+            .compile()
+            .map_err(|error| report::failure(&error)),
+        Some(name) => of_run(name).map_err(|message| {
+            report::wrong(&message);
+            ExitCode::from(FAILED)
+        }),
+    };
+    match policy {
+        Ok(policy) if options.json => report::line(&show::json(&policy)),
+        Ok(policy) => report::line(&show::text(&policy)),
+        Err(failed) => return failed,
+    }
+    ExitCode::SUCCESS
 }
 
 fn check(files: &[PathBuf]) -> ExitCode {
@@ -236,8 +288,8 @@ fn checked(path: &Path) -> Result<(Policy, Vec<Source>, Expectations), RunError>
 /// The sources of the policy that a file is or names, and its expectations.
 fn read(path: &Path) -> Result<(Vec<Source>, Expectations), RunError> {
     let source = outgate_launcher::sources::document(path)?;
-    let tests = expectations(&source).map_err(SourceError::from)?;
-    let mut collector = Collector::new(surroundings());
+    let tests = expectations(&source).map_err(PolicyTextError::from)?;
+    let mut collector = SourceCollector::new(surroundings());
     if tests.policies.is_empty() {
         collector.file(path)?;
     }
@@ -279,6 +331,47 @@ fn test(files: &[PathBuf]) -> ExitCode {
     let hold = if all == 1 { "holds" } else { "hold" };
     report::line(&format!("{} {hold}", counted(all, "test")));
     ExitCode::SUCCESS
+}
+
+/// Judges old decisions by the policy that the options make.
+fn replayed(options: &Test) -> ExitCode {
+    let policies = replaying(options).and_then(|policy| {
+        let rule = |text: &String| Source {
+            kind: SourceKind::Allow,
+            place: "--allow-changes".to_owned(),
+            text: text.clone(),
+        };
+        let sources: Vec<Source> = options.allow_changes.iter().map(rule).collect();
+        Ok((policy, compile(&sources, &context()?)?))
+    });
+    match policies {
+        Ok((policy, may_change)) => replay(&options.replay, &policy, &may_change),
+        Err(error) => report::failure(&error),
+    }
+}
+
+/// The policy by which old decisions are judged.
+fn replaying(options: &Test) -> Result<Policy, RunError> {
+    let mut collector = SourceCollector::new(surroundings());
+    for name in &options.presets {
+        collector.preset(name)?;
+    }
+    for path in options.policies.iter().chain(&options.files) {
+        collector.file(path)?;
+    }
+    collector.base()?;
+    for (kind, place, list) in [
+        (SourceKind::Allow, "-a", &options.allow),
+        (SourceKind::Deny, "-d", &options.deny),
+        (SourceKind::Pin, "--resolve", &options.resolve),
+    ] {
+        for text in list {
+            collector.text(kind, place, text);
+        }
+    }
+    let policy = compile(&collector.finish(), &context()?)?;
+    refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
+    Ok(policy)
 }
 
 /// Compares one expectation; what is wrong with it, in lines.
@@ -358,7 +451,7 @@ fn presets(name: Option<&str>) -> ExitCode {
             report::line(text.trim_end());
             ExitCode::SUCCESS
         }
-        None => report::failure(&RunError::Source(SourceError::Preset {
+        None => report::failure(&RunError::Source(PolicyTextError::Preset {
             name: name.to_owned(),
         })),
     }

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-use outgate_dlp::holdings::credential;
+use outgate_dlp::inventory::credential;
 use outgate_launcher::enforced::refuse_unenforced;
 use outgate_launcher::run::{self, RunError};
-use outgate_launcher::sources::{Collector, Surroundings};
+use outgate_launcher::sources::{SourceCollector, Surroundings};
 use outgate_launcher::text::quoted;
 use outgate_policy::{Context, Policy, Source, SourceKind, compile, printable};
 
@@ -77,7 +77,7 @@ fn presented(text: &str) -> Result<String, String> {
 
 impl KeyOptions {
     /// Adds them as documents, which say the same.
-    pub(crate) fn collect(&self, collector: &mut Collector) {
+    pub(crate) fn collect(&self, collector: &mut SourceCollector) {
         if let Some(directory) = &self.ca {
             let directory = quoted(&directory.to_string_lossy());
             let text = format!("[tls]\nauthority = {directory}\n");
@@ -139,6 +139,7 @@ pub(crate) enum Canaries {
 
 /// An option as it was typed, as far as it fits into a line: the place of what it says.
 fn typed(option: &str, value: &str) -> String {
+    /// What fits a line beside what is said of it.
     const CHARACTERS_MAX: usize = 40;
     let value: String = value.chars().take(CHARACTERS_MAX).collect();
     format!("{option} {}", printable(&value))
@@ -164,7 +165,7 @@ pub(crate) enum Inspect {
 
 impl ScanOptions {
     /// Adds them as documents, which say the same.
-    pub(crate) fn collect(&self, collector: &mut Collector) {
+    pub(crate) fn collect(&self, collector: &mut SourceCollector) {
         if let Some(inspect) = self.inspect {
             let text = match inspect {
                 Inspect::Block => "[inspect]\nmode = \"block\"\n",
@@ -250,12 +251,12 @@ impl PolicyOptions {
 
     /// The policy texts that these options name, in merge order.
     pub(crate) fn sources(&self) -> Result<Vec<Source>, RunError> {
-        self.collect().map(Collector::finish)
+        self.collect().map(SourceCollector::finish)
     }
 
     /// The same, with what was read for them.
-    pub(crate) fn collect(&self) -> Result<Collector, RunError> {
-        let mut collector = Collector::new(surroundings());
+    pub(crate) fn collect(&self) -> Result<SourceCollector, RunError> {
+        let mut collector = SourceCollector::new(surroundings());
         for name in &self.presets {
             collector.preset(name)?;
         }

@@ -6,8 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use outgate_launcher::record::records_directory;
-
-use crate::last::{record, text};
+use outgate_record::Record as Line;
 
 /// Records that are looked through for a run, from the newest on, and how much of each: its
 /// first line names it.
@@ -57,8 +56,8 @@ fn head_names(path: &Path, name: &str) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(HEAD_BYTES_MAX).read_to_end(&mut head));
     let line = head.split(|byte| *byte == b'\n').next();
-    let first = line.and_then(record);
-    read.is_ok() && first.is_some_and(|first| text(&first, "sandbox") == name)
+    let first = line.and_then(Line::parse);
+    read.is_ok() && first.is_some_and(|first| first.sandbox == name)
 }
 
 /// The directory of records, and those in it, the newest last: their names begin with the

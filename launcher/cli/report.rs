@@ -82,6 +82,11 @@ pub(crate) fn note(note: &str) {
     tell(&format!("outgate: note: {note}\n"));
 }
 
+/// A line that goes on with it.
+pub(crate) fn note_line(line: &str) {
+    tell(&format!("{line}\n"));
+}
+
 /// Whole lines in one write(2): the gateway and the command have the same standard
 /// error, and what they say would stand in the middle of a line written in parts.
 fn tell(lines: &str) {
@@ -115,4 +120,9 @@ pub(crate) fn counters(counters: Counters) {
 /// One line of a table on standard output.
 pub(crate) fn line(text: &str) {
     drop(writeln!(io::stdout(), "{text}"));
+}
+
+/// A whole text on standard output.
+pub(crate) fn text(text: &str) {
+    drop(io::stdout().write_all(text.as_bytes()));
 }

@@ -8,36 +8,72 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outgate_dlp::Plant;
-use outgate_dlp::holdings::credential;
+use outgate_dlp::inventory::credential;
 use outgate_launcher::door::Door;
 use outgate_launcher::environment::Variables;
-use outgate_launcher::leftovers::Mode;
+use outgate_launcher::leftovers::LeftoversMode;
 use outgate_launcher::placeholders::Planted;
-use outgate_launcher::run::{Options, run as start};
-use outgate_launcher::trust::Way;
+use outgate_launcher::reload::Reader;
+use outgate_launcher::run::{RunOptions, Sealing, run as start};
+use outgate_launcher::sources::SourceCollector;
+use outgate_launcher::trust::TrustMeans;
 use outgate_launcher::withheld::Credentials;
-use outgate_policy::preset_for;
+use outgate_policy::{LEARNING, SourceKind, preset_for};
 
 use crate::accounts;
 use crate::args::{Leave, Run, TrustWay};
 use crate::ca;
+use crate::gateway::readable_again;
+use crate::policy_options::PolicyOptions;
 use crate::report;
 use crate::upstream;
 
 /// What `--clean-env` inherits.
 const CLEAN: [&str; 4] = ["PATH", "HOME", "TERM", "LANG"];
 
+/// How a run is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunMode {
+    /// Rules are enforced.
+    Enforced,
+    /// Everything public is let through, and learnt from.
+    Learning,
+}
+
 /// Runs the command and ends with its status.
-pub(crate) fn run(mut arguments: Run) -> ExitCode {
+pub(crate) fn run(arguments: Run) -> ExitCode {
+    match launched(arguments, RunMode::Enforced) {
+        Ok(status) => ExitCode::from(status),
+        Err(failed) => failed,
+    }
+}
+
+/// Runs the command; its status, or that of outgate where it did not run.
+pub(crate) fn launched(mut arguments: Run, mode: RunMode) -> Result<u8, ExitCode> {
     take_preset(&mut arguments);
+    let counters = arguments.counters;
+    let options = options(arguments, mode)?;
+    match start(&options, &mut report::Terminal::default()) {
+        Ok(outcome) => {
+            if counters {
+                report::counters(outcome.counters);
+            }
+            Ok(outcome.status)
+        }
+        Err(error) => Err(report::failure(&error)),
+    }
+}
+
+/// What the options of the command line say.
+fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
     let variables = variables(&arguments);
     let set = match set(&arguments) {
         Ok(set) => set,
-        Err(message) => return report::wrong(&message),
+        Err(message) => return Err(report::wrong(&message)),
     };
     let mut collector = match arguments.policy.collect() {
         Ok(collector) => collector,
-        Err(error) => return report::failure(&error),
+        Err(error) => return Err(report::failure(&error)),
     };
     let network = if arguments.gateway.is_some() {
         upstream::Network::Elsewhere
@@ -46,7 +82,7 @@ pub(crate) fn run(mut arguments: Run) -> ExitCode {
     };
     let gateway = match door(&arguments) {
         Ok(gateway) => gateway,
-        Err(message) => return report::wrong(&message),
+        Err(message) => return Err(report::wrong(&message)),
     };
     let summary = if arguments.no_summary {
         outgate_launcher::run::Summary::Omit
@@ -54,19 +90,28 @@ pub(crate) fn run(mut arguments: Run) -> ExitCode {
         outgate_launcher::run::Summary::Say
     };
     if let Err(message) = upstream::check(arguments.upstream_proxy.as_deref(), network) {
-        return report::wrong(&message);
+        return Err(report::wrong(&message));
     }
     let upstream_ca = match absolute(arguments.upstream_ca) {
         Ok(files) => files,
-        Err(message) => return report::wrong(&message),
+        Err(message) => return Err(report::wrong(&message)),
     };
-    let options = Options {
+    mark(&mut collector, mode);
+    Ok(RunOptions {
         about_files: arguments.policy.about_files(),
         consulted: collector.consulted().to_vec(),
         git: collector.take_git(),
+        repository: collector.take_repository(),
         planter: canaries,
         sources: collector.finish(),
         command: arguments.command,
+        ask_seconds: arguments.ask.unwrap_or(0),
+        sealing: if arguments.sealed {
+            Sealing::Sealed
+        } else {
+            Sealing::Open
+        },
+        reader: reader(arguments.policy, mode),
         credentials: credentials(&variables, arguments.pass),
         variables,
         set,
@@ -77,25 +122,34 @@ pub(crate) fn run(mut arguments: Run) -> ExitCode {
         upstream_proxy: arguments.upstream_proxy,
         summary,
         leftovers: match arguments.leftovers {
-            Leave::Tell => Mode::Tell,
-            Leave::Fail => Mode::Fail,
-            Leave::Off => Mode::Off,
+            Leave::Tell => LeftoversMode::Tell,
+            Leave::Fail => LeftoversMode::Fail,
+            Leave::Off => LeftoversMode::Off,
         },
         trust: match arguments.trust {
-            TrustWay::Variables => Way::Variables,
-            TrustWay::Splice => Way::Splice,
+            TrustWay::Variables => TrustMeans::Variables,
+            TrustWay::Splice => TrustMeans::Splice,
         },
         authority: ca::own_authority(),
-    };
-    match start(&options, &mut report::Terminal::default()) {
-        Ok(outcome) => {
-            if arguments.counters {
-                report::counters(outcome.counters);
-            }
-            ExitCode::from(outcome.status)
-        }
-        Err(error) => report::failure(&error),
+    })
+}
+
+/// Marks the policy of a run that learns.
+fn mark(collector: &mut SourceCollector, mode: RunMode) {
+    if mode == RunMode::Learning {
+        collector.text(SourceKind::Learning, "learning", LEARNING);
     }
+}
+
+/// What reads the same policy again.
+fn reader(options: PolicyOptions, mode: RunMode) -> Reader {
+    Reader::new(move || {
+        readable_again(&options.policies)?;
+        let collected = options.collect();
+        let mut collector = collected.map_err(|error| report::chain(&error))?;
+        mark(&mut collector, mode);
+        Ok(collector.finish())
+    })
 }
 
 /// Canaries of a run, under names that neither this environment nor a secret has. The gateway

@@ -2,20 +2,23 @@
 //! says is shown escaped: a user chose it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outgate_launcher::runs::{self, Run, Status};
+use outgate_launcher::text::shell_word;
 use outgate_policy::printable;
-use serde_json::Value;
+use outgate_record::{Kind, Outcome, Record};
 
 use crate::args::Named;
-use crate::report;
+use crate::{record, report};
 
 /// There is no such run, or it did not end.
-const FAILED: u8 = 1;
+pub(crate) const FAILED: u8 = 1;
 /// Bytes read of a record, from its beginning.
 const RECORD_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Bytes of one line of it.
@@ -41,10 +44,10 @@ fn row(run: &Run) -> String {
     let Some(status) = &run.status else {
         return format!("{:<24} {:>8} does not answer: stopped?", "?", run.pid);
     };
-    let gateway = if status.gateway.is_empty() {
-        "own"
-    } else {
-        "shared"
+    let gateway = match (status.mode.as_str(), status.gateway.as_str()) {
+        ("learning", _) => "learning",
+        (_, "") => "own",
+        (_, _) => "shared",
     };
     format!(
         "{:<24} {:>8} {:>8} {gateway:>8} {}",
@@ -70,8 +73,8 @@ fn age(started: u64) -> String {
     }
 }
 
-/// The one run of this name or process id.
-fn find(named: &Named) -> Result<Run, String> {
+/// The one run of this name or process id; none where nothing runs under it.
+fn running(named: &Named) -> Result<Option<Run>, String> {
     let runs = runs::list().map_err(|error| format!("the runs of this machine: {error}"))?;
     let pid = named.name.parse::<u32>().ok();
     let mut found: Vec<Run> = runs
@@ -79,7 +82,7 @@ fn find(named: &Named) -> Result<Run, String> {
         .filter(|run| pid == Some(run.pid) || run.is_called(&named.name))
         .collect();
     match (found.pop(), found.is_empty()) {
-        (Some(run), true) => Ok(run),
+        (Some(run), true) => Ok(Some(run)),
         (Some(run), false) => {
             let pids: Vec<String> = found.iter().map(|run| run.pid.to_string()).collect();
             Err(format!(
@@ -90,16 +93,24 @@ fn find(named: &Named) -> Result<Run, String> {
                 run.pid
             ))
         }
-        (None, _) => Err(format!(
-            "no run of yours is called `{}`; `outgate ps` lists them",
-            printable(&named.name)
-        )),
+        (None, _) => Ok(None),
     }
+}
+
+/// The one run of this name or process id.
+pub(crate) fn find(named: &Named) -> Result<Run, String> {
+    running(named)?.ok_or_else(|| nothing_runs(named))
+}
+
+fn nothing_runs(named: &Named) -> String {
+    let name = printable(&named.name);
+    format!("no run of yours is called `{name}`; `outgate ps` lists them")
 }
 
 /// Ends a run.
 pub(crate) fn kill(named: &Named) -> ExitCode {
-    let ended = find(named).and_then(|run| {
+    let found = find(named);
+    let ended = found.and_then(|run| {
         let pid = run.pid;
         run.end()
             .map_err(|error| format!("the run with process id {pid} did not end: {error}"))
@@ -115,8 +126,18 @@ pub(crate) fn kill(named: &Named) -> ExitCode {
 
 /// Shows a run.
 pub(crate) fn inspect(named: &Named) -> ExitCode {
-    let run = match find(named) {
-        Ok(run) => run,
+    let found = running(named).and_then(|run| match run {
+        Some(run) => Ok(Ok(run)),
+        None => ended(named).map(Err).ok_or_else(|| nothing_runs(named)),
+    });
+    let run = match found {
+        Ok(Ok(run)) => run,
+        Ok(Err(lines)) => {
+            for line in lines {
+                report::line(&line);
+            }
+            return ExitCode::SUCCESS;
+        }
         Err(message) => {
             report::wrong(&message);
             return ExitCode::from(FAILED);
@@ -132,6 +153,44 @@ pub(crate) fn inspect(named: &Named) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// What the record of a run says that has ended.
+fn ended(named: &Named) -> Option<Vec<String>> {
+    let path = record::Record::of_run(&named.name)?.path;
+    let mut counts = Counts::default();
+    let (mut first, mut last) = (None, None);
+    counts
+        .read(&path, |record| {
+            let words = (
+                record.time.clone().into_owned(),
+                record.sandbox.clone().into_owned(),
+            );
+            first.get_or_insert((words.clone(), record.detail().to_owned()));
+            last = Some((words.0, record.kind.known()));
+            true
+        })
+        .ok()?;
+    let (((began, name), command), (time, kind)) = (first?, last?);
+    // A run whose launcher was killed has no last word.
+    let last = match kind {
+        Some(Kind::Finish) => "ended     ",
+        _ => "last seen ",
+    };
+    let shown = path.to_string_lossy();
+    Some(vec![
+        format!("name       {}", printable(&name)),
+        "state      ended".to_owned(),
+        format!("command    {}", printable(&command)),
+        format!("began      {}", printable(&began)),
+        format!("{last} {}", printable(&time)),
+        format!("record     {}", printable(&shown)),
+        format!("verdicts   {counts}"),
+        format!(
+            "denials    outgate why {}",
+            shell_word(&printable(&named.name))
+        ),
+    ])
+}
+
 fn told(run: &Run, status: &Status) -> Vec<String> {
     let or = |text: &str, none: &str| match text {
         "" => none.to_owned(),
@@ -144,6 +203,8 @@ fn told(run: &Run, status: &Status) -> Vec<String> {
         format!("command    {}", printable(&status.command)),
         format!("directory  {}", printable(&status.directory)),
         format!("policy     {}", printable(&status.places.join(", "))),
+        format!("mode       {}", or(&status.mode, "enforced")),
+        format!("granted    {}", granted(status)),
         format!("gateway    {}", or(&status.gateway, "its own")),
         format!("held       {} calls", status.held),
         format!(
@@ -157,56 +218,76 @@ fn told(run: &Run, status: &Status) -> Vec<String> {
     lines
 }
 
-/// How many decisions of each kind the record holds for this run.
-fn counted(run: &Run, status: &Status) -> String {
-    let file = match File::open(&status.record) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return "nothing decided so far".to_owned();
-        }
-        Err(error) => return format!("the record cannot be read: {error}"),
-    };
-    let mut lines = BufReader::new(file.take(RECORD_BYTES_MAX));
-    let mut line = Vec::new();
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    loop {
-        line.clear();
-        let read = lines
-            .by_ref()
-            .take(LINE_BYTES_MAX)
-            .read_until(b'\n', &mut line);
-        if !matches!(read, Ok(1..)) {
-            break;
-        }
-        let Ok(record) = serde_json::from_slice::<Value>(&line) else {
-            continue;
-        };
-        if belongs(&record, run, status) {
-            let verdict = text(&record, "verdict").to_owned();
-            let count = counts.entry(verdict).or_default();
-            *count = count.saturating_add(1);
-        }
+/// What was granted while it runs, in short.
+fn granted(status: &Status) -> String {
+    match (status.sealing.as_str(), status.granted) {
+        ("", 0) => "nothing so far".to_owned(),
+        ("", 1) => "1 rule: outgate policy show --of".to_owned(),
+        ("", rules) => format!("{rules} rules: outgate policy show --of"),
+        (sealing, _) => format!("nothing: {}", printable(sealing)),
     }
-    let of = |verdict: &str| counts.get(verdict).copied().unwrap_or(0);
-    format!("{} allowed, {} denied", of("allow"), of("deny"))
 }
 
-fn text<'a>(record: &'a Value, member: &str) -> &'a str {
-    record
-        .get(member)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+/// How many decisions of each kind the record holds for this run.
+fn counted(run: &Run, status: &Status) -> String {
+    let mut counts = Counts::default();
+    let path = Path::new(&status.record);
+    match counts.read(path, |record| belongs(record, run, status)) {
+        Ok(()) => counts.to_string(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            "nothing decided so far".to_owned()
+        }
+        Err(error) => format!("the record cannot be read: {error}"),
+    }
+}
+
+/// Decisions by kind.
+#[derive(Debug, Default)]
+struct Counts(BTreeMap<Outcome, u64>);
+
+impl Counts {
+    /// Counts those of a record that belong to a run.
+    fn read(
+        &mut self,
+        path: &Path,
+        mut belongs: impl FnMut(&Record<'_>) -> bool,
+    ) -> io::Result<()> {
+        let mut lines = BufReader::new(File::open(path)?.take(RECORD_BYTES_MAX));
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let mut next = lines.by_ref().take(LINE_BYTES_MAX);
+            if !matches!(next.read_until(b'\n', &mut line), Ok(1..)) {
+                return Ok(());
+            }
+            let Some(record) = Record::parse(&line) else {
+                continue;
+            };
+            if belongs(&record) {
+                let count = self.0.entry(record.verdict).or_default();
+                *count = count.saturating_add(1);
+            }
+        }
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |outcome: Outcome| self.0.get(&outcome).copied().unwrap_or(0);
+        let (allowed, denied) = (of(Outcome::Allow), of(Outcome::Deny));
+        write!(f, "{allowed} allowed, {denied} denied")
+    }
 }
 
 /// Many runs may share a record: a private gateway's lines name the launcher
 /// in `run`, a shared one's the user.
-fn belongs(record: &Value, run: &Run, status: &Status) -> bool {
-    if text(record, "sandbox") != status.name {
+fn belongs(record: &Record<'_>, run: &Run, status: &Status) -> bool {
+    if record.sandbox != status.name {
         return false;
     }
-    match record.get("uid").and_then(Value::as_u64) {
-        Some(uid) => uid == u64::from(run.uid),
-        None => text(record, "run").ends_with(&format!("-{}", status.pid)),
+    match record.uid {
+        Some(uid) => uid == run.uid,
+        None => record.run.ends_with(&format!("-{}", status.pid)),
     }
 }
 

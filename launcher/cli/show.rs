@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use outgate_policy::{
-    AuditFull, ClientCertificate, DnsPin, DnsServer, Inspect, InspectDetector, InspectScope,
-    Intercept, KnownHosts, Note, PathGrant, Policy, Precaution, RuleRef, Secret, SecretKind,
-    Switch, Tenants, Unscannable,
+    Arguments, AuditFull, ClientCertificate, DnsPin, DnsServer, HostTenancy, Inspect,
+    InspectDetector, InspectScope, Intercept, KnownHosts, Note, PathGrant, Policy, Precaution,
+    RuleRef, Secret, SecretKind, Switch, Unscannable,
 };
 use serde_json::{Value, json};
 
@@ -48,6 +48,7 @@ pub(crate) fn text(policy: &Policy) -> String {
         ("listening", listening(policy)),
         ("files", files(policy)),
         ("environment", environment(policy)),
+        ("arguments", arguments(policy)),
         ("limits", limits(policy)),
         ("settings", settings(policy)),
         ("notes", notes(policy)),
@@ -158,7 +159,7 @@ fn scan(policy: &Policy) -> Vec<Row> {
             let _ = write!(what, "  {}", form.pattern.escape_debug());
             if !form.issuers.is_empty() {
                 let _ = write!(what, "  to {}", form.issuers.join(", "));
-                if form.tenants == Tenants::Many {
+                if form.tenants == HostTenancy::Many {
                     what.push_str(", not in content");
                 }
             }
@@ -333,6 +334,26 @@ fn server(server: &DnsServer) -> String {
     }
 }
 
+/// What programs are started with besides.
+fn arguments(policy: &Policy) -> Vec<Row> {
+    let row = |table: &Arguments| {
+        let mut what = format!("{} {} …", table.program, table.first.join(" "));
+        if !table.unless.is_empty() {
+            let _ = write!(what, " (unless it has {})", table.unless.join(", "));
+        }
+        Row::new("start", what, &table.place)
+    };
+    policy.arguments().iter().map(row).collect()
+}
+
+fn arguments_json(policy: &Policy) -> Vec<Value> {
+    let table = |table: &Arguments| {
+        json!({ "program": table.program, "first": table.first, "unless": table.unless,
+            "text": table.text, "place": *table.place })
+    };
+    policy.arguments().iter().map(table).collect()
+}
+
 /// What the policy tells people.
 fn notes(policy: &Policy) -> Vec<Row> {
     let row = |note: &Note| Row::new("note", note.text.clone(), &note.place);
@@ -449,6 +470,7 @@ pub(crate) fn json(policy: &Policy) -> String {
             "pass": environment.pass, "place": policy.place("environment.pass"),
             "set": environment.set,
         },
+        "arguments": arguments_json(policy),
         "limits": values("limits.", limit_values(policy)),
         "settings": values("", setting_values(policy)),
         "notes": notes_json(policy),

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use outgate_policy::{
-    Context, Group, Policy, Process, Question, Source, SourceKind, Urgency, Verdict, compile,
+    Context, DenialGroup, Policy, Process, Question, Source, SourceKind, Urgency, Verdict, compile,
     rule_of,
 };
 
@@ -66,14 +66,14 @@ pub(crate) fn policy(run: &Run) -> Vec<String> {
 }
 
 /// The flags of what was only refused.
-fn suggestions(group: &Group) -> &[String] {
+fn suggestions(group: &DenialGroup) -> &[String] {
     match group.urgency {
         Urgency::Denied => &group.flags,
         Urgency::Alarm | Urgency::Credential => &[],
     }
 }
 
-fn remark(group: &Group) -> String {
+fn remark(group: &DenialGroup) -> String {
     let times = match group.count {
         1 => "once".to_owned(),
         count => format!("{count} times"),
@@ -113,19 +113,12 @@ fn is_fit(rule: &str, credentials: &BTreeSet<String>) -> bool {
 
 /// The policy of one rule.
 fn alone(rule: &str) -> Option<Policy> {
-    let nowhere = || "/nonexistent".to_owned();
-    let context = Context {
-        home: nowhere(),
-        working_directory: nowhere(),
-        private_directory: nowhere(),
-        ..Context::default()
-    };
     let source = Source {
         kind: SourceKind::Allow,
         place: "record".to_owned(),
         text: rule.to_owned(),
     };
-    compile(&[source], &context).ok()
+    compile(&[source], &Context::nowhere()).ok()
 }
 
 fn is_allowed(policy: &Policy, question: &Question) -> bool {

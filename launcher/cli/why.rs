@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueHint};
 use outgate_policy::{
-    Denial, Inspect, Near, Permit, Policy, Process, Question, Reason, Route, RuleRef, Verdict,
+    Denial, DenialReason, Inspect, NearestRule, Permit, Policy, Process, Question, Route, RuleRef,
+    Verdict,
 };
 
 use crate::last::last;
@@ -150,7 +151,7 @@ fn allowed(policy: &Policy, question: &Question, permit: &Permit) -> Vec<String>
     lines
 }
 
-fn denied(policy: &Policy, denial: &Denial, near: &[Near]) -> Vec<String> {
+fn denied(policy: &Policy, denial: &Denial, near: &[NearestRule]) -> Vec<String> {
     let mut lines = vec![
         format!("denied    {}", denial.subject()),
         format!("because   {}", denial.because()),
@@ -180,20 +181,24 @@ fn denied(policy: &Policy, denial: &Denial, near: &[Near]) -> Vec<String> {
 }
 
 /// What to do where no flag helps, for every reason.
-pub(crate) fn repair(reason: Reason, place: &str) -> String {
+pub(crate) fn repair(reason: DenialReason, place: &str) -> String {
     match reason {
-        Reason::DenyRule => {
+        DenialReason::DenyRule => {
             format!("take out or narrow the deny rule at {place}; no rule that allows beats it")
         }
-        Reason::OnlyRule => {
+        DenialReason::OnlyRule => {
             format!("widen the rule at {place}, or add another `only` rule for this host")
         }
-        Reason::Process => format!("add the executable to `process` at {place}"),
-        Reason::SpecialUse | Reason::OtherMethod => "no flag does; see the reason".to_owned(),
-        Reason::NeedsInspection => {
+        DenialReason::Process => format!("add the executable to `process` at {place}"),
+        DenialReason::SpecialUse | DenialReason::OtherMethod => {
+            "no flag does; see the reason".to_owned()
+        }
+        DenialReason::NeedsInspection => {
             format!("narrow a deny rule, or widen one that allows to the whole host, at {place}")
         }
-        Reason::NoRule | Reason::Malformed => "nothing can: such a thing is never sent".to_owned(),
+        DenialReason::NoRule | DenialReason::Malformed => {
+            "nothing can: such a thing is never sent".to_owned()
+        }
     }
 }
 

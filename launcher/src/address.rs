@@ -5,8 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 
 use nix::errno::Errno;
 
-/// Bytes of the largest address the kernel takes (`struct sockaddr_storage`).
-pub const SOCKADDR_BYTES_MAX: usize = 128;
+use crate::limits::SOCKADDR_BYTES_MAX;
 
 const AF_UNSPEC: u16 = 0;
 const AF_UNIX: u16 = 1;

@@ -44,41 +44,41 @@ use crate::ruleset::Reach;
 use crate::terminal;
 use crate::visible::Visible;
 use crate::writable::Granted;
-use asked::{Change, Named, Request, asked};
+use asked::{AttributeChange, AttributeRequest, NamedFile, asked};
 use limits::STACK_BYTES;
 use place::Base;
 use proc::of_the_caller;
-use queue::{Hands, Queue};
-use read::{Reader, path_of};
+use queue::{CallQueue, Hands};
+use read::{AttributeReader, path_of};
 
 /// Performs held calls about attributes and links.
 #[derive(Debug)]
-pub(crate) struct Attributes {
-    calls: Arc<Queue<Notification>>,
-    run: Arc<Run>,
+pub(crate) struct AttributeCalls {
+    calls: Arc<CallQueue<Notification>>,
+    run: Arc<RunGrants>,
     /// Those of the supervisor, which it sets aside; nothing where that is not known.
     powers: Option<Powers>,
 }
 
 /// What the command may change and see.
 #[derive(Debug)]
-struct Run {
+struct RunGrants {
     writable: Granted,
     visible: Visible,
     /// Root of its tree of processes.
     guardian: u32,
 }
 
-impl Attributes {
+impl AttributeCalls {
     /// Starts a thread, before the command can use up what that takes.
     pub(crate) fn new(reach: Reach, guardian: i32) -> Self {
-        let run = Run {
+        let run = RunGrants {
             writable: reach.writable,
             visible: reach.visible,
             guardian: u32::try_from(guardian).unwrap_or(0),
         };
         let new = Self {
-            calls: Arc::new(Queue::new()),
+            calls: Arc::new(CallQueue::new()),
             run: Arc::new(run),
             powers: Powers::here().ok(),
         };
@@ -128,14 +128,14 @@ impl Attributes {
     }
 }
 
-impl Drop for Attributes {
+impl Drop for AttributeCalls {
     fn drop(&mut self) {
         self.calls.close();
     }
 }
 
 /// Serves calls until nobody can put one any more.
-fn work(calls: &Queue<Notification>, run: &Run) {
+fn work(calls: &CallQueue<Notification>, run: &RunGrants) {
     // The launcher is not dead before this thread is.
     take_short_turns();
     let powerless = give_up_capabilities();
@@ -159,7 +159,7 @@ fn work(calls: &Queue<Notification>, run: &Run) {
 }
 
 /// Performs a call, and says what it returns.
-fn serve(run: &Run, call: &Notification) -> Result<i64, Errno> {
+fn serve(run: &RunGrants, call: &Notification) -> Result<i64, Errno> {
     let held = call.held();
     if held.number == filter::held(Arch::native()).socketpair {
         return pair::give(call).map(|()| 0);
@@ -168,9 +168,11 @@ fn serve(run: &Run, call: &Notification) -> Result<i64, Errno> {
     let (named, request) = asked(name, call)?;
     let named = of_the_caller(named, held.thread);
     match request {
-        Request::Change(change) => make(&run.writable, call, (&named, &change)).map(|()| 0),
-        Request::Read(read, buffer) => {
-            let reader = Reader {
+        AttributeRequest::Change(change) => {
+            make(&run.writable, call, (&named, &change)).map(|()| 0)
+        }
+        AttributeRequest::Read(read, buffer) => {
+            let reader = AttributeReader {
                 visible: &run.visible,
                 guardian: run.guardian,
                 thread: held.thread,
@@ -183,7 +185,7 @@ fn serve(run: &Run, call: &Notification) -> Result<i64, Errno> {
 fn make(
     writable: &Granted,
     call: &Notification,
-    (named, change): (&Named, &Change),
+    (named, change): (&NamedFile, &AttributeChange),
 ) -> Result<(), Errno> {
     let base = Base::of(call.held().thread, named)?;
     // What was copied and opened until here is the caller's own.
@@ -199,13 +201,17 @@ fn make(
 }
 
 /// Proof that the command may change an inode.
-struct Judged {
+struct WritableInode {
     place: OwnedFd,
 }
 
 /// Whether a write grant covers the inode, or nothing has a name for it, and the
 /// change is one that the command may make at all.
-fn judge(writable: &Granted, place: OwnedFd, change: &Change) -> Result<Judged, Errno> {
+fn judge(
+    writable: &Granted,
+    place: OwnedFd,
+    change: &AttributeChange,
+) -> Result<WritableInode, Errno> {
     let stat = fstat(&place)?;
     let kind = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits());
     let path = path_of(place.as_fd())?.into_vec();
@@ -214,7 +220,7 @@ fn judge(writable: &Granted, place: OwnedFd, change: &Change) -> Result<Judged, 
     if device && !path.starts_with(b"/dev/pts/") {
         return Err(Errno::EPERM);
     }
-    if let Change::Mode(mode) = change
+    if let AttributeChange::Mode(mode) = change
         && makes_set_id(*mode, kind)
     {
         return Err(Errno::EPERM);
@@ -222,7 +228,7 @@ fn judge(writable: &Granted, place: OwnedFd, change: &Change) -> Result<Judged, 
     if !is_unnamed(&stat, &path) && !is_covered(writable, &path) {
         return Err(Errno::EACCES);
     }
-    Ok(Judged { place })
+    Ok(WritableInode { place })
 }
 
 /// Whether an inode of this kind and mode is a set-ID program. A directory with
@@ -256,20 +262,24 @@ fn named(place: &OwnedFd) -> String {
 }
 
 /// Changes the inode, with the kernel's own result.
-fn perform(judged: &Judged, change: &Change) -> Result<(), Errno> {
+fn perform(judged: &WritableInode, change: &AttributeChange) -> Result<(), Errno> {
     let name = named(&judged.place);
     let path = PathBuf::from(&name);
     let text = CString::new(name).map_err(|_| Errno::EINVAL)?;
     let done = match change {
-        Change::Mode(mode) => std::fs::set_permissions(&path, Permissions::from_mode(*mode)),
-        Change::Owner(user, group) => std::os::unix::fs::chown(&path, *user, *group),
-        Change::Times(access, modification) => {
+        AttributeChange::Mode(mode) => {
+            std::fs::set_permissions(&path, Permissions::from_mode(*mode))
+        }
+        AttributeChange::Owner(user, group) => std::os::unix::fs::chown(&path, *user, *group),
+        AttributeChange::Times(access, modification) => {
             let follow = UtimensatFlags::FollowSymlink;
             utimensat(AT_FDCWD, &path, access, modification, follow)?;
             Ok(())
         }
-        Change::Attribute(name, value, flags) => attributes::set(&text, name, value, *flags),
-        Change::NoAttribute(name) => attributes::remove(&text, name),
+        AttributeChange::Attribute(name, value, flags) => {
+            attributes::set(&text, name, value, *flags)
+        }
+        AttributeChange::NoAttribute(name) => attributes::remove(&text, name),
     };
     done.map_err(|error| error.raw_os_error().map_or(Errno::EPERM, Errno::from_raw))
 }

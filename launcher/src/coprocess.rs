@@ -13,10 +13,9 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 /// Starts a gateway for this run alone.
 pub(crate) fn start_private(
     program: &Path,
-    arguments: &[String],
     variables: &[(String, String)],
 ) -> io::Result<(OwnedFd, Option<Child>)> {
-    let (socket, child) = start_program(program, "serve", &[], (arguments, variables))?;
+    let (socket, child) = start_program(program, "serve", &[], variables)?;
     Ok((socket, Some(child)))
 }
 
@@ -27,7 +26,7 @@ pub(crate) fn start_program(
     program: &Path,
     word: &str,
     inherited: &[(&str, BorrowedFd<'_>)],
-    (arguments, variables): (&[String], &[(String, String)]),
+    variables: &[(String, String)],
 ) -> io::Result<(OwnedFd, Child)> {
     let (ours, theirs) = socketpair(
         AddressFamily::Unix,
@@ -44,7 +43,6 @@ pub(crate) fn start_program(
         command.arg(descriptor.as_raw_fd().to_string());
     }
     let child = command
-        .args(arguments)
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())

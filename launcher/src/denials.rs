@@ -4,15 +4,17 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::OFlag;
+use crate::private::HeldDirectory;
 
 /// The variable that names the file.
 pub const VARIABLE: &str = "OUTGATE_DENIALS";
+
+/// Its name in the private directory.
+const NAME: &str = "outgate-denials.txt";
 
 /// How the lines begin that say what was denied, or what was found on its way out.
 const BEGINNINGS: [&str; 2] = ["outgate: denied ", "outgate: ALARM"];
@@ -25,16 +27,16 @@ const BYTES_MAX: u64 = 64 * 1024;
 
 /// The file.
 #[derive(Debug)]
-pub struct Denials {
-    path: PathBuf,
-    file: Place,
+pub struct DenialsFile {
+    directory: HeldDirectory,
+    file: FilePlace,
     bytes: u64,
     last: VecDeque<String>,
 }
 
 /// The file, as far as it is there.
 #[derive(Debug)]
-enum Place {
+enum FilePlace {
     /// Nothing was denied yet.
     Unmade,
     /// It is there.
@@ -43,22 +45,20 @@ enum Place {
     Taken,
 }
 
-impl Place {
-    fn make(path: &Path) -> Self {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
+impl FilePlace {
+    fn make(directory: &HeldDirectory) -> Self {
         // Nothing that lies there is followed, and nothing is waited for.
-        options.custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits());
-        options.open(path).map_or(Self::Taken, Self::Made)
+        let made = directory.make(Path::new(NAME));
+        made.map_or(Self::Taken, Self::Made)
     }
 }
 
-impl Denials {
+impl DenialsFile {
     /// One below the private directory, made at the first denial.
-    pub fn below(private: &Path) -> Self {
+    pub fn below(private: &HeldDirectory) -> Self {
         Self {
-            path: private.join("outgate-denials.txt"),
-            file: Place::Unmade,
+            directory: private.clone(),
+            file: FilePlace::Unmade,
             bytes: 0,
             last: VecDeque::new(),
         }
@@ -66,12 +66,12 @@ impl Denials {
 
     /// The variable that says so.
     pub(crate) fn variable(&self) -> (OsString, OsString) {
-        (VARIABLE.into(), self.path.clone().into())
+        (VARIABLE.into(), self.path().into())
     }
 
     /// Where it will be.
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join(NAME)
     }
 
     /// Adds a line of the run, if it says that something was denied. What cannot be written
@@ -88,10 +88,10 @@ impl Denials {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        if matches!(self.file, Place::Unmade) {
-            self.file = Place::make(&self.path);
+        if matches!(self.file, FilePlace::Unmade) {
+            self.file = FilePlace::make(&self.directory);
         }
-        let (Place::Made(file), Some(line)) = (&mut self.file, self.last.back()) else {
+        let (FilePlace::Made(file), Some(line)) = (&mut self.file, self.last.back()) else {
             return Ok(());
         };
         let text = if self.bytes.saturating_add(wide(line)) > BYTES_MAX {
@@ -121,7 +121,7 @@ mod tests {
         let name = format!("outgate-denials-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&directory).unwrap();
-        let mut denials = Denials::below(&directory);
+        let mut denials = DenialsFile::below(&HeldDirectory::open(&directory).unwrap());
         denials.note("outgate: warning: nothing was denied");
         assert!(!denials.path().exists());
         for number in 0..5000 {
@@ -135,7 +135,7 @@ mod tests {
         std::fs::remove_file(denials.path()).unwrap();
         let victim = directory.join("victim");
         std::fs::write(&victim, "as it was").unwrap();
-        let mut denials = Denials::below(&directory);
+        let mut denials = DenialsFile::below(&HeldDirectory::open(&directory).unwrap());
         std::os::unix::fs::symlink(&victim, denials.path()).unwrap();
         denials.note("outgate: denied GET http://a.example/");
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "as it was");

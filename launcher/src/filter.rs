@@ -14,6 +14,7 @@ mod limits;
 mod listing;
 mod rule;
 mod schedule;
+mod socket_options;
 mod spans;
 mod table;
 #[cfg(test)]
@@ -22,7 +23,7 @@ mod tests;
 pub use errno::Errno;
 pub use interpreter::Data;
 pub use listing::listing;
-pub use rule::{Action, evaluate};
+pub use rule::{FilterAction, evaluate};
 
 use assembler::Program;
 use limits::INSTRUCTIONS_MAX;
@@ -92,7 +93,7 @@ pub enum Opens {
 
 /// What differs from one sandbox to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct FilterOptions {
     /// Whether files are opened by the kernel or through the supervisor.
     pub opens: Opens,
 }
@@ -104,7 +105,7 @@ pub struct Options {
 /// terminal made inside. Of `socket`, only Internet datagram sockets are held, of
 /// `socketpair` those of Unix datagrams, and of `ioctl` the other end of such a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldCalls {
     /// `connect(2)`.
     pub connect: i32,
     /// `bind(2)`, but of netlink.
@@ -126,9 +127,9 @@ pub struct Held {
 }
 
 /// The numbers of the calls that can be held on `arch`.
-pub const fn held(arch: Arch) -> Held {
+pub const fn held(arch: Arch) -> HeldCalls {
     match arch {
-        Arch::X86_64 => Held {
+        Arch::X86_64 => HeldCalls {
             connect: 42,
             bind: 49,
             listen: 50,
@@ -139,7 +140,7 @@ pub const fn held(arch: Arch) -> Held {
             open: Some(2),
             openat: 257,
         },
-        Arch::Aarch64 => Held {
+        Arch::Aarch64 => HeldCalls {
             connect: 203,
             bind: 200,
             listen: 201,
@@ -163,6 +164,11 @@ pub fn attribute(arch: Arch, number: i32) -> Option<&'static str> {
 /// held where they are not the caller.
 pub fn scheduling(arch: Arch, number: i32) -> Option<&'static str> {
     table::scheduling(arch, u32::try_from(number).ok()?)
+}
+
+/// Whether the call with this number would make namespaces, and is held.
+pub fn is_namespace(arch: Arch, number: i32) -> bool {
+    u32::try_from(number).is_ok_and(|number| table::is_namespace(arch, number))
 }
 
 /// Why no program could be made of the table. Always our own fault.
@@ -190,7 +196,7 @@ pub enum FilterError {
 ///
 /// # Errors
 /// [`FilterError`] when the table contradicts itself or grew too large.
-pub fn program(arch: Arch, options: &Options) -> Result<Vec<Instruction>, FilterError> {
+pub fn program(arch: Arch, options: &FilterOptions) -> Result<Vec<Instruction>, FilterError> {
     let made = match (arch, options.opens) {
         (Arch::X86_64, Opens::Pass) => &X86_64_PASS,
         (Arch::X86_64, Opens::Trap) => &X86_64_TRAP,
@@ -213,7 +219,7 @@ static AARCH64_PASS: Made = make(Arch::Aarch64, Opens::Pass);
 static AARCH64_TRAP: Made = make(Arch::Aarch64, Opens::Trap);
 
 const fn make(arch: Arch, opens: Opens) -> Made {
-    match spans::spans(arch, Options { opens }) {
+    match spans::spans(arch, FilterOptions { opens }) {
         Ok(spans) => assembler::assemble(arch, &spans),
         Err(error) => Err(error),
     }

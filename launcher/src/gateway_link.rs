@@ -15,10 +15,12 @@ use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{ControlMessage, MsgFlags, recv, sendmsg};
 use outgate_handoff::{DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, ToGateway, ToLauncher};
 
+use outgate_policy::Source;
+
 use crate::coprocess::start_private;
 use crate::door::Door;
 use crate::opening::{BUILD, opening_frames};
-pub use crate::opening::{Opening, Whose};
+pub use crate::opening::{GatewayPlace, Opening};
 
 /// Frames queued for a gateway that does not read, at most. Beyond, the
 /// gateway counts as gone.
@@ -36,11 +38,11 @@ const START_TIME: Duration = Duration::from_secs(10);
 
 /// The control connection.
 #[derive(Debug)]
-pub enum Link {
+pub enum GatewayLink {
     /// Nothing asked yet.
     Idle(Box<Opening>),
     /// Running.
-    Open(Box<Open>),
+    Open(Box<RunningGateway>),
     /// Gone, with the reason: everything is denied.
     Gone(Gone),
 }
@@ -55,7 +57,7 @@ pub struct Gone {
 
 /// A running gateway.
 #[derive(Debug)]
-pub struct Open {
+pub struct RunningGateway {
     socket: OwnedFd,
     /// The gateway, if it is ours.
     child: Option<Child>,
@@ -67,7 +69,7 @@ pub struct Open {
     early: VecDeque<ToLauncher>,
 }
 
-impl Link {
+impl GatewayLink {
     /// Starts the gateway unless it runs or is gone.
     pub fn start(&mut self) {
         let Self::Idle(_) = self else {
@@ -81,22 +83,20 @@ impl Link {
 
     fn begin(opening: Box<Opening>, enter: fn(&Door) -> io::Result<OwnedFd>) -> Self {
         let (opened, name) = match &opening.whose {
-            Whose::Private {
-                program,
-                arguments,
-                variables,
+            GatewayPlace::Private {
+                program, variables, ..
             } => (
-                start_private(program, arguments, variables),
+                start_private(program, variables),
                 program.display().to_string(),
             ),
-            Whose::Shared(door) => (
+            GatewayPlace::Shared(door) => (
                 enter(door).map(|socket| (socket, None)),
                 door.path().display().to_string(),
             ),
         };
         let named = |error: io::Error| format!("{name}: {error}");
         let opened = opened.map_err(named).and_then(|(socket, child)| {
-            let mut open = Open {
+            let mut open = RunningGateway {
                 socket,
                 child,
                 queue: VecDeque::new(),
@@ -116,7 +116,7 @@ impl Link {
                 }),
             }
         });
-        let shared = matches!(opening.whose, Whose::Shared(_)).then_some(opening);
+        let shared = matches!(opening.whose, GatewayPlace::Shared(_)).then_some(opening);
         match opened {
             Ok(mut open) => {
                 open.opening = shared;
@@ -143,6 +143,19 @@ impl Link {
         match self {
             Self::Open(_) => Attached::Anew,
             Self::Idle(_) | Self::Gone(_) => Attached::No,
+        }
+    }
+
+    /// Has a session that begins later begin with these texts.
+    pub fn set_sources(&mut self, sources: &[Source], ends: Vec<(String, Instant)>) {
+        let opening = match self {
+            Self::Idle(opening) => Some(opening),
+            Self::Open(open) => open.opening.as_mut(),
+            Self::Gone(gone) => gone.again.as_mut().map(|(opening, _)| opening),
+        };
+        if let Some(opening) = opening {
+            opening.sources = sources.to_vec();
+            opening.ends = ends;
         }
     }
 
@@ -267,7 +280,7 @@ impl Link {
     /// Whether others use the gateway too.
     pub fn is_shared(&self) -> bool {
         match self {
-            Self::Idle(opening) => matches!(opening.whose, Whose::Shared(_)),
+            Self::Idle(opening) => matches!(opening.whose, GatewayPlace::Shared(_)),
             Self::Open(open) => open.opening.is_some(),
             Self::Gone(gone) => gone.again.is_some(),
         }
@@ -317,7 +330,7 @@ pub enum Attached {
     No,
 }
 
-impl Open {
+impl RunningGateway {
     fn flush(&mut self) -> io::Result<()> {
         while let Some((bytes, descriptors)) = self.queue.front() {
             let numbers: Vec<_> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();

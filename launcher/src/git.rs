@@ -18,10 +18,10 @@ use std::path::Path;
 use nix::fcntl::OFlag;
 
 pub use harmless::Suspect;
-pub use settings::Settings;
-pub(crate) use sources::{of_hosts, of_settings, of_tree};
+pub use settings::GitSettings;
+pub(crate) use sources::{of_hosts, of_settings, of_tree, said};
 pub(crate) use tree::is_looked_at;
-pub use tree::{Access, Place, Tree};
+pub use tree::{GitAccess, GitPlace, WorkTree};
 
 /// The text of a regular file within its bound; a pipe that somebody left there holds up
 /// nobody.

@@ -15,7 +15,7 @@ use nix::sys::socket::{
 use outgate_sys::seccomp::OnExec;
 
 use crate::address::Family;
-use crate::notification::{Notification, Reached};
+use crate::notification::{AnswerReached, Notification};
 use crate::sealed::Blocking;
 
 /// What a call says that was not made, since nobody waits for it any more. No
@@ -233,23 +233,23 @@ impl Grip {
     }
 
     /// Answers a call that does not wait for its connection.
-    pub fn under_way(self, notification: Notification) -> Reached {
+    pub fn under_way(self, notification: Notification) -> AnswerReached {
         let reached = notification.conclude(Err(Errno::EINPROGRESS));
-        if reached == Reached::Nobody {
+        if reached == AnswerReached::Nobody {
             give_up(self.socket());
         }
         reached
     }
 
     /// Answers a call whose connection has begun.
-    pub fn conclude(self, notification: Notification, begun: Begun) -> Reached {
+    pub fn conclude(self, notification: Notification, begun: Begun) -> AnswerReached {
         match self {
             Self::Shared(socket) => {
                 if begun == Begun::Underway {
                     settle(socket.as_fd());
                 }
                 let reached = notification.conclude(Ok(()));
-                if reached == Reached::Nobody {
+                if reached == AnswerReached::Nobody {
                     give_up(socket.as_fd());
                 }
                 reached
@@ -270,7 +270,7 @@ impl Grip {
                     notification.conclude(Ok(()))
                 } else {
                     notification.fail(Errno::ECONNREFUSED);
-                    Reached::Nobody
+                    AnswerReached::Nobody
                 }
             }
         }

@@ -6,21 +6,11 @@
 use std::path::Path;
 
 use nix::sys::stat::stat;
-use nix::unistd::Uid;
 use outgate_policy::{Context, Policy};
 
-use crate::made::guarded;
+use crate::guarded::{guarded, home_by_account};
 use crate::run_error::RunError;
 use crate::writable::{Granted, real};
-
-/// Where the home directories of users are named (passwd(5)).
-const ACCOUNTS: &str = "/etc/passwd";
-
-/// Bytes that it mostly has.
-const ACCOUNTS_BYTES: usize = 8192;
-
-/// Bytes of it that are read: some thousand accounts.
-const ACCOUNTS_BYTES_MAX: u64 = 1 << 20;
 
 /// May the command write the working directory, as far as only a shipped policy says so?
 /// Compares inodes: whatever name somebody came by, it is the same directory.
@@ -60,20 +50,4 @@ pub(crate) fn check(policy: &Policy, context: &Context) -> Result<(), RunError> 
         }
     }
     Ok(())
-}
-
-/// The home directory of the account that runs this.
-fn home_by_account() -> Option<String> {
-    use std::io::Read as _;
-    let file = std::fs::File::open(ACCOUNTS).ok()?;
-    let mut text = Vec::with_capacity(ACCOUNTS_BYTES);
-    file.take(ACCOUNTS_BYTES_MAX).read_to_end(&mut text).ok()?;
-    let user = Uid::current().as_raw().to_string();
-    let text = String::from_utf8_lossy(&text);
-    text.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.nth(2)? == user).then_some(())?;
-        let home = fields.nth(2)?;
-        home.starts_with('/').then(|| home.to_owned())
-    })
 }

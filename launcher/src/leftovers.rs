@@ -28,24 +28,26 @@ mod way;
 
 pub use diff::diff;
 pub use error::LeftoversError;
-pub use ground::Places;
-pub use kept::{Kept, find, list};
+pub use ground::RunPlaces;
+pub use kept::{KeptLeftovers, find, list};
 pub use revert::{Reverted, revert};
 pub use told::lines;
 
-use file::{Content, Moment, State};
+use file::{FileContent, FileState, Moment};
 use ground::Ground;
 use judge::{Drivers, Parts, Scene, parts};
-use kinds::{Contents, Judge, Kind, Row};
-use table::{GIT_CONFIG, KINDS, LINK, PATH_PROGRAM, PYTHON_ENTRY, PYTHON_MODULE, PYTHON_START};
-use walk::{Bounds, Cut, Found, Listed, Standing, Walk};
+use kinds::{Contents, Judge, LeftoverKind, Row};
+use table::{
+    GIT_CONFIG, KINDS, LINK, PATH_PROGRAM, PYTHON_ENTRY, PYTHON_MODULE, PYTHON_START, SET_ID,
+};
+use walk::{Bounds, Cut, DirectoryStanding, FoundFile, Listed, Walk};
 
 /// Directories that are not read before the command starts.
 const OMITTED: &[&str] = &["node_modules", "target", "__pycache__"];
 
 /// What is done about leftovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum LeftoversMode {
     /// They are told and recorded.
     #[default]
     Tell,
@@ -57,30 +59,30 @@ pub enum Mode {
 
 /// What is known of what may be written, from before the command started.
 #[derive(Debug)]
-pub struct Watch {
+pub struct LeftoverWatch {
     ground: Ground,
     since: Moment,
     listed: Listed,
-    seen: HashMap<PathBuf, Seen>,
+    seen: HashMap<PathBuf, SeenFile>,
 }
 
 #[derive(Debug)]
-struct Seen {
-    state: State,
+struct SeenFile {
+    state: FileState,
     /// Nothing where it was not kept.
-    content: Option<Content>,
+    content: Option<FileContent>,
 }
 
 /// What was found at the end.
 #[derive(Debug, Default)]
-pub struct Look {
+pub struct LeftoverLook {
     /// In the order of the table.
     pub left: Vec<Leftover>,
     /// Why not everything was looked at.
     pub unseen: Option<String>,
 }
 
-impl Look {
+impl LeftoverLook {
     /// Whether nothing was left, as far as can be said.
     pub fn is_clean(&self) -> bool {
         self.left.is_empty() && self.unseen.is_none()
@@ -91,23 +93,23 @@ impl Look {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
     pub(crate) path: PathBuf,
-    pub(crate) change: Change,
+    pub(crate) change: LeftoverChange,
     row: Row,
     was: Was,
-    is: Content,
-    state: State,
+    is: FileContent,
+    state: FileState,
 }
 
 /// How a file came to be as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum LeftoverChange {
     New,
     Changed,
     /// Nobody noted whether there was one.
     Either,
 }
 
-impl Change {
+impl LeftoverChange {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -121,13 +123,13 @@ impl Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Was {
     Absent,
-    Known { content: Content, mode: u32 },
+    Known { content: FileContent, mode: u32 },
     Unknown,
 }
 
 impl Leftover {
-    fn kind(&self) -> &'static Kind {
-        const NONE: &Kind = &Kind {
+    fn kind(&self) -> &'static LeftoverKind {
+        const NONE: &LeftoverKind = &LeftoverKind {
             token: "",
             what: "",
             when: "",
@@ -159,9 +161,9 @@ impl Leftover {
     }
 }
 
-impl Watch {
+impl LeftoverWatch {
     /// Notes what lies near. To be called when nothing of the command runs yet.
-    pub fn begin(places: Places<'_>) -> Self {
+    pub fn begin(places: RunPlaces<'_>) -> Self {
         let ground = Ground::new(places);
         let since = now();
         let is_in_memory = ground.is_in_memory();
@@ -186,12 +188,12 @@ impl Watch {
                 && bytes.saturating_add(size) <= limits::START_BYTES_MAX
                 && (is_in_memory || found.token() != PATH_PROGRAM);
             let content = is_kept.then(|| found.content());
-            if matches!(content, Some(Content::Text(_))) {
+            if matches!(content, Some(FileContent::Text(_))) {
                 bytes = bytes.saturating_add(size);
             }
             let state = found.state;
             seen.entry(found.path.clone())
-                .or_insert(Seen { state, content });
+                .or_insert(SeenFile { state, content });
         });
         let listed = std::mem::take(&mut walk.listed);
         Self {
@@ -203,7 +205,7 @@ impl Watch {
     }
 
     /// Looks at what is there now. To be called when nothing of the command runs any more.
-    pub fn look(mut self) -> Look {
+    pub fn look(mut self) -> LeftoverLook {
         let bounds = Bounds {
             directories: limits::END_DIRECTORIES_MAX,
             entries: limits::END_ENTRIES_MAX,
@@ -211,7 +213,7 @@ impl Watch {
             omitted: &[],
         };
         let seen = std::mem::take(&mut self.seen);
-        let mut search = Search {
+        let mut search = LeftoverSearch {
             since: self.since,
             seen,
             candidates: Vec::new(),
@@ -230,7 +232,7 @@ impl Watch {
         walk.before = Some(&self.listed);
         walk.run(&mut |found| search.take(found));
         let cut = walk.cut.take().or(search.cut.take());
-        let mut look = Look {
+        let mut look = LeftoverLook {
             left: search.judged(&self.ground),
             unseen: cut.map(|Cut(why)| why),
         };
@@ -246,9 +248,9 @@ impl Watch {
 }
 
 /// The search at the end.
-struct Search {
+struct LeftoverSearch {
     since: Moment,
-    seen: HashMap<PathBuf, Seen>,
+    seen: HashMap<PathBuf, SeenFile>,
     candidates: Vec<Leftover>,
     known: BTreeSet<PathBuf>,
     drivers: Drivers,
@@ -256,10 +258,10 @@ struct Search {
     cut: Option<Cut>,
 }
 
-impl Search {
-    fn take(&mut self, found: &Found<'_>) {
+impl LeftoverSearch {
+    fn take(&mut self, found: &FoundFile<'_>) {
         if found.token() == GIT_CONFIG
-            && let Content::Text(text) = found.content()
+            && let FileContent::Text(text) = found.content()
         {
             let drivers = judge::git::drivers(&String::from_utf8_lossy(&text));
             self.drivers.extend(drivers);
@@ -277,20 +279,23 @@ impl Search {
                 self.known.insert(found.path.clone());
                 return;
             }
-            Some(Seen { state, content }) => {
+            Some(SeenFile { state, content }) => {
                 let mode = state.mode;
                 let was = content.map(|content| Was::Known { content, mode });
-                (Change::Changed, was.unwrap_or(Was::Unknown))
+                (LeftoverChange::Changed, was.unwrap_or(Was::Unknown))
             }
             None => match found.standing {
-                // Links beside the table are not noted at the start.
-                _ if found.token() == LINK => (Change::New, Was::Unknown),
-                Standing::Listed | Standing::Fresh => (Change::New, Was::Absent),
-                Standing::Moved => (Change::Either, Was::Unknown),
-                Standing::Unlisted if found.state.is_since(self.since) => {
-                    (Change::Either, Was::Unknown)
+                // Neither links beside the table nor rights are noted at the start.
+                _ if found.token() == SET_ID => (LeftoverChange::Either, Was::Unknown),
+                _ if found.token() == LINK => (LeftoverChange::New, Was::Unknown),
+                DirectoryStanding::Listed | DirectoryStanding::Fresh => {
+                    (LeftoverChange::New, Was::Absent)
                 }
-                Standing::Unlisted => return,
+                DirectoryStanding::Moved => (LeftoverChange::Either, Was::Unknown),
+                DirectoryStanding::Unlisted if found.state.is_since(self.since) => {
+                    (LeftoverChange::Either, Was::Unknown)
+                }
+                DirectoryStanding::Unlisted => return,
             },
         };
         if !self.known.insert(found.path.clone()) {
@@ -328,14 +333,14 @@ impl Search {
             let before = match &left.was {
                 Was::Absent | Was::Unknown => Parts::new(),
                 Was::Known { content, mode } => {
-                    let state = State {
+                    let state = FileState {
                         mode: *mode,
                         ..left.state
                     };
                     parts(judge, content, state, &scene)
                 }
             };
-            let is_wanted = judge != Judge::Appears || left.change != Change::Changed;
+            let is_wanted = judge != Judge::Appears || left.change != LeftoverChange::Changed;
             is_wanted && !is_sample(&left.path, judge) && after.difference(&before).next().is_some()
         };
         let mut left: Vec<Leftover> = self.candidates.into_iter().filter(runs_more).collect();
@@ -346,7 +351,7 @@ impl Search {
             .filter_map(|one| one.path.parent().map(Path::to_owned))
             .collect();
         let is_told = |one: &Leftover| {
-            let came_along = one.token() == PYTHON_MODULE && one.change != Change::Changed;
+            let came_along = one.token() == PYTHON_MODULE && one.change != LeftoverChange::Changed;
             came_along
                 && one
                     .path

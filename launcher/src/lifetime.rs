@@ -16,27 +16,28 @@ use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
-use outgate_sys::seccomp::Listener;
+use outgate_handoff::FromRun;
+use outgate_sys::seccomp::NotificationListener;
 
-use crate::presence::{Presence, Wish};
+use crate::presence::{Presence, RunRequest, answer};
 use between::LifetimeEnd;
 use tree::Leased;
 
-pub(crate) use tree::{FORWARDED, GRACE, Tree};
+pub(crate) use tree::{FORWARDED, GRACE, ProcessTree};
 
 /// Who ends a run, and who else wants its end.
 #[derive(Debug)]
 pub(crate) struct Lifetime {
-    tree: Tree,
+    tree: ProcessTree,
     /// Says when no task uses the filter any more; no call is taken from it here.
-    listener: Arc<Listener>,
+    listener: Arc<NotificationListener>,
     signals: SignalFd,
     presence: Option<Presence>,
     supervisor: LifetimeEnd,
 }
 
 /// What a poll said, by source.
-struct Ready {
+struct LifetimeReady {
     listener: PollFlags,
     reports: PollFlags,
     signals: PollFlags,
@@ -47,8 +48,8 @@ struct Ready {
 impl Lifetime {
     /// That of a command which runs. `presence` is how others find it, if they can.
     pub(crate) fn new(
-        tree: Tree,
-        listener: Arc<Listener>,
+        tree: ProcessTree,
+        listener: Arc<NotificationListener>,
         signals: SignalFd,
         presence: Option<Presence>,
         supervisor: LifetimeEnd,
@@ -107,7 +108,7 @@ impl Lifetime {
         PollTimeout::try_from(i32::try_from(millis).unwrap_or(1000)).unwrap_or(PollTimeout::ZERO)
     }
 
-    fn wait(&self, timeout: PollTimeout) -> Ready {
+    fn wait(&self, timeout: PollTimeout) -> LifetimeReady {
         let readable = PollFlags::POLLIN;
         // A listener whose filter nobody uses reports that for ever, and so does a pipe whose
         // guardian is gone, and a supervisor that is.
@@ -136,7 +137,7 @@ impl Lifetime {
             let flags = sources.get(index).and_then(PollFd::revents);
             flags.filter(|_| happened).unwrap_or(PollFlags::empty())
         };
-        Ready {
+        LifetimeReady {
             listener: at(0),
             reports: at(1),
             signals: at(2),
@@ -145,16 +146,25 @@ impl Lifetime {
         }
     }
 
-    /// Tells who asks about the run, and ends it when they want that.
+    /// Tells who asks about the run, and ends it when they want that. A change of its
+    /// policy is the supervisor's.
     fn serve_askers(&mut self) {
-        if let Some(presence) = &mut self.presence {
-            let status = presence.status();
-            status.held = self.supervisor.held();
-            if let Some(record) = self.supervisor.record() {
-                status.record = record;
-            }
-            if presence.serve() == Wish::End {
-                self.tree.end();
+        let Some(presence) = &mut self.presence else {
+            return;
+        };
+        let status = presence.status();
+        status.held = self.supervisor.held();
+        status.granted = self.supervisor.granted();
+        if let Some(record) = self.supervisor.record() {
+            status.record = record;
+        }
+        if presence.serve() == RunRequest::End {
+            self.tree.end();
+        }
+        for wanted in presence.wanted() {
+            if let Err(wanted) = self.supervisor.wants(wanted) {
+                let message = "too many changes wait already; try again".to_owned();
+                answer(&wanted.asker, &FromRun::Refused { message });
             }
         }
     }

@@ -2,11 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// Links on one way at most, as the kernel has it (path_resolution(7)).
-pub(crate) const LINKS_MAX: usize = 40;
-
 /// What is known of a path after one look along it.
-pub(crate) enum Step {
+pub(crate) enum LinkStep {
     /// No link is on the way: this is the place, without `..`.
     Plain(PathBuf),
     /// The first link on the way, and the path with what it says in its place.
@@ -14,7 +11,7 @@ pub(crate) enum Step {
 }
 
 /// Looks along an absolute path. Where something is absent, nothing behind it is a link.
-pub(crate) fn step(path: &Path) -> Step {
+pub(crate) fn step(path: &Path) -> LinkStep {
     let mut at = PathBuf::new();
     let mut parts = path.components();
     while let Some(part) = parts.next() {
@@ -29,7 +26,7 @@ pub(crate) fn step(path: &Path) -> Step {
         };
         let beside = at.parent().unwrap_or(&at);
         let target = beside.join(said).join(parts.as_path());
-        return Step::Link { link: at, target };
+        return LinkStep::Link { link: at, target };
     }
-    Step::Plain(at)
+    LinkStep::Plain(at)
 }

@@ -65,19 +65,19 @@ pub enum ListenError {
 
 /// A listening socket, and its name while that is ours to remove.
 #[derive(Debug)]
-pub struct Listener {
+pub struct NamedListener {
     socket: OwnedFd,
-    name: Option<Name>,
+    name: Option<SocketName>,
 }
 
 #[derive(Debug)]
-struct Name {
+struct SocketName {
     path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Listener {
+impl NamedListener {
     /// One that was made by whoever started us (systemd.socket(5)).
     pub fn inherited(socket: OwnedFd) -> Self {
         Self { socket, name: None }
@@ -110,7 +110,7 @@ impl Listener {
         drop(fs::remove_file(&draft));
         made?;
         let metadata = fs::symlink_metadata(path).map_err(step("finding the socket"))?;
-        let name = Name {
+        let name = SocketName {
             path: path.to_owned(),
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -122,13 +122,13 @@ impl Listener {
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for NamedListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Drop for Listener {
+impl Drop for NamedListener {
     fn drop(&mut self) {
         let Some(name) = self.name.take() else {
             return;

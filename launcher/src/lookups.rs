@@ -70,7 +70,7 @@ pub enum Waits {
 
 /// What a path leads to.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundPath {
     /// The inode.
     pub place: Resolved,
     /// Whether what is done with it may wait.
@@ -81,11 +81,11 @@ pub struct Found {
 
 /// The answer to a request.
 #[derive(Debug)]
-pub struct Reply {
+pub struct LookupReply {
     /// To which.
     pub id: u64,
     /// What was found; nothing where a connection was asked for.
-    pub result: Result<Option<Found>, Errno>,
+    pub result: Result<Option<FoundPath>, Errno>,
 }
 
 /// The launcher's end of the process that looks up.
@@ -159,7 +159,7 @@ impl Lookups {
     }
 
     /// The next answer, if one is there.
-    pub fn receive(&mut self) -> Option<Reply> {
+    pub fn receive(&mut self) -> Option<LookupReply> {
         let helper = self.helper.as_ref()?;
         let mut bytes = [0_u8; REPLY_BYTES];
         match receive(helper.socket.as_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT) {
@@ -180,7 +180,7 @@ impl Lookups {
         }
     }
 
-    fn learn(&mut self, reply: &Reply) {
+    fn learn(&mut self, reply: &LookupReply) {
         if let (Ok(Some(found)), Some(local)) = (&reply.result, &mut self.local)
             && found.waits == Waits::No
             && local.len() < DEVICES_MAX
@@ -212,7 +212,7 @@ fn local_devices(mounts: &str) -> HashSet<u64> {
 }
 
 /// An answer as it came; `None` when it is none.
-fn decode(bytes: &[u8], mut descriptors: Vec<OwnedFd>) -> Option<Reply> {
+fn decode(bytes: &[u8], mut descriptors: Vec<OwnedFd>) -> Option<LookupReply> {
     let (id, rest) = bytes.split_first_chunk::<8>()?;
     let (errno, rest) = rest.split_first_chunk::<4>()?;
     let id = u64::from_ne_bytes(*id);
@@ -220,7 +220,7 @@ fn decode(bytes: &[u8], mut descriptors: Vec<OwnedFd>) -> Option<Reply> {
     let result = match (errno, rest, descriptors.pop()) {
         (0, [], None) => Ok(None),
         (0, [waits, occupant], Some(target)) => {
-            let found = Resolved::of(target).map(|place| Found {
+            let found = Resolved::of(target).map(|place| FoundPath {
                 place,
                 waits: if *waits == 0 {
                     Waits::No
@@ -238,7 +238,7 @@ fn decode(bytes: &[u8], mut descriptors: Vec<OwnedFd>) -> Option<Reply> {
         (0, ..) => return None,
         (errno, ..) => Err(Errno::from_raw(errno)),
     };
-    Some(Reply { id, result })
+    Some(LookupReply { id, result })
 }
 
 fn start() -> io::Result<Helper> {
@@ -263,14 +263,14 @@ fn start() -> io::Result<Helper> {
 
 /// A request, and what came with it.
 #[derive(Debug)]
-struct Request {
+struct LookupRequest {
     bytes: Vec<u8>,
     descriptors: Vec<OwnedFd>,
 }
 
 /// Serves until the launcher is gone.
 fn serve(launcher: &Arc<OwnedFd>) -> i32 {
-    let (sender, receiver) = sync_channel::<Request>(QUEUE_MAX);
+    let (sender, receiver) = sync_channel::<LookupRequest>(QUEUE_MAX);
     let receiver = Arc::new(Mutex::new(receiver));
     let under_way = Arc::new(AtomicUsize::new(0));
     let mut threads = 0;
@@ -282,7 +282,7 @@ fn serve(launcher: &Arc<OwnedFd>) -> i32 {
             Err(Errno::EINTR) => continue,
             Err(_) => return 1,
         };
-        let request = Request {
+        let request = LookupRequest {
             bytes: bytes.get(..count).unwrap_or_default().to_vec(),
             descriptors,
         };
@@ -304,7 +304,7 @@ fn serve(launcher: &Arc<OwnedFd>) -> i32 {
 }
 
 /// Takes one request after the other.
-fn work(requests: &Mutex<Receiver<Request>>, launcher: &OwnedFd, under_way: &AtomicUsize) {
+fn work(requests: &Mutex<Receiver<LookupRequest>>, launcher: &OwnedFd, under_way: &AtomicUsize) {
     loop {
         let next = requests
             .lock()
@@ -320,7 +320,7 @@ fn work(requests: &Mutex<Receiver<Request>>, launcher: &OwnedFd, under_way: &Ato
 /// What was found: the inode, whether it waits, who listens there.
 type Answer = Option<(OwnedFd, [u8; 2])>;
 
-fn perform(request: &mut Request) -> Result<Answer, Errno> {
+fn perform(request: &mut LookupRequest) -> Result<Answer, Errno> {
     let body = request.bytes.get(8..).unwrap_or_default();
     match (body, &mut *request.descriptors) {
         ([b'F', kind, a, b, c, d, path @ ..], []) => {
@@ -357,7 +357,7 @@ fn find(thread: u32, path: &[u8], kind: SockType) -> Result<(OwnedFd, [u8; 2]), 
     Ok((place.target, [u8::from(!local), occupant]))
 }
 
-fn reply(launcher: &OwnedFd, request: &Request, result: Result<Answer, Errno>) {
+fn reply(launcher: &OwnedFd, request: &LookupRequest, result: Result<Answer, Errno>) {
     let id = request.bytes.get(..8).unwrap_or_default();
     let (errno, answer) = match result {
         Ok(answer) => (0, answer),
@@ -418,7 +418,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::net::{UnixListener, UnixStream};
 
-    fn answer(lookups: &mut Lookups) -> Reply {
+    fn answer(lookups: &mut Lookups) -> LookupReply {
         use nix::poll::{PollFd, PollFlags, poll};
         let mut polled = [PollFd::new(lookups.poll().unwrap(), PollFlags::POLLIN)];
         assert_eq!(poll(&mut polled, 10_000_u16), Ok(1));

@@ -13,54 +13,12 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::libc::O_NOFOLLOW;
-use outgate_policy::{Context, Filesystem, Made, MadeContent, Moved, PathGrant};
+use outgate_policy::{Context, Filesystem, MadeContent, MadePath, Moved, PathGrant};
 
-use crate::links::{LINKS_MAX, Step, step};
+use crate::guarded::{is_guarded, is_named, is_others, names};
+use crate::limits::LINKS_MAX;
+use crate::links::{LinkStep, step};
 use crate::run_error::RunError;
-use crate::writable::real;
-
-/// What of a home directory holds credentials, or is run or read by programs outside
-/// the run: nothing a shipped policy grants for writing may turn out to be it.
-const GUARDED: [&str; 38] = [
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".netrc",
-    ".git-credentials",
-    ".npmrc",
-    ".pypirc",
-    ".password-store",
-    ".pki",
-    ".mozilla",
-    ".thunderbird",
-    ".m2",
-    ".gem",
-    ".cargo",
-    ".rustup",
-    ".local/bin",
-    ".local/lib",
-    ".local/share/keyrings",
-    ".local/share/applications",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/git",
-    ".config/chromium",
-    ".config/google-chrome",
-    ".config/autostart",
-    ".config/systemd",
-    ".config/fish",
-    ".gitconfig",
-    ".profile",
-    ".bashrc",
-    ".bash_profile",
-    ".zshrc",
-    ".zshenv",
-    ".xprofile",
-    "bin",
-];
 
 /// Makes what is absent, and refuses links that lead where no shipped policy may.
 /// Returns the links that were followed, in words.
@@ -95,7 +53,7 @@ pub(crate) fn settle(files: &Filesystem, context: &Context) -> Result<Vec<String
     Ok(said)
 }
 
-fn make(made: &Made) -> io::Result<()> {
+fn make(made: &MadePath) -> io::Result<()> {
     let directory = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
     let path = Path::new(&made.path);
     match &made.content {
@@ -134,18 +92,19 @@ fn followed(
     let Ok(home) = home.canonicalize() else {
         return Ok(None);
     };
-    let (mut path, mut links) = (home.join(below), Vec::new());
+    let own = home.join(below);
+    let (mut path, mut links) = (own.clone(), Vec::new());
     loop {
         match step(&path) {
-            Step::Plain(real) => {
+            LinkStep::Plain(real) => {
                 path = real;
                 break;
             }
-            Step::Link { link, target } if links.len() < LINKS_MAX => {
+            LinkStep::Link { link, target } if links.len() < LINKS_MAX => {
                 links.push(link);
                 path = target;
             }
-            Step::Link { .. } => {
+            LinkStep::Link { .. } => {
                 return Err(refused(&path, "through more links than the kernel follows"));
             }
         }
@@ -156,7 +115,8 @@ fn followed(
     if path == home || !path.starts_with(&home) {
         return Err(refused(&path, "outside the home directory"));
     }
-    if is_guarded(&path, &home) {
+    // What the policy grants by its own name it may.
+    if is_guarded(&path, &home, |place| own.starts_with(home.join(place))) {
         return Err(refused(
             &path,
             "to, into or around a place of secrets or of programs",
@@ -177,45 +137,24 @@ fn followed(
     Ok(Some(path))
 }
 
-/// Whether a place is one of secrets or of programs, in one or around one.
-fn is_guarded(path: &Path, home: &Path) -> bool {
-    GUARDED.iter().any(|name| {
-        let place = home.join(name);
-        let real = place.canonicalize().unwrap_or_else(|_| place.clone());
-        [place, real].iter().any(|place| is_near(path, place))
-    })
-}
-
-/// The place of secrets or of programs that a directory is, lies in or holds. What people
-/// keep elsewhere as files, such as settings in a repository, does not count there.
-pub(crate) fn guarded(path: &Path, home: &Path) -> Option<PathBuf> {
-    GUARDED.iter().map(|name| home.join(name)).find(|place| {
-        let real = real(place).filter(|real| real != place && real.is_dir());
-        [Some(place), real.as_ref()]
-            .into_iter()
-            .flatten()
-            .any(|place| is_near(path, place))
-    })
-}
-
-/// Whether a path is a place, or one of both lies in the other.
-fn is_near(path: &Path, place: &Path) -> bool {
-    path.starts_with(place) || place.starts_with(path)
-}
-
 /// Whether a variable of the user's moves something to where a program may keep its files.
 fn sound(moved: &Moved, home: &Path) -> Result<(), RunError> {
     let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+    let names = names(&moved.variable);
+    let is_own = |place: &str| names.iter().any(|own| is_named(place, own));
     let mut path = PathBuf::from(&moved.path);
     for _ in 0..LINKS_MAX {
         match step(&path) {
-            Step::Plain(real) => {
-                if home.starts_with(&real) || is_guarded(&real, &home) {
+            LinkStep::Plain(real) => {
+                if home.starts_with(&real)
+                    || is_guarded(&real, &home, is_own)
+                    || is_others(&real, &home, &moved.variable)
+                {
                     break;
                 }
                 return Ok(());
             }
-            Step::Link { target, .. } => path = target,
+            LinkStep::Link { target, .. } => path = target,
         }
     }
     Err(RunError::Moved {
@@ -261,7 +200,7 @@ mod tests {
             };
             let files = Filesystem {
                 write: vec![grant(granted), grant("work")],
-                made: vec![Made {
+                made: vec![MadePath {
                     path: self.path(granted),
                     content: MadeContent::Directory,
                 }],
@@ -281,7 +220,7 @@ mod tests {
         assert_eq!(home.settle(".agent/state").unwrap(), [""; 0]);
         let state = fs::metadata(home.path(".agent/state")).unwrap();
         assert_eq!(state.mode() & 0o7777, 0o700);
-        let file = |text: &str| Made {
+        let file = |text: &str| MadePath {
             path: home.path(".agent.json"),
             content: MadeContent::File(text.to_owned()),
         };

@@ -9,6 +9,7 @@ use std::path::{Component, Path};
 use nix::unistd::Uid;
 use outgate_policy::SourceKind;
 
+use crate::guarded::{Access, closed};
 use crate::text::quoted;
 
 /// Variables, and parts of what lies where they say.
@@ -95,13 +96,22 @@ pub(crate) fn is_plain(text: &str) -> bool {
     !has_userinfo && !WORDS_OF_SECRETS.iter().any(|word| text.contains(word))
 }
 
+/// What a variable has moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It lies there.
+    At(String),
+    /// There it is not shown: that is, lies in or holds this place, of secrets or programs.
+    Closed(String, String),
+}
+
 /// Where things lie that variables have moved, as far as they are there: the variable and
 /// the path. Never the home directory, nor what it lies in.
 pub(crate) fn moved(
     home: &str,
     variables: &[(String, String)],
-    table: Places,
-) -> Vec<(&'static str, String)> {
+    (access, table): (Access, Places),
+) -> Vec<(&'static str, Found)> {
     let mut out = Vec::new();
     for (name, parts) in table {
         let mut all = variables.iter();
@@ -122,9 +132,15 @@ pub(crate) fn moved(
             } else {
                 root.join(part)
             };
-            if path.exists() {
-                out.push((*name, path.display().to_string()));
+            if !path.exists() {
+                continue;
             }
+            let shown = path.display().to_string();
+            let found = match closed(&path, home, access, (name, variables)) {
+                None => Found::At(shown),
+                Some(place) => Found::Closed(shown, place.display().to_string()),
+            };
+            out.push((*name, found));
         }
     }
     out
@@ -163,8 +179,12 @@ mod tests {
         let home = below("home");
         let shown = |name: &str, value: &str| -> Vec<String> {
             let variables = [(name.to_owned(), value.to_owned())];
-            let all = moved(&home, &variables, &TOOLCHAIN_VARIABLES);
-            all.into_iter().map(|(_, path)| path).collect()
+            let all = moved(&home, &variables, (Access::Read, &TOOLCHAIN_VARIABLES));
+            let path = |found| match found {
+                Found::At(path) => path,
+                Found::Closed(path, place) => panic!("{path}: {place}"),
+            };
+            all.into_iter().map(|(_, found)| path(found)).collect()
         };
         assert_eq!(shown("CARGO_HOME", &below("cargo")), [below("cargo/bin")]);
         assert_eq!(shown("RUSTUP_HOME", &below("rustup")), [below("rustup")]);

@@ -4,20 +4,22 @@
 use std::sync::Arc;
 
 use nix::errno::Errno;
-use outgate_sys::seccomp::{Answer, Held, Listener, OnExec, Placement};
+use outgate_sys::seccomp::{
+    HeldCall, NotificationListener, NotificationResponse, OnExec, Placement,
+};
 use std::os::fd::BorrowedFd;
 
 /// Holding one proves that the call was not answered yet.
 #[derive(Debug)]
 pub struct Notification {
-    listener: Arc<Listener>,
-    held: Held,
+    listener: Arc<NotificationListener>,
+    held: HeldCall,
     answered: Answered,
 }
 
 /// Whom an answer reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reached {
+pub enum AnswerReached {
     /// Who called.
     Caller,
     /// Nobody: the caller died, or its process executes another program.
@@ -32,7 +34,7 @@ enum Answered {
 
 impl Notification {
     /// Takes responsibility for a received call.
-    pub fn new(listener: &Arc<Listener>, held: Held) -> Self {
+    pub fn new(listener: &Arc<NotificationListener>, held: HeldCall) -> Self {
         Self {
             listener: Arc::clone(listener),
             held,
@@ -41,7 +43,7 @@ impl Notification {
     }
 
     /// The call as the kernel described it.
-    pub fn held(&self) -> &Held {
+    pub fn held(&self) -> &HeldCall {
         &self.held
     }
 
@@ -66,35 +68,35 @@ impl Notification {
 
     /// The call returns `value`.
     pub fn succeed(self, value: i64) {
-        self.end(Answer::Value(value));
+        self.end(NotificationResponse::Value(value));
     }
 
     /// Ends a call whose effect is made: it returns 0 or fails. Where nobody
     /// waits for it any more, the effect is to be undone.
-    pub fn conclude(self, result: Result<(), Errno>) -> Reached {
+    pub fn conclude(self, result: Result<(), Errno>) -> AnswerReached {
         self.end(match result {
-            Ok(()) => Answer::Value(0),
-            Err(errno) => Answer::Errno(errno as i32),
+            Ok(()) => NotificationResponse::Value(0),
+            Err(errno) => NotificationResponse::Errno(errno as i32),
         })
     }
 
     /// The call fails with `errno`.
     pub fn fail(self, errno: Errno) {
-        self.end(Answer::Errno(errno as i32));
+        self.end(NotificationResponse::Errno(errno as i32));
     }
 
     /// The kernel restarts the call or returns `EINTR`, as the signal that
     /// waits for the caller demands (signal(7), `SA_RESTART`).
     pub fn interrupt(self) {
         const ERESTARTSYS: i32 = 512;
-        self.end(Answer::Errno(ERESTARTSYS));
+        self.end(NotificationResponse::Errno(ERESTARTSYS));
     }
 
     /// The kernel performs the call. Only for calls that give no way out
     /// whatever their arguments are: opening a file, or binding, which Landlock judges; or whose
     /// arguments in registers were judged.
     pub fn pass(self) {
-        self.end(Answer::Continue);
+        self.end(NotificationResponse::Continue);
     }
 
     /// Ends the call with a copy of `descriptor` as its result.
@@ -106,7 +108,7 @@ impl Notification {
             Ok(_) => self.answered = Answered::Yes,
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(Errno::EPERM as i32);
-                self.end(Answer::Errno(errno));
+                self.end(NotificationResponse::Errno(errno));
             }
         }
     }
@@ -138,12 +140,12 @@ impl Notification {
             .map(drop)
     }
 
-    fn end(mut self, answer: Answer) -> Reached {
+    fn end(mut self, answer: NotificationResponse) -> AnswerReached {
         self.answered = Answered::Yes;
         // A caller that died meanwhile needs no answer.
         match self.listener.answer(self.held.cookie, answer) {
-            Ok(()) => Reached::Caller,
-            Err(_) => Reached::Nobody,
+            Ok(()) => AnswerReached::Caller,
+            Err(_) => AnswerReached::Nobody,
         }
     }
 }
@@ -152,7 +154,7 @@ impl Drop for Notification {
     fn drop(&mut self) {
         if self.answered == Answered::No {
             // EPERM, which the policy never uses: a defect stays visible.
-            let answer = Answer::Errno(Errno::EPERM as i32);
+            let answer = NotificationResponse::Errno(Errno::EPERM as i32);
             drop(self.listener.answer(self.held.cookie, answer));
         }
     }

@@ -7,15 +7,16 @@ use outgate_policy::Source;
 
 use crate::door::Door;
 use crate::environment::Variables;
-use crate::git::Settings;
-use crate::leftovers::Mode;
+use crate::git::GitSettings;
+use crate::leftovers::LeftoversMode;
 use crate::placeholders::Planter;
-use crate::trust::Way;
+use crate::reload::Reader;
+use crate::trust::TrustMeans;
 use crate::withheld::Credentials;
 
 /// What to run and how.
 #[derive(Debug)]
-pub struct Options {
+pub struct RunOptions {
     /// Policy texts in merge order.
     pub sources: Vec<Source>,
     /// The options about files as its user wrote them, for a question about the same run.
@@ -42,17 +43,35 @@ pub struct Options {
     /// The upstream proxy, as the command line names it; a URL or `none`.
     pub upstream_proxy: Option<String>,
     /// The user's settings of git, for a command that may not read them.
-    pub git: Option<Settings>,
+    pub git: Option<GitSettings>,
+    /// One line about the repository of a linked work tree, which is granted with it.
+    pub repository: Option<String>,
     /// What makes false credentials.
     pub planter: Planter,
+    /// Whether the policy may change while the run goes on.
+    pub sealing: Sealing,
+    /// How long a request that no rule decides may wait for a person, in seconds; 0: nobody
+    /// is asked.
+    pub ask_seconds: u32,
+    /// How its texts are read again.
+    pub reader: Reader,
     /// Whether the summary is said at the end.
     pub summary: Summary,
     /// What is done about files that run later.
-    pub leftovers: Mode,
+    pub leftovers: LeftoversMode,
     /// How the command is made to trust what the gateway opens.
-    pub trust: Way,
+    pub trust: TrustMeans,
     /// Where the user's own authority is, if there is one: no command has its key.
     pub authority: Option<PathBuf>,
+}
+
+/// Whether a run's policy may be changed while it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sealing {
+    /// Its user may change it.
+    Open,
+    /// Nobody may.
+    Sealed,
 }
 
 /// Whether the summary is said at the end of a run.

@@ -4,7 +4,7 @@
 //! that its port or name can become nobody else's meanwhile; those with a path are
 //! reached through their inode, which is theirs for good.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -15,16 +15,18 @@ use crate::diag::Diag;
 use crate::grip::LastThread;
 use crate::lookups::Waits;
 use crate::redirect::local_address;
-use crate::seek::{Sought, Whereabouts, seek};
+use crate::seek::{FoundSocket, Whereabouts, seek};
 use crate::unix_inode::{Inode, Occupant, Resolved, occupant, take_back};
 
 /// Listeners remembered at most, of each kind. Dead ones make room; where most
 /// still live, all are forgotten, and connections to them are asked about.
 const LISTENERS_MAX: usize = 4096;
+/// Names that are looked at again for each that is new.
+const NAMES_LOOKED_AT: usize = 2;
 
 /// What a listener is to the kernel, and who had it last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
+struct ListenerIdentity {
     inode: u32,
     cookie: u64,
     at: Whereabouts,
@@ -33,13 +35,13 @@ struct Identity {
 /// A TCP listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TcpListener {
-    identity: Identity,
-    serves_v4: Serves,
+    identity: ListenerIdentity,
+    serves_v4: AddressFamilies,
 }
 
 /// Whether a listener is one of IPv6 that takes IPv4 connections too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Serves {
+enum AddressFamilies {
     Both,
     OneFamily,
 }
@@ -55,17 +57,28 @@ pub struct UnixServer {
 
 /// The listeners of one sandbox.
 #[derive(Debug, Default)]
-pub struct Own {
+pub struct OwnListeners {
     diag: Option<Diag>,
     /// Who has the listener that was connected to last.
     threads: LastThread,
     tcp: HashMap<SocketAddr, TcpListener>,
-    names: HashMap<Vec<u8>, Identity>,
+    names: HashMap<Vec<u8>, ListenerIdentity>,
+    /// Names with the cookies of their sockets, in the order in which they are looked at again.
+    order: VecDeque<(Vec<u8>, u64)>,
     unix: HashMap<Inode, UnixServer>,
     unix_max: usize,
 }
 
-impl Own {
+/// The address of loopback in the other family, for those that `localhost` names.
+fn twin(ip: IpAddr) -> Option<IpAddr> {
+    match ip {
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => Some(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => Some(Ipv6Addr::LOCALHOST.into()),
+        IpAddr::V4(_) | IpAddr::V6(_) => None,
+    }
+}
+
+impl OwnListeners {
     /// Room for so many Unix listeners with a path.
     pub fn new(unix_max: usize) -> Self {
         Self {
@@ -88,8 +101,8 @@ impl Own {
         };
         self.make_room();
         let serves_v4 = match outgate_sys::socket::only_v6(socket) {
-            Ok(false) => Serves::Both,
-            _ => Serves::OneFamily,
+            Ok(false) => AddressFamilies::Both,
+            _ => AddressFamilies::OneFamily,
         };
         let listener = TcpListener {
             identity,
@@ -111,12 +124,35 @@ impl Own {
                 self.tcp = known;
             }
         }
-        if self.names.len() >= LISTENERS_MAX {
-            let mut known = std::mem::take(&mut self.names);
-            let diag = self.diag();
-            known.retain(|name, listener| diag.is_some_and(|diag| listener.is_at(diag, name)));
-            if known.len() <= LISTENERS_MAX / 2 {
-                self.names = known;
+    }
+
+    /// Looks again at a few names, once there are many, and forgets those whose servers ended;
+    /// where all are served, the one looked at longest ago. A question about a name takes the
+    /// kernel as long as there are Unix sockets, and everybody waits meanwhile: so only for one
+    /// whose socket is not where it was, and never for more than these few.
+    fn make_room_for_names(&mut self) {
+        for _ in 0..NAMES_LOOKED_AT {
+            if self.order.len() < LISTENERS_MAX / 2 {
+                return;
+            }
+            let Some((name, cookie)) = self.order.pop_front() else {
+                return;
+            };
+            let known = self.names.get(&name).copied();
+            let Some(listener) = known.filter(|known| known.cookie == cookie) else {
+                continue;
+            };
+            let is_served = listener.taken(&mut self.threads).is_some()
+                || self.diag().is_some_and(|diag| listener.is_at(diag, &name));
+            if is_served {
+                self.order.push_back((name, cookie));
+            } else {
+                self.names.remove(&name);
+            }
+        }
+        while self.order.len() >= LISTENERS_MAX {
+            if let Some((name, _)) = self.order.pop_front() {
+                self.names.remove(&name);
             }
         }
     }
@@ -127,7 +163,11 @@ impl Own {
     /// only connect(2), shutdown(2) and its last close(2) end that, and the first
     /// two are the supervisor's to make; and no socket shares its port, which would
     /// take `SO_REUSEPORT` on both (`filter/arguments.rs`).
-    pub fn tcp_listener(&mut self, destination: SocketAddr, near: Near) -> Option<Kept> {
+    pub fn tcp_listener(
+        &mut self,
+        destination: SocketAddr,
+        near: ListenerSearch,
+    ) -> Option<KeptListener> {
         if !destination.ip().is_loopback() || self.tcp.is_empty() {
             return None;
         }
@@ -146,19 +186,19 @@ impl Own {
             // A server of both families stands at IPv4 loopback
             // (`supervisor/bind.rs`): who comes by IPv6 is brought there.
             let moved = destination.is_ipv6() && address.is_ipv4();
-            if moved && listener.serves_v4 == Serves::OneFamily {
+            if moved && listener.serves_v4 == AddressFamilies::OneFamily {
                 continue;
             }
             let to = if moved { address } else { destination };
             // `::` takes IPv4 connections only without IPV6_V6ONLY.
             let other_family = destination.is_ipv4() && address.is_ipv6();
-            if other_family && listener.serves_v4 == Serves::OneFamily {
+            if other_family && listener.serves_v4 == AddressFamilies::OneFamily {
                 continue;
             }
             let mut identity = listener.identity;
             let alive = |diag: &Diag| diag.listens(to, identity.cookie);
             let sought = match identity.taken(&mut self.threads) {
-                Some(socket) => Some(Sought {
+                Some(socket) => Some(FoundSocket {
                     socket,
                     at: identity.at,
                 }),
@@ -169,7 +209,7 @@ impl Own {
                 }
             };
             // Alive, and in nobody's hands that were looked into.
-            let Some(Sought { socket, at }) = sought else {
+            let Some(FoundSocket { socket, at }) = sought else {
                 continue;
             };
             if listens_alone(socket.as_fd(), address) {
@@ -179,7 +219,7 @@ impl Own {
                     ..listener
                 };
                 self.tcp.insert(address, listener);
-                return Some(Kept {
+                return Some(KeptListener {
                     socket,
                     identity,
                     address: to,
@@ -194,10 +234,8 @@ impl Own {
     /// at which a server of the sandbox does: whoever tries one after the other is
     /// refused there, as without a sandbox, and nobody needs to be told.
     pub fn is_beside(&mut self, destination: SocketAddr) -> bool {
-        let beside = match destination.ip() {
-            IpAddr::V6(Ipv6Addr::LOCALHOST) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V4(Ipv4Addr::LOCALHOST) => Ipv6Addr::LOCALHOST.into(),
-            IpAddr::V4(_) | IpAddr::V6(_) => return false,
+        let Some(beside) = twin(destination.ip()) else {
+            return false;
         };
         let known = self
             .tcp
@@ -208,21 +246,45 @@ impl Own {
                 .is_some_and(|diag| !diag.listens(destination, Diag::ANY_COOKIE))
     }
 
+    /// Whether somebody outside of the sandbox listens at the other address of a name of which
+    /// `address` is one (`localhost`): a server beside it would be taken for that one by
+    /// whoever tries this address first.
+    pub fn is_beside_stranger(&mut self, address: SocketAddr) -> bool {
+        let Some(beside) = twin(address.ip()) else {
+            return false;
+        };
+        let beside = SocketAddr::new(beside, address.port());
+        let any = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        let places = any.map(|any| SocketAddr::new(any, address.port()));
+        let known = places.iter().chain([&beside]);
+        let own: Vec<u64> = known
+            .filter_map(|place| self.tcp.get(place))
+            .map(|listener| listener.identity.cookie)
+            .collect();
+        self.diag().is_some_and(|diag| {
+            diag.listens(beside, Diag::ANY_COOKIE)
+                && !own.iter().any(|cookie| diag.listens(beside, *cookie))
+        })
+    }
+
     /// Remembers a Unix socket that listens now under an abstract name, and who
     /// has it.
     pub fn add_abstract(&mut self, name: &[u8], socket: BorrowedFd<'_>, at: Whereabouts) {
-        self.make_room();
+        self.make_room_for_names();
         if let Some(identity) = identity(socket, at) {
-            self.names.insert(name.to_vec(), identity);
+            let before = self.names.insert(name.to_vec(), identity);
+            if before.is_none_or(|before| before.cookie != identity.cookie) {
+                self.order.push_back((name.to_vec(), identity.cookie));
+            }
         }
     }
 
     /// The listener that has this abstract name: as long as it is held, the name is
     /// nobody else's.
-    pub fn abstract_listener(&mut self, name: &[u8], near: Near) -> Option<OwnedFd> {
+    pub fn abstract_listener(&mut self, name: &[u8], near: ListenerSearch) -> Option<OwnedFd> {
         let mut identity = self.names.get(name).copied()?;
         let sought = match identity.taken(&mut self.threads) {
-            Some(socket) => Some(Sought {
+            Some(socket) => Some(FoundSocket {
                 socket,
                 at: identity.at,
             }),
@@ -234,7 +296,7 @@ impl Own {
                 return None;
             }
         };
-        let Sought { socket, at } = sought?;
+        let FoundSocket { socket, at } = sought?;
         let named = getsockname::<UnixAddr>(socket.as_raw_fd());
         let same = named.is_ok_and(|address| address.as_abstract() == Some(name));
         if !same || !outgate_sys::socket::listens(socket.as_fd()).unwrap_or(false) {
@@ -285,7 +347,7 @@ impl Own {
     }
 }
 
-impl Identity {
+impl ListenerIdentity {
     fn is_at(self, diag: &Diag, name: &[u8]) -> bool {
         diag.unix_listener(self.inode, self.cookie).as_deref() == Some(name)
     }
@@ -296,20 +358,20 @@ impl Identity {
     }
 
     /// The socket, from whoever of the sandbox has it.
-    fn sought(self, near: Near) -> Option<Sought> {
+    fn sought(self, near: ListenerSearch) -> Option<FoundSocket> {
         seek(self.inode, self.cookie, (near.caller, near.root))
     }
 }
 
 /// A listener that is held.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeptListener {
     socket: OwnedFd,
-    identity: Identity,
+    identity: ListenerIdentity,
     address: SocketAddr,
 }
 
-impl Kept {
+impl KeptListener {
     /// Where a connection to it is made.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -326,7 +388,7 @@ impl Kept {
     }
 }
 
-impl AsFd for Kept {
+impl AsFd for KeptListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -334,7 +396,7 @@ impl AsFd for Kept {
 
 /// Where a listener is looked for that is not where it was.
 #[derive(Debug, Clone, Copy)]
-pub struct Near {
+pub struct ListenerSearch {
     /// Who wants to connect to it.
     pub caller: u32,
     /// The process above the sandbox.
@@ -348,9 +410,9 @@ fn listens_alone(socket: BorrowedFd<'_>, address: SocketAddr) -> bool {
         && !outgate_sys::socket::shares_port(socket).unwrap_or(true)
 }
 
-fn identity(socket: BorrowedFd<'_>, at: Whereabouts) -> Option<Identity> {
+fn identity(socket: BorrowedFd<'_>, at: Whereabouts) -> Option<ListenerIdentity> {
     let (inode, cookie) = numbers(socket)?;
-    Some(Identity { inode, cookie, at })
+    Some(ListenerIdentity { inode, cookie, at })
 }
 
 /// Inode number and cookie of a socket.
@@ -372,8 +434,8 @@ mod tests {
         }
     }
 
-    fn near() -> Near {
-        Near {
+    fn near() -> ListenerSearch {
+        ListenerSearch {
             caller: std::process::id(),
             root: std::os::unix::process::parent_id(),
         }
@@ -381,17 +443,17 @@ mod tests {
 
     #[test]
     fn a_server_is_known_after_any_number_that_ended() {
-        let mut own = Own::default();
+        let mut own = OwnListeners::default();
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         own.add_tcp(address, server.as_fd(), here(&server));
         let ended = TcpListener {
-            identity: Identity {
+            identity: ListenerIdentity {
                 inode: 0,
                 cookie: u64::MAX >> 1,
                 at: here(&server),
             },
-            serves_v4: Serves::Both,
+            serves_v4: AddressFamilies::Both,
         };
         for port in (1..=u16::MAX).take(LISTENERS_MAX) {
             let place = SocketAddr::new(address.ip(), port);
@@ -406,8 +468,43 @@ mod tests {
     }
 
     #[test]
+    fn names_of_servers_are_bounded_and_those_that_ended_go_first() {
+        let mut own = OwnListeners::default();
+        let listener = |name: &str| {
+            use std::os::linux::net::SocketAddrExt as _;
+            let name = format!("outgate-own-{name}-{}", std::process::id());
+            let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+            let listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
+            (name.into_bytes(), listener)
+        };
+        let (name, server) = listener("served");
+        own.add_abstract(&name, server.as_fd(), here(&server));
+        // Ended: nobody has them.
+        let nowhere = Whereabouts {
+            thread: std::process::id(),
+            number: i32::MAX,
+        };
+        let (_, other) = listener("other");
+        for number in 0..3 * LISTENERS_MAX {
+            own.add_abstract(&number.to_ne_bytes(), other.as_fd(), nowhere);
+        }
+        assert!(
+            own.names.len() <= LISTENERS_MAX / 2 + 1,
+            "{}",
+            own.names.len()
+        );
+        assert!(own.abstract_listener(&name, near()).is_some());
+        // Served, all of them.
+        for number in 0..3 * LISTENERS_MAX {
+            own.add_abstract(&number.to_be_bytes(), other.as_fd(), here(&other));
+            assert!(own.names.len() <= LISTENERS_MAX && own.order.len() <= LISTENERS_MAX);
+        }
+        assert!(own.names.len() > LISTENERS_MAX / 2, "{}", own.names.len());
+    }
+
+    #[test]
     fn a_listener_that_is_held_keeps_its_port() {
-        let mut own = Own::default();
+        let mut own = OwnListeners::default();
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         own.add_tcp(address, server.as_fd(), here(&server));
@@ -424,7 +521,7 @@ mod tests {
 
     #[test]
     fn a_listener_is_found_under_another_number() {
-        let mut own = Own::default();
+        let mut own = OwnListeners::default();
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         own.add_tcp(address, server.as_fd(), here(&server));
@@ -437,7 +534,7 @@ mod tests {
     #[test]
     fn a_listener_that_shares_its_port_vouches_for_nothing() {
         use nix::sys::socket::{setsockopt, sockopt};
-        let mut own = Own::default();
+        let mut own = OwnListeners::default();
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         own.add_tcp(address, server.as_fd(), here(&server));

@@ -3,19 +3,18 @@
 //! false ones that are planted. No value passes through here.
 
 use std::ffi::{CString, OsStr};
-use std::fmt::Write as _;
-use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Component, Path};
+use std::path::Path;
 
-use outgate_handoff::CANARY_SEED;
+use outgate_handoff::GatewaySetting;
+use outgate_handoff::settings::CANARY_SEED_BYTES;
 use outgate_policy::{Policy, Precaution, SecretKind, SecretSource};
 use outgate_sys::spawn::Plan;
 
 use crate::environment::Variables;
-use crate::gateway_link::Link;
+use crate::gateway_link::GatewayLink;
+use crate::private::HeldDirectory;
 use crate::voice::Voice;
 
 /// The variables in which programs look for keys that sign.
@@ -25,20 +24,6 @@ const KEYS: [&str; 4] = [
     "AWS_SESSION_TOKEN",
     "AWS_SECURITY_TOKEN",
 ];
-
-/// What the gateway is told to read.
-pub(crate) fn arguments(policy: &Policy) -> Vec<String> {
-    let secrets = policy.secrets().iter();
-    let pair = |secret: &outgate_policy::Secret| {
-        let kind = match secret.kind() {
-            SecretKind::Value => "",
-            SecretKind::Aws => "aws:",
-        };
-        let text = format!("{}={kind}{}", secret.name(), secret.source());
-        ["--secret".to_owned(), text]
-    };
-    secrets.flat_map(pair).collect()
-}
 
 /// Whether anything may leave, and is scanned then.
 pub(crate) fn scans(policy: &Policy) -> bool {
@@ -69,7 +54,7 @@ pub(crate) fn plants(policy: &Policy) -> bool {
 #[derive(Debug)]
 pub struct Planted {
     /// The bytes that the gateway makes the same ones from.
-    pub seed: [u8; 32],
+    pub seed: [u8; CANARY_SEED_BYTES],
     /// Variables of the command.
     pub variables: Vec<(String, String)>,
     /// Files below the private directory, with their content.
@@ -91,20 +76,15 @@ pub(crate) fn planted(policy: &Policy, planter: Planter) -> io::Result<Option<Pl
 
 impl Planted {
     /// What they are made from, for the gateway alone.
-    pub(crate) fn seed(&self) -> (String, String) {
-        let digits = self.seed.iter().fold(String::new(), |mut text, byte| {
-            // Writing to a text does not fail.
-            write!(text, "{byte:02x}").ok();
-            text
-        });
-        (CANARY_SEED.to_owned(), digits)
+    pub(crate) fn setting(&self) -> GatewaySetting {
+        GatewaySetting::Canaries(self.seed)
     }
 
     /// Puts them into the environment and the private directory.
     ///
     /// # Errors
     /// A file cannot be made, with its path.
-    pub(crate) fn plant(&self, private: &Path, plan: &mut Plan) -> Result<(), String> {
+    pub(crate) fn plant(&self, private: &HeldDirectory, plan: &mut Plan) -> Result<(), String> {
         for (name, value) in &self.variables {
             let begin = format!("{name}=");
             let mut all = plan.environment.iter();
@@ -113,7 +93,8 @@ impl Planted {
             }
         }
         for (path, content) in &self.files {
-            let made = plant(private, path, content);
+            let made = private.make(Path::new(path));
+            let made = made.and_then(|mut file| file.write_all(content.as_bytes()));
             made.map_err(|error| format!("planting the canary `{path}`: {error}"))?;
         }
         Ok(())
@@ -127,7 +108,7 @@ impl Planted {
 /// The gateway does not serve, with its reason.
 pub(crate) fn settle(
     policy: &Policy,
-    link: &mut Link,
+    link: &mut GatewayLink,
     plan: &mut Plan,
     voice: &mut dyn Voice,
 ) -> Result<(), String> {
@@ -140,30 +121,6 @@ pub(crate) fn settle(
         voice.say(&line);
     }
     Ok(())
-}
-
-/// Makes a file below the private directory, and the directories to it.
-fn plant(private: &Path, path: &str, content: &str) -> io::Result<()> {
-    let path = Path::new(path);
-    let is_below = path
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)));
-    if !is_below {
-        return Err(io::ErrorKind::InvalidFilename.into());
-    }
-    let file = private.join(path);
-    if let Some(directory) = file.parent() {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)?;
-    }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file)?;
-    file.write_all(content.as_bytes())
 }
 
 /// Puts what the gateway says into the environment; the names of variables that
@@ -189,21 +146,6 @@ fn apply(lines: &str, environment: &mut Vec<CString>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_planted_replaces_nothing_and_stays_below() {
-        let private = std::env::temp_dir().join(format!("outgate-plant-{}", std::process::id()));
-        std::fs::create_dir(&private).unwrap();
-        plant(&private, ".x/y", "content").unwrap();
-        let written = std::fs::read_to_string(private.join(".x/y"));
-        let again = plant(&private, ".x/y", "other");
-        let outside =
-            ["../x", "/x", "", "a/../../x"].map(|path| plant(&private, path, "x").is_ok());
-        std::fs::remove_dir_all(&private).unwrap();
-        assert_eq!(written.unwrap(), "content");
-        assert!(again.is_err());
-        assert_eq!(outside, [false; 4]);
-    }
 
     #[test]
     fn placeholders_take_the_place_of_values() {

@@ -11,9 +11,9 @@ use outgate_sys::seccomp::SockFilter;
 use outgate_sys::spawn::{Capabilities, Plan, ResourceLimit, SignalMask};
 
 use crate::environment::Variables;
-use crate::filter::{Arch, FilterError, Opens, Options, program};
+use crate::filter::{Arch, FilterError, FilterOptions, Opens, program};
 use crate::lifetime::GRACE;
-use crate::ruleset::{self, Reach, Rules, RulesetError};
+use crate::ruleset::{self, LandlockError, LandlockRules, Reach};
 
 /// Why no plan can be made.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ use crate::ruleset::{self, Reach, Rules, RulesetError};
 pub enum PlanError {
     /// The ruleset cannot be built.
     #[error(transparent)]
-    Ruleset(#[from] RulesetError),
+    Ruleset(#[from] LandlockError),
     /// The filter cannot be built.
     #[error("the filter cannot be built for this machine")]
     Filter(#[from] FilterError),
@@ -46,6 +46,8 @@ pub struct Command {
     pub directory: String,
     /// The run's private directory, for the cleaner.
     pub private_directory: PathBuf,
+    /// What tells it from another at its place.
+    pub private_identity: String,
     /// Whether opens are held for substitution.
     pub opens: Opens,
 }
@@ -55,8 +57,9 @@ pub struct Command {
 /// # Errors
 /// See [`PlanError`].
 pub fn build(policy: &Policy, command: &Command) -> Result<(Plan, Reach), PlanError> {
-    let Rules { ruleset, reach } = ruleset::build(policy, &command.directory)?;
-    let options = Options {
+    let LandlockRules { ruleset, reach } =
+        ruleset::build(policy, &command.directory, &command.private_directory)?;
+    let options = FilterOptions {
         opens: command.opens,
     };
     let filter = program(Arch::native(), &options)?
@@ -92,7 +95,7 @@ pub fn build(policy: &Policy, command: &Command) -> Result<(Plan, Reach), PlanEr
         programs: strings("the command", &candidates(command))?,
         arguments: strings("an argument", &command.arguments)?,
         environment: strings("a variable", &environment)?,
-        cleaner: cleaner(&command.private_directory),
+        cleaner: cleaner(&command.private_directory, &command.private_identity),
         directory: CString::new(command.private_directory.as_os_str().as_bytes()).ok(),
         wall_time: policy.limits().wall_time,
         grace: GRACE,
@@ -127,7 +130,7 @@ fn candidates(command: &Command) -> Vec<OsString> {
 
 /// What removes the private directory when the launcher was killed: outgate
 /// itself, by its own inode.
-fn cleaner(private_directory: &Path) -> Vec<CString> {
+fn cleaner(private_directory: &Path, identity: &str) -> Vec<CString> {
     if private_directory.as_os_str().is_empty() {
         return Vec::new();
     }
@@ -137,6 +140,7 @@ fn cleaner(private_directory: &Path) -> Vec<CString> {
         OsString::from("outgate"),
         OsString::from(crate::private::SWEEP),
         private_directory.as_os_str().to_owned(),
+        OsString::from(identity),
     ];
     parts
         .into_iter()

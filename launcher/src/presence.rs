@@ -1,26 +1,32 @@
 //! How others find a run: a socket without a file, named after its user, on
 //! which the launcher itself answers. It ends with the launcher however that
-//! ends, so nothing stale is left and no process id is believed.
+//! ends, so nothing stale is left and no process id is believed. Who wants the
+//! policy changed is heard here and answered by whoever changes it.
 //!
 //! A command can neither enter it (a scope of Landlock) nor make one like it:
 //! no command may listen on a socket of this type (`supervisor/listen.rs`).
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind, getsockopt,
-    listen, recv, send, socket, sockopt,
+    AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr,
+    UnixCredentials, accept4, bind, getsockopt, listen, recv, send, sendmsg, socket, sockopt,
 };
-use outgate_handoff::{HEADER_BYTES, Status, ToRun};
+use outgate_handoff::status::TO_RUN_BYTES_MAX;
+use outgate_handoff::{FromRun, Status, ToRun};
 
 /// How the names of all these sockets begin; user, process, time and
 /// [`mark`] follow.
 pub(crate) const PREFIX: &str = "outgate-run-";
 /// Askers heard at once; further ones wait in the socket.
 const ASKERS_MAX: usize = 8;
+
+/// Who is let in or turned away between two looks at everything else, at most: it takes some
+/// hundred microseconds.
+const STRANGERS_MAX: usize = 64;
 /// Askers that may wait, as many as the kernel has room for: who asks a stopped launcher and
 /// goes away takes a place until that goes on, and whoever finds none cannot end the run.
 const BACKLOG: Backlog = Backlog::MAXCONN;
@@ -38,13 +44,34 @@ pub(crate) fn mark(name: &str) -> String {
 #[derive(Debug)]
 pub struct Presence {
     listener: OwnedFd,
-    askers: Vec<OwnedFd>,
+    askers: Vec<Asker>,
+    wanted: Vec<WantedChange>,
     status: Status,
+}
+
+/// Somebody who may ask.
+#[derive(Debug)]
+struct Asker {
+    socket: OwnedFd,
+    peer: UnixCredentials,
+}
+
+/// A change of the policy, or a look at it, that somebody wants.
+#[derive(Debug)]
+pub(crate) struct WantedChange {
+    /// Who waits for the answer.
+    pub(crate) asker: OwnedFd,
+    /// What is wanted.
+    pub(crate) word: ToRun,
+    /// The account that asks, as the kernel says.
+    pub(crate) uid: u32,
+    /// The process that asks, as the kernel says.
+    pub(crate) pid: u32,
 }
 
 /// What somebody wants of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum RunRequest {
     /// Nothing that concerns it.
     None,
     /// Its end.
@@ -76,6 +103,7 @@ impl Presence {
         Ok(Self {
             listener,
             askers: Vec::new(),
+            wanted: Vec::new(),
             status,
         })
     }
@@ -90,12 +118,16 @@ impl Presence {
         let listener = (self.askers.len() < ASKERS_MAX).then(|| self.listener.as_fd());
         listener
             .into_iter()
-            .chain(self.askers.iter().map(AsFd::as_fd))
+            .chain(self.askers.iter().map(|asker| asker.socket.as_fd()))
     }
 
     /// Hears everybody who says something.
-    pub(crate) fn serve(&mut self) -> Wish {
-        while self.askers.len() < ASKERS_MAX {
+    pub(crate) fn serve(&mut self) -> RunRequest {
+        // Strangers may come without end: what else the thread serves waits for some of them only.
+        for _ in 0..STRANGERS_MAX {
+            if self.askers.len() >= ASKERS_MAX {
+                break;
+            }
             let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
             let Ok(number) = accept4(self.listener.as_raw_fd(), flags) else {
                 break;
@@ -103,41 +135,106 @@ impl Presence {
             let Some(asker) = outgate_sys::descriptor::inherited(number) else {
                 break;
             };
-            if may_ask(&asker) {
-                self.askers.push(asker);
-            }
+            self.askers.extend(may_ask(asker));
         }
-        let mut wish = Wish::None;
+        let mut wish = RunRequest::None;
         let status = self.status.encode();
-        self.askers.retain(|asker| {
-            let mut bytes = [0_u8; HEADER_BYTES + 1];
-            match recv(asker.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT) {
-                Err(Errno::EAGAIN | Errno::EINTR) => true,
-                Ok(count @ 1..) => {
-                    let frame = bytes.get(..count).unwrap_or_default();
-                    match (ToRun::decode(frame), &status) {
-                        (Ok(ToRun::Tell), Ok(status)) => {
-                            let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-                            send(asker.as_raw_fd(), status, flags).is_ok()
-                        }
-                        // Kept: it learns of the end by the closing.
-                        (Ok(ToRun::End), _) => {
-                            wish = Wish::End;
-                            true
-                        }
-                        (Ok(ToRun::Tell), Err(_)) | (Err(_), _) => false,
+        for asker in std::mem::take(&mut self.askers) {
+            let mut bytes = [0_u8; TO_RUN_BYTES_MAX + 1];
+            let received = recv(asker.socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT);
+            let count = match received {
+                Err(Errno::EAGAIN | Errno::EINTR) => {
+                    self.askers.push(asker);
+                    continue;
+                }
+                Ok(count @ 1..) => count,
+                Ok(0) | Err(_) => continue,
+            };
+            match (
+                ToRun::decode(bytes.get(..count).unwrap_or_default()),
+                &status,
+            ) {
+                (Ok(ToRun::Tell), Ok(status)) => {
+                    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+                    if send(asker.socket.as_raw_fd(), status, flags).is_ok() {
+                        self.askers.push(asker);
                     }
                 }
-                Ok(0) | Err(_) => false,
+                // Kept: it learns of the end by the closing.
+                (Ok(ToRun::End), _) => {
+                    wish = RunRequest::End;
+                    self.askers.push(asker);
+                }
+                (
+                    Ok(
+                        word @ (ToRun::Grant(_)
+                        | ToRun::Revoke { .. }
+                        | ToRun::Reload
+                        | ToRun::Show
+                        | ToRun::Watch),
+                    ),
+                    _,
+                ) => self.wanted.push(WantedChange {
+                    uid: asker.peer.uid(),
+                    pid: u32::try_from(asker.peer.pid()).unwrap_or(0),
+                    asker: asker.socket,
+                    word,
+                }),
+                // Answers are for who watches to give.
+                (Ok(ToRun::Answer(..)) | Err(_), _) | (Ok(ToRun::Tell), Err(_)) => {}
             }
-        });
+        }
         wish
+    }
+
+    /// The changes that were asked for since.
+    pub(crate) fn wanted(&mut self) -> Vec<WantedChange> {
+        std::mem::take(&mut self.wanted)
     }
 }
 
 /// The kernel names who connected: the run's own user, or root.
-fn may_ask(asker: &OwnedFd) -> bool {
+fn may_ask(socket: OwnedFd) -> Option<Asker> {
     let own = nix::unistd::geteuid().as_raw();
-    getsockopt(asker, sockopt::PeerCredentials)
-        .is_ok_and(|peer| peer.uid() == own || peer.uid() == 0)
+    let peer = getsockopt(&socket, sockopt::PeerCredentials).ok()?;
+    (peer.uid() == own || peer.uid() == 0).then_some(Asker { socket, peer })
+}
+
+/// Whether somebody was told something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    Yes,
+    /// There is no room now.
+    Later,
+    /// There is nobody.
+    No,
+}
+
+/// Answers somebody, who is gone if there is no room for that.
+pub(crate) fn answer(asker: &OwnedFd, word: &FromRun) {
+    told(asker, word);
+}
+
+/// The same, and whether there was room.
+pub(crate) fn told(asker: &OwnedFd, word: &FromRun) -> Told {
+    answer_by(asker, word, &[])
+}
+
+/// The same with a descriptor.
+pub(crate) fn answer_with(asker: &OwnedFd, word: &FromRun, file: &OwnedFd) {
+    let numbers = [file.as_raw_fd()];
+    let _ = answer_by(asker, word, &[ControlMessage::ScmRights(&numbers)]);
+}
+
+fn answer_by(asker: &OwnedFd, word: &FromRun, control: &[ControlMessage<'_>]) -> Told {
+    let Ok(bytes) = word.encode() else {
+        return Told::No;
+    };
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+    let slices = [IoSlice::new(&bytes)];
+    match sendmsg::<()>(asker.as_raw_fd(), &slices, control, flags, None) {
+        Ok(_) => Told::Yes,
+        Err(Errno::EAGAIN | Errno::EINTR) => Told::Later,
+        Err(_) => Told::No,
+    }
 }

@@ -1,31 +1,69 @@
 //! The private temporary directory of a run: made before it, removed after it,
 //! by the launcher or, when that was killed, by the cleaner.
+//!
+//! The command may write there, and above it where a grant reaches so far. So the directory
+//! is opened once, when it is made: all that is made, written and removed in it goes by that
+//! descriptor, whatever its name leads to by then (`private/held.rs`).
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{OFlag, open, openat, renameat};
-use nix::sys::stat::{Mode, fstat};
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, open, openat};
+use nix::sys::stat::{FileStat, Mode, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// How long the removal may keep the launcher, about a million files: what is left
-/// then stays.
-const REMOVAL_TIME: Duration = Duration::from_secs(20);
+mod held;
+mod removal;
 
-/// First argument that makes outgate remove a private directory and nothing else.
+pub use held::HeldDirectory;
+
+use held::DIRECTORY;
+use removal::empty;
+
+/// How long the removal may keep the launcher, some 100,000 files: the cleaner goes on with
+/// what is left then.
+const REMOVAL_TIME: Duration = Duration::from_secs(2);
+
+/// How long the cleaner may take, beside whatever the user does by then.
+const SWEEP_TIME: Duration = Duration::from_mins(10);
+
+/// First argument that makes outgate remove a private directory and nothing else. The
+/// directory follows, and what tells it from any other at its path.
 pub const SWEEP: &str = "--sweep-private-directory";
 /// How every private directory's name starts.
 const PREFIX: &str = "outgate-";
 
 /// A directory that is removed when this value is dropped.
 #[derive(Debug)]
-pub struct Private(PathBuf);
+pub struct PrivateDirectory {
+    held: HeldDirectory,
+    entry: DirectoryEntry,
+    /// When its removal has to be over: counted from its beginning, once for all attempts.
+    until: OnceLock<Option<Instant>>,
+}
 
-impl Private {
+/// Where a directory stands.
+#[derive(Debug)]
+struct DirectoryEntry {
+    parent: OwnedFd,
+    name: OsString,
+}
+
+/// What is left of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Remains {
+    Nothing,
+    Something,
+}
+
+impl PrivateDirectory {
     /// Makes a fresh directory below `parent`, for its owner alone.
     ///
     /// # Errors
@@ -33,190 +71,153 @@ impl Private {
     pub fn create(parent: &Path) -> io::Result<Self> {
         let bytes = outgate_sys::process::random()?;
         let name = format!("{PREFIX}{:016x}", u64::from_ne_bytes(bytes));
-        let path = parent.join(name);
-        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
+        let path = parent.join(&name);
+        let above = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let parent = open(parent, above, Mode::empty())?;
+        mkdirat(&parent, name.as_str(), Mode::S_IRWXU)?;
+        let directory = openat(&parent, name.as_str(), DIRECTORY, Mode::empty())?;
+        Ok(Self {
+            held: HeldDirectory::new(path, directory),
+            entry: DirectoryEntry {
+                parent,
+                name: name.into(),
+            },
+            until: OnceLock::new(),
+        })
+    }
+
+    /// Its path, as long as nobody moved it.
+    pub fn path(&self) -> &Path {
+        self.held.path()
+    }
+
+    /// The directory itself.
+    pub(crate) fn held(&self) -> &HeldDirectory {
+        &self.held
+    }
+
+    /// What tells it from any other that stands at its path by then.
+    pub(crate) fn identity(&self) -> String {
+        fstat(self.held.descriptor()).map_or_else(|_| String::new(), |found| identity(&found))
     }
 
     /// Removes it as far as it is now, before this is dropped.
     pub(crate) fn clear(&self) {
-        remove(&self.0);
+        self.remove();
     }
 
-    /// The directory.
-    pub fn path(&self) -> &Path {
-        &self.0
+    /// Removes it. What takes longer is left to the cleaner, beside; a line says so.
+    pub(crate) fn end(self) -> Option<String> {
+        if self.remove() == Remains::Nothing {
+            return None;
+        }
+        let path = self.path().display().to_string();
+        let what = if sweep_beside(self.path(), &self.identity()).is_ok() {
+            "is removed beside"
+        } else {
+            "stays"
+        };
+        Some(format!(
+            "outgate: what the command left in its temporary directory takes more than {} s to \
+             remove: `{path}` {what}",
+            REMOVAL_TIME.as_secs()
+        ))
+    }
+
+    fn remove(&self) -> Remains {
+        let until = self
+            .until
+            .get_or_init(|| Instant::now().checked_add(REMOVAL_TIME));
+        remove(self.held.descriptor(), &self.entry, *until)
     }
 }
 
-impl Drop for Private {
+impl Drop for PrivateDirectory {
     fn drop(&mut self) {
-        remove(&self.0);
+        self.remove();
     }
 }
 
-/// Removes a private directory: one of our name, owned by us.
-pub fn sweep(path: &Path) {
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    let ours = std::fs::symlink_metadata(path).is_ok_and(|metadata| {
-        metadata.is_dir() && metadata.uid() == nix::unistd::geteuid().as_raw()
-    });
-    if ours && name.starts_with(PREFIX) && name.len() == PREFIX.len().saturating_add(16) {
-        remove(path);
-    }
+/// Starts the cleaner, which outlives this process.
+fn sweep_beside(path: &Path, identity: &str) -> io::Result<()> {
+    // The inode that runs, whatever its name leads to by then.
+    let mut cleaner = Command::new("/proc/self/exe");
+    cleaner.arg0("outgate").arg(SWEEP).arg(path).arg(identity);
+    cleaner.env_clear().current_dir("/").process_group(0);
+    cleaner
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    cleaner.spawn().map(drop)
 }
 
-/// Directories the command made unreadable are opened up; those it made deep are
-/// moved up, so that no depth takes more than two of them open at once.
-fn remove(path: &Path) {
-    match std::fs::remove_dir(path) {
-        Ok(()) => return,
-        // The guardian was faster.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-        Err(_) => {}
-    }
-    let until = Instant::now().checked_add(REMOVAL_TIME);
-    if let Ok(root) = open(path, DIRECTORY, Mode::empty()) {
-        open_up(&root);
-        let mut removal = Removal {
-            root,
-            moved: 0,
-            until,
-        };
-        loop {
-            match removal.pass() {
-                Progress::All if std::fs::remove_dir(path).is_ok() => return,
-                Progress::Some | Progress::All => {}
-                Progress::None => break,
-            }
-        }
-    }
-    drop(std::fs::remove_dir(path));
-}
-
-/// How directories are opened: to be named, never through a link.
-const DIRECTORY: OFlag = OFlag::O_PATH
-    .union(OFlag::O_DIRECTORY)
-    .union(OFlag::O_NOFOLLOW)
-    .union(OFlag::O_CLOEXEC);
-
-/// The removal of a tree.
-struct Removal {
-    root: OwnedFd,
-    moved: u64,
-    until: Option<Instant>,
-}
-
-/// Whether a pass did anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    Some,
-    /// And nothing is left of what was there.
-    All,
-    None,
-}
-
-impl Removal {
-    /// Removes what lies in the root; what lies below its directories comes up.
-    fn pass(&mut self) -> Progress {
-        let (mut removed, mut left) = (false, false);
-        for (name, kind) in entries(&self.root) {
-            if self.until.is_none_or(|until| Instant::now() >= until) {
-                return Progress::None;
-            }
-            let gone = gone(&self.root, &name, kind) || {
-                self.empty(&name);
-                gone(&self.root, &name, kind)
-            };
-            removed |= gone;
-            left |= !gone;
-        }
-        match (removed, left || self.moved > 0) {
-            (false, _) => Progress::None,
-            (true, true) => Progress::Some,
-            (true, false) => Progress::All,
-        }
-    }
-
-    /// Empties a directory in the root.
-    fn empty(&mut self, name: &OsStr) {
-        let Ok(directory) = openat(&self.root, name, DIRECTORY, Mode::empty()) else {
-            return;
-        };
-        open_up(&directory);
-        for (name, kind) in entries(&directory) {
-            if self.until.is_none_or(|until| Instant::now() >= until) {
-                return;
-            }
-            if gone(&directory, &name, kind) {
-                continue;
-            }
-            // To be moved, a directory has to be writable itself.
-            if let Ok(below) = openat(&directory, &*name, DIRECTORY, Mode::empty()) {
-                open_up(&below);
-            }
-            self.moved = self.moved.saturating_add(1);
-            let up = format!("{PREFIX}{}", self.moved);
-            let _ = renameat(&directory, &*name, &self.root, up.as_str());
-        }
-    }
-}
-
-/// What an entry of a directory was when that was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Directory,
-    Other,
-}
-
-/// Removes a name that is no directory, or an empty one.
-fn gone(directory: &OwnedFd, name: &OsStr, kind: Kind) -> bool {
-    let remove = |flag| unlinkat(directory, name, flag).is_ok();
-    let (first, then) = match kind {
-        Kind::Directory => (UnlinkatFlags::RemoveDir, UnlinkatFlags::NoRemoveDir),
-        Kind::Other => (UnlinkatFlags::NoRemoveDir, UnlinkatFlags::RemoveDir),
+/// Removes a private directory: one of our name, owned by us, and the one that is meant.
+pub fn sweep(path: &Path, meant: &OsStr) {
+    let until = Instant::now().checked_add(SWEEP_TIME);
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return;
     };
-    remove(first) || remove(then)
-}
-
-/// Names in a directory, as far as it can be read.
-fn entries(directory: &OwnedFd) -> impl Iterator<Item = (OsString, Kind)> + use<> {
-    let entries = std::fs::read_dir(place(directory)).into_iter();
-    entries.flatten().flatten().map(|entry| {
-        let kind = match entry.file_type() {
-            Ok(kind) if kind.is_dir() => Kind::Directory,
-            _ => Kind::Other,
-        };
-        (entry.file_name(), kind)
-    })
-}
-
-fn open_up(directory: &OwnedFd) {
-    let is_open = |mode: u32| mode & Mode::S_IRWXU.bits() == Mode::S_IRWXU.bits();
-    if fstat(directory).is_ok_and(|found| is_open(found.st_mode)) {
+    let text = name.to_str().unwrap_or_default();
+    if !text.starts_with(PREFIX) || text.len() != PREFIX.len().saturating_add(16) {
         return;
     }
-    let permissions = std::fs::Permissions::from_mode(0o700);
-    drop(std::fs::set_permissions(place(directory), permissions));
+    let above = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let Ok(parent) = open(parent, above, Mode::empty()) else {
+        return;
+    };
+    let Ok(directory) = openat(&parent, name, DIRECTORY, Mode::empty()) else {
+        return;
+    };
+    let ours = fstat(&directory).is_ok_and(|found| {
+        found.st_uid == nix::unistd::geteuid().as_raw() && *identity(&found) == *meant
+    });
+    if ours {
+        let name = name.to_owned();
+        remove(&directory, &DirectoryEntry { parent, name }, until);
+    }
 }
 
-/// Where this process finds what it has open, whatever lies at its name by now.
-fn place(directory: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}", directory.as_raw_fd())
+fn identity(found: &FileStat) -> String {
+    format!("{:x}:{:x}", found.st_dev, found.st_ino)
+}
+
+/// Removes a directory with all that lies below, until then. What stands at its place
+/// instead of it stays as it is.
+fn remove(directory: &OwnedFd, entry: &DirectoryEntry, until: Option<Instant>) -> Remains {
+    let stands = || {
+        let there = fstatat(&entry.parent, &*entry.name, AtFlags::AT_SYMLINK_NOFOLLOW);
+        match (there, fstat(directory)) {
+            (Ok(there), Ok(own)) => identity(&there) == identity(&own),
+            // The guardian was faster.
+            (Err(Errno::ENOENT), _) | (_, Err(_)) => false,
+            (Err(_), Ok(_)) => true,
+        }
+    };
+    let gone =
+        || !stands() || unlinkat(&entry.parent, &*entry.name, UnlinkatFlags::RemoveDir).is_ok();
+    // One that was moved is emptied all the same.
+    if stands() && gone() {
+        return Remains::Nothing;
+    }
+    empty(directory, until, &gone)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
     use super::*;
+
+    fn place(directory: &OwnedFd) -> String {
+        format!("/proc/self/fd/{}", directory.as_raw_fd())
+    }
 
     /// A chain of directories deeper than any path is long, with something in each.
     fn deep(root: &Path, depth: usize) {
         let mut at = open(root, OFlag::O_PATH, Mode::empty()).unwrap();
         for _ in 0..depth {
-            nix::sys::stat::mkdirat(&at, "below", Mode::from_bits_truncate(0o700)).unwrap();
+            mkdirat(&at, "below", Mode::from_bits_truncate(0o700)).unwrap();
             std::fs::write(format!("{}/file", place(&at)), "x").unwrap();
             at = openat(&at, "below", OFlag::O_PATH, Mode::empty()).unwrap();
         }
@@ -225,23 +226,52 @@ mod tests {
     }
 
     #[test]
-    fn no_depth_is_left_behind() {
-        let private = Private::create(&std::env::temp_dir()).unwrap();
+    fn no_depth_is_left_behind_and_no_name_is_in_the_way() {
+        let private = PrivateDirectory::create(&std::env::temp_dir()).unwrap();
         let path = private.path().to_owned();
+        for number in 0..8 {
+            std::fs::create_dir_all(path.join(format!("outgate-{number}/below/below"))).unwrap();
+        }
         deep(&path, 2_000);
-        drop(private);
+        let until = Instant::now().checked_add(SWEEP_TIME);
+        let left = remove(private.held.descriptor(), &private.entry, until);
+        assert_eq!(left, Remains::Nothing);
         assert!(!path.exists());
     }
 
     #[test]
+    fn what_stands_in_its_place_stays() {
+        let around = PrivateDirectory::create(&std::env::temp_dir()).unwrap();
+        let private = PrivateDirectory::create(around.path()).unwrap();
+        let (path, moved) = (private.path().to_owned(), around.path().join("moved"));
+        std::fs::write(path.join("file"), "x").unwrap();
+        std::fs::rename(&path, &moved).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("kept"), "x").unwrap();
+        let identity = private.identity();
+        sweep(&path, OsStr::new(&identity));
+        drop(private);
+        assert!(path.join("kept").exists());
+        assert!(!moved.join("file").exists());
+        let there = identity_of(&path);
+        assert_ne!(there, identity);
+        sweep(&path, OsStr::new(&there));
+        assert!(!path.exists());
+    }
+
+    fn identity_of(path: &Path) -> String {
+        identity(&nix::sys::stat::stat(path).unwrap())
+    }
+
+    #[test]
     fn what_a_link_leads_to_stays_as_it_is() {
-        let outside = Private::create(&std::env::temp_dir()).unwrap();
+        let outside = PrivateDirectory::create(&std::env::temp_dir()).unwrap();
         let kept = outside.path().join("kept");
         std::fs::create_dir(&kept).unwrap();
         std::fs::write(kept.join("file"), "x").unwrap();
         let mode = std::fs::Permissions::from_mode(0o750);
         std::fs::set_permissions(&kept, mode).unwrap();
-        let private = Private::create(&std::env::temp_dir()).unwrap();
+        let private = PrivateDirectory::create(&std::env::temp_dir()).unwrap();
         let closed = private.path().join("closed");
         std::fs::create_dir_all(closed.join("below")).unwrap();
         std::os::unix::fs::symlink(&kept, private.path().join("link")).unwrap();

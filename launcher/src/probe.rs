@@ -9,7 +9,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::{AccessFlags, access};
-use outgate_sys::alarm::Alarm;
+use outgate_sys::alarm::CallAlarm;
 use outgate_sys::memory::Memory;
 use outgate_sys::process::landlock_abi;
 
@@ -18,18 +18,18 @@ const USER_NOTIFICATION: u32 = 0x7fc0_0000;
 
 /// One row of what is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct ProbeRow {
     /// What was looked for.
     pub name: &'static str,
     /// Whether it is there.
-    pub state: State,
+    pub state: ProbeState,
     /// What follows from it, for people.
     pub detail: String,
 }
 
 /// Whether something is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ProbeState {
     /// It is.
     Present,
     /// It is not; something else is used instead.
@@ -102,18 +102,18 @@ fn is_filtered() -> bool {
 }
 
 /// Whether records of runs can be written there: tried as far as it changes nothing.
-pub fn record(directory: Option<&Path>) -> Finding {
+pub fn record(directory: Option<&Path>) -> ProbeRow {
     let fault = match directory {
         None => Some("neither HOME nor XDG_STATE_HOME is set".to_owned()),
         Some(path) => unwritable(path),
     };
     let (state, detail) = match (fault, directory) {
         (None, Some(path)) => (
-            State::Present,
+            ProbeState::Present,
             format!("records go to `{}`", path.display()),
         ),
         (fault, _) => (
-            State::Replaced,
+            ProbeState::Replaced,
             format!(
                 "{}: nothing leaves a run that cannot be recorded; `--audit FILE` names another \
                  place",
@@ -121,7 +121,7 @@ pub fn record(directory: Option<&Path>) -> Finding {
             ),
         ),
     };
-    Finding {
+    ProbeRow {
         name: "record",
         state,
         detail,
@@ -149,7 +149,7 @@ fn unwritable(directory: &Path) -> Option<String> {
 }
 
 /// Everything `outgate check` shows, from hard requirements to conveniences.
-pub fn findings() -> Vec<Finding> {
+pub fn findings() -> Vec<ProbeRow> {
     vec![
         landlock(),
         notifications(),
@@ -164,10 +164,10 @@ pub fn findings() -> Vec<Finding> {
 }
 
 /// What is no run's own: Landlock knows a directory that everybody shares, or none.
-fn shared_memory() -> Finding {
-    Finding {
+fn shared_memory() -> ProbeRow {
+    ProbeRow {
         name: "memory",
-        state: State::Present,
+        state: ProbeState::Present,
         detail:
             "named memory and semaphores lie in /dev/shm, where all programs of this user share \
                  them: a run has none, unless `-w /dev/shm` or `-P dev-tools` grants that"
@@ -182,7 +182,7 @@ fn shared_memory() -> Finding {
 /// What is missing, for people: the machine.
 pub fn required() -> Result<(), String> {
     for finding in [proc(), calls()] {
-        if finding.state == State::Missing {
+        if finding.state == ProbeState::Missing {
             return Err(finding.detail);
         }
     }
@@ -193,11 +193,11 @@ pub fn required() -> Result<(), String> {
 /// start of a run.
 pub fn replaced() -> Option<String> {
     let finding = unix_paths();
-    (finding.state != State::Present).then_some(finding.detail)
+    (finding.state != ProbeState::Present).then_some(finding.detail)
 }
 
 /// Calls that nothing replaces, made on ourselves.
-fn calls() -> Finding {
+fn calls() -> ProbeRow {
     let value = [0x6f_u8, 0x67];
     let mut copy = [0_u8; 2];
     let address = value.as_ptr().expose_provenance() as u64;
@@ -220,7 +220,7 @@ fn calls() -> Finding {
         (
             "timer_create",
             "the command could make the launcher wait",
-            Alarm::new(crate::limits::WAIT_MAX).map(drop),
+            CallAlarm::new(crate::limits::WAIT_MAX).map(drop),
         ),
         (
             "signalfd4",
@@ -240,17 +240,17 @@ fn calls() -> Finding {
         .find_map(|(name, effect, result)| Some((name, effect, result.err()?)));
     let (state, detail) = match lacking {
         None => (
-            State::Present,
+            ProbeState::Present,
             "every call that a run cannot do without is there".to_owned(),
         ),
         Some((name, effect, error)) => (
-            State::Missing,
+            ProbeState::Missing,
             format!(
                 "{name} is refused ({error}), by the kernel or by a container's profile: {effect}"
             ),
         ),
     };
-    Finding {
+    ProbeRow {
         name: "system calls",
         state,
         detail,
@@ -270,18 +270,18 @@ fn own_limit() -> nix::Result<()> {
     setrlimit(Resource::RLIMIT_CORE, soft, hard)
 }
 
-fn proc() -> Finding {
+fn proc() -> ProbeRow {
     let (state, detail) = match std::fs::read_link("/proc/self/exe") {
         Ok(_) => (
-            State::Present,
+            ProbeState::Present,
             "mounted, as the launcher needs it".to_owned(),
         ),
         Err(error) => (
-            State::Missing,
+            ProbeState::Missing,
             format!("/proc is not mounted here ({error}): mount it, as `mount -t proc proc /proc`"),
         ),
     };
-    Finding {
+    ProbeRow {
         name: "/proc",
         state,
         detail,
@@ -289,16 +289,16 @@ fn proc() -> Finding {
 }
 
 /// openat2(2), with which paths of the command are resolved as it would.
-fn unix_paths() -> Finding {
+fn unix_paths() -> ProbeRow {
     let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC);
     let (state, detail) = match openat2(AT_FDCWD, "/", how) {
         Ok(_) => (
-            State::Present,
+            ProbeState::Present,
             "Unix sockets by path are judged and connected to, links and attributes are read"
                 .to_owned(),
         ),
         Err(error) => (
-            State::Replaced,
+            ProbeState::Replaced,
             format!(
                 "openat2 is refused ({error}), by the kernel or by a container's profile: Unix \
                  sockets by path are refused, those of the command's own too, and so are \
@@ -306,19 +306,19 @@ fn unix_paths() -> Finding {
             ),
         ),
     };
-    Finding {
+    ProbeRow {
         name: "Unix sockets",
         state,
         detail,
     }
 }
 
-fn landlock() -> Finding {
+fn landlock() -> ProbeRow {
     let abi = landlock_abi();
     let required = crate::ruleset::ABI_REQUIRED;
     let (state, detail) = if abi >= required {
         (
-            State::Present,
+            ProbeState::Present,
             format!(
                 "ABI {abi}: files, TCP, abstract sockets and signals; other Unix sockets are held \
                  by the filter"
@@ -326,44 +326,44 @@ fn landlock() -> Finding {
         )
     } else if abi == 0 {
         (
-            State::Missing,
+            ProbeState::Missing,
             format!(
                 "not enabled: boot with `lsm=landlock,...` on Linux 6.12 or newer (ABI {required})"
             ),
         )
     } else {
         (
-            State::Missing,
+            ProbeState::Missing,
             format!(
                 "ABI {abi} lacks scopes for sockets and signals: ABI {required} (Linux 6.12) is needed"
             ),
         )
     };
-    Finding {
+    ProbeRow {
         name: "Landlock",
         state,
         detail,
     }
 }
 
-fn notifications() -> Finding {
+fn notifications() -> ProbeRow {
     let (state, detail) = match outgate_sys::seccomp::action_is_available(USER_NOTIFICATION) {
         Ok(()) if seccomp_mode() == Some(2) => (
-            State::Present,
+            ProbeState::Present,
             "calls can be held; another filter is active here, and one that holds calls itself \
              makes outgate refuse (nested supervisors)"
                 .to_owned(),
         ),
         Ok(()) => (
-            State::Present,
+            ProbeState::Present,
             "calls are held and answered in place of the kernel".to_owned(),
         ),
         Err(error) => (
-            State::Missing,
+            ProbeState::Missing,
             format!("seccomp user notification: {error}"),
         ),
     };
-    Finding {
+    ProbeRow {
         name: "seccomp",
         state,
         detail,
@@ -378,7 +378,7 @@ fn seccomp_mode() -> Option<u8> {
     line.trim().parse().ok()
 }
 
-fn duplicates() -> Finding {
+fn duplicates() -> ProbeRow {
     let copied = match outgate_sys::pidfd::open(std::process::id()) {
         Ok(pidfd) => outgate_sys::pidfd::duplicate(pidfd.as_fd(), 0)
             .map(drop)
@@ -387,66 +387,69 @@ fn duplicates() -> Finding {
     };
     let (state, detail) = match copied {
         Ok(()) => (
-            State::Present,
+            ProbeState::Present,
             "sockets of the command are connected as they are".to_owned(),
         ),
         Err(reason) => (
-            State::Replaced,
+            ProbeState::Replaced,
             format!(
                 "{reason}: sockets are replaced at connect; programs that poll first, servers and \
                  Unix sockets will not work"
             ),
         ),
     };
-    Finding {
+    ProbeRow {
         name: "sockets",
         state,
         detail,
     }
 }
 
-fn namespaces() -> Finding {
+fn namespaces() -> ProbeRow {
     // Settings do not tell everything: whether it works is tried.
     let (state, detail) = match user_namespaces().and_then(|()| crate::sealed::attempt()) {
         Ok(()) => (
-            State::Present,
+            ProbeState::Present,
             "datagram sockets live sealed in a namespace of their own; every resolver works"
                 .to_owned(),
         ),
         Err(reason) => (
-            State::Replaced,
+            ProbeState::Replaced,
             format!(
                 "{reason}: datagram sockets are refused; resolv.conf and hosts are substituted, \
                  and names resolve over TCP"
             ),
         ),
     };
-    Finding {
+    ProbeRow {
         name: "namespaces",
         state,
         detail,
     }
 }
 
-fn yama() -> Finding {
+fn yama() -> ProbeRow {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
         .ok()
         .and_then(|text| text.trim().parse::<u8>().ok())
         .unwrap_or(0);
     let (state, detail) = match scope {
-        0 => (State::Present, "no further limit on tracing".to_owned()),
+        0 => (
+            ProbeState::Present,
+            "no further limit on tracing".to_owned(),
+        ),
         1 => (
-            State::Present,
+            ProbeState::Present,
             "ptrace_scope 1: the launcher is the command's ancestor, which is enough".to_owned(),
         ),
         _ => (
-            State::Missing,
+            ProbeState::Missing,
             format!(
                 "ptrace_scope {scope} forbids reading a held call: set kernel.yama.ptrace_scope to 1"
             ),
         ),
     };
-    Finding {
+    ProbeRow {
         name: "Yama",
         state,
         detail,

@@ -5,7 +5,7 @@ use std::io::Read as _;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use outgate_handoff::{PARENTS_MAX, PATH_BYTES_MAX, Parent, Process};
+use outgate_handoff::{PARENTS_MAX, PATH_BYTES_MAX, Parent, ProcessFacts};
 
 /// Processes of one tree looked at, at most.
 const TREE_MAX: usize = 65536;
@@ -28,8 +28,8 @@ const STATUS_BYTES: usize = 4096;
 const AFTER_SIGNALS: &str = "\nCapInh:";
 
 /// Describes the process of a thread, without its ancestors.
-pub fn describe(thread: u32) -> Process {
-    Process {
+pub fn describe(thread: u32) -> ProcessFacts {
+    ProcessFacts {
         pid: thread,
         executable: executable(thread),
         parents: Vec::new(),
@@ -108,6 +108,15 @@ pub fn leader(thread: u32) -> Option<u32> {
     let status = start_of::<STATUS_BYTES>(&format!("/proc/{thread}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     line.trim().parse().ok()
+}
+
+/// The accounts of a process: real, effective, saved, and for files.
+pub fn accounts(pid: u32) -> Option<[u32; 4]> {
+    let status = start_of::<STATUS_BYTES>(&format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let numbers = line.split_ascii_whitespace().map(str::parse);
+    let numbers: Vec<u32> = numbers.collect::<Result<_, _>>().ok()?;
+    numbers.try_into().ok()
 }
 
 /// Whether a handled signal waits for a thread: a call it blocks in should end.
@@ -221,6 +230,13 @@ mod tests {
         for name in ["SigPnd:", "ShdPnd:", "SigBlk:", "SigCgt:"] {
             assert!(status.contains(name), "{name} in {status}");
         }
+    }
+
+    #[test]
+    fn a_process_has_its_accounts() {
+        let own = nix::unistd::geteuid().as_raw();
+        assert_eq!(accounts(std::process::id()), Some([own; 4]));
+        assert_eq!(accounts(0), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::OFlag;
 use outgate_policy::{Source, SourceKind};
 
-use crate::source_text::{SourceError, bounded, text};
+use crate::source_text::{PolicyTextError, bounded, text};
 
 /// The name of such a file.
 pub const PROJECT_FILE: &str = ".outgate.toml";
@@ -44,10 +44,10 @@ pub fn project_files(directory: &Path, home: &Path) -> Vec<PathBuf> {
 /// Reads such a file: a regular one, never through a link and without waiting.
 ///
 /// # Errors
-/// [`SourceError`] names the file. A run then does not start: a project that
+/// [`PolicyTextError`] names the file. A run then does not start: a project that
 /// wants to be narrowed gets that, or nothing.
-pub fn project(path: &Path, directory: &Path) -> Result<Source, SourceError> {
-    let failed = |source| SourceError::Project {
+pub fn project(path: &Path, directory: &Path) -> Result<Source, PolicyTextError> {
+    let failed = |source| PolicyTextError::Project {
         path: path.display().to_string(),
         source,
     };
@@ -63,7 +63,7 @@ pub fn project(path: &Path, directory: &Path) -> Result<Source, SourceError> {
     }
     let shown = path.display().to_string();
     let bytes = bounded(file).map_err(failed)?;
-    let bytes = bytes.ok_or(SourceError::Large { path: shown })?;
+    let bytes = bytes.ok_or(PolicyTextError::Large { path: shown })?;
     Ok(Source {
         kind: SourceKind::Project,
         place: place(path, directory),
@@ -137,14 +137,14 @@ mod tests {
         );
         fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", &file).unwrap();
-        assert!(matches!(read(), Err(SourceError::Project { .. })));
+        assert!(matches!(read(), Err(PolicyTextError::Project { .. })));
         assert_eq!(project_files(&at, &at), std::slice::from_ref(&file));
         fs::remove_file(&file).unwrap();
         nix::unistd::mkfifo(&file, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
-        assert!(matches!(read(), Err(SourceError::Project { .. })));
+        assert!(matches!(read(), Err(PolicyTextError::Project { .. })));
         fs::remove_file(&file).unwrap();
         fs::write(&file, vec![b'#'; (1 << 20) + 1]).unwrap();
-        assert!(matches!(read(), Err(SourceError::Large { .. })));
+        assert!(matches!(read(), Err(PolicyTextError::Large { .. })));
         fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -12,7 +12,7 @@ use outgate_policy::{Context, PathGrant, Policy, Source, compile};
 use crate::enforced::refuse_unenforced;
 use crate::ruleset::{DEVICES, places};
 use crate::run_error::RunError;
-use crate::secrets::Secrets;
+use crate::secrets::GuardedSecrets;
 
 /// Words of a command that are looked at: more are a list that something made.
 const WORDS_MAX: usize = 256;
@@ -23,7 +23,7 @@ pub struct Reachable<'p> {
     /// The file, without links as far as it is there.
     pub place: PathBuf,
     /// Whether something is there.
-    pub presence: Presence,
+    pub presence: PathPresence,
     /// What hides it, or something inside it so that only its entries are granted.
     pub hidden: Option<&'p PathGrant>,
     /// Who grants reading it.
@@ -34,7 +34,7 @@ pub struct Reachable<'p> {
 
 /// Whether something is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
+pub enum PathPresence {
     /// Something is.
     There,
     /// Nothing is.
@@ -57,8 +57,8 @@ impl<'p> Reachable<'p> {
         let files = policy.filesystem();
         // A new entry is one of the directory around it.
         let whole = match presence {
-            Presence::There => place.as_path(),
-            Presence::Absent => place.parent().unwrap_or(&place),
+            PathPresence::There => place.as_path(),
+            PathPresence::Absent => place.parent().unwrap_or(&place),
         };
         let hides = |grant: &&PathGrant| {
             let is_around = |denied: &Path| place.starts_with(denied) || denied.starts_with(whole);
@@ -97,7 +97,7 @@ pub fn policy(
     let policy = compile(sources, context)?;
     refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
     crate::home::check(&policy, context)?;
-    let secrets = Secrets::of(&policy)?.hiding(authority);
+    let secrets = GuardedSecrets::of(&policy)?.hiding(authority);
     Ok(secrets.hide(policy, sources, context)?)
 }
 
@@ -107,12 +107,12 @@ fn nearest<'p>(grants: impl Iterator<Item = &'p PathGrant>) -> Option<&'p PathGr
 }
 
 /// A path without links, also where nothing is there yet.
-fn place_of(path: &Path) -> (PathBuf, Presence) {
+fn place_of(path: &Path) -> (PathBuf, PathPresence) {
     let place = places(path).pop().unwrap_or_else(|| path.to_owned());
     let presence = if place.symlink_metadata().is_ok() {
-        Presence::There
+        PathPresence::There
     } else {
-        Presence::Absent
+        PathPresence::Absent
     };
     (place, presence)
 }

@@ -6,37 +6,36 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use outgate_handoff::GatewaySetting;
 use outgate_policy::{Context, Policy};
 
-use crate::options::Options;
+use crate::limits::LINKS_MAX;
+use crate::options::RunOptions;
 use crate::run_error::RunError;
-use crate::writable::{Granted, Looks};
+use crate::writable::{Granted, PlaceLooks};
 
 /// Names of standard output. What the gateway would open under them is its
 /// own, which leads nowhere.
 const OUTPUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
-/// Links on one way at most, as the kernel has it (path_resolution(7)).
-const LINKS_MAX: usize = 40;
-
 /// Where records go: the option, the policy, or the state directory.
-pub(crate) fn audit_arguments(
-    options: &Options,
+pub(crate) fn audit_setting(
+    options: &RunOptions,
     policy: &Policy,
     context: &Context,
-) -> Vec<String> {
+) -> Option<GatewaySetting> {
     let working = Path::new(&context.working_directory);
     let file = options
         .audit
         .clone()
         .or_else(|| policy.audit_file().map(PathBuf::from));
     if let Some(file) = file {
-        return named("--audit", &working.join(file));
+        return Some(GatewaySetting::RecordFile(working.join(file)));
     }
     let variable = |name: &str| options.variables.get(std::ffi::OsStr::new(name)).cloned();
     let home = Some(context.home.clone().into());
     let directory = records_directory(variable("XDG_STATE_HOME"), home);
-    directory.map_or_else(Vec::new, |directory| named("--audit-dir", &directory))
+    directory.map(GatewaySetting::RecordDirectory)
 }
 
 /// Where runs leave their records, by the variables `XDG_STATE_HOME` and `HOME`.
@@ -48,20 +47,24 @@ pub fn records_directory(state: Option<OsString>, home: Option<OsString>) -> Opt
         .map(|state| state.join("outgate/runs"))
 }
 
-fn named(option: &str, path: &Path) -> Vec<String> {
-    vec![option.to_owned(), path.to_string_lossy().into_owned()]
-}
-
 /// What the command may write: as the policy names it, and by inode.
 #[derive(Clone, Copy)]
 pub(crate) struct Grants<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) writable: &'a Granted,
     /// What was looked at on the way.
-    pub(crate) looks: &'a Looks,
+    pub(crate) looks: &'a PlaceLooks,
 }
 
 impl<'a> Grants<'a> {
+    pub(crate) fn new(policy: &'a Policy, writable: &'a Granted, looks: &'a PlaceLooks) -> Self {
+        Self {
+            policy,
+            writable,
+            looks,
+        }
+    }
+
     /// The grant that lets the command write at `path`.
     pub(crate) fn writable(self, path: &Path) -> Option<&'a str> {
         self.covering(path).or_else(|| {
@@ -101,20 +104,20 @@ pub(crate) fn unwritable(grants: Grants<'_>, consulted: &[PathBuf]) -> Result<()
 /// A record that the command can alter proves nothing, and one on whose way
 /// lies a link that the command can turn is written wherever it then leads. A
 /// file with further names may have one in a grant.
-pub(crate) fn settle(grants: Grants<'_>, arguments: &mut [String]) -> Result<(), RunError> {
-    let Some(record) = arguments.last_mut() else {
+pub(crate) fn settle(grants: Grants<'_>, settings: &mut [GatewaySetting]) -> Result<(), RunError> {
+    let record = settings.iter_mut().find_map(|setting| match setting {
+        GatewaySetting::RecordFile(path) | GatewaySetting::RecordDirectory(path) => Some(path),
+        _ => None,
+    });
+    let Some(path) = record else {
         return Ok(());
     };
+    let record = path.display().to_string();
     if OUTPUT.contains(&record.as_str()) {
-        return Err(RunError::RecordOutput {
-            record: record.clone(),
-        });
+        return Err(RunError::RecordOutput { record });
     }
-    let path = PathBuf::from(record.as_str());
-    let Some(way) = Way::of(&path) else {
-        return Err(RunError::RecordLost {
-            record: record.clone(),
-        });
+    let Some(way) = PathWay::of(path) else {
+        return Err(RunError::RecordLost { record });
     };
     // What a terminal or a pipe was told cannot be altered; only its name can.
     // What the path is counts, not where it lies: /dev/shm and /proc/self/cwd
@@ -131,7 +134,7 @@ pub(crate) fn settle(grants: Grants<'_>, arguments: &mut [String]) -> Result<(),
     let mut covering = places.filter_map(|place| grants.covering(place));
     if let Some(grant) = covering.next() {
         return Err(RunError::Record {
-            record: record.clone(),
+            record,
             grant: grant.to_owned(),
         });
     }
@@ -139,27 +142,27 @@ pub(crate) fn settle(grants: Grants<'_>, arguments: &mut [String]) -> Result<(),
     let is_file = |found: &&std::fs::Metadata| found.is_file();
     if let Some(found) = found.as_ref().filter(is_file).filter(|it| it.nlink() > 1) {
         return Err(RunError::RecordNames {
-            record: record.clone(),
+            record,
             names: found.nlink(),
         });
     }
     // A pipe has no path, only names that each process has for itself.
     let nameless = found.is_some() && grants.looks.real(&way.end).is_none();
     if !nameless {
-        *record = way.end.to_string_lossy().into_owned();
+        *path = way.end;
     }
     Ok(())
 }
 
 /// Where a path leads now, and the links on the way.
 #[derive(Debug, PartialEq, Eq)]
-struct Way {
+struct PathWay {
     end: PathBuf,
     links: Vec<PathBuf>,
 }
 
 /// A part of a path that is still to be gone.
-struct Step {
+struct PathPart {
     name: OsString,
     named_by: NamedBy,
 }
@@ -170,7 +173,7 @@ enum NamedBy {
     Link,
 }
 
-impl Way {
+impl PathWay {
     /// Goes along `path`, which is absolute. `None` where a link leads to what
     /// does not exist, or in circles: nobody can tell what will be there.
     fn of(path: &Path) -> Option<Self> {
@@ -211,13 +214,13 @@ impl Way {
 }
 
 /// Puts the parts of a path on top of the steps, the first one uppermost.
-fn push(steps: &mut Vec<Step>, path: &Path, named_by: NamedBy) {
+fn push(steps: &mut Vec<PathPart>, path: &Path, named_by: NamedBy) {
     let parts = path.components().rev().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some(OsString::from("..")),
         Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
     });
-    steps.extend(parts.map(|name| Step { name, named_by }));
+    steps.extend(parts.map(|name| PathPart { name, named_by }));
 }
 
 #[cfg(test)]
@@ -246,9 +249,9 @@ mod tests {
             ("a/broken", None, &[]),
             ("circle", None, &[]),
         ] {
-            let way = Way::of(&base.join(path));
+            let way = PathWay::of(&base.join(path));
             let links = links.iter().map(|link| base.join(link)).collect();
-            let expected = end.map(|end| Way {
+            let expected = end.map(|end| PathWay {
                 end: base.join(end),
                 links,
             });

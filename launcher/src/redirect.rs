@@ -27,14 +27,14 @@ const STRANGERS_MAX: usize = 64;
 
 /// A listener nobody else connects to.
 #[derive(Debug)]
-pub struct Private {
+pub struct PrivateListener {
     socket: OwnedFd,
-    address: Place,
+    address: ListenerAddress,
 }
 
 /// Where a private listener is.
 #[derive(Debug, Clone, Copy)]
-pub enum Place {
+pub enum ListenerAddress {
     /// A TCP address.
     Tcp(SocketAddr),
     /// A Unix name.
@@ -44,14 +44,14 @@ pub enum Place {
 /// The private listeners of a run; each is made when it is first needed.
 #[derive(Debug, Default)]
 pub struct Redirect {
-    v4: Option<Private>,
-    v6: Option<Private>,
-    unix: Option<Private>,
+    v4: Option<PrivateListener>,
+    v6: Option<PrivateListener>,
+    unix: Option<PrivateListener>,
 }
 
 /// Which private listener a socket can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ListenerKind {
     /// IPv4, also from IPv6 sockets that take mapped addresses.
     V4,
     /// IPv6 only.
@@ -65,24 +65,24 @@ impl Redirect {
     ///
     /// # Errors
     /// Those of socket(2), bind(2), listen(2).
-    pub fn listener(&mut self, kind: Kind) -> io::Result<&Private> {
+    pub fn listener(&mut self, kind: ListenerKind) -> io::Result<&PrivateListener> {
         let slot = match kind {
-            Kind::V4 => &mut self.v4,
-            Kind::V6 => &mut self.v6,
-            Kind::Unix => &mut self.unix,
+            ListenerKind::V4 => &mut self.v4,
+            ListenerKind::V6 => &mut self.v6,
+            ListenerKind::Unix => &mut self.unix,
         };
         match slot {
             Some(private) => Ok(private),
-            None => Ok(slot.insert(Private::open(kind)?)),
+            None => Ok(slot.insert(PrivateListener::open(kind)?)),
         }
     }
 
     /// The listener of a kind, if it was made.
-    pub fn existing(&self, kind: Kind) -> Option<&Private> {
+    pub fn existing(&self, kind: ListenerKind) -> Option<&PrivateListener> {
         match kind {
-            Kind::V4 => self.v4.as_ref(),
-            Kind::V6 => self.v6.as_ref(),
-            Kind::Unix => self.unix.as_ref(),
+            ListenerKind::V4 => self.v4.as_ref(),
+            ListenerKind::V6 => self.v6.as_ref(),
+            ListenerKind::Unix => self.unix.as_ref(),
         }
     }
 
@@ -93,29 +93,29 @@ impl Redirect {
     }
 
     /// The listeners that exist, for polling.
-    pub fn each(&self) -> impl Iterator<Item = &Private> {
+    pub fn each(&self) -> impl Iterator<Item = &PrivateListener> {
         [&self.v4, &self.v6, &self.unix].into_iter().flatten()
     }
 
     /// Whether an address is one of ours.
     pub fn owns(&self, address: SocketAddr) -> bool {
         self.each()
-            .any(|private| matches!(private.address, Place::Tcp(ours) if ours == address))
+            .any(|private| matches!(private.address, ListenerAddress::Tcp(ours) if ours == address))
     }
 }
 
-impl Private {
-    fn open(kind: Kind) -> io::Result<Self> {
+impl PrivateListener {
+    fn open(kind: ListenerKind) -> io::Result<Self> {
         match kind {
-            Kind::V4 => {
+            ListenerKind::V4 => {
                 let address = SocketAddr::from((random_loopback()?, 0));
                 Self::tcp(AddressFamily::Inet, &SockaddrStorage::from(address))
             }
-            Kind::V6 => {
+            ListenerKind::V6 => {
                 let address = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
                 Self::tcp(AddressFamily::Inet6, &SockaddrStorage::from(address))
             }
-            Kind::Unix => Self::unix(),
+            ListenerKind::Unix => Self::unix(),
         }
     }
 
@@ -127,7 +127,7 @@ impl Private {
         let address = inet(&bound).ok_or(io::ErrorKind::AddrNotAvailable)?;
         Ok(Self {
             socket,
-            address: Place::Tcp(address),
+            address: ListenerAddress::Tcp(address),
         })
     }
 
@@ -140,7 +140,7 @@ impl Private {
         let address: UnixAddr = getsockname(socket.as_raw_fd())?;
         Ok(Self {
             socket,
-            address: Place::Unix(address),
+            address: ListenerAddress::Unix(address),
         })
     }
 
@@ -155,40 +155,45 @@ impl Private {
         mapped: Mapped,
     ) -> Result<(Begun, Blocking), Errno> {
         match &self.address {
-            Place::Tcp(address) => {
+            ListenerAddress::Tcp(address) => {
                 let address = SockaddrStorage::from(mapped.apply(*address));
                 grip.begin(caller, |socket| connect(socket.as_raw_fd(), &address))
             }
-            Place::Unix(address) => grip.begin(caller, |socket| connect_unix(socket, address)),
+            ListenerAddress::Unix(address) => {
+                grip.begin(caller, |socket| connect_unix(socket, address))
+            }
         }
     }
 
     /// Accepts the next connection that `wanted` recognises; closes strangers.
-    pub fn accept(&self, mut wanted: impl FnMut(&Caller) -> Recognised) -> Option<OwnedFd> {
+    pub fn accept(
+        &self,
+        mut wanted: impl FnMut(&RedirectPeer) -> OwnConnection,
+    ) -> Option<OwnedFd> {
         for _ in 0..STRANGERS_MAX {
             let (accepted, address) = outgate_sys::socket::accept(self.socket.as_fd()).ok()?;
             let Some(caller) = self.caller(&accepted, address) else {
                 continue;
             };
-            if wanted(&caller) == Recognised::Yes {
+            if wanted(&caller) == OwnConnection::Yes {
                 return Some(accepted);
             }
         }
         None
     }
 
-    fn caller(&self, accepted: &OwnedFd, address: Option<SocketAddr>) -> Option<Caller> {
+    fn caller(&self, accepted: &OwnedFd, address: Option<SocketAddr>) -> Option<RedirectPeer> {
         match self.address {
-            Place::Tcp(_) => address.map(Caller::Tcp),
-            Place::Unix(_) => {
+            ListenerAddress::Tcp(_) => address.map(RedirectPeer::Tcp),
+            ListenerAddress::Unix(_) => {
                 let credentials = getsockopt(accepted, sockopt::PeerCredentials).ok()?;
-                Some(Caller::Process(credentials.pid()))
+                Some(RedirectPeer::Process(credentials.pid()))
             }
         }
     }
 }
 
-impl AsFd for Private {
+impl AsFd for PrivateListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -196,7 +201,7 @@ impl AsFd for Private {
 
 /// Who is at the other end of an accepted connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caller {
+pub enum RedirectPeer {
     /// The address it connected from.
     Tcp(SocketAddr),
     /// The process that called connect(2): ourselves, when we did it on behalf.
@@ -205,7 +210,7 @@ pub enum Caller {
 
 /// Whether an accepted connection is one we made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recognised {
+pub enum OwnConnection {
     /// It is.
     Yes,
     /// A stranger's.

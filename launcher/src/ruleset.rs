@@ -17,23 +17,26 @@ use outgate_policy::{PathGrant, Policy};
 use outgate_sys::descriptor::Standard;
 
 use crate::git::is_looked_at;
-use crate::links::{LINKS_MAX, Step, step};
+use crate::limits::LINKS_MAX;
+use crate::links::{LinkStep, step};
 use crate::visible::Visible;
 use crate::writable::Granted;
 
 mod laid;
 
-use laid::{Found, Ways, real, without_links};
+use laid::{GrantedPath, Ways, real, without_links};
 
 /// The ABI a run needs. KERNEL: 6.12 (scopes for abstract sockets and signals).
 pub const ABI_REQUIRED: i32 = 6;
+/// How the places of shipped policies are named.
+const SHIPPED: &str = "preset `";
 /// Entries looked at when a grant is split around a denied path.
 const ENTRIES_MAX: usize = 65536;
 
 /// Why there is no ruleset.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RulesetError {
+pub enum LandlockError {
     /// The kernel enforces less than needed: the operator's machine.
     #[error("this kernel's Landlock has ABI {found}, outgate needs {ABI_REQUIRED} (Linux 6.12)")]
     Abi {
@@ -107,7 +110,7 @@ impl Right {
 
 /// The ruleset of a run, and what it lets the command reach.
 #[derive(Debug)]
-pub struct Rules {
+pub struct LandlockRules {
     /// What the child enforces.
     pub ruleset: OwnedFd,
     /// What it may reach.
@@ -125,6 +128,8 @@ pub struct Reach {
     pub visible: Visible,
     /// Directories and files that it may write, by paths without links.
     pub ground: Vec<PathBuf>,
+    /// Those of them that runs of other projects write too.
+    pub shared: Vec<PathBuf>,
 }
 
 impl Reach {
@@ -140,13 +145,17 @@ impl Reach {
 /// child between clone and exec has nothing left to do but enforce it.
 ///
 /// # Errors
-/// See [`RulesetError`].
+/// See [`LandlockError`].
 ///
 /// The working directory is the one this process is in, whatever lies at its name by now.
-pub fn build(policy: &Policy, directory: &str) -> Result<Rules, RulesetError> {
+pub fn build(
+    policy: &Policy,
+    directory: &str,
+    private: &Path,
+) -> Result<LandlockRules, LandlockError> {
     let found = outgate_sys::process::landlock_abi();
     if found < ABI_REQUIRED {
-        return Err(RulesetError::Abi { found });
+        return Err(LandlockError::Abi { found });
     }
     let mut created = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -157,8 +166,8 @@ pub fn build(policy: &Policy, directory: &str) -> Result<Rules, RulesetError> {
     // Whatever else is bound, the supervisor binds (`supervisor/bind.rs`).
     (&mut created).add_rule(NetPort::new(0, AccessNet::BindTcp))?;
     let descriptor: Option<OwnedFd> = created.into();
-    let mut rules = Rules {
-        ruleset: descriptor.ok_or(RulesetError::Abi { found })?,
+    let mut rules = LandlockRules {
+        ruleset: descriptor.ok_or(LandlockError::Abi { found })?,
         reach: Reach::default(),
     };
     let filesystem = policy.filesystem();
@@ -166,6 +175,7 @@ pub fn build(policy: &Policy, directory: &str) -> Result<Rules, RulesetError> {
     let around = Around {
         denied: &denied,
         ways: Ways::new(filesystem, Path::new(directory)),
+        own: [Path::new(directory), private],
     };
     for grant in &filesystem.read {
         add(&mut rules, grant, Right::Read, &around)?;
@@ -201,11 +211,11 @@ pub(crate) fn places(path: &Path) -> Vec<PathBuf> {
     for _ in 0..=LINKS_MAX {
         match step(&path) {
             // Who may not change the link cannot have it lead elsewhere.
-            Step::Link { link, target } => {
+            LinkStep::Link { link, target } => {
                 places.push(link);
                 path = target;
             }
-            Step::Plain(place) => {
+            LinkStep::Plain(place) => {
                 places.push(place);
                 break;
             }
@@ -256,22 +266,47 @@ fn devices(granted: &[PathGrant]) -> Vec<PathGrant> {
 struct Around<'a> {
     denied: &'a [PathBuf],
     ways: Ways<'a>,
+    /// What is this run's alone: its working directory, and its private one.
+    own: [&'a Path; 2],
+}
+
+impl Around<'_> {
+    /// Whether later runs, of other projects, write there too: a shipped policy says so of
+    /// caches and of the files of agents.
+    fn is_shared(&self, grant: &PathGrant) -> bool {
+        let path = Path::new(&grant.path);
+        let is_shipped = grant.optional && grant.place.starts_with(SHIPPED);
+        is_shipped && !self.own.contains(&path) && !path.starts_with("/dev")
+    }
+
+    /// All accesses of a grant. Where one is shared, files lack one that means nothing there
+    /// and that what is this run's own has: so the kernel links and renames none of them into a
+    /// project (`EXDEV`, as between file systems), where what a later run writes in the cache
+    /// would run outside. KERNEL: 5.19 (a file gains no access by being linked or renamed).
+    fn accesses(&self, grant: &PathGrant, right: Right) -> BitFlags<AccessFs> {
+        let all = right.accesses();
+        if right == Right::Write && self.is_shared(grant) {
+            all & !AccessFs::IoctlDev
+        } else {
+            all
+        }
+    }
 }
 
 fn add(
-    rules: &mut Rules,
+    rules: &mut LandlockRules,
     grant: &PathGrant,
     right: Right,
     around_of: &Around<'_>,
-) -> Result<(), RulesetError> {
+) -> Result<(), LandlockError> {
     let top = Path::new(&grant.path);
     let (object, path) = match around_of.ways.open(top, right) {
-        Ok(Found::Object(object, path)) => (object, path),
-        Ok(Found::Named) => return Ok(()),
+        Ok(GrantedPath::Object(object, path)) => (object, path),
+        Ok(GrantedPath::Named) => return Ok(()),
         // Of a preset.
-        Ok(Found::Laid { .. }) | Err(_) if grant.optional => return Ok(()),
-        Ok(Found::Laid { link, target }) => {
-            return Err(RulesetError::Laid {
+        Ok(GrantedPath::Laid { .. }) | Err(_) if grant.optional => return Ok(()),
+        Ok(GrantedPath::Laid { link, target }) => {
+            return Err(LandlockError::Laid {
                 place: grant.place.to_string(),
                 path: grant.path.clone(),
                 link: link.display().to_string(),
@@ -279,7 +314,7 @@ fn add(
             });
         }
         Err(errno) => {
-            return Err(RulesetError::Path {
+            return Err(LandlockError::Path {
                 place: grant.place.to_string(),
                 path: grant.path.clone(),
                 source: errno.into(),
@@ -292,11 +327,15 @@ fn add(
         return Ok(());
     }
     let denied = around_of.denied;
+    let accesses = around_of.accesses(grant, right);
+    if right == Right::Write && around_of.is_shared(grant) {
+        rules.reach.shared.extend(path.clone());
+    }
     if denied.is_empty() {
         if let (Right::Read, Some(path)) = (right, &path) {
             around_of.ways.is_read(path.clone());
         }
-        let stat = grant_object(rules, (&object, path.clone()), grant, right)?;
+        let stat = grant_object(rules, (&object, path.clone()), grant, (right, accesses))?;
         if right == Right::Write {
             rules.reach.add_ground(&stat, path);
         }
@@ -310,7 +349,7 @@ fn add(
     // A grant by another name is split around what is denied all the same.
     let top = path.unwrap_or_else(|| top.to_owned());
     let mut paths = Vec::new();
-    around(&top, denied, &mut paths).map_err(|Wide| RulesetError::Wide {
+    around(&top, denied, &mut paths).map_err(|Wide| LandlockError::Wide {
         place: grant.place.to_string(),
         path: grant.path.clone(),
     })?;
@@ -326,25 +365,24 @@ fn add(
         {
             rules.reach.readable.add(&stat, &grant.path);
         }
-        grant_object(rules, (object, Some(path)), grant, right)?;
+        grant_object(rules, (object, Some(path)), grant, (right, accesses))?;
     }
     Ok(())
 }
 
 /// Grants a right to what was opened, as far as it makes sense for it, and notes it.
 fn grant_object(
-    rules: &mut Rules,
+    rules: &mut LandlockRules,
     (object, path): (&OwnedFd, Option<PathBuf>),
     grant: &PathGrant,
-    right: Right,
-) -> Result<FileStat, RulesetError> {
-    let refused = |source| RulesetError::Rule {
+    (right, mut all): (Right, BitFlags<AccessFs>),
+) -> Result<FileStat, LandlockError> {
+    let refused = |source| LandlockError::Rule {
         path: grant.path.clone(),
         source,
     };
     let stat = fstat(object).map_err(|errno| refused(errno.into()))?;
     rules.reach.visible.add(object.as_fd(), &stat, path);
-    let mut all = right.accesses();
     let is_directory = stat.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits();
     if !is_directory {
         all &= AccessFs::from_file(ABI::V6);

@@ -3,32 +3,34 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::sys::signalfd::SignalFd;
-use outgate_handoff::Begin;
-use outgate_policy::{Context, Note, Policy, Precaution, Source, SourceKind, compile, printable};
+use outgate_handoff::{BeginFrame, GatewaySetting};
+use outgate_policy::{Context, Note, Policy, Precaution, Secret, compile, printable};
 use outgate_sys::spawn::SignalMask;
 
-pub use crate::options::{Options, Summary};
+pub use crate::options::{RunOptions, Sealing, Summary};
 pub use crate::run_error::{Files, RunError};
 
-use crate::denials::Denials;
+use crate::denials::DenialsFile;
 use crate::enforced::refuse_unenforced;
 use crate::environment::Variables;
-use crate::gateway_link::{Link, Opening, Whose};
+use crate::gateway_link::{GatewayLink, GatewayPlace, Opening};
 use crate::placeholders::{self, Planted};
 use crate::plan::{self, Command};
-use crate::private::Private;
+use crate::private::PrivateDirectory;
 use crate::reachable::missed;
 use crate::record::{self, Grants, unwritable};
+use crate::reload::Reread;
 use crate::scarcity::Score;
-use crate::secrets::Secrets;
+use crate::secrets::GuardedSecrets;
 use crate::sources::check_total;
-use crate::supervisor::{Farewell, Outcome, Prepared, Substitutes};
-use crate::text::shell_word;
+use crate::supervisor::{ChangeSetting, Farewell, Prepared, RunOutcome, Substitutes};
+use crate::text::{cut, shell_word};
 use crate::trust::Trust;
 use crate::voice::Voice;
-use crate::writable::{Looks, is_replaceable};
+use crate::writable::{PlaceLooks, is_replaceable};
 
 mod arguments;
 mod begin;
@@ -38,7 +40,7 @@ mod names;
 mod trusted;
 
 use arguments::started;
-use begin::{Ready, signals, status, thread_error};
+use begin::{ReadyRun, signals, status, thread_error};
 use given::{git, variables};
 use names::Names;
 use trusted::{bundles, is_readable, stores, trusts};
@@ -46,11 +48,14 @@ use trusted::{bundles, is_readable, stores, trusts};
 /// How long a shared gateway may take to agree to a run, in milliseconds.
 const AGREE_MS: u16 = 10_000;
 
+/// How long a process of the launcher's own may take to end.
+const HELPERS_TIME: Duration = Duration::from_millis(200);
+
 /// Runs a command to its end.
 ///
 /// # Errors
 /// [`RunError`] when it did not start; nothing is left running then.
-pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError> {
+pub fn run(options: &RunOptions, voice: &mut dyn Voice) -> Result<RunOutcome, RunError> {
     crate::machine::check(voice)?;
     crate::standard::sanitise()?;
     check_total(&options.sources)?;
@@ -59,24 +64,26 @@ pub fn run(options: &Options, voice: &mut dyn Voice) -> Result<Outcome, RunError
         source,
     })?;
     // The thread gets ready while everything else does.
-    let (outcome, word) = std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
         let prepared = Prepared::start(scope).map_err(thread_error)?;
         confined(options, (signals, mask), prepared, voice)
-    })?;
-    if let Some(line) = word {
+    });
+    outgate_sys::process::end_helpers(HELPERS_TIME);
+    let (outcome, words) = ended?;
+    for line in words {
         voice.say(&line);
     }
     Ok(outcome)
 }
 
 /// Makes everything ready, and runs the command. `mask` is what the signals were before.
-/// Returns with the outcome a word to say once it is over.
+/// Returns with the outcome lines to say once it is over.
 fn confined<'scope>(
-    options: &Options,
+    options: &RunOptions,
     (signals, mask): (SignalFd, SignalMask),
     prepared: Prepared<'scope>,
     voice: &'scope mut dyn Voice,
-) -> Result<(Outcome, Option<String>), RunError> {
+) -> Result<(RunOutcome, Vec<String>), RunError> {
     let machine = |what| move |source| RunError::Machine { what, source };
     let directory = std::env::current_dir()
         .and_then(nameable)
@@ -90,48 +97,44 @@ fn confined<'scope>(
     drop(outgate_sys::process::adopt_orphans());
     let names = Names::here();
     let (mut variables, java) = variables(options, &policy, private.path(), voice);
-    git(options, &policy, (private.path(), &mut variables), voice)
+    git(options, &policy, (private.held(), &mut variables), voice)
         .map_err(machine("git's settings"))?;
     let trust = trusts(&policy, options, private.path())
-        .then(|| Trust::prepare(private.path(), java, &mut variables));
+        .then(|| Trust::prepare(private.held(), java, &mut variables));
     let bundles = trust.map(|trust| bundles(trust, options.trust, &prepared));
-    let denials = is_readable(&policy, private.path()).then(|| Denials::below(private.path()));
-    variables.extend(denials.as_ref().map(Denials::variable));
+    let denials = is_readable(&policy, private.path()).then(|| DenialsFile::below(private.held()));
+    variables.extend(denials.as_ref().map(DenialsFile::variable));
     let command = Command {
         variables,
         arguments: started(&policy, &options.command).0,
         mask,
         directory: context.working_directory.clone(),
         private_directory: private.path().to_owned(),
+        private_identity: private.identity(),
         opens: names.opens(bundles.as_ref().map(|_| options.trust)),
     };
-    let mut opening = opening(options, (&policy, &secrets), context)?;
+    let mut opening = opening(options, (&policy, &secrets), context.clone())?;
     let planted = planted(options, &policy, &mut opening).map_err(machine("canaries"))?;
-    let status = status(&opening);
+    let status = status(&opening, options);
+    let changes = changes(options, &opening, context);
     let (mut plan, reach) = plan::build(&policy, &command)?;
     secrets.check(&reach.readable, &reach.writable)?;
-    let looks = Looks::default();
-    let grants = Grants {
-        policy: &policy,
-        writable: &reach.writable,
-        looks: &looks,
-    };
+    let looks = PlaceLooks::default();
+    let grants = Grants::new(&policy, &reach.writable, &looks);
     unwritable(grants, &options.consulted)?;
     let mut link = link(grants, opening, voice)?;
     let unready = |reason| RunError::Unready { reason };
     placeholders::settle(&policy, &mut link, &mut plan, voice).map_err(unready)?;
     if secrets.are_read() || is_recorded_by_name(options, &policy) {
-        // What is wrong with them, or with the record, is said before anything runs.
-        link.start();
-        link.agreed(AGREE_MS).map_err(unready)?;
+        agreed(&mut link).map_err(unready)?;
     }
     if let Some(planted) = planted {
-        planted.plant(private.path(), &mut plan).map_err(unready)?;
+        planted.plant(private.held(), &mut plan).map_err(unready)?;
     }
     // While the bundles are made.
     let leaving = left::watch(options, (grants, &reach), &command, &status.name);
     let (stores, late) = stores(bundles, options.trust, &mut link, voice)?;
-    let ready = Ready {
+    let ready = ReadyRun {
         options,
         policy: &policy,
         link,
@@ -143,22 +146,38 @@ fn confined<'scope>(
         late,
         denials,
         leaving,
+        changes,
         private: &private,
         score,
     };
     let outcome = ready.serve(plan, (signals, status), prepared, voice)?;
     // The tree is gone, so the directory goes, if the guardian did not remove it.
-    drop(private);
     let word = after_failure(options, &policy, outcome, &directory);
-    Ok((outcome, word))
+    Ok((outcome, private.end().into_iter().chain(word).collect()))
+}
+
+/// What is wrong with secrets, or with the record, is said before anything runs.
+fn agreed(link: &mut GatewayLink) -> Result<(), String> {
+    link.start();
+    link.agreed(AGREE_MS)
+}
+
+/// What changes the policy of a run while it goes on.
+fn changes(options: &RunOptions, opening: &Opening, context: Context) -> ChangeSetting {
+    ChangeSetting {
+        base: opening.sources.clone(),
+        begin: opening.begin.clone(),
+        sealing: options.sealing,
+        reread: Reread::new(options.reader.clone(), options.sources.clone(), context),
+    }
 }
 
 /// A word after a run that failed without any about denials, if the policy keeps a file
 /// from the command that it plausibly looked for.
 fn after_failure(
-    options: &Options,
+    options: &RunOptions,
     policy: &Policy,
-    outcome: Outcome,
+    outcome: RunOutcome,
     directory: &Path,
 ) -> Option<String> {
     let is_silent = outcome.status != 0 && outcome.farewell == Farewell::Nothing;
@@ -179,10 +198,10 @@ fn after_failure(
 }
 
 /// A directory of the run's own, below the one for temporary files.
-fn private_directory(directory: &Path) -> Result<Private, RunError> {
+fn private_directory(directory: &Path) -> Result<PrivateDirectory, RunError> {
     let temporary = directory.join(std::env::temp_dir());
     nameable(temporary.clone())
-        .and_then(|temporary| Private::create(&temporary))
+        .and_then(|temporary| PrivateDirectory::create(&temporary))
         .map_err(|source| RunError::Private {
             parent: temporary.display().to_string(),
             source,
@@ -191,37 +210,37 @@ fn private_directory(directory: &Path) -> Result<Private, RunError> {
 
 /// The canaries of a run, of which its own gateway is told.
 fn planted(
-    options: &Options,
+    options: &RunOptions,
     policy: &Policy,
     opening: &mut Opening,
 ) -> std::io::Result<Option<Planted>> {
-    let Whose::Private { variables, .. } = &mut opening.whose else {
+    let GatewayPlace::Private { settings, .. } = &mut opening.whose else {
         return Ok(None);
     };
     let planted = placeholders::planted(policy, options.planter)?;
-    variables.extend(planted.as_ref().map(Planted::seed));
+    settings.extend(planted.as_ref().map(Planted::setting));
     Ok(planted)
 }
 
 /// Whether somebody named the record that requests of this run need.
-fn is_recorded_by_name(options: &Options, policy: &Policy) -> bool {
+fn is_recorded_by_name(options: &RunOptions, policy: &Policy) -> bool {
     let is_named = options.audit.is_some() || policy.audit_file().is_some();
     is_named && policy.has_network_rules()
 }
 
 /// The policy of a run, and the keys that it names.
 fn policy(
-    options: &Options,
+    options: &RunOptions,
     context: &Context,
     voice: &mut dyn Voice,
-) -> Result<(Policy, Secrets), RunError> {
+) -> Result<(Policy, GuardedSecrets), RunError> {
     let policy = compile(&options.sources, context)?;
     refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
     crate::home::check(&policy, context)?;
     for followed in crate::made::settle(policy.filesystem(), context)? {
         voice.say(&followed);
     }
-    let secrets = Secrets::of(&policy)?.hiding(options.authority.as_deref());
+    let secrets = GuardedSecrets::of(&policy)?.hiding(options.authority.as_deref());
     let policy = secrets.hide(policy, &options.sources, context)?;
     for warning in policy.warnings() {
         voice.say(&format!("outgate: warning: {warning}"));
@@ -245,12 +264,16 @@ fn notes<'p>(policy: &'p Policy, command: &[OsString]) -> impl Iterator<Item = &
 
 /// The gateway: a shared one is there and has agreed, or an own one that is
 /// started when it is needed.
-fn link(grants: Grants<'_>, mut opening: Opening, voice: &mut dyn Voice) -> Result<Link, RunError> {
+fn link(
+    grants: Grants<'_>,
+    mut opening: Opening,
+    voice: &mut dyn Voice,
+) -> Result<GatewayLink, RunError> {
     match &mut opening.whose {
-        Whose::Private {
-            program, arguments, ..
+        GatewayPlace::Private {
+            program, settings, ..
         } => {
-            record::settle(grants, arguments)?;
+            record::settle(grants, settings)?;
             let grant = grants.writable(program).filter(|_| is_replaceable(program));
             let replaceable = grant.map(|grant| {
                 format!(
@@ -259,7 +282,7 @@ fn link(grants: Grants<'_>, mut opening: Opening, voice: &mut dyn Voice) -> Resu
                     program.display()
                 )
             });
-            let mut link = Link::Idle(Box::new(opening));
+            let mut link = GatewayLink::Idle(Box::new(opening));
             if let Some(warning) = replaceable {
                 // A command that can replace the gateway's program finds it running.
                 link.start();
@@ -267,7 +290,7 @@ fn link(grants: Grants<'_>, mut opening: Opening, voice: &mut dyn Voice) -> Resu
             }
             Ok(link)
         }
-        Whose::Shared(door) => {
+        GatewayPlace::Shared(door) => {
             let socket = door.path().display().to_string();
             if let Some(grant) = grants.writable(door.path()) {
                 return Err(RunError::Socket {
@@ -275,7 +298,7 @@ fn link(grants: Grants<'_>, mut opening: Opening, voice: &mut dyn Voice) -> Resu
                     grant: grant.to_owned(),
                 });
             }
-            let mut link = Link::Idle(Box::new(opening));
+            let mut link = GatewayLink::Idle(Box::new(opening));
             link.start();
             match link.agreed(AGREE_MS) {
                 Ok(()) => Ok(link),
@@ -319,8 +342,8 @@ fn place_named((name, value): (&OsString, &OsString)) -> Option<(String, String)
 }
 
 fn opening(
-    options: &Options,
-    (policy, secrets): (&Policy, &Secrets),
+    options: &RunOptions,
+    (policy, secrets): (&Policy, &GuardedSecrets),
     context: Context,
 ) -> Result<Opening, RunError> {
     let program = options.command.first();
@@ -333,9 +356,9 @@ fn opening(
         .clone()
         .unwrap_or_else(|| format!("{base}-{}", std::process::id()));
     let whose = match &options.gateway {
-        None => Whose::Private {
+        None => GatewayPlace::Private {
             program: gateway_program(),
-            arguments: gateway_arguments(options, (policy, secrets), &context),
+            settings: gateway_settings(options, (policy, secrets), &context),
             variables: upstream_variables(options.upstream_proxy.clone()),
         },
         Some(_) if secrets.are_read() => return Err(RunError::NotOurs),
@@ -347,14 +370,15 @@ fn opening(
                     record: record.into_owned(),
                 });
             }
-            Whose::Shared(door.clone())
+            GatewayPlace::Shared(door.clone())
         }
     };
     Ok(Opening {
         whose,
         sandbox: cut(name, outgate_handoff::NAME_BYTES_MAX),
-        sources: options.sources.iter().map(frame_source).collect(),
-        begin: Begin {
+        sources: options.sources.clone(),
+        ends: Vec::new(),
+        begin: BeginFrame {
             home: context.home,
             working_directory: context.working_directory,
             private_directory: context.private_directory,
@@ -365,6 +389,7 @@ fn opening(
                     .unwrap_or_default(),
                 outgate_handoff::LINE_BYTES_MAX,
             ),
+            ask_seconds: options.ask_seconds,
         },
     })
 }
@@ -380,26 +405,21 @@ pub(crate) fn upstream_variables(proxy: Option<String>) -> Vec<(String, String)>
 }
 
 /// What the gateway is told beside the policy.
-fn gateway_arguments(
-    options: &Options,
-    (policy, secrets): (&Policy, &Secrets),
+fn gateway_settings(
+    options: &RunOptions,
+    (policy, secrets): (&Policy, &GuardedSecrets),
     context: &Context,
-) -> Vec<String> {
-    let mut arguments = secrets.arguments().to_vec();
-    for file in &options.upstream_ca {
-        arguments.push("--upstream-ca".to_owned());
-        arguments.push(file.to_string_lossy().into_owned());
-    }
-    arguments.extend(placeholders::arguments(policy));
+) -> Vec<GatewaySetting> {
+    let mut settings = secrets.settings().to_vec();
+    let trusted = options.upstream_ca.iter().cloned();
+    settings.extend(trusted.map(GatewaySetting::UpstreamCa));
+    let named = policy.secrets().iter().map(Secret::named);
+    settings.extend(named.map(GatewaySetting::Secret));
     if placeholders::scans(policy) && policy.settings().known == Precaution::On {
-        arguments.extend(["--known", "on"].map(str::to_owned));
+        settings.push(GatewaySetting::OwnSecrets);
     }
-    if placeholders::plants(policy) {
-        arguments.extend(["--canaries", "on"].map(str::to_owned));
-    }
-    // The record's path stays the last of them.
-    arguments.extend(record::audit_arguments(options, policy, context));
-    arguments
+    settings.extend(record::audit_setting(options, policy, context));
+    settings
 }
 
 /// The gateway's program: beside our own.
@@ -408,31 +428,4 @@ pub fn gateway_program() -> PathBuf {
     own.parent()
         .unwrap_or_else(|| Path::new("/"))
         .join("outgate-gateway")
-}
-
-pub(crate) fn frame_source(source: &Source) -> (outgate_handoff::SourceKind, String, String) {
-    use outgate_handoff::SourceKind as Frame;
-    let kind = match source.kind {
-        SourceKind::Document => Frame::Document,
-        SourceKind::Allow => Frame::Allow,
-        SourceKind::Deny => Frame::Deny,
-        SourceKind::Pin => Frame::Pin,
-        SourceKind::Read => Frame::Read,
-        SourceKind::Write => Frame::Write,
-        SourceKind::Listen => Frame::Listen,
-        SourceKind::Project => Frame::Project,
-        SourceKind::Secret => Frame::Secret,
-    };
-    let place = cut(source.place.clone(), outgate_handoff::NAME_BYTES_MAX);
-    (kind, place, source.text.clone())
-}
-
-/// Cuts a text to a number of bytes, at a character.
-fn cut(mut text: String, bytes_max: usize) -> String {
-    let mut end = bytes_max.min(text.len());
-    while !text.is_char_boundary(end) {
-        end = end.saturating_sub(1);
-    }
-    text.truncate(end);
-    text
 }

@@ -9,13 +9,13 @@ use nix::unistd::{AccessFlags, access};
 use outgate_policy::{
     PolicyErrors, PresetKind, Source, SourceKind, preset, preset_kind, preset_names, printable,
 };
-use outgate_sys::spawn::{StartError, Step};
+use outgate_sys::spawn::{ChildStep, StartError};
 
-use crate::options::Options;
+use crate::options::RunOptions;
 use crate::plan::PlanError;
-use crate::ruleset::RulesetError;
+use crate::ruleset::LandlockError;
 use crate::secrets::SecretError;
-use crate::source_text::SourceError;
+use crate::source_text::PolicyTextError;
 use crate::standard::StandardError;
 use crate::text::shell_word;
 
@@ -25,7 +25,7 @@ use crate::text::shell_word;
 pub enum RunError {
     /// A policy text cannot be had.
     #[error(transparent)]
-    Source(#[from] SourceError),
+    Source(#[from] PolicyTextError),
     /// The policy has faults.
     #[error(transparent)]
     Policy(#[from] PolicyErrors),
@@ -191,7 +191,7 @@ pub enum RunError {
     #[error("{}", describe_step(*.step))]
     Confine {
         /// Where it stopped.
-        step: Step,
+        step: ChildStep,
         /// Why.
         #[source]
         source: std::io::Error,
@@ -283,9 +283,9 @@ impl RunError {
             | Self::Plan(
                 PlanError::Nul { .. }
                 | PlanError::Ruleset(
-                    RulesetError::Path { .. }
-                    | RulesetError::Wide { .. }
-                    | RulesetError::Laid { .. },
+                    LandlockError::Path { .. }
+                    | LandlockError::Wide { .. }
+                    | LandlockError::Laid { .. },
                 ),
             ) => 2,
             Self::NotFound { .. } => 127,
@@ -293,7 +293,9 @@ impl RunError {
             Self::Plan(
                 PlanError::Filter(_)
                 | PlanError::Ruleset(
-                    RulesetError::Abi { .. } | RulesetError::Kernel(_) | RulesetError::Rule { .. },
+                    LandlockError::Abi { .. }
+                    | LandlockError::Kernel(_)
+                    | LandlockError::Rule { .. },
                 ),
             )
             | Self::Standard(_)
@@ -310,7 +312,7 @@ impl RunError {
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Source(SourceError::Client { error, .. }) => Some(error.hint()),
+            Self::Source(PolicyTextError::Client { error, .. }) => Some(error.hint()),
             Self::NotExecutable {
                 program,
                 files,
@@ -389,14 +391,14 @@ impl RunError {
                  its own"
             }
             Self::NotEnforced { .. } => "take it out: this version does not do it yet",
-            Self::Lacking { .. } | Self::Plan(PlanError::Ruleset(RulesetError::Abi { .. })) => {
+            Self::Lacking { .. } | Self::Plan(PlanError::Ruleset(LandlockError::Abi { .. })) => {
                 "`outgate check` shows what this kernel supports"
             }
-            Self::Plan(PlanError::Ruleset(RulesetError::Path { .. })) => {
+            Self::Plan(PlanError::Ruleset(LandlockError::Path { .. })) => {
                 "create it or take it out of the policy; what the command may write is made where \
                  its path ends in `/`"
             }
-            Self::Plan(PlanError::Ruleset(RulesetError::Laid { .. })) => {
+            Self::Plan(PlanError::Ruleset(LandlockError::Laid { .. })) => {
                 "if you mean what it leads to, name that itself in its place (`-r`, `-w`); \
                  otherwise remove the link"
             }
@@ -406,7 +408,7 @@ impl RunError {
 }
 
 /// Whether no directory of `PATH` has a file of this name.
-fn is_nowhere(program: &str, options: &Options) -> bool {
+fn is_nowhere(program: &str, options: &RunOptions) -> bool {
     let on = options.variables.get(OsStr::new("PATH"));
     let mut all = on.into_iter().flat_map(std::env::split_paths);
     !program.contains('/')
@@ -415,7 +417,7 @@ fn is_nowhere(program: &str, options: &Options) -> bool {
 
 /// The directory of a program that its user may execute, from the way to it down to what it
 /// is a link to; none where that would be the home directory, or around it.
-fn hidden(program: &str, options: &Options) -> Option<PathBuf> {
+fn hidden(program: &str, options: &RunOptions) -> Option<PathBuf> {
     let variable = |name: &str| options.variables.get(OsStr::new(name));
     let executable = |path: &Path| access(path, AccessFlags::X_OK).is_ok() && path.is_file();
     let named = if program.contains('/') {
@@ -440,20 +442,20 @@ fn hidden(program: &str, options: &Options) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-fn describe_step(step: Step) -> &'static str {
+fn describe_step(step: ChildStep) -> &'static str {
     match step {
-        Step::None | Step::Clone => "a process cannot be started",
-        Step::ParentDeath => "the command cannot be tied to its guardian",
-        Step::Limit => "a resource limit cannot be set",
-        Step::Capabilities => "capabilities cannot be dropped",
-        Step::NoNewPrivileges => "no_new_privs cannot be set",
-        Step::Landlock => "the Landlock ruleset cannot be enforced",
-        Step::Filter => "the seccomp filter cannot be installed",
-        Step::Execute => "the command cannot be executed",
+        ChildStep::None | ChildStep::Clone => "a process cannot be started",
+        ChildStep::ParentDeath => "the command cannot be tied to its guardian",
+        ChildStep::Limit => "a resource limit cannot be set",
+        ChildStep::Capabilities => "capabilities cannot be dropped",
+        ChildStep::NoNewPrivileges => "no_new_privs cannot be set",
+        ChildStep::Landlock => "the Landlock ruleset cannot be enforced",
+        ChildStep::Filter => "the seccomp filter cannot be installed",
+        ChildStep::Execute => "the command cannot be executed",
     }
 }
 
-pub(crate) fn start_error(error: StartError, options: &Options) -> RunError {
+pub(crate) fn start_error(error: StartError, options: &RunOptions) -> RunError {
     let StartError {
         step,
         error: source,
@@ -465,13 +467,13 @@ pub(crate) fn start_error(error: StartError, options: &Options) -> RunError {
         .unwrap_or_default();
     let errno = source.raw_os_error().map(Errno::from_raw);
     match (step, errno) {
-        (Step::Filter, Some(Errno::EBUSY)) => RunError::Nested,
-        (Step::Execute, Some(Errno::ENOENT)) => RunError::NotFound { program },
+        (ChildStep::Filter, Some(Errno::EBUSY)) => RunError::Nested,
+        (ChildStep::Execute, Some(Errno::ENOENT)) => RunError::NotFound { program },
         // With a directory of `PATH` that is hidden the kernel says no more than that.
-        (Step::Execute, Some(Errno::EACCES)) if is_nowhere(&program, options) => {
+        (ChildStep::Execute, Some(Errno::EACCES)) if is_nowhere(&program, options) => {
             RunError::NotFound { program }
         }
-        (Step::Execute, _) => RunError::NotExecutable {
+        (ChildStep::Execute, _) => RunError::NotExecutable {
             hidden: hidden(&program, options),
             program,
             files: Files::of(&options.sources),

@@ -32,7 +32,7 @@ const ATTEMPT_MS: u16 = 5_000;
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct HelperRequest {
     /// Address family.
     pub family: Family,
     /// Whether the socket is non-blocking.
@@ -50,27 +50,59 @@ pub enum Blocking {
 
 /// The helper, as far as it got.
 #[derive(Debug)]
-pub enum Sealed<T> {
+pub enum SealedNetwork<T> {
     /// Nothing asked yet.
     Idle,
     /// Running.
-    Open(Open<T>),
+    Open(RunningHelper<T>),
     /// Not to be had, with the reason: datagram sockets are refused.
     Absent(String),
 }
 
 /// A running helper and the requests it has not answered, in order.
 #[derive(Debug)]
-pub struct Open<T> {
+pub struct RunningHelper<T> {
     socket: OwnedFd,
     pid: u32,
     waiting: VecDeque<T>,
     namespace: Option<u64>,
 }
 
+/// Datagrams that went nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedDatagrams {
+    /// No way leads there; connects count as well.
+    pub no_way: u64,
+    /// Nobody listens there.
+    pub no_port: u64,
+}
+
+/// What two tables of proc_pid_net(5) say: of IPv4 in pairs of lines with names and numbers,
+/// of IPv6 with one of each a line.
+fn counted(v4: &str, v6: &str) -> RefusedDatagrams {
+    let in_pairs = |table: &str, name: &str| {
+        let mut lines = v4.lines().filter_map(|line| line.strip_prefix(table));
+        let (names, numbers) = (lines.next()?, lines.next()?);
+        let mut both = names.split_whitespace().zip(numbers.split_whitespace());
+        both.find_map(|(own, number)| (own == name).then(|| number.parse::<u64>().ok())?)
+    };
+    let in_lines = |name: &str| {
+        let mut lines = v6
+            .lines()
+            .filter_map(|line| line.split_once(char::is_whitespace));
+        lines.find_map(|(own, number)| (own == name).then(|| number.trim().parse::<u64>().ok())?)
+    };
+    let both =
+        |one: Option<u64>, other: Option<u64>| one.unwrap_or(0).saturating_add(other.unwrap_or(0));
+    RefusedDatagrams {
+        no_way: both(in_pairs("Ip:", "OutNoRoutes"), in_lines("Ip6OutNoRoutes")),
+        no_port: both(in_pairs("Udp:", "NoPorts"), in_lines("Udp6NoPorts")),
+    }
+}
+
 /// What the helper said.
 #[derive(Debug)]
-pub enum Reply<T> {
+pub enum HelperReply<T> {
     /// The two port-53 sockets, for the gateway.
     Stubs(Vec<OwnedFd>),
     /// A socket for the oldest request.
@@ -83,15 +115,15 @@ pub enum Reply<T> {
     None,
 }
 
-impl<T> Sealed<T> {
+impl<T> SealedNetwork<T> {
     /// Asks for a socket on behalf of `asker`.
     ///
     /// # Errors
     /// The asker, when there is no helper or too many wait.
-    pub fn request(&mut self, request: Request, asker: T) -> Result<(), T> {
+    pub fn request(&mut self, request: HelperRequest, asker: T) -> Result<(), T> {
         if matches!(self, Self::Idle) {
             *self = match start() {
-                Ok((socket, pid)) => Self::Open(Open {
+                Ok((socket, pid)) => Self::Open(RunningHelper {
                     socket,
                     pid,
                     waiting: VecDeque::new(),
@@ -139,6 +171,16 @@ impl<T> Sealed<T> {
         }
     }
 
+    /// What the namespace counted that was sent, or connected, to where nothing goes.
+    pub fn refused(&self) -> Option<RefusedDatagrams> {
+        let pid = self.pid()?;
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/net/{name}"));
+        let v4 = read("snmp").ok()?;
+        // A kernel without IPv6 has no such file.
+        let v6 = read("snmp6").unwrap_or_default();
+        Some(counted(&v4, &v6))
+    }
+
     /// Whether the socket lives in this sandbox's sealed namespace.
     pub fn owns(&self, socket: BorrowedFd<'_>) -> bool {
         let Self::Open(open) = self else {
@@ -149,30 +191,30 @@ impl<T> Sealed<T> {
     }
 
     /// Reads one reply.
-    pub fn receive(&mut self) -> Reply<T> {
+    pub fn receive(&mut self) -> HelperReply<T> {
         let Self::Open(open) = self else {
-            return Reply::None;
+            return HelperReply::None;
         };
         match receive(open.socket.as_fd()) {
             Ok(Some(Message::Stubs(stubs))) => {
                 open.namespace = stubs
                     .first()
                     .and_then(|stub| outgate_sys::socket::namespace_cookie(stub.as_fd()).ok());
-                Reply::Stubs(stubs)
+                HelperReply::Stubs(stubs)
             }
             Ok(Some(Message::Socket(socket))) => match open.waiting.pop_front() {
-                Some(asker) => Reply::Socket(asker, socket),
-                None => Reply::None,
+                Some(asker) => HelperReply::Socket(asker, socket),
+                None => HelperReply::None,
             },
             Ok(Some(Message::Failed(errno))) => match open.waiting.pop_front() {
-                Some(asker) => Reply::Failed(asker, errno),
-                None => Reply::None,
+                Some(asker) => HelperReply::Failed(asker, errno),
+                None => HelperReply::None,
             },
-            Ok(None) => Reply::None,
+            Ok(None) => HelperReply::None,
             Err(reason) => {
                 let waiting = std::mem::take(&mut open.waiting);
                 *self = Self::Absent(reason);
-                Reply::Gone(waiting.into())
+                HelperReply::Gone(waiting.into())
             }
         }
     }
@@ -372,4 +414,25 @@ fn reply(launcher: BorrowedFd<'_>, text: &[u8], numbers: &[RawFd]) -> nix::Resul
         MsgFlags::MSG_NOSIGNAL,
         None,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_nowhere_is_counted_in_both_families() {
+        let v4 = "Ip: Forwarding OutNoRoutes OutOther\nIp: 1 7 2\nUdp: InDatagrams NoPorts\nUdp: 3 4\nUdpLite: NoPorts\nUdpLite: 9\n";
+        let v6 = "Ip6InReceives 5\nIp6OutNoRoutes \t11\nUdp6NoPorts 2\n";
+        let expected = RefusedDatagrams {
+            no_way: 18,
+            no_port: 6,
+        };
+        assert_eq!(counted(v4, v6), expected);
+        let nothing = RefusedDatagrams {
+            no_way: 0,
+            no_port: 0,
+        };
+        assert_eq!(counted("", "x"), nothing);
+    }
 }

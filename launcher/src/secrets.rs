@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use outgate_handoff::GatewaySetting;
 use outgate_policy::{Context, PathGrant, Policy, PolicyErrors, Source, SourceKind, compile};
 
 use crate::text::quoted;
@@ -28,7 +29,7 @@ pub fn own_authority(config: Option<OsString>, home: Option<OsString>) -> Option
 
 /// One file or directory that the command must not reach.
 #[derive(Debug)]
-struct Secret {
+struct GuardedPath {
     /// Without links.
     path: PathBuf,
     /// What it is, for people.
@@ -85,12 +86,12 @@ pub enum SecretError {
 
 /// What the command must not reach, and what the gateway is told of it.
 #[derive(Debug, Default)]
-pub struct Secrets {
-    all: Vec<Secret>,
-    arguments: Vec<String>,
+pub struct GuardedSecrets {
+    all: Vec<GuardedPath>,
+    settings: Vec<GatewaySetting>,
 }
 
-impl Secrets {
+impl GuardedSecrets {
     /// Those that a policy names, found on this machine.
     ///
     /// # Errors
@@ -101,7 +102,8 @@ impl Secrets {
         if let Some(directory) = &settings.authority {
             let place = policy.place("tls.authority").unwrap_or_default();
             let found = find(Path::new(directory), "the authority", place)?;
-            secrets.argue(["--authority"], &[&found])?;
+            let setting = GatewaySetting::Authority(found.named()?);
+            secrets.settings.push(setting);
             secrets.all.push(found);
         }
         for client in &settings.clients {
@@ -110,13 +112,18 @@ impl Secrets {
             let what = format!("the key for {}", client.host);
             let key = find(Path::new(&client.key), &what, &client.place)?;
             let host = client.host.to_string();
-            secrets.argue(["--client-cert", &host], &[&certificate, &key])?;
+            secrets.settings.push(GatewaySetting::ClientCertificate {
+                host,
+                certificate: certificate.named()?,
+                key: key.named()?,
+            });
             secrets.all.push(key);
         }
         if let Some(file) = &settings.known_file {
             let place = policy.place("inspect.known_file").unwrap_or_default();
             let found = find(Path::new(file), "the list of secrets", place)?;
-            secrets.argue(["--known-values"], &[&found])?;
+            let setting = GatewaySetting::KnownValues(found.named()?);
+            secrets.settings.push(setting);
             secrets.all.push(found);
         }
         Ok(secrets)
@@ -130,7 +137,7 @@ impl Secrets {
         if let Some(path) = key
             && !self.all.iter().any(|known| path.starts_with(&known.path))
         {
-            self.all.push(Secret {
+            self.all.push(GuardedPath {
                 path,
                 what: "your authority's key".to_owned(),
                 place: "outgate ca".into(),
@@ -141,29 +148,12 @@ impl Secrets {
 
     /// Whether the gateway has to read any.
     pub fn are_read(&self) -> bool {
-        !self.arguments.is_empty()
+        !self.settings.is_empty()
     }
 
-    /// Arguments of the gateway's program.
-    pub fn arguments(&self) -> &[String] {
-        &self.arguments
-    }
-
-    fn argue<const N: usize>(
-        &mut self,
-        words: [&str; N],
-        files: &[&Secret],
-    ) -> Result<(), SecretError> {
-        self.arguments.extend(words.map(str::to_owned));
-        for file in files {
-            let text = file.path.to_str().ok_or_else(|| SecretError::Name {
-                place: file.place.to_string(),
-                what: file.what.clone(),
-                path: file.path.display().to_string(),
-            })?;
-            self.arguments.push(text.to_owned());
-        }
-        Ok(())
+    /// What the gateway is told of them.
+    pub fn settings(&self) -> &[GatewaySetting] {
+        &self.settings
     }
 
     /// The policy with all of them denied.
@@ -197,7 +187,7 @@ impl Secrets {
             }
         }
         let mut all = sources.to_vec();
-        all.extend(self.all.iter().map(Secret::denial));
+        all.extend(self.all.iter().map(GuardedPath::denial));
         Ok(compile(&all, context)?)
     }
 
@@ -218,7 +208,17 @@ impl Secrets {
     }
 }
 
-impl Secret {
+impl GuardedPath {
+    /// Its path, which messages can show.
+    fn named(&self) -> Result<PathBuf, SecretError> {
+        let text = self.path.to_str().ok_or_else(|| SecretError::Name {
+            place: self.place.to_string(),
+            what: self.what.clone(),
+            path: self.path.display().to_string(),
+        })?;
+        Ok(text.into())
+    }
+
     fn reachable(&self, right: &'static str, grant: &str) -> SecretError {
         SecretError::Reachable {
             place: self.place.to_string(),
@@ -240,9 +240,9 @@ impl Secret {
     }
 }
 
-fn find(path: &Path, what: &str, place: &str) -> Result<Secret, SecretError> {
+fn find(path: &Path, what: &str, place: &str) -> Result<GuardedPath, SecretError> {
     match path.canonicalize() {
-        Ok(path) => Ok(Secret {
+        Ok(path) => Ok(GuardedPath {
             path,
             what: what.to_owned(),
             place: place.into(),

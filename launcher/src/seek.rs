@@ -24,7 +24,7 @@ pub struct Whereabouts {
 
 /// A socket that was found.
 #[derive(Debug)]
-pub struct Sought {
+pub struct FoundSocket {
     /// A copy of it.
     pub socket: OwnedFd,
     /// Where it was.
@@ -43,7 +43,7 @@ impl Whereabouts {
 /// Looks for the socket with this inode number and cookie: at `caller` first, then
 /// below `root`, those nearest to it first. `None` as well where it is beyond what
 /// is looked at.
-pub fn seek(inode: u32, cookie: u64, (caller, root): (u32, u32)) -> Option<Sought> {
+pub fn seek(inode: u32, cookie: u64, (caller, root): (u32, u32)) -> Option<FoundSocket> {
     let link = format!("socket:[{inode}]");
     let mut left = DESCRIPTORS_MAX;
     let mut threads = LastThread::default();
@@ -69,7 +69,7 @@ pub fn seek(inode: u32, cookie: u64, (caller, root): (u32, u32)) -> Option<Sough
                 number,
             };
             if let Some(socket) = at.take(&mut threads, cookie) {
-                return Some(Sought { socket, at });
+                return Some(FoundSocket { socket, at });
             }
         }
     }

@@ -10,18 +10,18 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 use nix::sys::socket::{MsgFlags, recv, send};
-use outgate_handoff::{Begin, FRAME_BYTES_MAX, ToGateway, ToLauncher};
+use outgate_handoff::{BeginFrame, FRAME_BYTES_MAX, GatewaySetting, ToGateway, ToLauncher};
 use outgate_policy::{Context, Policy, PolicyErrors, Source, compile};
 
 use crate::coprocess::start_program;
 use crate::enforced::refuse_unenforced;
-use crate::listener::{Audience, ListenError, Listener};
+use crate::listener::{Audience, ListenError, NamedListener};
 use crate::opening::BUILD;
-use crate::opening::{Opening, Whose, opening_frames, policy_frames};
+use crate::opening::{GatewayPlace, Opening, opening_frames, policy_frames};
 use crate::reread::{Read, differences, reread};
-use crate::run::{frame_source, gateway_program, upstream_variables};
-use crate::secrets::{SecretError, Secrets};
-use crate::source_text::SourceError;
+use crate::run::{gateway_program, upstream_variables};
+use crate::secrets::{GuardedSecrets, SecretError};
+use crate::source_text::PolicyTextError;
 use crate::sources::check_total;
 use crate::voice::Voice;
 
@@ -33,7 +33,7 @@ const START_MS: u16 = 15_000;
 
 /// Where the socket comes from.
 #[derive(Debug)]
-pub enum Place {
+pub enum SocketPlace {
     /// Made at this absolute path.
     Path(PathBuf, Audience),
     /// Inherited from whoever started us.
@@ -42,14 +42,14 @@ pub enum Place {
 
 /// What to share and how.
 #[derive(Debug)]
-pub struct Options {
+pub struct ShareOptions {
     /// Where runs find it.
-    pub place: Place,
+    pub place: SocketPlace,
     /// Policy texts in merge order.
     pub sources: Vec<Source>,
-    /// Arguments of the gateway: whom it trusts beside the system's authorities,
-    /// and where records go.
-    pub arguments: Vec<String>,
+    /// What the gateway is told: whom it trusts beside the system's authorities, and
+    /// where records go.
+    pub settings: Vec<GatewaySetting>,
     /// The upstream proxy, as the command line names it.
     pub upstream_proxy: Option<String>,
     /// The operator's home directory, for `~` in documents; may be empty.
@@ -64,7 +64,7 @@ pub struct Options {
 pub enum ShareError {
     /// The policy is too long.
     #[error(transparent)]
-    Source(#[from] SourceError),
+    Source(#[from] PolicyTextError),
     /// The policy has faults.
     #[error(transparent)]
     Policy(#[from] PolicyErrors),
@@ -132,7 +132,11 @@ impl ShareError {
 ///
 /// # Errors
 /// [`ShareError`]; nothing is left behind then.
-pub fn share(options: Options, read: Read<'_>, voice: &mut dyn Voice) -> Result<(), ShareError> {
+pub fn share(
+    options: ShareOptions,
+    read: Read<'_>,
+    voice: &mut dyn Voice,
+) -> Result<(), ShareError> {
     let context = Context {
         home: options.home.clone(),
         working_directory: options.working_directory.clone(),
@@ -147,7 +151,7 @@ pub fn share(options: Options, read: Read<'_>, voice: &mut dyn Voice) -> Result<
     for warning in policy.warnings() {
         voice.say(&format!("outgate: warning: {warning}"));
     }
-    let secrets = Secrets::of(&policy)?;
+    let secrets = GuardedSecrets::of(&policy)?;
     if !policy.has_network_rules() {
         voice.say("outgate: warning: the gateway's policy allows nothing; give it -a, -P or -p");
     }
@@ -158,11 +162,12 @@ pub fn share(options: Options, read: Read<'_>, voice: &mut dyn Voice) -> Result<
     })?;
     drop(outgate_sys::process::hide());
     let (listener, shown) = match options.place {
-        Place::Path(path, audience) => {
-            (Listener::make(&path, audience)?, path.display().to_string())
-        }
-        Place::Inherited(socket) => (
-            Listener::inherited(socket),
+        SocketPlace::Path(path, audience) => (
+            NamedListener::make(&path, audience)?,
+            path.display().to_string(),
+        ),
+        SocketPlace::Inherited(socket) => (
+            NamedListener::inherited(socket),
             "the inherited socket".to_owned(),
         ),
     };
@@ -171,21 +176,23 @@ pub fn share(options: Options, read: Read<'_>, voice: &mut dyn Voice) -> Result<
         context,
         read,
         terminal: Terminal::look(),
-        keys: secrets.arguments().to_vec(),
+        keys: secrets.settings().to_vec(),
     };
     let opening = Opening {
-        whose: Whose::Private {
+        whose: GatewayPlace::Private {
             program: gateway_program(),
-            arguments: [options.arguments, secrets.arguments().to_vec()].concat(),
+            settings: [options.settings, secrets.settings().to_vec()].concat(),
             variables: upstream_variables(options.upstream_proxy),
         },
         sandbox: "gateway".to_owned(),
-        sources: options.sources.iter().map(frame_source).collect(),
-        begin: Begin {
+        sources: options.sources,
+        ends: Vec::new(),
+        begin: BeginFrame {
             home: options.home,
             working_directory: options.working_directory,
             private_directory: String::new(),
             command: "gateway".to_owned(),
+            ask_seconds: 0,
         },
     };
     let mut front = Front::start(&opening, &listener)?;
@@ -217,15 +224,15 @@ struct Law<'a> {
     read: Read<'a>,
     terminal: Terminal,
     /// Files with keys, which are read when the gateway starts.
-    keys: Vec<String>,
+    keys: Vec<GatewaySetting>,
 }
 
 impl Law<'_> {
     /// Whether a policy can be enforced with the keys that were read: the
     /// gateway is confined since, and reads no more files.
     fn names_the_same_keys(&self, policy: &Policy) -> Result<(), String> {
-        let secrets = Secrets::of(policy).map_err(|error| error.to_string())?;
-        if secrets.arguments() == self.keys {
+        let secrets = GuardedSecrets::of(policy).map_err(|error| error.to_string())?;
+        if secrets.settings() == self.keys {
             return Ok(());
         }
         Err(
@@ -237,7 +244,7 @@ impl Law<'_> {
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum SignalWish {
     End,
     /// The policy files are to be read again.
     Reread,
@@ -246,14 +253,14 @@ enum Wish {
 /// A hangup by the kernel is the end of the terminal, and so is one that a shell
 /// passes on whose terminal is gone; any other asks for the files to be read
 /// again.
-fn wish(signal: &siginfo, had: Terminal) -> Wish {
+fn wish(signal: &siginfo, had: Terminal) -> SignalWish {
     let is_hangup = signal.ssi_signo == Signal::SIGHUP as u32;
     let is_sent = signal.ssi_code != SI_KERNEL;
     let is_left = had == Terminal::There && Terminal::look() == Terminal::Gone;
     if is_hangup && is_sent && !is_left {
-        Wish::Reread
+        SignalWish::Reread
     } else {
-        Wish::End
+        SignalWish::End
     }
 }
 
@@ -300,12 +307,10 @@ impl Drop for Front {
 }
 
 impl Front {
-    fn start(opening: &Opening, listener: &Listener) -> Result<Self, ShareError> {
+    fn start(opening: &Opening, listener: &NamedListener) -> Result<Self, ShareError> {
         let failed = |what| move |source| ShareError::Machine { what, source };
-        let Whose::Private {
-            program,
-            arguments,
-            variables,
+        let GatewayPlace::Private {
+            program, variables, ..
         } = &opening.whose
         else {
             return Err(ShareError::Ended {
@@ -313,7 +318,7 @@ impl Front {
             });
         };
         let inherited = [("--listen-fd", listener.as_fd())];
-        let (socket, child) = start_program(program, "share", &inherited, (arguments, variables))
+        let (socket, child) = start_program(program, "share", &inherited, variables)
             .map_err(failed("starting outgate-gateway"))?;
         let mut front = Self { socket, child };
         for frame in opening_frames(opening).map_err(failed("the policy's text"))? {
@@ -360,8 +365,8 @@ impl Front {
             }
             if let Ok(Some(signal)) = signals.read_signal() {
                 match wish(&signal, law.terminal) {
-                    Wish::End => return self.end(),
-                    Wish::Reread => self.revise(law, voice)?,
+                    SignalWish::End => return self.end(),
+                    SignalWish::Reread => self.revise(law, voice)?,
                 }
                 continue;
             }
@@ -387,17 +392,18 @@ impl Front {
             kept(&fault, voice);
             return Ok(());
         }
-        let sources: Vec<_> = sound.sources.iter().map(frame_source).collect();
-        let begin = Begin {
+        let begin = BeginFrame {
             home: law.context.home.clone(),
             working_directory: law.context.working_directory.clone(),
             private_directory: String::new(),
             command: "gateway".to_owned(),
+            ask_seconds: 0,
         };
-        let frames = policy_frames(&sources, &begin).map_err(|source| ShareError::Machine {
-            what: "the policy's text",
-            source,
-        })?;
+        let frames =
+            policy_frames(&sound.sources, &begin).map_err(|source| ShareError::Machine {
+                what: "the policy's text",
+                source,
+            })?;
         for frame in frames {
             if send(self.socket.as_raw_fd(), &frame, MsgFlags::MSG_NOSIGNAL).is_err() {
                 return Err(self.ended());

@@ -3,17 +3,15 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 
+use crate::limits::DOCUMENTS_MAX;
 use outgate_policy::{ClientError, PolicyErrors, preset_meant, preset_names};
 
 /// Bytes of one policy file at most.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Files and presets of one run at most, those extended included.
-pub(crate) const DOCUMENTS_MAX: usize = 64;
-
 /// Why a policy text cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SourceError {
+pub enum PolicyTextError {
     /// A file cannot be read: whoever named it.
     #[error("policy file `{path}`")]
     File {

@@ -9,17 +9,19 @@ use std::path::{Path, PathBuf};
 use nix::unistd::Uid;
 use outgate_handoff::{POLICY_BYTES_MAX, SOURCES_MAX};
 use outgate_policy::{
-    Client, ClientError, Configuration, Context, Handed, Registry, Source, SourceKind, compile,
-    extends, preset, preset_clients,
+    Client, ClientError, Configuration, ConfiguredRegistry, Context, HandedConfiguration,
+    NOTE_BYTES_MAX, Source, SourceKind, compile, extends, preset, preset_clients,
 };
 
-use crate::git::{Settings, Suspect, Tree, of_hosts, of_settings, of_tree};
-use crate::moved::{MOVED, is_plain, locks, moved};
+use crate::git::{GitSettings, Suspect, WorkTree, of_hosts, of_settings, of_tree, said};
+use crate::guarded::Access;
+use crate::limits::DOCUMENTS_MAX;
+use crate::moved::{Found, MOVED, is_plain, locks, moved};
 use crate::project::{project, project_files};
-use crate::source_text::{DOCUMENTS_MAX, bounded, text};
+use crate::source_text::{bounded, text};
 use crate::text::quoted;
 
-pub use crate::source_text::SourceError;
+pub use crate::source_text::PolicyTextError;
 
 /// What presets about clients read: the user's home, and the variables that a
 /// user can set.
@@ -57,7 +59,7 @@ enum Beginning {
 
 /// Collects documents in merge order.
 #[derive(Debug, Default)]
-pub struct Collector {
+pub struct SourceCollector {
     surroundings: Surroundings,
     sources: Vec<Source>,
     seen: HashSet<String>,
@@ -65,10 +67,11 @@ pub struct Collector {
     /// What is to be said of clients that nobody configured.
     unconfigured: Vec<Source>,
     beginning: Beginning,
-    git: Option<Settings>,
+    git: Option<GitSettings>,
+    repository: Option<String>,
 }
 
-impl Collector {
+impl SourceCollector {
     /// One that finds the configuration of clients here.
     pub fn new(surroundings: Surroundings) -> Self {
         Self {
@@ -86,9 +89,9 @@ impl Collector {
     /// Adds a shipped preset and what it extends.
     ///
     /// # Errors
-    /// [`SourceError::Preset`] when there is none of that name.
-    pub fn preset(&mut self, name: &str) -> Result<(), SourceError> {
-        let text = preset(name).ok_or_else(|| SourceError::Preset {
+    /// [`PolicyTextError::Preset`] when there is none of that name.
+    pub fn preset(&mut self, name: &str) -> Result<(), PolicyTextError> {
+        let text = preset(name).ok_or_else(|| PolicyTextError::Preset {
             name: name.to_owned(),
         })?;
         let place = format!("preset `{name}`");
@@ -113,8 +116,8 @@ impl Collector {
     /// `extends = []` in a file took it away, or it is there.
     ///
     /// # Errors
-    /// [`SourceError::Preset`] if it is not shipped, which a test excludes.
-    pub fn base(&mut self) -> Result<(), SourceError> {
+    /// [`PolicyTextError::Preset`] if it is not shipped, which a test excludes.
+    pub fn base(&mut self) -> Result<(), PolicyTextError> {
         if self.beginning == Beginning::Nothing {
             return Ok(());
         }
@@ -130,7 +133,7 @@ impl Collector {
         client: Client,
         place: &str,
         unconfigured: Unconfigured,
-    ) -> Result<(), SourceError> {
+    ) -> Result<(), PolicyTextError> {
         if !self.seen.insert(format!("{place} of {client:?}")) {
             return Ok(());
         }
@@ -161,13 +164,12 @@ impl Collector {
         let handed = client.handed(&files, variables);
         let registries = match client.registries(&files, variables) {
             Err(ClientError::Unconfigured(_)) if unconfigured == Unconfigured::Say => {
-                let note = quoted(&client.note());
-                let text = format!("[[note]]\ntext = {note}\nunless = [\"--version\"]\n");
-                self.unconfigured.push(document_of(place.to_owned(), text));
+                let note = note(&client.note());
+                self.unconfigured.push(document_of(place.to_owned(), note));
                 Vec::new()
             }
             Err(error) => {
-                return Err(SourceError::Client {
+                return Err(PolicyTextError::Client {
                     place: place.to_owned(),
                     error,
                 });
@@ -184,7 +186,7 @@ impl Collector {
         Ok(())
     }
 
-    fn registry(&mut self, place: &str, registry: &Registry) {
+    fn registry(&mut self, place: &str, registry: &ConfiguredRegistry) {
         let place = format!("{place}: {}", registry.place);
         if registry.addresses.is_empty() {
             return self.text(SourceKind::Allow, &place, &registry.rule);
@@ -196,6 +198,11 @@ impl Collector {
         self.text(SourceKind::Document, &place, &text);
     }
 
+    /// Has a run say something of a shipped policy.
+    fn note(&mut self, place: &str, text: &str) {
+        self.text(SourceKind::Document, place, &note(text));
+    }
+
     /// Shows what a shipped policy is about where variables say that it lies elsewhere.
     fn moved(&mut self, preset: &str, place: &str) {
         let Surroundings { home, variables } = &self.surroundings;
@@ -203,15 +210,36 @@ impl Collector {
         let Some((_, kind, table)) = tables.find(|(own, _, _)| *own == preset) else {
             return;
         };
-        for (name, path) in moved(home, variables, table) {
-            let place = format!("{place}: ${name}");
-            self.text(*kind, &place, &path);
+        let access = match kind {
+            SourceKind::Write => Access::Write,
+            _ => Access::Read,
+        };
+        for (name, found) in moved(home, variables, (access, table)) {
+            match found {
+                Found::At(path) => self.text(*kind, &format!("{place}: ${name}"), &path),
+                Found::Closed(path, closed) => {
+                    let text = format!(
+                        "the variable {name} moves what {place} grants to `{path}`: left out, as that \
+                         is, holds or is in a place of secrets or of other programs (`{closed}`)"
+                    );
+                    let is_line =
+                        text.len() <= NOTE_BYTES_MAX && !text.chars().any(char::is_control);
+                    let text = if is_line {
+                        text
+                    } else {
+                        format!(
+                            "the variable {name} moves what {place} grants to a place of secrets or of other programs: left out"
+                        )
+                    };
+                    self.note(place, &text);
+                }
+            }
         }
     }
 
     /// Hands over what a command cannot read: the files of a client hold tokens, and
     /// without them it would ask another registry.
-    fn hand(&mut self, place: &str, handed: &Handed) {
+    fn hand(&mut self, place: &str, handed: &HandedConfiguration) {
         let line = |(name, value): (&str, &str)| format!("{} = {}\n", quoted(name), quoted(value));
         let variables = handed.variables.iter();
         let variables: Vec<String> = variables.map(|(name, value)| line((name, value))).collect();
@@ -238,13 +266,13 @@ impl Collector {
         }
         let variables = self.surroundings.variables.iter();
         let variables = variables.map(|(name, value)| (name.into(), value.into()));
-        self.git = Settings::of(&variables.collect(), suspect);
+        self.git = GitSettings::of(&variables.collect(), suspect);
         self.sources
             .extend(self.git.as_ref().map(of_settings).unwrap_or_default());
         self.sources.extend(of_hosts(Path::new(&context.home)));
         let directory = Path::new(&context.working_directory);
         let user = Uid::effective().as_raw();
-        let Some(tree) = Tree::of(directory, Path::new(&context.home), user) else {
+        let Some(tree) = WorkTree::of(directory, Path::new(&context.home), user) else {
             return;
         };
         if tree.places().is_empty() {
@@ -252,20 +280,30 @@ impl Collector {
         }
         // Faults are told when all of it is compiled.
         if let Ok(policy) = compile(&self.sources, context) {
-            self.sources.extend(of_tree(&tree, &policy));
+            let granted = of_tree(&tree, &policy);
+            let is_written = granted
+                .iter()
+                .any(|source| source.kind == SourceKind::Write);
+            self.repository = is_written.then(|| said(&tree)).flatten();
+            self.sources.extend(granted);
         }
     }
 
+    /// One line about a repository elsewhere that is granted with the work tree.
+    pub fn take_repository(&mut self) -> Option<String> {
+        self.repository.take()
+    }
+
     /// What git is told in the run.
-    pub fn take_git(&mut self) -> Option<Settings> {
+    pub fn take_git(&mut self) -> Option<GitSettings> {
         self.git.take()
     }
 
     /// Adds a policy file and what it extends.
     ///
     /// # Errors
-    /// [`SourceError`] names the file.
-    pub fn file(&mut self, path: &Path) -> Result<(), SourceError> {
+    /// [`PolicyTextError`] names the file.
+    pub fn file(&mut self, path: &Path) -> Result<(), PolicyTextError> {
         let source = document(path)?;
         if extends(&source)?.is_some_and(|names| names.is_empty()) {
             self.beginning = Beginning::Nothing;
@@ -278,25 +316,25 @@ impl Collector {
     /// path has a slash or a dot and begins in `base`.
     ///
     /// # Errors
-    /// [`SourceError`] names the preset or the file.
-    pub fn named(&mut self, name: &str, base: &Path) -> Result<(), SourceError> {
+    /// [`PolicyTextError`] names the preset or the file.
+    pub fn named(&mut self, name: &str, base: &Path) -> Result<(), PolicyTextError> {
         if preset(name).is_some() {
             self.preset(name)
         } else if name.contains(['/', '.']) {
             self.file(&base.join(PathBuf::from(name)))
         } else {
-            Err(SourceError::Preset {
+            Err(PolicyTextError::Preset {
                 name: name.to_owned(),
             })
         }
     }
 
-    fn document(&mut self, source: Source, base: &Path) -> Result<(), SourceError> {
+    fn document(&mut self, source: Source, base: &Path) -> Result<(), PolicyTextError> {
         if !self.seen.insert(source.place.clone()) {
             return Ok(());
         }
         if self.seen.len() > DOCUMENTS_MAX {
-            return Err(SourceError::Many);
+            return Err(PolicyTextError::Many);
         }
         for name in extends(&source)?.unwrap_or_default() {
             self.named(&name, base)?;
@@ -308,8 +346,8 @@ impl Collector {
     /// Adds the files of the project that `directory` belongs to.
     ///
     /// # Errors
-    /// [`SourceError`] names the file.
-    pub fn project(&mut self, directory: &Path, home: &Path) -> Result<(), SourceError> {
+    /// [`PolicyTextError`] names the file.
+    pub fn project(&mut self, directory: &Path, home: &Path) -> Result<(), PolicyTextError> {
         for path in project_files(directory, home) {
             self.sources.push(project(&path, directory)?);
         }
@@ -337,9 +375,9 @@ impl Collector {
 }
 
 /// The text of a client's configuration; nothing where it is not there.
-fn configuration(path: &Path) -> Result<Option<String>, SourceError> {
+fn configuration(path: &Path) -> Result<Option<String>, PolicyTextError> {
     let shown = || path.display().to_string();
-    let failed = |source| SourceError::File {
+    let failed = |source| PolicyTextError::File {
         path: shown(),
         source,
     };
@@ -354,23 +392,29 @@ fn configuration(path: &Path) -> Result<Option<String>, SourceError> {
         return Ok(None);
     }
     let bytes = bounded(file).map_err(failed)?;
-    let bytes = bytes.ok_or_else(|| SourceError::Large { path: shown() })?;
+    let bytes = bytes.ok_or_else(|| PolicyTextError::Large { path: shown() })?;
     text(bytes).map(Some).map_err(failed)
+}
+
+/// A document with a line that the start of a command says.
+fn note(text: &str) -> String {
+    let text = quoted(text);
+    format!("[[note]]\ntext = {text}\nunless = [\"--version\"]\n")
 }
 
 /// Reads a policy file, without what it extends.
 ///
 /// # Errors
-/// [`SourceError`] names the file.
-pub fn document(path: &Path) -> Result<Source, SourceError> {
+/// [`PolicyTextError`] names the file.
+pub fn document(path: &Path) -> Result<Source, PolicyTextError> {
     let shown = path.display().to_string();
-    let failed = |source| SourceError::File {
+    let failed = |source| PolicyTextError::File {
         path: shown.clone(),
         source,
     };
     let bytes = File::open(path).and_then(bounded).map_err(failed)?;
     let Some(bytes) = bytes else {
-        return Err(SourceError::Large { path: shown });
+        return Err(PolicyTextError::Large { path: shown });
     };
     let text = text(bytes).map_err(failed)?;
     Ok(document_of(shown, text))
@@ -388,14 +432,14 @@ fn document_of(place: String, text: String) -> Source {
 /// many are refused at the start and not at the first connection.
 ///
 /// # Errors
-/// [`SourceError::Total`] names the limit.
-pub fn check_total(sources: &[Source]) -> Result<(), SourceError> {
+/// [`PolicyTextError::Total`] names the limit.
+pub fn check_total(sources: &[Source]) -> Result<(), PolicyTextError> {
     let bytes: usize = sources.iter().map(|source| source.text.len()).sum();
     let within = |count: usize, unit: &str, max: usize| {
         if count <= max {
             return Ok(());
         }
-        Err(SourceError::Total {
+        Err(PolicyTextError::Total {
             what: format!("{count} {unit}"),
             max,
         })
@@ -415,19 +459,25 @@ mod tests {
     #[test]
     fn a_policy_file_is_read_within_its_bound_whatever_it_is() {
         for path in ["/dev/zero", "/dev/urandom"] {
-            let error = Collector::default().file(Path::new(path)).unwrap_err();
-            assert!(matches!(error, SourceError::Large { .. }), "{error}");
+            let error = SourceCollector::default()
+                .file(Path::new(path))
+                .unwrap_err();
+            assert!(matches!(error, PolicyTextError::Large { .. }), "{error}");
         }
-        let error = Collector::default()
+        let error = SourceCollector::default()
             .file(Path::new("/proc/self/exe"))
             .unwrap_err();
-        assert!(matches!(error, SourceError::Large { .. }), "{error}");
-        assert!(Collector::default().file(Path::new("/dev/null")).is_ok());
+        assert!(matches!(error, PolicyTextError::Large { .. }), "{error}");
+        assert!(
+            SourceCollector::default()
+                .file(Path::new("/dev/null"))
+                .is_ok()
+        );
     }
 
     /// The shipped policies in what these presets and files come to, in order.
     fn shipped(presets: &[&str], files: &[&str]) -> Vec<String> {
-        let mut collector = Collector::default();
+        let mut collector = SourceCollector::default();
         for name in presets {
             collector.preset(name).unwrap();
         }

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{SockaddrStorage, getpeername};
 use nix::sys::termios::{LocalFlags, tcgetattr};
-use outgate_sys::alarm::Alarm;
+use outgate_sys::alarm::CallAlarm;
 use outgate_sys::descriptor::Standard;
 use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, SOCK_SEQPACKET, SOCK_STREAM};
 
@@ -99,7 +99,7 @@ impl Lines {
         let error = Standard::Error;
         let deadline = Instant::now() + wait;
         // Its mode is the command's too, so it may begin to wait at any moment.
-        let Ok(alarm) = Alarm::new(WRITE_MAX) else {
+        let Ok(alarm) = CallAlarm::new(WRITE_MAX) else {
             return;
         };
         while let Some(line) = self.waiting.front_mut() {

@@ -5,6 +5,7 @@
 //! modules below; who is allowed is the gateway's to say.
 
 mod bind;
+mod change;
 mod connect;
 mod datagram;
 mod hear;
@@ -12,8 +13,10 @@ mod late;
 mod leave;
 mod listen;
 mod lookup;
+mod namespace;
 mod open;
 mod outside;
+mod question;
 mod ready;
 mod schedule;
 mod settle;
@@ -31,31 +34,34 @@ use nix::errno::Errno;
 use nix::poll::PollFlags;
 use outgate_handoff::{Decision, ToGateway};
 use outgate_policy::ListenGrant;
-use outgate_sys::alarm::Alarm;
-use outgate_sys::seccomp::Listener;
+use outgate_sys::alarm::CallAlarm;
+use outgate_sys::seccomp::NotificationListener;
 
-use crate::attributes::Attributes;
-use crate::denials::Denials;
-use crate::filter::{Arch, Held as Numbers, attribute, scheduling};
-use crate::gateway_link::Link;
+use crate::attributes::AttributeCalls;
+use crate::denials::DenialsFile;
+use crate::filter::{Arch, HeldCalls as Numbers, attribute, is_namespace, scheduling};
+use crate::gateway_link::GatewayLink;
 use crate::grip::LastThread;
-use crate::lifetime::between::{SupervisorEnd, Word};
+use crate::lifetime::between::{SupervisorEnd, SupervisorMessage};
 use crate::lookups::Lookups;
 use crate::notification::Notification;
 use crate::options::Summary;
-use crate::own::Own;
+use crate::own::OwnListeners;
 use crate::redirect::Redirect;
 use crate::ruleset::Reach;
-use crate::sealed::Sealed;
+use crate::sealed::SealedNetwork;
 use crate::trust::Late;
 use crate::trust::splice::Stores;
 use crate::voice::Voice;
 
+pub(crate) use change::ChangeSetting;
+use change::Changes;
 pub use leave::Leaving;
 pub use open::Substitutes;
+use question::People;
 pub(crate) use thread::{Aside, Prepared};
-pub use unix::Outside;
-use wait::{Arriving, Asked, Connecting, Knocking, Room};
+pub use unix::OutsideSockets;
+use wait::{Arriving, Connecting, GatewayAnswer, HeldRoom, Knocking};
 
 /// Verdicts remembered at most.
 const VERDICTS_MAX: usize = 4096;
@@ -68,15 +74,15 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Everything a supervisor needs.
 #[derive(Debug)]
-pub(crate) struct Setting {
+pub(crate) struct SupervisorSetting {
     /// Where held calls arrive.
-    pub listener: Arc<Listener>,
+    pub listener: Arc<NotificationListener>,
     /// Process id of the guardian, the root of the command's tree.
     pub guardian: i32,
     /// What the thread that serves the end of the run says, and is told.
     pub lifetime: SupervisorEnd,
     /// The gateway: idle, or running already where the command could replace it.
-    pub link: Link,
+    pub link: GatewayLink,
     /// Numbers of the held calls.
     pub numbers: Numbers,
     /// Whether the gateway starts beside the command.
@@ -88,15 +94,19 @@ pub(crate) struct Setting {
     /// Bundles of certificates that get their content when somebody opens one.
     pub late: Option<Late>,
     /// Where the command reads what was denied.
-    pub denials: Option<Denials>,
+    pub denials: Option<DenialsFile>,
     /// Whether a rule grants a Unix socket outside.
-    pub outside: Outside,
+    pub outside: OutsideSockets,
     /// Where the command may listen beside loopback.
     pub listen: Vec<ListenGrant>,
     /// What the command may reach.
     pub reach: Reach,
     /// What is looked for at the end.
     pub leaving: Option<Leaving>,
+    /// The policy, and who may change it.
+    pub changes: ChangeSetting,
+    /// What the policy says of sandboxes that programs would make of their own.
+    pub own_sandboxes: Vec<String>,
 }
 
 /// When the gateway starts.
@@ -149,7 +159,7 @@ impl Counters {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The exit status to give, as a shell shows it.
     pub status: u8,
     /// What was held.
@@ -170,38 +180,40 @@ pub enum Farewell {
 
 /// What comes of serving a command's calls.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Served {
+pub(crate) struct ServedCalls {
     pub(crate) counters: Counters,
     pub(crate) farewell: Farewell,
     /// The status to give in place of the command's own.
     pub(crate) status: Option<u8>,
 }
 
-struct Verdict {
+struct TimedDecision {
     decision: Decision,
     until: Instant,
 }
 
 /// The supervisor of one sandbox.
 struct Supervisor<'a> {
-    listener: Arc<Listener>,
+    listener: Arc<NotificationListener>,
     numbers: Numbers,
-    filter: Filter,
+    filter: FilterInUse,
     /// Process id of the guardian.
     root: u32,
     lifetime: SupervisorEnd,
     /// How the run ended, once no process of it is left.
     over: Option<u8>,
-    link: Link,
+    link: GatewayLink,
     redirect: Redirect,
-    own: Own,
-    sealed: Sealed<datagram::Asker>,
+    own: OwnListeners,
+    sealed: SealedNetwork<datagram::Asker>,
+    /// Datagram sockets that were connected to where no way leads.
+    unrouted: u64,
     /// The sealed namespace's port-53 sockets, for a gateway that comes back.
     stubs: Vec<OwnedFd>,
-    verdicts: HashMap<(SocketAddr, String), Verdict>,
+    verdicts: HashMap<(SocketAddr, String), TimedDecision>,
     last_thread: LastThread,
     generation: u64,
-    asked: HashMap<u64, Asked>,
+    asked: HashMap<u64, GatewayAnswer>,
     next_question: u64,
     arriving: Vec<Arriving>,
     connecting: Vec<Connecting>,
@@ -209,43 +221,47 @@ struct Supervisor<'a> {
     settling: Vec<settle::Settling>,
     lookups: Lookups,
     looking: HashMap<u64, lookup::Looking>,
-    opening: Vec<open::Opening>,
-    hosts: open::Hosts,
+    opening: Vec<open::HostsOpening>,
+    hosts: open::SubstitutedHosts,
     stores: Option<Stores>,
-    late: late::Waiting,
-    denials: Option<Denials>,
-    outside: Outside,
+    late: late::PendingCall,
+    denials: Option<DenialsFile>,
+    outside: OutsideSockets,
     listen: Vec<ListenGrant>,
-    attributes: Attributes,
-    said: Said,
+    attributes: AttributeCalls,
+    said: SaidOnce,
     summary: Option<String>,
     /// Where the record of the run is.
     record: Option<String>,
     leaving: Option<Leaving>,
+    changes: Changes,
+    own_sandboxes: Vec<String>,
+    people: People,
     say_summary: Summary,
     next_tick: Instant,
-    room: Room,
+    room: HeldRoom,
     counters: Counters,
     voice: &'a mut dyn Voice,
     /// Last, so that sockets of the command are closed before it.
-    alarm: Alarm,
+    alarm: CallAlarm,
 }
 
 /// Whether any task still runs under the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Filter {
+enum FilterInUse {
     Used,
     Unused,
 }
 
 /// What was said once and need not be said again.
 #[derive(Default)]
-struct Said {
+struct SaidOnce {
     gateway: Once,
     gone: u32,
     sealed: Once,
     replaced: Once,
     privileged: Once,
+    namespace: Once,
 }
 
 /// Whether something happened already.
@@ -258,7 +274,7 @@ enum Once {
 
 /// Supervises until no process of the sandbox is left. `alarm` is what ends a call of ours
 /// that the command has made wait ([`crate::limits::WAIT_MAX`]), and of this thread.
-fn supervise(setting: Setting, alarm: Alarm, voice: &mut dyn Voice) -> Served {
+fn supervise(setting: SupervisorSetting, alarm: CallAlarm, voice: &mut dyn Voice) -> ServedCalls {
     let listener = setting.listener;
     // An older kernel wakes us more slowly and nothing else.
     drop(listener.wake_in_step());
@@ -266,14 +282,15 @@ fn supervise(setting: Setting, alarm: Alarm, voice: &mut dyn Voice) -> Served {
     let mut supervisor = Supervisor {
         listener,
         numbers: setting.numbers,
-        filter: Filter::Used,
+        filter: FilterInUse::Used,
         root: u32::try_from(setting.guardian).unwrap_or(0),
         lifetime: setting.lifetime,
         over: None,
         link: setting.link,
         redirect: Redirect::default(),
-        own: Own::new(room.servers),
-        sealed: Sealed::Idle,
+        own: OwnListeners::new(room.servers),
+        sealed: SealedNetwork::Idle,
+        unrouted: 0,
         stubs: Vec::new(),
         verdicts: HashMap::new(),
         last_thread: LastThread::default(),
@@ -287,17 +304,20 @@ fn supervise(setting: Setting, alarm: Alarm, voice: &mut dyn Voice) -> Served {
         lookups: Lookups::default(),
         looking: HashMap::new(),
         opening: Vec::new(),
-        hosts: open::Hosts::new(setting.substitutes.hosts),
+        hosts: open::SubstitutedHosts::new(setting.substitutes.hosts),
         stores: setting.substitutes.stores,
-        late: late::Waiting::new(setting.late, setting.eager),
+        late: late::PendingCall::new(setting.late, setting.eager),
         denials: setting.denials,
         outside: setting.outside,
         listen: setting.listen,
-        attributes: Attributes::new(setting.reach, setting.guardian),
-        said: Said::default(),
+        attributes: AttributeCalls::new(setting.reach, setting.guardian),
+        said: SaidOnce::default(),
         summary: None,
         record: None,
         leaving: setting.leaving,
+        changes: Changes::new(setting.changes),
+        own_sandboxes: setting.own_sandboxes,
+        people: People::default(),
         say_summary: setting.summary,
         next_tick: Instant::now(),
         room,
@@ -328,7 +348,7 @@ impl Supervisor<'_> {
             self.take_call();
         } else if ready.calls.contains(PollFlags::POLLHUP) {
             self.alarm.stop();
-            self.filter = Filter::Unused;
+            self.filter = FilterInUse::Unused;
         } else if !ready.calls.is_empty() {
             // KERNEL: a poll that a signal interrupts while it waits for the listener's lock
             // says POLLERR: nothing is known, and it is asked again without the alarm.
@@ -350,12 +370,16 @@ impl Supervisor<'_> {
         }
         if !ready.lifetime.is_empty() {
             match self.lifetime.receive() {
-                Word::CertificatesWanted => self.certificates_wanted(),
-                Word::Over(status) => self.over = Some(status),
-                Word::Nothing => {}
+                SupervisorMessage::CertificatesWanted => self.certificates_wanted(),
+                SupervisorMessage::Over(status) => self.over = Some(status),
+                SupervisorMessage::Nothing => {}
             }
         }
         self.begin_beside();
+        if !ready.watchers.is_empty() || self.people.are_behind() {
+            self.serve_watchers();
+        }
+        self.serve_changes();
         if self.link.may_come_back() {
             self.attach_again();
         }
@@ -380,6 +404,8 @@ impl Supervisor<'_> {
             || !self.opening.is_empty()
             || self.attributes.is_waiting()
             || self.late.is_wanted()
+            || self.changes.is_waiting()
+            || self.people.are_behind()
     }
 
     /// Takes one held call; the next is taken after everything else had its turn.
@@ -424,6 +450,10 @@ impl Supervisor<'_> {
         } else if let Some(name) = scheduling(Arch::native(), number) {
             self.counters.scheduling = self.counters.scheduling.saturating_add(1);
             self.on_scheduling(notification, name);
+        } else if is_namespace(Arch::native(), number) {
+            self.counters.others = self.counters.others.saturating_add(1);
+            self.on_namespace(&notification);
+            notification.fail(Errno::EPERM);
         } else {
             self.counters.others = self.counters.others.saturating_add(1);
             notification.fail(Errno::ENOSYS);

@@ -30,3 +30,13 @@ pub fn shell_word(path: &str) -> String {
         format!("'{}'", path.replace('\'', r"'\''"))
     }
 }
+
+/// Cuts a text to a number of bytes, at a character.
+pub(crate) fn cut(mut text: String, bytes_max: usize) -> String {
+    let mut end = bytes_max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end = end.saturating_sub(1);
+    }
+    text.truncate(end);
+    text
+}

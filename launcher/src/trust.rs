@@ -5,15 +5,17 @@
 //! nothing but certificates: what else a file holds the command may not read.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, Read as _, Seek as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
 use crate::environment::Variables;
+use crate::private::HeldDirectory;
 
 pub(crate) mod java;
 mod late;
@@ -21,7 +23,7 @@ mod pem;
 mod pkcs12;
 pub mod splice;
 
-pub use java::{Presence, presence};
+pub use java::{JavaPresence, presence};
 pub use late::Late;
 
 /// Where systems keep their bundle of root certificates.
@@ -67,6 +69,9 @@ const ADDITIONS: [&str; 2] = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
 /// The authority alone, for programs that keep a store of their own.
 const AUTHORITY: &str = "authority.pem";
 
+/// The store for Java.
+const JAVA: &str = "java.p12";
+
 /// The names of all variables that make programs trust.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let files = ["WGETRC", "APT_CONFIG", "PHP_INI_SCAN_DIR", java::OPTIONS];
@@ -75,7 +80,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// How a command is made to trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Way {
+pub enum TrustMeans {
     /// By variables that name bundles.
     #[default]
     Variables,
@@ -86,51 +91,50 @@ pub enum Way {
 /// The bundles of one run: which file holds what which file held, and ours.
 #[derive(Debug)]
 pub struct Trust {
-    directory: PathBuf,
+    directory: HeldDirectory,
     /// The bundle that is extended, and the one that takes its place.
-    bundles: BTreeMap<PathBuf, PathBuf>,
-    settings: Vec<Settings>,
+    bundles: BTreeMap<PathBuf, Bundle>,
+    settings: Vec<ClientSettings>,
     java: Option<Java>,
+}
+
+/// A bundle of the run.
+#[derive(Debug)]
+struct Bundle {
+    /// Its name in the directory.
+    name: String,
+    /// The bundle that it begins with, opened before a command could put another in its place.
+    begins: Option<File>,
 }
 
 /// A store for Java.
 #[derive(Debug)]
 struct Java {
-    store: PathBuf,
-    begins: Begins,
+    begins: JavaStoreKind,
 }
 
 /// What a store for Java holds beside our authority.
 #[derive(Debug)]
-enum Begins {
+enum JavaStoreKind {
     /// The system's roots.
     System(PathBuf),
     /// Those of the store that the user's options name, in DER.
     Named(Vec<Vec<u8>>),
 }
 
-impl Begins {
-    fn certificates(&self) -> Vec<Vec<u8>> {
-        match self {
-            Self::System(bundle) => pem::ders(&read(bundle).unwrap_or_default()),
-            Self::Named(own) => own.clone(),
-        }
-    }
-}
-
 /// A file of settings, with nothing from the user's: settings hold passwords.
 #[derive(Debug)]
-struct Settings {
-    file: PathBuf,
+struct ClientSettings {
+    name: &'static str,
     text: String,
 }
 
 impl Trust {
     /// Points the variables at bundles in the private directory. What the user
     /// pointed them at is what those bundles begin with.
-    pub fn prepare(private: &Path, java: Presence, variables: &mut Variables) -> Self {
+    pub fn prepare(private: &HeldDirectory, java: JavaPresence, variables: &mut Variables) -> Self {
         let mut trust = Self {
-            directory: private.to_owned(),
+            directory: private.clone(),
             bundles: BTreeMap::new(),
             settings: Vec::new(),
             java: None,
@@ -150,12 +154,12 @@ impl Trust {
                 .filter(|own| !own.is_empty());
             let file = match own {
                 Some(own) => trust.bundle(own.into()),
-                None => private.join(AUTHORITY),
+                None => private.path().join(AUTHORITY),
             };
             variables.insert(name.into(), file.into_os_string());
         }
         trust.files(variables, &system);
-        if java == Presence::Here {
+        if java == JavaPresence::Here {
             trust.java(variables, &system);
         }
         trust
@@ -168,19 +172,18 @@ impl Trust {
         let begins = match java::named(variables) {
             // Read where somebody wants it: there are more than a hundred in it.
             None if system.as_os_str().is_empty() => return,
-            None => Begins::System(system.to_owned()),
+            None => JavaStoreKind::System(system.to_owned()),
             Some(own) => {
                 let own = read(&own).unwrap_or_default();
                 let own = java::certificates(&own).or_else(|| pkcs12::certificates(&own));
                 match own.filter(|own| !own.is_empty()) {
-                    Some(own) => Begins::Named(own),
+                    Some(own) => JavaStoreKind::Named(own),
                     None => return,
                 }
             }
         };
-        let store = self.directory.join("java.p12");
-        java::name(variables, &store);
-        self.java = Some(Java { store, begins });
+        java::name(variables, &self.place(JAVA));
+        self.java = Some(Java { begins });
     }
 
     /// Programs that read a file of settings instead of a variable.
@@ -192,8 +195,8 @@ impl Trust {
         };
         // wget(1): in place of the one in the home directory, which has no word
         // for reading another.
-        self.settings.push(Settings {
-            file: self.directory.join("wgetrc"),
+        self.settings.push(ClientSettings {
+            name: "wgetrc",
             text: format!("ca_certificate = {bundle}\n"),
         });
         // apt.conf(5): read before its own. It reads the user's itself.
@@ -202,8 +205,8 @@ impl Trust {
             .and_then(|path| path.to_str().map(str::to_owned))
             .filter(|path| !path.contains(['"', '\\', '\n']))
             .map(|path| format!("#include \"{path}\";\n"));
-        self.settings.push(Settings {
-            file: self.directory.join("apt.conf"),
+        self.settings.push(ClientSettings {
+            name: "apt.conf",
             text: format!(
                 "{}Acquire::https::CAInfo \"{bundle}\";\n",
                 include.unwrap_or_default()
@@ -211,27 +214,37 @@ impl Trust {
         });
         // PHP: a directory beside those it has anyway.
         let scanned = own(variables, "PHP_INI_SCAN_DIR").unwrap_or_default();
-        self.settings.push(Settings {
-            file: self.directory.join("php/outgate.ini"),
+        self.settings.push(ClientSettings {
+            name: "php/outgate.ini",
             text: format!("openssl.cafile = \"{bundle}\"\ncurl.cainfo = \"{bundle}\"\n"),
         });
         let mut directories = scanned.into_os_string();
         directories.push(":");
-        directories.push(self.directory.join("php"));
+        directories.push(self.place("php"));
         variables.insert("PHP_INI_SCAN_DIR".into(), directories);
-        variables.insert("WGETRC".into(), self.directory.join("wgetrc").into());
-        variables.insert("APT_CONFIG".into(), self.directory.join("apt.conf").into());
+        variables.insert("WGETRC".into(), self.place("wgetrc").into());
+        variables.insert("APT_CONFIG".into(), self.place("apt.conf").into());
     }
 
     /// The bundle that begins with what a file holds.
     fn bundle(&mut self, begins: PathBuf) -> PathBuf {
         let number = self.bundles.len();
-        let directory = &self.directory;
-        let bundle = self.bundles.entry(begins).or_insert_with(|| match number {
-            0 => directory.join("ca-bundle.pem"),
-            _ => directory.join(format!("ca-bundle-{number}.pem")),
-        });
-        bundle.clone()
+        let bundle = match self.bundles.entry(begins) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let name = match number {
+                    0 => "ca-bundle.pem".to_owned(),
+                    _ => format!("ca-bundle-{number}.pem"),
+                };
+                let begins = opened(new.key()).ok();
+                new.insert(Bundle { name, begins })
+            }
+        };
+        self.directory.path().join(&bundle.name)
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
     /// Writes everything, now that the authority's certificate is known.
@@ -240,30 +253,31 @@ impl Trust {
     /// The private directory cannot be written: the operator's.
     pub fn write(&self, authority: &str) -> io::Result<()> {
         for file in self.waiting() {
-            put(&file.path(self), &[&file.content(self, authority)])?;
+            let content = file.content(self, authority);
+            self.directory.put(Path::new(file.name(self)), &content)?;
         }
         self.write_settings()
     }
 
+    /// What a bundle held that was opened before.
+    fn roots(&self, begins: &Path) -> Vec<u8> {
+        let opened = self.bundles.get(begins).and_then(|own| own.begins.as_ref());
+        opened.map_or_else(Vec::new, |file| content(file).unwrap_or_default())
+    }
+
     /// The files whose content the authority belongs to, those first that take least time.
-    fn waiting(&self) -> Vec<Waiting> {
-        let bundles = self.bundles.keys().cloned().map(Waiting::Bundle);
-        let java = self.java.as_ref().map(|_| Waiting::Java);
-        let authority = [Waiting::Authority].into_iter();
+    fn waiting(&self) -> Vec<PendingStore> {
+        let bundles = self.bundles.keys().cloned().map(PendingStore::Bundle);
+        let java = self.java.as_ref().map(|_| PendingStore::Java);
+        let authority = [PendingStore::Authority].into_iter();
         authority.chain(bundles).chain(java).collect()
     }
 
     /// Writes what does not depend on the authority.
     fn write_settings(&self) -> io::Result<()> {
         for settings in &self.settings {
-            let around = settings.file.parent();
-            if let Some(directory) = around.filter(|around| *around != self.directory) {
-                std::fs::DirBuilder::new()
-                    .recursive(true)
-                    .mode(0o700)
-                    .create(directory)?;
-            }
-            put(&settings.file, &[settings.text.as_bytes()])?;
+            let content = settings.text.as_bytes();
+            self.directory.put(Path::new(settings.name), content)?;
         }
         Ok(())
     }
@@ -271,7 +285,7 @@ impl Trust {
 
 /// A file whose content the authority belongs to.
 #[derive(Debug)]
-enum Waiting {
+enum PendingStore {
     /// The bundle that begins with what this file holds.
     Bundle(PathBuf),
     /// The store for Java.
@@ -280,28 +294,27 @@ enum Waiting {
     Authority,
 }
 
-impl Waiting {
-    fn path(&self, trust: &Trust) -> PathBuf {
-        let own = match self {
-            Self::Bundle(begins) => trust.bundles.get(begins).cloned(),
-            Self::Java => trust.java.as_ref().map(|java| java.store.clone()),
-            Self::Authority => None,
-        };
-        own.unwrap_or_else(|| trust.directory.join(AUTHORITY))
+impl PendingStore {
+    /// Its name in the directory.
+    fn name<'t>(&self, trust: &'t Trust) -> &'t str {
+        match self {
+            Self::Bundle(begins) => trust.bundles.get(begins).map_or("", |own| &own.name),
+            Self::Java => JAVA,
+            Self::Authority => AUTHORITY,
+        }
     }
 
     fn content(&self, trust: &Trust, authority: &str) -> Vec<u8> {
         let authority = authority.as_bytes();
         match self {
             // What the user named and cannot be read never worked either.
-            Self::Bundle(begins) => [
-                &pem::certificates(&read(begins).unwrap_or_default()),
-                authority,
-            ]
-            .concat(),
+            Self::Bundle(begins) => [&pem::certificates(&trust.roots(begins)), authority].concat(),
             Self::Java => {
-                let java = trust.java.as_ref();
-                let mut all = java.map_or_else(Vec::new, |java| java.begins.certificates());
+                let mut all = match trust.java.as_ref().map(|java| &java.begins) {
+                    Some(JavaStoreKind::System(bundle)) => pem::ders(&trust.roots(bundle)),
+                    Some(JavaStoreKind::Named(own)) => own.clone(),
+                    None => Vec::new(),
+                };
                 all.extend(pem::ders(authority));
                 pkcs12::store(&all)
             }
@@ -338,33 +351,8 @@ pub fn bundle(authority: &[u8]) -> Vec<u8> {
     [pem::certificates(&roots), pem::certificates(authority)].concat()
 }
 
-/// Makes a file that is not there yet, or puts another in its place at once.
-fn put(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let fresh = |path: &Path| {
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-    };
-    let write = |mut file: File| parts.iter().try_for_each(|part| file.write_all(part));
-    match fresh(path) {
-        Ok(file) => write(file),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let draft = path.with_extension(format!("new-{}", std::process::id()));
-            write(fresh(&draft)?)?;
-            std::fs::rename(draft, path)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// What a file holds; a pipe that somebody left there holds up nobody.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    if path.as_os_str().is_empty() {
-        return Ok(text);
-    }
+/// Opens a regular file; a pipe that somebody left there holds up nobody.
+fn opened(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
@@ -372,13 +360,32 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+    Ok(file)
+}
+
+/// What a file holds, from its beginning, whoever read of it before.
+fn content(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    file.rewind()?;
     file.take(BUNDLE_BYTES_MAX).read_to_end(&mut text)?;
     Ok(text)
+}
+
+/// What the file at a path holds.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if path.as_os_str().is_empty() {
+        return Ok(Vec::new());
+    }
+    content(&opened(path)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn held(path: &Path) -> HeldDirectory {
+        HeldDirectory::open(path).unwrap()
+    }
 
     #[test]
     fn what_the_user_named_stays_trusted() {
@@ -391,7 +398,7 @@ mod tests {
             ("CURL_CA_BUNDLE".into(), own.into_os_string()),
             ("PIP_CERT".into(), "".into()),
         ]);
-        let trust = Trust::prepare(&directory, presence(&variables), &mut variables);
+        let trust = Trust::prepare(&held(&directory), presence(&variables), &mut variables);
         trust.write("OURS\n").unwrap();
         let text = |name: &str| std::fs::read_to_string(&variables[OsStr::new(name)]).unwrap();
         assert_eq!(text("CURL_CA_BUNDLE"), format!("{certificate}OURS\n"));
@@ -433,7 +440,7 @@ mod tests {
             if let Some(own) = own {
                 variables.insert("WGETRC".into(), own.into_os_string());
             }
-            Trust::prepare(&private, presence(&variables), &mut variables)
+            Trust::prepare(&held(&private), presence(&variables), &mut variables)
                 .write("OURS\n")
                 .unwrap();
             for entry in std::fs::read_dir(&private).unwrap().flatten() {

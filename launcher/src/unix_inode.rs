@@ -30,7 +30,7 @@ pub struct Resolved {
     pub target: OwnedFd,
     /// Its path, as we would write it.
     pub path: Vec<u8>,
-    stat: outgate_sys::attributes::Inode,
+    stat: outgate_sys::attributes::StatInode,
 }
 
 /// The numbers of an inode, whole. Equal ones are not proof of the same inode

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::{FileStat, lstat};
 
-use crate::writable::Identity;
+use crate::writable::InodeIdentity;
 
 /// All grants of a run, by their inodes and by the paths these had when the run
 /// began.
 #[derive(Debug, Default)]
 pub struct Visible {
-    objects: HashSet<Identity>,
-    places: HashMap<PathBuf, Identity>,
+    objects: HashSet<InodeIdentity>,
+    places: HashMap<PathBuf, InodeIdentity>,
     above: HashSet<PathBuf>,
 }
 
@@ -24,7 +24,7 @@ impl Visible {
     /// Adds an object that is granted, and its path: the kernel's own, where it is not known
     /// by which it was opened.
     pub(crate) fn add(&mut self, object: BorrowedFd<'_>, stat: &FileStat, path: Option<PathBuf>) {
-        let identity = Identity::of(stat);
+        let identity = InodeIdentity::of(stat);
         self.objects.insert(identity);
         // Without its path it is found all the same, from below.
         let asked = || read_link(format!("/proc/self/fd/{}", object.as_raw_fd())).ok();
@@ -58,13 +58,14 @@ impl Visible {
         let mut places = path.ancestors();
         let granted = places.find_map(|place| self.places.get_key_value(place));
         granted.is_some_and(|(place, identity)| {
-            lstat(place).is_ok_and(|stat| Identity::of(&stat) == *identity)
+            lstat(place).is_ok_and(|stat| InodeIdentity::of(&stat) == *identity)
         })
     }
 
     fn covers_by_inode(&self, path: &Path) -> bool {
-        path.ancestors()
-            .any(|place| lstat(place).is_ok_and(|stat| self.objects.contains(&Identity::of(&stat))))
+        path.ancestors().any(|place| {
+            lstat(place).is_ok_and(|stat| self.objects.contains(&InodeIdentity::of(&stat)))
+        })
     }
 
     /// Whether a path of the kernel's own is one of a directory above a grant: the

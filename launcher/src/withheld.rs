@@ -12,6 +12,9 @@ use crate::environment::Variables;
 /// Names said at the start; of further ones only how many.
 const SAID_MAX: usize = 8;
 
+/// Bytes of a value that is looked for in other variables: a shorter one may be a word.
+const COPY_BYTES_MIN: usize = 12;
+
 /// How the variables begin that hold settings of git (git-config(1)).
 const GIT_CONFIG: &str = "GIT_CONFIG_";
 
@@ -60,13 +63,49 @@ pub(crate) fn withhold(
         })
         .map(|(name, _)| name.as_str())
         .collect();
-    for name in &withheld {
+    let mut values: Vec<OsString> = withheld
+        .iter()
+        .filter_map(|name| variables.remove(OsStr::new(name)))
+        .collect();
+    // What goes in by one name is no secret by another.
+    let judged = |name: &str| credentials.hosts.contains_key(name);
+    values.retain(|value| {
+        !variables
+            .iter()
+            .any(|(name, own)| own == value && name.to_str().is_some_and(judged))
+    });
+    let copies = copies(variables, &values);
+    let is_kept = |name: &&str| credentials.is_passed(name) || listed(name) || judged(name);
+    let copies: Vec<&str> = copies
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !is_kept(name))
+        .collect();
+    for name in &copies {
         variables.remove(OsStr::new(name));
     }
+    let withheld = [withheld, copies].concat();
     if withheld.iter().any(|name| name.starts_with(GIT_CONFIG)) {
         renumber(variables);
     }
     said(&withheld)
+}
+
+/// Variables in whose values one of these stands, under whatever name: what was withheld is
+/// there once more, in an alias or in a command line.
+fn copies(variables: &Variables, values: &[OsString]) -> Vec<String> {
+    let values = values.iter().map(|value| value.as_encoded_bytes());
+    let values: Vec<&[u8]> = values
+        .filter(|value| value.len() >= COPY_BYTES_MIN)
+        .collect();
+    let holds = |text: &OsStr| {
+        let text = text.as_encoded_bytes();
+        let is_in = |value: &&[u8]| text.windows(value.len()).any(|part| part == *value);
+        values.iter().any(is_in)
+    };
+    let held = variables.iter().filter(|(_, value)| holds(value));
+    held.filter_map(|(name, _)| Some(name.to_str()?.to_owned()))
+        .collect()
 }
 
 /// Numbers the settings of git that are left among variables anew: where the name or the value

@@ -13,12 +13,12 @@ use nix::unistd::{AccessFlags, access, geteuid};
 
 /// Which inode something is, whatever its names are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Identity {
+pub(crate) struct InodeIdentity {
     device: u64,
     inode: u64,
 }
 
-impl Identity {
+impl InodeIdentity {
     pub(crate) fn of(stat: &FileStat) -> Self {
         Self {
             device: stat.st_dev,
@@ -29,17 +29,17 @@ impl Identity {
 
 /// What was granted: each inode, and how the policy names it.
 #[derive(Debug, Default)]
-pub struct Granted(Vec<(Identity, String)>);
+pub struct Granted(Vec<(InodeIdentity, String)>);
 
 impl Granted {
     /// Adds an object of the grant `path`.
     pub(crate) fn add(&mut self, object: &FileStat, path: &str) {
-        self.0.push((Identity::of(object), path.to_owned()));
+        self.0.push((InodeIdentity::of(object), path.to_owned()));
     }
 
     /// Whether exactly this object was added.
     pub(crate) fn names(&self, object: &FileStat) -> bool {
-        let identity = Identity::of(object);
+        let identity = InodeIdentity::of(object);
         self.0.iter().any(|(granted, _)| *granted == identity)
     }
 
@@ -51,11 +51,15 @@ impl Granted {
     }
 
     /// The same, by what was looked at while the run got ready.
-    pub(crate) fn around_as_seen(&self, place: &Path, looks: &Looks) -> Option<&str> {
+    pub(crate) fn around_as_seen(&self, place: &Path, looks: &PlaceLooks) -> Option<&str> {
         self.holding(place, |place| looks.identity(place))
     }
 
-    fn holding(&self, place: &Path, identity: impl Fn(&Path) -> Option<Identity>) -> Option<&str> {
+    fn holding(
+        &self,
+        place: &Path,
+        identity: impl Fn(&Path) -> Option<InodeIdentity>,
+    ) -> Option<&str> {
         place.ancestors().find_map(|place| {
             let identity = identity(place)?;
             let mut granted = self.0.iter();
@@ -85,13 +89,13 @@ pub(crate) fn real(path: &Path) -> Option<PathBuf> {
 /// Looks at places that are asked about again and again while a run gets ready: each is
 /// looked at once. Not for what is asked while the command runs.
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
-    identities: RefCell<HashMap<PathBuf, Option<Identity>>>,
+pub(crate) struct PlaceLooks {
+    identities: RefCell<HashMap<PathBuf, Option<InodeIdentity>>>,
     real: RefCell<HashMap<PathBuf, Option<PathBuf>>>,
 }
 
-impl Looks {
-    fn identity(&self, place: &Path) -> Option<Identity> {
+impl PlaceLooks {
+    fn identity(&self, place: &Path) -> Option<InodeIdentity> {
         let mut known = self.identities.borrow_mut();
         if let Some(identity) = known.get(place) {
             return *identity;
@@ -114,8 +118,8 @@ impl Looks {
 }
 
 /// Which inode is there. A link counts as what it is.
-fn identity(place: &Path) -> Option<Identity> {
-    Some(Identity::of(&lstat(place).ok()?))
+fn identity(place: &Path) -> Option<InodeIdentity> {
+    Some(InodeIdentity::of(&lstat(place).ok()?))
 }
 
 /// Whether this account could put something else at a path, or change what is there, if

@@ -57,6 +57,20 @@ for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(one, si
 print('ready', flush=True)
 while True: os.kill(os.getpid(), signal.SIGSTOP)";
 
+/// Thousands of listeners named like those of runs, more than are looked at of runs, in sixteen
+/// processes that stay; and one of packets, as a run's own is, which nobody gets.
+const DECOYS: &str = "import os, socket, sys, time\n\
+    for p in range(16):\n\
+    \x20   if os.fork() == 0:\n\
+    \x20       kept = []\n\
+    \x20       for n in range(400):\n\
+    \x20           s = socket.socket(socket.AF_UNIX); s.bind(f'\\0outgate-run-0-{os.getpid()}-{n}'); s.listen(1); kept.append(s)\n\
+    \x20       s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n\
+    \x20       try: s.bind(f'\\0outgate-run-0-{os.getpid()}-x'); s.listen(1); os.write(1, b'packets\\n')\n\
+    \x20       except OSError: pass\n\
+    \x20       os.write(1, b'ready\\n'); time.sleep(100); os._exit(0)\n\
+    time.sleep(100)\n";
+
 lab_tests! {
     fn a_command_that_stops_itself_ends_in_time(lab) {
         for identity in Identity::all() {
@@ -104,6 +118,25 @@ lab_tests! {
                 run.finish();
                 before.assert_all_gone();
             }
+        }
+    }
+
+    fn a_run_is_found_among_decoys(lab) {
+        for identity in Identity::all() {
+            let before = Before::new(Vec::new());
+            let sandbox = lab.sandbox(identity).option("--name", "hidden").limit(Duration::from_secs(90));
+            let run = sandbox.with_input().start(&["python3".into(), "-c".into(), DECOYS.to_owned()]);
+            run.wait_for_count("ready", 16);
+            let table = run.output();
+            assert!(!table.contains("packets"), "{identity:?}: {table}");
+            let outgate = lab.tools.programs.join("outgate").to_string_lossy().into_owned();
+            let asked = lab.start_bare(identity, &[outgate.clone(), "ps".into()]).finish();
+            assert!(asked.stdout.contains("hidden"), "{identity:?}: {asked}");
+            let kill = lab.start_bare(identity, &[outgate, "kill".into(), "hidden".into()]).finish();
+            assert_eq!(kill.code, Some(0), "{identity:?}: {kill}");
+            assert!(run.child("outgate").is_none(), "{identity:?}: {}", run.output());
+            run.finish();
+            before.assert_all_gone();
         }
     }
 

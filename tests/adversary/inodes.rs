@@ -281,9 +281,14 @@ fn disk(lab: &Lab, kind: &str, size: &str) -> Option<PathBuf> {
     );
     open_to_all(&at);
     let (image, place) = (image.to_string_lossy(), at.to_string_lossy());
-    let quiet = if kind == "ext4" { "-qF" } else { "-q" };
+    // A log as large as XFS likes for such a disk, 2 GiB, would be written in full.
+    let options: &[&str] = match kind {
+        "xfs" => &["-q", "-l", "size=64m", &image],
+        "ext4" => &["-qF", &image],
+        _ => &["-q", &image],
+    };
     let made = did("truncate", &["-s", size, &image])
-        && did(&format!("mkfs.{kind}"), &[quiet, &image])
+        && did(&format!("mkfs.{kind}"), options)
         && did("mount", &["-o", "loop", &image, &place]);
     open_to_all(&at);
     made.then_some(at)

@@ -111,6 +111,30 @@ lab_tests! {
         }
     }
 
+    fn who_is_dead_does_not_stay(lab) {
+        let allowed = Witness::start(&lab.directory);
+        // Whatever a run leaves becomes a child of this process.
+        nix::sys::prctl::set_child_subreaper(true).expect("orphans come here");
+        for identity in Identity::all() {
+            let orphans = "n=0; while [ $n -lt 300 ]; do (sh -c 'exit 3' & exit) ; n=$((n+1)); done; \
+                (trap '' CHLD; (sh -c 'kill -9 $$' &)); echo made; read -r end";
+            let connect = format!("{} connect {}; {orphans}", lab.tool("probe"), allowed.address());
+            let sandbox = lab.sandbox(identity).allow(&format!("tcp://{}", allowed.address()));
+            let mut run = sandbox.with_input().start(&["sh".into(), "-c".into(), connect]);
+            run.wait_for("made");
+            let none = || outgate_harness::leftovers::dead().is_empty();
+            let gone = outgate_harness::eventually(Duration::from_secs(3), none);
+            assert!(gone, "{identity:?}: {:?}", outgate_harness::leftovers::dead());
+            run.say("end\n");
+            let outcome = run.finish();
+            assert_eq!(outcome.code, Some(0), "{identity:?} {outcome}");
+            // Not soon, but at once: nobody may be there to wait for them.
+            let dead = outgate_harness::leftovers::dead();
+            assert!(dead.is_empty(), "{identity:?}: {dead:?}");
+            assert!(outgate_harness::eventually(Duration::from_secs(3), none), "{identity:?}: {:?}", outgate_harness::leftovers::dead());
+        }
+    }
+
     fn a_run_that_ends_leaves_nothing_behind(lab) {
         let allowed = Witness::start(&lab.directory);
         for identity in Identity::all() {

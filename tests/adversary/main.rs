@@ -12,6 +12,7 @@
 )]
 
 mod attributes;
+mod coded;
 mod datagrams;
 mod deadlines;
 mod freed;
@@ -23,11 +24,15 @@ mod lifecycle;
 mod limits;
 mod links;
 mod local;
+mod memory;
 mod modes;
+mod multicast;
 mod mute;
+mod nested;
 mod overrides;
 mod own_servers;
 mod peers;
+mod private;
 mod privileges;
 mod processes;
 mod races;

@@ -2,6 +2,8 @@
 //! requests: whatever some program takes for that is judged as it, and what nobody can
 //! read does not arrive where it could matter.
 
+use std::fs;
+
 use outgate_harness::lab_tests;
 use outgate_harness::origin::Origin;
 
@@ -36,9 +38,13 @@ lab_tests! {
             post("/public/4?_method=PUT", FORM, "a=1"),
             post("/public/5", JSON, "{\"_method\":\"PUT\",\"method\":\"DELETE\",\"text\":\"_method=DELETE\"}"),
             post("/public/5a", "Content-Type: text/plain\r\n", "_method=DELETE"),
+            post("/public/5f", "Content-Type: text/plain\r\nX-Hop: 1\r\nConnection: X-Hop\r\n", "_method=DELETE"),
             post("/public/5b", FORM, "payment_method=card&method=search&verb=run"),
             post("/public/5c", JSON, "{\"jsonrpc\":\"2.0\",\"method\":\"DELETE\"}"),
-            post("/public/5d", "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "no matter"),
+            post("/public/5d", "Content-Type: text/plain\r\n", "{\"_method\":\"PUT\",\"a\":{\"_method\":\"DELETE\"}}"),
+            post("/public/5e", PARTS, &part("\"file\"; filename=\"a.jsonl\"", "{\"custom_id\":\"1\",\"method\":\"DELETE\",\"url\":\"/v1/x\",\"body\":{}}")),
+            post("/public/batches", JSON, "{\"requests\":[{\"custom_id\":\"1\",\"params\":{\"tools\":[{\"properties\":{\"method\":{\"enum\":[\"DELETE\"]},\"url\":{}}}],\"input\":{\"method\":\"DELETE\",\"url\":\"/x\"}}}]}"),
+            post("/public/rpc/batch", JSON, "[{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{\"path\":\"/x\",\"method\":\"DELETE\"}}]"),
             post("/public/batch", MIXED, &batch("PUT /public/x HTTP/1.1")),
             post("/public/6", PARTS, &part("\"a\"", "_method=DELETE")),
             post("/public/7", PARTS, &part("\"_method\"", "PUT")),
@@ -73,6 +79,9 @@ lab_tests! {
             post("/public/a", "Content-Type: ;x\r\n", "a=1&_method=DELETE"),
             post("/public/a", "Content-Type: text/plain\r\nContent_Type: application/x-www-form-urlencoded\r\n", "_method=DELETE"),
             post("/public/a", "Content-Type: text/plain, application/x-www-form-urlencoded\r\n", "_method=DELETE"),
+            // A type that ends at this hop.
+            post("/public/a", "Content-Type: text/plain\r\nConnection: content-type\r\n", "_method=DELETE"),
+            post("/public/a", "Content-Type: text/plain\r\nConnection: keep-alive, Content-Type\r\n", "a=1&_method=DELETE"),
             post("/public/a", "Content-Type: application/x-www-form-urlencoded; charset=ibm037\r\n", "a=1"),
             post("/public/a", "Content-Type: application/x-www-form-urlencoded; charset=utf-16be\r\n", "a=1"),
             post("/public/a", "Content-Type: application/x-www-form-urlencoded\r\nContent-Encoding: gzip\r\n", "a=1"),
@@ -80,6 +89,12 @@ lab_tests! {
             post("/public/a", JSON, "{\"a\":[{}],\"_method\":\"DELETE\"}"),
             post("/public/a", "", "{\"_method\":\"DELETE\"}"),
             post("/public/a", "Content-Type: application/vnd.api+json\r\n", "{\"\\u005fMETHOD\":\"delete\"}"),
+            post("/public/a", "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "no matter"),
+            post("/public/a", "Content-Type: application/json\r\nContent-Encoding: br\r\n", "no matter"),
+            post("/public/a", "Content-Type: application/json\r\nContent-Encoding: deflate\r\n", "{\"_method\":\"DELETE\"}"),
+            post("/public/a", "Content-Type: text/plain\r\n", "{\"_method\":\"DELETE\"}"),
+            post("/public/a", "Content-Type: application/octet-stream\r\n", " {\"_method\":\"DELETE\"}"),
+            post("/public/a", JSON, "{\"compositeRequest\":[{\"method\":\"DELETE\",\"url\":\"/public/x\",\"referenceId\":\"r\"}]}"),
             // Whatever the key is called.
             post("/public/a?x-http-method-override=DELETE", FORM, "a=1"),
             post("/public/a?X-HTTP-Method=DELETE", "", ""),
@@ -161,6 +176,17 @@ lab_tests! {
             content(&format!("{NAMED}\"\u{e4}%22\"; filename=\"\u{fc} (1).txt\"")),
             content(&format!("{NAMED}a; filename=\"=?utf-8?B?w6RhLnR4dA==?=\"; filename*=utf-8''%C3%A4a.txt")),
             content(&format!("{NAMED}\"a\\\"b\"; filename=\"c\\\\d\\\"e\"")),
+            // Names of files, whatever they hold, and names in a coding that are no key.
+            content(&format!("{NAMED}\"file\"; filename=\"C:\\temp\\x.txt\"")),
+            content(&format!("{NAMED}\"file\"; filename=\"page?id=?1.html\"")),
+            content(&format!("{NAMED}\"file\"; filename=\"_method.py\"")),
+            content(&format!("{NAMED}\"file\"; filename=\"http-method.txt\"")),
+            content(&format!("{NAMED}file; filename=_method.py; filename*=utf-8''_method.py")),
+            content(&format!("{NAMED}a b")),
+            content(&format!("{NAMED}\"=?utf-8?B?w6Q=?=\"")),
+            // As Google's client for Python and OData's write lines, whatever a file holds.
+            "--b\nContent-Type: application/json\nMIME-Version: 1.0\n\n{\"name\": \"a\"}\n--b\nContent-Type: text/plain\nMIME-Version: 1.0\n\nThe fields content-disposition and content-id.\r\n\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nmethod=DELETE\n--b--".to_owned(),
+            "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\nContent-Type: application/http\nContent-Transfer-Encoding: binary\nContent-ID: 1\n\nPOST /public/x HTTP/1.1\nContent-Type: application/json\n\n{}\n--c--\n--b--\n".to_owned(),
             "--b\nContent-Type: application/json\nMIME-Version: 1.0\n\n{}\n--b\nContent-Type: text/plain\nMIME-Version: 1.0\n\nx\r\n\r\n\n--b--".to_owned(),
             String::new(),
         ];
@@ -185,6 +211,15 @@ lab_tests! {
             content(&format!("x {NAMED}\"_method\"")),
             content(&format!(": {NAMED}\"_method\"")),
             content("X-Content-ID: _method"),
+            // What stands in the name of a file for some.
+            content("Content-Disposition: form-data; filename=\"a\\\"; name=_method; x=\"\""),
+            content("Content-Disposition: form-data; name=\"a\"; filename=\"=?utf-8?Q?x=22;_name=3D_method?=\""),
+            content(&format!("{NAMED}\"_met\\hod\"")),
+            content(&format!("{NAMED}\"%5Fmethod\"")),
+            content(&format!("{NAMED}\"=?utf-16?B?AF8AbQ==?=\"")),
+            // A head that goes on for those who wait for CR LF twice.
+            "--b\nContent-Type: text/plain\n\nContent-Disposition: form-data; name=\"_method\"\r\n\r\nDELETE\n--b--".to_owned(),
+            "--b\nContent-Type: text/plain\n\nx\nContent-ID: _method\r\n\r\nDELETE\n--b--".to_owned(),
             // Before the first boundary, within a line, and where only some see the end of a head.
             format!(": {NAMED}\"_method\"\r\n\r\nDELETE\r\n--b--\r\n"),
             content(&format!("{NAMED}\"a\"\r\n\r\nx--b\r\nx {NAMED}\"_method\"")),
@@ -262,9 +297,25 @@ lab_tests! {
             post("/calls", JSON, &items("requests", "eth_call", "path", "/admin/keys")),
             post("/calls", JSON, "[{\"method\":\"GET\",\"url\":\"/admin/keys\"}] // not a batch"),
             post("/form", PARTS, &part("\"_method\"\r\n X: y", "DELETE")),
+            // What is reported is not asked for.
+            post("/v1/batch", JSON, "{\"batch\":[{\"event\":\"$pageview\",\"url\":\"/pricing\",\"properties\":{\"method\":\"GET\",\"path\":\"/admin/keys\"}}]}"),
+            post("/v1/batches", JSON, "{\"requests\":[{\"custom_id\":\"1\",\"params\":{\"url\":\"/admin/keys\",\"method\":\"GET\"}}]}"),
         ], &[
             post("/batch", MIXED, &many("GET /admin/keys HTTP/1.1")),
             post("/batch", MIXED, &many("GET http://127.0.0.1:8080/admin/keys HTTP/1.1")),
+            // A whole URL in the query of another, and one without a path.
+            post("/batch", MIXED, &many("GET /admin/keys?to=http://127.0.0.1:8080/x HTTP/1.1")),
+            post("/batch", MIXED, &many("GET admin/keys?to=http://b.example/ HTTP/1.1")),
+            post("/batch", MIXED, &many("GET http://127.0.0.1:8080?/admin/keys HTTP/1.1")),
+            post("/$batch", JSON, &items("requests", "GET", "url", "/admin/keys?to=http://b.example/x")),
+            post("/$batch", JSON, &items("requests", "GET", "url", "admin/keys?to=http://127.0.0.1:8080/x")),
+            post("/$batch", JSON, &items("requests", "GET", "url", "/admin/http://b.example/x")),
+            // As `new URL(url, base)` has it.
+            post("/$batch", JSON, &items("requests", "GET", "url", "http:/admin/keys")),
+            post("/$batch", JSON, &items("requests", "GET", "url", "HTTP:admin/keys")),
+            post("/$batch", JSON, &items("requests", "GET", "url", " \\u0009/ad\\tmin/keys")),
+            post("/$batch", JSON, &items("requests", "GET", "url", "\\\\admin\\\\keys")),
+            post("/$batch", JSON, "{\"requests\":[{\"url\":\"/ad\\nmin/keys\"}]}"),
             post("/batch", MIXED, &many("GET /admin/keys HTTP/1.1").replace("\r\n", "\n")),
             post("/batch", MIXED, &many("LINK /admin/keys")),
             post("/batch", MIXED, &padded),
@@ -280,13 +331,26 @@ lab_tests! {
             post("/$batch", JSON, "{/*\"*/\"requests\":[{\"method\":\"GET\",\"path\":\"/admin/keys\"}]}"),
             post("/v1/all", JSON, &items("batch", "GET", "relative_url", "admin/keys")),
             post("/v1/all", JSON, &items("Operations", "GET", "uri", "/admin/keys")),
+            // Addresses by other names, and without a method.
+            post("/batch", JSON, &items("actions", "GET", "relative_path", "/admin/keys")),
+            post("/batch", JSON, &items("requests", "GET", "href", "/admin/keys")),
+            post("/batch", JSON, &items("requests", "GET", "endpoint", "/admin/keys")),
+            post("/batch", JSON, &items("requests", "GET", "requestUri", "/admin/keys")),
+            post("/batch", JSON, "{\"requests\":[{\"url\":\"/admin/keys\"}]}"),
+            post("/batch", JSON, "[{\"relative_url\":\"admin/keys\"}]"),
         ]);
+        // Below a directory on the way to the batch.
+        let composite = |url: &str| post("/data/v1/composite/batch", JSON, &items("batchRequests", "GET", "url", url));
+        arrive(&[ANY, ("-d", "* */data/secret/**")], &[composite("v1/x")], &[composite("secret/x"), composite("/secret/x"), composite("v1/../secret/x")]);
         // Where they look at methods.
         arrive(&[("-a", "POST,PUT http://127.0.0.1:8080/public/**")], &[
             post("/public/batch", MIXED, &batch("PUT /public/x HTTP/1.1")),
             post("/public/batch", MIXED, &batch("POST /public/x HTTP/1.1\r\nX-Method: PUT")),
             post("/public/$batch", JSON, &items("requests", "PUT", "url", "/x")),
             post("/public/all", JSON, &items("requests", "PUT", "url", "/public/x?a=1")),
+            // Telemetry, and a long token.
+            post("/public/batch", JSON, "{\"batch\":[{\"type\":\"page\",\"url\":\"/pricing\",\"context\":{\"page\":{\"method\":\"DELETE\",\"path\":\"/x\"}}}]}"),
+            post("/public/all", JSON, &items("requests", "PUT", "url", "/public/x").replace("\"id\"", &format!("\"headers\":{{\"Authorization\":\"Bearer {}\"}},\"id\"", "no-secret.".repeat(90)))),
         ], &[
             post("/public/batch", MIXED, &batch("POST /public/x HTTP/1.1\r\nX-HTTP-Method-Override: DELETE")),
             post("/public/batch", MIXED, &batch("POST /public/x HTTP/1.1\r\nX-Method: DELETE")),
@@ -299,12 +363,58 @@ lab_tests! {
                 .replace("/elsewhere", "/../elsewhere")),
             post("/public/all", JSON, &items("requests", "POST", "url", "/x?_method=DELETE")),
             post("/public/all", JSON, "{\"requests\":[{\"method\":\"POST\",\"url\":\"/x\",\"headers\":{\"X-HTTP-Method\":\"DELETE\"}}]}"),
+            post("/public/all", JSON, "{\"requests\":[{\"method\":\"POST\",\"url\":\"/x\",\"headers\":[\"X-HTTP-Method: DELETE\"]}]}"),
+            post("/public/all", JSON, "{\"requests\":[{\"method\":\"POST\",\"url\":\"/x\",\"headers\":[{\"name\":\"X-HTTP-Method\",\"value\":\"DELETE\"}]}]}"),
+            post("/public/all", JSON, "{\"requests\":[{\"method\":\"POST\",\"url\":\"/x\",\"body\":\"a=b c&_method=DELETE\"}]}"),
+            post("/public/all", JSON, "{\"requests\":[{\"method\":\"POST\",\"url\":\"/x\",\"body\":{\"_method\":\"DELETE\"}}]}"),
         ]);
         // Where they look at neither.
         arrive(&[ANY], &[
             post("/batch", MIXED, &many("GET /admin/keys HTTP/1.1")),
             post("/$batch", JSON, "{/**/\"requests\":[]}"),
         ], &[]);
+    }
+
+    fn what_asks_for_another_request_avoids_no_stricter_word_and_no_budget(lab) {
+        let origin = Origin::start(8080);
+        let at = "http://127.0.0.1:8080";
+        let post = |target: &str, fields: &str, content: &str| request("POST", target, fields, content);
+        let item = |method: &str, target: &str| format!("{{\"requests\":[{{\"method\":\"{method}\",\"url\":\"{target}\"}}]}}");
+        let good = [
+            post("/a?_method=POST", "", ""),
+            post("/a?_method=DELETE", FORM, "_method=DELETE"),
+            post("/batch", JSON, &item("POST", "/x")),
+            post("/batch", MIXED, &batch("DELETE /x HTTP/1.1")),
+            // What counts already counts whatever it asks for.
+            request("PUT", "/a?_method=POST", "", ""),
+            post("/upload/a?_method=DELETE", "", ""),
+        ];
+        let bad = [
+            post("/a?_method=PUT", "", ""),
+            post("/a", FORM, "_method=PUT"),
+            post("/a", PARTS, &part("\"_method\"", "PUT")),
+            post("/a", JSON, "{\"_method\":\"PUT\"}"),
+            post("/a", "X-Method: PUT\r\n", ""),
+            post("/batch", JSON, &item("PUT", "/x")),
+            post("/batch", JSON, &item("POST", "/upload/a")),
+            post("/batch", JSON, &item("POST", "upload/a")),
+            post("/batch", MIXED, &batch("PUT /x HTTP/1.1")),
+            post("/batch", MIXED, &batch("POST /upload/a HTTP/1.1")),
+            post("/batch", MIXED, &batch("POST /x HTTP/1.1\r\nX-Method: PUT")),
+        ];
+        let requests: Vec<String> = good.iter().chain(&bad).cloned().collect();
+        for (lax, close) in [("inspect = \"off\"", "inspect = \"block\""), ("inspect = \"block\"", "budget = \"1K\"")] {
+            let file = lab.directory.join("weighed.toml");
+            let policy = format!(
+                "allow = [\n  {{ rule = \"{at}\", {lax} }},\n  {{ rule = \"PUT {at}\", {close} }},\n  {{ rule = \"POST {at}/upload/**\", {close} }},\n]\n"
+            );
+            fs::write(&file, policy).expect("a policy");
+            let rules = [("-p", &*file.to_string_lossy())];
+            let (arrived, outcome) = sent(lab, &origin, &rules, &requests);
+            let wanted: Vec<&str> = good.iter().map(|one| one.lines().next().expect("a line")).collect();
+            assert_eq!(arrived, wanted, "{close} {outcome}");
+            assert!(outcome.stdout.contains("inspect more strictly or count against another budget"), "{outcome}");
+        }
     }
 
     fn any_method_that_is_known_or_named_is_one(lab) {
@@ -343,6 +453,9 @@ lab_tests! {
             post("/a", FORM, "http_method=refund"),
             post("/a", JSON, "{\"_httpMethod\":\"REFUND\"}"),
             post("/a", "X-Method: refund\r\n", ""),
+            post("/a?method=refund", "", ""),
+            post("/a", FORM, "verb=REFUND"),
+            post("/a", PARTS, &part("\"method\"", "REFUND")),
         ]);
     }
 }

@@ -87,11 +87,46 @@ lab_tests! {
         beside(lab, "[::1]", &["127.0.0.1", "[::ffff:127.0.0.1]"], "0");
     }
 
+    fn no_server_stands_at_the_other_address_of_a_name_that_a_stranger_serves(lab) {
+        // Who looks `localhost` up tries one after the other, and takes who answers first.
+        for identity in Identity::all() {
+            for (theirs, ours) in [
+                ("127.0.0.1", "::1"), ("0.0.0.0", "::1"), ("::1", "127.0.0.1"), ("::1", "0.0.0.0"), ("::1", ""),
+            ] {
+                let stranger = TcpListener::bind((theirs, 0)).expect("a port");
+                let port = stranger.local_addr().expect("an address").port().to_string();
+                let command = ["python3", "-c", BESIDE, ours, &port].map(str::to_owned);
+                let outcome = lab.sandbox(identity).run(&command);
+                assert_eq!(outcome.stdout, "98\nboth 0 0\n", "{identity:?} {theirs} {ours} {outcome}");
+                drop(stranger);
+                let outcome = lab.sandbox(identity).run(&command);
+                assert_eq!(outcome.stdout, "0\nboth 0 0\n", "{identity:?} {theirs} {ours} {outcome}");
+            }
+        }
+    }
+
     fn an_own_listener_everywhere_does_not_vouch_for_a_stranger_bound_more_closely(lab) {
         // Only by sharing the port could both be there.
         beside(lab, "0.0.0.0", &["127.0.0.1"], "EADDRINUSE");
     }
 }
+
+/// Listens at an address and a port, or everywhere; then at both addresses of a free port.
+const BESIDE: &str = "
+import socket, sys
+def at(address, port):
+    try:
+        one = socket.socket(socket.AF_INET6 if ':' in address or not address else socket.AF_INET)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if one.family == socket.AF_INET6: one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(bool(address)))
+        one.bind((address or '::', port)); one.listen(4)
+        return one, 0
+    except OSError as error: return one, error.errno
+print(at(sys.argv[1], int(sys.argv[2]))[1])
+first, one = at('127.0.0.1', 0)
+second, two = at('::1', first.getsockname()[1])
+print('both', one, two)
+";
 
 /// The command listens at `own` on the port that a stranger of the same user
 /// has at 127.0.0.1, as far as the kernel lets both; then it connects to the

@@ -27,7 +27,7 @@ pub(crate) fn sent(
     lab: &Lab,
     origin: &Origin,
     rules: Rules<'_>,
-    requests: &[String],
+    requests: &[impl AsRef<[u8]>],
 ) -> (Vec<String>, Outcome) {
     let before = origin.arrivals().len();
     let script = format!(
@@ -66,8 +66,10 @@ lab_tests! {
     fn what_a_server_takes_for_a_denied_path_does_not_arrive(lab) {
         let origin = Origin::start(8080);
         only(lab, &origin, &[ANY, ("-d", "* */admin/**")], &[
-            "/", "/x/y", "/administer", "//x/y",
+            "/", "/x/y", "/administer", "//x/y", "/?a=/admin/keys", "/?/public/keys", "/x/?/admin/keys",
         ], &[
+            // A path in the query, as CodeIgniter and its like take it.
+            "/?/admin/keys", "/index.php?/admin/keys", "/?/Admin/keys&a=1", "/?/admin/keys?a=1", "/?//admin/keys", "/?/x/../%61dmin/keys",
             "/admin/keys", "//admin/keys", "//x/admin/keys", "///x/admin/keys", "//x:80/admin/keys", "//u@x/admin/keys",
             "/%2fx/admin/keys", "/x/../admin/keys", "/ADMIN/keys", "/admin;a=b/keys", "/a%64min/keys", "/x/%2e%2e/admin/keys",
             "/app.wsgi/admin/keys", "/cgi-bin/app/admin/keys", "/admin.x/keys", "/admin+/keys", "/admin::$DATA/keys", "/ADMIN%2F../",
@@ -212,8 +214,47 @@ lab_tests! {
         ]);
         // What only another method may do there.
         arrive(&[ANY, ("-d", "PUT */admin/**")], &[("PUT", "x-amz-copy-source: /admin/b")], &[("COPY", "Destination: /admin/b")]);
+        // What is taken away on the way.
+        arrive(&[ANY, ("-d", "DELETE */admin/**")], &[("MOVE", "Destination: /b"), ("COPY", "Destination: /admin/b\r\nOverwrite: F")], &[
+            ("COPY", "Destination: /admin/b"), ("COPY", "Destination: /admin/b\r\nOverwrite: T"), ("COPY", "Destination: /admin/b\r\nOverwrite: F\r\nOverwrite: T"), ("COPY", "Destination: /admin/b\r\nOverwrite: F\r\nConnection: overwrite"), ("PUT", "X-Ms-Rename-Source: /admin/b"),
+        ]);
+        arrive(&[ANY, ("-d", "DELETE */pub/**")], &[("COPY", "Destination: /b")], &[("MOVE", "Destination: /b")]);
         // Where every path is as good as another, a field says nothing new.
         arrive(&[ANY], &[("COPY", "Destination: /admin/b"), ("GET", "X-Matched-Path: /admin"), ("COPY", "Destination: ../b")], &[]);
+    }
+
+    fn a_second_target_avoids_no_stricter_word_and_no_budget(lab) {
+        let origin = Origin::start(8080);
+        let at = "http://127.0.0.1:8080";
+        let with = |method: &str, target: &str, field: &str| request(method, target, &format!("{field}\r\n"), "");
+        let good = [
+            with("COPY", "/a", "Destination: /b"),
+            with("PUT", "/a", "x-amz-copy-source: /bucket/b"),
+            // What is weighed as closely already.
+            with("COPY", "/upload/a", "Destination: /upload/b"),
+            with("GET", "/private/a", "X-Copy-From: /private/b"),
+        ];
+        let bad = [
+            with("COPY", "/a", "Destination: /upload/b"),
+            with("MOVE", "/a", "Destination: http://127.0.0.1:8080/UPLOAD/b"),
+            with("PUT", "/a", "X-Ms-Rename-Source: /upload/b"),
+            with("PUT", "/a", "x-amz-copy-source: /private/b"),
+            with("PUT", "/a", "x-amz-copy-source: bucket/private/b"),
+            with("PUT", "/a", "X-Copy-From: private/b"),
+        ];
+        let requests: Vec<String> = good.iter().chain(&bad).cloned().collect();
+        for (lax, close) in [("inspect = \"off\"", "inspect = \"block\""), ("inspect = \"block\"", "budget = \"1K\"")] {
+            let file = lab.directory.join("weighed.toml");
+            let policy = format!(
+                "allow = [\n  {{ rule = \"{at}\", {lax} }},\n  {{ rule = \"{at}/upload/**\", {close} }},\n  {{ rule = \"GET {at}/private/**\", {close} }},\n]\n"
+            );
+            fs::write(&file, policy).expect("a policy");
+            let rules = [("-p", &*file.to_string_lossy())];
+            let (arrived, outcome) = sent(lab, &origin, &rules, &requests);
+            let wanted: Vec<&str> = good.iter().map(|one| one.lines().next().expect("a line")).collect();
+            assert_eq!(arrived, wanted, "{close} {outcome}");
+            assert!(outcome.stderr.contains("names a second target, which the rules inspect more strictly"), "{outcome}");
+        }
     }
 
     fn no_character_set_hides_a_key_from_the_rules(lab) {

@@ -101,7 +101,7 @@ lab_tests! {
         for identity in Identity::all() {
             let outcome = lab.sandbox(identity).probe(&["own-turns"]);
             assert_eq!(outcome.code, Some(0), "{identity:?} {outcome}");
-            assert!(outcome.reports().len() > 18, "{outcome}");
+            assert!(outcome.reports().len() > 32, "{outcome}");
             for report in outcome.reports() {
                 assert_eq!(report.errno, "0", "{identity:?}: {report:?}\n{outcome}");
             }

@@ -13,6 +13,7 @@
 )]
 
 mod agents;
+mod learnt;
 mod readme;
 pub(crate) mod screens;
 mod stage;

@@ -295,7 +295,7 @@ fn best_line(words: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// The same on every machine: no time, no folder, no stand-in address.
+/// The same on every machine: no time, no folder, no synthetic address.
 fn normalised(line: &str, folder: &str) -> String {
     let line = line.replace(folder, "~");
     let words: Vec<String> = line
@@ -303,7 +303,7 @@ fn normalised(line: &str, folder: &str) -> String {
         .map(|word| {
             let core = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
             if core.starts_with("198.18.") || core.starts_with("198.19.") {
-                word.replace(core, "STAND-IN")
+                word.replace(core, "SYNTHETIC")
             } else if word.len() >= 8
                 && word
                     .chars()

@@ -30,6 +30,7 @@ mod chat;
 mod denials;
 mod fetching;
 mod languages;
+mod learnt;
 mod names;
 mod packages;
 mod presets;

@@ -1,4 +1,4 @@
-//! Names, asked in every way that programs have: each gets a stand-in at once,
+//! Names, asked in every way that programs have: each gets a synthetic address at once,
 //! whatever the rules say, and no question leaves for it.
 
 use outgate_harness::lab_tests;
@@ -47,14 +47,14 @@ const LEAKS: [&str; 4] = [
 ];
 
 lab_tests! {
-    fn every_way_to_ask_gets_a_stand_in(lab) {
+    fn every_way_to_ask_gets_a_synthetic_address(lab) {
         let Some(mut stage) = Stage::start(lab, &["node", "ruby", "perl", "php", "dig"]) else { return };
         for (name, script) in WAYS {
             for rules in [&[][..], &["http://site.example"]] {
                 let run = Run::make(&stage, stage.allowing(rules), script);
                 let place = format!("{name}: {run}");
                 assert_eq!(run.outcome.code, Some(0), "{place}");
-                assert!(run.outcome.stdout.contains("198.1"), "a stand-in: {place}");
+                assert!(run.outcome.stdout.contains("198.1"), "a synthetic address: {place}");
                 assert_eq!(stage.seen(), Seen::default(), "{place}");
             }
         }

@@ -12,13 +12,17 @@ mod audit_report;
 mod browser;
 mod detectors;
 mod last;
+mod learn;
+mod learning;
 mod lines;
 mod manual;
 mod policy;
 mod presets;
 mod project;
+mod replay;
 mod same;
 mod scan;
+mod schema;
 mod why;
 
 use std::fs;

@@ -418,3 +418,24 @@ fn hosts_alone_leave_the_files_of_base() {
     let said = desk.call(&["policy", "show", "-P", "none", "-P", "github"]);
     assert!(!said.stdout.contains("\nfiles\n"), "{}", said.stdout);
 }
+
+#[test]
+fn what_programs_are_started_with_is_shown() {
+    let desk = Desk::new();
+    desk.write(
+        "own.toml",
+        "[[arguments]]\nprogram = \"browse\"\nfirst = [\"--no-sandbox\"]\nunless = [\"--sandbox\"]\n\
+         text = \"its own sandbox is off\"\n",
+    );
+    let said = desk.call(&["policy", "show", "-p", "own.toml"]).stdout;
+    let line = said.lines().find(|line| line.contains("--no-sandbox"));
+    let line = line.expect("a line about the arguments");
+    assert!(
+        line.contains("browse --no-sandbox … (unless it has --sandbox)")
+            && line.contains("own.toml:1"),
+        "{line}"
+    );
+    let said = desk.call(&["policy", "show", "-p", "own.toml", "--json"]);
+    let value: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!(value["arguments"][0]["first"][0], "--no-sandbox");
+}

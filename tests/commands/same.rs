@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use outgate_ca::{Authority, Leaves, Subject};
+use outgate_ca::{Authority, LeafSubject, Leaves};
 use outgate_harness::origin::Origin;
 use outgate_harness::{Identity, Sandbox, lab_tests};
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -157,7 +157,7 @@ struct Every(Leaves);
 impl ResolvesServerCert for Every {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name()?.to_owned();
-        self.0.get(&Subject::Name(name)).ok()
+        self.0.get(&LeafSubject::Name(name)).ok()
     }
 }
 

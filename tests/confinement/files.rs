@@ -1,4 +1,4 @@
-//! Files and environment: what is granted is there, what is not is not.
+//! Files: what is granted is there, what is not is not.
 
 use outgate_harness::leftovers::Before;
 use outgate_harness::{Identity, Lab, Sandbox, lab_tests};
@@ -107,74 +107,6 @@ lab_tests! {
         }
     }
 
-    fn the_environment_is_what_was_asked_for(lab) {
-        for identity in Identity::all() {
-            let sandbox = lab.sandbox(identity).option("--env", "ADDED=1").environment("KEPT", "2")
-                .environment("http_proxy", "http://127.0.0.1:1").environment("HTTPS_PROXY", "http://127.0.0.1:1");
-            let outcome = sandbox.allow("http://allowed.example").run(&words(&["env"]));
-            let has = |line: &str| outcome.stdout.lines().any(|other| other == line);
-            assert!(has("ADDED=1") && has("KEPT=2"), "{outcome}");
-            assert!(!outcome.stdout.to_lowercase().contains("_proxy=http"), "{outcome}");
-            assert!(outcome.stdout.lines().any(|line| line.starts_with("RES_OPTIONS=") && line.contains("use-vc")), "{outcome}");
-        }
-    }
-
-    fn credentials_stay_outside_unless_they_are_needed_or_passed(lab) {
-        let secret = "Kq7vT2mXz9LrB4nWcY8dHsP3";
-        let names = ["ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "DATABASE_PASSWORD", "MYCORP_TOKEN"];
-        let listed = lab.directory.join("listed.toml");
-        std::fs::write(&listed, "[environment]\npass = [\"PATH\", \"MYCORP_TOKEN\"]\n").expect("a file");
-        let bound = lab.directory.join("bound.toml");
-        let text = "allow = [\"https://api.mycorp.example\"]\n[[inspect.value]]\nname = \"MYCORP_TOKEN\"\nhosts = [\"api.mycorp.example\"]\n";
-        std::fs::write(&bound, text).expect("a file");
-        for identity in Identity::all() {
-            let seen = |options: &[(&str, &str)]| {
-                let mut sandbox = lab.sandbox(identity).environment("TOKEN_FILE", "/a/b").environment("API_KEY_ID", secret)
-                    .environment("SSH_AUTH_SOCK", "/no/agent").environment("EDITOR_TOKEN", "short");
-                for name in names {
-                    sandbox = sandbox.environment(name, secret);
-                }
-                for (option, value) in options {
-                    sandbox = sandbox.option(option, value);
-                }
-                let outcome = sandbox.run(&words(&["env"]));
-                assert_eq!(outcome.code, Some(0), "{outcome}");
-                assert!(!outcome.stderr.contains(secret), "{outcome}");
-                let has = |name: &str| outcome.stdout.lines().any(|line| line.starts_with(&format!("{name}=")));
-                for name in names {
-                    let told = outcome.stderr.contains(name);
-                    assert!(if options.is_empty() { told } else { !told || !has(name) }, "{name}: {outcome}");
-                }
-                let others = ["TOKEN_FILE", "API_KEY_ID", "SSH_AUTH_SOCK", "EDITOR_TOKEN"].map(has);
-                (names.into_iter().filter(|name| has(name)).collect::<Vec<_>>(), others)
-            };
-            let kept = [true; 4];
-            assert_eq!(seen(&[]), (vec![], kept), "{identity:?}");
-            assert_eq!(seen(&[("-a", "https://api.anthropic.com")]), (vec![names[0]], kept));
-            assert_eq!(seen(&[("-a", "GET https://**.anthropic.com/v1/**")]), (vec![names[0]], kept));
-            assert_eq!(seen(&[("-d", "https://api.anthropic.com")]), (vec![], kept));
-            assert_eq!(seen(&[("-a", "https://anthropic.com.example")]), (vec![], kept));
-            assert_eq!(seen(&[("-a", "https://bucket.s3.amazonaws.com")]), (vec![names[1]], kept));
-            assert_eq!(seen(&[("--pass-env", "MYCORP_TOKEN"), ("--pass-env", "DATABASE_PASSWORD")]), (names[2..].to_vec(), kept));
-            assert_eq!(seen(&[("--pass-env", "*")]), (names.to_vec(), kept));
-            assert_eq!(seen(&[("-p", &listed.to_string_lossy())]), (vec![names[3]], [false; 4]));
-            assert_eq!(seen(&[("-p", &bound.to_string_lossy())]), (vec![names[3]], kept));
-        }
-    }
-
-    fn what_the_command_line_sets_is_there_whatever_the_policy_passes(lab) {
-        let policy = lab.directory.join("pass.toml");
-        std::fs::write(&policy, "[environment]\npass = [\"PATH\"]\nset = { BOTH = \"policy\" }\n").expect("a file");
-        for identity in Identity::all() {
-            let sandbox = lab.sandbox(identity).option("-p", &policy.to_string_lossy()).environment("KEPT", "2")
-                .option("--env", "ADDED=1").option("--env", "BOTH=line").option("--env", "http_proxy=http://192.0.2.1");
-            let outcome = sandbox.run(&words(&["env"]));
-            let has = |line: &str| outcome.stdout.lines().any(|other| other == line);
-            assert!(has("ADDED=1") && has("BOTH=line") && has("http_proxy=http://192.0.2.1"), "{outcome}");
-            assert!(!outcome.stdout.contains("KEPT"), "{outcome}");
-        }
-    }
-
     fn a_run_leaves_no_file(lab) {
         for identity in Identity::all() {
             let folders = ["tmp", "run", "home"].map(|name| lab.folder(name, identity));
@@ -244,22 +176,6 @@ lab_tests! {
                     made_later(lab, identity, &folder, (denied, place, right));
                 }
             }
-        }
-    }
-
-    fn settings_of_git_among_variables_stay_whole_without_their_secrets(lab) {
-        for identity in Identity::all() {
-            let outcome = lab.sandbox(identity)
-                .environment("GIT_CONFIG_COUNT", "3")
-                .environment("GIT_CONFIG_KEY_0", "user.name")
-                .environment("GIT_CONFIG_VALUE_0", "Ada")
-                .environment("GIT_CONFIG_KEY_1", "http.extraHeader")
-                .environment("GIT_CONFIG_VALUE_1", "Authorization: Bearer kV8pq2LmzR41xQw7Tz9uYb3Hn6")
-                .environment("GIT_CONFIG_KEY_2", "safe.directory")
-                .environment("GIT_CONFIG_VALUE_2", "*")
-                .environment("SSHPASS", "kV8pq2LmzR41")
-                .run(&shell("git config user.name; git config safe.directory; git config http.extraHeader; echo $SSHPASS"));
-            assert_eq!(outcome.stdout, "Ada\n*\n\n", "{identity:?} {outcome}");
         }
     }
 
@@ -352,6 +268,53 @@ lab_tests! {
             assert_eq!(outcome.code, Some(0), "{identity:?} {outcome}");
             let outcome = sandbox().run(&shell(&format!("for d in {variables}; do cat $d/mine; done")));
             assert_eq!(outcome.stdout, "it\n".repeat(11), "{identity:?} {outcome}");
+        }
+    }
+
+    fn no_file_of_a_cache_is_a_projects_too(lab) {
+        // A link or a rename from the runs' cache into a project: what a later run writes into the
+        // cache would be run outside with it.
+        const ATTACK: &str = "import ctypes, os, shutil\n\
+            c = os.environ['XDG_CACHE_HOME'] + '/tool/'\n\
+            os.makedirs(c + 'deep/er', exist_ok=True); os.makedirs('p/q', exist_ok=True)\n\
+            L = ctypes.CDLL(None, use_errno=True)\n\
+            X = os.uname().machine == 'x86_64'\n\
+            def call(number, a, b, flags):\n\
+            \x20   if L.syscall(number, -100, a.encode(), -100, b.encode(), flags): raise OSError(ctypes.get_errno(), a)\n\
+            def noreplace(a, b): call(316 if X else 276, a, b, 1)\n\
+            def opened(a, b):\n\
+            \x20   f = os.open(a, os.O_PATH)\n\
+            \x20   call(265 if X else 37, f'/proc/self/fd/{f}', b, 0x400)\n\
+            def unnamed(a, b):\n\
+            \x20   f = os.open(os.path.dirname(a), os.O_TMPFILE | os.O_RDWR)\n\
+            \x20   call(265 if X else 37, f'/proc/self/fd/{f}', b, 0x400)\n\
+            def there(a, b):\n\
+            \x20   open(b, 'w').close(); call(316 if X else 276, b, a, 2)\n\
+            def whole(a, b): os.rename(os.path.dirname(a), b)\n\
+            n = 0\n\
+            for way in (os.link, os.rename, noreplace, opened, unnamed, there, whole):\n\
+            \x20   name = way.__name__\n\
+            \x20   for place in (c, c + 'deep/er/'):\n\
+            \x20       n += 1; a = place + f'{name}{n}'; os.makedirs(place, exist_ok=True); open(a, 'w').write('it')\n\
+            \x20       try: way(a, f'p/q/{n}'); print(name, 'came', n)\n\
+            \x20       except OSError as e: print(name, e.errno)\n\
+            open(c + 'f', 'w').write('it'); os.link(c + 'f', c + 'deep/f'); os.rename(c + 'deep/f', c + 'g')\n\
+            shutil.move(c + 'g', f'moved{os.getpid()}'); open('own', 'w').close(); os.rename('own', c + 'own'); print('end')\n";
+        for identity in Identity::all() {
+            let home = lab.folder("linked-home", identity);
+            let sandbox = |options: &[(&str, &str)]| {
+                let sandbox = Sandbox::plain(lab, identity).within(lab.folder("linked", identity));
+                let sandbox = sandbox.environment("HOME", &home.display().to_string());
+                options.iter().fold(sandbox, |sandbox, (name, value)| sandbox.option(name, value))
+            };
+            let attack = ["python3", "-c", ATTACK].map(str::to_owned);
+            // Where the user grants the cache to this run, what it may is what was said.
+            let bare = sandbox(&[("-P", "dev-tools"), ("-w", "~/.cache/outgate")]).run(&attack);
+            assert_eq!(bare.stdout.matches("came").count(), 14, "{bare}");
+            std::fs::remove_dir_all(lab.folder("linked", identity).join("p")).expect("a directory");
+            let outcome = sandbox(&[("-P", "dev-tools")]).run(&attack);
+            assert!(outcome.stdout.ends_with("end\n"), "{outcome}");
+            assert_eq!(outcome.stdout.matches(" 18\n").count(), 14, "EXDEV each time: {outcome}");
         }
     }
 

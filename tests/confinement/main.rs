@@ -3,6 +3,7 @@
 //! kernel's, nesting, and refusals that say what is missing.
 
 mod descriptors;
+mod environment;
 mod files;
 mod intruder;
 mod platforms;

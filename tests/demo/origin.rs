@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use outgate_ca::{Authority, Subject};
+use outgate_ca::{Authority, LeafSubject};
 use rustls::server::ServerConfig;
 use rustls::{ServerConnection, StreamOwned};
 
@@ -61,7 +61,7 @@ impl Origin {
 
 /// The name and its certificate.
 fn config(authority: &Authority, host: &str) -> io::Result<ServerConfig> {
-    let name = Subject::Name(host.to_owned());
+    let name = LeafSubject::Name(host.to_owned());
     let leaf = authority.issue(&name).map_err(io::Error::other)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider);

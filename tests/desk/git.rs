@@ -49,6 +49,27 @@ const ODD: &str = r#"
 [user]
 	name = Ada
 	email = ada@b.test
+	token = ghs_SECRETcee167a5a36dedd4bea2543dfg
+	password = SECRETpw
+[diff "openssl"]
+	textconv = "openssl enc -d -aes-256-cbc -k SECRETr4qey7i90ertqr -in"
+	command = "mysqldiff -pSECRETxyzzy"
+	algorithm = histogram
+[merge "m"]
+	driver = "merge.sh --vault SECRETdor3x %A %O %B"
+	conflictstyle = zdiff3
+[gpg "ssh"]
+	defaultkeycommand = "op-read --session SECRET2LqPz7Tn8RwYcM"
+[gpg]
+	program = gpg-SECRET
+[format]
+	headers = "X-Gate: SECRET"
+[fetch]
+	bundleuri = "https://h.example/b?sig=SECRET"
+	prune = true
+[branch "main"]
+	remote = "https://SECRET45fceea167a5a3@github.com/x/y"
+	merge = refs/heads/main
 [http]
 	proxy = corpuser:SECRET@proxy.corp:8080
 [http "https://git.corp/?private_token=SECRET-1234567890"]
@@ -65,7 +86,20 @@ const ODD: &str = r#"
 [alias]
 	up = "!curl -u user:SECRET https://x"
 	c = "!GITLAB_PAT=SECRET glab"
+	db = "!mysql -pSECRETaliaspw prod"
+	red = "!redis-cli -a SECRETsPw99 flushall"
+	new = "!git push https://x -o SECRETsPw99"
+	fn = "!f() { mysql -psecretsmall prod; }; f"
+	mix = "!f() { git status; redis-cli -a secretsmall; }; f"
+	also = "!git status; echo secretsmall"
 	st = status --short
+	lg = log --graph --pretty=format:'%C(auto)%h %s'
+	last = "!git log -1 HEAD"
+[core]
+	editor = "code --wait"
+	pager = "delta --login SECRET"
+[interactive]
+	diffFilter = "delta --color-only --pw=SECRET"
 [credential "https://git.corp"]
 	helper = "!f() { echo username=u; echo \"pass\"\"word=SECRET\"; }; f"
 	helper = "!printf 'username=u\\npassword%sSECRET\\n' ="
@@ -145,8 +179,16 @@ lab_tests! {
             let script = "git init -q . && git st && git config --list --show-origin && cat $TMPDIR/git/*";
             let outcome = run(lab, identity, &work, script);
             assert_eq!(outcome.code, Some(0), "{outcome}");
-            assert!(!format!("{}{}", outcome.stdout, outcome.stderr).contains("SECRET"), "{outcome}");
-            for kept in ["user.name=Ada", "alias.st=status", "gh auth git-credential", "ghq.root=~/src"] {
+            let said = format!("{}{}", outcome.stdout, outcome.stderr);
+            assert!(!["SECRET", "secretsmall"].iter().any(|secret| said.contains(secret)), "{outcome}");
+            for said in ["user.token", "user.password"] {
+                assert!(outcome.stderr.contains(said), "{said}\n{outcome}");
+            }
+            for kept in [
+                "user.name=Ada", "alias.st=status", "gh auth git-credential", "ghq.root=~/src", "diff.openssl.algorithm=histogram",
+                "merge.m.conflictstyle=zdiff3", "fetch.prune=true", "branch.main.merge=refs/heads/main", "alias.lg=log --graph",
+                "alias.last=!git log -1 HEAD", "core.editor=code --wait",
+            ] {
                 assert!(outcome.stdout.contains(kept), "{kept}\n{outcome}");
             }
         }

@@ -126,8 +126,23 @@ const KINDS: &[Row] = &[
      &[("editor-project", ".idea/watcherTasks.xml"), ("editor-project", ".exrc"), ("editor-project", ".dir-locals.el")]),
     ("mkdir -p .devcontainer; echo '{}' > .devcontainer/devcontainer.json", &[("devcontainer", ".devcontainer/devcontainer.json")]),
     ("mkdir .claude; echo '{\"hooks\":{\"Stop\":[{\"hooks\":[{\"command\":\"x\"}]}]}}' > .claude/settings.json; \
-      echo '{\"permissions\":{\"allow\":[\"Bash(ls)\"]}}' > .claude/settings.local.json; echo x > CLAUDE.md",
+      echo '{\"permissions\":{\"deny\":[\"Bash(ls)\"]}}' > .claude/settings.local.json; echo x > CLAUDE.md",
      &[("agent-settings", ".claude/settings.json")]),
+    ("mkdir .claude; echo '{\"permissions\":{\"allow\":[\"Bash\"]}}' > .claude/settings.local.json; \
+      mkdir .gemini; echo '{\"tools\":{\"allowed\":[\"x\"]}}' > .gemini/settings.json; echo '{\"permission\":\"allow\"}' > opencode.json; \
+      mkdir .cursor; echo '{\"permissions\":{\"allow\":[\"Shell(*)\"]}}' > .cursor/cli.json",
+     &[("agent-settings", ".claude/settings.local.json"), ("agent-settings", ".gemini/settings.json"),
+       ("agent-settings", "opencode.json"), ("agent-settings", ".cursor/cli.json")]),
+    ("mkdir -p .claude/commands .claude/skills/s .claude/agents .codex/rules; echo 'allowed-tools: Bash' > .claude/commands/a.md; \
+      echo x > .claude/commands/b.md; echo 'allowed-tools: Bash' > .claude/skills/s/SKILL.md; \
+      echo 'permissionMode: x' > .claude/agents/a.md; echo x > .claude/agents/b.md; echo x > .codex/rules/default.rules",
+     &[("agent-allowance", ".claude/commands/a.md"), ("agent-allowance", ".claude/skills/s/SKILL.md"),
+       ("agent-mode", ".claude/agents/a.md"), ("agent-permissions", ".codex/rules/default.rules")]),
+    ("mkdir .hg; printf '[paths]\ndefault = x\n[hooks]\nupdate = x\n' > .hg/hgrc; mkdir -p a/.hg; printf '[paths]\ndefault = x\n' > a/.hg/hgrc",
+     &[("hg-settings", ".hg/hgrc")]),
+    ("mkdir -p .jj/repo a/.jj/repo; printf '[aliases]\nx = [\"util\", \"exec\"]\n' > .jj/repo/config.toml; \
+      printf '[revset-aliases]\n\"trunk()\" = \"main\"\n[user]\nname = \"x\"\n' > a/.jj/repo/config.toml",
+     &[("jj-settings", ".jj/repo/config.toml")]),
     ("mkdir .codex .cursor; printf '[mcp_servers.x]\ncommand = \"x\"\n' > .codex/config.toml; echo '{}' > .cursor/mcp.json; echo '{}' > .mcp.json",
      &[("codex-settings", ".codex/config.toml"), ("mcp", ".cursor/mcp.json"), ("mcp", ".mcp.json")]),
     ("mkdir .codex; printf '[projects.\"/w\"]\ntrust_level = \"x\"\n' > .codex/config.toml", &[]),
@@ -168,6 +183,23 @@ const WAYS: &[(&str, &str)] = &[
     ("pointer to a repository", "mv .git was; cp -r old/git moved; echo 'gitdir: moved' > .git"),
     ("exchanged", "mv .git/hooks/commit-msg tmp; mv old/hook .git/hooks/commit-msg"),
     ("after many files", "mkdir many; seq 1 3000 | sed 's|^|many/|' | xargs touch; cp old/hook .git/hooks/pre-commit"),
+];
+
+/// Places where git keeps what is no settings, and ways that lead there from elsewhere.
+#[rustfmt::skip]
+const DATA: &[(&str, &str)] = &[
+    (".git/logs/w", "ln -s .git/logs/w sub"),
+    (".git/refs/heads/w", "ln -s ../.git/refs a/data; ln -s a/data/heads sub"),
+    (".git/objects/w", "ln -s ../.git a/g; ln -s a/g/objects/w sub"),
+    (".git/lfs/w", "ln -s \"$PWD/.git/lfs\" sub"),
+    (".git/logs/w", "ln -s logs .git/x; ln -s ../.git/x/../logs/w a/sub"),
+    (".git/logs/w", "mkdir .git/logs/v; ln -s ../w .git/logs/v/l; ln -s .git/logs/v sub"),
+    (".git/logs/w", "ln -s .git/logs/w .envrc"),
+    (".git/logs/w", "i=0; ( while [ $i -lt 64 ]; do mkdir d; cd d; i=$((i+1)); done; ln -s \"$TOP/.git/logs/w\" sub )"),
+    (".git/modules/s/objects/w", "cp -r .git/HEAD .git/refs .git/modules/s/; ln -s .git/modules/s/objects/w sub"),
+    ("a/.git/logs/w", "ln -s a/.git/logs/w sub"),
+    (".git/logs/w", "git worktree add -q tree; echo \"$PWD/.git/logs/w/.git\" > .git/worktrees/tree/gitdir"),
+    (".git/logs/w", "git config core.worktree \"$PWD/.git/logs/w\""),
 ];
 
 /// A package with a script that its manager runs by itself.
@@ -213,6 +245,63 @@ lab_tests! {
             // The same run without the move is told nothing of.
             let outcome = run(lab, identity, &place, (&["--leftovers=fail"], "touch again"));
             assert_eq!(outcome.code, Some(0), "{way}\n{outcome}");
+        }
+    }
+
+    fn what_leads_to_a_repositorys_data_is_followed(lab) {
+        let identity = *Identity::all().last().expect("an account");
+        for (number, (data, way)) in DATA.iter().enumerate() {
+            for (name, old) in [("new", ""), ("old", way)] {
+                let place = repository(lab, identity, &format!("d{name}{number}"));
+                let prepared = format!("export TOP=$PWD; mkdir a; mkdir -p {data} stock; echo evil > stock/.envrc; {old}");
+                bare(lab, identity, &place, &prepared);
+                // What was in the place before is as good as written now.
+                let script = format!("export TOP=$PWD; mkdir -p {data}; mv stock {data}/s; {}", if old.is_empty() { way } else { "" });
+                let outcome = run(lab, identity, &place, (&["--leftovers=fail"], &script));
+                let left = recorded(lab, identity);
+                let told = place.join(data).join("s/.envrc").display().to_string();
+                assert_eq!(outcome.code, Some(3), "{name} {way}\n{outcome}");
+                assert!(left.iter().any(|(_, path)| *path == told), "{name} {way}\n{left:?}");
+            }
+        }
+        // Work trees of old that share the data of another.
+        let place = repository(lab, identity, "shares");
+        let script = "mkdir -p t/.git; cp .git/HEAD t/.git/; for d in objects refs logs; do ln -s ../../.git/$d t/.git/$d; done; git -C t status";
+        let outcome = run(lab, identity, &place, (&["--leftovers=fail"], script));
+        assert_eq!(outcome.code, Some(0), "{outcome}\n{:?}", recorded(lab, identity));
+    }
+
+    fn rights_of_others_are_told_however_they_came(lab) {
+        for identity in Identity::all() {
+            let place = repository(lab, identity, "rights");
+            bare(lab, identity, &place, "mkdir old here quiet; for f in old/a quiet/kept here/plain; do cp /bin/true $f; done; \
+                chmod 4755 old/a quiet/kept");
+            // By whatever way: a process outside does for this test what none inside can.
+            let script = "mv old/a here/; cp here/plain here/by; cp here/plain here/group; cp here/plain here/able; \
+                mkdir new; cp here/plain new/deep; touch ready; i=0; \
+                while [ ! -e go ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done";
+            let run = Sandbox::plain(lab, identity).within(place.clone()).start(&["sh", "-ec", script].map(str::to_owned));
+            assert!(outgate_harness::eventually(Duration::from_secs(20), || place.join("ready").exists()), "{}", run.errors());
+            let mode = |name: &str, mode| {
+                fs::set_permissions(place.join(name), fs::Permissions::from_mode(mode)).expect("a mode");
+            };
+            mode("here/by", 0o4755);
+            mode("here/group", 0o2755);
+            mode("new/deep", 0o4711);
+            let able = Command::new("setcap").arg("cap_net_raw+ep").arg(place.join("here/able")).status();
+            let able = able.is_ok_and(|status| status.success());
+            fs::write(place.join("go"), "").expect("a word");
+            let outcome = run.finish();
+            assert_eq!(outcome.code, Some(0), "{identity:?} {outcome}");
+            let mut left = recorded(lab, identity);
+            left.sort();
+            let names = ["here/a", "here/able", "here/by", "here/group", "new/deep"];
+            let expected: Vec<(String, String)> = names
+                .into_iter()
+                .filter(|name| able || *name != "here/able")
+                .map(|name| ("set-id".to_owned(), place.join(name).display().to_string()))
+                .collect();
+            assert_eq!(left, expected, "{identity:?} {outcome}");
         }
     }
 

@@ -6,11 +6,12 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use outgate_harness::origin::Origin;
 use outgate_harness::{Identity, Lab, Outcome, Sandbox, lab_tests};
 
-use crate::{home, project, write};
+use crate::{bare, home, project, write};
 
 /// A secret beside what is configured.
 const SECRET: &str = "a-secret-of-the-users-own-7d20";
@@ -127,6 +128,73 @@ lab_tests! {
             let whole = home(lab, identity).to_string_lossy().into_owned();
             let outcome = run("dev-tools", "RUSTUP_HOME", &whole, &format!("ls {whole}"));
             assert_eq!(outcome.stdout, "", "{outcome}");
+        }
+    }
+
+    fn a_variable_moves_no_grant_to_secrets_or_to_what_other_programs_run(lab) {
+        for identity in Identity::all() {
+            let home = home(lab, identity);
+            for file in [
+                ".ssh/id_ed25519", ".gnupg/secret", ".aws/sso/key", ".config/gh/hosts.yml", ".config/unheard/of",
+                ".local/share/keyrings/login", ".local/share/other/key", ".cargo/credentials.toml", ".mozilla/key4.db",
+                "keys/secring", ".bashrc", "own/tool",
+            ] {
+                write(&home.join(file), SECRET, identity);
+            }
+            let place = |name: &str| home.join(name).to_string_lossy().into_owned();
+            for link in ["jl", "own/keys"] {
+                std::os::unix::fs::symlink(home.join(".ssh"), home.join(link)).expect("a link");
+            }
+            let run = |preset: &str, variable: &str, value: &str, script: &str| {
+                let sandbox = Sandbox::plain(lab, identity).within(project(lab, identity, "p"));
+                let sandbox = sandbox.option("-P", preset).environment(variable, value);
+                let sandbox = sandbox.environment("GNUPGHOME", &place("keys"));
+                sandbox.run(&["sh", "-c", script].map(str::to_owned))
+            };
+            for (preset, variable, value) in [
+                ("dev-tools", "RUSTUP_HOME", ".ssh"), ("dev-tools", "RUSTUP_HOME", ".cargo"),
+                ("dev-tools", "JAVA_HOME", "jl"), ("dev-tools", "JAVA_HOME", "jl/."), ("dev-tools", "UV_TOOL_DIR", "own/keys"),
+                ("dev-tools", "MISE_DATA_DIR", ".gnupg"), ("dev-tools", "PIPX_HOME", ".local"),
+                ("dev-tools", "PIPX_HOME", ".local/share"), ("dev-tools", "PNPM_HOME", ".local/share/other"),
+                ("dev-tools", "NVM_DIR", ".config"), ("dev-tools", "NVM_DIR", ".config/unheard"),
+                ("dev-tools", "GOROOT", ".mozilla"), ("dev-tools", "ASDF_DATA_DIR", "keys"),
+                ("aws", "AWS_CONFIG_FILE", ".ssh/id_ed25519"), ("aws", "AWS_SHARED_CREDENTIALS_FILE", ".bashrc"),
+                ("playwright", "PLAYWRIGHT_BROWSERS_PATH", ".ssh"), ("gcloud", "CLOUDSDK_CONFIG", ".ssh"),
+                ("gcloud", "CLOUDSDK_CONFIG", ".config"), ("gcloud", "CLOUDSDK_CONFIG", "jl"), ("gcloud", "CLOUDSDK_CONFIG", ".aws"),
+                ("gcloud", "CLOUDSDK_CONFIG", "bin"), ("gcloud", "CLOUDSDK_CONFIG", ".config/autostart"), ("gcloud", "CLOUDSDK_CONFIG", ".vim"),
+                ("gcloud", "CLOUDSDK_CONFIG", ".config/nvim"),
+            ] {
+                let path = place(value);
+                bare(lab, identity, &home, &format!("test -e '{path}' || mkdir -p '{path}'"));
+                let script = format!("cat $(find -L {path} -type f); echo x > {path}/planted && echo wrote");
+                let outcome = run(preset, variable, &path, &script);
+                assert!(!outcome.stdout.contains(SECRET) && !outcome.stdout.contains("wrote"), "{variable}={value}: {outcome}");
+                assert!(!Path::new(&path).join("planted").exists(), "{variable}={value}: {outcome}");
+                let said = outcome.stderr.matches(&format!("the variable {variable} moves")).count();
+                assert_eq!(said, 1, "{variable}={value}: {outcome}");
+            }
+            // Agents refuse such a variable.
+            for value in [".config/nvim", ".vim", ".config/environment.d", ".config/outgate", ".local/state/outgate", ".gemini", "snap"] {
+                bare(lab, identity, &home, &format!("mkdir -p {}", place(value)));
+                let script = format!("echo x > {}/planted; echo ran", place(value));
+                let outcome = run("claude-code", "CLAUDE_CONFIG_DIR", &place(value), &script);
+                assert_eq!(outcome.stdout, "", "{value}: {outcome}");
+            }
+            // Near twins: a place of the tool's own.
+            for (preset, variable, value, script) in [
+                ("dev-tools", "RUSTUP_HOME", "own", "cat own/tool"), ("dev-tools", "NVM_DIR", ".config/nvm", "ls -d .config/nvm"),
+                ("dev-tools", "JAVA_HOME", ".local/share/mise/installs/java/21", "ls -d .local/share/mise/installs/java/21"),
+                ("gcloud", "CLOUDSDK_CONFIG", ".config/gcloud-work", "touch .config/gcloud-work/x && ls -d .config/gcloud-work"),
+                ("aws", "AWS_CONFIG_FILE", ".aws/sso/key", "cat .aws/sso/key"),
+                ("claude-code", "CLAUDE_CONFIG_DIR", ".claude-work", "touch .claude-work/x && ls -d .claude-work"),
+                ("claude-code", "CLAUDE_CONFIG_DIR", ".config/claude", "touch .config/claude/x && ls -d .config/claude"),
+            ] {
+                let path = place(value);
+                bare(lab, identity, &home, &format!("test -e '{path}' || mkdir -p '{path}'"));
+                let outcome = run(preset, variable, &path, &format!("cd ~ && {script}"));
+                assert!(!outcome.stdout.is_empty(), "{variable}={value}: {outcome}");
+                assert!(!outcome.stderr.contains("moves what"), "{variable}={value}: {outcome}");
+            }
         }
     }
 }

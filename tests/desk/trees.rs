@@ -81,6 +81,37 @@ lab_tests! {
         }
     }
 
+    /// Who runs in both writes in both, so that each names the other: it is told when it is
+    /// written, and at the start of every run that is given it.
+    fn no_two_repositories_are_joined_without_a_word(lab) {
+        for identity in Identity::all() {
+            let [one, two] = ["one", "two"].map(|name| project(lab, identity, name));
+            for tree in [&one, &two] {
+                bare(lab, identity, tree, &format!("{WHO} && git init -q . && git add . && git commit -q -m first"));
+            }
+            let (from, to) = (one.join(".git"), two.join(".git"));
+            let script = format!(
+                "mkdir -p .git/worktrees/x && cd .git/worktrees/x && echo ../.. >commondir && echo {} >gitdir && cp ../../HEAD .",
+                to.display()
+            );
+            let outcome = run(lab, identity, &one, &script);
+            assert_eq!(outcome.code, Some(0), "{outcome}");
+            assert!(outcome.stderr.contains(".git/worktrees/x/gitdir"), "{outcome}");
+            let script = format!("mv .git was && echo 'gitdir: {}/worktrees/x' >.git", from.display());
+            let outcome = run(lab, identity, &two, &script);
+            assert!(!outcome.stderr.contains("the repository of this work tree"), "{outcome}");
+            for _ in 0..2 {
+                let outcome = run(lab, identity, &two, "true");
+                let line = format!("outgate: the repository of this work tree is {}: it is granted for writing, too", from.display());
+                assert!(outcome.stderr.contains(&line), "{outcome}");
+            }
+            // A work tree that git makes within the grants is told by nobody.
+            let outcome = run(lab, identity, &one, "rm -r .git/worktrees/x; git worktree add -q inner");
+            assert_eq!(outcome.code, Some(0), "{outcome}");
+            assert!(!outcome.stderr.contains("gitdir"), "{outcome}");
+        }
+    }
+
     fn a_submodule_commits(lab) {
         for identity in Identity::all() {
             let part = project(lab, identity, "part");

@@ -127,6 +127,56 @@ lab_tests! {
         }
     }
 
+    fn the_first_namespace_that_is_refused_is_told_with_what_to_do(lab) {
+        for identity in Identity::all() {
+            let work = project(lab, identity, "p");
+            let script = "unshare -U true; unshare -n true; unshare -m true; cat $OUTGATE_DENIALS; echo end";
+            let sandbox = || Sandbox::plain(lab, identity).within(work.clone());
+            let script = ["sh", "-c", script].map(str::to_owned);
+            let outcome = sandbox().run(&script);
+            assert!(outcome.stdout.ends_with("end\n"), "{outcome}");
+            assert_eq!(outcome.stderr.matches("unshare failed: Operation not permitted").count(), 3, "{outcome}");
+            let line = "outgate: denied a namespace to `unshare`: ";
+            for text in [&outcome.stderr, &outcome.stdout] {
+                assert_eq!(text.matches(line).count(), 1, "{outcome}");
+            }
+            assert!(outcome.stderr.contains("--no-sandbox"), "{outcome}");
+            // A policy that knows the program says how.
+            let outcome = sandbox().option("-P", "claude-code").run(&script);
+            assert_eq!(outcome.stderr.matches(line).count(), 1, "{outcome}");
+            assert!(outcome.stderr.contains("leave `sandbox.enabled` false"), "{outcome}");
+            // Who makes processes and threads is told nothing.
+            let outcome = sandbox().run(&["sh", "-c", "sh -c true & wait; python3 -c 'import threading as t; t.Thread().start()'"].map(str::to_owned));
+            assert!(!outcome.stderr.contains("namespace"), "{outcome}");
+        }
+    }
+
+    fn datagrams_that_go_nowhere_are_an_error_and_are_told(lab) {
+        for identity in Identity::all() {
+            let work = project(lab, identity, "p");
+            let said = |script: &str| {
+                let command = ["/usr/bin/python3", "-c", script].map(str::to_owned);
+                Sandbox::plain(lab, identity).within(work.clone()).run(&command)
+            };
+            let begin = "import socket, time\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(3)\n";
+            let sends = format!("{begin}try: s.sendto(b'x', ('192.0.2.7', 8125))\nexcept OSError as error: print(error.errno)");
+            let outcome = said(&sends);
+            assert_eq!(outcome.stdout, "101\n", "{outcome}");
+            assert!(outcome.stderr.contains("outgate: denied 1 datagram (UDP"), "{outcome}");
+            let connects = format!("{begin}s.connect(('192.0.2.7', 443))\ntry:\n  s.send(b'x')\n  s.recv(9)\nexcept OSError as error: print(error.errno)");
+            let outcome = said(&connects);
+            assert_eq!(outcome.stdout, "111\n", "{outcome}");
+            assert!(outcome.stderr.contains("outgate: denied 1 datagram (UDP"), "{outcome}");
+            // Who asks for an own address, or talks to itself, sends nothing away.
+            let quiet = format!("{begin}s.connect(('192.0.2.7', 443))\nprint(s.getsockname()[1] > 0)\n\
+                a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\na.bind(('127.0.0.1', 0))\nb = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+                b.sendto(b'x', a.getsockname())\nprint(a.recv(9))\nsocket.getaddrinfo('a.example', 443)");
+            let outcome = said(&quiet);
+            assert!(outcome.stdout.contains("b'x'"), "{outcome}");
+            assert!(!outcome.stderr.contains("datagram"), "{outcome}");
+        }
+    }
+
     fn a_terminals_server_is_not_in_the_way(lab) {
         for identity in Identity::all() {
             let work = project(lab, identity, "p");

@@ -172,6 +172,73 @@ fn no_server_makes_a_query_of_a_path_that_the_rules_do_not() {
     assert_none(&faults);
 }
 
+/// What a path to programs is made of.
+const SEGMENTS: [&str; 12] = [
+    "index.php",
+    "INDEX.php",
+    "index",
+    "secret",
+    "admin",
+    "%61dmin",
+    "page.php",
+    "page",
+    "pub",
+    "x",
+    "a.b",
+    "",
+];
+
+/// Paths of up to three such segments.
+fn paths_to_programs() -> Vec<String> {
+    let mut paths = vec![String::new()];
+    let mut longest = paths.clone();
+    for _ in 0..3 {
+        let longer = longest.iter().flat_map(|path| {
+            let segments = SEGMENTS.iter();
+            segments.map(move |segment| format!("{path}/{segment}"))
+        });
+        longest = longer.collect();
+        paths.extend(longest.iter().cloned());
+    }
+    paths.retain(|path| judge::sent(path).as_deref() == Some(path));
+    paths
+}
+
+#[test]
+fn php_runs_no_program_that_the_rules_deny_for_a_path_that_they_allow() {
+    // A rule that denies, the program it names, and what that is given.
+    const DENIED: [(&str, &str, &str); 5] = [
+        ("a.test/admin/**", "/admin/", ""),
+        ("a.test/admin/**", "/index.php", "/admin"),
+        ("a.test/secret/**", "/secret/", ""),
+        ("a.test/secret/index.php/**", "/secret/index.php", ""),
+        ("a.test/index.php/x/**", "/index.php", "/x"),
+    ];
+    let paths = paths_to_programs();
+    let ran = servers::run_by_php(&paths);
+    assert!(ran.len() > 100, "{} paths lead to programs", ran.len());
+    let mut faults = BTreeSet::new();
+    for (rule, program, given) in DENIED {
+        let judge = Judge::new(&["a.test"], &[rule]);
+        let begins = |text: &str, begin: &str| text.to_ascii_lowercase().starts_with(begin);
+        for (path, own, rest) in &ran {
+            if begins(own, program) && begins(rest, given) && judge.allows(path) {
+                faults.insert(format!("{rule}: php runs {own} with {rest} for {path}"));
+            }
+        }
+    }
+    let only = Judge::new(&["a.test/index.php"], &[]);
+    for (path, own, rest) in ran.iter().filter(|(path, ..)| only.allows(path)) {
+        if own != "/index.php" || !rest.is_empty() {
+            faults.insert(format!("allowed: php runs {own} with {rest} for {path}"));
+        }
+    }
+    assert_none(&faults);
+    // A rule about one file is not about all that leads there because nothing else does.
+    let file = Judge::new(&["a.test"], &["a.test/secret/index.php"]);
+    assert!(file.allows("/secret/x") && !file.allows("/secret/"));
+}
+
 /// The faults of two rules about a key: parsers that read in a target that is allowed what
 /// one of them denies, or not what the other allows.
 fn read_otherwise(

@@ -355,6 +355,33 @@ pub(crate) fn ask_queries(targets: &[String]) -> Vec<(String, Found<Pair>)> {
     out
 }
 
+/// A program that tells its name, and the rest of the path that it is given.
+const TELLS: &str = "<?php echo $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['PATH_INFO'] ?? '';";
+
+/// Programs below the root of a server that runs them.
+const PROGRAMS: [&str; 3] = ["index.php", "secret/index.php", "admin/page.php"];
+
+/// The program that `php -S` runs for a target, and what it is given of the path.
+pub(crate) fn run_by_php(targets: &[String]) -> Vec<(&String, String, String)> {
+    let scratch = Scratch::new();
+    let folder = scratch.0.as_path();
+    for program in PROGRAMS {
+        let path = folder.join("root").join(program);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(&path, TELLS).expect("a program");
+    }
+    fs::create_dir_all(folder.join("root/pub")).expect("a folder");
+    let mut server = php(folder);
+    let proof = server.ask("/index.php/a").expect("an answer");
+    assert_eq!(proof, b"/index.php /a");
+    let ran = targets.iter().filter_map(|target| {
+        let answer = String::from_utf8(server.ask(target)?).ok()?;
+        let (program, rest) = answer.split_once(' ')?;
+        Some((target, program.to_owned(), rest.to_owned()))
+    });
+    ran.collect()
+}
+
 /// Asks every server about every target.
 pub(crate) fn ask(targets: &[String]) -> Vec<(String, Found<Vec<u8>>)> {
     let scratch = Scratch::new();

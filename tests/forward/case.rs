@@ -46,7 +46,7 @@ impl Carrier {
 
 /// How the first bytes of TLS are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Greeting {
+pub(crate) enum HelloPace {
     AtOnce,
     /// So many alone, then the rest.
     Cut(usize),
@@ -160,7 +160,7 @@ pub(crate) struct Case {
     pub(crate) port: u16,
     /// Whether the client speaks without TLS where TLS carries the requests.
     pub(crate) bare: bool,
-    pub(crate) greeting: Greeting,
+    pub(crate) hello: HelloPace,
     /// The versions of HTTP that client and origin know, where these are not
     /// the one that the steps speak.
     pub(crate) versions: Option<(Versions, Versions)>,
@@ -188,7 +188,7 @@ impl Case {
             connect: None,
             port: 8080,
             bare: false,
-            greeting: Greeting::AtOnce,
+            hello: HelloPace::AtOnce,
             versions: None,
             steps: vec![Step::Send(bytes.as_ref().to_vec())],
             ending: Ending::HalfClose,
@@ -219,8 +219,8 @@ impl Case {
         self
     }
 
-    pub(crate) fn greeting(mut self, greeting: Greeting) -> Self {
-        self.greeting = greeting;
+    pub(crate) fn hello(mut self, hello: HelloPace) -> Self {
+        self.hello = hello;
         self
     }
 

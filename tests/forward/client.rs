@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::case::{Carrier, Case, Ending, Greeting, Method, Step};
+use crate::case::{Carrier, Case, Ending, HelloPace, Method, Step};
 use crate::replies;
 use crate::wire::{self, Wire};
 
@@ -85,10 +85,10 @@ pub(crate) fn plan<'a>(
                 Ending::Open(millis) => json!(millis),
             };
             let tls = carrier == Carrier::Tls && !case.bare;
-            let cut = match case.greeting {
-                Greeting::AtOnce => Value::Null,
-                Greeting::Cut(count) => json!(count),
-                Greeting::Singly => json!("singly"),
+            let cut = match case.hello {
+                HelloPace::AtOnce => Value::Null,
+                HelloPace::Cut(count) => json!(count),
+                HelloPace::Singly => json!("singly"),
             };
             json!({ "host": host, "port": case.port, "steps": steps, "open": open,
                     "tls": tls, "offers": case.offers(), "cut": cut,
@@ -244,19 +244,19 @@ fn begin(plan: &Value, stream: TcpStream) -> Result<Wire, String> {
     if plan["tls"] != true {
         return Ok(Wire::Plain(stream));
     }
-    let greeting = match &plan["cut"] {
-        Value::String(_) => Greeting::Singly,
+    let hello = match &plan["cut"] {
+        Value::String(_) => HelloPace::Singly,
         Value::Number(count) => {
             let count = count.as_u64().and_then(|count| count.try_into().ok());
-            Greeting::Cut(count.expect("a small number"))
+            HelloPace::Cut(count.expect("a small number"))
         }
-        _ => Greeting::AtOnce,
+        _ => HelloPace::AtOnce,
     };
     let offers = plan["offers"].as_array().expect("versions").iter();
     let offers = offers.filter_map(Value::as_str).map(str::to_owned);
     let versions: Vec<String> = offers.collect();
     let host = plan["host"].as_str().expect("a host");
-    wire::client(stream, host, &versions, greeting)
+    wire::client(stream, host, &versions, hello)
 }
 
 #[test]

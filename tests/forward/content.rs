@@ -185,6 +185,23 @@ carried_tests! {
         }
     }
 
+    fn what_stands_behind_content_asks_for_nothing(lab) {
+        // WEBrick takes it for fields of the head.
+        let names = [
+            "X-Method", "X-HTTP-Method", "x_http_method", "Verb-Override", "X-HTTP-Method-Override", "X-Original-URI", "X-Rewrite-Url",
+            "X_Forwarded_Host", "X-Forwarded-Proto", "Destination", "X-Copy-From", "X-Amz-Copy-Source", "Script-Name", "X-Matched-Path",
+            "Content-Type", "Content_Type", "Host", "Authorization",
+        ];
+        let fields = names.map(|name| format!("{name}: asked\r\n")).concat();
+        let head = format!("POST /public/a HTTP/1.1\r\nHost: <host>\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum, {}\r\n\r\n", names.join(", "));
+        let text = format!("{head}5\r\nhello\r\n0\r\n{fields}X-Checksum: seven\r\n\r\n{GOOD}");
+        for seen in hold(lab, vec![Case::new("fields behind content", text, Want::sent(2))]) {
+            let arrived = seen.arrived().to_ascii_lowercase();
+            assert!(arrived.contains("x-checksum: seven"), "others arrive: {arrived}");
+            assert!(!arrived.contains("asked"), "{arrived}");
+        }
+    }
+
     fn a_long_line_does_not_hide_what_follows(lab) {
         // A parser may skip any number of blanks and zeros; who follows it must not tire first.
         let long = |size: &str| format!("{CHUNKED}{size}\r\nhello\r\n0\r\n\r\nGET /public/a HTTP/1.1\nHost: <host>\n\n");

@@ -1,5 +1,5 @@
 //! Too much of everything, inside a sandbox whose TLS is opened: names,
-//! greetings that lead nowhere, frames that cost the sender nothing. What the
+//! ClientHellos that lead nowhere, frames that cost the sender nothing. What the
 //! gateway holds of it stays bounded, and others are served meanwhile.
 //!
 //! The client is this program again, as in `client.rs`, and goes on when it is
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use outgate_harness::{Identity, Lab, Running, eventually, is_quick, lab_tests};
 
-use crate::case::Greeting;
+use crate::case::HelloPace;
+use crate::client_hellos;
 use crate::frames;
-use crate::greetings;
 use crate::origin::{Answer, Origin, Part};
 use crate::wire::{self, Wire};
 
@@ -36,16 +36,16 @@ const THREADS: usize = 8;
 /// Longest time of one flood.
 const FLOOD_TIME: Duration = Duration::from_secs(200);
 
-/// Greetings that stand still at once: nearly all that one sandbox may have.
+/// ClientHellos that stand still at once: nearly all that one sandbox may have.
 const STANDING: usize = 1000;
 
 /// How long somebody else may wait for an answer meanwhile.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// The time after which the gateway gives up a greeting, and some.
+/// The time after which the gateway gives up a ClientHello, and some.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// What the gateway may grow by, in KiB, for a greeting that stands still.
+/// What the gateway may grow by, in KiB, for a ClientHello that stands still.
 const STANDING_KIB_MAX: usize = 24;
 
 /// Kept connections at once that wait for their next request.
@@ -74,7 +74,7 @@ fn names() -> usize {
     if is_quick() { 2000 } else { 10_000 }
 }
 
-/// Connects and begins TLS; `server` is what the greeting names.
+/// Connects and begins TLS; `server` is what the ClientHello names.
 fn connect(host: &str, port: u16, server: &str, versions: &[&str]) -> Wire {
     #[expect(clippy::disallowed_methods, reason = "this is the client")]
     let stream = TcpStream::connect((host, port)).unwrap_or_else(|error| panic!("{host}: {error}"));
@@ -83,7 +83,7 @@ fn connect(host: &str, port: u16, server: &str, versions: &[&str]) -> Wire {
         .set_read_timeout(Some(Duration::from_secs(20)))
         .expect("a timeout");
     let versions: Vec<String> = versions.iter().map(|name| (*name).to_owned()).collect();
-    wire::client(stream, server, &versions, Greeting::AtOnce).expect("a name")
+    wire::client(stream, server, &versions, HelloPace::AtOnce).expect("a name")
 }
 
 /// What is answered to a request on a connection of its own; its end counts as
@@ -160,7 +160,7 @@ fn flood_of_names() {
     somebody_else_is_served();
 }
 
-/// Every greeting on connections to one host names another.
+/// Every ClientHello on connections to one host names another.
 fn flood_of_server_names() {
     let half = names() / 2;
     for turn in 0..2 {
@@ -177,9 +177,9 @@ fn flood_of_server_names() {
     somebody_else_is_served();
 }
 
-/// Greetings that stop half-way, and whole ones behind which nothing comes.
-fn flood_of_half_greetings() {
-    let whole = greetings::hello(Some("c0.case.example"));
+/// ClientHellos that stop half-way, and whole ones behind which nothing comes.
+fn flood_of_half_client_hellos() {
+    let whole = client_hellos::hello(Some("c0.case.example"));
     let mut all = Vec::new();
     phase(1);
     for number in 0..STANDING {
@@ -193,7 +193,7 @@ fn flood_of_half_greetings() {
         } else {
             // What the server says is never answered.
             let mut wire =
-                wire::client(stream, "c0.case.example", &[], Greeting::AtOnce).expect("a name");
+                wire::client(stream, "c0.case.example", &[], HelloPace::AtOnce).expect("a name");
             wire.greet();
             all.push(wire);
         }
@@ -354,7 +354,7 @@ fn flooder() {
     match std::env::var(FLOOD).expect("what to do").as_str() {
         "names" => flood_of_names(),
         "server names" => flood_of_server_names(),
-        "half greetings" => flood_of_half_greetings(),
+        "half ClientHellos" => flood_of_half_client_hellos(),
         "frames" => flood_of_frames(),
         "waiting" => flood_of_waiting(),
         other => panic!("no flood: {other}"),
@@ -448,8 +448,8 @@ lab_tests! {
         assert!(held[1] < held[0] + MORE_KIB_MAX, "{held:?} KiB");
     }
 
-    fn a_thousand_half_greetings_cost_bounded_memory_and_time(lab) {
-        let held = flood(lab, "half greetings", 3);
+    fn a_thousand_half_client_hellos_cost_bounded_memory_and_time(lab) {
+        let held = flood(lab, "half ClientHellos", 3);
         let grown = held[1].saturating_sub(held[0]);
         assert!(grown < STANDING * STANDING_KIB_MAX, "{held:?} KiB");
     }

@@ -29,10 +29,10 @@ macro_rules! carried_tests {
 
 mod case;
 mod client;
+mod client_hellos;
 mod content;
 mod floods;
 mod frames;
-mod greetings;
 mod matrix;
 mod names;
 mod origin;

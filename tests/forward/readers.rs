@@ -163,6 +163,16 @@ fn strict_chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, &'static str>
             "content-length",
             "transfer-encoding",
             "authorization",
+            "content_type",
+            "destination",
+            "script-name",
+            "x-copy-from",
+            "x-http-method-override",
+            "x-method",
+            "x-original-uri",
+            "x-original-url",
+            "x_forwarded_host",
+            "x_http_method",
         ];
         let bad = trailers.lines().any(|line| {
             let name = line.split(':').next().unwrap_or_default();

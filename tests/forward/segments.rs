@@ -2,7 +2,7 @@
 //! segmentation, of HTTP, of HTTP/2 and of TLS, and of what is none of them.
 
 use crate::case::{CASE, Case, DENIED, Ending, Step, Want};
-use crate::greetings::hello;
+use crate::client_hellos::hello;
 use crate::stage::run;
 use crate::suite::check;
 
@@ -16,7 +16,7 @@ fn foreign() -> Vec<(&'static str, Vec<u8>)> {
         ("TLS for the same name", hello(Some("c0.case.example"))),
         ("TLS without a name", hello(None)),
         (
-            "an old TLS greeting",
+            "an old TLS ClientHello",
             b"\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10".to_vec(),
         ),
         ("a TLS alert", b"\x15\x03\x01\x00\x02\x02\x28".to_vec()),

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use outgate_ca::{Authority, Leaves, Subject};
+use outgate_ca::{Authority, LeafSubject, Leaves};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -15,9 +15,9 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
 use rustls::{ServerConnection, StreamOwned};
 
-use crate::case::Greeting;
+use crate::case::HelloPace;
 
-/// Pause between pieces of a greeting, so that each is read alone.
+/// Pause between pieces of a ClientHello, so that each is read alone.
 const PIECE_PAUSE: Duration = Duration::from_millis(3);
 
 /// The connection.
@@ -58,7 +58,7 @@ impl Wire {
         }
     }
 
-    /// Sends the greeting of TLS alone.
+    /// Sends the ClientHello of TLS alone.
     pub(crate) fn greet(&mut self) {
         if let Self::Client(stream) = self {
             while stream.conn.wants_write() {
@@ -119,7 +119,7 @@ impl Write for Wire {
 #[derive(Debug)]
 pub(crate) struct Pieces {
     stream: TcpStream,
-    greeting: Greeting,
+    hello: HelloPace,
 }
 
 impl Read for Pieces {
@@ -130,15 +130,15 @@ impl Read for Pieces {
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match std::mem::replace(&mut self.greeting, Greeting::AtOnce) {
-            Greeting::AtOnce => return self.stream.write(bytes),
-            Greeting::Cut(count) => {
+        match std::mem::replace(&mut self.hello, HelloPace::AtOnce) {
+            HelloPace::AtOnce => return self.stream.write(bytes),
+            HelloPace::Cut(count) => {
                 let (first, rest) = bytes.split_at(count.min(bytes.len()));
                 self.stream.write_all(first)?;
                 thread::park_timeout(PIECE_PAUSE);
                 self.stream.write_all(rest)?;
             }
-            Greeting::Singly => {
+            HelloPace::Singly => {
                 for byte in bytes {
                     self.stream.write_all(&[*byte])?;
                     thread::yield_now();
@@ -176,7 +176,7 @@ pub(crate) fn client(
     stream: TcpStream,
     host: &str,
     versions: &[String],
-    greeting: Greeting,
+    hello: HelloPace,
 ) -> Result<Wire, String> {
     let mut config = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
@@ -192,7 +192,7 @@ pub(crate) fn client(
     let name = ServerName::try_from(host.to_owned()).ok().or_else(led_to);
     let name = name.ok_or("no name and no address")?;
     let connection = ClientConnection::new(Arc::new(config), name).expect("a configuration");
-    let stream = Pieces { stream, greeting };
+    let stream = Pieces { stream, hello };
     let stream = StreamOwned::new(connection, stream);
     Ok(Wire::Client(Box::new(stream)))
 }
@@ -221,8 +221,8 @@ struct Whoever(Arc<Issuer>, IpAddr);
 impl ResolvesServerCert for Whoever {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let subject = match hello.server_name() {
-            Some(name) => Subject::Name(name.to_owned()),
-            None => Subject::Address(self.1),
+            Some(name) => LeafSubject::Name(name.to_owned()),
+            None => LeafSubject::Address(self.1),
         };
         (self.0).0.get(&subject).ok()
     }

@@ -200,7 +200,7 @@ lab_tests! {
             let sandbox = servers.names(confined(lab, identity)).allow("http://site.example");
             let outcome = sandbox.run(&bash("getent ahosts denied.example; getent hosts site.example; python3 -c 'import socket; print(socket.gethostbyname(\"denied.example\"))'"));
             assert_eq!(outcome.code, Some(0), "{outcome}");
-            assert!(outcome.stdout.contains("198.1"), "a stand-in: {outcome}");
+            assert!(outcome.stdout.contains("198.1"), "a synthetic address: {outcome}");
             assert!(!outcome.stdout.contains(ADDRESS), "{outcome}");
             let seen = servers.seen();
             assert_eq!(seen, Seen::default(), "resolved only when connected: {outcome}");

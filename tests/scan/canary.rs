@@ -26,6 +26,22 @@ const WAYS: &[(&str, &str)] = &[
         "printf %s \"$C\" | gzip | curl -sS --data-binary @- $URL/",
     ),
     (
+        "bzip2",
+        "printf %s \"$C\" | python3 -c 'import bz2, lzma, sys; i = sys.stdin.buffer.read(); sys.stdout.buffer.write(bz2.compress(i))' | curl -sS --data-binary @- $URL/",
+    ),
+    (
+        "xz",
+        "printf %s \"$C\" | python3 -c 'import bz2, lzma, sys; i = sys.stdin.buffer.read(); sys.stdout.buffer.write(lzma.compress(i))' | curl -sS --data-binary @- $URL/",
+    ),
+    (
+        "lzma",
+        "printf %s \"$C\" | python3 -c 'import bz2, lzma, sys; i = sys.stdin.buffer.read(); sys.stdout.buffer.write(lzma.compress(i, format=lzma.FORMAT_ALONE))' | curl -sS --data-binary @- $URL/",
+    ),
+    (
+        "xz in bzip2",
+        "printf %s \"$C\" | python3 -c 'import bz2, lzma, sys; i = sys.stdin.buffer.read(); sys.stdout.buffer.write(bz2.compress(lzma.compress(i, preset=4)))' | curl -sS --data-binary @- $URL/",
+    ),
+    (
         "base 64",
         "printf a%s \"$C\" | base64 -w0 | curl -sS --data-binary @- $URL/",
     ),

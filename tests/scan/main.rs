@@ -14,6 +14,7 @@
     reason = "a step that cannot be made is a failed test"
 )]
 
+mod beside;
 mod budgets;
 mod canary;
 mod cases;

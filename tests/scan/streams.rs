@@ -104,6 +104,8 @@ lab_tests! {
             ("lines of settings", format!("printf 'p: aws\\na: {a}\\nb: \"{b}\"\\nc: {c}\\nr: us\\n' | curl -sS --data-binary @- $URL/x; ")),
             ("cells of a table", format!("printf '1,{a},x\\n2,{b},x\\n3,{c},x\\n' | curl -sS --data-binary @- $URL/x; ")),
             ("parts", format!("curl -sS -F a={a} -F b={b} -F c={c} $URL/x; ")),
+            ("fields of parts", each(&|_, piece| format!("printf -- '--b\\r\\nContent-Disposition: form-data; name=\"f\"\\r\\nX-T: {piece}\\r\\n\\r\\nx\\r\\n--b--\\r\\n' | curl -sS -H 'Content-Type: multipart/form-data; boundary=b' --data-binary @- $URL/x; "))),
+            ("text behind parts", each(&|_, piece| format!("printf -- '--b\\r\\nContent-Disposition: form-data; name=\"f\"\\r\\n\\r\\nx\\r\\n--b--\\r\\n{piece}' | curl -sS -H 'Content-Type: multipart/form-data; boundary=b' --data-binary @- $URL/x; "))),
             ("head and content", format!("curl -sS -d {b}{c} \"$URL/x?d={a}\"; ")),
         ] {
             let outcome = confined(lab, Identity::Own).run(&bash(&(script + "curl -sS $URL/fine")));
@@ -182,6 +184,7 @@ lab_tests! {
         let beside = [frame(0x81, first), frame(0x89, second)].concat();
         let close = |text: &[u8]| frame(0x88, &[&[3, 232], text].concat());
         let closed = [frame(0x81, first), close(second)].concat();
+        let status = [frame(0x81, first), frame(0x88, second)].concat();
         let closing = close(text);
         let digits: Vec<String> = text.iter().map(|byte| format!("{byte:02x}")).collect();
         let hex = digits.concat();
@@ -193,7 +196,7 @@ lab_tests! {
         for (name, frames) in [
             ("whole", &whole), ("fragments", &fragments), ("two", &two), ("binary", &binary),
             ("ping", &ping), ("pings", &pings), ("beside", &beside),
-            ("closed", &closed), ("closing", &closing), ("coded", &coded), ("deflated", &deflated), ("unmasked", &unmasked), ("fine", &fine),
+            ("closed", &closed), ("status", &status), ("closing", &closing), ("coded", &coded), ("deflated", &deflated), ("unmasked", &unmasked), ("fine", &fine),
         ] {
             std::fs::write(given.join("handshake"), HANDSHAKE).expect("a file");
             std::fs::write(given.join("frames"), frames).expect("a file");
@@ -214,7 +217,7 @@ lab_tests! {
             let all = credential.text();
             assert!(!arrived.contains(&all[20..]), "{name}: {arrived}");
             assert!(!arrived.contains(back), "{name}: {arrived}");
-            if !["two", "pings", "beside", "closed", "coded"].contains(&name) {
+            if !["two", "pings", "beside", "closed", "status", "coded"].contains(&name) {
                 assert_contained(&outcome, &sent, &credential, name);
             }
             assert!(outcome.stderr.contains("outgate: denied"), "{name}: {outcome}");

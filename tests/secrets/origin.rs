@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use outgate_ca::{Authority, Subject};
+use outgate_ca::{Authority, LeafSubject};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -32,7 +32,7 @@ struct Leaves(Authority);
 impl ResolvesServerCert for Leaves {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name()?.to_owned();
-        self.0.issue(&Subject::Name(name)).ok().map(Arc::new)
+        self.0.issue(&LeafSubject::Name(name)).ok().map(Arc::new)
     }
 }
 

@@ -95,10 +95,9 @@ fn source(index: u32, chunk: usize) -> Vec<u8> {
 }
 
 fn begin() -> Vec<u8> {
-    let body: Vec<u8> = ["/home/liar", "/w", "", "liar"]
-        .iter()
-        .flat_map(|part| text(part))
-        .collect();
+    let texts = ["/home/liar", "/w", "", "liar"];
+    let mut body: Vec<u8> = texts.iter().flat_map(|part| text(part)).collect();
+    body.extend(0_u32.to_le_bytes());
     frame(3, &body)
 }
 
@@ -107,7 +106,14 @@ const BARRED_TIME: Duration = Duration::from_secs(40);
 
 const BUILD: &str = env!("CARGO_PKG_VERSION");
 /// The protocol's number, as its crate has it.
-const PROTOCOL: u16 = 6;
+const PROTOCOL: u16 = 8;
+
+/// What is sent without end.
+#[derive(Debug, Clone, Copy)]
+enum Many {
+    Changes,
+    Text,
+}
 
 lab_tests! {
     fn a_wrong_descriptor_ends_its_session_and_bars_nobody_for_long(lab) {
@@ -150,6 +156,8 @@ lab_tests! {
             (vec![0; 100 * 1024], 0),
             (hello(PROTOCOL, BUILD, 1), 1),
             (hello(PROTOCOL, BUILD, 1), 200),
+            // Where records go, say only those who start a gateway.
+            (frame(9, &[&[1], &text("/tmp/liar")[..]].concat()), 0),
             (begin(), 0),
             (frame(5, b""), 2),
             (frame(101, b""), 0),
@@ -172,6 +180,19 @@ lab_tests! {
             say(&socket, &source(0, 40 * 1024), &[]);
         }
         assert_eq!(heard(&socket), "");
+        // Opened in order, then more changes than can wait, and text beyond the limit.
+        for many in [Many::Changes, Many::Text] {
+            let socket = enter(path).expect("a gateway");
+            say(&socket, &hello(PROTOCOL, BUILD, 1), &[]);
+            say(&socket, &begin(), &[]);
+            for number in 0..2000_u32 {
+                match many {
+                    Many::Changes => say(&socket, &frame(10, &length(b"")), &[]),
+                    Many::Text => say(&socket, &source(number / 20, 40 * 1024), &[]),
+                }
+            }
+            heard(&socket);
+        }
         // Opened in order, then nonsense: the record says whose it was.
         let socket = enter(path).expect("a gateway");
         say(&socket, &hello(PROTOCOL, BUILD, 1), &[]);
@@ -184,6 +205,9 @@ lab_tests! {
         let liar: Vec<_> = records.iter().filter(|record| audit::text(record, "sandbox") == "liar").collect();
         let ended = liar.last().expect("a record");
         assert!(audit::text(ended, "detail").contains("invalid frame"), "{ended}");
+        for end in ["more changes of the policy than the limit", "policy text over its limit"] {
+            assert!(liar.iter().any(|record| audit::text(record, "detail").contains(end)), "{end}");
+        }
         // The pid is the kernel's, not what was said.
         let own = format!("(launcher {})", std::process::id());
         assert!(audit::text(liar[0], "detail").contains(&own), "{}", liar[0]);

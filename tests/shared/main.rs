@@ -9,9 +9,12 @@
     reason = "a step that cannot be made is a failed test"
 )]
 
+mod asks;
 mod crowds;
 mod death;
+mod ends;
 mod gate;
+mod grants;
 mod hostile;
 mod opened;
 mod policies;

@@ -1,7 +1,7 @@
 //! `outgate ps`, `kill` and `inspect`: runs are found, asked and ended by who
 //! may, and nothing a command does can change the list.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -191,6 +191,109 @@ lab_tests! {
             assert_eq!(outcome.stdout.contains(&socket), name == "shared", "{outcome}");
             assert_eq!(outgate(lab, Identity::Own, &["kill", name]).code, Some(0));
             run.finish();
+            // Of one that has ended its record tells; a shared gateway's is not the run's own.
+            let outcome = outgate(lab, Identity::Own, &["inspect", name]);
+            assert_eq!(outcome.code, Some(i32::from(name == "shared")), "{outcome}");
+            if name == "private" {
+                for part in ["name       private\n", "state      ended\n", "ended      20", "verdicts   2 allowed, 2 denied", "denials    outgate why private"] {
+                    assert!(outcome.stdout.contains(part), "{part}: {outcome}");
+                }
+                let record = outcome.stdout.lines().find_map(|line| line.strip_prefix("record     "));
+                assert!(record.is_some_and(|path| std::path::Path::new(path).is_file()), "{outcome}");
+            }
+        }
+    }
+
+    fn crowds_of_another_account_keep_nobody_from_a_run(lab) {
+        if Identity::all().len() < 2 {
+            return outgate_harness::skip("one account");
+        }
+        // The last word is the launcher's own: a signal.
+        for how in ["kill", "signal"] {
+            let run = start(lab, Identity::Own, "wanted");
+            let flood = python(
+                "import socket,time\n\
+                 names={'\\0'+line.split('@')[1].strip() for line in open('/proc/net/unix') if '@outgate-run-0-' in line}\n\
+                 until=time.time()+20\n\
+                 print('floods', len(names), flush=True)\n\
+                 while time.time()<until:\n\
+                 \x20 for name in names:\n\
+                 \x20  s=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET); s.setblocking(False)\n\
+                 \x20  try: s.connect(name)\n\
+                 \x20  except OSError: pass\n\
+                 \x20  s.close()\n",
+            );
+            let crowd: Vec<Running> = (0..4).map(|_| lab.start_bare(Identity::Nobody, &flood)).collect();
+            for one in &crowd {
+                one.wait_for("floods 1");
+            }
+            let begun = Instant::now();
+            let outcome = outgate(lab, Identity::Own, &["ps"]);
+            assert!(outcome.stdout.contains("wanted ") && !outcome.stdout.contains("does not answer"), "{outcome}");
+            if how == "kill" {
+                let outcome = outgate(lab, Identity::Own, &["kill", "wanted"]);
+                assert_eq!(outcome.code, Some(0), "{outcome}");
+            } else {
+                run.signal(Signal::SIGTERM);
+            }
+            let outcome = run.finish();
+            let took = begun.elapsed();
+            for one in crowd {
+                one.signal(Signal::SIGKILL);
+                one.finish();
+            }
+            assert_eq!(outcome.code, Some(143), "{how} {outcome}");
+            assert!(took < Duration::from_secs(8), "{how} {took:?}");
+        }
+    }
+
+    fn no_other_account_chooses_what_root_ends(lab) {
+        if Identity::all().len() < 2 {
+            return outgate_harness::skip("one account");
+        }
+        let named = |name: &str| {
+            let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+            format!("{hash:016x}")
+        };
+        // One who listened and went away, whose socket another holds: its process id is
+        // whoever's comes next. And one of root's that the kernel names as another account's.
+        let left = format!(
+            "import os,socket,time\n\
+             s=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET)\n\
+             r,w=os.pipe()\n\
+             if os.fork()==0:\n\
+             \x20 s.bind('\\0outgate-run-65534-%d-1-{}'%os.getpid()); s.listen(64)\n\
+             \x20 os._exit(0)\n\
+             os.wait(); print('ready', flush=True); time.sleep(60)",
+            named("left")
+        );
+        let lent = format!(
+            "import os,signal,socket,time\n\
+             def told(*_): print('told', flush=True)\n\
+             for number in (signal.SIGTERM, signal.SIGCONT, signal.SIGINT): signal.signal(number, told)\n\
+             s=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET)\n\
+             s.bind('\\0outgate-run-65534-%d-1-{}'%os.getpid())\n\
+             os.seteuid(65534); s.listen(64); os.seteuid(0)\n\
+             print('ready', flush=True)\n\
+             until=time.time()+60\n\
+             while time.time()<until: time.sleep(1)",
+            named("lent")
+        );
+        for (name, who, script) in [("left", Identity::Nobody, left), ("lent", Identity::Own, lent)] {
+            let fake = lab.start_bare(who, &python(&script));
+            fake.wait_for("ready");
+            let outcome = outgate(lab, Identity::Own, &["kill", name]);
+            assert_eq!(outcome.code, Some(1), "{name} {outcome}");
+            // A kernel before 6.5 has no word on whether the first one is gone.
+            let is_refused = outcome.stderr.contains("is not of the account");
+            let is_none = outcome.stderr.contains("no run of yours") && name == "left";
+            assert!(is_refused || is_none, "{name} {outcome}");
+            fake.signal(Signal::SIGKILL);
+            let ended = fake.finish();
+            assert!(!ended.stdout.contains("told"), "{name} {ended}");
+            assert_eq!(ended.signal, Some(Signal::SIGKILL as i32), "{name} {ended}");
         }
     }
 }

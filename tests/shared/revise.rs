@@ -14,16 +14,16 @@ use outgate_harness::{Identity, Lab, eventually, lab_tests};
 
 use crate::gate::{Gate, Plan, assert_chained, curl, python};
 
-const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// An origin that answers `/slow` in two halves, becomes a WebSocket, and sends
 /// back whatever else comes.
-struct Origin {
+pub(crate) struct Origin {
     may_end: Arc<AtomicBool>,
 }
 
 impl Origin {
-    fn start(port: u16) -> Self {
+    pub(crate) fn start(port: u16) -> Self {
         let may_end = Arc::new(AtomicBool::new(false));
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).expect("a port");
         let end = Arc::clone(&may_end);
@@ -67,7 +67,7 @@ fn serve(mut stream: TcpStream, may_end: &AtomicBool) {
 
 /// Holds one of each kind of connection open, waits for a line, and says what
 /// became of them.
-const HOLDER: &str = r"
+pub(crate) const HOLDER: &str = r"
 import socket, ssl, sys
 def http(name):
     return socket.create_connection((name, 8080))

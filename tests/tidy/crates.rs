@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::files::{self, assert_none};
 
 /// The edges between our crates, without those of tests. No other may exist.
-const EDGES: [(&str, &[&str]); 9] = [
+const EDGES: [(&str, &[&str]); 10] = [
     (
         "outgate",
         &[
@@ -16,6 +16,7 @@ const EDGES: [(&str, &[&str]); 9] = [
             "outgate-gateway",
             "outgate-launcher",
             "outgate-policy",
+            "outgate-record",
         ],
     ),
     ("outgate-ca", &[]),
@@ -27,16 +28,18 @@ const EDGES: [(&str, &[&str]); 9] = [
             "outgate-dlp",
             "outgate-handoff",
             "outgate-policy",
+            "outgate-record",
             "outgate-sys",
         ],
     ),
-    ("outgate-handoff", &[]),
+    ("outgate-handoff", &["outgate-policy"]),
     (
         "outgate-launcher",
         &["outgate-handoff", "outgate-policy", "outgate-sys"],
     ),
     ("outgate-lanes", &[]),
     ("outgate-policy", &[]),
+    ("outgate-record", &["outgate-policy"]),
     ("outgate-sys", &[]),
 ];
 
@@ -87,7 +90,7 @@ pub(crate) fn text(value: &Value) -> &str {
 }
 
 /// Our own packages.
-fn own(metadata: &Value) -> impl Iterator<Item = &Value> {
+pub(crate) fn own(metadata: &Value) -> impl Iterator<Item = &Value> {
     list(&metadata["packages"]).filter(|package| package["source"].is_null())
 }
 

@@ -31,61 +31,153 @@ const TOP: [&str; 19] = [
 ];
 
 /// What may lie there too.
-const TOP_ALLOWED: [&str; 2] = ["ca", "dlp"];
+const TOP_ALLOWED: [&str; 3] = ["ca", "dlp", "docs"];
 
-/// Folders of programs: the map names each of their files. Elsewhere it may
-/// name a folder for all that is in it.
-const PROGRAMS: [&str; 4] = ["configs/policy/src", "dlp/src", "gateway", "launcher"];
+/// Lines of ARCHITECTURE.md at most: it is read from its first to its last line.
+const MAP_LINES_MAX: usize = 250;
+
+/// Words of its glossary at most.
+const GLOSSARY_MAX: usize = 40;
 
 /// Promises of the first section of SECURITY.md.
 const PROMISES: usize = 7;
 
-/// Entries of the map: below a heading with a folder in it, every item that
-/// begins with a name in backticks.
-fn map() -> BTreeSet<String> {
-    let mut folder = String::new();
-    let mut entries = BTreeSet::new();
-    for line in files::text("ARCHITECTURE.md").lines() {
-        let quoted = |text: &str| Some(text.split_once('`')?.0.to_owned());
-        if let Some(name) = line.strip_prefix("### `").and_then(quoted) {
-            folder = name;
-        } else if line.starts_with('#') {
-            folder.clear();
-        } else if let Some(name) = line.strip_prefix("- `").and_then(quoted)
-            && !folder.is_empty()
-        {
-            entries.insert(format!("{folder}/{name}"));
-        }
-    }
-    entries
+/// Sections of docs/EXTENDING.md that say how many files of production something touches.
+const BOUNDED_SECTIONS: usize = 5;
+
+/// What the map names in backticks and means as a file or a folder.
+fn places(map: &str) -> BTreeSet<String> {
+    let quoted = map
+        .lines()
+        .flat_map(|line| line.split('`').skip(1).step_by(2));
+    let endings = [".rs", "/", "/src"];
+    let is_place = |name: &&str| endings.iter().any(|ending| name.ends_with(ending));
+    let no_command = |name: &&str| !name.contains([' ', '*', '#', ':']);
+    quoted
+        .filter(is_place)
+        .filter(no_command)
+        .map(|name| name.trim_end_matches('/').to_owned())
+        .collect()
 }
 
 #[test]
-fn the_map_names_every_file() {
-    let map = map();
-    let mut faults = Vec::new();
-    for file in files::sources() {
-        let is_program = PROGRAMS.iter().any(|folder| file.is_below(folder)) && !file.is_test();
-        let in_folder = || {
-            let folders = map.iter().filter_map(|entry| entry.strip_suffix('/'));
-            folders.into_iter().any(|folder| file.is_below(folder))
-        };
-        if !map.contains(&file.path) && (is_program || !in_folder()) {
-            faults.push(file.path);
-        }
-    }
-    assert_none("files that ARCHITECTURE.md does not name", &faults);
+fn the_map_leads_to_what_exists() {
+    let map = files::text("ARCHITECTURE.md");
+    let places = places(&map);
+    assert!(
+        places.len() > 50,
+        "the map was found: {} places",
+        places.len()
+    );
+    let known: BTreeSet<String> = files::all().into_iter().map(|file| file.path).collect();
+    let exists = |place: &String| {
+        let within = format!("/{place}/");
+        known
+            .iter()
+            .any(|path| format!("/{path}/").contains(&within))
+    };
+    let faults: Vec<String> = places.into_iter().filter(|place| !exists(place)).collect();
+    assert_none("places in maps that do not exist", &faults);
 }
 
 #[test]
-fn the_map_names_nothing_else() {
-    let map = map();
-    assert!(map.len() > 50, "the map was found: {} entries", map.len());
-    let faults: Vec<String> = map
+fn the_page_of_kernels_explains_every_row_of_the_check() {
+    let page = files::text("docs/KERNEL.md");
+    let probe = files::text("launcher/src/probe.rs");
+    let names = probe.lines().filter_map(|line| {
+        let name = line.trim().strip_prefix("name: \"")?;
+        Some(name.trim_end_matches(['"', ',']).to_owned())
+    });
+    let names: BTreeSet<String> = names.collect();
+    assert!(names.len() >= 9, "the rows were found: {names:?}");
+    let faults: Vec<String> = names
         .into_iter()
-        .filter(|entry| !files::root().join(entry).exists())
+        .filter(|name| !page.contains(&format!("\n| `{name}` |")))
         .collect();
-    assert_none("entries of ARCHITECTURE.md without a file", &faults);
+    assert_none(
+        "rows of `outgate check` without a line in docs/KERNEL.md",
+        &faults,
+    );
+}
+
+#[test]
+fn adding_something_touches_no_more_files_than_its_page_says() {
+    let page = files::text("docs/EXTENDING.md");
+    let known: BTreeSet<String> = files::all().into_iter().map(|file| file.path).collect();
+    let (mut faults, mut bounded) = (Vec::new(), 0);
+    for section in page.split("\n## ").skip(1) {
+        let name = section.lines().next().unwrap_or_default();
+        let named = section.split('`').skip(1).step_by(2);
+        let is_path = |name: &&str| name.contains('/') && !name.contains([' ', '*', ':', '{']);
+        for path in named.filter(is_path) {
+            let path = path.trim_end_matches('/');
+            let within = format!("{path}/");
+            let exists = |own: &String| own == path || own.starts_with(&within);
+            if !known.iter().any(exists) {
+                faults.push(format!("{name}: {path} does not exist"));
+            }
+        }
+        let Some((_, rest)) = section.split_once("Production files at most: ") else {
+            continue;
+        };
+        bounded += 1;
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+        let most: usize = digits.and_then(|digits| digits.parse().ok()).expect(name);
+        let steps = rest.split("\nBeside them").next().unwrap_or_default();
+        let production = steps.split('`').skip(1).step_by(2).filter(|name| {
+            name.contains('/')
+                && [".rs", ".json", "src/"]
+                    .iter()
+                    .any(|end| name.ends_with(end))
+        });
+        let count = production.collect::<BTreeSet<_>>().len();
+        if count == 0 || count > most {
+            faults.push(format!("{name}: {count} files, at most {most}"));
+        }
+    }
+    assert_eq!(bounded, BOUNDED_SECTIONS, "the bounds were found");
+    assert_none("what docs/EXTENDING.md says", &faults);
+}
+
+#[test]
+fn the_map_leads_to_every_crate_and_suite() {
+    let places = places(&files::text("ARCHITECTURE.md"));
+    let mut faults = BTreeSet::new();
+    for file in files::sources() {
+        let path = file.path.as_str();
+        let folder = match path.split_once("/src/") {
+            Some((crate_, _)) if !file.is_test() => format!("{crate_}/src"),
+            _ => match path
+                .strip_prefix("tests/")
+                .and_then(|rest| rest.split_once('/'))
+            {
+                Some((suite, _)) => suite.to_owned(),
+                None => continue,
+            },
+        };
+        if !places.contains(&folder) {
+            faults.insert(folder);
+        }
+    }
+    let faults: Vec<String> = faults.into_iter().collect();
+    assert_none(
+        "crates and suites that ARCHITECTURE.md does not name",
+        &faults,
+    );
+}
+
+#[test]
+fn the_map_is_read_at_one_sitting() {
+    let map = files::text("ARCHITECTURE.md");
+    let lines = map.lines().count();
+    assert!(lines <= MAP_LINES_MAX, "ARCHITECTURE.md: {lines} lines");
+    let glossary = map.split_once("## Glossary").map_or("", |(_, rest)| rest);
+    let words = glossary
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .count();
+    // The head of the table is one of them.
+    assert!((10..=GLOSSARY_MAX + 1).contains(&words), "{words} words");
 }
 
 #[test]

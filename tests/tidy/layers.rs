@@ -6,11 +6,30 @@ use crate::files::{self, assert_none};
 use crate::lexer::code;
 
 /// Crates whose modules lie in layers.
-const LAYERED: [&str; 4] = [
+const LAYERED: [&str; 9] = [
     "ca/src",
     "configs/policy/src",
+    "dlp/src",
+    "gateway/handoff/src",
+    "gateway/record/src",
     "gateway/src",
     "launcher/src",
+    "launcher/sys/lanes/src",
+    "launcher/sys/src",
+];
+
+/// Modules of the gateway that judge, carry, send and answer requests, and know no filter.
+const CARRIERS: [&str; 10] = [
+    "body",
+    "content",
+    "exchange",
+    "filter",
+    "forward",
+    "http1",
+    "http2",
+    "origin",
+    "replies",
+    "websocket",
 ];
 
 /// Top-level modules, each with those that it imports.
@@ -29,6 +48,61 @@ fn modules_lie_in_layers() {
         }
     }
     assert_none("modules that import themselves by way of others", &faults);
+}
+
+#[test]
+fn no_module_of_the_gateway_imports_one_above_its_layer() {
+    let layers = layers(&files::text("ARCHITECTURE.md"));
+    let imports = imports("gateway/src");
+    let mut faults = Vec::new();
+    for (module, imported) in &imports {
+        let Some(own) = layers.get(module) else {
+            faults.push(format!("{module}.rs stands in no layer"));
+            continue;
+        };
+        let above = |other: &&String| layers.get(*other).is_some_and(|layer| layer > own);
+        for other in imported.iter().filter(above) {
+            faults.push(format!("{module}.rs imports {other}.rs"));
+        }
+    }
+    let gone = layers
+        .keys()
+        .filter(|module| !imports.contains_key(*module));
+    faults.extend(gone.map(|module| format!("{module}.rs does not exist")));
+    assert_none("layers of the gateway in ARCHITECTURE.md", &faults);
+}
+
+#[test]
+fn what_carries_requests_knows_no_filter() {
+    let imports = imports("gateway/src");
+    let mut filters = imports.get("filters").cloned().unwrap_or_default();
+    assert!(filters.remove("filter") && filters.remove("session"));
+    assert!(filters.len() >= 4, "the filters were found: {filters:?}");
+    let mut faults = Vec::new();
+    for carrier in CARRIERS {
+        let imported = imports.get(carrier).expect(carrier);
+        let known = imported.intersection(&filters);
+        faults.extend(known.map(|filter| format!("{carrier}.rs imports {filter}.rs")));
+    }
+    assert_none("modules that know a filter by name", &faults);
+}
+
+/// The modules of the table of layers in the map, each with the number of its layer.
+fn layers(map: &str) -> BTreeMap<String, usize> {
+    let table = map.split_once("| layer |").map_or("", |(_, rest)| rest);
+    let rows = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let mut layers = BTreeMap::new();
+    for (layer, row) in rows.enumerate() {
+        for module in row.split('`').skip(1).step_by(2) {
+            let before = layers.insert(module.to_owned(), layer);
+            assert!(before.is_none(), "{module} stands in two layers");
+        }
+    }
+    assert!(layers.len() > 20, "the table was found");
+    layers
 }
 
 #[test]
@@ -63,7 +137,10 @@ fn reached(imports: &Imports, module: &str) -> BTreeSet<String> {
 /// The imports of a crate, given by its folder of sources.
 fn imports(folder: &str) -> Imports {
     let mut imports = Imports::new();
-    let own = |file: &files::File| file.is_below(folder) && !file.is_test();
+    // Targets for fuzzing call their modules and are called by nobody.
+    let is_target =
+        |file: &files::File| file.path.split('/').any(|p| p == "fuzz" || p == "fuzz.rs");
+    let own = |file: &files::File| file.is_below(folder) && !file.is_test() && !is_target(file);
     for file in files::sources().into_iter().filter(own) {
         let below = file.path.trim_start_matches(folder).trim_matches('/');
         let below = below.trim_end_matches(".rs");

@@ -1,5 +1,5 @@
 //! Keeps true what the documents say about the project: who may depend on
-//! whom, where `unsafe`, printing and serialisation may stand, what the map
+//! whom and on what, where `unsafe`, printing and serialisation may stand, what the map
 //! names. Reads files and `cargo metadata`; runs nothing of outgate.
 
 #![forbid(unsafe_code)]
@@ -9,10 +9,13 @@
 )]
 
 mod crates;
+mod dependencies;
 mod documents;
 mod files;
 mod layers;
 mod lexer;
 mod licences;
+mod limits;
+mod names;
 mod policies;
 mod sources;

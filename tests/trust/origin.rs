@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use outgate_ca::{Authority, Subject};
+use outgate_ca::{Authority, LeafSubject};
 use outgate_harness::{Identity, Lab};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -67,7 +67,7 @@ impl Origin {
         let file = folder.join(format!("{}.pem", address.port()));
         std::fs::write(&file, authority.pem()).expect("a file");
         let leaves = names.iter().map(|name| {
-            let subject = Subject::Name((*name).to_owned());
+            let subject = LeafSubject::Name((*name).to_owned());
             let leaf = authority.issue(&subject).expect("a leaf");
             ((*name).to_owned(), Arc::new(leaf))
         });

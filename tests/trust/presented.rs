@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use outgate_ca::Request;
+use outgate_ca::AuthorityRequest;
 use outgate_harness::{Identity, Lab, Sandbox, lab_tests};
 
 use crate::origin::{Demand, MARK, Origin};
@@ -20,7 +20,7 @@ pub(crate) struct Identities {
 
 pub(crate) fn identity(lab: &Lab, name: &str) -> Identities {
     let folder = lab.folder("identity", Identity::Own);
-    let made = outgate_ca::create(&Request {
+    let made = outgate_ca::create(&AuthorityRequest {
         name: name.to_owned(),
         permitted: Vec::new(),
         days: 30,

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use outgate_ca::{Authority, CaError, Request, Subject, create};
+use outgate_ca::{Authority, AuthorityRequest, CaError, LeafSubject, create};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ResolvesServerCert;
@@ -44,12 +44,12 @@ impl Drop for Directory {
     }
 }
 
-pub(crate) fn name(text: &str) -> Subject {
-    Subject::Name(text.to_owned())
+pub(crate) fn name(text: &str) -> LeafSubject {
+    LeafSubject::Name(text.to_owned())
 }
 
-pub(crate) fn address(text: &str) -> Subject {
-    Subject::Address(text.parse::<IpAddr>().unwrap())
+pub(crate) fn address(text: &str) -> LeafSubject {
+    LeafSubject::Address(text.parse::<IpAddr>().unwrap())
 }
 
 #[derive(Debug)]
@@ -278,7 +278,7 @@ fn odd_constraints_and_names_are_refused() {
         "10.0.0.0/x",
         "-/8",
     ] {
-        let request = Request {
+        let request = AuthorityRequest {
             name: "x".to_owned(),
             permitted: vec![text.to_owned()],
             days: 1,
@@ -298,7 +298,7 @@ fn odd_constraints_and_names_are_refused() {
 /// Nothing that prints an authority prints its key.
 #[test]
 fn keys_are_not_printed() {
-    let created = create(&Request {
+    let created = create(&AuthorityRequest {
         name: "x".to_owned(),
         permitted: Vec::new(),
         days: 1,

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use outgate_ca::{
-    Authority, CaError, Created, Place, Request, Subject, create, describe, establish, open,
+    Authority, AuthorityFiles, AuthorityRequest, CaError, Created, LeafSubject, create, describe,
+    establish, open,
 };
 use rcgen::{CertificateParams, Issuer, KeyPair, SanType};
 use rustls::pki_types::CertificateDer;
@@ -16,14 +17,14 @@ use rustls::sign::CertifiedKey;
 use crate::certificates::{Directory, address, handshake, name, openssl};
 
 /// What a thief of the key signs, who is not held to anything.
-fn forge(created: &Created, subject: &Subject) -> CertifiedKey {
+fn forge(created: &Created, subject: &LeafSubject) -> CertifiedKey {
     let stolen = KeyPair::from_pem(&created.key).unwrap();
     let issuer = Issuer::from_ca_cert_pem(&created.certificate, stolen).unwrap();
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.subject_alt_names = vec![match subject {
-        Subject::Name(name) => SanType::DnsName(name.as_str().try_into().unwrap()),
-        Subject::Address(address) => SanType::IpAddress(*address),
+        LeafSubject::Name(name) => SanType::DnsName(name.as_str().try_into().unwrap()),
+        LeafSubject::Address(address) => SanType::IpAddress(*address),
     }];
     let leaf = params.signed_by(&key, &issuer).unwrap();
     let authority = CertificateDer::from_pem_slice(created.certificate.as_bytes()).unwrap();
@@ -33,7 +34,7 @@ fn forge(created: &Created, subject: &Subject) -> CertifiedKey {
 }
 
 fn own(permitted: &[&str]) -> (Directory, Authority, Created) {
-    let created = create(&Request {
+    let created = create(&AuthorityRequest {
         name: "own authority".to_owned(),
         permitted: permitted.iter().map(|&text| text.to_owned()).collect(),
         days: 365,
@@ -42,7 +43,7 @@ fn own(permitted: &[&str]) -> (Directory, Authority, Created) {
     let directory = Directory::new(&format!("own-{}", permitted.join("").len()));
     let certificate = directory.write("ca.pem", &created.certificate, 0o644);
     let key = directory.write("ca.key", &created.key, 0o600);
-    let authority = open(&Place {
+    let authority = open(&AuthorityFiles {
         certificate: certificate.clone(),
         key: key.clone(),
     })
@@ -97,7 +98,7 @@ fn domains_alone_vouch_for_no_address() {
 
 #[test]
 fn a_key_that_others_may_read_is_refused() {
-    let created = create(&Request {
+    let created = create(&AuthorityRequest {
         name: "x".to_owned(),
         permitted: Vec::new(),
         days: 1,
@@ -107,7 +108,7 @@ fn a_key_that_others_may_read_is_refused() {
     let certificate = directory.write("ca.pem", &created.certificate, 0o644);
     for mode in [0o640, 0o604, 0o660, 0o644, 0o777] {
         let key = directory.write("ca.key", &created.key, mode);
-        let error = open(&Place {
+        let error = open(&AuthorityFiles {
             certificate: certificate.clone(),
             key: key.clone(),
         })
@@ -116,7 +117,7 @@ fn a_key_that_others_may_read_is_refused() {
         assert!(error.contains("chmod 600"), "{error}");
     }
     let key = directory.write("ca.key", &created.key, 0o400);
-    open(&Place {
+    open(&AuthorityFiles {
         certificate: certificate.clone(),
         key: key.clone(),
     })
@@ -127,8 +128,8 @@ fn a_key_that_others_may_read_is_refused() {
 #[test]
 fn a_key_that_others_can_have_is_refused() {
     let directory = Directory::new("names");
-    let place = Place::of(&directory.0.join("ca"));
-    let request = Request {
+    let place = AuthorityFiles::of(&directory.0.join("ca"));
+    let request = AuthorityRequest {
         name: "x".to_owned(),
         permitted: Vec::new(),
         days: 1,
@@ -162,13 +163,13 @@ fn a_key_that_others_can_have_is_refused() {
 fn an_authority_is_made_once() {
     let directory = Directory::new("once");
     let home = directory.0.join("deep/ca");
-    let request = Request {
+    let request = AuthorityRequest {
         name: "team \u{1b}[2J".to_owned(),
         permitted: vec!["**.Example.ORG".to_owned()],
         days: 30,
     };
     let made = establish(&home, &request).unwrap();
-    let place = Place::of(&home);
+    let place = AuthorityFiles::of(&home);
     let mode = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&home), 0o700);
     assert_eq!((mode(&place.key), mode(&place.certificate)), (0o600, 0o644));
@@ -197,17 +198,17 @@ fn an_authority_is_made_once() {
 fn an_authority_that_does_not_hold_is_refused() {
     let directory = Directory::new("other");
     let make = |name: &str| {
-        let request = Request {
+        let request = AuthorityRequest {
             name: name.to_owned(),
             permitted: Vec::new(),
             days: 1,
         };
         let home = directory.0.join(name);
         establish(&home, &request).unwrap();
-        Place::of(&home)
+        AuthorityFiles::of(&home)
     };
     let (one, two) = (make("one"), make("two"));
-    let mixed = Place {
+    let mixed = AuthorityFiles {
         certificate: one.certificate.clone(),
         key: two.key.clone(),
     };
@@ -231,7 +232,7 @@ fn an_authority_that_does_not_hold_is_refused() {
             "ended on 2020-01-02",
         ),
     ] {
-        let place = Place {
+        let place = AuthorityFiles {
             certificate: directory.write("other.pem", &certificate.pem(), 0o644),
             key: directory.write("other.key", &key.serialize_pem(), 0o600),
         };
@@ -242,7 +243,7 @@ fn an_authority_that_does_not_hold_is_refused() {
 
 #[test]
 fn files_that_are_no_authority_are_named() {
-    let created = create(&Request {
+    let created = create(&AuthorityRequest {
         name: "x".to_owned(),
         permitted: Vec::new(),
         days: 1,
@@ -263,7 +264,7 @@ fn files_that_are_no_authority_are_named() {
             "absent: No such file",
         ),
     ] {
-        let error = open(&Place {
+        let error = open(&AuthorityFiles {
             certificate: certificate.clone(),
             key: key.clone(),
         })

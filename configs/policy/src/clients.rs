@@ -19,7 +19,7 @@ mod pip;
 const REGISTRIES_MAX: usize = 64;
 
 pub use error::ClientError;
-pub use handed::Handed;
+pub use handed::HandedConfiguration;
 
 /// A client of package registries, or of clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Configuration {
 
 /// A registry that a client is configured for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registry {
+pub struct ConfiguredRegistry {
     /// The rule that allows to fetch from it.
     pub rule: String,
     /// Where it is configured: file and line, or variable.
@@ -169,7 +169,7 @@ impl Client {
         self,
         files: &[Configuration],
         variables: &[(String, String)],
-    ) -> Result<Vec<Registry>, ClientError> {
+    ) -> Result<Vec<ConfiguredRegistry>, ClientError> {
         let mut found = Vec::new();
         for file in files {
             found.extend(match self {
@@ -192,13 +192,13 @@ impl Client {
                 Self::Maven | Self::Kubectl => Vec::new(),
             };
             let place = format!("${name}");
-            found.extend(values.into_iter().map(|value| Named {
+            found.extend(values.into_iter().map(|value| NamedRegistry {
                 place: place.clone(),
                 key: name.clone(),
                 value,
             }));
         }
-        let mut registries: Vec<Registry> = Vec::new();
+        let mut registries: Vec<ConfiguredRegistry> = Vec::new();
         for named in found {
             let rule = match self {
                 Self::Kubectl => cluster(&named.value),
@@ -215,7 +215,7 @@ impl Client {
             if registries.iter().all(|known| known.rule != rule) {
                 let place = named.place;
                 let addresses = self.addresses(&rule);
-                registries.push(Registry {
+                registries.push(ConfiguredRegistry {
                     rule,
                     place,
                     addresses,
@@ -232,7 +232,7 @@ impl Client {
 
 /// A value that names a registry, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Named {
+struct NamedRegistry {
     place: String,
     key: String,
     value: String,
@@ -316,7 +316,7 @@ fn directory(variable: Variable<'_>, name: &str, home: &str, below: &str) -> Str
 
 /// One line of a file of `key = value`, with its number.
 #[derive(Debug, Clone, Copy)]
-struct Setting<'t> {
+struct ConfigLine<'t> {
     line: usize,
     key: &'t str,
     value: &'t str,
@@ -324,8 +324,8 @@ struct Setting<'t> {
 
 /// The settings of a file in the customary form: comments with `#` or `;`,
 /// sections in brackets, values that go on in indented lines.
-fn settings(text: &str) -> Vec<Setting<'_>> {
-    let mut out: Vec<Setting<'_>> = Vec::new();
+fn settings(text: &str) -> Vec<ConfigLine<'_>> {
+    let mut out: Vec<ConfigLine<'_>> = Vec::new();
     let mut key = None;
     for (index, line) in text.lines().enumerate() {
         let trimmed = line.trim();
@@ -341,7 +341,7 @@ fn settings(text: &str) -> Vec<Setting<'_>> {
             (_, _, None) => continue,
         };
         key = Some(own);
-        out.push(Setting {
+        out.push(ConfigLine {
             line: index + 1,
             key: own,
             value,

@@ -80,11 +80,11 @@ fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>
     if is_too_long(draft, location) {
         return;
     }
-    let at = location.start();
-    let text = source.text.as_str();
+    let (at, text) = (location.start(), source.text.as_str());
     match source.kind {
         SourceKind::Document => document::read(draft, location, preset::author(text)),
         SourceKind::Project => document::read(draft, location, Author::Project),
+        SourceKind::Learning => document::learning(draft, location),
         SourceKind::Allow => draft.rule(at, Effect::Allow, text, RuleExtras::default()),
         SourceKind::Deny => draft.rule(at, Effect::Deny, text, RuleExtras::default()),
         SourceKind::Pin => draft.pin_argument(at, text),

@@ -17,11 +17,11 @@ use crate::printable::printable;
 use crate::rule::Protocol;
 use crate::settings::Intercept;
 use crate::special::is_never_class;
-use crate::survey::{Cause, Look};
-use crate::verdict::{Denial, Reason};
+use crate::survey::{Cause, InsideLook};
+use crate::verdict::{Denial, DenialReason};
 
 /// An event as a denial names it.
-pub(crate) enum Event<'a> {
+pub(crate) enum DeniedEvent<'a> {
     Connection(Peer<'a>, u16),
     /// A connection whose use a question names, and the protocol that a rule
     /// has to name to allow it.
@@ -41,7 +41,7 @@ pub(crate) struct RequestEvent<'a> {
     target: &'a RequestTarget,
 }
 
-impl<'a> Event<'a> {
+impl<'a> DeniedEvent<'a> {
     pub(crate) fn of(facts: &Facts<'a>) -> Self {
         match *facts {
             Facts::Connect { peer, port, .. } | Facts::Dial { peer, port, .. } => {
@@ -141,32 +141,32 @@ impl RequestEvent<'_> {
 
 /// Puts a cause into words; what is closed is so because the policy's switch
 /// for TLS says it.
-pub(crate) fn denial(event: &Event<'_>, cause: Cause, intercept: Intercept) -> Denial {
+pub(crate) fn denial(event: &DeniedEvent<'_>, cause: Cause, intercept: Intercept) -> Denial {
     let because = match cause.reason {
-        Reason::NeedsInspection => unseen(&cause, event, intercept),
+        DenialReason::NeedsInspection => unseen(&cause, event, intercept),
         _ => because(&cause, event),
     };
     let flag = match cause.reason {
-        Reason::NoRule => event.flag(&cause.query),
-        Reason::SpecialUse if !event.is_to_name() && !is_never(&cause) => event.flag(&[]),
-        Reason::NeedsInspection => match (event, &cause.rule) {
-            (Event::Tls(..), Some(rule)) if rule.effect == Effect::Deny => {
+        DenialReason::NoRule => event.flag(&cause.query),
+        DenialReason::SpecialUse if !event.is_to_name() && !is_never(&cause) => event.flag(&[]),
+        DenialReason::NeedsInspection => match (event, &cause.rule) {
+            (DeniedEvent::Tls(..), Some(rule)) if rule.effect == Effect::Deny => {
                 (intercept == Intercept::Never).then(|| "--intercept when-needed".to_owned())
             }
-            (Event::Tls(..), _) => event.flag(&[]),
+            (DeniedEvent::Tls(..), _) => event.flag(&[]),
             _ => None,
         },
-        Reason::SpecialUse
-        | Reason::DenyRule
-        | Reason::OnlyRule
-        | Reason::Process
-        | Reason::OtherMethod
-        | Reason::Malformed => None,
+        DenialReason::SpecialUse
+        | DenialReason::DenyRule
+        | DenialReason::OnlyRule
+        | DenialReason::Process
+        | DenialReason::OtherMethod
+        | DenialReason::Malformed => None,
     };
     Denial {
         reason: cause.reason,
         // A rule that came near did not decide.
-        rule: cause.rule.filter(|_| cause.reason != Reason::NoRule),
+        rule: cause.rule.filter(|_| cause.reason != DenialReason::NoRule),
         subject: event.subject(),
         because,
         flag,
@@ -174,8 +174,12 @@ pub(crate) fn denial(event: &Event<'_>, cause: Cause, intercept: Intercept) -> D
 }
 
 /// The denial of a request whose query asks for another method; `flag` would allow that.
-pub(crate) fn other_method(event: &Event<'_>, asked: &OtherMethod, flag: Option<String>) -> Denial {
-    let cause = Cause::plain(Reason::OtherMethod);
+pub(crate) fn other_method(
+    event: &DeniedEvent<'_>,
+    asked: &OtherMethod,
+    flag: Option<String>,
+) -> Denial {
+    let cause = Cause::plain(DenialReason::OtherMethod);
     Denial {
         because: asked.to_string(),
         flag,
@@ -187,14 +191,14 @@ fn is_never(cause: &Cause) -> bool {
     cause.class.is_some_and(is_never_class)
 }
 
-fn because(cause: &Cause, event: &Event<'_>) -> String {
+fn because(cause: &Cause, event: &DeniedEvent<'_>) -> String {
     let rule = cause.rule.as_ref().map(shown_rule).unwrap_or_default();
     match cause.reason {
-        Reason::NoRule if cause.rule.is_some() => format!("{rule} needs another query"),
-        Reason::NoRule => "no rule allows it".to_owned(),
-        Reason::DenyRule => format!("{rule} denies it"),
-        Reason::OnlyRule => format!("{rule} allows nothing else there"),
-        Reason::Process => {
+        DenialReason::NoRule if cause.rule.is_some() => format!("{rule} needs another query"),
+        DenialReason::NoRule => "no rule allows it".to_owned(),
+        DenialReason::DenyRule => format!("{rule} denies it"),
+        DenialReason::OnlyRule => format!("{rule} allows nothing else there"),
+        DenialReason::Process => {
             let mut list = String::new();
             for executable in cause.executables.iter().take(3) {
                 let separator = if list.is_empty() { "" } else { ", " };
@@ -202,7 +206,7 @@ fn because(cause: &Cause, event: &Event<'_>) -> String {
             }
             format!("{rule} allows it for {list} only")
         }
-        Reason::SpecialUse => {
+        DenialReason::SpecialUse => {
             let class = cause.class.unwrap_or("special-use");
             let article = if class.starts_with(['a', 'e', 'i', 'o', 'u']) {
                 "an"
@@ -221,19 +225,19 @@ fn because(cause: &Cause, event: &Event<'_>) -> String {
                 )
             }
         }
-        Reason::NeedsInspection => "somebody would have to look inside".to_owned(),
-        Reason::OtherMethod => "it asks for another method".to_owned(),
-        Reason::Malformed => "it is malformed".to_owned(),
+        DenialReason::NeedsInspection => "somebody would have to look inside".to_owned(),
+        DenialReason::OtherMethod => "it asks for another method".to_owned(),
+        DenialReason::Malformed => "it is malformed".to_owned(),
     }
 }
 
 /// Why what nobody looks into may not pass so.
-fn unseen(cause: &Cause, event: &Event<'_>, intercept: Intercept) -> String {
+fn unseen(cause: &Cause, event: &DeniedEvent<'_>, intercept: Intercept) -> String {
     let closed = match (event, intercept) {
-        (Event::Tls(..), Intercept::Never) => {
+        (DeniedEvent::Tls(..), Intercept::Never) => {
             "and `[tls] intercept = \"never\"` forbids to look inside"
         }
-        (Event::Tls(..), _) => "so TLS is opened to judge them",
+        (DeniedEvent::Tls(..), _) => "so TLS is opened to judge them",
         _ => "and what passes under a tcp:// rule is not looked at",
     };
     match &cause.rule {
@@ -241,7 +245,7 @@ fn unseen(cause: &Cause, event: &Event<'_>, intercept: Intercept) -> String {
             let rule = shown_rule(rule);
             format!("{rule} may deny requests inside, {closed}")
         }
-        Some(rule) if cause.look == Look::Scan => {
+        Some(rule) if cause.look == InsideLook::Scan => {
             format!("{} has its requests scanned, {closed}", shown_rule(rule))
         }
         Some(rule) => format!("{} allows some requests only, {closed}", shown_rule(rule)),
@@ -282,7 +286,7 @@ fn host(peer: Peer<'_>) -> String {
 }
 
 /// The host as a person writes it in a rule: this machine has a name.
-fn meant(peer: Peer<'_>) -> String {
+pub(crate) fn meant(peer: Peer<'_>) -> String {
     let itself = [
         IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -293,7 +297,7 @@ fn meant(peer: Peer<'_>) -> String {
     }
 }
 
-fn connection_rule(peer: Peer<'_>, port: u16) -> String {
+pub(crate) fn connection_rule(peer: Peer<'_>, port: u16) -> String {
     let host = meant(peer);
     match port {
         80 => format!("http://{host}"),
@@ -337,7 +341,7 @@ fn speaks_another_by_custom(port: u16) -> bool {
     )
 }
 
-fn port_unless(port: u16, default: u16) -> String {
+pub(crate) fn port_unless(port: u16, default: u16) -> String {
     if port == default {
         String::new()
     } else {
@@ -355,7 +359,7 @@ fn shown_path(path: &str) -> String {
 
 /// The narrowest pattern that allows the path; a long one ends in `/**`, and
 /// where servers disagree about the path, only the whole host would do.
-fn pattern_of(target: &RequestTarget) -> String {
+pub(crate) fn pattern_of(target: &RequestTarget) -> String {
     let Some(readings) = target.readings() else {
         return String::new();
     };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::denial::quoted;
 use crate::limits::{DIGEST_BYTES_MAX, DIGEST_GROUPS_MAX, DIGEST_RULES_MAX, DIGEST_TEXT_BYTES_MAX};
 use crate::printable::printable;
-use crate::shape::{merged, shape};
+use crate::shape::{shape, shape_merged};
 
 /// How much a person should care; the first is the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ pub struct Denied<'a> {
 
 /// Denials that differ in ids only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub struct DenialGroup {
     /// How much a person should care.
     pub urgency: Urgency,
     /// The name of the program that asked; may be empty. Printable.
@@ -59,7 +59,7 @@ type Key = (Urgency, String, String, String);
 /// See the head of this file.
 #[derive(Debug, Clone, Default)]
 pub struct Digest {
-    groups: BTreeMap<Key, Group>,
+    groups: BTreeMap<Key, DenialGroup>,
     bytes: usize,
     beyond: u64,
 }
@@ -80,7 +80,7 @@ impl Digest {
         let key = (denied.urgency, program, shape(&subject), because);
         if let Some(group) = self.groups.get_mut(&key) {
             group.count = group.count.saturating_add(1);
-            group.subject = merged(&group.subject, &subject);
+            group.subject = shape_merged(&group.subject, &subject);
             if let Some(flag) = flag {
                 self.bytes = self.bytes.saturating_add(join(&mut group.flags, flag));
             }
@@ -95,7 +95,7 @@ impl Digest {
             return;
         }
         self.bytes = self.bytes.saturating_add(bytes);
-        let group = Group {
+        let group = DenialGroup {
             urgency: key.0,
             program: key.1.clone(),
             subject,
@@ -107,8 +107,8 @@ impl Digest {
     }
 
     /// The groups, what matters most first, and then the largest.
-    pub fn groups(&self) -> Vec<&Group> {
-        let mut groups: Vec<&Group> = self.groups.values().collect();
+    pub fn groups(&self) -> Vec<&DenialGroup> {
+        let mut groups: Vec<&DenialGroup> = self.groups.values().collect();
         groups.sort_by_key(|group| (group.urgency, Reverse(group.count)));
         groups
     }
@@ -119,7 +119,7 @@ impl Digest {
     }
 }
 
-impl Group {
+impl DenialGroup {
     /// The group as lines that a shell takes: each flag, and behind `#` how often and who.
     pub fn lines(&self) -> Vec<String> {
         let mut remark = match self.count {
@@ -161,7 +161,7 @@ fn join(flags: &mut Vec<String>, flag: &str) -> usize {
             let Some(before) = rule_of(same).filter(|before| shape(before) == own) else {
                 continue;
             };
-            *same = quoted("-a", &merged(&before, &rule));
+            *same = quoted("-a", &shape_merged(&before, &rule));
             return 0;
         }
     }

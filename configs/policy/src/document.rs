@@ -7,6 +7,7 @@
 mod arguments;
 mod audit;
 mod files;
+mod insert;
 mod inspect;
 mod known;
 mod moved;
@@ -28,8 +29,9 @@ use crate::settings::{DnsPin, DnsServer, Switch};
 use arguments::arguments;
 use audit::audit;
 use files::{filesystem, note};
+pub(crate) use insert::{AddedItem, with_tables, with_texts};
 use inspect::inspect;
-pub(crate) use reader::{Item, Reader};
+pub(crate) use reader::{DocumentReader, Item};
 use rules::{pins, rule, rule_items, secrets};
 use tls::tls;
 
@@ -59,7 +61,7 @@ const TOP_KEYS: &[&str] = &[
 const NARROWING_KEYS: &[&str] = &["deny", "only", "filesystem", "limits", "test"];
 
 /// Refuses what a project may not say; whether it did.
-fn is_refused(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) -> bool {
+fn is_refused(reader: &mut DocumentReader<'_, '_, '_>, key: &str, value: Item<'_>) -> bool {
     let refused = reader.author == Author::Project && !NARROWING_KEYS.contains(&key);
     if refused {
         not_for_projects(reader, key, value);
@@ -67,7 +69,11 @@ fn is_refused(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) -> bo
     refused
 }
 
-pub(crate) fn not_for_projects(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) {
+pub(crate) fn not_for_projects(
+    reader: &mut DocumentReader<'_, '_, '_>,
+    key: &str,
+    value: Item<'_>,
+) {
     let message = format!("a project's own file only narrows, so `{key}` is not for it");
     let hint = "take it out; a user who wants it names a file with `-p FILE`, or goes without \
                 this one by `--no-project`";
@@ -79,11 +85,11 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
     let first = draft.faults();
     let (table, syntax) = parse(draft, location);
     let syntax_faults = draft.faults() - first;
-    let mut reader = Reader {
+    let mut reader = DocumentReader {
         draft,
         location,
         author,
-        broken: syntax == Syntax::Broken,
+        broken: syntax == DocumentSyntax::Broken,
     };
     let mut rules: Vec<(usize, Effect, Item<'_>)> = Vec::new();
     let top = table.get_ref();
@@ -117,6 +123,12 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
     draft.drop_consequences(first, syntax_faults);
 }
 
+/// Adds the document of a run that learns, and marks the draft as one.
+pub(crate) fn learning<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) {
+    read(draft, location, Author::User);
+    draft.policy.settings.learning = Switch::On;
+}
+
 /// The names a document extends; none where it does not say. Only its syntax and this one
 /// key are judged.
 pub(crate) fn extends<'a>(
@@ -124,11 +136,11 @@ pub(crate) fn extends<'a>(
     location: &'a Location<'a>,
 ) -> Option<Vec<String>> {
     let (table, syntax) = parse(draft, location);
-    let mut reader = Reader {
+    let mut reader = DocumentReader {
         draft,
         location,
         author: Author::User,
-        broken: syntax == Syntax::Broken,
+        broken: syntax == DocumentSyntax::Broken,
     };
     let value = table.get_ref().get("extends")?;
     let names = reader.strings("extends", value);
@@ -137,7 +149,7 @@ pub(crate) fn extends<'a>(
 
 /// Whether the text follows the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Syntax {
+pub(crate) enum DocumentSyntax {
     Sound,
     /// Values may be missing or of kinds that nobody wrote.
     Broken,
@@ -148,14 +160,14 @@ pub(crate) enum Syntax {
 pub(crate) fn parse<'a>(
     draft: &mut Draft<'_>,
     location: &'a Location<'a>,
-) -> (Spanned<DeTable<'a>>, Syntax) {
+) -> (Spanned<DeTable<'a>>, DocumentSyntax) {
     let (table, errors) = DeTable::parse_recoverable(location.text());
     let mut faults: Vec<(usize, &str)> = errors
         .iter()
         .map(|error| (error.span().map_or(0, |span| span.start), error.message()))
         .collect();
     faults.sort_unstable();
-    let mut syntax = Syntax::Sound;
+    let mut syntax = DocumentSyntax::Sound;
     let mut last_line = 0;
     for (offset, message) in faults {
         let (short, hint) = syntax_message(message);
@@ -167,7 +179,7 @@ pub(crate) fn parse<'a>(
             draft.fault(error);
         }
         if message != "duplicate key" {
-            syntax = Syntax::Broken;
+            syntax = DocumentSyntax::Broken;
         }
         if message.contains("array") {
             break;
@@ -193,13 +205,13 @@ fn syntax_message(message: &str) -> (&str, Option<&str>) {
     (short, Some(hint))
 }
 
-fn listen(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+fn listen(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     for (at, text) in reader.strings("listen", value) {
         reader.draft.listen(at, text);
     }
 }
 
-fn dns(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+fn dns(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     const PINS: [(&str, DnsPin); 2] = [("run", DnsPin::Run), ("ttl", DnsPin::Ttl)];
     reader.table("dns", value, &["servers", "pin"], |reader, key, value| {
         if key == "servers" {
@@ -210,7 +222,7 @@ fn dns(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
     });
 }
 
-fn dns_servers(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+fn dns_servers(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     for (at, text) in reader.strings("servers", value) {
         if let Some(server) = dns_server(text) {
             reader.draft.policy.settings.dns_servers.push(server);
@@ -240,7 +252,7 @@ fn dns_server(text: &str) -> Option<DnsServer> {
     ))
 }
 
-fn environment(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+fn environment(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     reader.table(
         "environment",
         value,
@@ -255,7 +267,7 @@ fn environment(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
     );
 }
 
-fn passed_variables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+fn passed_variables(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     let names = reader.strings("pass", value);
     let mut pass = reader
         .draft
@@ -272,7 +284,7 @@ fn passed_variables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
     reader.draft.policy.environment.pass = Some(pass);
 }
 
-fn set_variables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+fn set_variables(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     let Some(table) = reader.expect_table("set", value) else {
         return;
     };
@@ -295,7 +307,7 @@ fn set_variables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
     }
 }
 
-fn is_variable_name(reader: &mut Reader<'_, '_, '_>, at: At<'_>, name: &str) -> bool {
+fn is_variable_name(reader: &mut DocumentReader<'_, '_, '_>, at: At<'_>, name: &str) -> bool {
     let valid =
         !name.is_empty() && !name.contains(['=', '*']) && !name.chars().any(char::is_control);
     if !valid {
@@ -308,7 +320,7 @@ fn is_variable_name(reader: &mut Reader<'_, '_, '_>, at: At<'_>, name: &str) -> 
     valid
 }
 
-fn limits(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+fn limits(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     let known = [
         "processes",
         "memory",

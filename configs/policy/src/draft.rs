@@ -11,7 +11,7 @@ use crate::effect::Effect;
 use crate::error::{PolicyError, PolicyErrors};
 use crate::expand::{PathFault, expand, expand_value, walked};
 use crate::grammar;
-use crate::grant::{ListenGrant, Made, MadeContent, PathGrant};
+use crate::grant::{ListenGrant, MadeContent, MadePath, PathGrant};
 use crate::host::shown;
 use crate::limits::{CLIENTS_MAX, ERRORS_MAX, RULES_MAX};
 use crate::location::At;
@@ -20,10 +20,10 @@ use crate::pin_text::{parse_pin_address, parse_pin_host};
 use crate::policy::{Policy, pinned};
 use crate::preset::Shipped;
 use crate::preset_paths::ShippedPath;
-use crate::rule::{self, Rule, Target};
+use crate::rule::{self, Rule, RuleKeys, RuleTarget};
 use crate::rule_host::{parse_address, parse_listen_ports};
 use crate::servers::doubts;
-use crate::settings::{ClientCertificate, Inspect, Intercept};
+use crate::settings::{ClientCertificate, Intercept};
 use crate::source::Context;
 
 mod moved;
@@ -34,10 +34,9 @@ use moved::Move;
 /// What stands beside the text of a rule.
 #[derive(Debug, Default)]
 pub(crate) struct RuleExtras {
-    pub(crate) process: Vec<Box<str>>,
+    /// Where a name may lead beside public addresses.
     pub(crate) addresses: Vec<Net>,
-    pub(crate) budget: Option<u64>,
-    pub(crate) inspect: Option<Inspect>,
+    pub(crate) keys: RuleKeys,
 }
 
 /// The policy so far, and the faults so far.
@@ -128,19 +127,12 @@ impl<'c> Draft<'c> {
             let warning = at.error(warning.offset, warning.message, warning.hint);
             self.policy.warnings.push(warning);
         }
-        if extras.budget.is_some() && !target.is_seen() {
-            let message = "nobody counts the bytes of this rule, so it has no budget".to_owned();
-            let hint = "only what passes the gateway is counted: http, https, ws, wss and tls";
-            self.fault(at.error(0, message, Some(hint.to_owned())));
-        }
-        if extras.inspect.is_some() && !target.is_looked_into() {
-            let message = "nobody looks into what this rule lets go, so there is nothing to weigh";
-            let hint = "only requests are scanned: http, https, ws and wss";
+        for (message, hint) in extras.keys.idle(&target) {
             self.fault(at.error(0, message.to_owned(), Some(hint.to_owned())));
         }
         match &mut target {
-            Target::Network(network) => network.addresses = extras.addresses,
-            Target::Unix { path, pattern } => {
+            RuleTarget::Network(network) => network.addresses = extras.addresses,
+            RuleTarget::Unix { path, pattern } => {
                 if path.starts_with('~') {
                     if self.context.home.is_empty() {
                         self.fault(unknown_directory(at, "home"));
@@ -168,9 +160,7 @@ impl<'c> Draft<'c> {
             self.policy.rules.push(Rule {
                 reference: rule::reference(id, effect, text, at.place()),
                 target,
-                process: extras.process,
-                budget: extras.budget,
-                inspect: extras.inspect,
+                keys: extras.keys,
             });
         }
     }
@@ -317,7 +307,7 @@ impl<'c> Draft<'c> {
         let made = &mut self.policy.filesystem.made;
         if !made.iter().any(|known| known.path == path) {
             let path = path.to_owned();
-            made.push(Made { path, content });
+            made.push(MadePath { path, content });
         }
     }
 

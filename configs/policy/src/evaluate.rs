@@ -6,16 +6,17 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::denial::{self, Event};
+use crate::denial::{self, DeniedEvent};
 use crate::effect::{Effect, RuleRef};
 use crate::facts::{AddressSource, Facts, Peer, Process};
 use crate::host::{HostName, HostPattern};
+use crate::inspection::InspectInside;
+use crate::matching::RequestMatches;
 use crate::policy::Policy;
-use crate::rule::{Protocol, RequestFacts, Rule, Target};
+use crate::rule::{NetworkTarget, Protocol, RequestFacts, Rule, RuleTarget};
 use crate::special::{never_a_destination, special_use};
-use crate::survey::{Cause, Destination, Survey, check_destination, column, counting};
-use crate::verdict::{Permit, Reason, Route, Verdict};
-use crate::weight::Inside;
+use crate::survey::{Cause, Survey, SurveyDestination, check_destination, column};
+use crate::verdict::{DenialReason, Permit, Route, Terms, Verdict};
 
 impl Policy {
     /// Judges one event. Total and pure; the only maker of a [`Permit`].
@@ -28,14 +29,18 @@ impl Policy {
 
     /// The same, whatever projects say.
     pub(crate) fn judge(&self, facts: &Facts<'_>) -> Verdict {
-        let event = Event::of(facts);
-        let mut weighed = None;
+        let event = DeniedEvent::of(facts);
+        let mut terms = None;
         let outcome = match *facts {
             Facts::Connect {
                 process,
                 peer,
                 port,
-            } => self.connect(Destination::new(process, peer, port)),
+            } => {
+                let to = SurveyDestination::new(process, peer, port);
+                let survey = self.survey(to);
+                survey.and_then(|survey| self.connect(to, &survey))
+            }
             Facts::Dial {
                 process,
                 peer,
@@ -43,7 +48,7 @@ impl Policy {
                 address,
                 source,
             } => self.dial(
-                Destination::new(process, peer, port),
+                SurveyDestination::new(process, peer, port),
                 address.to_canonical(),
                 source,
             ),
@@ -51,7 +56,7 @@ impl Policy {
                 process,
                 peer,
                 port,
-            } => self.tunnel(Destination::new(process, peer, port)),
+            } => self.tunnel(SurveyDestination::new(process, peer, port)),
             Facts::Request {
                 process,
                 peer,
@@ -65,28 +70,19 @@ impl Policy {
                     method,
                     target,
                 };
-                let to = Destination::new(process, peer, port);
-                let outcome = self.request(to, request);
-                let allowed = outcome.as_ref().ok();
-                weighed = allowed.map(|(_, rule)| {
-                    (
-                        self.mode_of(to, request),
-                        self.more_budgets(to, request, rule),
-                    )
-                });
-                outcome
+                let to = SurveyDestination::new(process, peer, port);
+                self.request(to, request).map(|(rule, own)| {
+                    terms = Some(own);
+                    (Route::Forward, rule)
+                })
             }
             Facts::Unix { process, path } => self.unix(process, path),
             Facts::Listen { address, .. } => self.listening(address),
         };
         match outcome {
             Ok((route, rule)) => {
-                let budget = self.budget_of(&rule);
-                let permit = Permit::new(route, rule, budget);
-                Verdict::Allow(match weighed {
-                    Some((inspect, budgets)) => permit.weighed(inspect, budgets),
-                    None => permit,
-                })
+                let terms = terms.unwrap_or_else(|| Terms::of(&rule, self.budget_of(&rule)));
+                Verdict::Allow(Permit::new(route, rule, terms).of(facts))
             }
             Err(cause) => {
                 let intercept = self.settings().intercept;
@@ -95,8 +91,11 @@ impl Policy {
         }
     }
 
-    fn connect(&self, to: Destination<'_>) -> Result<(Route, RuleRef), Cause> {
-        let survey = self.survey(to)?;
+    fn connect(
+        &self,
+        to: SurveyDestination<'_>,
+        survey: &Survey<'_>,
+    ) -> Result<(Route, RuleRef), Cause> {
         let inspected = [Protocol::Https, Protocol::Http, Protocol::Wss, Protocol::Ws];
         let through_gateway = inspected
             .into_iter()
@@ -120,11 +119,11 @@ impl Policy {
         }
         match through_gateway {
             Some(rule) => Ok((Route::Gateway, rule.reference.clone())),
-            None => Err(self.refusal(to, &survey)),
+            None => Err(self.refusal(to, survey)),
         }
     }
 
-    fn tunnel(&self, to: Destination<'_>) -> Result<(Route, RuleRef), Cause> {
+    fn tunnel(&self, to: SurveyDestination<'_>) -> Result<(Route, RuleRef), Cause> {
         let survey = self.survey(to)?;
         let inside = [Protocol::Https, Protocol::Wss];
         let survives = inside
@@ -150,168 +149,107 @@ impl Policy {
             (None, None) => return Err(Cause::inspection(nearest)),
             (None, Some(whole)) => whole,
         };
-        if let Some(rule) = self.counted_inside(to) {
+        if let Some(rule) = survey.inside.counted {
             return Err(Cause::inspection(rule));
         }
         // A placeholder must be found wherever it goes.
         let opens = !self.secrets().is_empty() || self.presents(to.peer);
-        match self.inside(to) {
-            Inside::Closed if !opens => Ok((Route::Tunnel, whole.reference.clone())),
-            Inside::ByRule(rule) => Err(Cause::scan(rule)),
+        match self.inside(&survey) {
+            InspectInside::Closed if !opens => Ok((Route::Tunnel, whole.reference.clone())),
+            InspectInside::ByRule(rule) => Err(Cause::scan(rule)),
             // The scan, `tls.intercept` or a secret asks to open what the rule would let
             // pass, or a certificate is presented inside.
-            Inside::Closed | Inside::ByPolicy => Err(Cause::plain(Reason::NeedsInspection)),
+            InspectInside::Closed | InspectInside::ByPolicy => {
+                Err(Cause::plain(DenialReason::NeedsInspection))
+            }
         }
     }
 
+    /// The rule by which a request passes, and what holds for it.
     fn request(
         &self,
-        to: Destination<'_>,
+        to: SurveyDestination<'_>,
         request: RequestFacts<'_>,
-    ) -> Result<(Route, RuleRef), Cause> {
+    ) -> Result<(RuleRef, Terms), Cause> {
         check_destination(to)?;
         if !is_method(request.method)
             || request.target.as_str() == "*" && request.method != "OPTIONS"
         {
-            return Err(Cause::plain(Reason::Malformed));
+            return Err(Cause::plain(DenialReason::Malformed));
         }
-        let mut allow: Option<&Rule> = None;
-        let mut only: Option<&Rule> = None;
-        let mut covering = None;
-        let mut other_process = None;
-        let mut other_query = None;
-        for (rule, target) in self.network_rules() {
-            match rule.reference.effect {
-                Effect::Deny => {
-                    if rule.restricts_process(to.process)
-                        && target.denies_port(request.protocol, to.port)
-                        && to.is_denied_host(&target.host)
-                        && target.denies_request(request)
-                    {
-                        return Err(Cause::rule(Reason::DenyRule, rule));
-                    }
-                    continue;
-                }
-                Effect::Only => {
-                    if rule.restricts_process(to.process) && to.is_covered_host(&target.host) {
-                        covering.get_or_insert(rule);
-                    }
-                }
-                Effect::Allow => {}
-            }
-            let slot = if rule.reference.effect == Effect::Only {
-                &mut only
-            } else {
-                &mut allow
-            };
-            // A rule with a budget counts wherever it grants, whatever grants besides.
-            let is_open = slot.is_none_or(|own| own.budget.is_none() && rule.budget.is_some());
-            if is_open
-                && target.grants_port(request.protocol, to.port)
-                && to.is_granted_host(&target.host)
-                && target.grants_method(request)
-                && target.grants_path(request)
-            {
-                if !target.grants_query(request) {
-                    if rule.grants_process(to.process) {
-                        other_query.get_or_insert((rule, target));
-                    }
-                } else if rule.grants_process(to.process) {
-                    *slot = Some(rule);
-                } else {
-                    other_process.get_or_insert(rule);
-                }
-            }
-        }
-        let granting = match covering {
-            Some(_) => counting(only, allow),
-            None => only.or(allow),
-        };
-        match granting {
-            Some(rule) => Ok((Route::Forward, rule.reference.clone())),
-            None => Err(self
-                .nothing_grants(to, covering, other_process)
-                .but_for_query(other_query, request)),
-        }
+        let matches = RequestMatches::of(self, to, request);
+        let rule = matches.granting(self, to, request)?.reference.clone();
+        let terms = matches.terms(self, &rule);
+        Ok((rule, terms))
     }
 
     fn dial(
         &self,
-        to: Destination<'_>,
+        to: SurveyDestination<'_>,
         address: IpAddr,
         source: AddressSource,
     ) -> Result<(Route, RuleRef), Cause> {
-        let permitted = self.connect(to)?;
+        let survey = self.survey(to)?;
+        let permitted = self.connect(to, &survey)?;
         if never_a_destination(address) {
             return Err(Cause::special(address));
         }
         let name = match to.peer {
             Peer::Address(ip) if ip == address => return Ok(permitted),
-            Peer::Address(_) => return Err(Cause::plain(Reason::Malformed)),
+            Peer::Address(_) => return Err(Cause::plain(DenialReason::Malformed)),
             Peer::Name(name) => name,
         };
-        let denying = self.network_rules().find(|(rule, target)| {
-            rule.reference.effect == Effect::Deny
-                && rule.restricts_process(to.process)
-                && matches!(target.host, HostPattern::Net(_) | HostPattern::Localhost)
-                && target.host.denies_address(address)
-                && Protocol::ALL
-                    .iter()
-                    .any(|protocol| target.denies_port(*protocol, to.port))
-        });
-        if let Some((rule, _)) = denying {
-            return Err(Cause::rule(Reason::DenyRule, rule));
+        match self.leads((to, &survey), name, (address, source)) {
+            Lead::Denied(rule) => Err(Cause::rule(DenialReason::DenyRule, rule)),
+            Lead::Granted => Ok(permitted),
+            Lead::Open if special_use(address).is_none() => Ok(permitted),
+            Lead::Open => Err(Cause::special(address)),
         }
-        if special_use(address).is_none() || self.may_lead_inside(to, name, address, source) {
-            return Ok(permitted);
-        }
-        Err(Cause::special(address))
     }
 
-    /// Whether a name may lead to this special-use address: the operator
-    /// pinned it, or a rule that grants the name says so.
-    fn may_lead_inside(
+    /// What the rules, and what the operator pinned, say of an address that a name leads to.
+    fn leads(
         &self,
-        to: Destination<'_>,
+        (to, survey): (SurveyDestination<'_>, &Survey<'_>),
         name: &HostName,
-        address: IpAddr,
-        source: AddressSource,
-    ) -> bool {
-        let pinned = self
-            .pin(name, to.port)
-            .is_some_and(|pin| pin.ip() == address);
-        if pinned && source == AddressSource::Pinned {
-            return true;
-        }
-        if self.grants_everything() {
-            return true;
-        }
-        let Ok(survey) = self.survey(to) else {
-            return false;
+        (address, source): (IpAddr, AddressSource),
+    ) -> Lead<'_> {
+        let pin = self.pin(name, to.port).map(|pin| pin.ip());
+        let is_pinned = pin == Some(address) && source == AddressSource::Pinned;
+        let mut lead = if is_pinned || self.grants_everything() {
+            Lead::Granted
+        } else {
+            Lead::Open
         };
-        self.network_rules().any(|(rule, target)| {
+        for (rule, target) in self.network_rules() {
+            let covers = |covers: fn(&NetworkTarget, Protocol, u16) -> bool| {
+                let mut all = Protocol::ALL.iter();
+                all.any(|protocol| covers(target, *protocol, to.port))
+            };
             let grants = match rule.reference.effect {
-                Effect::Deny => false,
+                Effect::Deny => {
+                    if rule.restricts_process(to.process)
+                        && matches!(target.host, HostPattern::Net(_) | HostPattern::Localhost)
+                        && target.host.denies_address(address)
+                        && covers(NetworkTarget::denies_port)
+                    {
+                        return Lead::Denied(rule);
+                    }
+                    false
+                }
                 Effect::Only => true,
                 Effect::Allow => survey.covering.is_none(),
             };
-            grants
+            if grants
                 && rule.grants_process(to.process)
                 && target.host.grants_name(name)
-                && Protocol::ALL
-                    .iter()
-                    .any(|protocol| target.grants_port(*protocol, to.port))
-                && match source {
-                    AddressSource::Pinned => target.host != HostPattern::Any,
-                    AddressSource::Resolved => {
-                        target.host == HostPattern::Localhost && target.host.grants_address(address)
-                            || target
-                                .addresses
-                                .iter()
-                                .any(|net| net.is_special() && net.contains(address))
-                    }
-                }
-        })
+                && covers(NetworkTarget::grants_port)
+                && target.may_lead(address, source)
+            {
+                lead = Lead::Granted;
+            }
+        }
+        lead
     }
 
     fn unix(&self, process: Process<'_>, path: &str) -> Result<(Route, RuleRef), Cause> {
@@ -322,12 +260,12 @@ impl Policy {
                 .skip(1)
                 .all(|s| !matches!(s, "" | "." | ".."));
         if !resolved {
-            return Err(Cause::plain(Reason::Malformed));
+            return Err(Cause::plain(DenialReason::Malformed));
         }
         let mut granting = None;
         let mut other_process = None;
         for rule in self.all_rules() {
-            let Target::Unix { pattern, .. } = &rule.target else {
+            let RuleTarget::Unix { pattern, .. } = &rule.target else {
                 continue;
             };
             if !pattern.matches_file(path) {
@@ -335,7 +273,7 @@ impl Policy {
             }
             if rule.reference.effect == Effect::Deny {
                 if rule.restricts_process(process) {
-                    return Err(Cause::rule(Reason::DenyRule, rule));
+                    return Err(Cause::rule(DenialReason::DenyRule, rule));
                 }
             } else if rule.grants_process(process) {
                 granting.get_or_insert(rule);
@@ -346,14 +284,14 @@ impl Policy {
         match (granting, other_process) {
             (Some(rule), _) => Ok((Route::Direct, rule.reference.clone())),
             (None, Some(rule)) => Err(Cause::other_process(rule)),
-            (None, None) => Err(Cause::plain(Reason::NoRule)),
+            (None, None) => Err(Cause::plain(DenialReason::NoRule)),
         }
     }
 
     fn listening(&self, address: SocketAddr) -> Result<(Route, RuleRef), Cause> {
         let ip = address.ip().to_canonical();
         if address.port() == 0 {
-            return Err(Cause::plain(Reason::Malformed));
+            return Err(Cause::plain(DenialReason::Malformed));
         }
         if ip.is_loopback() {
             return Ok((Route::Direct, denial::built_in("listen on loopback")));
@@ -366,22 +304,22 @@ impl Policy {
                     ..denial::built_in("listen")
                 },
             )),
-            None => Err(Cause::plain(Reason::NoRule)),
+            None => Err(Cause::plain(DenialReason::NoRule)),
         }
     }
 
     /// Why nothing may be sent to a destination.
-    fn refusal(&self, to: Destination<'_>, survey: &Survey<'_>) -> Cause {
+    fn refusal(&self, to: SurveyDestination<'_>, survey: &Survey<'_>) -> Cause {
         let denying = Protocol::ALL.iter().find_map(|p| survey.denies(*p).whole);
         match denying {
-            Some(rule) => Cause::rule(Reason::DenyRule, rule),
+            Some(rule) => Cause::rule(DenialReason::DenyRule, rule),
             None => self.nothing_grants(to, survey.covering, survey.other_process),
         }
     }
 
-    fn nothing_grants(
+    pub(crate) fn nothing_grants(
         &self,
-        to: Destination<'_>,
+        to: SurveyDestination<'_>,
         covering: Option<&Rule>,
         other_process: Option<&Rule>,
     ) -> Cause {
@@ -389,13 +327,13 @@ impl Policy {
             return Cause::other_process(rule);
         }
         if let Some(rule) = covering {
-            return Cause::rule(Reason::OnlyRule, rule);
+            return Cause::rule(DenialReason::OnlyRule, rule);
         }
         match to.peer {
             Peer::Address(ip) if special_use(ip).is_some() && self.grants_any_host() => {
                 Cause::special(ip)
             }
-            Peer::Address(_) | Peer::Name(_) => Cause::plain(Reason::NoRule),
+            Peer::Address(_) | Peer::Name(_) => Cause::plain(DenialReason::NoRule),
         }
     }
 
@@ -404,6 +342,15 @@ impl Policy {
             rule.reference.effect != Effect::Deny && target.host == HostPattern::Any
         })
     }
+}
+
+/// What the rules say of an address that a name leads to.
+enum Lead<'p> {
+    /// Nothing: a public address will do.
+    Open,
+    /// It may be one of a special use.
+    Granted,
+    Denied(&'p Rule),
 }
 
 /// A method as RFC 9110 9.1 defines it: a token.

@@ -8,7 +8,7 @@
 
 use crate::author::Author;
 use crate::document;
-use crate::document::{Item, Reader};
+use crate::document::{DocumentReader, Item};
 use crate::draft::Draft;
 use crate::error::PolicyErrors;
 use crate::location::{At, Location};
@@ -72,11 +72,11 @@ pub fn expectations(source: &Source) -> Result<Expectations, PolicyErrors> {
     let mut draft = Draft::new(&context);
     let location = Location::of(source);
     let (table, syntax) = document::parse(&mut draft, &location);
-    let mut reader = Reader {
+    let mut reader = DocumentReader {
         draft: &mut draft,
         location: &location,
         author: Author::User,
-        broken: syntax == document::Syntax::Broken,
+        broken: syntax == document::DocumentSyntax::Broken,
     };
     let top = table.get_ref();
     if top.get("policy").is_some() {
@@ -96,7 +96,7 @@ pub fn expectations(source: &Source) -> Result<Expectations, PolicyErrors> {
 }
 
 /// One text, or a list of texts.
-fn policies(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) -> Vec<String> {
+fn policies(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) -> Vec<String> {
     if let Some(text) = value.get_ref().as_str() {
         return vec![text.to_owned()];
     }
@@ -104,7 +104,7 @@ fn policies(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) -> Vec<String> {
     names.into_iter().map(|(_, name)| name.to_owned()).collect()
 }
 
-fn expectation(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) -> Option<Expectation> {
+fn expectation(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) -> Option<Expectation> {
     const WORDS: [(&str, Expected); 2] = [("allow", Expected::Allow), ("deny", Expected::Deny)];
     const KEYS: [&str; 5] = ["request", "expect", "rule", "process", "note"];
     let mut request = None;
@@ -146,7 +146,7 @@ fn expectation(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) -> Option<Expect
     })
 }
 
-fn question(reader: &mut Reader<'_, '_, '_>, at: At<'_>, text: &str) -> Option<Question> {
+fn question(reader: &mut DocumentReader<'_, '_, '_>, at: At<'_>, text: &str) -> Option<Question> {
     match Question::parse(text) {
         Ok(question) => Some(question),
         Err(error) => {

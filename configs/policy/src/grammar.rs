@@ -10,12 +10,12 @@ use crate::limits::RULE_BYTES_MAX;
 use crate::net::Ports;
 use crate::pattern::{PathPattern, PatternError};
 use crate::query::QueryPattern;
-use crate::rule::{Methods, NetworkTarget, Protocol, Protocols, Target};
+use crate::rule::{Methods, NetworkTarget, Protocol, Protocols, RuleTarget};
 use crate::rule_error::RuleError;
 use crate::rule_host::{self, SuffixWarning};
 
 /// A parsed rule and what to warn of.
-pub(crate) type Parsed = (Target, Option<RuleError>);
+pub(crate) type Parsed = (RuleTarget, Option<RuleError>);
 
 /// Makes a target from the text of a rule.
 ///
@@ -111,11 +111,11 @@ pub(crate) fn is_rule_method(text: &str) -> bool {
 struct SchemeInfo {
     protocols: Protocols,
     name: &'static str,
-    requests: Requests,
+    requests: RequestRestriction,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Requests {
+enum RequestRestriction {
     /// Methods, path and query may restrict it.
     Seen,
     /// Only upgrades: every one is a GET.
@@ -128,17 +128,25 @@ fn parse_scheme(text: &str, effect: Effect) -> Result<SchemeInfo, RuleError> {
     use Protocol::{Http, Https, Tcp, Tls, Ws, Wss};
     let denies = effect == Effect::Deny;
     let (protocols, name, requests): (&[Protocol], _, _) = match text {
-        "" if denies => (&[Http, Https, Ws, Wss, Tls, Tcp], "", Requests::Seen),
-        "" => (&[Http, Https], "", Requests::Seen),
-        "http" if denies => (&[Http, Ws], "http", Requests::Seen),
-        "http" => (&[Http], "http", Requests::Seen),
-        "https" if denies => (&[Https, Wss], "https", Requests::Seen),
-        "https" => (&[Https], "https", Requests::Seen),
-        "ws" => (&[Ws], "ws", Requests::Upgrades),
-        "wss" => (&[Wss], "wss", Requests::Upgrades),
-        "tls" => (&[Tls], "tls", Requests::Hidden),
-        "tcp" if denies => (&[Http, Https, Ws, Wss, Tls, Tcp], "tcp", Requests::Hidden),
-        "tcp" => (&[Tcp], "tcp", Requests::Hidden),
+        "" if denies => (
+            &[Http, Https, Ws, Wss, Tls, Tcp],
+            "",
+            RequestRestriction::Seen,
+        ),
+        "" => (&[Http, Https], "", RequestRestriction::Seen),
+        "http" if denies => (&[Http, Ws], "http", RequestRestriction::Seen),
+        "http" => (&[Http], "http", RequestRestriction::Seen),
+        "https" if denies => (&[Https, Wss], "https", RequestRestriction::Seen),
+        "https" => (&[Https], "https", RequestRestriction::Seen),
+        "ws" => (&[Ws], "ws", RequestRestriction::Upgrades),
+        "wss" => (&[Wss], "wss", RequestRestriction::Upgrades),
+        "tls" => (&[Tls], "tls", RequestRestriction::Hidden),
+        "tcp" if denies => (
+            &[Http, Https, Ws, Wss, Tls, Tcp],
+            "tcp",
+            RequestRestriction::Hidden,
+        ),
+        "tcp" => (&[Tcp], "tcp", RequestRestriction::Hidden),
         "udp" => {
             return Err(RuleError::new(
                 0,
@@ -189,10 +197,10 @@ fn parse_target(text: &str, methods: Methods, effect: Effect) -> Result<Parsed, 
     let scheme = parse_scheme(scheme_text, effect)?;
     let (host_ports, path, query) = split_target(rest);
     let host = rule_host::parse(host_ports, effect).map_err(|error| error.shifted(offset))?;
-    if methods != Methods::Any && scheme.requests != Requests::Seen {
+    if methods != Methods::Any && scheme.requests != RequestRestriction::Seen {
         return Err(methods_fault(&scheme, &methods).shifted(0));
     }
-    let hidden = scheme.requests == Requests::Hidden;
+    let hidden = scheme.requests == RequestRestriction::Hidden;
     if hidden && (!path.is_empty() || query.is_some()) {
         return Err(RuleError::new(
             offset + host_ports.len(),
@@ -214,8 +222,8 @@ fn parse_target(text: &str, methods: Methods, effect: Effect) -> Result<Parsed, 
     let network = NetworkTarget {
         protocols: scheme.protocols,
         methods: match scheme.requests {
-            Requests::Seen => methods,
-            Requests::Upgrades | Requests::Hidden => Methods::Any,
+            RequestRestriction::Seen => methods,
+            RequestRestriction::Upgrades | RequestRestriction::Hidden => Methods::Any,
         },
         host: host.pattern,
         ports: host.ports,
@@ -234,12 +242,12 @@ fn parse_target(text: &str, methods: Methods, effect: Effect) -> Result<Parsed, 
             message,
             hint: Some(hint),
         });
-    Ok((Target::Network(network), warning))
+    Ok((RuleTarget::Network(network), warning))
 }
 
 fn methods_fault(scheme: &SchemeInfo, methods: &Methods) -> RuleError {
     let get_only = matches!(methods, Methods::List(list) if list.iter().all(|m| **m == *"GET"));
-    if scheme.requests == Requests::Upgrades {
+    if scheme.requests == RequestRestriction::Upgrades {
         let message = if get_only {
             format!(
                 "a {}:// rule takes no methods: an upgrade is always a GET",
@@ -278,7 +286,7 @@ fn split_target(text: &str) -> (&str, &str, Option<&str>) {
 /// The parts of a rule that was parsed before, as its author wrote them; empty
 /// where there is none. A `unix://` rule is all path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct RuleParts<'a> {
     pub(crate) methods: &'a str,
     pub(crate) scheme: &'a str,
     /// The host with its ports.
@@ -287,7 +295,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) query: &'a str,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> RuleParts<'a> {
     pub(crate) fn of(rule: &'a str) -> Self {
         let (methods, target) = rule.split_once(' ').unwrap_or(("", rule));
         let (scheme, rest) = target.split_once("://").unwrap_or(("", target));
@@ -317,7 +325,7 @@ fn pattern_fault(error: PatternError, offset: usize) -> RuleError {
     RuleError::new(offset + error.offset, error.message, error.hint)
 }
 
-fn parse_unix(path: &str, methods: &Methods, effect: Effect) -> Result<Target, RuleError> {
+fn parse_unix(path: &str, methods: &Methods, effect: Effect) -> Result<RuleTarget, RuleError> {
     if *methods != Methods::Any {
         return Err(RuleError::new(
             0,
@@ -363,7 +371,7 @@ fn parse_unix(path: &str, methods: &Methods, effect: Effect) -> Result<Target, R
             "remove it",
         ));
     }
-    Ok(Target::Unix {
+    Ok(RuleTarget::Unix {
         path: path.to_owned(),
         pattern: PathPattern::file(inner),
     })

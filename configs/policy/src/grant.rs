@@ -29,7 +29,7 @@ pub struct Filesystem {
     /// Readable, executable and writable, with everything below.
     pub write: Vec<PathGrant>,
     /// Which of these are made where they are absent.
-    pub made: Vec<Made>,
+    pub made: Vec<MadePath>,
     /// Hidden, with everything below, whatever the other two lists say.
     pub deny: Vec<PathGrant>,
     /// Which places lie where a variable of the user's says.
@@ -38,7 +38,7 @@ pub struct Filesystem {
 
 /// Something writable that is made where it is absent, for this account alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct MadePath {
     /// Absolute and normalised, as in the list of what is writable.
     pub path: String,
     /// What is made there.

@@ -12,6 +12,7 @@ use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
 
 use crate::limits::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
 use crate::net::Net;
+use crate::printable::printable;
 use crate::special::{embedded_v4, never_a_destination, special_use};
 
 /// A name of a host: lower case, A-labels (RFC 5890), no trailing dot, never
@@ -76,6 +77,13 @@ impl HostName {
         (below.trim_end_matches('.'), domain)
     }
 
+    /// Whether it lies below a name under which a service hands out names to its customers
+    /// (public-suffix list, private section).
+    pub(crate) fn is_hosted(&self) -> bool {
+        let suffix = psl::suffix(self.0.as_bytes());
+        suffix.is_some_and(|suffix| suffix.typ() == Some(psl::Type::Private))
+    }
+
     /// Whether this is `localhost` or below it, which never leaves the machine (RFC 6761 6.3).
     pub(crate) fn is_local(&self) -> bool {
         self.0 == "localhost" || self.0.ends_with(".localhost")
@@ -98,6 +106,15 @@ pub enum Host {
 }
 
 impl Host {
+    /// Whether it is no public host by what it is called: an address of special use, as a
+    /// private one or one of metadata, or a name of the machine's own.
+    pub fn is_special(&self) -> bool {
+        match self {
+            Self::Address(address) => special_use(*address).is_some(),
+            Self::Name(name) => name.is_local(),
+        }
+    }
+
     /// Makes a host from the host part of an authority; IPv6 is bracketed.
     ///
     /// # Errors
@@ -204,6 +221,49 @@ impl HostPattern {
         }
     }
 
+    /// Whether a rule that grants or denies by it is about no host that one with the other is
+    /// not about: true only where that is plain.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        let is_at_or_below = |name: &HostName, own: &HostName| name == own || is_below(name, own);
+        match (self, other) {
+            (_, Self::Everything) => true,
+            (Self::Exact(name) | Self::Below(name) | Self::AtOrBelow(name), Self::Any) => {
+                !name.is_local()
+            }
+            (Self::Exact(name) | Self::AtOrBelow(name), Self::Below(own)) => is_below(name, own),
+            (Self::Below(name), Self::Below(own) | Self::AtOrBelow(own))
+            | (Self::Exact(name) | Self::AtOrBelow(name), Self::AtOrBelow(own)) => {
+                is_at_or_below(name, own)
+            }
+            (Self::Net(net), Self::Net(own)) => {
+                own.contains(net.first())
+                    && own.prefix() <= net.prefix()
+                    && (own.is_special() || !net.is_special())
+                    || net == own
+            }
+            (one, other) => one == other,
+        }
+    }
+
+    /// Whether a rule that denies by it is about no host that one that grants by the other is
+    /// about: true only where that is plain.
+    pub(crate) fn is_apart(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exact(name), other) | (other, Self::Exact(name)) => {
+                let is_name = matches!(other, Self::Exact(_) | Self::Below(_) | Self::AtOrBelow(_));
+                is_name && !other.grants_name(name)
+            }
+            (Self::Below(one) | Self::AtOrBelow(one), Self::Below(two) | Self::AtOrBelow(two)) => {
+                one != two && !is_below(one, two) && !is_below(two, one)
+            }
+            (Self::Net(one), Self::Net(two)) => {
+                let is_plain = one.first().is_ipv4() && two.first().is_ipv4();
+                is_plain && !one.contains(two.first()) && !two.contains(one.first())
+            }
+            _ => false,
+        }
+    }
+
     /// Whether a rule that denies covers this name.
     pub(crate) fn denies_name(&self, name: &HostName) -> bool {
         match self {
@@ -240,19 +300,10 @@ fn fault(message: impl Into<Cow<'static, str>>) -> HostError {
 
 /// A text as it may appear in a message: bounded, without control characters.
 pub(crate) fn shown(text: &str) -> String {
+    /// What fits a line beside what is said of it.
     const CHARACTERS_MAX: usize = 80;
-    let mut out: String = text
-        .chars()
-        .take(CHARACTERS_MAX)
-        .flat_map(|c| {
-            let plain = c == ' ' || c.is_ascii_graphic();
-            let escape = (!plain).then(|| c.escape_debug());
-            plain
-                .then_some(c)
-                .into_iter()
-                .chain(escape.into_iter().flatten())
-        })
-        .collect();
+    let beginning: String = text.chars().take(CHARACTERS_MAX).collect();
+    let mut out = printable(&beginning);
     if text.chars().nth(CHARACTERS_MAX).is_some() {
         out.push('…');
     }

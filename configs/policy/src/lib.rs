@@ -9,6 +9,7 @@
 
 mod author;
 mod clients;
+mod compare;
 mod compile;
 mod denial;
 mod digest;
@@ -24,11 +25,16 @@ mod expand;
 mod expectation;
 mod facts;
 mod fold;
+mod glob;
 mod grammar;
 mod grant;
 mod host;
+mod inside;
+mod inspection;
+mod learn;
 mod limits;
 mod location;
+mod matching;
 mod narrowing;
 mod nearest;
 mod net;
@@ -44,6 +50,7 @@ mod quantity;
 mod query;
 mod query_key;
 mod question;
+mod recall;
 mod rule;
 mod rule_error;
 mod rule_host;
@@ -57,23 +64,27 @@ mod survey;
 mod unnamed;
 mod upstream;
 mod verdict;
-mod weight;
 
-pub use clients::{Client, ClientError, Configuration, Handed, Registry, Variable};
+pub use clients::{
+    Client, ClientError, Configuration, ConfiguredRegistry, HandedConfiguration, Variable,
+};
+pub use compare::{OtherWidening, Shown, Widening, WideningKind, Widenings};
 pub use compile::{compile, extends};
-pub use digest::{Denied, Digest, Group, Urgency, rule_of};
+pub use digest::{DenialGroup, Denied, Digest, Urgency, rule_of};
 pub use effect::{Effect, RuleRef};
 pub use error::{PolicyError, PolicyErrors};
 pub use expectation::{Expectation, Expectations, Expected, expectations};
 pub use facts::{AddressSource, Facts, Peer, Process, Scheme};
 pub use grant::{
-    Arguments, Environment, Filesystem, Limits, ListenGrant, Made, MadeContent, Moved, Note,
+    Arguments, Environment, Filesystem, Limits, ListenGrant, MadeContent, MadePath, Moved, Note,
     PathGrant,
 };
 pub use host::{Host, HostError, HostName};
-pub use nearest::{Difference, Near, Part};
+pub use learn::{Evidence, Learner, Learnt, LearntLine, LineKind, Risk, Sighted, Sighting};
+pub use limits::NOTE_BYTES_MAX;
+pub use nearest::{Difference, NearestRule, RulePart};
 pub use other_method::{
-    AskedFor, ByMethod, METHOD_KEY, MethodKeys, OtherMethod, check_method, check_query,
+    AskedFor, ByMethod, METHOD_KEY, MethodKeys, OtherMethod, Standing, check_method, check_query,
     is_known_method, is_method_name,
 };
 pub use path::{RequestTarget, TargetError};
@@ -82,15 +93,17 @@ pub use preset::{
     PresetKind, preset, preset_clients, preset_for, preset_kind, preset_meant, preset_names,
     preset_title,
 };
-pub use printable::printable;
+pub use printable::{legible, printable};
 pub use query::QueryKey;
 pub use question::{Question, QuestionError};
-pub use secret::{Misplaced, Position, Secret, SecretKind, SecretSource};
+pub use recall::{MaskedValues, PastEvent, PastVerdict, Recall, has_plain_values, without_values};
+pub use secret::{Misplaced, NamedSecret, Secret, SecretKind, SecretPosition, SecretSource};
 pub use settings::{
-    AuditFull, ClientCertificate, DetectorForm, DnsPin, DnsServer, Inspect, InspectDetector,
-    InspectScope, Intercept, KnownHosts, Precaution, Settings, Switch, Tenants, Unscannable,
+    AuditFull, ClientCertificate, DetectorForm, DnsPin, DnsServer, HostTenancy, Inspect,
+    InspectDetector, InspectScope, Intercept, KnownHosts, Precaution, Settings, Switch,
+    Unscannable,
 };
-pub use shape::shape;
-pub use source::{Context, Source, SourceKind};
+pub use shape::{shape, shape_merged};
+pub use source::{Context, LEARNING, Source, SourceKind};
 pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};
-pub use verdict::{Budget, Denial, Permit, Reason, Route, Verdict};
+pub use verdict::{Budget, Denial, DenialReason, Permit, Route, Verdict, Vetted};

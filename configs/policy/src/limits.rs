@@ -81,9 +81,10 @@ pub(crate) const ARGUMENTS_MAX: usize = 16;
 pub(crate) const ARGUMENT_WORDS_MAX: usize = 32;
 pub(crate) const ARGUMENT_BYTES_MAX: usize = 256;
 
-/// Most notes of a policy, and the longest, in bytes: they stand on a terminal.
+/// Most notes of a policy: they stand on a terminal.
 pub(crate) const NOTES_MAX: usize = 64;
-pub(crate) const NOTE_BYTES_MAX: usize = 400;
+/// The longest note, in bytes.
+pub const NOTE_BYTES_MAX: usize = 400;
 
 /// Longest text of a file that is made where it is absent, in bytes: an empty
 /// document of its format is shorter.
@@ -99,3 +100,10 @@ pub(crate) const DIGEST_TEXT_BYTES_MAX: usize = 768;
 
 /// Most flags of a group: they differ in the keys of a query only.
 pub(crate) const DIGEST_RULES_MAX: usize = 8;
+
+/// Most different sightings that a policy is learnt from: a command asks for as many paths as
+/// it likes, and a person reads what comes of them.
+pub(crate) const SIGHTINGS_MAX: usize = 20_000;
+
+/// Longest text of a sighting, in bytes: it stands in a comment.
+pub(crate) const SIGHTING_TEXT_BYTES_MAX: usize = 256;

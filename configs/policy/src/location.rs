@@ -13,14 +13,14 @@ use crate::source::{Source, SourceKind};
 pub(crate) struct Location<'a> {
     place: &'a str,
     text: &'a str,
-    nature: Nature,
+    nature: SourceNature,
     /// Offsets at which lines begin.
     lines: Vec<usize>,
 }
 
 /// What the text of a source is to who wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Nature {
+enum SourceNature {
     Document,
     /// One argument: its place needs no line.
     Argument,
@@ -28,12 +28,12 @@ enum Nature {
     Option,
 }
 
-impl Nature {
+impl SourceNature {
     fn of(source: &Source) -> Self {
         match source.kind {
             // No file is named so: its name would be taken for an option.
             SourceKind::Document if source.place.starts_with("--") => Self::Option,
-            SourceKind::Document | SourceKind::Project => Self::Document,
+            SourceKind::Document | SourceKind::Project | SourceKind::Learning => Self::Document,
             SourceKind::Allow
             | SourceKind::Deny
             | SourceKind::Pin
@@ -60,7 +60,7 @@ impl<'a> Location<'a> {
         Self {
             place: &source.place,
             text: &source.text,
-            nature: Nature::of(source),
+            nature: SourceNature::of(source),
             lines: std::iter::once(0).chain(newlines).collect(),
         }
     }
@@ -99,8 +99,10 @@ impl At<'_> {
             self.offset
         };
         let (line, column) = match self.location.nature {
-            Nature::Option => (0, 0),
-            Nature::Document | Nature::Argument => self.location.line_and_column(offset),
+            SourceNature::Option => (0, 0),
+            SourceNature::Document | SourceNature::Argument => {
+                self.location.line_and_column(offset)
+            }
         };
         PolicyError {
             place: self.location.place.to_owned(),
@@ -115,8 +117,8 @@ impl At<'_> {
     /// as the user wrote it.
     pub(crate) fn place(&self) -> Arc<str> {
         match self.location.nature {
-            Nature::Argument | Nature::Option => Arc::from(self.location.place),
-            Nature::Document => {
+            SourceNature::Argument | SourceNature::Option => Arc::from(self.location.place),
+            SourceNature::Document => {
                 let (line, column) = self.location.line_and_column(self.offset);
                 Arc::from(format!("{}:{line}:{column}", self.location.place))
             }

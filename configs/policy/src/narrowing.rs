@@ -10,7 +10,7 @@ use crate::host::HostPattern;
 use crate::net::Ports;
 use crate::pattern::PathPattern;
 use crate::policy::Policy;
-use crate::rule::{self, Methods, NetworkTarget, Protocol, Protocols, Rule, Target};
+use crate::rule::{self, Methods, NetworkTarget, Protocol, Protocols, Rule, RuleKeys, RuleTarget};
 use crate::settings::Inspect;
 use crate::verdict::{Permit, Verdict};
 
@@ -107,7 +107,7 @@ impl Policy {
     /// Whether this is the policy of a project.
     pub(crate) fn grants_everything(&self) -> bool {
         let first = self.rules.first().map(|rule| &rule.target);
-        matches!(first, Some(Target::Network(target)) if target.host == HostPattern::Everything)
+        matches!(first, Some(RuleTarget::Network(target)) if target.host == HostPattern::Everything)
     }
 
     /// What becomes of an event that the user's policy permits.
@@ -149,12 +149,10 @@ fn everything() -> [Rule; BUILT_IN] {
     let rule = |target| Rule {
         reference: rule::reference(0, Effect::Allow, "everything", "built in".into()),
         target,
-        process: Vec::new(),
-        budget: None,
-        inspect: None,
+        keys: RuleKeys::default(),
     };
     [
-        rule(Target::Network(NetworkTarget {
+        rule(RuleTarget::Network(NetworkTarget {
             protocols: Protocols::of(&Protocol::ALL),
             methods: Methods::Any,
             host: HostPattern::Everything,
@@ -163,7 +161,7 @@ fn everything() -> [Rule; BUILT_IN] {
             query: Vec::new(),
             addresses: Vec::new(),
         })),
-        rule(Target::Unix {
+        rule(RuleTarget::Unix {
             path: "/**".to_owned(),
             pattern: PathPattern::file("/**"),
         }),

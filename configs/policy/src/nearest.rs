@@ -7,11 +7,11 @@ use std::fmt;
 
 use crate::effect::{Effect, RuleRef};
 use crate::facts::{Process, Scheme};
-use crate::grammar::Parts;
+use crate::grammar::RuleParts;
 use crate::host::Host;
 use crate::policy::Policy;
-use crate::question::{Asked, Form, Question};
-use crate::rule::{NetworkTarget, Protocol, RequestFacts, Rule, Target};
+use crate::question::{AskedRequest, Question, QuestionForm};
+use crate::rule::{Match, NetworkTarget, Precision, Protocol, RequestFacts, Rule, RuleTarget};
 
 /// Rules shown at most.
 const NEAR_MAX: usize = 3;
@@ -21,7 +21,7 @@ const TYPING_ERRORS_MAX: usize = 2;
 
 /// A rule that grants something like what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Near {
+pub struct NearestRule {
     /// The rule.
     pub rule: RuleRef,
     /// Where it differs from the question; empty if it would allow it, and
@@ -33,7 +33,7 @@ pub struct Near {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// Which part.
-    pub part: Part,
+    pub part: RulePart,
     /// What was asked.
     pub asked: String,
     /// What the rule says.
@@ -53,7 +53,7 @@ impl fmt::Display for Difference {
 
 /// The parts of a rule, the most telling last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
+pub enum RulePart {
     /// The request method.
     Method,
     /// The query of the request target.
@@ -70,7 +70,7 @@ pub enum Part {
     Host,
 }
 
-impl Part {
+impl RulePart {
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -100,8 +100,8 @@ impl Policy {
     /// The rules that come nearest to allowing what is asked, nearest first.
     /// Of rules about other hosts at most one is among them, where none is
     /// about this host and the names are alike.
-    pub fn nearest(&self, question: &Question, process: Process<'_>) -> Vec<Near> {
-        let mut found: Vec<(u32, Near)> = self
+    pub fn nearest(&self, question: &Question, process: Process<'_>) -> Vec<NearestRule> {
+        let mut found: Vec<(u32, NearestRule)> = self
             .all_rules()
             .iter()
             .filter(|rule| rule.reference.effect != Effect::Deny)
@@ -112,11 +112,12 @@ impl Policy {
                 }
                 let far = differs.iter().map(|one| one.part.weight()).sum();
                 let rule = rule.reference.clone();
-                Some((far, Near { rule, differs }))
+                Some((far, NearestRule { rule, differs }))
             })
             .collect();
         found.sort_by_key(|(far, _)| *far);
-        let is_there = |near: &Near| near.differs.iter().all(|one| one.part != Part::Host);
+        let is_there =
+            |near: &NearestRule| near.differs.iter().all(|one| one.part != RulePart::Host);
         // Rules about other hosts say something only where none is about this one.
         let kept = match found.iter().filter(|(_, near)| is_there(near)).count() {
             0 => 1,
@@ -129,29 +130,29 @@ impl Policy {
 
 /// In what a rule differs; `None` if it is about something else altogether.
 fn differences(rule: &Rule, question: &Question) -> Option<Vec<Difference>> {
-    let parts = Parts::of(&rule.reference.text);
+    let parts = RuleParts::of(&rule.reference.text);
     match (&rule.target, &question.form) {
-        (Target::Unix { path, pattern }, Form::Unix(asked)) => {
+        (RuleTarget::Unix { path, pattern }, QuestionForm::Unix(asked)) => {
             let directory = |path: &str| path.rsplit_once('/').map(|(before, _)| before.to_owned());
             if pattern.matches_file(asked) {
                 return Some(Vec::new());
             }
             let related = directory(path) == directory(asked);
-            related.then(|| vec![difference(Part::Path, asked, path)])
+            related.then(|| vec![difference(RulePart::Path, asked, path)])
         }
-        (Target::Unix { .. }, _) | (Target::Network(_), Form::Unix(_)) => None,
-        (Target::Network(target), Form::Request(asked)) => {
+        (RuleTarget::Unix { .. }, _) | (RuleTarget::Network(_), QuestionForm::Unix(_)) => None,
+        (RuleTarget::Network(target), QuestionForm::Request(asked)) => {
             let protocols = [Protocol::from(asked.scheme), Protocol::Tcp];
             let to = (&asked.host, asked.port);
             let mut out = destination(target, parts, to, &protocols)?;
             request(target, parts, asked, &mut out);
             Some(out)
         }
-        (Target::Network(target), Form::Tls(host, port)) => {
+        (RuleTarget::Network(target), QuestionForm::Tls(host, port)) => {
             let protocols = [Protocol::Tls, Protocol::Https, Protocol::Tcp];
             destination(target, parts, (host, *port), &protocols)
         }
-        (Target::Network(target), Form::Tcp(host, port)) => {
+        (RuleTarget::Network(target), QuestionForm::Tcp(host, port)) => {
             destination(target, parts, (host, *port), &[Protocol::Tcp])
         }
     }
@@ -159,7 +160,7 @@ fn differences(rule: &Rule, question: &Question) -> Option<Vec<Difference>> {
 
 fn destination(
     target: &NetworkTarget,
-    parts: Parts<'_>,
+    parts: RuleParts<'_>,
     (host, port): (&Host, u16),
     protocols: &[Protocol],
 ) -> Option<Vec<Difference>> {
@@ -176,7 +177,7 @@ fn destination(
         if !is_related(&host.to_string(), own) {
             return None;
         }
-        out.push(difference(Part::Host, &host.to_string(), own));
+        out.push(difference(RulePart::Host, &host.to_string(), own));
     }
     let spoken: Vec<Protocol> = protocols
         .iter()
@@ -189,7 +190,7 @@ fn destination(
             "" => "http and https",
             scheme => scheme,
         };
-        out.push(difference(Part::Scheme, asked, own));
+        out.push(difference(RulePart::Scheme, asked, own));
     }
     let fits = |protocol: &Protocol| target.grants_port(*protocol, port);
     let is_wrong_port = if spoken.is_empty() {
@@ -202,27 +203,33 @@ fn destination(
             Some((_, ports)) if !parts.host.ends_with(']') => ports,
             _ => "the usual one of its scheme",
         };
-        out.push(difference(Part::Port, &port.to_string(), own));
+        out.push(difference(RulePart::Port, &port.to_string(), own));
     }
     Some(out)
 }
 
-fn request(target: &NetworkTarget, parts: Parts<'_>, asked: &Asked, out: &mut Vec<Difference>) {
+fn request(
+    target: &NetworkTarget,
+    parts: RuleParts<'_>,
+    asked: &AskedRequest,
+    out: &mut Vec<Difference>,
+) {
     let facts = RequestFacts {
         protocol: asked.scheme.into(),
         method: &asked.method,
         target: &asked.target,
     };
     let is_request = matches!(asked.scheme, Scheme::Http | Scheme::Https);
-    if is_request && !target.grants_method(facts) {
-        out.push(difference(Part::Method, &asked.method, parts.methods));
+    let exact = Precision::Strict;
+    if is_request && target.method(facts, exact) != Match::Surely {
+        out.push(difference(RulePart::Method, &asked.method, parts.methods));
     }
-    if !target.grants_path(facts) {
-        out.push(difference(Part::Path, asked.target.path(), parts.path));
+    if target.path(facts, exact) != Match::Surely {
+        out.push(difference(RulePart::Path, asked.target.path(), parts.path));
     }
-    if !target.grants_query(facts) {
+    if target.query(facts, exact) != Match::Surely {
         let own = asked.target.query().map_or("none", |_| "another one");
-        out.push(difference(Part::Query, own, parts.query));
+        out.push(difference(RulePart::Query, own, parts.query));
     }
 }
 
@@ -231,11 +238,11 @@ fn process_difference(rule: &Rule, process: Process<'_>) -> Difference {
         "" => "any executable",
         known => known,
     };
-    let own: Vec<&str> = rule.process.iter().map(|own| &**own).collect();
-    difference(Part::Process, asked, &own.join(", "))
+    let own: Vec<&str> = rule.keys.process.iter().map(|own| &**own).collect();
+    difference(RulePart::Process, asked, &own.join(", "))
 }
 
-fn difference(part: Part, asked: &str, rule: &str) -> Difference {
+fn difference(part: RulePart, asked: &str, rule: &str) -> Difference {
     Difference {
         part,
         asked: asked.to_owned(),

@@ -1,14 +1,16 @@
 //! Another method than that of the request, for which its query asks: `_method` of Rails,
 //! Laravel, Symfony and the middleware of Express, and keys of others with such a word.
-//! Where rules tell methods apart, what is asked for needs to be allowed too. One test for
-//! what a gateway refuses and for what `outgate why` answers; of rules it knows whether
-//! they would allow a method.
+//! Where rules tell methods apart, what is asked for needs to be allowed too, and to be
+//! scanned no more strictly and counted by no other budget than the request that asks. One
+//! test for what a gateway refuses and for what `outgate why` answers; of rules it knows
+//! what they say of a method.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::path::RequestTarget;
 use crate::query::QueryKey;
+use crate::verdict::Verdict;
 
 /// The key that means nothing else, as it is mostly written.
 pub const METHOD_KEY: &str = "_method";
@@ -106,11 +108,44 @@ pub fn is_known_method(value: &str) -> bool {
     is_method_name(value) || others.any(|method| value.eq_ignore_ascii_case(method))
 }
 
+/// What the rules say of what a request asks for, beside what they say of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is allowed like the request itself.
+    Allowed,
+    /// It is allowed, but by a stricter word about the scan, or it counts against a budget
+    /// that the request does not count against.
+    Weighed,
+    /// It is not allowed.
+    Denied,
+}
+
+impl Standing {
+    /// What two verdicts make of it: that on the request, and that on what it asks for.
+    pub fn of(own: &Verdict, asked: &Verdict) -> Self {
+        match (own, asked) {
+            (_, Verdict::Deny(_)) => Self::Denied,
+            (Verdict::Allow(own), Verdict::Allow(asked)) if own.weighs_for(asked) => Self::Allowed,
+            (Verdict::Allow(_) | Verdict::Deny(_), Verdict::Allow(_)) => Self::Weighed,
+        }
+    }
+
+    /// Why something else than [`Self::Allowed`] may not be asked for.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Weighed => {
+                "which the rules inspect more strictly or count against another budget"
+            }
+            Self::Allowed | Self::Denied => "which the rules do not allow",
+        }
+    }
+}
+
 /// What the rules say of methods, about one request.
 #[derive(Clone, Copy)]
 pub struct ByMethod<'r> {
-    /// Whether they would allow the request by a method.
-    pub allows: &'r dyn Fn(&str) -> bool,
+    /// What they would say of the request by a method.
+    pub says: &'r dyn Fn(&str) -> Standing,
     /// The methods that they name, each once. Asked only where that matters: there may be as
     /// many rules as a policy takes.
     pub named: &'r dyn Fn() -> BTreeSet<&'r str>,
@@ -125,20 +160,25 @@ impl fmt::Debug for ByMethod<'_> {
 impl ByMethod<'_> {
     /// Whether a value is a method that is known or that they name.
     pub fn knows(&self, value: &str) -> bool {
+        is_known_method(value) || self.names(value)
+    }
+
+    /// Whether a value is a method that they name.
+    pub fn names(&self, value: &str) -> bool {
         let value = value.trim();
         let is_it = |method: &&str| value.eq_ignore_ascii_case(method);
-        is_known_method(value) || (self.named)().iter().any(is_it)
+        (self.named)().iter().any(is_it)
     }
 
     /// Whether it matters by which method the request is made.
     pub fn tells_apart(&self) -> bool {
-        let is_denied = |method: &str| !(self.allows)(method);
-        if TOLD_APART.iter().any(|method| is_denied(method)) {
+        let differs = |method: &str| (self.says)(method) != Standing::Allowed;
+        if TOLD_APART.iter().any(|method| differs(method)) {
             return true;
         }
         let named = (self.named)();
         let mut named = named.iter().filter(|own| !TOLD_APART.contains(own));
-        named.any(|method| is_denied(method))
+        named.any(|method| differs(method))
     }
 }
 
@@ -168,18 +208,30 @@ impl MethodKeys {
 /// What a value of a key for the method asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskedFor {
-    /// A method, in capitals.
+    /// A method that is not allowed, in capitals.
     Method(String),
+    /// One that is allowed under another word or budget.
+    Weighed(String),
     /// One that nobody knows: it may be a value of the user's, and is shown to nobody.
     Unknown,
     /// Something that is no method.
     NoMethod,
 }
 
+impl AskedFor {
+    /// Why it may not be asked for.
+    pub fn why(&self) -> &'static str {
+        match self {
+            Self::Weighed(_) => Standing::Weighed.why(),
+            Self::Method(_) | Self::Unknown | Self::NoMethod => Standing::Denied.why(),
+        }
+    }
+}
+
 impl fmt::Display for AskedFor {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::Method(method) => method,
+            Self::Method(method) | Self::Weighed(method) => method,
             Self::Unknown => "another method",
             Self::NoMethod => "something that is no method",
         })
@@ -198,7 +250,7 @@ pub struct OtherMethod {
 impl fmt::Display for OtherMethod {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { by, what } = self;
-        let why = "which the rules do not allow";
+        let why = what.why();
         write!(out, "{by} in the query asks for {what}, {why}")
     }
 }
@@ -218,13 +270,15 @@ pub fn check_method(value: &str, own: &str, rules: ByMethod<'_>) -> Result<(), A
             Ok(())
         };
     }
-    if method == own || (rules.allows)(&method) {
+    if method == own {
         return Ok(());
     }
-    Err(if rules.knows(&method) {
-        AskedFor::Method(method)
-    } else {
-        AskedFor::Unknown
+    let standing = (rules.says)(&method);
+    Err(match standing {
+        Standing::Allowed => return Ok(()),
+        Standing::Denied | Standing::Weighed if !rules.knows(&method) => AskedFor::Unknown,
+        Standing::Denied => AskedFor::Method(method),
+        Standing::Weighed => AskedFor::Weighed(method),
     })
 }
 
@@ -256,7 +310,9 @@ pub fn check_query(
         .try_for_each(|value| judge("`_method`", value))?;
     let by = "a key for the method";
     let others = keys.others.values_in(target);
-    let mut others = others.iter().filter(|value| is_method_name(value));
+    // A word of another meaning is a method where the rules name it as one.
+    let is_method = |value: &&String| is_method_name(value) || rules.names(value);
+    let mut others = others.iter().filter(is_method);
     others.try_for_each(|value| judge(by, value))?;
     let tunnels = keys.tunnels.values_in(target);
     let mut tunnels = tunnels.iter().filter(|value| rules.knows(value));
@@ -270,11 +326,15 @@ mod tests {
     #[test]
     fn a_query_asks_for_a_method_in_every_reading() {
         let only_post = ByMethod {
-            allows: &|method| method == "POST",
+            says: &|method| match method {
+                "POST" => Standing::Allowed,
+                "LOCK" => Standing::Weighed,
+                _ => Standing::Denied,
+            },
             named: &|| BTreeSet::from(["POST", "ARCHIVE"]),
         };
         let all = ByMethod {
-            allows: &|_| true,
+            says: &|_| Standing::Allowed,
             named: &BTreeSet::new,
         };
         let own = |asked: &str| Some(format!("`_method` in the query asks for {asked}"));
@@ -300,6 +360,7 @@ mod tests {
             ("/x%3Fverb=put", other("PUT")),
             ("/x?x-http-method=search", other("SEARCH")),
             ("/x?x-http-method=archive", other("ARCHIVE")),
+            ("/x?method=archive", other("ARCHIVE")),
             ("/x?_method=whatever", own("another method")),
             ("/x?x-http-method=whatever", None),
             ("/x?method=search&payment_method=card", None),
@@ -312,5 +373,9 @@ mod tests {
             assert_eq!(words, wanted, "{target}");
             assert_eq!(check_query(&parsed, "POST", all), Ok(()), "{target}");
         }
+        let weighed = RequestTarget::parse("/x?_method=lock").expect("a target");
+        let found = check_query(&weighed, "POST", only_post).expect_err("it is refused");
+        assert_eq!(found.what, AskedFor::Weighed("LOCK".to_owned()));
+        assert!(found.to_string().contains("inspect more strictly"));
     }
 }

@@ -80,10 +80,13 @@ impl RequestTarget {
         };
         check_bytes(path)?;
         let mut text = canonical_path(path)?;
-        let readings = Readings::of(&text)?;
+        let mut readings = Readings::of(&text)?;
         if let Some(query) = query {
             check_bytes(query)?;
             check_query(query)?;
+            for path in paths_in(&text, query) {
+                readings = readings.or_of(&Readings::of(&canonical_path(&path)?)?);
+            }
             text.reserve(query.len() + 1);
             text.push('?');
             text.push_str(query);
@@ -176,6 +179,29 @@ fn check_bytes(text: &str) -> Result<(), TargetError> {
         }
     }
     Ok(())
+}
+
+/// What programs take for the path that find one in the query (`/?/path` and
+/// `/index.php?/path` of CodeIgniter, CakePHP and their like): it stands for one below the
+/// directory of the path, or behind the program's name.
+fn paths_in(path: &str, query: &str) -> Vec<String> {
+    if !query.starts_with('/') {
+        return Vec::new();
+    }
+    let whole = query.split('?').next().unwrap_or_default();
+    let first = whole.split('&').next().unwrap_or_default();
+    let directory = path.rsplit_once('/').map_or("", |(before, _)| before);
+    let program = path.strip_suffix('/').unwrap_or(path);
+    let mut found = Vec::new();
+    for base in [directory, program] {
+        for inner in [whole, first] {
+            let one = format!("{base}{inner}");
+            if !found.contains(&one) {
+                found.push(one);
+            }
+        }
+    }
+    found
 }
 
 /// Refuses queries that hide a NUL behind a second decoding.

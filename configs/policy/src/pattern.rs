@@ -4,7 +4,7 @@
 //! A pattern that no request can match is refused here, with a hint. Nothing
 //! in this file knows hosts, methods or effects.
 
-use crate::fold::fold_case;
+use crate::glob::Glob;
 use crate::host::shown;
 use crate::limits::ANY_DEPTH_MAX;
 use crate::path::readings::{Readings, SEPARATOR};
@@ -31,105 +31,9 @@ pub(crate) fn fault(
     }
 }
 
-/// Text with `*` for any run of bytes: the literal parts between the stars.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Glob {
-    parts: Vec<Vec<u8>>,
-}
-
-impl Glob {
-    /// Splits at raw stars, then decodes, so that `%2A` is a star itself.
-    pub(crate) fn decoded(text: &str) -> Self {
-        Self {
-            parts: text
-                .split('*')
-                .map(|part| unescape(part.as_bytes()))
-                .collect(),
-        }
-    }
-
-    fn raw(text: &str) -> Self {
-        Self {
-            parts: text
-                .split('*')
-                .map(|part| part.as_bytes().to_vec())
-                .collect(),
-        }
-    }
-
-    pub(crate) fn folded(&self) -> Self {
-        Self {
-            parts: self.parts.iter().map(|part| fold_case(part)).collect(),
-        }
-    }
-
-    /// What stands before the first such byte; `None` if there is none.
-    pub(crate) fn up_to(&self, ends: impl Fn(u8) -> bool) -> Option<Self> {
-        let find = |part: &Vec<u8>| part.iter().position(|byte| ends(*byte));
-        let (index, at) = self
-            .parts
-            .iter()
-            .enumerate()
-            .find_map(|(index, part)| Some((index, find(part)?)))?;
-        let mut parts: Vec<Vec<u8>> = self.parts.iter().take(index + 1).cloned().collect();
-        parts.last_mut()?.truncate(at);
-        Some(Self { parts })
-    }
-
-    pub(crate) fn holds(&self, byte: u8) -> bool {
-        self.parts.iter().any(|part| part.contains(&byte))
-    }
-
-    /// The same without an ending that servers complete names with; `None` where there is
-    /// none, and where nothing but the ending is named.
-    fn without_ending(&self) -> Option<Self> {
-        let mut parts = self.parts.clone();
-        let last = parts.last_mut()?;
-        if let Some(dot) = unnamed::ending(last) {
-            last.truncate(dot);
-        } else if last.is_empty() && parts.len() > 1 {
-            // `name.*` is about all endings.
-            parts.pop();
-            let before = parts.last_mut()?;
-            before.pop_if(|byte| *byte == b'.')?;
-        } else {
-            return None;
-        }
-        let is_named = parts.iter().flatten().any(|byte| *byte != b'.');
-        is_named.then_some(Self { parts })
-    }
-
-    fn is_star(&self) -> bool {
-        self.parts.len() > 1 && self.parts.iter().all(Vec::is_empty)
-    }
-
-    pub(crate) fn matches(&self, text: &[u8]) -> bool {
-        let Some((first, rest)) = self.parts.split_first() else {
-            return false;
-        };
-        let Some((last, middle)) = rest.split_last() else {
-            return text == first.as_slice();
-        };
-        let Some(mut text) = text
-            .strip_prefix(first.as_slice())
-            .and_then(|text| text.strip_suffix(last.as_slice()))
-        else {
-            return false;
-        };
-        for part in middle.iter().filter(|part| !part.is_empty()) {
-            let found = text.windows(part.len()).position(|w| w == part.as_slice());
-            let Some(after) = found.and_then(|at| text.get(at + part.len()..)) else {
-                return false;
-            };
-            text = after;
-        }
-        true
-    }
-}
-
 /// One segment of a path pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Segment {
+enum PatternSegment {
     /// `**`.
     AnyDepth,
     /// Anything else.
@@ -147,14 +51,14 @@ enum Star {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathPattern {
     /// As written.
-    written: Vec<Segment>,
+    written: Vec<PatternSegment>,
     /// With escaped slashes and backslashes as separators, and ended at an escaped
     /// `?` or `#`, where that differs: the forms in which it meets readings that
     /// take them so.
-    others: Vec<Vec<Segment>>,
+    others: Vec<Vec<PatternSegment>>,
     /// Lower case, without trailing slash, and where servers leave a name or an ending to be
     /// guessed, without it too: the forms that deny.
-    denying: Vec<Vec<Segment>>,
+    denying: Vec<Vec<PatternSegment>>,
 }
 
 impl PathPattern {
@@ -179,8 +83,8 @@ impl PathPattern {
                         "one `**` at the end covers everything below",
                     ));
                 }
-                written.push(Segment::AnyDepth);
-                split.push(Segment::AnyDepth);
+                written.push(PatternSegment::AnyDepth);
+                split.push(PatternSegment::AnyDepth);
             } else {
                 if segment.is_empty() && index + 1 < count {
                     return Err(fault(
@@ -190,27 +94,31 @@ impl PathPattern {
                     ));
                 }
                 check_segment(segment, offset)?;
-                written.push(Segment::One(Glob::decoded(segment)));
+                written.push(PatternSegment::One(Glob::decoded(segment)));
                 let separated = segment
                     .replace("%2F", "/")
                     .replace("%2f", "/")
                     .replace("%5C", "/")
                     .replace("%5c", "/")
                     .replace('\\', "/");
-                split.extend(separated.split('/').map(|s| Segment::One(Glob::decoded(s))));
+                split.extend(
+                    separated
+                        .split('/')
+                        .map(|s| PatternSegment::One(Glob::decoded(s))),
+                );
             }
             offset += segment.len() + 1;
         }
-        if matches!(written.as_slice(), [Segment::AnyDepth]) {
+        if matches!(written.as_slice(), [PatternSegment::AnyDepth]) {
             return Ok(None);
         }
-        let mut others: Vec<Vec<Segment>> = Vec::new();
+        let mut others: Vec<Vec<PatternSegment>> = Vec::new();
         for form in [ended(&written), ended(&split), split] {
             if form != written && !others.contains(&form) {
                 others.push(form);
             }
         }
-        let mut denying: Vec<Vec<Segment>> = std::iter::once(&written)
+        let mut denying: Vec<Vec<PatternSegment>> = std::iter::once(&written)
             .chain(&others)
             .map(|form| denying_form(form))
             .collect();
@@ -226,14 +134,35 @@ impl PathPattern {
         }))
     }
 
+    /// Whether a rule that grants by it grants no path that one with the other does not: true
+    /// only where that is plain.
+    pub(crate) fn grants_within(&self, other: &Self) -> bool {
+        let is_plain = self.others.is_empty() && other.others.is_empty();
+        self == other || is_plain && is_within(&self.written, &other.written, Star::NeedsBytes)
+    }
+
+    /// The same of rules that deny.
+    pub(crate) fn denies_within(&self, other: &Self) -> bool {
+        let is_there = |form: &Vec<PatternSegment>| {
+            let mut wider = other.denying.iter();
+            wider.any(|other| is_within(form, other, Star::MayBeEmpty))
+        };
+        self == other || self.denying.iter().all(is_there)
+    }
+
+    /// A path that it may match, with this text in the place of what is open.
+    pub(crate) fn example(text: &str, open: &str) -> String {
+        text.replace("**", open).replace('*', open)
+    }
+
     /// A pattern of paths in the file system: no escapes, no readings.
     pub(crate) fn file(text: &str) -> Self {
         let written = text
             .split('/')
             .skip(1)
             .map(|segment| match segment {
-                "**" => Segment::AnyDepth,
-                _ => Segment::One(Glob::raw(segment)),
+                "**" => PatternSegment::AnyDepth,
+                _ => PatternSegment::One(Glob::raw(segment)),
             })
             .collect();
         Self {
@@ -254,8 +183,9 @@ impl PathPattern {
 
     /// Whether the canonical reading matches, and every other structural one.
     pub(crate) fn matches_all(&self, readings: &Readings) -> bool {
-        let fits =
-            |form: &[Segment], reading: &[u8]| matches_reading(form, reading, Star::NeedsBytes);
+        let fits = |form: &[PatternSegment], reading: &[u8]| {
+            matches_reading(form, reading, Star::NeedsBytes)
+        };
         fits(&self.written, readings.canonical())
             && readings.other_structural().all(|reading| {
                 fits(&self.written, reading) || self.others.iter().any(|form| fits(form, reading))
@@ -272,16 +202,39 @@ impl PathPattern {
     }
 }
 
+/// Whether every list of segments that one form matches is matched by another.
+fn is_within(form: &[PatternSegment], other: &[PatternSegment], star: Star) -> bool {
+    let Some((first, rest)) = other.split_first() else {
+        return form.is_empty();
+    };
+    let PatternSegment::One(wide) = first else {
+        return rest.is_empty()
+            || (0..=form.len()).any(|skip| {
+                form.get(skip..)
+                    .is_some_and(|form| is_within(form, rest, star))
+            });
+    };
+    match form.split_first() {
+        Some((PatternSegment::One(narrow), form)) => {
+            // A star alone may need something to stand for.
+            let is_empty = wide.is_star() && star == Star::NeedsBytes && narrow.matches(b"");
+            let fits = narrow.is_within(wide) && (!is_empty || narrow.is_star());
+            fits && is_within(form, rest, star)
+        }
+        Some((PatternSegment::AnyDepth, _)) | None => false,
+    }
+}
+
 /// The pattern up to the first `?` or `#` in it, if there is one.
-fn ended(form: &[Segment]) -> Vec<Segment> {
+fn ended(form: &[PatternSegment]) -> Vec<PatternSegment> {
     let mut out = Vec::with_capacity(form.len());
     for segment in form {
         let head = match segment {
-            Segment::AnyDepth => None,
-            Segment::One(glob) => glob.up_to(|byte| matches!(byte, b'?' | b'#')),
+            PatternSegment::AnyDepth => None,
+            PatternSegment::One(glob) => glob.up_to(|byte| matches!(byte, b'?' | b'#')),
         };
         if let Some(head) = head {
-            out.push(Segment::One(head));
+            out.push(PatternSegment::One(head));
             break;
         }
         out.push(segment.clone());
@@ -289,15 +242,15 @@ fn ended(form: &[Segment]) -> Vec<Segment> {
     out
 }
 
-fn denying_form(form: &[Segment]) -> Vec<Segment> {
-    let mut form: Vec<Segment> = form
+fn denying_form(form: &[PatternSegment]) -> Vec<PatternSegment> {
+    let mut form: Vec<PatternSegment> = form
         .iter()
         .map(|segment| match segment {
-            Segment::AnyDepth => Segment::AnyDepth,
-            Segment::One(glob) => Segment::One(glob.folded()),
+            PatternSegment::AnyDepth => PatternSegment::AnyDepth,
+            PatternSegment::One(glob) => PatternSegment::One(glob.folded()),
         })
         .collect();
-    let empty = Segment::One(Glob::raw(""));
+    let empty = PatternSegment::One(Glob::raw(""));
     if form.len() > 1 && form.last() == Some(&empty) {
         form.pop();
     }
@@ -307,32 +260,55 @@ fn denying_form(form: &[Segment]) -> Vec<Segment> {
 /// The forms of one that denies for paths that leave away the name of its file, which then
 /// stands for its directory, or the ending of that name. No name is left away where a
 /// pattern is about any directory or any name: it would be about nearly every path.
-fn unnamed_forms(form: &[Segment]) -> Vec<Vec<Segment>> {
+fn unnamed_forms(form: &[PatternSegment]) -> Vec<Vec<PatternSegment>> {
+    let mut out = unnamed_file(form);
+    out.extend((1..form.len()).filter_map(|at| behind_front(form, at)));
+    out
+}
+
+/// What a program is given that stands for its directory, where the pattern names it and
+/// more behind it: whatever leads to no file goes there without its name (`php -S`,
+/// `FallbackResource` of Apache, `try_files` of nginx).
+fn behind_front(form: &[PatternSegment], at: usize) -> Option<Vec<PatternSegment>> {
+    let (head, behind) = form.split_at_checked(at)?;
+    let (PatternSegment::One(name), head) = head.split_last()? else {
+        return None;
+    };
+    let is_front = !name.is_star() && unnamed::INDEXES.iter().any(|index| name.matches(index));
+    let names =
+        |segment: &&PatternSegment| matches!(segment, PatternSegment::One(glob) if !glob.is_star());
+    let left = [head, behind].concat();
+    (is_front && left.iter().any(|segment| names(&segment))).then_some(left)
+}
+
+fn unnamed_file(form: &[PatternSegment]) -> Vec<Vec<PatternSegment>> {
     let (head, last, behind) = match form {
-        [head @ .., Segment::One(last)] => (head, last, &[][..]),
-        [head @ .., Segment::One(last), Segment::AnyDepth] => {
-            (head, last, &[Segment::AnyDepth][..])
-        }
+        [head @ .., PatternSegment::One(last)] => (head, last, &[][..]),
+        [
+            head @ ..,
+            PatternSegment::One(last),
+            PatternSegment::AnyDepth,
+        ] => (head, last, &[PatternSegment::AnyDepth][..]),
         _ => return Vec::new(),
     };
     let mut out = Vec::new();
     if let Some(stem) = last.without_ending() {
-        out.push([head, &[Segment::One(stem)], behind].concat());
+        out.push([head, &[PatternSegment::One(stem)], behind].concat());
     }
     let stands_for_directory = unnamed::INDEXES.iter().any(|name| last.matches(name));
     if stands_for_directory && !last.is_star() {
-        out.push([head, &[Segment::One(Glob::raw(""))]].concat());
-        if matches!(head.last(), Some(Segment::One(directory)) if !directory.is_star()) {
+        out.push([head, &[PatternSegment::One(Glob::raw(""))]].concat());
+        if matches!(head.last(), Some(PatternSegment::One(directory)) if !directory.is_star()) {
             out.push(head.to_vec());
         }
     }
     out
 }
 
-fn matches_reading(form: &[Segment], reading: &[u8], star: Star) -> bool {
+fn matches_reading(form: &[PatternSegment], reading: &[u8], star: Star) -> bool {
     // The usual short patterns need no list of segments.
     let count = reading.split(|b| *b == SEPARATOR).count();
-    if !form.contains(&Segment::AnyDepth) {
+    if !form.contains(&PatternSegment::AnyDepth) {
         return form.len() == count
             && form
                 .iter()
@@ -344,10 +320,10 @@ fn matches_reading(form: &[Segment], reading: &[u8], star: Star) -> bool {
 }
 
 /// Matches with at most [`ANY_DEPTH_MAX`] levels of recursion.
-fn matches(form: &[Segment], segments: &[&[u8]], star: Star) -> bool {
+fn matches(form: &[PatternSegment], segments: &[&[u8]], star: Star) -> bool {
     let (mut form, mut segments) = (form, segments);
     while let Some((first, form_rest)) = form.split_first() {
-        if *first == Segment::AnyDepth {
+        if *first == PatternSegment::AnyDepth {
             return form_rest.is_empty()
                 || (0..=segments.len()).any(|skip| {
                     segments
@@ -366,11 +342,11 @@ fn matches(form: &[Segment], segments: &[&[u8]], star: Star) -> bool {
     segments.is_empty()
 }
 
-fn matches_segment(segment: &Segment, text: &[u8], star: Star) -> bool {
+fn matches_segment(segment: &PatternSegment, text: &[u8], star: Star) -> bool {
     match segment {
-        Segment::AnyDepth => true,
-        Segment::One(glob) if glob.is_star() => !text.is_empty() || star == Star::MayBeEmpty,
-        Segment::One(glob) => glob.matches(text),
+        PatternSegment::AnyDepth => true,
+        PatternSegment::One(glob) if glob.is_star() => !text.is_empty() || star == Star::MayBeEmpty,
+        PatternSegment::One(glob) => glob.matches(text),
     }
 }
 
@@ -584,7 +560,18 @@ mod tests {
             ("/secret/index.*", "/secret/", false, true),
             ("/secret/index.php/**", "/secret/", false, true),
             ("/secret/index.php/**", "/secret/index/x", false, true),
-            ("/secret/index.php/**", "/secret/x", false, false),
+            // What leads to no file goes to the program of its directory.
+            ("/secret/index.php/**", "/secret/x", false, true),
+            ("/secret/index.php/**", "/SECRET/x/y", false, true),
+            ("/secret/index.php/**", "/x", false, false),
+            ("/index.php/admin/**", "/admin/keys", false, true),
+            ("/**/index.php/admin/**", "/x/admin/keys", false, true),
+            ("/index.php/admin/**", "/public", false, false),
+            // Not where nothing else is named, nor to a file alone.
+            ("/index.php/**", "/x", false, false),
+            ("/*/index.php/**", "/x/y", false, false),
+            ("/index.php", "/x", false, false),
+            ("/secret/index.php", "/secret/x", false, false),
             ("/secret/*.html", "/secret/", false, true),
             ("/secret/*.html", "/secret/x", false, false),
             ("/secret/*.pem", "/secret/", false, false),
@@ -606,6 +593,24 @@ mod tests {
             ("/lodash.merge", "/lodash", false, false),
             ("/v1.2", "/v1", false, false),
             ("/.html", "/", false, false),
+        ]);
+    }
+
+    #[test]
+    fn a_deny_of_a_path_is_about_one_in_the_query() {
+        check(&[
+            // A path in a query, as CodeIgniter and its like take it.
+            ("/admin/**", "/?/admin/keys", false, true),
+            ("/admin/**", "/?/ADMIN%2Fkeys&a=1", false, true),
+            ("/admin/keys", "/?/admin/keys?a=1", false, true),
+            ("/admin/keys", "/?/admin/keys&a=1", false, true),
+            ("/admin/**", "/index.php?/admin/keys", false, true),
+            ("/index.php/admin/**", "/index.php?/admin/keys", false, true),
+            ("/app/admin/**", "/app/?/admin/keys", false, true),
+            ("/admin/**", "/?a=/admin/keys", false, false),
+            ("/admin/**", "/x/?/admin/keys", false, false),
+            ("/admin/**", "/?/public/admin", false, false),
+            ("/a/*", "/a/b?/admin/keys", true, true),
         ]);
     }
 

@@ -2,7 +2,7 @@
 //! to values; what a pin means is decided elsewhere.
 
 use crate::host::{Host, HostName, shown};
-use crate::policy::Pin;
+use crate::policy::PinTarget;
 use crate::rule_host::{parse_address, parse_port};
 use crate::special::{never_a_destination, special_use};
 
@@ -36,7 +36,7 @@ pub(crate) fn parse_pin_host(
     }
 }
 
-pub(crate) fn parse_pin_address(text: &str) -> Result<Pin, (String, String)> {
+pub(crate) fn parse_pin_address(text: &str) -> Result<PinTarget, (String, String)> {
     let hint = "write `192.0.2.7`, `192.0.2.7:8443` or `[2001:db8::7]:8443`".to_owned();
     let (address, port) = match text.rsplit_once(':') {
         Some((address, port)) if parse_address(text).is_none() => (address, Some(port)),
@@ -53,11 +53,11 @@ pub(crate) fn parse_pin_address(text: &str) -> Result<Pin, (String, String)> {
         ));
     }
     match port.map(|text| (text, parse_port(text))) {
-        None => Ok(Pin {
+        None => Ok(PinTarget {
             address: ip,
             port: None,
         }),
-        Some((_, Some(port))) => Ok(Pin {
+        Some((_, Some(port))) => Ok(PinTarget {
             address: ip,
             port: Some(port),
         }),

@@ -12,7 +12,7 @@ use crate::facts::Peer;
 use crate::grant::{Arguments, Environment, Filesystem, Limits, ListenGrant, Note};
 use crate::host::{Below, Host, HostName, HostPattern};
 use crate::net::Ports;
-use crate::rule::{Methods, NetworkTarget, Protocol, Rule, Target};
+use crate::rule::{Methods, NetworkTarget, Protocol, Rule, RuleTarget};
 use crate::secret::Secret;
 use crate::settings::{Inspect, Intercept, Settings};
 
@@ -58,11 +58,11 @@ pub(crate) fn pinned(host: &HostName, port: Option<u16>) -> String {
 
 /// Addresses the operator gave to names, for one port or for all.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pins(BTreeMap<HostName, BTreeMap<Option<u16>, Pin>>);
+pub(crate) struct Pins(BTreeMap<HostName, BTreeMap<Option<u16>, PinTarget>>);
 
 /// Where a pin leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pin {
+pub(crate) struct PinTarget {
     pub(crate) address: IpAddr,
     /// `None` keeps the port that was asked for.
     pub(crate) port: Option<u16>,
@@ -70,7 +70,7 @@ pub(crate) struct Pin {
 
 impl Pins {
     /// Adds a pin; a later one for the same host and port replaces it.
-    pub(crate) fn add(&mut self, host: HostName, port: Option<u16>, pin: Pin) {
+    pub(crate) fn add(&mut self, host: HostName, port: Option<u16>, pin: PinTarget) {
         self.0.entry(host).or_default().insert(port, pin);
     }
 
@@ -136,18 +136,13 @@ impl Policy {
     /// Whether a rule allows a Unix socket outside.
     pub fn allows_unix(&self) -> bool {
         self.rules.iter().any(|rule| {
-            matches!(rule.target, Target::Unix { .. }) && rule.reference.effect == Effect::Allow
+            matches!(rule.target, RuleTarget::Unix { .. }) && rule.reference.effect == Effect::Allow
         })
     }
 
     /// The address the operator pinned a host and port to.
     pub fn pin(&self, host: &HostName, port: u16) -> Option<SocketAddr> {
         self.pins.find(host, port)
-    }
-
-    /// The names that pins are for, from the command line and from documents.
-    pub fn pinned(&self) -> impl Iterator<Item = &HostName> {
-        self.pins.0.keys()
     }
 
     /// The first pin of this policy that `other` does not hold just so: its
@@ -183,10 +178,15 @@ impl Policy {
             return (Vec::new(), Vec::new());
         };
         let addresses = match &rule.target {
-            Target::Network(target) => target.addresses.iter().map(ToString::to_string).collect(),
-            Target::Unix { .. } => Vec::new(),
+            RuleTarget::Network(target) => {
+                target.addresses.iter().map(ToString::to_string).collect()
+            }
+            RuleTarget::Unix { .. } => Vec::new(),
         };
-        (rule.process.iter().map(|own| &**own).collect(), addresses)
+        (
+            rule.keys.process.iter().map(|own| &**own).collect(),
+            addresses,
+        )
     }
 
     /// How many bytes may leave under a rule, to one host; nothing without a bound.
@@ -194,7 +194,7 @@ impl Policy {
         // Rules are numbered from one, in their order.
         let place = usize::try_from(rule.id).ok()?.checked_sub(1)?;
         let own = self.rules.get(place)?;
-        own.budget.filter(|_| own.reference.id == rule.id)
+        own.keys.budget.filter(|_| own.reference.id == rule.id)
     }
 
     /// The switches.
@@ -243,6 +243,24 @@ impl Policy {
         names.chain(self.pins.0.keys())
     }
 
+    /// The names that rules of any effect and pins spell out, in their order.
+    pub fn named(&self) -> impl Iterator<Item = &HostName> {
+        let rules = self.rules.iter().chain(self.narrowing_rules());
+        let names = rules.filter_map(|rule| match &rule.target {
+            RuleTarget::Network(target) => match &target.host {
+                HostPattern::Exact(name) => Some(name),
+                HostPattern::AtOrBelow(_)
+                | HostPattern::Localhost
+                | HostPattern::Everything
+                | HostPattern::Any
+                | HostPattern::Below(_)
+                | HostPattern::Net(_) => None,
+            },
+            RuleTarget::Unix { .. } => None,
+        });
+        names.chain(self.pins.0.keys())
+    }
+
     /// Whether a rule allows anything at a host of this pattern, `NAME` or `*.NAME`.
     pub fn may_reach(&self, pattern: &str) -> bool {
         let (name, below) = match pattern.strip_prefix("*.") {
@@ -282,7 +300,7 @@ impl Policy {
         let is_inside = move |rule: &Rule, target: &NetworkTarget| {
             let https = target.protocols.contains(Protocol::Https);
             let wss = target.protocols.contains(Protocol::Wss);
-            let is_scanned = matches!(rule.inspect, Some(Inspect::Block | Inspect::Warn));
+            let is_scanned = matches!(rule.keys.inspect, Some(Inspect::Block | Inspect::Warn));
             let is_some = target.is_restricted() || !https || is_scanned;
             is_closed && (https || wss) && is_some
         };
@@ -295,8 +313,8 @@ impl Policy {
     /// that a denial can be said to them.
     pub fn speaks_http(&self, port: u16) -> bool {
         let named = |rule: &Rule| match &rule.target {
-            Target::Unix { .. } => false,
-            Target::Network(target) => {
+            RuleTarget::Unix { .. } => false,
+            RuleTarget::Network(target) => {
                 matches!(target.ports, Ports::List(_))
                     && !target.protocols.contains(Protocol::Tcp)
                     && target.ports.contains(port, || false)
@@ -331,7 +349,7 @@ impl Policy {
     /// Whether any rule lets anything out over the network.
     pub fn has_network_rules(&self) -> bool {
         self.rules.iter().any(|rule| {
-            rule.reference.effect != Effect::Deny && matches!(rule.target, Target::Network(_))
+            rule.reference.effect != Effect::Deny && matches!(rule.target, RuleTarget::Network(_))
         })
     }
 
@@ -376,8 +394,8 @@ impl Policy {
         self.all_rules()
             .iter()
             .filter_map(|rule| match &rule.target {
-                Target::Network(target) => Some((rule, target)),
-                Target::Unix { .. } => None,
+                RuleTarget::Network(target) => Some((rule, target)),
+                RuleTarget::Unix { .. } => None,
             })
     }
 

@@ -198,6 +198,7 @@ pub fn preset_meant(name: &str) -> Option<&'static str> {
 /// How many letters differ, are missing or are too many; what is longer than any name is
 /// far from all.
 fn distance(written: &str, name: &str) -> usize {
+    /// No preset has a name as long.
     const NAME_BYTES_MAX: usize = 32;
     if written.len() > NAME_BYTES_MAX {
         return usize::MAX;

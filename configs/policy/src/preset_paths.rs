@@ -154,4 +154,7 @@ pub(crate) const DEV_TOOLS_VARIABLES: &[ShippedVariable] = &[
     variable(50, 17, "UV_LINK_MODE", "copy"),
     variable(51, 37, "npm_config_package_import_method", "copy"),
     variable(52, 38, "pnpm_config_package_import_method", "copy"),
+    variable(54, 43, "npm_config_enable_global_virtual_store", "false"),
+    variable(55, 44, "pnpm_config_enable_global_virtual_store", "false"),
+    variable(56, 29, "YARN_ENABLE_GLOBAL_CACHE", "false"),
 ];

@@ -5,10 +5,11 @@
 //! that denies in any. Nothing in this file knows paths, hosts or effects.
 
 use crate::fold::fold_case;
+use crate::glob::Glob;
 use crate::host::shown;
 use crate::limits::QUERY_PAIRS_MAX;
 use crate::path::{RequestTarget, unescape};
-use crate::pattern::{Glob, PatternError, check_escapes, fault};
+use crate::pattern::{PatternError, check_escapes, fault};
 use crate::query_key::{FoldedKey, decodings, depth, holds_word, is_short, is_torn, readable};
 
 /// One `key=pattern` of a rule.
@@ -73,6 +74,23 @@ impl QueryPattern {
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
         let text = std::str::from_utf8(&self.key).ok()?;
         self.key.iter().all(plain).then_some(text)
+    }
+
+    /// Whether every value of the key will do.
+    pub(crate) fn is_any_value(&self) -> bool {
+        self.value.is_star()
+    }
+
+    /// Whether a query that this pattern grants is granted by another: true only where that
+    /// is plain.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self == other || self.key == other.key && other.is_any_value()
+    }
+
+    /// Has every value of the key do.
+    pub(crate) fn open(&mut self) {
+        self.value = Glob::decoded("*");
+        self.folded_value = self.value.folded();
     }
 
     /// Whether the query holds the key.
@@ -189,10 +207,10 @@ impl QueryPattern {
 
 /// A key of queries and forms that means something whatever rules say.
 #[derive(Debug, Clone)]
-pub struct QueryKey(Sought);
+pub struct QueryKey(SoughtKey);
 
 #[derive(Debug, Clone)]
-enum Sought {
+enum SoughtKey {
     Named(FoldedKey),
     Holding(Vec<String>),
 }
@@ -200,12 +218,12 @@ enum Sought {
 impl QueryKey {
     /// The key of this name.
     pub fn new(name: &str) -> Self {
-        Self(Sought::Named(FoldedKey::of(name.as_bytes())))
+        Self(SoughtKey::Named(FoldedKey::of(name.as_bytes())))
     }
 
     /// Every key that holds one of these words, which are lower case.
     pub fn holding(words: &[&str]) -> Self {
-        Self(Sought::Holding(
+        Self(SoughtKey::Holding(
             words.iter().map(|word| (*word).to_owned()).collect(),
         ))
     }
@@ -213,16 +231,16 @@ impl QueryKey {
     /// Whether some reader may take the raw key for it.
     pub fn may_be(&self, raw: &str) -> bool {
         match &self.0 {
-            Sought::Named(key) => key.may_be(raw),
-            Sought::Holding(words) => holds_word(raw, words),
+            SoughtKey::Named(key) => key.may_be(raw),
+            SoughtKey::Holding(words) => holds_word(raw, words),
         }
     }
 
     /// Whether a longer raw key that begins so may still be it.
     pub fn may_begin(&self, raw: &str) -> bool {
         match &self.0 {
-            Sought::Named(key) => key.may_begin(raw),
-            Sought::Holding(_) => is_short(raw),
+            SoughtKey::Named(key) => key.may_begin(raw),
+            SoughtKey::Holding(_) => is_short(raw),
         }
     }
 

@@ -6,29 +6,29 @@
 
 use std::fmt;
 
-use crate::denial::{self, Event};
+use crate::denial::{self, DeniedEvent};
 use crate::facts::{AddressSource, Facts, Peer, Process, Scheme};
 use crate::host::{Host, shown};
-use crate::other_method::{AskedFor, ByMethod, check_query};
+use crate::other_method::{AskedFor, ByMethod, Standing, check_query};
 use crate::path::RequestTarget;
 use crate::policy::Policy;
 use crate::rule::Protocol;
 use crate::rule_host::parse_port;
 use crate::settings::Intercept;
 use crate::survey::Cause;
-use crate::verdict::{Denial, Reason, Route, Verdict};
+use crate::verdict::{Denial, DenialReason, Route, Verdict};
 
 /// What somebody asks about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    pub(crate) form: Form,
+    pub(crate) form: QuestionForm,
 }
 
 /// The kinds of questions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum QuestionForm {
     /// A request, or an upgrade to WebSocket.
-    Request(Asked),
+    Request(AskedRequest),
     /// TLS that stays closed.
     Tls(Host, u16),
     /// Bytes of any kind.
@@ -39,7 +39,7 @@ pub(crate) enum Form {
 
 /// A request that somebody asks about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct AskedRequest {
     pub(crate) scheme: Scheme,
     pub(crate) method: String,
     pub(crate) host: Host,
@@ -47,7 +47,7 @@ pub(crate) struct Asked {
     pub(crate) target: RequestTarget,
 }
 
-impl Asked {
+impl AskedRequest {
     /// What the decision function is asked, of this method.
     fn facts<'a>(&'a self, process: Process<'a>, method: &'a str) -> Facts<'a> {
         Facts::Request {
@@ -108,10 +108,10 @@ impl Question {
             ));
         };
         let form = match scheme {
-            "http" => Form::Request(request(Scheme::Http, method, rest)?),
-            "https" => Form::Request(request(Scheme::Https, method, rest)?),
-            "ws" => Form::Request(request(Scheme::Ws, method, rest)?),
-            "wss" => Form::Request(request(Scheme::Wss, method, rest)?),
+            "http" => QuestionForm::Request(request(Scheme::Http, method, rest)?),
+            "https" => QuestionForm::Request(request(Scheme::Https, method, rest)?),
+            "ws" => QuestionForm::Request(request(Scheme::Ws, method, rest)?),
+            "wss" => QuestionForm::Request(request(Scheme::Wss, method, rest)?),
             "tls" | "tcp" | "unix" if method.is_some() => {
                 return Err(QuestionError::new(
                     format!("there are no methods under {scheme}://"),
@@ -120,11 +120,11 @@ impl Question {
             }
             "tls" => {
                 let (host, port) = bare_destination(rest, Some(443))?;
-                Form::Tls(host, port)
+                QuestionForm::Tls(host, port)
             }
             "tcp" => {
                 let (host, port) = bare_destination(rest, None)?;
-                Form::Tcp(host, port)
+                QuestionForm::Tcp(host, port)
             }
             "unix" => unix(rest)?,
             other => {
@@ -140,13 +140,13 @@ impl Question {
     /// Whether it is about a request that travels inside TLS.
     pub fn is_inside_tls(&self) -> bool {
         let inside = [Scheme::Https, Scheme::Wss];
-        matches!(&self.form, Form::Request(asked) if inside.contains(&asked.scheme))
+        matches!(&self.form, QuestionForm::Request(asked) if inside.contains(&asked.scheme))
     }
 
     /// The same question about another method, where it is about a request.
     #[must_use]
     pub fn with_method(mut self, method: &str) -> Self {
-        if let Form::Request(asked) = &mut self.form {
+        if let QuestionForm::Request(asked) = &mut self.form {
             method.clone_into(&mut asked.method);
         }
         self
@@ -156,7 +156,7 @@ impl Question {
 impl fmt::Display for Question {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.form {
-            Form::Request(asked) => {
+            QuestionForm::Request(asked) => {
                 let (scheme, host) = (asked.scheme.as_str(), &asked.host);
                 write!(out, "{} {scheme}://{host}", shown(&asked.method))?;
                 if asked.port != asked.scheme.default_port() {
@@ -164,14 +164,18 @@ impl fmt::Display for Question {
                 }
                 out.write_str(asked.target.as_str())
             }
-            Form::Tls(host, port) => write!(out, "tls://{host}:{port}"),
-            Form::Tcp(host, port) => write!(out, "tcp://{host}:{port}"),
-            Form::Unix(path) => write!(out, "unix://{}", shown(path)),
+            QuestionForm::Tls(host, port) => write!(out, "tls://{host}:{port}"),
+            QuestionForm::Tcp(host, port) => write!(out, "tcp://{host}:{port}"),
+            QuestionForm::Unix(path) => write!(out, "unix://{}", shown(path)),
         }
     }
 }
 
-fn request(scheme: Scheme, method: Option<&str>, rest: &str) -> Result<Asked, QuestionError> {
+fn request(
+    scheme: Scheme,
+    method: Option<&str>,
+    rest: &str,
+) -> Result<AskedRequest, QuestionError> {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, target) = rest.split_at_checked(end).unwrap_or((rest, ""));
     let (host, port) = destination(authority, Some(scheme.default_port()))?;
@@ -188,7 +192,7 @@ fn request(scheme: Scheme, method: Option<&str>, rest: &str) -> Result<Asked, Qu
             "such a request is refused with 400, whatever the rules say",
         )
     })?;
-    Ok(Asked {
+    Ok(AskedRequest {
         scheme,
         method: method.unwrap_or("GET").to_owned(),
         host,
@@ -238,10 +242,10 @@ fn destination(authority: &str, default: Option<u16>) -> Result<(Host, u16), Que
     }
 }
 
-fn unix(path: &str) -> Result<Form, QuestionError> {
+fn unix(path: &str) -> Result<QuestionForm, QuestionError> {
     let plain = path.starts_with('/') && !path.chars().any(char::is_control);
     if plain {
-        return Ok(Form::Unix(path.to_owned()));
+        return Ok(QuestionForm::Unix(path.to_owned()));
     }
     Err(QuestionError::new(
         format!("`{}` is not an absolute path", shown(path)),
@@ -261,14 +265,14 @@ impl Policy {
     /// name resolution can tell.
     pub fn answer(&self, question: &Question, process: Process<'_>) -> Verdict {
         match &question.form {
-            Form::Request(asked) => self.answer_request(asked, process),
-            Form::Tls(host, port) => self.answer_tls((host, *port), process),
-            Form::Tcp(host, port) => self.answer_tcp((host, *port), process),
-            Form::Unix(path) => self.evaluate(&Facts::Unix { process, path }),
+            QuestionForm::Request(asked) => self.answer_request(asked, process),
+            QuestionForm::Tls(host, port) => self.answer_tls((host, *port), process),
+            QuestionForm::Tcp(host, port) => self.answer_tcp((host, *port), process),
+            QuestionForm::Unix(path) => self.evaluate(&Facts::Unix { process, path }),
         }
     }
 
-    fn answer_request(&self, asked: &Asked, process: Process<'_>) -> Verdict {
+    fn answer_request(&self, asked: &AskedRequest, process: Process<'_>) -> Verdict {
         let to = (&asked.host, asked.port);
         let facts = asked.facts(process, &asked.method);
         let is_inside = matches!(asked.scheme, Scheme::Https | Scheme::Wss);
@@ -280,7 +284,9 @@ impl Policy {
             Verdict::Allow(_) if !is_inside => return self.answer_judged(asked, process),
             Verdict::Allow(_) => match self.answer_tunnel(to, process) {
                 Verdict::Allow(permit) => return Verdict::Allow(permit),
-                Verdict::Deny(denial) if is_seen && denial.reason() == Reason::NeedsInspection => {
+                Verdict::Deny(denial)
+                    if is_seen && denial.reason() == DenialReason::NeedsInspection =>
+                {
                     return self.answer_judged(asked, process);
                 }
                 Verdict::Deny(denial) => denial,
@@ -302,29 +308,28 @@ impl Policy {
     }
 
     /// What is said of a request that is looked at: also its query may ask for a method.
-    fn answer_judged(&self, asked: &Asked, process: Process<'_>) -> Verdict {
+    fn answer_judged(&self, asked: &AskedRequest, process: Process<'_>) -> Verdict {
         let facts = asked.facts(process, &asked.method);
-        let permit = match self.evaluate(&facts) {
-            Verdict::Allow(permit) => permit,
-            Verdict::Deny(denial) => return Verdict::Deny(denial),
-        };
+        let own = self.evaluate(&facts);
+        if matches!(own, Verdict::Deny(_)) {
+            return own;
+        }
         let by = |method: &str| self.evaluate(&asked.facts(process, method));
-        let allows = |method: &str| matches!(by(method), Verdict::Allow(_));
         let rules = ByMethod {
-            allows: &allows,
+            says: &|method| Standing::of(&own, &by(method)),
             named: &|| self.named_methods().collect(),
         };
         let Err(other) = check_query(&asked.target, &asked.method, rules) else {
-            return Verdict::Allow(permit);
+            return own;
         };
         let flag = match &other.what {
             AskedFor::Method(method) => match by(method) {
                 Verdict::Deny(denial) => denial.hint(),
                 Verdict::Allow(_) => None,
             },
-            AskedFor::Unknown | AskedFor::NoMethod => None,
+            AskedFor::Weighed(_) | AskedFor::Unknown | AskedFor::NoMethod => None,
         };
-        Verdict::Deny(denial::other_method(&Event::of(&facts), &other, flag))
+        Verdict::Deny(denial::other_method(&DeniedEvent::of(&facts), &other, flag))
     }
 
     fn answer_tls(&self, to: (&Host, u16), process: Process<'_>) -> Verdict {
@@ -381,21 +386,25 @@ impl Policy {
 /// A denial of a connection as one of the protocol that was asked about.
 fn named(denial: Denial, protocol: Protocol, to: (&Host, u16)) -> Verdict {
     Verdict::Deny(match denial.reason() {
-        Reason::NoRule => no_rule(protocol, to),
-        Reason::DenyRule
-        | Reason::OnlyRule
-        | Reason::SpecialUse
-        | Reason::Process
-        | Reason::NeedsInspection
-        | Reason::OtherMethod
-        | Reason::Malformed => denial,
+        DenialReason::NoRule => no_rule(protocol, to),
+        DenialReason::DenyRule
+        | DenialReason::OnlyRule
+        | DenialReason::SpecialUse
+        | DenialReason::Process
+        | DenialReason::NeedsInspection
+        | DenialReason::OtherMethod
+        | DenialReason::Malformed => denial,
     })
 }
 
 /// No rule lets the protocol pass.
 fn no_rule(protocol: Protocol, (host, port): (&Host, u16)) -> Denial {
-    let event = Event::Whole(protocol, peer(host), port);
-    denial::denial(&event, Cause::plain(Reason::NoRule), Intercept::default())
+    let event = DeniedEvent::Whole(protocol, peer(host), port);
+    denial::denial(
+        &event,
+        Cause::plain(DenialReason::NoRule),
+        Intercept::default(),
+    )
 }
 
 #[cfg(test)]
@@ -499,6 +508,10 @@ mod tests {
             (SourceKind::Allow, "GET,POST https://api.example.org"),
             (SourceKind::Allow, "http://any.example.org"),
             (SourceKind::Allow, "https://closed.example.org"),
+            (
+                SourceKind::Document,
+                "allow = [\"http://w.example.org\", { rule = \"PUT http://w.example.org\", budget = \"1K\" }]",
+            ),
         ]);
         let denied = |scheme: &str, path: &str| {
             let url = format!("{scheme}://api.example.org{path}");
@@ -526,6 +539,14 @@ mod tests {
                 (
                     "POST http://api.example.org/x?_method=get",
                     "Forward by GET,POST http://api.example.org",
+                ),
+                (
+                    "POST http://w.example.org/x?_method=PUT",
+                    "override; POST http://w.example.org/x; ",
+                ),
+                (
+                    "POST http://w.example.org/x?_method=DELETE",
+                    "Forward by http://w.example.org",
                 ),
                 (
                     "POST http://any.example.org/x?_method=DELETE",

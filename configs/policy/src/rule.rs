@@ -3,10 +3,11 @@
 //! A rule that exists can be evaluated. Granting is strict and denying is
 //! wide, so each question comes in two forms. Must not know the grammar.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::effect::{Effect, RuleRef};
-use crate::facts::{Process, Scheme};
+use crate::facts::{AddressSource, Process, Scheme};
 use crate::host::HostPattern;
 use crate::net::{Net, Ports};
 use crate::path::RequestTarget;
@@ -59,12 +60,16 @@ impl Protocol {
     }
 
     /// The port that a rule of this protocol means when it names none.
-    fn is_default_port(self, port: u16) -> bool {
+    pub(crate) fn default_port(self) -> Option<u16> {
         match self {
-            Self::Http | Self::Ws => port == 80,
-            Self::Https | Self::Wss | Self::Tls => port == 443,
-            Self::Tcp => false,
+            Self::Http | Self::Ws => Some(80),
+            Self::Https | Self::Wss | Self::Tls => Some(443),
+            Self::Tcp => None,
         }
+    }
+
+    fn is_default_port(self, port: u16) -> bool {
+        self.default_port() == Some(port)
     }
 }
 
@@ -100,16 +105,52 @@ pub(crate) enum Methods {
     List(Vec<Box<str>>),
 }
 
+/// How closely a part of a rule matches. Of all parts the least counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Match {
+    /// In no reading.
+    No,
+    /// In some reading: enough to deny, to count and to look closer.
+    Perhaps,
+    /// In every reading: enough to let pass.
+    Surely,
+}
+
+/// Which matches somebody asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Precision {
+    Strict,
+    Loose,
+    Both,
+}
+
+impl Precision {
+    /// How a part matches that says what it grants and what it denies.
+    pub(crate) fn judge(
+        self,
+        grants: impl FnOnce() -> bool,
+        denies: impl FnOnce() -> bool,
+    ) -> Match {
+        if self != Self::Loose && grants() {
+            return Match::Surely;
+        }
+        if self != Self::Strict && denies() {
+            return Match::Perhaps;
+        }
+        Match::No
+    }
+}
+
 /// What a rule matches.
 #[derive(Debug, Clone)]
-pub(crate) enum Target {
+pub(crate) enum RuleTarget {
     /// Something over the network.
     Network(NetworkTarget),
     /// Unix sockets: the path as written, and its pattern.
     Unix { path: String, pattern: PathPattern },
 }
 
-impl Target {
+impl RuleTarget {
     /// Whether requests it matches may be looked into.
     pub(crate) fn is_looked_into(&self) -> bool {
         match self {
@@ -147,13 +188,45 @@ pub(crate) struct NetworkTarget {
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     pub(crate) reference: RuleRef,
-    pub(crate) target: Target,
+    pub(crate) target: RuleTarget,
+    pub(crate) keys: RuleKeys,
+}
+
+/// What stands beside the text of a rule, of whatever target.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RuleKeys {
     /// Executables it is limited to; empty for all.
     pub(crate) process: Vec<Box<str>>,
     /// Bytes that may leave under it to one host.
     pub(crate) budget: Option<u64>,
     /// How the scan weighs what it lets out; `None` leaves that to the policy.
     pub(crate) inspect: Option<Inspect>,
+}
+
+impl RuleKeys {
+    /// Keys that say nothing about this target: why not, and what they are for.
+    pub(crate) fn idle(&self, target: &RuleTarget) -> Vec<(&'static str, &'static str)> {
+        let mut idle = Vec::new();
+        if self.budget.is_some() && !target.is_seen() {
+            idle.push((
+                "nobody counts the bytes of this rule, so it has no budget",
+                "only what passes the gateway is counted: http, https, ws, wss and tls",
+            ));
+        }
+        if self.inspect.is_some() && !target.is_looked_into() {
+            idle.push((
+                "nobody looks into what this rule lets go, so there is nothing to weigh",
+                "only requests are scanned: http, https, ws and wss",
+            ));
+        }
+        idle
+    }
+
+    /// Whether what it may be for has to be known, beside what it surely lets pass: it
+    /// counts, or has a word on the scan.
+    pub(crate) fn look_beyond(&self) -> bool {
+        self.budget.is_some() || self.inspect.is_some()
+    }
 }
 
 /// A request as far as rules look at it.
@@ -168,9 +241,18 @@ impl Rule {
     /// Whether the rule grants to this process. An unknown one gets nothing
     /// from a rule that names executables.
     pub(crate) fn grants_process(&self, process: Process<'_>) -> bool {
-        self.process.is_empty()
+        let own = &self.keys.process;
+        own.is_empty()
             || (!process.executable.is_empty()
-                && self.process.iter().any(|own| **own == *process.executable))
+                && own.iter().any(|own| **own == *process.executable))
+    }
+
+    /// How the process matches.
+    pub(crate) fn process(&self, process: Process<'_>) -> Match {
+        Precision::Both.judge(
+            || self.grants_process(process),
+            || self.restricts_process(process),
+        )
     }
 
     /// Whether the rule restricts this process. An unknown one may be any.
@@ -196,50 +278,61 @@ impl NetworkTarget {
         self.methods != Methods::Any || self.path.is_some() || !self.query.is_empty()
     }
 
-    /// Whether a rule that grants covers the method.
-    pub(crate) fn grants_method(&self, request: RequestFacts<'_>) -> bool {
-        match &self.methods {
-            Methods::Any => true,
-            Methods::List(list) => list.iter().any(|own| **own == *request.method),
-        }
+    /// How the method of a request matches.
+    pub(crate) fn method(&self, request: RequestFacts<'_>, precision: Precision) -> Match {
+        let Methods::List(list) = &self.methods else {
+            return Match::Surely;
+        };
+        precision.judge(
+            || list.iter().any(|own| **own == *request.method),
+            || list.iter().any(|own| is_about(own, request.method)),
+        )
     }
 
-    /// Whether it covers the path.
-    pub(crate) fn grants_path(&self, request: RequestFacts<'_>) -> bool {
-        self.path.as_ref().is_none_or(|pattern| {
-            let readings = request.target.readings();
-            readings.is_some_and(|readings| pattern.matches_all(readings))
-        })
+    /// How its path matches.
+    pub(crate) fn path(&self, request: RequestFacts<'_>, precision: Precision) -> Match {
+        let Some(pattern) = &self.path else {
+            return Match::Surely;
+        };
+        let Some(readings) = request.target.readings() else {
+            return Match::No;
+        };
+        precision.judge(
+            || pattern.matches_all(readings),
+            || pattern.matches_any(readings),
+        )
     }
 
-    /// Whether it covers the query.
-    pub(crate) fn grants_query(&self, request: RequestFacts<'_>) -> bool {
+    /// How its query matches.
+    pub(crate) fn query(&self, request: RequestFacts<'_>, precision: Precision) -> Match {
         let query = request.target.query().unwrap_or("");
         let is_hidden = request.target.is_query_hidden();
-        let mut patterns = self.query.iter();
-        patterns.all(|pattern| {
+        let grants = |pattern: &QueryPattern| {
             let mut more = request.target.more_queries();
             !is_hidden && pattern.matches_all(query) && more.all(|text| pattern.bears(text))
-        })
-    }
-
-    /// Whether a rule that denies covers method, path and query.
-    pub(crate) fn denies_request(&self, request: RequestFacts<'_>) -> bool {
-        let method = match &self.methods {
-            Methods::Any => true,
-            Methods::List(list) => list.iter().any(|own| is_about(own, request.method)),
         };
-        let query = request.target.query().unwrap_or("");
         let denies = |pattern: &QueryPattern| {
             let mut more = request.target.more_queries();
             pattern.matches_any(query) || more.any(|text| pattern.matches_any_part(text))
         };
-        method
-            && self.path.as_ref().is_none_or(|pattern| {
-                let readings = request.target.readings();
-                readings.is_some_and(|readings| pattern.matches_any(readings))
-            })
-            && (request.target.is_query_hidden() || self.query.iter().all(denies))
+        precision.judge(
+            || self.query.iter().all(grants),
+            || is_hidden || self.query.iter().all(denies),
+        )
+    }
+
+    /// Whether a name that it grants may lead to this special-use address.
+    pub(crate) fn may_lead(&self, address: IpAddr, source: AddressSource) -> bool {
+        match source {
+            AddressSource::Pinned => self.host != HostPattern::Any,
+            AddressSource::Resolved => {
+                self.host == HostPattern::Localhost && self.host.grants_address(address)
+                    || self
+                        .addresses
+                        .iter()
+                        .any(|net| net.is_special() && net.contains(address))
+            }
+        }
     }
 }
 

@@ -54,9 +54,20 @@ pub enum SecretKind {
     Aws,
 }
 
+/// One secret by its name: all that is needed to read it, and not the value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedSecret {
+    /// What it is called in the policy.
+    pub name: String,
+    /// What it is.
+    pub kind: SecretKind,
+    /// Where its value comes from.
+    pub source: SecretSource,
+}
+
 /// Where in a request a placeholder stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Position<'a> {
+pub enum SecretPosition<'a> {
     /// In the value of a field, by its name in lower case.
     Field(&'a str),
     /// In the query.
@@ -110,7 +121,7 @@ const CREDENTIAL_FIELDS: [&str; 36] = [
 
 /// The positions a binding allows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Places {
+pub(crate) struct BindingPlaces {
     pub(crate) fields: Fields,
     pub(crate) query: Allowed,
     pub(crate) path: Allowed,
@@ -137,10 +148,10 @@ pub(crate) enum Fields {
     Named(Allowed, Vec<String>),
 }
 
-impl Places {
-    fn allow(&self, position: Position<'_>) -> bool {
+impl BindingPlaces {
+    fn allow(&self, position: SecretPosition<'_>) -> bool {
         match position {
-            Position::Field(name) => {
+            SecretPosition::Field(name) => {
                 let carries = || CREDENTIAL_FIELDS.contains(&name);
                 match &self.fields {
                     Fields::All => true,
@@ -151,9 +162,9 @@ impl Places {
                     }
                 }
             }
-            Position::Query => self.query == Allowed::Yes,
-            Position::Path => self.path == Allowed::Yes,
-            Position::Content => self.content == Allowed::Yes,
+            SecretPosition::Query => self.query == Allowed::Yes,
+            SecretPosition::Path => self.path == Allowed::Yes,
+            SecretPosition::Content => self.content == Allowed::Yes,
         }
     }
 }
@@ -166,7 +177,7 @@ pub(crate) struct Binding {
     pub(crate) port: u16,
     /// `None` for every path.
     pub(crate) path: Option<PathPattern>,
-    pub(crate) places: Places,
+    pub(crate) places: BindingPlaces,
     /// As its author wrote it.
     pub(crate) text: String,
 }
@@ -199,6 +210,15 @@ impl Secret {
     /// it is called in messages.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What a gateway needs to read it.
+    pub fn named(&self) -> NamedSecret {
+        NamedSecret {
+            name: self.name.clone(),
+            kind: self.kind,
+            source: self.source.clone(),
+        }
     }
 
     /// What it is.
@@ -234,7 +254,7 @@ impl Secret {
         &self,
         (host, port): (&Host, u16),
         target: &RequestTarget,
-        position: Position<'_>,
+        position: SecretPosition<'_>,
     ) -> Result<(), Misplaced> {
         let mut nearest = Misplaced::Host;
         for binding in self.at(host, port) {
@@ -269,8 +289,8 @@ impl Secret {
 mod tests {
     use crate::compile::tests::context;
     use crate::{
-        Host, Misplaced, Position, RequestTarget, SecretKind, SecretSource, Source, SourceKind,
-        compile,
+        Host, Misplaced, RequestTarget, SecretKind, SecretPosition, SecretSource, Source,
+        SourceKind, compile,
     };
 
     fn source(kind: SourceKind, text: &str) -> Source {
@@ -292,7 +312,7 @@ mod tests {
         policy.secrets().first().expect("a secret").clone()
     }
 
-    fn may(text: &str, url: &str, position: Position<'_>) -> Result<(), Misplaced> {
+    fn may(text: &str, url: &str, position: SecretPosition<'_>) -> Result<(), Misplaced> {
         let (authority, path) = url.split_once('/').expect("a path");
         let (host, port) = authority.split_once(':').unwrap_or((authority, "443"));
         let host = Host::parse(host).expect(url);
@@ -301,7 +321,7 @@ mod tests {
         secret(text).may_enter((&host, port), &target, position)
     }
 
-    const AUTH: Position<'static> = Position::Field("authorization");
+    const AUTH: SecretPosition<'static> = SecretPosition::Field("authorization");
 
     #[test]
     fn a_secret_is_for_its_host_port_and_path_only() {
@@ -331,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_secret_goes_where_others_cannot_read_it_unless_more_is_said() {
-        let custom = Position::Field("x-amz-meta-note");
+        let custom = SecretPosition::Field("x-amz-meta-note");
         let no = Err(Misplaced::Position);
         for (places, [auth, field, query, path, content]) in [
             ("", [Ok(()), no, no, no, no]),
@@ -350,9 +370,9 @@ mod tests {
             for (position, verdict) in [
                 (AUTH, auth),
                 (custom, field),
-                (Position::Query, query),
-                (Position::Path, path),
-                (Position::Content, content),
+                (SecretPosition::Query, query),
+                (SecretPosition::Path, path),
+                (SecretPosition::Content, content),
             ] {
                 assert_eq!(
                     may(&text, "api.test/x", position),

@@ -111,7 +111,7 @@ pub struct InspectDetector {
 
 /// Whose content the hosts of an issuer keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tenants {
+pub enum HostTenancy {
     /// Nobody's, or that of the account that sends it.
     #[default]
     One,
@@ -132,12 +132,12 @@ pub struct DetectorForm {
     /// Host patterns of those who issue it; empty for nobody.
     pub issuers: Vec<String>,
     /// Whose content these keep.
-    pub tenants: Tenants,
+    pub tenants: HostTenancy,
     /// Where the pattern stands.
     pub place: Arc<str>,
 }
 
-impl Tenants {
+impl HostTenancy {
     /// As documents write it.
     pub const fn word(self) -> &'static str {
         match self {
@@ -211,6 +211,9 @@ pub struct Settings {
     pub strict: Switch,
     /// `monitor`: denials are recorded; the caller decides what else they do.
     pub monitor: Switch,
+    /// Whether the run learns: everything public is let through, marked as such, and no rule
+    /// has less looked at than the policy says. No document can say it.
+    pub learning: Switch,
     /// `[dns] servers`; empty stands for the servers of the machine.
     pub dns_servers: Vec<DnsServer>,
     /// `[dns] pin`.

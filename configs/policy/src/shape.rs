@@ -14,7 +14,7 @@ pub fn shape(text: &str) -> String {
 }
 
 /// Two texts of one shape as one: what they have in common stays, the rest is left open.
-pub(crate) fn merged(one: &str, other: &str) -> String {
+pub fn shape_merged(one: &str, other: &str) -> String {
     let Some((_, rest)) = split(other) else {
         return one.to_owned();
     };
@@ -56,7 +56,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
 /// A segment with `*` for each id in it. One with anything but letters, digits and
 /// `-_.` stays as it is: servers differ about what it is, and a pattern has to match
 /// whatever they take it for.
-fn segment_shape(segment: &str) -> String {
+pub(crate) fn segment_shape(segment: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.*".contains(&byte);
     let is_plain = segment.bytes().all(plain) && !segment.ends_with('.');
     if !is_plain || segment.starts_with('.') || segment.contains("**") {
@@ -153,9 +153,9 @@ mod tests {
     #[test]
     fn what_is_common_stays() {
         let one = "GET http://a.test/7/runs/1";
-        assert_eq!(merged(one, one), one);
-        let merged = merged(one, "GET http://a.test/7/runs/22");
-        assert_eq!(merged, "GET http://a.test/7/runs/*");
+        assert_eq!(shape_merged(one, one), one);
+        let both = shape_merged(one, "GET http://a.test/7/runs/22");
+        assert_eq!(both, "GET http://a.test/7/runs/*");
     }
 
     proptest! {
@@ -167,7 +167,7 @@ mod tests {
 
         #[test]
         fn no_text_breaks_it(one in "\\PC{0,60}", other in "\\PC{0,60}") {
-            drop(merged(&shape(&one), &other));
+            drop(shape_merged(&shape(&one), &other));
         }
     }
 }

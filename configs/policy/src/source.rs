@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::effect::RuleRef;
+
 /// What the text of a [`Source`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SourceKind {
@@ -26,7 +28,19 @@ pub enum SourceKind {
     Project,
     /// One secret, `NAME=SOURCE@HOST[:PORT][/PATH][;in=PLACES]`.
     Secret,
+    /// A document that marks a run as one that learns: see [`LEARNING`].
+    Learning,
 }
+
+/// What lets everything public through in a run that learns, and has all of it looked at.
+/// Nothing is let out that nobody looks into.
+pub const LEARNING: &str = "\
+allow = [\"http://*:*\", \"https://*:*\", \"ws://*:*\", \"wss://*:*\"]
+[tls]
+intercept = \"always\"
+[inspect]
+mode = \"block\"
+";
 
 /// One text that takes part in a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +52,26 @@ pub struct Source {
     pub place: String,
     /// The text itself.
     pub text: String,
+}
+
+impl Source {
+    /// Whether it is a rule that was granted while a run goes on.
+    pub fn is_grant(&self) -> bool {
+        self.kind == SourceKind::Allow && RuleRef::is_grant(&self.place)
+    }
+}
+
+impl Context {
+    /// That of a policy of which only rules are asked: there is no directory for its paths.
+    pub fn nowhere() -> Self {
+        let nowhere = || "/nonexistent".to_owned();
+        Self {
+            home: nowhere(),
+            working_directory: nowhere(),
+            private_directory: nowhere(),
+            ..Self::default()
+        }
+    }
 }
 
 /// The directories that `~`, `.` and `$TMPDIR` in paths stand for.

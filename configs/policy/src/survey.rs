@@ -8,20 +8,21 @@ use std::net::IpAddr;
 use crate::effect::{Effect, RuleRef};
 use crate::facts::{Peer, Process};
 use crate::host::HostPattern;
+use crate::inside::SurveyInside;
 use crate::policy::Policy;
 use crate::rule::{NetworkTarget, Protocol, RequestFacts, Rule};
 use crate::special::{never_a_destination, special_use};
-use crate::verdict::Reason;
+use crate::verdict::DenialReason;
 
 /// A destination as rules see it: IPv4 in IPv6 unwrapped.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Destination<'a> {
+pub(crate) struct SurveyDestination<'a> {
     pub(crate) process: Process<'a>,
     pub(crate) peer: Peer<'a>,
     pub(crate) port: u16,
 }
 
-impl<'a> Destination<'a> {
+impl<'a> SurveyDestination<'a> {
     pub(crate) fn new(process: Process<'a>, peer: Peer<'a>, port: u16) -> Self {
         let peer = match peer {
             Peer::Name(name) => Peer::Name(name),
@@ -64,12 +65,12 @@ impl<'a> Destination<'a> {
 /// One kind of rules, by protocol: the first that covers every request, and
 /// the first that covers some.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Column<'p> {
+pub(crate) struct SurveyColumn<'p> {
     pub(crate) whole: Option<&'p Rule>,
     pub(crate) part: Option<&'p Rule>,
 }
 
-impl<'p> Column<'p> {
+impl<'p> SurveyColumn<'p> {
     pub(crate) fn add(&mut self, rule: &'p Rule, target: &NetworkTarget) {
         let slot = if target.is_restricted() {
             &mut self.part
@@ -77,7 +78,7 @@ impl<'p> Column<'p> {
             &mut self.whole
         };
         // A rule with a budget counts wherever it grants, whatever grants besides.
-        if slot.is_none_or(|own| own.budget.is_none() && rule.budget.is_some()) {
+        if slot.is_none_or(|own| own.keys.budget.is_none() && rule.keys.budget.is_some()) {
             *slot = Some(rule);
         }
     }
@@ -90,31 +91,33 @@ impl<'p> Column<'p> {
 /// What the rules say about a destination before any request is seen.
 #[derive(Debug, Default)]
 pub(crate) struct Survey<'p> {
-    pub(crate) allow: [Column<'p>; 6],
-    pub(crate) only: [Column<'p>; 6],
-    pub(crate) deny: [Column<'p>; 6],
+    pub(crate) allow: [SurveyColumn<'p>; 6],
+    pub(crate) only: [SurveyColumn<'p>; 6],
+    pub(crate) deny: [SurveyColumn<'p>; 6],
     /// The first `only` rule that covers the host.
     pub(crate) covering: Option<&'p Rule>,
     /// The first rule that would grant to another process.
     pub(crate) other_process: Option<&'p Rule>,
+    /// What is said of requests inside TLS.
+    pub(crate) inside: SurveyInside<'p>,
 }
 
 impl<'p> Survey<'p> {
-    pub(crate) fn grants(&self, protocol: Protocol) -> Column<'p> {
+    pub(crate) fn grants(&self, protocol: Protocol) -> SurveyColumn<'p> {
         let (only, allow) = (column(&self.only, protocol), column(&self.allow, protocol));
         if self.covering.is_none() {
-            return Column {
+            return SurveyColumn {
                 whole: only.whole.or(allow.whole),
                 part: only.part.or(allow.part),
             };
         }
-        Column {
+        SurveyColumn {
             whole: counting(only.whole, allow.whole),
             part: only.part,
         }
     }
 
-    pub(crate) fn denies(&self, protocol: Protocol) -> Column<'p> {
+    pub(crate) fn denies(&self, protocol: Protocol) -> SurveyColumn<'p> {
         column(&self.deny, protocol)
     }
 
@@ -131,11 +134,11 @@ impl<'p> Survey<'p> {
 /// has a budget and the other has none.
 pub(crate) fn counting<'p>(only: Option<&'p Rule>, allow: Option<&'p Rule>) -> Option<&'p Rule> {
     let only = only?;
-    let counts = allow.filter(|allow| only.budget.is_none() && allow.budget.is_some());
+    let counts = allow.filter(|allow| only.keys.budget.is_none() && allow.keys.budget.is_some());
     Some(counts.unwrap_or(only))
 }
 
-pub(crate) fn column<'p>(columns: &[Column<'p>; 6], protocol: Protocol) -> Column<'p> {
+pub(crate) fn column<'p>(columns: &[SurveyColumn<'p>; 6], protocol: Protocol) -> SurveyColumn<'p> {
     Protocol::ALL
         .iter()
         .zip(columns)
@@ -146,7 +149,7 @@ pub(crate) fn column<'p>(columns: &[Column<'p>; 6], protocol: Protocol) -> Colum
 
 impl Policy {
     /// Surveys the rules for a destination.
-    pub(crate) fn survey(&self, to: Destination<'_>) -> Result<Survey<'_>, Cause> {
+    pub(crate) fn survey(&self, to: SurveyDestination<'_>) -> Result<Survey<'_>, Cause> {
         check_destination(to)?;
         let mut survey = Survey::default();
         for (rule, target) in self.network_rules() {
@@ -161,6 +164,12 @@ impl Policy {
             };
             if !covered {
                 continue;
+            }
+            if effect != Effect::Deny {
+                let mode = self.own_mode(rule);
+                survey
+                    .inside
+                    .add((rule, target), (to.process, to.port), mode);
             }
             let columns = match effect {
                 Effect::Deny => &mut survey.deny,
@@ -188,18 +197,18 @@ impl Policy {
 /// Why an event is denied, before it is put into words.
 #[derive(Debug)]
 pub(crate) struct Cause {
-    pub(crate) reason: Reason,
+    pub(crate) reason: DenialReason,
     pub(crate) rule: Option<RuleRef>,
     pub(crate) class: Option<&'static str>,
     pub(crate) executables: Vec<Box<str>>,
     /// Keys of the query that a rule names which allows all but the query.
     pub(crate) query: Vec<Box<str>>,
-    pub(crate) look: Look,
+    pub(crate) look: InsideLook,
 }
 
 /// For what somebody looks inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum InsideLook {
     /// To judge requests one by one.
     Requests,
     /// To scan them, as the rule asks.
@@ -207,18 +216,18 @@ pub(crate) enum Look {
 }
 
 impl Cause {
-    pub(crate) fn plain(reason: Reason) -> Self {
+    pub(crate) fn plain(reason: DenialReason) -> Self {
         Self {
             reason,
             rule: None,
             class: None,
             executables: Vec::new(),
             query: Vec::new(),
-            look: Look::Requests,
+            look: InsideLook::Requests,
         }
     }
 
-    pub(crate) fn rule(reason: Reason, rule: &Rule) -> Self {
+    pub(crate) fn rule(reason: DenialReason, rule: &Rule) -> Self {
         Self {
             rule: Some(rule.reference.clone()),
             ..Self::plain(reason)
@@ -229,26 +238,26 @@ impl Cause {
     pub(crate) fn other_query(rule: &Rule, keys: Vec<Box<str>>) -> Self {
         Self {
             query: keys,
-            ..Self::rule(Reason::NoRule, rule)
+            ..Self::rule(DenialReason::NoRule, rule)
         }
     }
 
     pub(crate) fn inspection(rule: &Rule) -> Self {
-        Self::rule(Reason::NeedsInspection, rule)
+        Self::rule(DenialReason::NeedsInspection, rule)
     }
 
     /// The rule has what it lets out scanned.
     pub(crate) fn scan(rule: &Rule) -> Self {
         Self {
-            look: Look::Scan,
+            look: InsideLook::Scan,
             ..Self::inspection(rule)
         }
     }
 
     pub(crate) fn other_process(rule: &Rule) -> Self {
         Self {
-            executables: rule.process.clone(),
-            ..Self::rule(Reason::Process, rule)
+            executables: rule.keys.process.clone(),
+            ..Self::rule(DenialReason::Process, rule)
         }
     }
 
@@ -258,7 +267,7 @@ impl Cause {
         nearest: Option<(&Rule, &NetworkTarget)>,
         request: RequestFacts<'_>,
     ) -> Self {
-        let Some((rule, target)) = nearest.filter(|_| self.reason == Reason::NoRule) else {
+        let Some((rule, target)) = nearest.filter(|_| self.reason == DenialReason::NoRule) else {
             return self;
         };
         let query = request.target.query().unwrap_or("");
@@ -272,15 +281,15 @@ impl Cause {
     pub(crate) fn special(ip: IpAddr) -> Self {
         Self {
             class: special_use(ip),
-            ..Self::plain(Reason::SpecialUse)
+            ..Self::plain(DenialReason::SpecialUse)
         }
     }
 }
 
 /// Refuses what no rule can make a destination.
-pub(crate) fn check_destination(to: Destination<'_>) -> Result<(), Cause> {
+pub(crate) fn check_destination(to: SurveyDestination<'_>) -> Result<(), Cause> {
     if to.port == 0 {
-        return Err(Cause::plain(Reason::Malformed));
+        return Err(Cause::plain(DenialReason::Malformed));
     }
     match to.peer {
         Peer::Address(ip) if never_a_destination(ip) => Err(Cause::special(ip)),

@@ -3,7 +3,7 @@
 //! a proxy is told is an address that was vetted before, so this grants nothing.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::host::Host;
 use crate::net::Net;
 use crate::rule_host::{parse_address, parse_port};
+use crate::verdict::Vetted;
 
 /// The variable that stands above all others; `none` in it forbids any proxy.
 pub const UPSTREAM_PROXY: &str = "OUTGATE_UPSTREAM_PROXY";
@@ -67,6 +68,16 @@ impl fmt::Display for ProxyError {
 impl std::error::Error for ProxyError {}
 
 impl Proxy {
+    /// An address of this proxy, which needs no rule: the operator named it. `None` where
+    /// it is named by another address.
+    pub fn vetted(&self, address: SocketAddr) -> Option<Vetted> {
+        let is_it = match &self.host {
+            Host::Address(own) => *own == address.ip(),
+            Host::Name(_) => true,
+        };
+        is_it.then(|| Vetted::of_operator(address))
+    }
+
     /// Reads `[http://][USER[:PASSWORD]@]HOST[:PORT][/]`; without port it is 80.
     ///
     /// # Errors

@@ -3,7 +3,10 @@
 //! A [`Permit`] is evidence. It cannot be built, copied or cloned outside this
 //! crate, so holding one proves that the decision function said yes.
 
+use std::net::{IpAddr, SocketAddr};
+
 use crate::effect::RuleRef;
+use crate::facts::{AddressSource, Facts};
 use crate::printable::printable;
 use crate::settings::Inspect;
 
@@ -40,17 +43,77 @@ pub enum Verdict {
 ///
 /// ```compile_fail,E0451
 /// use outgate_policy::{Permit, Route};
-/// # use outgate_policy::Inspect;
 /// fn forge(rule: outgate_policy::RuleRef) -> Permit {
-///     Permit { route: Route::Direct, rule, budgets: Vec::new(), inspect: Inspect::Off }
+///     Permit { route: Route::Direct, rule, terms: todo!(), dials: None }
 /// }
 /// ```
 #[derive(Debug)]
 pub struct Permit {
     route: Route,
     rule: RuleRef,
-    budgets: Vec<Budget>,
-    inspect: Inspect,
+    terms: Terms,
+    /// The address that may be dialled, and who says that it is the peer's.
+    dials: Option<(IpAddr, AddressSource)>,
+}
+
+/// Evidence that an address may be dialled, to be spent on one dial: the decision said
+/// yes to this very address, or the operator named it as a proxy.
+///
+/// ```compile_fail,E0451
+/// use outgate_policy::{AddressSource, Vetted};
+/// fn forge(address: std::net::SocketAddr) -> Vetted {
+///     Vetted { address, source: AddressSource::Pinned }
+/// }
+/// ```
+///
+/// ```compile_fail,E0599
+/// fn twice(vetted: outgate_policy::Vetted) {
+///     let copy = vetted.clone();
+/// }
+/// ```
+///
+/// Nor is a name enough for an upstream proxy, whose addresses need no rule: only the proxy
+/// that the operator named says which are its own.
+///
+/// ```compile_fail,E0624
+/// fn forge(address: std::net::SocketAddr) -> outgate_policy::Vetted {
+///     outgate_policy::Vetted::of_operator(address)
+/// }
+/// ```
+///
+/// A permit for a request or a tunnel dials nothing by itself, and one for a dial is spent
+/// by it:
+///
+/// ```compile_fail,E0382
+/// fn again(permit: outgate_policy::Permit) {
+///     let first = permit.vetted(443);
+///     let second = permit.vetted(443);
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Vetted {
+    address: SocketAddr,
+    source: AddressSource,
+}
+
+impl Vetted {
+    /// For an address of the operator's own.
+    pub(crate) fn of_operator(address: SocketAddr) -> Self {
+        Self {
+            address,
+            source: AddressSource::Pinned,
+        }
+    }
+
+    /// What may be dialled.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Who says that it is the peer's.
+    pub fn source(&self) -> AddressSource {
+        self.source
+    }
 }
 
 /// How many bytes may leave under a rule, to one host.
@@ -62,48 +125,96 @@ pub struct Budget {
     pub bytes: u64,
 }
 
-impl Permit {
-    pub(crate) fn new(route: Route, rule: RuleRef, bytes: Option<u64>) -> Self {
-        let budget = bytes.map(|bytes| Budget {
+/// What holds for whatever leaves under a permit: of several terms the strictest.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    /// By which mode the scan weighs it; for what is no request, and so is not scanned, the
+    /// strictest.
+    pub(crate) inspect: Inspect,
+    /// How much of it there may be, at most.
+    pub(crate) budgets: Vec<Budget>,
+}
+
+impl Terms {
+    /// Those of a rule that lets so many bytes out, where nothing else is known.
+    pub(crate) fn of(rule: &RuleRef, bytes: Option<u64>) -> Self {
+        // What a request may carry for another is not for a rule that is for one: it counts.
+        let once = rule.is_for_once().then_some(u64::MAX);
+        let budget = bytes.or(once).map(|bytes| Budget {
             rule: rule.clone(),
             bytes,
         });
         Self {
-            route,
-            rule,
-            budgets: budget.into_iter().collect(),
             inspect: Inspect::Block,
+            budgets: budget.into_iter().collect(),
         }
     }
 
-    /// The same permit, for what is scanned by this mode and counts against these
-    /// budgets too.
-    pub(crate) fn weighed(self, inspect: Inspect, budgets: Vec<Budget>) -> Self {
-        let budgets = self.budgets.into_iter().chain(budgets).collect();
+    /// Both.
+    fn add(&mut self, other: &Self) {
+        self.inspect = self.inspect.stricter(other.inspect);
+        self.budgets.extend_from_slice(&other.budgets);
+    }
+
+    /// Whether nothing of the other is missing here.
+    fn cover(&self, other: &Self) -> bool {
+        self.inspect.stricter(other.inspect) == self.inspect
+            && other.budgets.iter().all(|own| self.budgets.contains(own))
+    }
+}
+
+impl Permit {
+    pub(crate) fn new(route: Route, rule: RuleRef, terms: Terms) -> Self {
         Self {
-            budgets,
-            inspect,
-            ..self
+            route,
+            rule,
+            terms,
+            dials: None,
         }
+    }
+
+    /// The same permit, for the address that was asked about.
+    pub(crate) fn of(self, facts: &Facts<'_>) -> Self {
+        let dials = match *facts {
+            Facts::Dial {
+                address, source, ..
+            } => Some((address, source)),
+            _ => None,
+        };
+        Self { dials, ..self }
+    }
+
+    /// Spends it on dialling the address that it is for. The port is the one that the
+    /// address is pinned with, or the one that the command named. `None` where it permits
+    /// something else than dialling.
+    pub fn vetted(self, port: u16) -> Option<Vetted> {
+        let (address, source) = self.dials?;
+        let address = SocketAddr::new(address, port);
+        Some(Vetted { address, source })
     }
 
     /// The same permit, with the budgets of both and the stricter of their modes.
     #[must_use]
     pub fn with_limits_of(mut self, other: &Self) -> Self {
-        self.budgets.extend_from_slice(&other.budgets);
-        self.inspect = self.inspect.stricter(other.inspect);
+        self.terms.add(&other.terms);
         self
     }
 
     /// By which mode the scan weighs what it lets out; for what is no request,
     /// and so is not scanned, the strictest.
     pub fn inspect(&self) -> Inspect {
-        self.inspect
+        self.terms.inspect
     }
 
     /// What may leave under it, at most.
     pub fn budgets(&self) -> &[Budget] {
-        &self.budgets
+        &self.terms.budgets
+    }
+
+    /// Whether what leaves under this permit is scanned no less strictly than the other
+    /// wants, and counts against each of its budgets.
+    pub fn weighs_for(&self, other: &Self) -> bool {
+        self.terms.cover(&other.terms)
     }
 
     /// The same permit, by the closer look of both.
@@ -130,7 +241,7 @@ impl Permit {
 
 /// Why an event was denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum DenialReason {
     /// No rule allows it.
     NoRule,
     /// A rule denies it.
@@ -149,7 +260,7 @@ pub enum Reason {
     Malformed,
 }
 
-impl Reason {
+impl DenialReason {
     const ALL: [Self; 8] = [
         Self::NoRule,
         Self::DenyRule,
@@ -184,7 +295,7 @@ impl Reason {
 /// Evidence that an event was denied, and the words to say so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    pub(crate) reason: Reason,
+    pub(crate) reason: DenialReason,
     pub(crate) rule: Option<RuleRef>,
     pub(crate) subject: String,
     pub(crate) because: String,
@@ -193,11 +304,11 @@ pub struct Denial {
 
 impl Denial {
     /// Why.
-    pub fn reason(&self) -> Reason {
+    pub fn reason(&self) -> DenialReason {
         self.reason
     }
 
-    /// The rule that decided, or that came nearest for [`Reason::Process`].
+    /// The rule that decided, or that came nearest for [`DenialReason::Process`].
     pub fn rule(&self) -> Option<&RuleRef> {
         self.rule.as_ref()
     }
@@ -250,6 +361,23 @@ impl Denial {
             because: cover(&self.because),
             flag: self.flag.clone().filter(|flag| mask(flag).is_none()),
         }
+    }
+
+    /// The same denial of what a person was asked about, and how that went.
+    #[must_use]
+    pub fn asked(mut self, how: &str) -> Self {
+        self.because = format!("{}; {how}", self.because);
+        self
+    }
+
+    /// The narrowest rule that would allow this; `None` where no rule would.
+    pub fn narrowest(&self) -> Option<String> {
+        let quoted = self
+            .flag
+            .as_ref()?
+            .strip_prefix("-a '")?
+            .strip_suffix('\'')?;
+        Some(quoted.replace("'\\''", "'"))
     }
 
     /// The flag that would allow exactly this, quoted for a shell; `None` where no flag would.

@@ -3,18 +3,19 @@
 
 use std::ops::Range;
 
-use super::{Borders, Rule};
+use super::{Borders, DetectorRule};
 use crate::detector::Boundary;
 use crate::limits;
+use crate::span;
 
-impl Rule {
+impl DetectorRule {
     pub(super) fn stands_alone(
         &self,
         window: &[u8],
         found: &Range<usize>,
         borders: Borders<'_>,
     ) -> bool {
-        let behind = window.get(found.end..).unwrap_or_default();
+        let behind = span::from(window, found.end);
         let may_end = match self.detector.boundary {
             _ if borders.has(found.end) => true,
             Boundary::None | Boundary::Before => true,
@@ -60,7 +61,7 @@ impl Rule {
 }
 
 fn letters_before(window: &[u8], start: usize) -> usize {
-    letters(window.get(..start).unwrap_or_default().iter().rev())
+    letters(span::upto(window, start).iter().rev())
 }
 
 /// How many letters a word has that stands beside a match, from it on, with what base 64

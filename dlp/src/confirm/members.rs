@@ -11,14 +11,14 @@ type Bytes = [bool; 256];
 
 /// What is known of the bytes of all matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Members {
+pub(super) struct MatchBytes {
     /// A match has no others.
     can: Bytes,
     /// A match has each of them.
     must: Vec<u8>,
 }
 
-impl Members {
+impl MatchBytes {
     /// Those of a pattern; all where it cannot be read. What the literals have that lead
     /// to it is there in any case.
     pub(super) fn of<'l>(pattern: &str, literals: impl IntoIterator<Item = &'l [u8]>) -> Self {
@@ -145,7 +145,7 @@ mod tests {
             (r"[^a-y]", "z\u{ff}Aé", "ay"),
             (r"(", "anything", ""),
         ] {
-            let members = Members::of(pattern, []);
+            let members = MatchBytes::of(pattern, []);
             for byte in has.bytes() {
                 assert!(members.have(&[byte]), "{pattern} {byte}");
             }
@@ -164,7 +164,7 @@ mod tests {
             (r"(?-i)ab(c|dc+)x?(y|y){2}[=]", &[], "=abcy"),
             (r"(", &[], ""),
         ] {
-            let members = Members::of(pattern, literals.iter().copied());
+            let members = MatchBytes::of(pattern, literals.iter().copied());
             assert_eq!(members.must, must.as_bytes(), "{pattern}");
             assert!(!members.miss(b"pat ://@=abcy."), "{pattern}");
             assert_eq!(members.miss(b"-"), !must.is_empty(), "{pattern}");

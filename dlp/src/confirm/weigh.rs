@@ -1,26 +1,28 @@
 //! What follows from a match for what the operator decided: whether it is refused or recorded.
 
-use super::Rule;
+use super::DetectorRule;
 use crate::detector::Validator;
 use crate::finding::{self, Action, Checked};
 use crate::limits;
-use crate::settings::{Mode, Policy};
-use crate::twists;
+use crate::settings::{DetectorMode, ScanPolicy};
+use crate::transforms;
 
-impl Rule {
-    pub(super) fn action(&self, checked: Checked, policy: Policy) -> Action {
+impl DetectorRule {
+    pub(super) fn action(&self, checked: Checked, policy: ScanPolicy) -> Action {
         match (policy, self.mode) {
-            (Policy::Monitor, _) | (_, Some(Mode::Warn | Mode::Off)) => Action::Warn,
+            (ScanPolicy::Monitor, _) | (_, Some(DetectorMode::Warn | DetectorMode::Off)) => {
+                Action::Warn
+            }
             // What is said of one detector holds against what is said of all.
-            (Policy::Strict, None) | (_, Some(Mode::Block)) => Action::Block,
-            (Policy::Tiered, None) => finding::weigh(self.detector.tier, checked),
+            (ScanPolicy::Strict, None) | (_, Some(DetectorMode::Block)) => Action::Block,
+            (ScanPolicy::Tiered, None) => finding::weigh(self.detector.tier, checked),
         }
     }
 
     /// The same of what stands back to front or with letters moved. Chance makes some of
     /// these forms, but none with a right checksum; where rules are strict nobody asks.
-    pub(crate) fn twisted(&self, checked: Checked, policy: Policy) -> Action {
-        let is_certain = checked == Checked::Passed || policy == Policy::Strict;
+    pub(crate) fn transformed(&self, checked: Checked, policy: ScanPolicy) -> Action {
+        let is_certain = checked == Checked::Passed || policy == ScanPolicy::Strict;
         if is_certain {
             self.action(checked, policy)
         } else {
@@ -33,22 +35,22 @@ impl Rule {
     pub(crate) fn may_be_chance(&self, checked: Checked) -> bool {
         let mut literals = self.detector.literals.iter();
         let is_short = literals.any(|literal| literal.len() <= limits::CHANCE_LITERAL_BYTES_MAX);
-        checked != Checked::Passed && is_short && self.mode != Some(Mode::Block)
+        checked != Checked::Passed && is_short && self.mode != Some(DetectorMode::Block)
     }
 
     /// Whether a match could have to stay that stands back to front or with letters moved.
-    pub(crate) fn can_block_twisted(&self, policy: Policy) -> bool {
+    pub(crate) fn can_block_transformed(&self, policy: ScanPolicy) -> bool {
         let can_pass = !matches!(
             self.detector.validator,
             Validator::None | Validator::Entropy | Validator::Placeholder | Validator::CrcTailHex
         );
-        twists::is_twisted(&self.detector)
-            && (can_pass || policy == Policy::Strict)
-            && self.twisted(Checked::Passed, policy) == Action::Block
+        transforms::is_transformed(&self.detector)
+            && (can_pass || policy == ScanPolicy::Strict)
+            && self.transformed(Checked::Passed, policy) == Action::Block
     }
 
     /// Whether any match could have to stay here.
-    pub(crate) fn can_block(&self, policy: Policy) -> bool {
+    pub(crate) fn can_block(&self, policy: ScanPolicy) -> bool {
         [Checked::Passed, Checked::None, Checked::Failed]
             .into_iter()
             .any(|checked| self.action(checked, policy) == Action::Block)

@@ -11,8 +11,11 @@ use outgate_lanes::{BLOCK_BYTES, Marks, STRIDE_BLOCKS, Sets};
 use crate::budget::{narrow, wide};
 use crate::decode::runs::Alphabet;
 use crate::limits;
+use crate::span;
 
-use block::{ASCII, Blocks, ESCAPES, HIGH, SETS, Told, before, begin, begins, behind, flag};
+use block::{
+    ASCII, BlockMarks, ClassBits, ESCAPES, HIGH, SETS, before, begin, begins, behind, flag,
+};
 
 /// Sets that are told only where a run of them may stand.
 const RARE: usize = 2;
@@ -26,7 +29,7 @@ static RARE_SETS: LazyLock<Sets<RARE, 0>> = LazyLock::new(|| {
 #[derive(Default)]
 pub(crate) struct Classes {
     /// The blocks from the first byte on, which is that of a block.
-    blocks: Blocks,
+    blocks: ClassBits,
     /// What each of them has.
     flags: Vec<u8>,
     /// For each of them its bytes in rare sets, as far as runs of them may stand.
@@ -52,9 +55,8 @@ impl Classes {
         }
         self.flags.truncate(certain);
         self.rare.truncate(certain);
-        let fresh = bytes.get(certain.saturating_mul(BLOCK_BYTES)..);
-        let fresh = fresh.unwrap_or_default();
-        let (mut marks, mut told) = (Marks::NONE, Told::NONE);
+        let fresh = span::from(bytes, certain.saturating_mul(BLOCK_BYTES));
+        let (mut marks, mut told) = (Marks::NONE, BlockMarks::NONE);
         // The last block of a stride is told of with the first of the next.
         let mut first = 1;
         let mut rest = fresh;
@@ -83,9 +85,9 @@ impl Classes {
     }
 
     /// Takes the blocks at some places.
-    fn take(&mut self, marks: &Marks<ASCII, HIGH>, told: &Told, places: Range<usize>) {
+    fn take(&mut self, marks: &Marks<ASCII, HIGH>, told: &BlockMarks, places: Range<usize>) {
         for (row, told) in self.blocks.rows().into_iter().zip(told.rows(marks)) {
-            row.extend_from_slice(told.get(places.clone()).unwrap_or_default());
+            row.extend_from_slice(span::within(told, places.clone()));
         }
         self.flags.extend(told.flags(places));
     }
@@ -110,10 +112,11 @@ impl Classes {
             // One more, in which the last of them may go on.
             let stop = number.saturating_add(count.map_or(flags.len(), |count| count + 1));
             let place = |number: usize| number.saturating_sub(first).saturating_mul(BLOCK_BYTES);
-            let bytes = bytes.get(place(number)..).unwrap_or_default();
+            let bytes = span::from(bytes, place(number));
             let here = place(stop).saturating_sub(place(number)).min(bytes.len());
-            RARE_SETS.mark(bytes.get(..here).unwrap_or_default(), 0, &mut marks);
+            RARE_SETS.mark(span::upto(bytes, here), 0, &mut marks);
             let [capitals, small] = &marks.ascii;
+            debug_assert!(stop <= self.rare.len() && stop <= self.flags.len());
             let rare = self.rare.get_mut(number..stop).unwrap_or_default();
             for ((rare, capitals), small) in rare.iter_mut().zip(capitals).zip(small) {
                 *rare = [*capitals, *small];

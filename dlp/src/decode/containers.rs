@@ -2,12 +2,16 @@
 //! begin. What comes out of one is a layer of its own; the compressed bytes
 //! stay until what they say is cleared.
 
-mod beginnings;
 mod brotli;
+mod bzip2;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod guess;
 mod inflate;
+mod lz4;
+mod lzma;
+mod marks;
+mod members;
 mod meta_block;
 mod open;
 mod pack;
@@ -16,23 +20,28 @@ mod recognise;
 mod sealed;
 mod seek;
 mod stored;
+mod uncoded;
 mod unpack;
 mod zstd;
 
+use std::collections::VecDeque;
+
 use crate::budget::wide;
 use crate::coding::Coding;
-use crate::decode::layer::{FREE, Until, View};
+use crate::decode::layer::{FREE, LayerExtent, View};
 use crate::finding::UnscannedReason;
 use crate::limits;
+use crate::magic::{MAGICS, Magic, OpaqueFormat};
 use crate::scan::Scan;
 use crate::trail::Trail;
 
-use guess::Looks;
+use guess::{DeflateLooks, looks};
 pub(crate) use guess::{is_unmarked, may_be_unmarked};
 use open::{Became, Container};
-use recognise::{Begin, Recognised, UNMARKED, Wait};
-pub(crate) use recognise::{MAGICS, Magic, is_zlib, sealed};
-use seek::Seek;
+pub(crate) use recognise::is_zlib;
+use recognise::{CompressedBegin, Recognition, UNMARKED, Wait};
+use seek::LayerSeek;
+pub use uncoded::{Uncoded, UncodedFault};
 
 /// What is decoded in one layer.
 #[derive(Default)]
@@ -43,11 +52,15 @@ pub(crate) struct Containers {
     /// Beginnings that were, not to be taken twice.
     known: Vec<(Magic, u64)>,
     declared: Declared,
-    seek: Seek,
+    seek: LayerSeek,
     /// Where something may begin behind other bytes, and was not looked at closely.
     behind: Vec<(Magic, u64)>,
     /// What of the bytes that are here went into something that looks into all of it.
     covered: Vec<(u64, u64)>,
+    /// What of the layer belonged to what ended lately and was something.
+    ended: VecDeque<(u64, u64)>,
+    /// Where streams begin that one before them goes on with.
+    joined: VecDeque<u64>,
 }
 
 /// Codings that somebody says are there.
@@ -72,6 +85,9 @@ struct Spotted {
 enum Certainty {
     /// Somebody said so, or the beginning is long: damage is told.
     Known,
+    /// It has a mark that chance does not make, and stands in what may be no text: what it asks
+    /// for is told, and damage may be that of the text.
+    Marked,
     /// A few bits look like it: damage means that they only looked so.
     Guessed,
 }
@@ -84,7 +100,21 @@ impl Containers {
 
     /// Something may begin at `at`.
     pub(crate) fn spot(&mut self, magic: Magic, at: u64) {
-        self.spot_until(magic, at, FREE);
+        // This mark stands behind the first bytes.
+        let before = match magic {
+            Magic::Sealed(OpaqueFormat::LzmaUnsized) => sealed::LZMA_SIZE_AT,
+            _ => 0,
+        };
+        if let Some(at) = at.checked_sub(before) {
+            self.spot_until(magic, at, FREE);
+        }
+    }
+
+    /// What nobody here opens and has no mark could begin at `at`.
+    pub(crate) fn expect_sealed(&mut self, at: u64) {
+        for format in sealed::UNMARKED {
+            self.spot(Magic::Sealed(format), at);
+        }
     }
 
     fn spot_until(&mut self, magic: Magic, at: u64, until: u64) {
@@ -112,9 +142,12 @@ impl Containers {
         }
     }
 
-    /// Whether anything goes on, or waits for what tells whether nobody here opens it.
+    /// Whether anything goes on, or something with a mark waits for what tells it: a name may
+    /// be long. What has none begins in few places, and is told by a few bytes.
     pub(crate) fn is_open(&self) -> bool {
-        let waits = |spotted: &Spotted| matches!(spotted.magic, Magic::Sealed(_));
+        let waits = |spotted: &Spotted| {
+            !matches!(spotted.magic, Magic::Zlib | Magic::Deflate | Magic::Brotli)
+        };
         !self.open.is_empty() || self.spotted.iter().any(waits)
     }
 
@@ -131,9 +164,11 @@ impl Containers {
         self.spotted.clear();
         self.known.clear();
         self.declared = Declared::default();
-        self.seek = Seek::default();
+        self.seek = LayerSeek::default();
         self.behind.clear();
         self.covered.clear();
+        self.ended.clear();
+        self.joined.clear();
     }
 
     /// Looks at what began, and goes on with what is open.
@@ -144,7 +179,9 @@ impl Containers {
         let spotted = std::mem::take(&mut self.spotted);
         for one in spotted {
             self.make_room(scan, view);
-            self.look(scan, view, one);
+            if !self.is_joined(scan, view, one) {
+                self.look(scan, view, one);
+            }
         }
         self.go_on(scan, view);
         self.look_behind(scan, view);
@@ -156,10 +193,21 @@ impl Containers {
         }
     }
 
+    /// Whether what begins there is gone on with by the stream before it.
+    fn is_joined(&mut self, scan: &mut Scan<'_>, view: &View<'_>, one: Spotted) -> bool {
+        let goes_on = |open: &Container| open.joins(one.magic, one.at) && open.fed < view.end();
+        if self.open.iter().any(goes_on) {
+            self.go_on(scan, view);
+        }
+        let old = self.joined.len().saturating_sub(limits::REPORTED_MAX);
+        self.joined.drain(..old);
+        self.joined.contains(&one.at)
+    }
+
     /// Goes on with what is open where that may make room: many small entries are over before
     /// the next ones begin.
     fn make_room(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
-        let kinds = [Certainty::Known, Certainty::Guessed];
+        let kinds = [Certainty::Known, Certainty::Marked, Certainty::Guessed];
         let is_full = kinds.iter().any(|kind| !self.has_room(scan, *kind));
         if is_full && self.open.iter().any(|open| open.fed < view.end()) {
             self.go_on(scan, view);
@@ -187,9 +235,9 @@ impl Containers {
         while !self.behind.is_empty() && !scan.is_over() {
             for (magic, at) in std::mem::take(&mut self.behind) {
                 match looks(magic, view, at) {
-                    Looks::Short => later.push((magic, at)),
-                    Looks::Wrong => {}
-                    Looks::Right => {
+                    DeflateLooks::Short => later.push((magic, at)),
+                    DeflateLooks::Wrong => {}
+                    DeflateLooks::Right => {
                         self.begin_behind(scan, view, (magic, at));
                         // Chance is mostly over at once, and leaves its space to the next.
                         if self.open.iter().any(|open| open.fed < view.end()) {
@@ -222,7 +270,7 @@ impl Containers {
         };
         if let Some(unpack) = recognise::unpack(coding) {
             let trail = view.trail.with(coding, None);
-            let begin = Begin {
+            let begin = CompressedBegin {
                 unpack,
                 trail,
                 data: at,
@@ -240,6 +288,7 @@ impl Containers {
             }
             let before = container.fed;
             let became = container.work(scan, view);
+            self.joined.extend(container.begun());
             if container.covers() {
                 self.covered.push((before, container.fed));
             }
@@ -248,22 +297,46 @@ impl Containers {
                 Became::Done => {
                     let container = self.open.swap_remove(place);
                     self.behind.push((Magic::Deflate, container.fed));
+                    if container.certainty == Certainty::Known {
+                        self.ended.truncate(limits::ENDED_MAX.saturating_sub(1));
+                        self.ended.push_front(container.taken());
+                    }
                     container.drop(scan);
                 }
                 Became::Failed(reason) => {
                     let container = self.open.swap_remove(place);
-                    let is_told = match reason {
-                        UnscannedReason::Expansion => true,
-                        UnscannedReason::Memory => container.made > 0,
-                        _ => false,
-                    };
-                    if is_told || container.certainty == Certainty::Known {
+                    if self.is_told(&container, reason) {
                         scan.miss(reason, view.end().saturating_sub(container.fed).max(1));
                     }
                     container.drop(scan);
                 }
             }
         }
+    }
+
+    /// Whether it is told that a container failed so.
+    fn is_told(&self, container: &Container, reason: UnscannedReason) -> bool {
+        use UnscannedReason::{Damaged, Expansion, Memory, UnknownCoding};
+        match (container.certainty, reason) {
+            (Certainty::Known, Damaged) => !self.is_of_another(container),
+            (_, Expansion)
+            | (Certainty::Known, _)
+            | (Certainty::Marked, Memory | UnknownCoding) => true,
+            (_, Memory) => container.made > 0,
+            _ => false,
+        }
+    }
+
+    /// Whether a container begins within the data of another, which has it undone for itself:
+    /// what is stored in compressed data has the lengths of their blocks between.
+    fn is_of_another(&self, container: &Container) -> bool {
+        let (at, _) = container.taken();
+        let known = self.open.iter();
+        let known = known.filter(|other| other.certainty == Certainty::Known);
+        let mut others = known
+            .map(Container::taken)
+            .chain(self.ended.iter().copied());
+        others.any(|(from, to)| from < at && at < to)
     }
 
     fn begin_declared(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
@@ -273,7 +346,7 @@ impl Containers {
             }
             return;
         }
-        if view.bytes.len() < 2 && view.until == Until::Step {
+        if view.bytes.len() < 2 && view.until == LayerExtent::Step {
             return;
         }
         let mut inner = std::mem::take(&mut self.declared);
@@ -290,7 +363,7 @@ impl Containers {
             };
             unpack.reset();
             let trail = view.trail.with(coding, None);
-            let begin = Begin {
+            let begin = CompressedBegin {
                 unpack,
                 trail,
                 data: 0,
@@ -303,36 +376,49 @@ impl Containers {
     }
 
     fn look(&mut self, scan: &mut Scan<'_>, view: &View<'_>, spotted: Spotted) {
-        let here = view.slice(spotted.at, view.end().min(spotted.until));
-        let may_come = view.until != Until::End;
+        let here = view.so_far(spotted.at, spotted.until);
+        // Behind its own end nothing of it comes.
+        let may_come = view.until != LayerExtent::End && spotted.until > view.end();
         // Chance makes many beginnings out of a few symbols, and out of each other.
         let is_outer = !view.trail.is_run() && view.trail.unmarked() == 0;
         let wait = match view.until {
             _ if spotted.until <= view.end() => Wait::Over,
-            Until::Flush if is_outer => Wait::Short,
-            Until::Step | Until::Flush => Wait::Long,
-            Until::End => Wait::Over,
+            LayerExtent::Flush if is_outer => Wait::Short,
+            LayerExtent::Step | LayerExtent::Flush => Wait::Long,
+            LayerExtent::End => Wait::Over,
         };
+        let is_sealed = matches!(spotted.magic, Magic::Sealed(_));
         match recognise::recognise(spotted.magic, here, view.trail, wait) {
-            Recognised::More if may_come => self.spotted.push(spotted),
-            Recognised::More | Recognised::Other => {}
-            Recognised::Unreadable(reason) => scan.miss(reason, 1),
-            Recognised::Begin(begin) => {
+            Recognition::More if may_come => self.spotted.push(spotted),
+            Recognition::More | Recognition::Other => {}
+            Recognition::Unreadable(reason) => {
+                if !(UNMARKED.contains(&spotted.magic) && is_of_digits(view, spotted.at)) {
+                    scan.miss(reason, 1);
+                }
+            }
+            Recognition::Begin(_) if is_sealed && is_of_digits(view, spotted.at) => {}
+            Recognition::Begin(begin) => {
                 // Text decoded out of compressed bytes begins like them too.
-                let is_guess = UNMARKED.contains(&spotted.magic) || view.trail.is_text();
-                let certainty = if is_guess {
+                let certainty = if is_sealed {
+                    Certainty::Known
+                } else if view.trail.is_text() && spotted.magic.is_marked() {
+                    Certainty::Marked
+                } else if UNMARKED.contains(&spotted.magic) || view.trail.is_text() {
                     Certainty::Guessed
                 } else {
                     Certainty::Known
                 };
                 self.begin(scan, view, begin, (certainty, spotted));
             }
-            Recognised::Perhaps(begin) => {
+            Recognition::Perhaps(begin) => {
                 self.begin(scan, view, begin, (Certainty::Guessed, spotted));
             }
-            Recognised::Behind(bytes) => {
+            Recognition::Behind(bytes) => {
                 let at = spotted.at.saturating_add(bytes);
-                for magic in UNMARKED {
+                // What has a mark needs no guess, and many files of one kind no crowd of them.
+                let here = view.slice(at, view.end().min(spotted.until));
+                let has_mark = MAGICS.iter().any(|(mark, _)| here.starts_with(mark));
+                for magic in UNMARKED.into_iter().filter(|_| !has_mark) {
                     let until = spotted.until;
                     self.look(scan, view, Spotted { magic, at, until });
                 }
@@ -345,7 +431,7 @@ impl Containers {
         &mut self,
         scan: &mut Scan<'_>,
         view: &View<'_>,
-        mut begin: Begin,
+        mut begin: CompressedBegin,
         (certainty, spotted): (Certainty, Spotted),
     ) {
         begin.data = begin.data.saturating_add(spotted.at);
@@ -369,7 +455,7 @@ impl Containers {
         &mut self,
         scan: &mut Scan<'_>,
         view: &View<'_>,
-        begin: Begin,
+        begin: CompressedBegin,
         (certainty, until): (Certainty, u64),
     ) -> Option<&mut Container> {
         // Nothing is worked at any more, so that nothing makes room either.
@@ -394,21 +480,13 @@ impl Containers {
     }
 }
 
-/// What a close look says of what may begin behind other bytes.
-fn looks(magic: Magic, view: &View<'_>, at: u64) -> Looks {
-    let here = view.slice(at, view.end());
-    let wait = match view.until {
-        Until::Step => Wait::Long,
-        // Of a header alone nothing can be said; what follows it is seen with it.
-        Until::Flush if here.len() < limits::FLUSHED_LOOK_BYTES => return Looks::Short,
-        Until::Flush => Wait::Short,
-        Until::End => Wait::Over,
-    };
-    match magic {
-        Magic::Zlib => guess::looks_deflated(here.get(2..).unwrap_or_default(), wait),
-        Magic::Brotli => guess::looks_like_brotli(here, wait),
-        _ => guess::looks_deflated(here, wait),
-    }
+/// Whether these bytes are read out of digits that are all decimal: tables of small numbers
+/// look like what has no mark, and of so many bytes of what is compressed or encrypted some
+/// have others.
+fn is_of_digits(view: &View<'_>, at: u64) -> bool {
+    let end = at.saturating_add(wide(limits::DIGITS_LOOK_BYTES));
+    let mut here = view.so_far(at, end).iter();
+    view.trail.is_digits() && here.all(|byte| byte >> 4 <= 9 && byte & 0x0f <= 9)
 }
 
 /// The trail of an entry.

@@ -8,15 +8,15 @@ mod reader;
 
 use crate::budget::wide;
 use crate::coding::Coding;
-use crate::decode::layer::{FREE, Until, View};
+use crate::decode::layer::{FREE, LayerExtent, View};
 use crate::decode::runs::Alphabet;
 use crate::limits;
 use crate::scan::Scan;
 use crate::trail::Trail;
 
-use lane::Lane;
+use lane::NumberLane;
 use number::READINGS;
-use reader::{Column, Event, Reader};
+use reader::{DumpColumn, NumberEvent, NumberReader};
 
 /// The numbers of one layer.
 #[derive(Default)]
@@ -24,13 +24,13 @@ pub(crate) struct Dumps {
     /// What stands before this offset was read, or looked at elsewhere.
     done: u64,
     /// What is read, and in which ways.
-    reading: Option<Box<Reading>>,
-    stage: Stage,
+    reading: Option<Box<NumberReading>>,
+    stage: NumbersStage,
 }
 
 /// Where the numbers of a layer stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Stage {
+enum NumbersStage {
     /// Nobody asked for any.
     #[default]
     Unasked,
@@ -41,9 +41,9 @@ enum Stage {
 }
 
 /// Numbers that are read.
-struct Reading {
-    reader: Reader,
-    lanes: Vec<Lane>,
+struct NumberReading {
+    reader: NumberReader,
+    lanes: Vec<NumberLane>,
     trail: Trail,
     /// The offset at which this ends unless more numbers come.
     until: u64,
@@ -55,32 +55,32 @@ impl Dumps {
         let reading = self
             .reading
             .as_ref()
-            .filter(|_| self.stage == Stage::Active);
-        reading.is_some_and(|reading| reading.lanes.iter().any(Lane::is_waiting))
+            .filter(|_| self.stage == NumbersStage::Active);
+        reading.is_some_and(|reading| reading.lanes.iter().any(NumberLane::is_waiting))
     }
 
     /// Whether numbers are read that may go on: where lines are long, the next begins far
     /// behind the last.
     pub(crate) fn goes_on(&self) -> bool {
         let reading = self.reading.as_ref();
-        let reading = reading.filter(|_| self.stage == Stage::Active);
-        reading.is_some_and(|reading| reading.lanes.iter().any(Lane::is_open))
+        let reading = reading.filter(|_| self.stage == NumbersStage::Active);
+        reading.is_some_and(|reading| reading.lanes.iter().any(NumberLane::is_open))
     }
 
     /// The offset before which everything was read.
     pub(crate) fn uncertain(&self) -> u64 {
         match self.stage {
-            Stage::Unasked => FREE,
-            Stage::Between | Stage::Active => self.done,
+            NumbersStage::Unasked => FREE,
+            NumbersStage::Between | NumbersStage::Active => self.done,
         }
     }
 
     /// What must stay, in offsets of the outermost stream.
-    pub(crate) fn held(&self, until: Until) -> u64 {
+    pub(crate) fn held(&self, until: LayerExtent) -> u64 {
         let reading = self
             .reading
             .as_ref()
-            .filter(|_| self.stage == Stage::Active);
+            .filter(|_| self.stage == NumbersStage::Active);
         reading.map_or(FREE, |reading| reading.held(until))
     }
 
@@ -96,7 +96,7 @@ impl Dumps {
     }
 
     fn stop(&mut self, scan: &mut Scan<'_>) {
-        self.stage = Stage::Unasked;
+        self.stage = NumbersStage::Unasked;
         if let Some(reading) = &mut self.reading {
             for lane in &mut reading.lanes {
                 lane.stop(scan);
@@ -107,12 +107,12 @@ impl Dumps {
     /// Looks for numbers in what is new, and goes on with those that are read.
     pub(crate) fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         let end = view.end();
-        if self.stage == Stage::Unasked {
-            self.stage = Stage::Between;
+        if self.stage == NumbersStage::Unasked {
+            self.stage = NumbersStage::Between;
         }
         self.done = self.done.max(view.base);
         while self.done < end && !scan.is_over() {
-            if self.stage != Stage::Active && !self.find(view) {
+            if self.stage != NumbersStage::Active && !self.find(view) {
                 break;
             }
             self.go_on(scan, view);
@@ -120,13 +120,13 @@ impl Dumps {
         let Some(reading) = self
             .reading
             .as_mut()
-            .filter(|_| self.stage == Stage::Active)
+            .filter(|_| self.stage == NumbersStage::Active)
         else {
             return;
         };
-        if view.until == Until::End {
+        if view.until == LayerExtent::End {
             reading.end(scan);
-            self.stage = Stage::Between;
+            self.stage = NumbersStage::Between;
         } else {
             for lane in &mut reading.lanes {
                 lane.work(scan, &reading.trail, view.until);
@@ -144,29 +144,29 @@ impl Dumps {
             let few = view.slice(end.saturating_sub(least).max(self.done), end);
             let waiting = wide(Alphabet::Hex.tail(few));
             self.done = match view.until {
-                Until::End => end,
-                Until::Step | Until::Flush => end.saturating_sub(waiting),
+                LayerExtent::End => end,
+                LayerExtent::Step | LayerExtent::Flush => end.saturating_sub(waiting),
             };
             return false;
         };
-        let last = view.slice(at.saturating_sub(1), at).last().copied();
-        let reader = Reader::new(last.filter(|_| at > 0).unwrap_or(b'\n'));
+        let last = view.around(at.saturating_sub(1), at).last().copied();
+        let reader = NumberReader::new(last.filter(|_| at > 0).unwrap_or(b'\n'));
         match &mut self.reading {
             Some(reading) => {
                 reading.reader = reader;
                 reading.until = stop;
             }
             none => {
-                *none = Some(Box::new(Reading {
+                *none = Some(Box::new(NumberReading {
                     reader,
-                    lanes: READINGS.map(Lane::new).into_iter().collect(),
+                    lanes: READINGS.map(NumberLane::new).into_iter().collect(),
                     trail: view.trail.with(Coding::Numbers, None),
                     until: stop,
                 }));
             }
         }
         self.done = at;
-        self.stage = Stage::Active;
+        self.stage = NumbersStage::Active;
         true
     }
 
@@ -196,7 +196,7 @@ impl Dumps {
         while self.done < end && !scan.is_over() {
             if self.done >= reading.until {
                 reading.end(scan);
-                self.stage = Stage::Between;
+                self.stage = NumbersStage::Between;
                 return;
             }
             let piece = self.done.saturating_add(wide(limits::PIECE_BYTES));
@@ -207,9 +207,9 @@ impl Dumps {
     }
 }
 
-impl Reading {
-    fn held(&self, until: Until) -> u64 {
-        let waits = self.reader.waits().filter(|_| until == Until::Step);
+impl NumberReading {
+    fn held(&self, until: LayerExtent) -> u64 {
+        let waits = self.reader.waits().filter(|_| until == LayerExtent::Step);
         let lanes = self.lanes.iter().map(|lane| lane.held(until));
         lanes.chain(waits).min().unwrap_or(FREE)
     }
@@ -235,22 +235,27 @@ impl Reading {
             tell(lanes, scan, trail, &event);
         });
         for lane in &mut self.lanes {
-            lane.work(scan, &self.trail, Until::End);
+            lane.work(scan, &self.trail, LayerExtent::End);
             lane.stop(scan);
         }
     }
 }
 
 /// Tells the lanes what was read; says whether one goes on with it.
-fn tell(lanes: &mut [Lane], scan: &mut Scan<'_>, trail: &Trail, event: &Event<'_>) -> bool {
+fn tell(
+    lanes: &mut [NumberLane],
+    scan: &mut Scan<'_>,
+    trail: &Trail,
+    event: &NumberEvent<'_>,
+) -> bool {
     let mut is_read = false;
     match event {
-        Event::Apart => lanes.iter_mut().for_each(Lane::interrupt),
-        Event::Number(number, column) => {
+        NumberEvent::Apart => lanes.iter_mut().for_each(NumberLane::interrupt),
+        NumberEvent::Number(number, column) => {
             let ways = number.ways();
             for (place, lane) in lanes.iter_mut().enumerate() {
                 let may_be = ways & 1 << place != 0;
-                if *column == Column::Perhaps && lane.is_hex() || !may_be && !lane.is_open() {
+                if *column == DumpColumn::Perhaps && lane.is_hex() || !may_be && !lane.is_open() {
                     continue;
                 }
                 is_read |= lane.take(scan, trail, number);

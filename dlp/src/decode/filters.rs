@@ -3,91 +3,48 @@
 //! places where it occurs, from a little before to where nothing is open.
 //!
 //! Several kinds may stand side by side. They are removed in one order, that of
-//! [`Kind`]: in what an escape was removed from, an earlier kind is looked for
+//! [`EscapeKind`]: in what an escape was removed from, an earlier kind is looked for
 //! only where that changed something. The layer of an earlier kind reaches over
 //! the later ones that stand close to it, so that every set of kinds is removed
 //! together somewhere, and no set twice.
 
-mod decode;
-mod fold;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
-mod lines;
-mod references;
 mod triggers;
 
 use std::collections::VecDeque;
 
-use crate::budget::{narrow, wide};
+use crate::budget::wide;
 use crate::coding::Coding;
-use crate::decode::layer::{FREE, Layer, Until, View};
+use crate::decode::layer::{FREE, Layer, LayerExtent, View};
 use crate::decode::runs::Alphabet;
+use crate::escapes::{EscapeDecoder, EscapeKind, lines};
 use crate::finding::UnscannedReason;
 use crate::limits;
 use crate::scan::Scan;
 use crate::trail::Trail;
 
-use decode::Decoder;
-pub(crate) use fold::NEAR_BYTES as FOLD_NEAR_BYTES;
-pub(crate) use triggers::{PAIRS, Seeker, find, is_lead};
-
-/// The kinds, each decoded on its own, in the order in which they are removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    /// `%41`.
-    Percent,
-    /// `\u0041`, `\x41`, `\101`, `\/`.
-    Escape,
-    /// `&#65;`, `&lowbar;`.
-    Reference,
-    /// `=41`, and lines that go on.
-    Quoted,
-    /// Characters two or four bytes wide.
-    Wide,
-    /// Bytes that were each made the character of that number.
-    Latin,
-    /// Look-alikes and what cannot be seen.
-    Fold,
-    /// What stands between lines of base64.
-    Lines,
-    /// The values of a form, without their names.
-    Form,
-}
-
-impl Kind {
-    fn coding(self) -> Coding {
-        match self {
-            Self::Percent => Coding::Percent,
-            Self::Escape => Coding::Json,
-            Self::Reference => Coding::Html,
-            Self::Quoted => Coding::QuotedPrintable,
-            Self::Wide => Coding::Utf16,
-            Self::Latin => Coding::Latin1,
-            Self::Fold => Coding::Folded,
-            Self::Lines => Coding::Lines,
-            Self::Form => Coding::Joined,
-        }
-    }
-}
+pub(crate) use crate::escapes::fold::{NEAR_BYTES as FOLD_NEAR_BYTES, is_lead};
+pub(crate) use triggers::{PAIRS, Seeker, find};
 
 /// The filters of one layer.
 #[derive(Default)]
 pub(crate) struct Filters {
-    list: Vec<Filter>,
+    list: Vec<EscapeFilter>,
     /// Escapes before this offset were looked for.
     seen: u64,
     /// Runs that end before this offset were asked whether lines go on behind them.
     asked: u64,
     /// What made the layer, if an escape was removed from it.
-    made_by: Option<Kind>,
+    made_by: Option<EscapeKind>,
     /// Where one was, in order.
     changed: VecDeque<u64>,
 }
 
-struct Filter {
-    kind: Kind,
+struct EscapeFilter {
+    kind: EscapeKind,
     layer: Box<Layer>,
-    decoder: Decoder,
+    decoder: EscapeDecoder,
     is_active: bool,
     /// Where it began.
     since: u64,
@@ -151,10 +108,10 @@ impl Filters {
     /// All of the layer is a form: its values are read together as well.
     pub(crate) fn join_form(&mut self, scan: &mut Scan<'_>, trail: &Trail) {
         if scan.state.budget.open() {
-            self.list.push(Filter {
+            self.list.push(EscapeFilter {
                 is_active: true,
                 until: u64::MAX,
-                ..Filter::new(Kind::Form, trail)
+                ..EscapeFilter::new(EscapeKind::Form, trail)
             });
         }
     }
@@ -163,8 +120,8 @@ impl Filters {
     pub(crate) fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         let end = view.end();
         let to = match view.until {
-            Until::Step => end.saturating_sub(TAIL).max(self.seen),
-            Until::Flush | Until::End => end,
+            LayerExtent::Step => end.saturating_sub(TAIL).max(self.seen),
+            LayerExtent::Flush | LayerExtent::End => end,
         };
         let from = self.seen.max(view.base);
         let range = (from, to);
@@ -179,7 +136,7 @@ impl Filters {
         while self.changed.front().is_some_and(|place| *place < old) {
             self.changed.pop_front();
         }
-        self.seen = if view.until == Until::End {
+        self.seen = if view.until == LayerExtent::End {
             end
         } else {
             end.saturating_sub(TAIL).max(self.seen)
@@ -190,7 +147,7 @@ impl Filters {
                 continue;
             }
             match view.until {
-                Until::End => filter.end(scan),
+                LayerExtent::End => filter.end(scan),
                 other => filter.layer.work(scan, other),
             }
         }
@@ -199,14 +156,14 @@ impl Filters {
     /// Looks for lines that are joined behind the runs of base64 in what is new.
     fn find_lines(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         // What joined some joined all.
-        if self.made_by == Some(Kind::Lines) {
+        if self.made_by == Some(EscapeKind::Lines) {
             return;
         }
         let end = view.end();
         // What may stand between two lines is not whole.
         let to = match view.until {
-            Until::Step => end.saturating_sub(LINES_TAIL),
-            Until::Flush | Until::End => end,
+            LayerExtent::Step => end.saturating_sub(LINES_TAIL),
+            LayerExtent::Flush | LayerExtent::End => end,
         };
         let mut from = self.asked.max(view.base);
         while let Some((at, stop)) = view.classes.run(Alphabet::Base64, (from, end)) {
@@ -216,18 +173,18 @@ impl Filters {
                 break;
             }
             from = stop;
-            let place = narrow(stop.saturating_sub(view.base));
+            let place = view.place(stop);
             if lines::is_joined(view.bytes, place) {
-                self.wake(scan, view, Kind::Lines, stop);
+                self.wake(scan, view, EscapeKind::Lines, stop);
             }
         }
         self.asked = from;
     }
 
     /// An escape of this kind was removed there to make the layer.
-    pub(crate) fn change(&mut self, kind: Kind, place: u64) {
+    pub(crate) fn change(&mut self, kind: EscapeKind, place: u64) {
         // Nowhere else are the values of a form joined.
-        if kind == Kind::Form {
+        if kind == EscapeKind::Form {
             return;
         }
         self.made_by = Some(kind);
@@ -239,7 +196,7 @@ impl Filters {
     }
 
     /// Whether an escape is not removed together with what made the layer elsewhere.
-    fn is_new(&self, kind: Kind, at: u64) -> bool {
+    fn is_new(&self, kind: EscapeKind, at: u64) -> bool {
         if self.made_by.is_none_or(|made_by| kind >= made_by) {
             return true;
         }
@@ -251,7 +208,7 @@ impl Filters {
 
     /// Where those filters begin that an escape of this kind wakes; `at` where none does.
     /// The filter of the kind itself has to be among them.
-    fn start(&self, view: &View<'_>, kind: Kind, at: u64) -> u64 {
+    fn start(&self, view: &View<'_>, kind: EscapeKind, at: u64) -> u64 {
         let mut asked = self.list.iter().filter(|filter| !filter.is_active);
         let may_begin = asked
             .any(|filter| filter.kind == kind || (filter.kind < kind && filter.last.is_some()));
@@ -261,12 +218,12 @@ impl Filters {
         }
         // What a later kind has begun is removed in the layer of this one.
         let later = self.list.iter().filter(|filter| filter.is_active);
-        let later = later.filter(|other| other.kind > kind && other.kind != Kind::Form);
+        let later = later.filter(|other| other.kind > kind && other.kind != EscapeKind::Form);
         let since = later.map(|other| other.since).min().unwrap_or(FREE);
         lookback(view, kind, at).min(since).max(view.base)
     }
 
-    fn wake(&mut self, scan: &mut Scan<'_>, view: &View<'_>, kind: Kind, at: u64) {
+    fn wake(&mut self, scan: &mut Scan<'_>, view: &View<'_>, kind: EscapeKind, at: u64) {
         if view.trail.depth() >= limits::DEPTH_MAX {
             scan.miss(UnscannedReason::Depth, 1);
             return;
@@ -277,7 +234,7 @@ impl Filters {
             }
         }
         if !self.list.iter().any(|filter| filter.kind == kind) {
-            self.list.push(Filter::new(kind, view.trail));
+            self.list.push(EscapeFilter::new(kind, view.trail));
         }
         let start = self.start(view, kind, at);
         for filter in &mut self.list {
@@ -300,20 +257,24 @@ struct Seeking<'a, 'b, 's> {
 }
 
 impl Seeker for Seeking<'_, '_, '_> {
-    fn wants(&mut self, kind: Kind, at: u64) -> bool {
+    fn wants(&mut self, kind: EscapeKind, at: u64) -> bool {
         self.filters.is_new(kind, at)
     }
 
-    fn found(&mut self, kind: Kind, at: u64) {
+    fn found(&mut self, kind: EscapeKind, at: u64) {
         self.filters.wake(self.scan, self.view, kind, at);
+    }
+
+    fn lose(&mut self) {
+        self.view.lost.set();
     }
 }
 
-impl Filter {
-    fn new(kind: Kind, trail: &Trail) -> Self {
-        let mut decoder = Decoder::new(kind);
+impl EscapeFilter {
+    fn new(kind: EscapeKind, trail: &Trail) -> Self {
+        let mut decoder = EscapeDecoder::new(kind);
         // Zeros alone would be half as many in each layer.
-        if kind == Kind::Wide && trail.last(Coding::Utf16) >= WIDE_MAX {
+        if kind == EscapeKind::Wide && trail.last(Coding::Utf16) >= WIDE_MAX {
             decoder = decoder.without_zeros();
         }
         Self {
@@ -352,7 +313,7 @@ impl Filter {
             if self.until > to {
                 return;
             }
-            self.layer.work(scan, Until::Step);
+            self.layer.work(scan, LayerExtent::Step);
             if self.layer.is_open() || self.decoder.is_open() {
                 self.until = self.until.saturating_add(limits::AFTER_ESCAPE_BYTES);
             } else {
@@ -376,8 +337,12 @@ impl Filter {
             }
             let end = self.layer.end();
             for place in places {
+                let is_first = begins_value(made, *place);
                 let place = end.saturating_add(wide(*place));
                 self.layer.change(self.kind, place);
+                if is_first {
+                    self.layer.containers().expect_sealed(place);
+                }
             }
             self.layer.limit(made.len(), view.origin(next));
             self.layer.push(scan, made, Some(outer));
@@ -389,7 +354,7 @@ impl Filter {
         let mut made = Vec::new();
         self.decoder.finish(&mut made);
         self.layer.push(scan, &made, None);
-        self.layer.work(scan, Until::End);
+        self.layer.work(scan, LayerExtent::End);
         self.stop(scan);
     }
 
@@ -405,13 +370,26 @@ impl Filter {
     }
 }
 
+/// Whether what was escaped there is the first byte of a value that nobody here may open, as
+/// fields and texts have them.
+fn begins_value(made: &[u8], place: usize) -> bool {
+    // Where this piece of it begins more may stand before.
+    let before = place.checked_sub(1).and_then(|before| made.get(before));
+    let is_sign = |byte: &u8| byte.is_ascii_whitespace() || b"=\"':,;[({<>&|`".contains(byte);
+    made.get(place).is_some_and(|byte| *byte >= 0x80) && before.is_none_or(is_sign)
+}
+
 /// Where to begin for an escape at `at`: behind the last byte that no credential
 /// has in it, but some bytes before in any case.
-fn lookback(view: &View<'_>, kind: Kind, at: u64) -> u64 {
+fn lookback(view: &View<'_>, kind: EscapeKind, at: u64) -> u64 {
     let reach = wide(limits::CONTEXT_BYTES);
     let near = at.saturating_sub(wide(limits::BEFORE_ESCAPE_BYTES));
     let far = at.saturating_sub(reach).max(view.base);
-    let before = view.slice(far, near);
+    // The head of a file that was made text may have no such character in it, and zeros.
+    if kind == EscapeKind::Latin {
+        return far;
+    }
+    let before = view.around(far, near);
     let ends =
         |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'<' | b'>' | 0);
     let start = before.iter().rposition(ends);
@@ -419,11 +397,11 @@ fn lookback(view: &View<'_>, kind: Kind, at: u64) -> u64 {
         far.saturating_add(wide(place)).saturating_add(1)
     });
     let start = start.min(near).max(view.base);
-    if kind != Kind::Wide {
+    if kind != EscapeKind::Wide {
         return start;
     }
     // Of compressed data few characters are text, but all of them are wide.
-    let before = view.slice(at.saturating_sub(reach), at.saturating_add(2));
+    let before = view.around(at.saturating_sub(reach), at.saturating_add(2));
     let (_, pairs) = before.as_rchunks::<2>();
     let count = pairs.iter().rev().take_while(|[_, zero]| *zero == 0);
     let wide_from = at.saturating_add(2);

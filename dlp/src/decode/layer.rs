@@ -15,21 +15,23 @@ use crate::budget::{narrow, wide};
 use crate::decode::classes::Classes;
 use crate::decode::containers::Containers;
 use crate::decode::dumps::Dumps;
-use crate::decode::filters::{Filters, Kind};
+use crate::decode::filters::Filters;
 use crate::decode::runs::Runs;
-use crate::index::{Hit, Twist};
+use crate::escapes::EscapeKind;
+use crate::index::{LiteralMeaning, Transform};
 use crate::limits;
-use crate::origins::Origins;
+use crate::origins::LayerOrigins;
 use crate::prefilter::OVERLAP;
 use crate::scan::{Scan, Spot};
 use crate::settings::Depth;
+use crate::span::{self, Lost, Misplaced, Offset, Span};
 use crate::trail::Trail;
 
 pub(crate) use view::View;
 
 /// How far a layer goes with what it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Until {
+pub(crate) enum LayerExtent {
     /// More will come: what is uncertain waits.
     Step,
     /// More may come, but what is here should go: only what could still become a
@@ -48,7 +50,7 @@ pub(crate) struct Layer {
     /// Offset of the buffer's first byte in this layer.
     base: u64,
     classes: Classes,
-    origins: Origins,
+    origins: LayerOrigins,
     /// Literals that begin before this offset were looked for.
     seen: u64,
     /// Bytes that came since the last step.
@@ -74,7 +76,7 @@ pub(crate) struct Layer {
 struct Pending {
     rule: usize,
     at: u64,
-    twist: Twist,
+    transform: Transform,
 }
 
 impl Layer {
@@ -84,7 +86,7 @@ impl Layer {
             buffer: Vec::new(),
             base: 0,
             classes: Classes::default(),
-            origins: Origins::default(),
+            origins: LayerOrigins::default(),
             seen: 0,
             fresh: 0,
             pending: VecDeque::new(),
@@ -106,7 +108,7 @@ impl Layer {
     }
 
     /// An escape of this kind was removed there to make the layer.
-    pub(crate) fn change(&mut self, kind: Kind, place: u64) {
+    pub(crate) fn change(&mut self, kind: EscapeKind, place: u64) {
         self.filters.change(kind, place);
     }
 
@@ -175,7 +177,7 @@ impl Layer {
             self.fresh = self.fresh.saturating_add(now.len());
             bytes = later;
             if self.fresh >= limits::STEP_BYTES {
-                self.work(scan, Until::Step);
+                self.work(scan, LayerExtent::Step);
             }
         }
     }
@@ -200,7 +202,7 @@ impl Layer {
     }
 
     /// Looks at what came.
-    pub(crate) fn work(&mut self, scan: &mut Scan<'_>, until: Until) {
+    pub(crate) fn work(&mut self, scan: &mut Scan<'_>, until: LayerExtent) {
         self.fresh = 0;
         if scan.is_over() {
             self.held = 0;
@@ -211,6 +213,7 @@ impl Layer {
         self.confirm(scan, until);
         self.search(scan, until);
         self.find_known(scan);
+        let lost = Lost::default();
         let view = View {
             bytes: &self.buffer,
             base: self.base,
@@ -218,6 +221,7 @@ impl Layer {
             trail: &self.trail,
             classes: &self.classes,
             until,
+            lost: &lost,
         };
         if scan.state.depth == Depth::Codings {
             self.containers.work(scan, &view);
@@ -225,16 +229,21 @@ impl Layer {
             self.runs.work(scan, &view);
             self.dumps.work(scan, &view);
         }
+        // Nothing leaves behind a place that was lost.
+        if scan.state.budget.lost().join(&lost) {
+            self.held = 0;
+            return;
+        }
         self.held = self.hold(scan, until);
         self.worked = self.end();
         self.trim(scan);
     }
 
-    fn match_literals(&mut self, scan: &mut Scan<'_>, until: Until) {
+    fn match_literals(&mut self, scan: &mut Scan<'_>, until: LayerExtent) {
         let end = self.end();
         let to = match until {
-            Until::Step => end.saturating_sub(wide(OVERLAP)).max(self.seen),
-            Until::Flush | Until::End => end,
+            LayerExtent::Step => end.saturating_sub(wide(OVERLAP)).max(self.seen),
+            LayerExtent::Flush | LayerExtent::End => end,
         };
         let (pending, buffer, base) = (&mut self.pending, &self.buffer, self.base);
         let containers = &mut self.containers;
@@ -244,50 +253,54 @@ impl Layer {
             let at = base.saturating_add(wide(place));
             for hit in rules.hits(literal) {
                 match hit {
-                    Hit::Rule { rule, twist } => {
-                        let (rule, twist) = (*rule, *twist);
-                        // What is twisted does not stand there as the pattern has it.
-                        let known = rules.rule(rule).filter(|_| twist == Twist::None);
+                    LiteralMeaning::Rule { rule, transform } => {
+                        let (rule, transform) = (*rule, *transform);
+                        // What is transformed does not stand there as the pattern has it.
+                        let known = rules.rule(rule).filter(|_| transform == Transform::None);
                         if known.is_some_and(|known| known.is_hopeless(buffer, place, borders)) {
                             continue;
                         }
-                        let new = Pending { rule, at, twist };
+                        let new = Pending {
+                            rule,
+                            at,
+                            transform,
+                        };
                         if !pending.contains(&new) {
                             pending.push_back(new);
                         }
                     }
-                    Hit::Container(kind) => containers.spot(*kind, at),
+                    LiteralMeaning::Container(kind) => containers.spot(*kind, at),
                 }
             }
         };
-        let from = narrow(self.seen.saturating_sub(base));
-        let region = narrow(to.saturating_sub(base));
-        rules.prefilter().scan(buffer, from, region, &mut hit);
+        let region = Span::new(self.seen, to).places(base, buffer.len());
+        let looked = region.and_then(|region| rules.prefilter().scan(buffer, region, &mut hit));
+        scan.state.budget.lost().found(looked);
         let certain = end.saturating_sub(wide(OVERLAP));
-        self.seen = if until == Until::End {
+        self.seen = if until == LayerExtent::End {
             end
         } else {
             certain.max(self.seen)
         };
     }
 
-    fn confirm(&mut self, scan: &mut Scan<'_>, until: Until) {
+    fn confirm(&mut self, scan: &mut Scan<'_>, until: LayerExtent) {
         let end = self.end();
         for _ in 0..self.pending.len() {
             let Some(pending) = self.pending.pop_front() else {
                 return;
             };
             let Some(rule) = scan.rules.rule(pending.rule) else {
-                continue;
+                return scan.state.budget.lost().set();
             };
             let max = wide(rule.detector.max);
-            let reach = match pending.twist {
-                Twist::Reversed(length) => wide(length),
-                Twist::None | Twist::Rot13 => max.saturating_add(wide(rule.behind())),
+            let reach = match pending.transform {
+                Transform::Reversed(length) => wide(length),
+                Transform::None | Transform::Rot13 => max.saturating_add(wide(rule.behind())),
             };
             let reach = pending.at.saturating_add(reach);
-            let is_whole = until == Until::End || reach <= end;
-            if !is_whole && until == Until::Step {
+            let is_whole = until == LayerExtent::End || reach <= end;
+            if !is_whole && until == LayerExtent::Step {
                 self.pending.push_back(pending);
                 continue;
             }
@@ -296,22 +309,24 @@ impl Layer {
             } else {
                 1
             };
-            let extent = self.extent(pending.at, rule.detector.max);
+            let Ok(at) = self.place(pending.at) else {
+                return scan.state.budget.lost().set();
+            };
+            let extent = extent(span::from(&self.buffer, at), rule.detector.max);
             let extent = wide(extent.saturating_mul(starts));
             if !scan.charge(pending.rule, pending.at, extent) {
                 return;
             }
-            let at = narrow(pending.at.saturating_sub(self.base));
             let spot = Spot {
                 within: (&self.buffer, at),
                 offset: self.origins.of(pending.at),
                 around: Some((&self.origins, self.base)),
                 trail: &self.trail,
-                twist: pending.twist,
+                transform: pending.transform,
                 before: &[],
             };
-            let is_match = match pending.twist.apply(&self.buffer, at, rule.detector.max) {
-                Some(twisted) => scan.confirm(pending.rule, &twisted, 0, &spot),
+            let is_match = match pending.transform.apply(&self.buffer, at, rule.detector.max) {
+                Some(transformed) => scan.confirm(pending.rule, &transformed, 0, &spot),
                 None => scan.confirm(pending.rule, &self.buffer, at, &spot),
             };
             if !is_match && !is_whole {
@@ -321,7 +336,7 @@ impl Layer {
     }
 
     /// Rules without literals: the whole of what is new is searched.
-    fn search(&mut self, scan: &mut Scan<'_>, until: Until) {
+    fn search(&mut self, scan: &mut Scan<'_>, until: LayerExtent) {
         let end = self.end();
         let mut next = end;
         for place in 0..scan.rules.searches().len() {
@@ -329,18 +344,20 @@ impl Layer {
                 return;
             };
             let Some(rule) = scan.rules.rule(id) else {
-                continue;
+                return scan.state.budget.lost().set();
             };
             if !scan.state.budget.work(wide(self.buffer.len())) {
                 return;
             }
-            let mut from = narrow(self.searched.saturating_sub(self.base));
+            let Ok(mut from) = self.place(self.searched) else {
+                return scan.state.budget.lost().set();
+            };
             let reach = wide(rule.detector.max);
             while let Some(found) =
                 rule.search(&self.buffer, from, scan.borders(&self.trail, self.base))
             {
                 let starts = self.base.saturating_add(wide(found.whole.start));
-                if until != Until::End && found.whole.end == self.buffer.len() {
+                if until != LayerExtent::End && found.whole.end == self.buffer.len() {
                     next = next.min(starts);
                     break;
                 }
@@ -349,7 +366,7 @@ impl Layer {
                     offset: self.origins.of(starts),
                     around: Some((&self.origins, self.base)),
                     trail: &self.trail,
-                    twist: Twist::None,
+                    transform: Transform::None,
                     before: &[],
                 };
                 scan.found(id, &self.buffer, &found, &spot);
@@ -362,7 +379,9 @@ impl Layer {
 
     /// Known values: each is found as soon as all of it is there.
     fn find_known(&mut self, scan: &mut Scan<'_>) {
-        let from = narrow(self.recalled.saturating_sub(self.base));
+        let Ok(from) = self.place(self.recalled) else {
+            return scan.state.budget.lost().set();
+        };
         let (origins, base) = (&self.origins, self.base);
         scan.recall(&self.buffer, from, &self.trail, |place| {
             origins.of(base.saturating_add(wide(place)))
@@ -371,20 +390,21 @@ impl Layer {
     }
 
     /// What must stay, in offsets of the outermost stream.
-    fn hold(&self, scan: &Scan<'_>, until: Until) -> u64 {
+    fn hold(&self, scan: &Scan<'_>, until: LayerExtent) -> u64 {
         let mut own = FREE;
-        if until != Until::End {
+        if until != LayerExtent::End {
             for pending in &self.pending {
+                // What nobody knows any more stays.
                 let Some(rule) = scan.rules.rule(pending.rule) else {
-                    continue;
+                    return 0;
                 };
-                let is_alive = until == Until::Step || self.is_alive(pending);
-                let (can_block, before) = match pending.twist {
-                    Twist::None => (scan.rules.can_block(pending.rule), rule.before()),
-                    Twist::Rot13 => (scan.rules.can_block_twisted(pending.rule), 0),
-                    Twist::Reversed(_) => {
+                let is_alive = until == LayerExtent::Step || self.is_alive(pending);
+                let (can_block, before) = match pending.transform {
+                    Transform::None => (scan.rules.can_block(pending.rule), rule.before()),
+                    Transform::Rot13 => (scan.rules.can_block_transformed(pending.rule), 0),
+                    Transform::Reversed(_) => {
                         let longest = rule.detector.max.min(limits::INSIDE_BYTES_MAX);
-                        (scan.rules.can_block_twisted(pending.rule), longest)
+                        (scan.rules.can_block_transformed(pending.rule), longest)
                     }
                 };
                 if is_alive && can_block {
@@ -392,7 +412,7 @@ impl Layer {
                 }
             }
         }
-        if until == Until::Step {
+        if until == LayerExtent::Step {
             let back = scan.rules.before().max(OVERLAP);
             own = own.min(self.seen.saturating_sub(wide(back)));
             own = own.min(self.runs.uncertain()).min(self.dumps.uncertain());
@@ -400,7 +420,7 @@ impl Layer {
                 own = own.min(self.end().saturating_sub(wide(known.longest())));
             }
         }
-        if until == Until::Flush && scan.rules.before() > 0 {
+        if until == LayerExtent::Flush && scan.rules.before() > 0 {
             // The literal of some forms comes last: what could stand before it stays.
             let tail = unbroken(&self.buffer, scan.rules.before());
             if tail >= limits::UNBROKEN_BYTES_MIN {
@@ -420,20 +440,17 @@ impl Layer {
 
     /// Whether nothing has ended what a literal began.
     fn is_alive(&self, pending: &Pending) -> bool {
-        let at = narrow(pending.at.saturating_sub(self.base));
-        let rest = self.buffer.get(at..).unwrap_or_default();
+        // Where it is not there, nothing of it has ended.
+        let rest = self
+            .place(pending.at)
+            .map_or(&[][..], |at| span::from(&self.buffer, at));
         rest.iter()
             .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'<' | b'>'))
     }
 
-    /// How many bytes from `at` on a pattern is likely to read: hardly any reads
-    /// beyond a space or a quote.
-    fn extent(&self, at: u64, max: usize) -> usize {
-        let at = narrow(at.saturating_sub(self.base));
-        let rest = self.buffer.get(at..).unwrap_or_default();
-        let rest = rest.get(..max).unwrap_or(rest);
-        let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
-        rest.iter().position(ends).unwrap_or(rest.len())
+    /// Where an offset lies in the buffer.
+    fn place(&self, offset: u64) -> Result<usize, Misplaced> {
+        Offset(offset).within(self.base, self.buffer.len())
     }
 
     /// Lets go of bytes that nothing will look at again.
@@ -443,7 +460,7 @@ impl Layer {
             let before = scan
                 .rules
                 .rule(pending.rule)
-                .map_or(0, crate::confirm::Rule::before);
+                .map_or(0, crate::confirm::DetectorRule::before);
             // And what stands before a match, with the key of a value.
             let first = pending.at.saturating_sub(wide(before));
             let first = first.saturating_sub(wide(limits::KEY_BYTES_MAX));
@@ -465,6 +482,14 @@ impl Layer {
             self.origins.forget(self.base);
         }
     }
+}
+
+/// How many bytes a pattern is likely to read of those from its literal on: hardly any reads
+/// beyond a space or a quote.
+fn extent(rest: &[u8], max: usize) -> usize {
+    let rest = rest.get(..max).unwrap_or(rest);
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
+    rest.iter().position(ends).unwrap_or(rest.len())
 }
 
 /// How many bytes at the end, of so many, stand as those of a credential do.

@@ -16,17 +16,18 @@ use crate::budget::{narrow, wide};
 use crate::coding::Coding;
 use crate::decode::containers::{is_unmarked, is_zlib};
 use crate::decode::filters;
-use crate::decode::layer::{FREE, Layer, Until, View};
+use crate::decode::layer::{FREE, Layer, LayerExtent, View};
 use crate::finding::UnscannedReason;
 use crate::limits;
 use crate::scan::Scan;
+use crate::span;
 use crate::trail::Trail;
 
 pub(crate) use alphabet::Alphabet;
 use alphabet::Starts;
-use lane::Extent;
-use open::Open;
-use probe::{Begins, Probe};
+use lane::RunExtent;
+use open::OpenRun;
+use probe::{PhaseBegin, Probe};
 use radix::Phase;
 
 /// The runs of one layer, alphabet by alphabet.
@@ -43,8 +44,8 @@ struct Finder {
     /// Runs that end before this offset are done with.
     done: u64,
     /// The run that goes on, or the space of the last that did.
-    run: Option<Box<Open>>,
-    stage: Stage,
+    run: Option<Box<OpenRun>>,
+    stage: RunsStage,
     /// Layer of what short runs decode to, kept for its space.
     batch: Option<Box<Layer>>,
     /// Short runs that were taken, to be looked at together.
@@ -56,7 +57,7 @@ struct Finder {
 
 /// Where the runs of an alphabet stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum RunsStage {
     /// None goes on.
     Between,
     /// What may become one goes on: it is long, and has too few symbols yet.
@@ -77,7 +78,7 @@ impl Runs {
     /// Whether a run goes on, or what may become one.
     pub(crate) fn is_open(&self) -> bool {
         let mut finders = self.list.iter();
-        finders.any(|finder| finder.stage != Stage::Between)
+        finders.any(|finder| finder.stage != RunsStage::Between)
     }
 
     /// The offset before which every run is done with.
@@ -85,7 +86,7 @@ impl Runs {
         let waiting = self
             .list
             .iter()
-            .filter(|finder| finder.stage != Stage::Open);
+            .filter(|finder| finder.stage != RunsStage::Open);
         waiting.map(|finder| finder.done).min().unwrap_or(FREE)
     }
 
@@ -94,7 +95,7 @@ impl Runs {
         let open = self
             .list
             .iter()
-            .filter(|finder| finder.stage == Stage::Open);
+            .filter(|finder| finder.stage == RunsStage::Open);
         let runs = open.filter_map(|finder| finder.run.as_ref());
         runs.map(|run| run.held()).min().unwrap_or(FREE)
     }
@@ -134,7 +135,7 @@ impl Finder {
             alphabet,
             done: 0,
             run: None,
-            stage: Stage::Between,
+            stage: RunsStage::Between,
             batch: None,
             probe: Probe::default(),
             trail: None,
@@ -144,7 +145,7 @@ impl Finder {
     }
 
     fn close(&mut self, scan: &mut Scan<'_>) {
-        self.stage = Stage::Between;
+        self.stage = RunsStage::Between;
         if let Some(run) = &mut self.run {
             run.clear(scan);
         }
@@ -153,10 +154,10 @@ impl Finder {
     fn work(&mut self, scan: &mut Scan<'_>, view: &View<'_>) {
         self.done = self.done.max(view.base);
         let told = scan.state.told();
-        if self.stage == Stage::Open {
+        if self.stage == RunsStage::Open {
             self.go_on(scan, view);
         }
-        if self.stage != Stage::Open {
+        if self.stage != RunsStage::Open {
             self.find(scan, view);
         }
         if self.probe.len() > 0 {
@@ -165,17 +166,17 @@ impl Finder {
         if let Some(batch) = &mut self.batch
             && batch.end() > 0
         {
-            batch.work(scan, Until::End);
+            batch.work(scan, LayerExtent::End);
             batch.clear(scan);
         }
         if scan.state.told() != told {
             scan.state.repeats.forget();
         }
-        if self.stage == Stage::Open
+        if self.stage == RunsStage::Open
             && let Some(run) = &mut self.run
         {
             run.work(scan, view.until);
-            if view.until == Until::End {
+            if view.until == LayerExtent::End {
                 self.close(scan);
             }
         }
@@ -191,7 +192,7 @@ impl Finder {
         run.read(view, self.done, to);
         self.done = to;
         if to < end {
-            run.work(scan, Until::End);
+            run.work(scan, LayerExtent::End);
             self.close(scan);
         }
     }
@@ -201,10 +202,10 @@ impl Finder {
         let end = view.end();
         let least = self.alphabet.symbols_min();
         let mut from = self.done;
-        self.stage = Stage::Between;
+        self.stage = RunsStage::Between;
         while let Some((at, stop)) = view.classes.run(self.alphabet, (from, end)) {
             from = stop;
-            let touches = stop == end && view.until != Until::End;
+            let touches = stop == end && view.until != LayerExtent::End;
             let run = view.slice(at, stop);
             // What came before and held nothing is not even counted. What touches the end
             // may be longer, and where all goes through a layer nothing is remembered.
@@ -216,7 +217,7 @@ impl Finder {
                 if touches {
                     // Nothing waits for what goes on without end and becomes none.
                     if run.len() < limits::RUN_START_BYTES_MAX {
-                        self.stage = Stage::Waiting;
+                        self.stage = RunsStage::Waiting;
                     }
                     // It may still become one.
                     let most = wide(limits::RUN_START_BYTES_MAX);
@@ -226,14 +227,18 @@ impl Finder {
                 continue;
             }
             if touches || run.len() > BATCH_BYTES_MAX {
-                let extent = if touches { Extent::Part } else { Extent::Whole };
+                let extent = if touches {
+                    RunExtent::Part
+                } else {
+                    RunExtent::Whole
+                };
                 self.begin(scan, view, (at, stop), extent);
                 if touches {
                     self.done = end;
                     return;
                 }
                 if let Some(run) = &mut self.run {
-                    run.work(scan, Until::End);
+                    run.work(scan, LayerExtent::End);
                 }
                 self.close(scan);
             } else {
@@ -246,7 +251,7 @@ impl Finder {
         // What may be the beginning of a run waits.
         let waiting = self.alphabet.tail(view.slice(from, end));
         let waiting = waiting.min(limits::RUN_START_BYTES_MAX);
-        self.done = if view.until == Until::End {
+        self.done = if view.until == LayerExtent::End {
             end
         } else {
             end.saturating_sub(wide(waiting))
@@ -259,16 +264,16 @@ impl Finder {
         scan: &mut Scan<'_>,
         view: &View<'_>,
         (from, to): (u64, u64),
-        extent: Extent,
+        extent: RunExtent,
     ) {
         let alphabet = self.alphabet;
         let run = self
             .run
-            .get_or_insert_with(|| Box::new(Open::new(alphabet, view.trail)));
+            .get_or_insert_with(|| Box::new(OpenRun::new(alphabet, view.trail)));
         run.read(view, from, to);
         let here = view.slice(from, to);
         run.begin(scan, alphabet.starts(here, extent), extent);
-        self.stage = Stage::Open;
+        self.stage = RunsStage::Open;
     }
 
     /// Takes a run that is whole: to be looked at with others, or, where no look tells
@@ -289,7 +294,7 @@ impl Finder {
             return;
         }
         for skip in 0..self.alphabet.phases() {
-            let symbols = self.symbols.get(skip..).unwrap_or_default();
+            let symbols = span::from(&self.symbols, skip);
             let mut made = std::mem::take(&mut self.made);
             made.clear();
             Phase::new(self.alphabet.bits()).push(symbols, &mut made);
@@ -316,7 +321,7 @@ impl Finder {
         if is_base32 && !run.iter().any(u8::is_ascii_digit) {
             return Starts::NONE;
         }
-        self.alphabet.starts(run, Extent::Whole)
+        self.alphabet.starts(run, RunExtent::Whole)
     }
 
     /// Looks at what the runs that were taken stand for.
@@ -327,7 +332,7 @@ impl Finder {
         // What may be compressed is not looked at as far as elsewhere.
         let is_limited = view.trail.unmarked() > 0 || view.trail.is_joined();
         for (part, made, begins) in probe.found(scan.rules.prefilter()) {
-            is_any |= begins == Begins::Surely || is_limited;
+            is_any |= begins == PhaseBegin::Surely || is_limited;
             let outer = part.outer();
             let starts = part.starts();
             if left != Some(outer) && self.give(scan, view, (made, outer), starts).is_break() {
@@ -373,7 +378,7 @@ impl Finder {
         let until = end.saturating_add(wide(made.len()));
         let first = is_zlib(made).then_some(0);
         let is_unmarked = |start: &usize| {
-            let here = made.get(*start..).unwrap_or_default();
+            let here = span::from(made, *start);
             is_zlib(here) || is_unmarked(here)
         };
         for start in starts.filter(is_unmarked).chain(first) {

@@ -5,7 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use crate::detector_sample::expand;
 use crate::{
-    Description, Destination, Detectors, Place, Policy, Ruleset, Settings, Stop, Unscannable,
+    Description, Detectors, Place, Ruleset, ScanDestination, ScanPolicy, ScanSettings, Stop,
+    UnscannableAction,
 };
 
 use super::encode::{base32, base64, each};
@@ -13,17 +14,17 @@ use super::{pieces, split};
 
 /// Refuses whatever it finds or cannot read.
 static STRICT: LazyLock<Arc<Ruleset>> = LazyLock::new(|| {
-    let settings = Settings {
-        policy: Policy::Strict,
-        unscannable: Unscannable::Refuse,
-        ..Settings::default()
+    let settings = ScanSettings {
+        policy: ScanPolicy::Strict,
+        unscannable: UnscannableAction::Refuse,
+        ..ScanSettings::default()
     };
     let rules = Ruleset::new(&Detectors::shipped(), &settings);
     Arc::new(rules.expect("the shipped detectors"))
 });
 
 /// Towards a host that issued nothing.
-pub(super) const ELSEWHERE: Destination<'static> = Destination {
+pub(super) const ELSEWHERE: ScanDestination<'static> = ScanDestination {
     host: "elsewhere.test",
     port: 443,
 };

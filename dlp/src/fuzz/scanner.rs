@@ -7,11 +7,13 @@ use std::sync::{Arc, LazyLock};
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use crate::confirm::{Borders, Judgement};
+use crate::confirm::{Borders, MatchJudgement};
 use crate::detector_sample::expand;
 use crate::mark::mark;
 use crate::place::PlaceKind;
-use crate::{Anchor, Detectors, Mode, Policy, Ruleset, Settings, Unscannable};
+use crate::{
+    Anchor, DetectorMode, Detectors, Ruleset, ScanPolicy, ScanSettings, UnscannableAction,
+};
 
 use super::encode::ENCODE;
 use super::runs::{CONTENT, ELSEWHERE, assert_held};
@@ -32,10 +34,10 @@ const CONTENT_BYTES_MAX: usize = 1 << 16;
 
 /// Goes on behind what it finds or cannot read.
 static RULES: LazyLock<Arc<Ruleset>> = LazyLock::new(|| {
-    let settings = Settings {
-        policy: Policy::Monitor,
-        unscannable: Unscannable::Record,
-        ..Settings::default()
+    let settings = ScanSettings {
+        policy: ScanPolicy::Monitor,
+        unscannable: UnscannableAction::Record,
+        ..ScanSettings::default()
     };
     let rules = Ruleset::new(&Detectors::shipped(), &settings);
     Arc::new(rules.expect("the shipped detectors"))
@@ -127,7 +129,7 @@ fn scan(pieces: &[&[u8]]) -> Option<Found> {
 fn look(bytes: &[u8], depth: usize, found: &mut Found) -> Option<usize> {
     let mut first: Option<usize> = None;
     for rule in (0..).map_while(|place| RULES.rule(place)) {
-        let is_asked = rule.detector.anchor != Anchor::Scan && rule.mode != Some(Mode::Off);
+        let is_asked = rule.detector.anchor != Anchor::Scan && rule.mode != Some(DetectorMode::Off);
         let (mut from, mut taken) = (0, 0);
         while let Some(place) = rule
             .search(bytes, from, Borders::default())
@@ -145,10 +147,10 @@ fn look(bytes: &[u8], depth: usize, found: &mut Found) -> Option<usize> {
                 continue;
             }
             let secret = bytes.get(place.secret.clone()).unwrap_or_default();
-            if let Judgement::Found(_) = rule.judge(
+            if let MatchJudgement::Found(_) = rule.judge(
                 secret,
                 (ELSEWHERE.host, PlaceKind::Content),
-                Policy::Monitor,
+                ScanPolicy::Monitor,
             ) {
                 let least = first.map_or(place.whole.start, |first| first.min(place.whole.start));
                 first = Some(least);

@@ -3,7 +3,8 @@
 //! bytes in its middle is at such a place: they are its anchors. Knows neither values
 //! nor forms.
 
-use super::hash::{Filter, Mix, quick};
+use super::hash::{AnchorFilter, Mix, quick};
+use crate::span;
 
 /// Bytes of an anchor.
 const ANCHOR_BYTES: usize = 4;
@@ -22,13 +23,13 @@ const TOGETHER: usize = 8;
 pub(super) struct AnchorsBuilder {
     key: [u8; 32],
     mix: Mix,
-    list: Vec<Made>,
+    list: Vec<PlacedAnchor>,
     step: usize,
 }
 
 /// An anchor, and how many of its window come before it.
-struct Made {
-    anchor: Anchor,
+struct PlacedAnchor {
+    anchor: WindowAnchor,
     place: u32,
     before: usize,
 }
@@ -36,19 +37,19 @@ struct Made {
 /// The anchors of all windows.
 pub(super) struct Anchors {
     /// Sorted by hash.
-    list: Vec<Anchor>,
+    list: Vec<WindowAnchor>,
     /// For each beginning of a hash where in the list the first anchor with it, or with a
     /// greater one, stands.
     heads: Vec<u32>,
     /// By how much a hash is shifted to be its beginning.
     shift: u32,
-    filter: Filter,
+    filter: AnchorFilter,
     step: usize,
     key: [u8; 32],
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Anchor {
+pub(super) struct WindowAnchor {
     hash: u32,
     pub(super) window: usize,
     /// Where in the window it stands.
@@ -76,14 +77,14 @@ impl AnchorsBuilder {
             .len()
             .saturating_sub(step.saturating_add(ANCHOR_BYTES - 1))
             / 2;
-        let fours = text.get(first..).unwrap_or_default().windows(ANCHOR_BYTES);
+        let fours = span::from(text, first).windows(ANCHOR_BYTES);
         for (before, four) in fours.take(step).enumerate() {
             let Some(four) = four.first_chunk() else {
                 continue;
             };
             let bytes = u32::from_le_bytes(*four);
-            self.list.push(Made {
-                anchor: Anchor {
+            self.list.push(PlacedAnchor {
+                anchor: WindowAnchor {
                     hash: quick(&self.key, bytes),
                     window,
                     offset: first.saturating_add(before),
@@ -98,7 +99,7 @@ impl AnchorsBuilder {
         let [longest, ..] = STEPS;
         self.list.retain(|made| made.before < self.step);
         let places: Vec<u32> = self.list.iter().map(|made| made.place).collect();
-        let mut list: Vec<Anchor> = self.list.into_iter().map(|made| made.anchor).collect();
+        let mut list: Vec<WindowAnchor> = self.list.into_iter().map(|made| made.anchor).collect();
         list.sort_by_key(|anchor| anchor.hash);
         // Where fewer places are looked at more of them may be met by chance.
         let share = if self.step == longest { 32 } else { 64 };
@@ -116,7 +117,7 @@ impl AnchorsBuilder {
             heads: (0..=1 << bits).map(head).collect(),
             shift,
             list,
-            filter: Filter::new(self.mix, &places, share),
+            filter: AnchorFilter::new(self.mix, &places, share),
             step: self.step,
             key: self.key,
         }
@@ -130,7 +131,7 @@ impl Anchors {
         &self,
         text: &[u8],
         from: usize,
-        ask: impl Fn(usize, &[Anchor]) -> Option<T>,
+        ask: impl Fn(usize, &[WindowAnchor]) -> Option<T>,
     ) -> Option<T> {
         match self.step {
             16 => self.find_by::<16, T>(text, from, ask),
@@ -143,10 +144,10 @@ impl Anchors {
         &self,
         text: &[u8],
         from: usize,
-        ask: impl Fn(usize, &[Anchor]) -> Option<T>,
+        ask: impl Fn(usize, &[WindowAnchor]) -> Option<T>,
     ) -> Option<T> {
         let begin = from.saturating_sub(from % STEP);
-        let (blocks, rest) = text.get(begin..).unwrap_or_default().as_chunks::<STEP>();
+        let (blocks, rest) = span::from(text, begin).as_chunks::<STEP>();
         let here = |block: &[u8]| block.first_chunk().map(|four| u32::from_le_bytes(*four));
         let holds = |block: &[u8]| here(block).filter(|bytes| self.filter.holds(*bytes));
         let ask = |bytes: u32, at: usize| ask(at.saturating_add(begin), self.same(bytes));
@@ -170,19 +171,17 @@ impl Anchors {
     }
 
     /// The anchors that have these bytes, or others of the same hash.
-    fn same(&self, bytes: u32) -> &[Anchor] {
+    fn same(&self, bytes: u32) -> &[WindowAnchor] {
         let hash = quick(&self.key, bytes);
         let head = usize::try_from(hash >> self.shift).unwrap_or_default();
-        let place = |head: usize| {
-            let place = self.heads.get(head).copied().unwrap_or_default();
-            usize::try_from(place).unwrap_or_default()
-        };
+        let place =
+            |head: usize| usize::try_from(span::entry(&self.heads, head)).unwrap_or(usize::MAX);
         let near = place(head)..place(head.saturating_add(1));
-        let near = self.list.get(near).unwrap_or_default();
+        let near = span::within(&self.list, near);
         let first = near.iter().take_while(|anchor| anchor.hash < hash).count();
-        let same = near.get(first..).unwrap_or_default();
+        let same = span::from(near, first);
         let count = same.iter().take_while(|anchor| anchor.hash == hash).count();
-        same.get(..count).unwrap_or_default()
+        span::upto(same, count)
     }
 }
 

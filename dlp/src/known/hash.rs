@@ -64,14 +64,14 @@ impl Mix {
 }
 
 /// Which four bytes any anchor may have: a bit for each of their places.
-pub(super) struct Filter {
+pub(super) struct AnchorFilter {
     bits: Vec<u64>,
     mix: Mix,
     /// By how much a place is halved until it is one of this filter.
     shift: u32,
 }
 
-impl Filter {
+impl AnchorFilter {
     /// A filter with so many bits for each anchor, which have these places.
     pub(super) fn new(mix: Mix, places: &[u32], share: usize) -> Self {
         let wanted = places.len().saturating_mul(share);

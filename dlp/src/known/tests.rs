@@ -1,12 +1,12 @@
 //! Known values in every form, at every place, and what must not be found.
 
-use super::{Known, KnownBuilder, KnownValue, Nature, Unfit};
+use super::{KnownBuilder, KnownNature, KnownValue, KnownValues, Unfit};
 use crate::detector::Tier;
-use crate::detector_sample::Dice;
-use crate::known_forms::Form;
-use crate::secret::Secret;
+use crate::detector_sample::SampleDice;
+use crate::known_forms::KnownForm;
+use crate::secret::SecretBytes;
 use crate::validate::base64;
-use crate::{HostPattern, sample};
+use crate::{IssuerPattern, sample};
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -14,23 +14,26 @@ fn about(label: &str) -> KnownValue {
     KnownValue {
         label: label.to_owned(),
         others: Vec::new(),
-        issuers: vec![HostPattern::parse("*.example.org").expect("a pattern")],
+        issuers: vec![IssuerPattern::parse("*.example.org").expect("a pattern")],
         tier: Tier::Strong,
-        nature: Nature::Sent,
+        nature: KnownNature::Sent,
     }
 }
 
-fn known(values: &[&[u8]]) -> Known {
+fn known(values: &[&[u8]]) -> KnownValues {
     let mut builder = KnownBuilder::new(KEY);
     for (number, value) in values.iter().enumerate() {
-        let added = builder.add(&Secret::new(value.to_vec()), about(&number.to_string()));
+        let added = builder.add(
+            &SecretBytes::new(value.to_vec()),
+            about(&number.to_string()),
+        );
         assert_eq!(added, Ok(()), "value {number}");
     }
     builder.build()
 }
 
 fn noise(count: usize, seed: u64) -> Vec<u8> {
-    Dice::new(seed).bytes(count)
+    SampleDice::new(seed).bytes(count)
 }
 
 #[test]
@@ -43,16 +46,16 @@ fn a_value_is_found_in_every_form_at_every_place() {
     reversed.reverse();
     for place in 0..40 {
         let before = noise(place, 1);
-        let check = |text: &[u8], form: Form| {
+        let check = |text: &[u8], form: KnownForm| {
             let whole = [&before[..], text, b"\n", &noise(20, 2)].concat();
             let found = known.find(&whole, 0).expect("found");
             assert_eq!((found.value, found.form), (0, form), "at {place}");
             assert!(found.range.start >= place && found.range.end <= place + text.len());
         };
-        check(value, Form::Raw);
-        check(&reversed, Form::Reversed);
-        check(&hex, Form::Hex);
-        check(&hex.to_ascii_uppercase(), Form::Hex);
+        check(value, KnownForm::Raw);
+        check(&reversed, KnownForm::Reversed);
+        check(&hex, KnownForm::Hex);
+        check(&hex.to_ascii_uppercase(), KnownForm::Hex);
         for (lead, alphabet) in [
             (&b""[..], base64::STANDARD),
             (b"x", base64::URL),
@@ -60,7 +63,37 @@ fn a_value_is_found_in_every_form_at_every_place() {
             (b"token=", base64::URL),
         ] {
             let text = base64::encode(&[lead, value, b"tail"].concat(), alphabet);
-            check(&text, Form::Base64);
+            check(&text, KnownForm::Base64);
+        }
+    }
+}
+
+#[test]
+fn a_value_is_found_in_every_spelling() {
+    for seed in 0..50 {
+        let bytes = noise(32, seed);
+        let digit = |byte: &u8| format!("{byte:02x}").into_bytes();
+        let digits: Vec<u8> = bytes.iter().flat_map(digit).collect();
+        let digits = String::from_utf8(digits).expect("text");
+        let standard = String::from_utf8(base64::encode(&bytes, base64::STANDARD)).expect("text");
+        let url = String::from_utf8(base64::encode(&bytes, base64::URL)).expect("text");
+        let bare = |text: &str| text.trim_end_matches('=').to_owned();
+        let all = [
+            bare(&standard),
+            bare(&url),
+            standard,
+            url,
+            digits.to_uppercase(),
+            digits,
+        ];
+        for value in &all {
+            let known = known(&[value.as_bytes()]);
+            for other in &all {
+                assert!(
+                    known.find(other.as_bytes(), 0).is_some(),
+                    "{value} as {other}"
+                );
+            }
         }
     }
 }
@@ -115,7 +148,7 @@ fn a_value_is_found_as_strings_of_any_language_write_it() {
             for place in 0..20 {
                 let text = [&noise(place, 1), writing.as_bytes(), b"\"}"].concat();
                 let found = known.find(&text, 0).map(|found| found.form);
-                assert_eq!(found, Some(Form::Escaped), "{writing} at {place}");
+                assert_eq!(found, Some(KnownForm::Escaped), "{writing} at {place}");
             }
         }
         // Nothing longer has to be held for them.
@@ -186,10 +219,10 @@ fn what_is_everywhere_is_not_looked_for() {
         ("xxxxxxxxxxxxxxxx", Unfit::Plain),
         (long.as_str(), Unfit::Long),
     ] {
-        let secret = Secret::new(value.as_bytes().to_vec());
+        let secret = SecretBytes::new(value.as_bytes().to_vec());
         assert_eq!(builder.add(&secret, about("x")), Err(expected), "{value}");
     }
-    let secret = |seed| Secret::new(sample("{b62:24}", seed));
+    let secret = |seed| SecretBytes::new(sample("{b62:24}", seed));
     for seed in 0..512 {
         assert_eq!(builder.add(&secret(seed), about("x")), Ok(()), "{seed}");
     }
@@ -217,7 +250,7 @@ fn without_the_key_nothing_is_found() {
     let value = b"kV8pq2Lmz-R41x_Qw7";
     let mut builder = KnownBuilder::new([8; 32]);
     assert_eq!(
-        builder.add(&Secret::new(value.to_vec()), about("x")),
+        builder.add(&SecretBytes::new(value.to_vec()), about("x")),
         Ok(())
     );
     let mut other = builder.build();
@@ -227,7 +260,7 @@ fn without_the_key_nothing_is_found() {
 
 #[test]
 fn what_the_user_holds_is_bound_to_its_hosts() {
-    use crate::holdings::{Format, read};
+    use crate::inventory::{Format, read};
     let token = String::from_utf8(sample("ghp_{b62:30}{crc62}", 1)).expect("letters");
     let text = format!(
         "{token}\nkV8pq2Lmz-R41x -> api.example.org\nLw7-zz88-Rt41-Q9\ntrue\nSunflower42\n"
@@ -248,14 +281,14 @@ fn what_the_user_holds_is_bound_to_its_hosts() {
     assert!(about(2).issuers.is_empty() && about(2).tier == Tier::Strong);
     assert!(about(3).tier == Tier::Context, "somebody made it up");
     assert!(
-        about(4).issuers.is_empty() && about(4).nature == Nature::Kept,
+        about(4).issuers.is_empty() && about(4).nature == KnownNature::Kept,
         "never sent"
     );
 }
 
 #[test]
 fn a_value_of_two_sources_may_go_where_either_says() {
-    use crate::holdings::{Format, environment, read};
+    use crate::inventory::{Format, environment, read};
     let detectors = crate::Detectors::shipped();
     let mut builder = KnownBuilder::new(KEY);
     let variables = [("MYCORP_TOKEN", "kV8pq2Lmz-R41x_Qw7")];

@@ -3,21 +3,19 @@
 
 use std::borrow::Cow;
 
-use super::Entry;
+use super::StreamEntry;
+use super::codings;
 use super::forms::{self, Part};
 use super::words::{self, Begins};
-
-/// How many times a word may be coded.
-const TIMES_MAX: usize = 3;
 
 /// What words say that are coded, in the forms in which pieces are put together; the last
 /// where a checksum or a known value has to confirm it. Other words are left out, but for
 /// that one.
 pub(super) fn forms<'a>(
-    words: &[Entry<'a>],
+    words: &[StreamEntry<'a>],
     begins: Begins<'_>,
 ) -> (Vec<Vec<Part<'a>>>, Option<Vec<Part<'a>>>) {
-    let said: Vec<Option<Vec<u8>>> = words.iter().map(|word| said(word.bytes)).collect();
+    let said: Vec<Option<Vec<u8>>> = words.iter().map(|word| codings::said(word.bytes)).collect();
     let texts: Vec<Part<'a>> = said.iter().flatten().cloned().map(Cow::Owned).collect();
     if texts.is_empty() {
         return (Vec::new(), None);
@@ -33,23 +31,18 @@ pub(super) fn forms<'a>(
     };
     let all: Vec<Part<'a>> = texts.iter().flat_map(fields).collect();
     let bare = forms::bare(&texts);
+    // The halves of what Basic authentication says may be coded as well.
+    let halves = [&texts, &parts, &all, bare.as_ref().unwrap_or(&all)];
+    let halves: Vec<_> = halves
+        .into_iter()
+        .filter_map(|form| forms::changed(form, codings::said))
+        .collect();
     let among = words.iter().zip(said).map(|(word, said)| match said {
         Some(said) => Cow::Owned(said),
         None => Cow::Borrowed(word.bytes),
     });
     let among = among.collect();
     let alone = [Some(texts), Some(parts), Some(all), bare];
-    (alone.into_iter().flatten().collect(), Some(among))
-}
-
-/// What a word says.
-fn said(word: &[u8]) -> Option<Vec<u8>> {
-    let mut said = forms::decoded(word)?;
-    for _ in 1..TIMES_MAX {
-        let Some(more) = forms::decoded(&said) else {
-            break;
-        };
-        said = more;
-    }
-    Some(said)
+    let alone = alone.into_iter().flatten().chain(halves);
+    (alone.collect(), Some(among))
 }

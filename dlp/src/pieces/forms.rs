@@ -4,8 +4,10 @@
 
 use std::borrow::Cow;
 
-use super::{Entry, Source};
-use crate::validate::base64;
+use super::codings::{self, decoded};
+use super::{PieceSource, StreamEntry};
+use crate::escapes::EscapeKind;
+use crate::span;
 
 /// Shortest common beginning or end that is no chance, in bytes.
 const COMMON_BYTES_MIN: usize = 4;
@@ -14,7 +16,7 @@ const COMMON_BYTES_MIN: usize = 4;
 pub(super) type Part<'a> = Cow<'a, [u8]>;
 
 /// Pieces as they are.
-pub(super) fn pieces<'a>(stream: &[Entry<'a>]) -> Vec<Part<'a>> {
+pub(super) fn pieces<'a>(stream: &[StreamEntry<'a>]) -> Vec<Part<'a>> {
     let pieces = stream.iter().map(|entry| Cow::Borrowed(entry.bytes));
     pieces.collect()
 }
@@ -33,14 +35,28 @@ pub(super) fn all<'a>(pieces: &[Part<'a>]) -> Vec<Vec<Part<'a>>> {
         let Some(form) = form else {
             continue;
         };
-        let own = changed(form, decoded);
         let numbered = changed(form, without_number);
-        forms.push(own.as_deref().and_then(self::bare));
-        forms.push(numbered.as_deref().and_then(|form| changed(form, decoded)));
-        forms.extend([own, numbered]);
+        for form in [Some(form), numbered.as_deref()].into_iter().flatten() {
+            for own in said(form) {
+                forms.push(self::bare(&own));
+                forms.push(Some(own));
+            }
+        }
+        forms.push(numbered);
     }
     forms.extend([bare, common, single]);
     forms.into_iter().flatten().collect()
+}
+
+/// What pieces say that are coded once or several times, of each time.
+pub(super) fn said<'a>(pieces: &[Part<'a>]) -> Vec<Vec<Part<'a>>> {
+    let mut times: Vec<Vec<Part<'a>>> = Vec::new();
+    while times.len() < codings::TIMES_MAX
+        && let Some(said) = changed(times.last().map_or(pieces, Vec::as_slice), decoded)
+    {
+        times.push(said);
+    }
+    times
 }
 
 /// Pieces without the fields, the ends and the labels that neighbours have in common.
@@ -198,7 +214,7 @@ fn apart<'a>(pieces: &[Part<'a>]) -> Form<'a> {
         let (mut from, mut to) = (0, 0);
         for other in neighbours(pieces, place).filter(|other| *other != piece) {
             let (begins, ends) = (begin(piece, other), end(piece, other));
-            let before = piece.get(..begins).unwrap_or_default();
+            let before = span::upto(piece, begins);
             let behind = piece.get(piece.len().saturating_sub(ends)..);
             let behind = behind.unwrap_or_default();
             from = from.max(match before.iter().rposition(is_sign) {
@@ -306,80 +322,25 @@ pub(super) fn without_number(piece: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What a piece says that is coded by itself, in text.
-pub(super) fn decoded(piece: &[u8]) -> Option<Vec<u8>> {
-    let is_text = |bytes: &Vec<u8>| {
-        let is_sign = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
-        !bytes.is_empty() && bytes.iter().all(is_sign)
-    };
-    let is_symbol = |byte: &u8| {
-        let is_sign = matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
-        byte.is_ascii_alphanumeric() || is_sign
-    };
-    match piece.iter().find(|byte| !is_symbol(byte)) {
-        // Words have blanks before anything else.
-        Some(b' ') => return None,
-        Some(_) => return unescaped(piece).filter(is_text),
-        None if piece.len() < 2 => return None,
-        None => {}
-    }
-    let digits = [&b"0x"[..], b"x"]
-        .iter()
-        .find_map(|sign| piece.strip_prefix(*sign));
-    let from_hex = hex(digits.unwrap_or(piece)).filter(is_text);
-    // Mostly the first bytes say that it is none.
-    let first = piece.get(..piece.len().min(4)).and_then(base64::decode);
-    let from_base64 = || base64::decode(piece).filter(is_text);
-    from_hex.or_else(|| first.filter(is_text).and_then(|_| from_base64()))
-}
-
 /// A piece as its place means it: in targets and cookies escapes stand for bytes (RFC 3986
 /// 2.1).
-pub(crate) fn plain(source: Source, piece: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn plain(source: PieceSource, piece: &[u8]) -> Cow<'_, [u8]> {
     let is_escaped = match source {
-        Source::Path | Source::Query | Source::QueryName | Source::Cookie | Source::CookieName => {
-            true
-        }
-        Source::Method
-        | Source::Field
-        | Source::Client
-        | Source::FieldName
-        | Source::Content
-        | Source::ContentName
-        | Source::Beside => false,
+        PieceSource::Path
+        | PieceSource::Query
+        | PieceSource::QueryName
+        | PieceSource::Cookie
+        | PieceSource::CookieName => true,
+        PieceSource::Method
+        | PieceSource::Field
+        | PieceSource::Client
+        | PieceSource::FieldName
+        | PieceSource::Content
+        | PieceSource::ContentName
+        | PieceSource::Beside => false,
     };
-    let plain = is_escaped.then(|| unescaped(piece)).flatten();
+    let plain = is_escaped
+        .then(|| codings::unescaped_of(EscapeKind::Percent, piece))
+        .flatten();
     plain.map_or(Cow::Borrowed(piece), Cow::Owned)
-}
-
-/// Bytes for their escapes; nothing where there are none.
-fn unescaped(piece: &[u8]) -> Option<Vec<u8>> {
-    if !piece.contains(&b'%') {
-        return None;
-    }
-    let mut plain = Vec::with_capacity(piece.len());
-    let mut rest = piece;
-    while let Some((first, behind)) = rest.split_first() {
-        let digits = behind.get(..2).filter(|_| *first == b'%');
-        if let Some([byte]) = digits.and_then(hex).as_deref() {
-            plain.push(*byte);
-            rest = behind.get(2..).unwrap_or_default();
-        } else {
-            plain.push(*first);
-            rest = behind;
-        }
-    }
-    (plain.len() < piece.len()).then_some(plain)
-}
-
-/// What hexadecimal stands for.
-fn hex(piece: &[u8]) -> Option<Vec<u8>> {
-    let (pairs, rest) = piece.as_chunks::<2>();
-    let byte = |pair: &[u8; 2]| {
-        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
-        u8::try_from(high? << 4 | low?).ok()
-    };
-    rest.is_empty()
-        .then(|| pairs.iter().map(byte).collect())
-        .flatten()
 }

@@ -12,14 +12,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::text::{Side, Text};
-use super::words::{self, Begins};
-use super::{Age, Entry, Look, Source, coded, forms};
+use super::ends::{last, last_of, latest};
+use super::text::{JoinedText, Side};
+use super::words::Begins;
+use super::{Age, PieceSource, StreamEntry, forms};
 use crate::limits;
+
+mod inside;
+
+use inside::{unwoven, within};
 
 /// In which orders pieces are put together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum PieceOrder {
     /// As they were sent.
     Sent,
     /// The last one first, too.
@@ -30,27 +35,30 @@ enum Order {
 
 /// The texts of one side.
 #[derive(Default)]
-struct Texts {
+struct SideTexts {
     /// Streams of one source or slot: a credential that was coded before it was cut up.
-    coded: Text,
+    coded: JoinedText,
     /// All others: a credential cut up as it is.
-    written: Text,
+    written: JoinedText,
     /// Streams in another order than that of sending, or without some of their pieces.
-    reordered: Text,
+    reordered: JoinedText,
     /// The words of values, and those that have to be confirmed: with room of their own.
-    words: Text,
-    words_confirmed: Text,
+    words: JoinedText,
+    words_confirmed: JoinedText,
+    /// Values and words without what was taken out of them.
+    woven: JoinedText,
 }
 
-impl Texts {
+impl SideTexts {
     /// The texts, each for a side.
-    fn into_sides(mut self, sides: [Side; 3]) -> [(Side, Text); 3] {
+    fn into_sides(mut self, sides: [Side; 4]) -> [(Side, JoinedText); 4] {
         self.written.append(&self.words);
         self.reordered.append(&self.words_confirmed);
-        let [coded, written, reordered] = sides;
+        let [coded, written, woven, reordered] = sides;
         [
             (coded, self.coded),
             (written, self.written),
+            (woven, self.woven),
             (reordered, self.reordered),
         ]
     }
@@ -58,30 +66,38 @@ impl Texts {
 
 /// The streams in which the new pieces take part, as texts for either side. Short ones come
 /// first: long texts between the pieces must not take their room.
-pub(crate) fn streams(entries: &[Entry<'_>], begins: Begins<'_>) -> Vec<(Side, Text)> {
+pub(crate) fn streams(entries: &[StreamEntry<'_>], begins: Begins<'_>) -> Vec<(Side, JoinedText)> {
     if entries.iter().all(|entry| entry.age != Age::New) {
         return Vec::new();
     }
-    let (mut head, mut content) = (Texts::default(), Texts::default());
+    let (mut head, mut content) = (SideTexts::default(), SideTexts::default());
     let varied = of(entries, |entry| !entry.is_constant());
     let own = own_streams(&varied);
     for own in &own {
         let texts = side(&own.stream, &mut head, &mut content);
-        let dense = of(&own.stream, Entry::is_dense);
+        let dense = of(&own.stream, StreamEntry::is_dense);
         texts.coded.add_new(&dense);
         narrow(texts, &dense, own.order);
         once_each_of(texts, own, entries);
     }
     across(&mut head, &mut content, (entries, &varied));
     within(&mut head, &mut content, (&own, entries), begins);
+    unwoven(&mut head, &mut content, &varied, begins);
     for own in &own {
         let texts = side(&own.stream, &mut head, &mut content);
-        wide(&mut texts.written, &own.stream);
+        wide(texts, &own.stream);
+        add_reversed(&mut texts.reordered, &own.stream);
     }
-    let heads = [Side::Head, Side::HeadAsWritten, Side::HeadReordered];
+    let heads = [
+        Side::Head,
+        Side::HeadAsWritten,
+        Side::HeadWoven,
+        Side::HeadReordered,
+    ];
     let contents = [
         Side::Content,
         Side::ContentAsWritten,
+        Side::ContentWoven,
         Side::ContentReordered,
     ];
     let mut texts = Vec::from(head.into_sides(heads));
@@ -91,24 +107,24 @@ pub(crate) fn streams(entries: &[Entry<'_>], begins: Begins<'_>) -> Vec<(Side, T
 
 /// The pieces of one source or of one slot that are not constant.
 struct OwnStream<'a> {
-    order: Order,
-    source: Source,
+    order: PieceOrder,
+    source: PieceSource,
     /// Nothing where it is that of the source.
     slot: Option<u64>,
-    stream: Vec<Entry<'a>>,
+    stream: Vec<StreamEntry<'a>>,
 }
 
 impl OwnStream<'_> {
-    fn holds(&self, entry: &Entry<'_>) -> bool {
+    fn holds(&self, entry: &StreamEntry<'_>) -> bool {
         entry.source == self.source && self.slot.is_none_or(|slot| slot == entry.slot)
     }
 }
 
 /// The streams of each source and of each slot that says something new, and in which orders
 /// their pieces are put together.
-fn own_streams<'a>(varied: &[Entry<'a>]) -> Vec<OwnStream<'a>> {
-    let mut sources: Vec<Source> = Vec::new();
-    let mut slots: Vec<(Source, u64)> = Vec::new();
+fn own_streams<'a>(varied: &[StreamEntry<'a>]) -> Vec<OwnStream<'a>> {
+    let mut sources: Vec<PieceSource> = Vec::new();
+    let mut slots: Vec<(PieceSource, u64)> = Vec::new();
     for entry in varied.iter().rev().filter(|entry| entry.age == Age::New) {
         if !sources.contains(&entry.source) {
             sources.push(entry.source);
@@ -119,7 +135,7 @@ fn own_streams<'a>(varied: &[Entry<'a>]) -> Vec<OwnStream<'a>> {
         }
     }
     let of_source = |source| OwnStream {
-        order: Order::Any,
+        order: PieceOrder::Any,
         source,
         slot: None,
         stream: of(varied, |entry| entry.source == source),
@@ -132,7 +148,7 @@ fn own_streams<'a>(varied: &[Entry<'a>]) -> Vec<OwnStream<'a>> {
             |other: &OwnStream<'_>| other.source == source && other.stream.len() == stream.len();
         if !streams.iter().take(count).any(is_all) {
             streams.push(OwnStream {
-                order: Order::Reversed,
+                order: PieceOrder::Reversed,
                 source,
                 slot: Some(slot),
                 stream,
@@ -144,15 +160,15 @@ fn own_streams<'a>(varied: &[Entry<'a>]) -> Vec<OwnStream<'a>> {
 
 /// Adds what a source or a slot says, each piece once, at its first place: without what
 /// every message says, with it, and without what comes most often.
-fn once_each_of(texts: &mut Texts, own: &OwnStream<'_>, entries: &[Entry<'_>]) {
+fn once_each_of(texts: &mut SideTexts, own: &OwnStream<'_>, entries: &[StreamEntry<'_>]) {
     let all = of(entries, |entry| {
         own.holds(entry) && entry.age != Age::Constant
     });
     let has_repeated = all.iter().any(|entry| entry.age == Age::Repeated);
-    let left = of(&all, Entry::is_dense);
+    let left = of(&all, StreamEntry::is_dense);
     let left = recent(&left);
     let rare = less_often(left);
-    let mut add = |stream: &[Entry<'_>]| {
+    let mut add = |stream: &[StreamEntry<'_>]| {
         let once = once_each(stream);
         add_last(&mut texts.written, &once);
         narrow(texts, &once, own.order);
@@ -173,7 +189,7 @@ fn once_each_of(texts: &mut Texts, own: &OwnStream<'_>, entries: &[Entry<'_>]) {
 }
 
 /// Of pieces the last, as many as a credential may be cut into that are sent several times.
-fn recent<'a, 'b>(stream: &'a [Entry<'b>]) -> &'a [Entry<'b>] {
+fn recent<'a, 'b>(stream: &'a [StreamEntry<'b>]) -> &'a [StreamEntry<'b>] {
     last_of(stream, limits::JOINED_REPEATED_BYTES_MAX, |entry| {
         entry.bytes.len()
     })
@@ -181,121 +197,47 @@ fn recent<'a, 'b>(stream: &'a [Entry<'b>]) -> &'a [Entry<'b>] {
 
 /// The pieces that come less often than the others: what a client says in most of its
 /// requests is none, whatever it says else under that name.
-fn less_often<'a>(stream: &[Entry<'a>]) -> Vec<Entry<'a>> {
+fn less_often<'a>(stream: &[StreamEntry<'a>]) -> Vec<StreamEntry<'a>> {
     let mut counts: HashMap<&[u8], usize> = HashMap::with_capacity(stream.len());
     for entry in stream {
         let count = counts.entry(entry.bytes).or_default();
         *count = count.saturating_add(1);
     }
     let most = counts.values().max().copied().unwrap_or_default();
-    let is_rare = |entry: &Entry<'_>| most < 2 || counts.get(entry.bytes) != Some(&most);
+    let is_rare = |entry: &StreamEntry<'_>| most < 2 || counts.get(entry.bytes) != Some(&most);
     of(stream, is_rare)
 }
 
 /// Each piece once, where it stood first.
-fn once_each<'a>(stream: &[Entry<'a>]) -> Vec<Entry<'a>> {
+fn once_each<'a>(stream: &[StreamEntry<'a>]) -> Vec<StreamEntry<'a>> {
     let mut said: HashSet<&[u8]> = HashSet::with_capacity(stream.len());
     let once = stream.iter().filter(|entry| said.insert(entry.bytes));
     once.copied().collect()
 }
 
 /// Adds the end of a stream, where something in it is new.
-fn add_last(text: &mut Text, stream: &[Entry<'_>]) {
+fn add_last(text: &mut JoinedText, stream: &[StreamEntry<'_>]) {
     let stream = last(stream, |entry| entry.bytes.len());
     if stream.iter().any(|entry| entry.age == Age::New) {
         text.add(&forms::pieces(stream));
     }
 }
 
-/// Adds the words that values hold: of each source and slot, of all heads, and of all.
-fn within(
-    head: &mut Texts,
-    content: &mut Texts,
-    (own, entries): (&[OwnStream<'_>], &[Entry<'_>]),
-    begins: Begins<'_>,
-) {
-    let mut sources: Vec<Source> = Vec::new();
-    for entry in entries {
-        if !sources.contains(&entry.source) {
-            sources.push(entry.source);
-        }
-    }
-    let of_source = |source| of(entries, |entry| entry.source == source);
-    let words = sources.into_iter().map(of_source);
-    let mut all: Vec<Entry<'_>> = words
-        .flat_map(|values| words::of(&values, begins))
-        .collect();
-    let words = of(&all, |word| word.age != Age::Constant);
-    if words.iter().all(|word| word.age != Age::New) || !words::is_more(&all) {
-        return;
-    }
-    for own in own {
-        let stream = of(&words, |word| own.holds(word));
-        within_one(side(&own.stream, head, content), &stream, begins);
-    }
-    // As they were sent: sources come one after the other in each message.
-    all.sort_by_key(|word| word.place);
-    let words = of(&all, |word| word.age != Age::Constant);
-    let heads = of(&words, |word| word.source.is_head());
-    if is_mixed(&heads) {
-        within_one(head, &heads, begins);
-    }
-    let has_head = |words: &[Entry<'_>]| words.iter().any(|word| word.source.is_head());
-    if heads.len() < words.len() && is_mixed(&all) {
-        within_one(content, &words, begins);
-        // What the head says in every message, it may have said first.
-        if has_head(&all) && words.len() < all.len() {
-            within_one(content, &all, begins);
-        }
-    }
-}
-
-/// Adds the words of a stream: those that chance made and whole values, and, to be
-/// confirmed, all of them, and without signs around and between them.
-fn within_one(texts: &mut Texts, words: &[Entry<'_>], begins: Begins<'_>) {
-    if words.iter().all(|word| word.age != Age::New) || !words::is_more(words) {
-        return;
-    }
-    let words = recent(words);
-    let once = once_each(words);
-    let again = (once.len() < words.len()).then_some(words);
-    for words in [Some(once.as_slice()), again].into_iter().flatten() {
-        add_coded(texts, words, begins);
-        let chance = of(words, |word| word.look == Look::Chance);
-        let whole = of(words, |word| {
-            word.look == Look::Chance || word.look == Look::Dense && word.is_whole
-        });
-        add_last(&mut texts.words, &chance);
-        if chance.len() < whole.len() {
-            add_last(&mut texts.words, &whole);
-        }
-        if chance.len() < words.len() {
-            add_last(&mut texts.words_confirmed, words);
-        }
-        add_last(&mut texts.words_confirmed, &words::bare(words));
-        for place in [0, 1] {
-            add_last(&mut texts.words_confirmed, &words::apart(words, place));
-        }
-    }
-}
-
-/// Adds what the last words of a stream say that are coded each by itself.
-fn add_coded(texts: &mut Texts, words: &[Entry<'_>], begins: Begins<'_>) {
-    let words = last(words, |word| word.bytes.len());
-    if words.iter().all(|word| word.age != Age::New) {
-        return;
-    }
-    let (alone, among) = coded::forms(words, begins);
-    for form in alone {
-        texts.words.add(&form);
-    }
-    if let Some(form) = among {
-        texts.words_confirmed.add(&form);
+/// Adds the end of a stream, the last one first: where each piece is written the other way
+/// round, so is all of it.
+fn add_reversed(text: &mut JoinedText, stream: &[StreamEntry<'_>]) {
+    let stream = last(stream, |entry| entry.bytes.len());
+    if stream.iter().any(|entry| entry.age == Age::New) {
+        text.add(&forms::reversed(&forms::pieces(stream)));
     }
 }
 
 /// The texts of the side on which a stream stands.
-fn side<'a>(stream: &[Entry<'_>], head: &'a mut Texts, content: &'a mut Texts) -> &'a mut Texts {
+fn side<'a>(
+    stream: &[StreamEntry<'_>],
+    head: &'a mut SideTexts,
+    content: &'a mut SideTexts,
+) -> &'a mut SideTexts {
     match stream.first() {
         Some(first) if first.source.is_head() => head,
         _ => content,
@@ -303,33 +245,36 @@ fn side<'a>(stream: &[Entry<'_>], head: &'a mut Texts, content: &'a mut Texts) -
 }
 
 /// Whether pieces are of several sources.
-fn is_mixed(stream: &[Entry<'_>]) -> bool {
+fn is_mixed(stream: &[StreamEntry<'_>]) -> bool {
     let first = stream.first().map(|entry| entry.source);
     stream.iter().any(|entry| Some(entry.source) != first)
 }
 
 /// The pieces that belong to a stream.
-fn of<'a>(entries: &[Entry<'a>], belongs: impl Fn(&Entry<'a>) -> bool) -> Vec<Entry<'a>> {
+fn of<'a>(
+    entries: &[StreamEntry<'a>],
+    belongs: impl Fn(&StreamEntry<'a>) -> bool,
+) -> Vec<StreamEntry<'a>> {
     let own = entries.iter().filter(|entry| belongs(entry));
     own.copied().collect()
 }
 
 /// Adds the streams over several sources: of all heads, of all contents, and of both.
-fn across(head: &mut Texts, content: &mut Texts, (all, varied): (&[Entry<'_>], &[Entry<'_>])) {
-    let is_head = |entry: &Entry<'_>| entry.source.is_head();
+fn across(
+    head: &mut SideTexts,
+    content: &mut SideTexts,
+    (all, varied): (&[StreamEntry<'_>], &[StreamEntry<'_>]),
+) {
+    let is_head = |entry: &StreamEntry<'_>| entry.source.is_head();
     let heads = of(varied, is_head);
-    let both = |text: &mut Text, stream: &[Entry<'_>]| {
-        text.add_new(&of(stream, Entry::is_dense));
+    let both = |text: &mut JoinedText, stream: &[StreamEntry<'_>]| {
+        text.add_new(&of(stream, StreamEntry::is_dense));
         text.add_new(stream);
     };
     if is_mixed(&heads) {
         both(&mut head.written, &heads);
-        let of_client = |entry: &Entry<'_>| matches!(entry.source, Source::Client);
-        if heads.iter().any(of_client) {
-            let mut sent = of(&heads, Entry::is_dense);
-            sent.sort_by_key(|entry| entry.place);
-            add_last(&mut head.written, &sent);
-        }
+        // Names among their values, and what every client says among the rest.
+        add_last(&mut head.written, &as_sent(&heads));
     }
     let left = of(all, |entry| {
         is_head(entry) && entry.is_dense() && entry.age != Age::Constant
@@ -351,7 +296,11 @@ fn across(head: &mut Texts, content: &mut Texts, (all, varied): (&[Entry<'_>], &
         }
     }
     let start = content.written.bytes.len();
-    let behind = [Source::Content, Source::ContentName, Source::Beside];
+    let behind = [
+        PieceSource::Content,
+        PieceSource::ContentName,
+        PieceSource::Beside,
+    ];
     let ways = slots
         .iter()
         .flat_map(|slot| behind.map(|source| (*slot, source)));
@@ -367,19 +316,28 @@ fn across(head: &mut Texts, content: &mut Texts, (all, varied): (&[Entry<'_>], &
             content.written.add_new(&stream);
             let mut end = last(&stream, |entry| entry.bytes.len()).iter();
             if end.any(is_head) {
-                narrow(content, &stream, Order::Sent);
+                narrow(content, &stream, PieceOrder::Sent);
             }
         }
     }
     if is_mixed(varied) {
-        both(&mut content.written, &of(varied, |entry| !is_head(entry)));
+        let contents = of(varied, |entry| !is_head(entry));
+        both(&mut content.written, &contents);
+        add_last(&mut content.written, &as_sent(&contents));
         both(&mut content.written, varied);
     }
 }
 
+/// The pieces without words as they were sent, whatever their sources.
+fn as_sent<'a>(stream: &[StreamEntry<'a>]) -> Vec<StreamEntry<'a>> {
+    let mut sent = of(stream, StreamEntry::is_dense);
+    sent.sort_by_key(|entry| entry.place);
+    sent
+}
+
 /// Adds the end of a stream without words in the forms in which pieces are put together,
 /// and in other orders.
-fn narrow(texts: &mut Texts, dense: &[Entry<'_>], order: Order) {
+fn narrow(texts: &mut SideTexts, dense: &[StreamEntry<'_>], order: PieceOrder) {
     let stream = last(dense, |entry| entry.bytes.len());
     if stream.len() < 2 || stream.iter().all(|entry| entry.age != Age::New) {
         return;
@@ -389,14 +347,14 @@ fn narrow(texts: &mut Texts, dense: &[Entry<'_>], order: Order) {
     for form in &made {
         texts.written.add(form);
     }
-    if order == Order::Sent {
+    if order == PieceOrder::Sent {
         return;
     }
     texts.reordered.add(&forms::reversed(&pieces));
     for form in &made {
         texts.reordered.add(&forms::reversed(form));
     }
-    if order == Order::Any {
+    if order == PieceOrder::Any {
         for form in forms::sparse(&pieces) {
             texts.reordered.add(&form);
         }
@@ -405,10 +363,11 @@ fn narrow(texts: &mut Texts, dense: &[Entry<'_>], order: Order) {
 }
 
 /// What slots of the head say, each time that it is not what they said before.
-fn said_anew<'a>(stream: &[Entry<'a>]) -> Vec<Entry<'a>> {
-    let mut anew: Vec<Entry<'a>> = Vec::new();
+fn said_anew<'a>(stream: &[StreamEntry<'a>]) -> Vec<StreamEntry<'a>> {
+    let mut anew: Vec<StreamEntry<'a>> = Vec::new();
     for entry in stream {
-        let is_same = |other: &Entry<'_>| other.slot == entry.slot && other.bytes == entry.bytes;
+        let is_same =
+            |other: &StreamEntry<'_>| other.slot == entry.slot && other.bytes == entry.bytes;
         if !entry.source.is_head() || !anew.iter().any(is_same) {
             anew.push(*entry);
         }
@@ -417,7 +376,7 @@ fn said_anew<'a>(stream: &[Entry<'a>]) -> Vec<Entry<'a>> {
 }
 
 /// The pieces of slots that say one thing.
-fn said_once<'a>(stream: &[Entry<'a>]) -> Vec<Entry<'a>> {
+fn said_once<'a>(stream: &[StreamEntry<'a>]) -> Vec<StreamEntry<'a>> {
     of(stream, |entry| {
         let same = stream.iter().filter(|other| other.slot == entry.slot);
         same.count() == 1
@@ -425,12 +384,13 @@ fn said_once<'a>(stream: &[Entry<'a>]) -> Vec<Entry<'a>> {
 }
 
 /// Adds a stream with all that is in it.
-fn wide(text: &mut Text, stream: &[Entry<'_>]) {
+fn wide(texts: &mut SideTexts, stream: &[StreamEntry<'_>]) {
     if stream.iter().all(|entry| entry.age != Age::New) {
         return;
     }
     let stream = latest(stream);
     let pieces = forms::pieces(stream);
+    let text = &mut texts.written;
     text.add(&pieces);
     let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
     // Each of the last pieces as the end: what a form of any length reads on into the next
@@ -444,40 +404,15 @@ fn wide(text: &mut Text, stream: &[Entry<'_>]) {
     if !text.has_room(bytes) {
         return;
     }
-    let changes = [forms::without_signs, forms::without_number, forms::decoded];
-    let changed = changes.map(|change| forms::changed(&pieces, change));
-    for form in changed.into_iter().chain([forms::once(&pieces)]).flatten() {
+    if let Some(form) = forms::changed(&pieces, forms::without_signs) {
+        texts.woven.add(&form);
+    }
+    let changed = [
+        forms::changed(&pieces, forms::without_number),
+        forms::once(&pieces),
+    ];
+    let changed = changed.into_iter().flatten();
+    for form in forms::said(&pieces).into_iter().chain(changed) {
         text.add(&form);
     }
-}
-
-/// Of a stream all that is new, and before it as much as counts.
-pub(super) fn latest<'a, 'b>(stream: &'a [Entry<'b>]) -> &'a [Entry<'b>] {
-    let new = stream.iter().position(|entry| entry.age == Age::New);
-    let mut from = new.unwrap_or(stream.len());
-    let mut bytes = 0_usize;
-    while let Some(before) = from.checked_sub(1) {
-        bytes = bytes.saturating_add(stream.get(before).map_or(0, |entry| entry.bytes.len()));
-        if bytes > limits::WINDOW_BYTES_MAX {
-            break;
-        }
-        from = before;
-    }
-    stream.get(from..).unwrap_or_default()
-}
-
-/// Of pieces the last, as many as a credential may be cut into.
-fn last<T>(pieces: &[T], length: impl Fn(&T) -> usize) -> &[T] {
-    last_of(pieces, limits::JOINED_FORMS_BYTES_MAX, length)
-}
-
-/// Of pieces the last of so many bytes.
-fn last_of<T>(pieces: &[T], most: usize, length: impl Fn(&T) -> usize) -> &[T] {
-    let mut bytes = 0_usize;
-    let some = pieces.iter().rev().take_while(|piece| {
-        bytes = bytes.saturating_add(length(piece));
-        bytes <= most
-    });
-    let from = pieces.len().saturating_sub(some.count());
-    pieces.get(from..).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{Age, Entry};
+use super::{Age, StreamEntry};
 use crate::limits;
 
 /// Between two texts: in no credential and in no run.
@@ -16,30 +16,35 @@ pub(crate) enum Side {
     Head,
     /// The same as it is written alone.
     HeadAsWritten,
+    /// The same, of values without what was taken out of them: nothing that looks like what
+    /// stands in one of them.
+    HeadWoven,
     /// The same, of pieces in an order that somebody may have chosen, or nobody.
     HeadReordered,
     /// As what stands in content, through all codings.
     Content,
     /// The same as it is written alone.
     ContentAsWritten,
+    /// The same, of values without what was taken out of them.
+    ContentWoven,
     /// The same, of pieces in an order that somebody may have chosen, or nobody.
     ContentReordered,
 }
 
 /// Several streams in one buffer, with the places where a piece ends and the next begins.
 #[derive(Default)]
-pub(crate) struct Text {
+pub(crate) struct JoinedText {
     pub(crate) bytes: Vec<u8>,
     pub(crate) borders: Vec<u64>,
     /// The streams that are in it, by the places of their first and last byte.
     spans: Vec<(usize, usize)>,
 }
 
-impl Text {
+impl JoinedText {
     /// Adds of a stream what counts with its new pieces, where there are some.
-    pub(super) fn add_new(&mut self, stream: &[Entry<'_>]) {
+    pub(super) fn add_new(&mut self, stream: &[StreamEntry<'_>]) {
         if stream.iter().any(|entry| entry.age == Age::New) {
-            self.add(&super::forms::pieces(super::streams::latest(stream)));
+            self.add(&super::forms::pieces(super::ends::latest(stream)));
         }
     }
 

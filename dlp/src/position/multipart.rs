@@ -7,14 +7,15 @@ use super::path::Document;
 use super::{IsClean, Spread, shown};
 use crate::budget::wide;
 use crate::limits;
+use crate::span;
 
 /// Follows one content.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct MultipartParts {
     /// The boundary with what stands before it.
     delimiter: Vec<u8>,
-    state: State,
-    list: Vec<Part>,
+    state: MultipartState,
+    list: Vec<MultipartPart>,
     /// The fields of the part that begins.
     fields: Vec<u8>,
     /// The parts that are documents.
@@ -22,7 +23,7 @@ pub(crate) struct Parts {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum MultipartState {
     /// Between delimiters: so many bytes of one came.
     Within(usize),
     /// Behind a delimiter, and so many dashes.
@@ -30,20 +31,20 @@ enum State {
     /// Behind a delimiter that has ended, but its line has not.
     Padding,
     /// In the fields of a part; on a line without anything or not.
-    Fields(Line),
+    Fields(PartLineState),
     /// Behind the last part.
     Over,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum PartLineState {
     Empty,
     Begun,
 }
 
 /// One part: its fields and its content.
 #[derive(Debug)]
-struct Part {
+struct MultipartPart {
     /// Where its fields begin.
     from: u64,
     /// Where its content begins, if it does.
@@ -54,7 +55,7 @@ struct Part {
     file: Option<Vec<u8>>,
 }
 
-impl Parts {
+impl MultipartParts {
     /// Of content that says to be of this media type; nothing where it has no parts.
     pub(crate) fn of(media_type: &[u8]) -> Option<Self> {
         let (essence, parameters) = split(media_type, b';');
@@ -68,7 +69,7 @@ impl Parts {
         (is_boundary && !boundary.contains(&b'\n')).then(|| Self {
             delimiter,
             // As if a line had ended before the first.
-            state: State::Within(1),
+            state: MultipartState::Within(1),
             list: Vec::new(),
             fields: Vec::new(),
             document: Document::default(),
@@ -81,25 +82,25 @@ impl Parts {
         while let Some(byte) = bytes.get(place).copied() {
             let here = at.saturating_add(wide(place));
             let used = match self.state {
-                State::Over => return,
-                State::Within(came) => {
-                    let rest = bytes.get(place..).unwrap_or_default();
+                MultipartState::Over => return,
+                MultipartState::Within(came) => {
+                    let rest = span::from(bytes, place);
                     let used = self.within(rest, came);
-                    let content = rest.get(..used).unwrap_or_default();
+                    let content = span::upto(rest, used);
                     if self.list.last().is_some_and(|part| part.content.is_some()) {
                         self.document.push(here, content);
                     }
                     used
                 }
-                State::Line(dashes) => {
+                MultipartState::Line(dashes) => {
                     self.line(here, byte, dashes);
                     1
                 }
-                State::Padding => {
+                MultipartState::Padding => {
                     self.padding(here, byte);
                     1
                 }
-                State::Fields(line) => {
+                MultipartState::Fields(line) => {
                     self.field(here, byte, line);
                     1
                 }
@@ -113,21 +114,21 @@ impl Parts {
         // The end of a line stands nowhere else in a delimiter.
         if came == 0 {
             let line = memchr::memchr(b'\n', bytes);
-            self.state = State::Within(usize::from(line.is_some()));
+            self.state = MultipartState::Within(usize::from(line.is_some()));
             return line.map_or(bytes.len(), |place| place.saturating_add(1));
         }
-        let rest = self.delimiter.get(came..).unwrap_or_default();
+        let rest = span::from(&self.delimiter, came);
         let same = rest
             .iter()
             .zip(bytes)
             .take_while(|(one, other)| one == other);
         let same = same.count();
         self.state = if same == rest.len() {
-            State::Line(0)
+            MultipartState::Line(0)
         } else if same < bytes.len() {
-            State::Within(0)
+            MultipartState::Within(0)
         } else {
-            State::Within(came.saturating_add(same))
+            MultipartState::Within(came.saturating_add(same))
         };
         same
     }
@@ -135,24 +136,24 @@ impl Parts {
     /// Behind the boundary: the line is a delimiter if nothing follows that counts.
     fn line(&mut self, at: u64, byte: u8, dashes: u8) {
         match (byte, dashes) {
-            (b'-', 0) => self.state = State::Line(1),
+            (b'-', 0) => self.state = MultipartState::Line(1),
             (b'-', 1) => {
                 self.shut(at);
-                self.state = State::Over;
+                self.state = MultipartState::Over;
             }
             (_, 0) => self.padding(at, byte),
-            _ => self.state = State::Within(0),
+            _ => self.state = MultipartState::Within(0),
         }
     }
 
     fn padding(&mut self, at: u64, byte: u8) {
         self.state = match byte {
-            b' ' | b'\t' | b'\r' => State::Padding,
+            b' ' | b'\t' | b'\r' => MultipartState::Padding,
             b'\n' => {
                 self.shut(at);
                 self.begin(at.saturating_add(1))
             }
-            _ => State::Within(0),
+            _ => MultipartState::Within(0),
         };
     }
 
@@ -166,35 +167,35 @@ impl Parts {
     }
 
     /// A part begins.
-    fn begin(&mut self, from: u64) -> State {
+    fn begin(&mut self, from: u64) -> MultipartState {
         if self.list.len() >= limits::PARTS_MAX {
-            return State::Over;
+            return MultipartState::Over;
         }
         self.fields.clear();
-        self.list.push(Part {
+        self.list.push(MultipartPart {
             from,
             content: None,
             to: u64::MAX,
             name: None,
             file: None,
         });
-        State::Fields(Line::Empty)
+        MultipartState::Fields(PartLineState::Empty)
     }
 
     /// In the fields of a part.
-    fn field(&mut self, at: u64, byte: u8, line: Line) {
+    fn field(&mut self, at: u64, byte: u8, line: PartLineState) {
         if self.fields.len() < limits::PART_FIELDS_BYTES_MAX {
             self.fields.push(byte);
         }
         self.state = match (byte, line) {
-            (b'\n', Line::Empty) => {
+            (b'\n', PartLineState::Empty) => {
                 self.content(at.saturating_add(1));
                 // What stands before the content ends a line.
-                State::Within(1)
+                MultipartState::Within(1)
             }
-            (b'\n', Line::Begun) => State::Fields(Line::Empty),
-            (b'\r', line) => State::Fields(line),
-            _ => State::Fields(Line::Begun),
+            (b'\n', PartLineState::Begun) => MultipartState::Fields(PartLineState::Empty),
+            (b'\r', line) => MultipartState::Fields(line),
+            _ => MultipartState::Fields(PartLineState::Begun),
         };
     }
 
@@ -245,9 +246,9 @@ impl Parts {
 
     /// The part with the content in which a run stands: what goes over the offset, or else
     /// begins shortly behind it, since ends of lines before it count as the run's.
-    fn begins(&self, start: u64) -> Option<(usize, &Part)> {
+    fn begins(&self, start: u64) -> Option<(usize, &MultipartPart)> {
         let until = start.saturating_add(limits::RUN_LAG_BYTES);
-        let has = |part: &Part| {
+        let has = |part: &MultipartPart| {
             let content = part.content.filter(|content| *content <= until);
             content.is_some() && start < part.to
         };
@@ -256,7 +257,7 @@ impl Parts {
     }
 
     /// The part that goes over this offset, and its number.
-    fn holds(&self, offset: u64) -> Option<(usize, &Part)> {
+    fn holds(&self, offset: u64) -> Option<(usize, &MultipartPart)> {
         let number = self.list.partition_point(|part| part.from <= offset);
         let part = self.list.get(number.checked_sub(1)?)?;
         (offset < part.to).then_some((number, part))
@@ -343,7 +344,7 @@ mod tests {
     /// What is told of the place, with the content in pieces of this length.
     fn told(content: &str, length: usize) -> Option<String> {
         let at = content.find(HERE).expect("a place");
-        let mut own = Parts::of(TYPE).expect("a boundary");
+        let mut own = MultipartParts::of(TYPE).expect("a boundary");
         for (number, piece) in content.as_bytes().chunks(length).enumerate() {
             own.push(wide(number * length), piece);
         }
@@ -474,7 +475,7 @@ mod tests {
     #[test]
     fn a_place_between_two_parts_is_in_none() {
         let content = [part("x; name=a", "12345"), part("x; name=b", "12345")].concat();
-        let mut own = Parts::of(TYPE).expect("a boundary");
+        let mut own = MultipartParts::of(TYPE).expect("a boundary");
         own.push(0, content.as_bytes());
         let inside = |spread| own.inside(spread, &|_| true);
         let first = wide(content.find("12345").expect("the first"));
@@ -515,7 +516,7 @@ mod tests {
             (&boundary(limits::BOUNDARY_BYTES_MAX), true),
             (&boundary(limits::BOUNDARY_BYTES_MAX + 1), false),
         ] {
-            let parts = Parts::of(media_type.as_bytes());
+            let parts = MultipartParts::of(media_type.as_bytes());
             assert_eq!(parts.is_some(), is_followed, "{media_type}");
         }
     }

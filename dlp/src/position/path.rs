@@ -7,6 +7,7 @@
 use super::{IsClean, Spread, shown};
 use crate::budget::wide;
 use crate::limits;
+use crate::span;
 
 /// Longest name that is kept, in bytes with its escapes.
 const NAME_BYTES_MAX: usize = 6 * limits::NAME_BYTES_SHOWN;
@@ -17,25 +18,25 @@ const OPEN: u64 = u64::MAX;
 /// Follows one content.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
-    state: State,
+    state: JsonPathState,
     /// How many bytes were followed.
     followed: usize,
     /// What is open, outermost first.
     levels: Vec<Level>,
     /// The step that leads to the value which comes.
-    next: Step,
+    next: PathStep,
     /// How many values stand outside of all others so far.
     count: u32,
     /// Whether the line has ended since the last of them.
     gap: Gap,
-    nodes: Vec<Node>,
-    texts: Vec<Text>,
+    nodes: Vec<PathNode>,
+    texts: Vec<QuotedText>,
     /// The names of members, one after the other, as they came.
     names: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum JsonPathState {
     /// A value outside of all others comes.
     #[default]
     Begin,
@@ -52,15 +53,15 @@ enum State {
     Behind,
     /// Within a number or a word.
     Plain,
-    Text(Role),
+    Text(StringRole),
     /// Behind a backslash.
-    Escape(Role),
+    Escape(StringRole),
     /// It is no document, or too long a one.
     Lost,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum StringRole {
     Name,
     Value,
 }
@@ -74,7 +75,7 @@ enum Gap {
 
 #[derive(Debug, Clone, Copy)]
 struct Level {
-    kind: Kind,
+    kind: ContainerKind,
     /// How one comes to it.
     node: u32,
     /// The number of the element that comes.
@@ -82,20 +83,20 @@ struct Level {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ContainerKind {
     Object,
     Array,
 }
 
 /// A step, and the one before.
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct PathNode {
     before: u32,
-    step: Step,
+    step: PathStep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Step {
+enum PathStep {
     /// To the value with this number, outside of all others.
     Root(u32),
     /// To the member with the name of this length that stands there.
@@ -108,17 +109,17 @@ enum Step {
 
 /// A text with its quotes.
 #[derive(Debug, Clone, Copy)]
-struct Text {
+struct QuotedText {
     from: u64,
     to: u64,
     node: u32,
-    role: Role,
+    role: StringRole,
 }
 
 impl Document {
     /// Takes the next bytes, of which the first has this offset.
     pub(crate) fn push(&mut self, at: u64, bytes: &[u8]) {
-        if self.state == State::Lost {
+        if self.state == JsonPathState::Lost {
             return;
         }
         let room = limits::DOCUMENT_BYTES_MAX.saturating_sub(self.followed);
@@ -127,19 +128,19 @@ impl Document {
         while let Some(byte) = bytes.get(place) {
             let here = at.saturating_add(wide(place));
             let used = match self.state {
-                State::Lost => break,
-                State::Text(role) => {
-                    let rest = bytes.get(place..).unwrap_or_default();
+                JsonPathState::Lost => break,
+                JsonPathState::Text(role) => {
+                    let rest = span::from(bytes, place);
                     self.text(here, rest, role)
                 }
-                State::Escape(role) => {
+                JsonPathState::Escape(role) => {
                     self.keep(role, &[*byte]);
-                    self.state = State::Text(role);
+                    self.state = JsonPathState::Text(role);
                     1
                 }
                 // Of numbers there may be many.
-                State::Plain if is_plain(*byte) => {
-                    let rest = bytes.get(place..).unwrap_or_default();
+                JsonPathState::Plain if is_plain(*byte) => {
+                    let rest = span::from(bytes, place);
                     let end = rest.iter().position(|byte| !is_plain(*byte));
                     end.unwrap_or(rest.len())
                 }
@@ -163,71 +164,71 @@ impl Document {
         self.count = 0;
         self.gap = Gap::None;
         if self.followed < limits::DOCUMENT_BYTES_MAX {
-            self.state = State::Begin;
+            self.state = JsonPathState::Begin;
         }
     }
 
     /// Nothing is followed any more; what is open ends at `at`.
     pub(crate) fn lose(&mut self, at: u64) {
-        self.state = State::Lost;
+        self.state = JsonPathState::Lost;
         if let Some(last) = self.texts.last_mut().filter(|last| last.to == OPEN) {
             last.to = at;
         }
     }
 
     /// Within a text: says how many bytes it took.
-    fn text(&mut self, at: u64, bytes: &[u8], role: Role) -> usize {
+    fn text(&mut self, at: u64, bytes: &[u8], role: StringRole) -> usize {
         let stop = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
-        self.keep(role, bytes.get(..stop).unwrap_or_default());
+        self.keep(role, span::upto(bytes, stop));
         match bytes.get(stop) {
             None => return stop,
             Some(b'"') => self.end(at.saturating_add(wide(stop)), role),
             Some(_) => {
                 self.keep(role, b"\\");
-                self.state = State::Escape(role);
+                self.state = JsonPathState::Escape(role);
             }
         }
         stop.saturating_add(1)
     }
 
     /// Keeps what it came by of a name.
-    fn keep(&mut self, role: Role, bytes: &[u8]) {
-        if role == Role::Value {
+    fn keep(&mut self, role: StringRole, bytes: &[u8]) {
+        if role == StringRole::Value {
             return;
         }
-        let Step::Name(from, length) = self.next else {
+        let PathStep::Name(from, length) = self.next else {
             return;
         };
         let all = usize::from(length).saturating_add(bytes.len());
         self.next = match u16::try_from(all) {
             Ok(all) if usize::from(all) <= NAME_BYTES_MAX => {
                 self.names.extend_from_slice(bytes);
-                Step::Name(from, all)
+                PathStep::Name(from, all)
             }
             _ => {
                 self.names
                     .truncate(self.names.len().saturating_sub(usize::from(length)));
-                Step::Hidden
+                PathStep::Hidden
             }
         };
     }
 
     /// The quote at the end of a text.
-    fn end(&mut self, at: u64, role: Role) {
+    fn end(&mut self, at: u64, role: StringRole) {
         if let Some(last) = self.texts.last_mut() {
             last.to = at;
         }
         self.state = match role {
-            Role::Name => State::Colon,
-            Role::Value => State::Behind,
+            StringRole::Name => JsonPathState::Colon,
+            StringRole::Value => JsonPathState::Behind,
         };
     }
 
     /// Takes a byte outside of texts.
     fn take(&mut self, at: u64, byte: u8) {
         if matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
-            if self.state == State::Plain {
-                self.state = State::Behind;
+            if self.state == JsonPathState::Plain {
+                self.state = JsonPathState::Behind;
             }
             if byte == b'\n' {
                 self.gap = Gap::Line;
@@ -235,16 +236,19 @@ impl Document {
             return;
         }
         match (self.state, byte) {
-            (State::Begin, b'{' | b'[') | (State::Value | State::First, _) if byte != b']' => {
+            (JsonPathState::Begin, b'{' | b'[')
+            | (JsonPathState::Value | JsonPathState::First, _)
+                if byte != b']' =>
+            {
                 self.value(at, byte);
             }
-            (State::First, b']') => self.shut(at, Kind::Array),
-            (State::FirstName, b'}') => self.shut(at, Kind::Object),
-            (State::FirstName | State::Name, b'"') => self.name(at),
-            (State::Colon, b':') => self.state = State::Value,
-            (State::Behind | State::Plain, _) => self.behind(at, byte),
+            (JsonPathState::First, b']') => self.shut(at, ContainerKind::Array),
+            (JsonPathState::FirstName, b'}') => self.shut(at, ContainerKind::Object),
+            (JsonPathState::FirstName | JsonPathState::Name, b'"') => self.name(at),
+            (JsonPathState::Colon, b':') => self.state = JsonPathState::Value,
+            (JsonPathState::Behind | JsonPathState::Plain, _) => self.behind(at, byte),
             // A mark of the order of bytes may stand before all.
-            (State::Begin, 0xef | 0xbb | 0xbf) => {}
+            (JsonPathState::Begin, 0xef | 0xbb | 0xbf) => {}
             _ => self.lose(at),
         }
     }
@@ -252,18 +256,18 @@ impl Document {
     /// A value begins.
     fn value(&mut self, at: u64, byte: u8) {
         match byte {
-            b'{' => self.open(at, Kind::Object),
-            b'[' => self.open(at, Kind::Array),
+            b'{' => self.open(at, ContainerKind::Object),
+            b'[' => self.open(at, ContainerKind::Array),
             b'"' => match self.node() {
-                Some(node) => self.begin(at, node, Role::Value),
+                Some(node) => self.begin(at, node, StringRole::Value),
                 None => self.lose(at),
             },
-            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => self.state = State::Plain,
+            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => self.state = JsonPathState::Plain,
             _ => self.lose(at),
         }
     }
 
-    fn open(&mut self, at: u64, kind: Kind) {
+    fn open(&mut self, at: u64, kind: ContainerKind) {
         let node = self.node();
         let Some(node) = node.filter(|_| self.levels.len() < limits::DOCUMENT_DEPTH_MAX) else {
             return self.lose(at);
@@ -271,14 +275,14 @@ impl Document {
         let index = 0;
         self.levels.push(Level { kind, node, index });
         self.state = match kind {
-            Kind::Object => State::FirstName,
-            Kind::Array => State::First,
+            ContainerKind::Object => JsonPathState::FirstName,
+            ContainerKind::Array => JsonPathState::First,
         };
     }
 
-    fn shut(&mut self, at: u64, kind: Kind) {
+    fn shut(&mut self, at: u64, kind: ContainerKind) {
         match self.levels.pop() {
-            Some(level) if level.kind == kind => self.state = State::Behind,
+            Some(level) if level.kind == kind => self.state = JsonPathState::Behind,
             _ => return self.lose(at),
         }
         if self.levels.is_empty() {
@@ -292,41 +296,41 @@ impl Document {
         let from = u32::try_from(self.names.len()).ok().filter(|_| is_room);
         match (from, self.levels.last().map(|level| level.node)) {
             (Some(from), Some(node)) => {
-                self.next = Step::Name(from, 0);
-                self.begin(at, node, Role::Name);
+                self.next = PathStep::Name(from, 0);
+                self.begin(at, node, StringRole::Name);
             }
             _ => self.lose(at),
         }
     }
 
     /// A text begins.
-    fn begin(&mut self, at: u64, node: u32, role: Role) {
+    fn begin(&mut self, at: u64, node: u32, role: StringRole) {
         if self.texts.len() >= limits::DOCUMENT_TEXTS_MAX {
             return self.lose(at);
         }
         let (from, to) = (at, OPEN);
-        self.texts.push(Text {
+        self.texts.push(QuotedText {
             from,
             to,
             node,
             role,
         });
-        self.state = State::Text(role);
+        self.state = JsonPathState::Text(role);
     }
 
     /// What comes behind a value.
     fn behind(&mut self, at: u64, byte: u8) {
         let kind = self.levels.last().map(|level| level.kind);
         match (byte, kind) {
-            (b',', Some(Kind::Object)) => self.state = State::Name,
-            (b',', Some(Kind::Array)) => {
+            (b',', Some(ContainerKind::Object)) => self.state = JsonPathState::Name,
+            (b',', Some(ContainerKind::Array)) => {
                 if let Some(level) = self.levels.last_mut() {
                     level.index = level.index.saturating_add(1);
                 }
-                self.state = State::Value;
+                self.state = JsonPathState::Value;
             }
-            (b'}', Some(_)) => self.shut(at, Kind::Object),
-            (b']', Some(_)) => self.shut(at, Kind::Array),
+            (b'}', Some(_)) => self.shut(at, ContainerKind::Object),
+            (b']', Some(_)) => self.shut(at, ContainerKind::Array),
             (b'{' | b'[', None) if self.gap == Gap::Line => self.value(at, byte),
             _ => self.lose(at),
         }
@@ -337,18 +341,18 @@ impl Document {
         let (before, step) = match self.levels.last() {
             None => {
                 self.count = self.count.saturating_add(1);
-                (u32::MAX, Step::Root(self.count))
+                (u32::MAX, PathStep::Root(self.count))
             }
             Some(level) => match level.kind {
-                Kind::Object => (level.node, self.next),
-                Kind::Array => (level.node, Step::Index(level.index)),
+                ContainerKind::Object => (level.node, self.next),
+                ContainerKind::Array => (level.node, PathStep::Index(level.index)),
             },
         };
         if self.nodes.len() >= limits::DOCUMENT_STEPS_MAX {
             return None;
         }
         let number = u32::try_from(self.nodes.len()).ok()?;
-        self.nodes.push(Node { before, step });
+        self.nodes.push(PathNode { before, step });
         Some(number)
     }
 
@@ -365,13 +369,13 @@ impl Document {
             number => format!("{path} of value {number}"),
         };
         Some(match text.role {
-            Role::Name => format!("a name in {path}"),
-            Role::Value => path,
+            StringRole::Name => format!("a name in {path}"),
+            StringRole::Value => path,
         })
     }
 
     /// The text that goes over this offset.
-    fn holds(&self, offset: u64) -> Option<Text> {
+    fn holds(&self, offset: u64) -> Option<QuotedText> {
         let behind = self.texts.partition_point(|text| text.from <= offset);
         let text = self.texts.get(behind.checked_sub(1)?).copied()?;
         (offset <= text.to).then_some(text)
@@ -379,13 +383,13 @@ impl Document {
 
     /// The text in which a run stands: no alphabet has quotes. Where it may stand in two,
     /// it is in the one that begins with it.
-    fn run(&self, start: u64) -> Option<Text> {
+    fn run(&self, start: u64) -> Option<QuotedText> {
         let behind = start.saturating_add(limits::RUN_LAG_BYTES);
         let (short, long) = match (self.holds(start), self.holds(behind)) {
             (Some(short), Some(long)) => (short, long),
             (one, other) => return one.or(other),
         };
-        let is_begin = |text: &Text, offset| text.from.saturating_add(1) == offset;
+        let is_begin = |text: &QuotedText, offset| text.from.saturating_add(1) == offset;
         match (is_begin(&short, start), is_begin(&long, behind)) {
             _ if short.from == long.from => Some(short),
             (true, false) => Some(short),
@@ -401,10 +405,10 @@ impl Document {
         while let Some(node) = usize::try_from(next).ok().and_then(|at| self.nodes.get(at)) {
             next = node.before;
             match node.step {
-                Step::Root(own) => number = own,
-                Step::Index(index) => steps.push(format!("[{index}]")),
-                Step::Hidden => steps.push(HIDDEN.to_owned()),
-                Step::Name(from, length) => {
+                PathStep::Root(own) => number = own,
+                PathStep::Index(index) => steps.push(format!("[{index}]")),
+                PathStep::Hidden => steps.push(HIDDEN.to_owned()),
+                PathStep::Name(from, length) => {
                     let from = usize::try_from(from).unwrap_or(usize::MAX);
                     let name = self.names.get(from..from.saturating_add(length.into()));
                     let step = name.and_then(|name| member(name, is_clean));

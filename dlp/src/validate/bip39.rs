@@ -51,7 +51,7 @@ pub(crate) fn phrase(entropy: &[u8]) -> Option<String> {
     if !matches!(entropy.len(), 16 | 20 | 24 | 28 | 32) {
         return None;
     }
-    let mut bits = Bits::default();
+    let mut bits = WordBits::default();
     let mut words = Vec::new();
     for byte in entropy {
         bits.push(u32::from(*byte), 8);
@@ -72,12 +72,12 @@ pub(crate) fn phrase(entropy: &[u8]) -> Option<String> {
 
 /// Bits that are pushed in any number and taken eleven at a time.
 #[derive(Default)]
-struct Bits {
+struct WordBits {
     value: u32,
     count: u32,
 }
 
-impl Bits {
+impl WordBits {
     fn push(&mut self, value: u32, count: u32) {
         self.value = self.value.wrapping_shl(count) | value;
         self.count = self.count.wrapping_add(count);

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn windows_have_the_entropy_of_what_is_in_them() {
-        let mut dice = crate::detector_sample::Dice::new(9);
+        let mut dice = crate::detector_sample::SampleDice::new(9);
         for length in [0, 31, 32, 33, 40, 200, 1000] {
             let text: Vec<u8> = dice.bytes(length).iter().map(|byte| byte % 23).collect();
             let windows = text.windows(WINDOW_BYTES).step_by(STEP_BYTES);

@@ -6,21 +6,25 @@
 
 use serde_json::{Map, Value};
 
-use crate::destination;
 use crate::validate::json;
 
 /// Most hosts that one token is asked for.
 const HOSTS_MAX: usize = 16;
 
 /// Issuers whose tokens are used at hosts that the token does not name.
-const ELSEWHERE: [(&str, &[&str]); 3] = [
+const ELSEWHERE: [(&str, &[&str]); 4] = [
     ("auth.openai.com", &["chatgpt.com", "api.openai.com"]),
     ("accounts.google.com", &["oauth2.googleapis.com"]),
+    ("sts.windows.net", &["login.microsoftonline.com"]),
     (
         "token.actions.githubusercontent.com",
         &["sts.amazonaws.com", "sts.googleapis.com"],
     ),
 ];
+
+/// An audience that is no host: who exchanges tokens of others for those of Entra
+/// ("Workload identity federation").
+const EXCHANGE: (&str, &str) = ("api://azureadtokenexchange", "login.microsoftonline.com");
 
 /// Whether a text is a token: a header that names an algorithm, claims that say
 /// something, and not the token of every introduction.
@@ -37,22 +41,21 @@ pub(crate) fn is(token: &[u8]) -> bool {
     is_signed && !claims.is_empty() && subject != Some("1234567890")
 }
 
-/// The hosts that a token names as issuer or audience, and those below them, as
-/// host patterns.
+/// The hosts that a token names as issuer or audience, and those at which its issuer's are
+/// used. Whoever has a name below one of them need not be who is named.
 pub(crate) fn hosts(token: &[u8]) -> Vec<String> {
     let claims = token
         .split(|byte| *byte == b'.')
         .nth(1)
         .and_then(json::object);
-    let mut patterns = Vec::new();
+    let mut hosts = Vec::new();
     for name in claims.iter().flat_map(named) {
         let elsewhere = ELSEWHERE.iter().find(|(issuer, _)| *issuer == name);
         let elsewhere = elsewhere.map(|(_, hosts)| *hosts).unwrap_or_default();
-        patterns.push(format!("*.{name}"));
-        patterns.push(name);
-        patterns.extend(elsewhere.iter().map(|host| (*host).to_owned()));
+        hosts.push(name);
+        hosts.extend(elsewhere.iter().map(|host| (*host).to_owned()));
     }
-    patterns
+    hosts
 }
 
 fn named(claims: &Map<String, Value>) -> Vec<String> {
@@ -81,6 +84,10 @@ fn named(claims: &Map<String, Value>) -> Vec<String> {
 /// The host of a URL, or of a text that is a host with two labels or more. Names
 /// of whole registries are not hosts.
 fn host(text: &str) -> Option<String> {
+    let (exchange, of_exchange) = EXCHANGE;
+    if text.eq_ignore_ascii_case(exchange) {
+        return Some(of_exchange.to_owned());
+    }
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next()?;
     let authority = authority.rsplit('@').next()?;
@@ -114,19 +121,9 @@ fn is_shared(name: &str) -> bool {
     is_public || CLOUDS.contains(&name)
 }
 
-/// Whether a pattern of [`hosts`] is about a host: below a name only as far as nobody else
-/// could register there.
-pub(crate) fn names(pattern: &str, host: &str) -> bool {
-    let registered = psl::domain_str(host).map_or(0, str::len);
-    let is_own = pattern
-        .strip_prefix("*.")
-        .is_none_or(|name| name.len() >= registered);
-    is_own && destination::covers(pattern, host)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{hosts, is, names};
+    use super::{hosts, is};
     use crate::validate::base64;
 
     fn token(header: &str, claims: &str) -> Vec<u8> {
@@ -161,7 +158,7 @@ mod tests {
     fn a_token_may_go_where_it_says() {
         let check = |claims: &str, host: &str, expected: bool| {
             let token = token(r#"{"alg":"RS256"}"#, claims);
-            let found = hosts(&token).iter().any(|pattern| names(pattern, host));
+            let found = hosts(&token).iter().any(|own| own == host);
             assert_eq!(found, expected, "{claims} to {host}");
         };
         check(
@@ -179,7 +176,19 @@ mod tests {
             "example.org",
             false,
         );
-        check(r#"{"iss":"https://example.org"}"#, "api.example.org", true);
+        check(r#"{"iss":"https://example.org"}"#, "example.org", true);
+        check(r#"{"iss":"https://example.org"}"#, "api.example.org", false);
+        check(r#"{"aud":"example.org"}"#, "evil.example.org", false);
+        check(
+            r#"{"iss":"https://sts.windows.net/f81d4fae/"}"#,
+            "login.microsoftonline.com",
+            true,
+        );
+        check(
+            r#"{"aud":"api://AzureADTokenExchange"}"#,
+            "login.microsoftonline.com",
+            true,
+        );
         check(r#"{"iss":"https://example.org"}"#, "evilexample.org", false);
         check(
             r#"{"aud":["api.example.org","b.example.net:443"]}"#,

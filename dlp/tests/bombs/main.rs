@@ -15,7 +15,9 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use outgate_dlp::{Description, Destination, Detectors, Place, Ruleset, Settings, Unscannable};
+use outgate_dlp::{
+    Description, Detectors, Place, Ruleset, ScanDestination, ScanSettings, UnscannableAction,
+};
 
 /// Memory beyond what was there before, at its most, in KiB.
 const MEMORY_KIB_MAX: u64 = 64 << 10;
@@ -132,17 +134,17 @@ fn one_attack() {
     let [errand, codings, media] = words.as_slice() else {
         return;
     };
-    let settings = Settings {
+    let settings = ScanSettings {
         unscannable: if *errand == "record" {
-            Unscannable::Record
+            UnscannableAction::Record
         } else {
-            Unscannable::Refuse
+            UnscannableAction::Refuse
         },
-        ..Settings::default()
+        ..ScanSettings::default()
     };
     let rules = Ruleset::new(&Detectors::shipped(), &settings).expect("the shipped detectors");
     let mut stream = Arc::new(rules).stream(
-        &Destination {
+        &ScanDestination {
             host: "elsewhere.test",
             port: 443,
         },

@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outgate_dlp::{
-    Description, Destination, Detectors, Place, Policy, Ruleset, Settings, Unscannable,
+    Description, Detectors, Place, Ruleset, ScanDestination, ScanPolicy, ScanSettings,
+    UnscannableAction,
 };
 
 use gather::Content;
@@ -111,10 +112,10 @@ fn check(kind: &Kind) {
 /// Scans all of it on its way to nobody it is for; its bytes, and the findings in
 /// order.
 fn scan(contents: &[Content]) -> (u64, Vec<Found>) {
-    let settings = Settings {
-        policy: Policy::Monitor,
-        unscannable: Unscannable::Record,
-        ..Settings::default()
+    let settings = ScanSettings {
+        policy: ScanPolicy::Monitor,
+        unscannable: UnscannableAction::Record,
+        ..ScanSettings::default()
     };
     let rules = Arc::new(Ruleset::new(&Detectors::shipped(), &settings).expect("a ruleset"));
     let (next, all) = (AtomicUsize::new(0), Mutex::new((0, Vec::new())));
@@ -141,7 +142,7 @@ fn scan(contents: &[Content]) -> (u64, Vec<Found>) {
 }
 
 fn look(rules: &Arc<Ruleset>, name: &str, bytes: &[u8]) -> Vec<Found> {
-    let destination = Destination {
+    let destination = ScanDestination {
         host: "elsewhere.test",
         port: 443,
     };

@@ -19,7 +19,7 @@ fn with(host: &str, target: &str, field: &str, value: &str) -> Request {
 
 #[test]
 fn what_stands_beside_a_credential_in_its_place_is_looked_through() {
-    let rules = rules(outgate_dlp::Policy::Tiered, &[]);
+    let rules = rules(outgate_dlp::ScanPolicy::Tiered, &[]);
     let token = text("ghp_{b62:30}{crc62}");
     let other = text("sk-ant-api03-{b64u:93}AA");
     let id = text("AKIA{akid}");

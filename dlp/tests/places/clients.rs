@@ -479,7 +479,7 @@ fn requests_of_real_clients_pass_to_their_issuers_alone() {
             assert!(found.is_empty(), "{policy:?} {request:?}: {found:?}");
         }
     }
-    let strict = rules(outgate_dlp::Policy::Strict, &named);
+    let strict = rules(outgate_dlp::ScanPolicy::Strict, &named);
     // Of these only signatures and ordinary fields go out.
     let is_signed = |request: &Request| {
         let fields = || request.fields.iter().map(|(_, value)| value);

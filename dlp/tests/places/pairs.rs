@@ -66,6 +66,12 @@ fn beside_an_id_stands_a_signature_and_never_the_half_that_signs() {
                         let _ = write!(value, ", a={secret}");
                         more.push(field);
                     }
+                    for own in [&secret, &base64(secret.as_bytes())] {
+                        more.push(request.clone().field("x-meta-note", own));
+                    }
+                    let mut path = request.clone();
+                    path.target.insert_str(0, &format!("/{}", escaped(&secret)));
+                    more.push(path);
                     more
                 });
                 for request in spoilt.chain(beside) {

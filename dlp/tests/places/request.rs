@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Description, Destination, Detectors, Issuer, Part, Place, Policy, Ruleset, Scope, Settings,
-    sample,
+    Description, Detectors, Issuer, MessagePart, Place, Ruleset, ScanDestination, ScanPolicy,
+    ScanSettings, Scope, sample,
 };
 
 /// A registry that a client's own configuration names.
@@ -54,27 +54,27 @@ impl Request {
 
     /// The detectors that stop it, or under `Monitor` find something.
     pub(crate) fn found(&self, rules: &Arc<Ruleset>) -> Vec<String> {
-        let to = Destination {
+        let to = ScanDestination {
             host: &self.host,
             port: 443,
         };
-        let target = Part {
+        let target = MessagePart {
             place: Place::Target,
             bytes: self.target.as_bytes(),
         };
         let fields = self.fields.iter().flat_map(|(name, value)| {
             [
-                Part {
+                MessagePart {
                     place: Place::FieldName,
                     bytes: name.as_bytes(),
                 },
-                Part {
+                MessagePart {
                     place: Place::Field(name.clone()),
                     bytes: value.as_bytes(),
                 },
             ]
         });
-        let parts: Vec<Part<'_>> = std::iter::once(target).chain(fields).collect();
+        let parts: Vec<MessagePart<'_>> = std::iter::once(target).chain(fields).collect();
         let head = rules.head(&to, &parts);
         let mut found: Vec<String> = head
             .findings
@@ -102,7 +102,7 @@ impl Request {
 }
 
 /// The shipped rules under a policy, to which a rule of the operator's named these hosts.
-pub(crate) fn rules(policy: Policy, named: &[String]) -> Arc<Ruleset> {
+pub(crate) fn rules(policy: ScanPolicy, named: &[String]) -> Arc<Ruleset> {
     let detectors = Detectors::shipped();
     let of_registries = detectors
         .iter()
@@ -111,11 +111,11 @@ pub(crate) fn rules(policy: Policy, named: &[String]) -> Arc<Ruleset> {
         detector: own.id.to_string(),
         host: REGISTRY.to_owned(),
     });
-    let settings = Settings {
+    let settings = ScanSettings {
         policy,
         registries: registries.collect(),
         named: named.to_vec(),
-        ..Settings::default()
+        ..ScanSettings::default()
     };
     Arc::new(Ruleset::new(&detectors, &settings).expect("the shipped detectors"))
 }
@@ -161,8 +161,8 @@ pub(crate) fn signature(form: &str) -> String {
 
 /// Everything that can be found: what is found is refused under `--strict`, and what is
 /// certain by default too.
-pub(crate) fn policies() -> [Policy; 2] {
-    [Policy::Tiered, Policy::Strict]
+pub(crate) fn policies() -> [ScanPolicy; 2] {
+    [ScanPolicy::Tiered, ScanPolicy::Strict]
 }
 
 /// RFC 4648 4.

@@ -1,7 +1,7 @@
 //! Tokens that anybody may issue (RFC 7519): they go to the hosts that they name, and in the
 //! field for tokens to hosts that the operator spelt out; to nobody else.
 
-use outgate_dlp::Policy;
+use outgate_dlp::ScanPolicy;
 
 use crate::request::{FORM, JSON, Request, base64, policies, rules};
 
@@ -56,7 +56,7 @@ fn a_token_goes_where_it_says_and_as_a_bearer_where_the_operator_says() {
 
 #[test]
 fn tokens_are_exchanged_where_their_issuers_ask_for_them() {
-    let rules = rules(Policy::Strict, &[]);
+    let rules = rules(ScanPolicy::Strict, &[]);
     let token = token(HEADER, CLAIMS);
     for (host, path, kind, content) in [
         (
@@ -97,8 +97,88 @@ fn tokens_are_exchanged_where_their_issuers_ask_for_them() {
 }
 
 #[test]
+fn a_token_goes_to_the_very_host_that_it_names() {
+    let claims =
+        r#"{"iss":"https://login.corp.example/realm","aud":["corp.example"],"sub":"f81d"}"#;
+    let token = token(HEADER, claims);
+    let bearer = format!("Bearer {token}");
+    for policy in policies() {
+        let rules = rules(policy, &[]);
+        for (host, passes) in [
+            ("login.corp.example", true),
+            ("corp.example", true),
+            ("evil.corp.example", false),
+            ("evil.login.corp.example", false),
+            ("corp.example.evil.test", false),
+            ("graph.microsoft.com", true),
+            ("management.azure.com", true),
+            ("acme.vault.azure.net", true),
+            ("registry-1.docker.io", true),
+            ("evil.graph.microsoft.com", false),
+            ("a.b.vault.azure.net", false),
+        ] {
+            let shown = Request::to(host, "/").field("authorization", &bearer);
+            let found = shown.found(&rules);
+            assert_eq!(found.is_empty(), passes, "{policy:?} {host}: {found:?}");
+        }
+        for host in ["graph.microsoft.com", "acme.vault.azure.net"] {
+            let content = format!("{{\"note\":\"{token}\"}}");
+            for sent in [
+                Request::to(host, "/").content(JSON, &content),
+                Request::to(host, &format!("/?t={token}")),
+                Request::to(host, "/").field("x-any", &token),
+            ] {
+                assert!(!sent.found(&rules).is_empty(), "{sent:?}");
+            }
+        }
+        let exchanged =
+            format!("grant_type=access_token&service=acme.azurecr.io&access_token={token}");
+        let exchange = Request::to("acme.azurecr.io", "/oauth2/exchange").content(FORM, &exchanged);
+        assert_eq!(exchange.found(&rules), Vec::<String>::new());
+        let elsewhere =
+            Request::to("acme.azurecr.io", "/v2/x/blobs/uploads/").content(FORM, &exchanged);
+        assert!(!elsewhere.found(&rules).is_empty());
+    }
+}
+
+#[test]
+fn tokens_of_workloads_are_exchanged_by_their_own_form() {
+    let audience = |aud: &str| {
+        token(
+            HEADER,
+            &format!(r#"{{"iss":"https://ci.corp.example","aud":"{aud}","sub":"f81d"}}"#),
+        )
+    };
+    let azure = audience("api://AzureADTokenExchange");
+    let google = audience("https://oauth2.googleapis.com/token");
+    for policy in policies() {
+        let rules = rules(policy, &[]);
+        for (host, path, content) in [
+            (
+                "login.microsoftonline.com",
+                "/f81d4fae/oauth2/v2.0/token",
+                format!("grant_type=client_credentials&client_assertion={azure}&scope=x"),
+            ),
+            (
+                "oauth2.googleapis.com",
+                "/token",
+                format!(
+                    "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion={google}"
+                ),
+            ),
+        ] {
+            let request = Request::to(host, path).content(FORM, &content);
+            assert_eq!(request.found(&rules), Vec::<String>::new(), "{host}");
+            for other in ["stranger.example", &format!("evil.{host}")] {
+                assert!(!request.instead(other).found(&rules).is_empty(), "{other}");
+            }
+        }
+    }
+}
+
+#[test]
 fn however_long_its_parts_are_a_token_is_found() {
-    let rules = rules(Policy::Tiered, &[]);
+    let rules = rules(ScanPolicy::Tiered, &[]);
     for (header, claims) in [
         (10, 10),
         (2000, 10),

@@ -1,8 +1,8 @@
 //! Pieces of a credential that are coded each by itself, behind a word of the value.
 
-use outgate_dlp::{Source, Window};
+use outgate_dlp::{Piece, PieceSource, UnscannedReason, Window};
 
-use crate::encode::{URL, base64, plain_base64};
+use crate::encode::{URL, base64, gzip, plain_base64};
 use crate::pieces::{Case, SOURCES, cases, cut, is_refused, piece};
 use crate::stage::{Dice, ELSEWHERE};
 
@@ -45,7 +45,7 @@ fn wrapped(part: &[u8], (before, behind): (&str, &str)) -> Vec<u8> {
 }
 
 /// Sends a value in each message; whether one of them was refused.
-fn is_stopped(case: &Case, source: Source, values: &[Vec<u8>]) -> bool {
+fn is_stopped(case: &Case, source: PieceSource, values: &[Vec<u8>]) -> bool {
     let mut window = Window::new(&case.rules, &ELSEWHERE);
     let mut refused = values
         .iter()
@@ -109,7 +109,7 @@ fn what_is_coded_behind_words_makes_nothing_by_chance() {
             );
             let noise = format!("Bearer {}", text(&plain_base64(&dice.bytes(30))));
             for value in [user, noise] {
-                let found = window.push(&[piece(Source::Field, "k", value.as_bytes())]);
+                let found = window.push(&[piece(PieceSource::Field, "k", value.as_bytes())]);
                 assert!(!is_refused(&found), "{value}: {found:?}");
             }
         }
@@ -118,4 +118,23 @@ fn what_is_coded_behind_words_makes_nothing_by_chance() {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+#[test]
+fn what_is_made_of_pieces_beyond_the_bound_is_told() {
+    for case in cases() {
+        let mut window = Window::new(&case.rules, &ELSEWHERE);
+        let bombs: Vec<Vec<u8>> = (0..16)
+            .map(|fill| plain_base64(&gzip(&vec![fill; 700_000])))
+            .collect();
+        let words: Vec<Vec<u8>> = (0..16).map(|seed| Dice(seed).words(700)).collect();
+        for (values, is_told) in [(&words, false), (&bombs, true), (&words, false)] {
+            let pieces: Vec<Piece<'_>> = values.iter().map(|own| Piece::of_content(own)).collect();
+            assert!(window.push(&pieces).is_empty(), "{}", case.name);
+            let missed = window.missed().map(|missed| missed.reason);
+            let told = is_told.then_some(UnscannedReason::Exhausted);
+            assert_eq!(missed, told, "{}", case.name);
+            assert_eq!(window.missed(), None, "{}: told once", case.name);
+        }
+    }
 }

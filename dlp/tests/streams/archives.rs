@@ -27,6 +27,11 @@ pub(crate) fn zip(bytes: &[u8]) -> Vec<u8> {
     made
 }
 
+/// An entry of a zip archive that is compressed in this way (APPNOTE 4.4.5).
+pub(crate) fn zip_of_method(method: u16, data: &[u8]) -> Vec<u8> {
+    entry(method, "packed.txt", data)
+}
+
 /// Bytes of the record behind an entry.
 pub(crate) const ENTRY_END_BYTES: usize = 16;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use outgate_dlp::{
-    KnownBuilder, KnownValue, Nature, Policy, Ruleset, Secret, Tier, Unscannable, UnscannedReason,
+    KnownBuilder, KnownNature, KnownValue, Ruleset, ScanPolicy, SecretBytes, Tier,
+    UnscannableAction, UnscannedReason,
 };
 
 use crate::archives::{zip, zip_stored};
@@ -16,7 +17,10 @@ use crate::stage::{Dice, rules, sample_of, send, stream, strict};
 type Place = fn(&[u8]) -> Vec<u8>;
 
 fn both() -> [Arc<Ruleset>; 2] {
-    [strict(), rules(Policy::Tiered, Unscannable::Record)]
+    [
+        strict(),
+        rules(ScanPolicy::Tiered, UnscannableAction::Record),
+    ]
 }
 
 fn zlib(bytes: &[u8]) -> Vec<u8> {
@@ -113,14 +117,14 @@ fn secrets() -> [(Vec<u8>, Arc<Ruleset>); 3] {
     let planted = b"pl4nted-Value82kQ-never-sent55".to_vec();
     let token = sample_of("github-token", 30);
     [
-        (token, rules(Policy::Tiered, Unscannable::Record)),
-        (own.clone(), knowing(&own, Nature::Sent)),
-        (planted.clone(), knowing(&planted, Nature::Canary)),
+        (token, rules(ScanPolicy::Tiered, UnscannableAction::Record)),
+        (own.clone(), knowing(&own, KnownNature::Sent)),
+        (planted.clone(), knowing(&planted, KnownNature::Canary)),
     ]
 }
 
 /// Rules that know a value.
-fn knowing(value: &[u8], nature: Nature) -> Arc<Ruleset> {
+fn knowing(value: &[u8], nature: KnownNature) -> Arc<Ruleset> {
     let mut builder = KnownBuilder::new([7; 32]);
     let about = KnownValue {
         label: "~/.netrc".to_owned(),
@@ -129,9 +133,9 @@ fn knowing(value: &[u8], nature: Nature) -> Arc<Ruleset> {
         tier: Tier::Strong,
         nature,
     };
-    let added = builder.add(&Secret::new(value.to_vec()), about);
+    let added = builder.add(&SecretBytes::new(value.to_vec()), about);
     added.expect("a value");
-    let rules = Arc::into_inner(rules(Policy::Tiered, Unscannable::Record));
+    let rules = Arc::into_inner(rules(ScanPolicy::Tiered, UnscannableAction::Record));
     let rules = rules.expect("nobody else has them");
     Arc::new(rules.with_known(Arc::new(builder.build()), Vec::new()))
 }
@@ -209,7 +213,7 @@ fn no_kind_of_secret_leaves_behind_other_bytes() {
 #[test]
 fn zlib_at_every_offset_is_undone() {
     let token = sample_of("github-token", 33);
-    let rules = rules(Policy::Tiered, Unscannable::Record);
+    let rules = rules(ScanPolicy::Tiered, UnscannableAction::Record);
     let inner = zlib(&[b"a few words and ", token.as_slice()].concat());
     let mut dice = Dice(34);
     let mut offsets: Vec<usize> = (1..200).collect();
@@ -229,7 +233,7 @@ fn zlib_at_every_offset_is_undone() {
 #[test]
 fn zlib_of_every_header_is_undone() {
     let token = sample_of("github-token", 35);
-    let rules = rules(Policy::Tiered, Unscannable::Record);
+    let rules = rules(ScanPolicy::Tiered, UnscannableAction::Record);
     let bare = deflate(&token);
     let mut tried = 0;
     for method in (0..8_u8).map(|window| window << 4 | 8) {
@@ -248,7 +252,7 @@ fn zlib_of_every_header_is_undone() {
 #[test]
 fn many_streams_behind_each_other_hide_nothing() {
     let token = sample_of("github-token", 36);
-    let rules = rules(Policy::Tiered, Unscannable::Record);
+    let rules = rules(ScanPolicy::Tiered, UnscannableAction::Record);
     let mut dice = Dice(37);
     for count in [2, 20, 300] {
         for compress in [zlib as Place, deflate] {
@@ -300,7 +304,7 @@ fn more_than_are_opened_are_counted() {
     let open = [b"\x78\x9c\0\xff\xff\0\0".as_slice(), &[b'.'; 57]].concat();
     let content = open.repeat(400);
     let outcome = send(
-        &rules(Policy::Tiered, Unscannable::Record),
+        &rules(ScanPolicy::Tiered, UnscannableAction::Record),
         None,
         &content,
         &[1460],

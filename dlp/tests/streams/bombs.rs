@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use miniz_oxide::deflate::{compress_to_vec, compress_to_vec_zlib};
 
-use outgate_dlp::{Policy, Stop, Unscannable, UnscannedReason};
+use outgate_dlp::{ScanPolicy, Stop, UnscannableAction, UnscannedReason};
 
 use crate::archives::zip;
 use crate::encode::{gzip, plain_base64, zstd};
+use crate::packers::{bzip2, lz4_legacy, lzip, xz_of};
 use crate::stage::{Dice, Outcome, rules, sample_of, send};
 
 /// What one request may take, with room for builds without optimisation.
@@ -17,7 +18,7 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 fn attack(codings: Option<&str>, content: &[u8]) -> Outcome {
     let begin = Instant::now();
     let outcome = send(
-        &rules(Policy::Tiered, Unscannable::Refuse),
+        &rules(ScanPolicy::Tiered, UnscannableAction::Refuse),
         codings,
         content,
         &[16384],
@@ -129,13 +130,17 @@ fn archives_beside_archives_are_bounded() {
 }
 
 /// Small to send, and far larger than what one may make.
-fn bombs() -> [(&'static str, Vec<u8>); 4] {
+fn bombs() -> [(&'static str, Vec<u8>); 8] {
     let zeros = vec![0; 40 << 20];
     [
         ("gzip", gzip(&zeros)),
         ("zlib", compress_to_vec_zlib(&zeros, 6)),
         ("zip", zip(&zeros)),
         ("zstd", zstd(&zeros)),
+        ("bzip2", bzip2(&zeros, 9)),
+        ("xz", xz_of(&zeros, 1)),
+        ("lzip", lzip(&zeros)),
+        ("lz4", lz4_legacy(&zeros)),
     ]
 }
 
@@ -155,7 +160,7 @@ fn a_secret_behind_bombs_is_found() {
         ("zstd", zstd),
         ("base64", plain_base64),
     ];
-    let rules = rules(Policy::Tiered, Unscannable::RefuseBombs);
+    let rules = rules(ScanPolicy::Tiered, UnscannableAction::RefuseBombs);
     for (bomb_name, bomb) in bombs() {
         for times in [1, 12] {
             for (name, pack) in packs {
@@ -188,12 +193,12 @@ fn what_the_limits_end_is_refused_by_default() {
         ("gzip", layers, UnscannedReason::Depth),
         ("zlib at once", crowd, UnscannedReason::Depth),
     ] {
-        let default = rules(Policy::Tiered, Unscannable::RefuseBombs);
+        let default = rules(ScanPolicy::Tiered, UnscannableAction::RefuseBombs);
         match send(&default, None, &content, &[997]).stop {
             Some(Stop::Unscannable(unscanned)) => assert_eq!(unscanned.reason, reason, "{name}"),
             other => panic!("{name}: {other:?}"),
         }
-        let recording = rules(Policy::Tiered, Unscannable::Record);
+        let recording = rules(ScanPolicy::Tiered, UnscannableAction::Record);
         let outcome = send(&recording, None, &content, &[997]);
         // What goes on is looked at as far as it goes.
         let told = outcome.unscanned.as_ref().map(|unscanned| unscanned.reason);
@@ -210,7 +215,7 @@ fn what_the_limits_end_is_refused_by_default() {
 
 #[test]
 fn what_only_expands_leaves_by_default_and_is_counted() {
-    let rules = rules(Policy::Tiered, Unscannable::RefuseBombs);
+    let rules = rules(ScanPolicy::Tiered, UnscannableAction::RefuseBombs);
     // A sparse image of a disk, some of them in an archive, and one in a coding.
     for (name, bomb) in bombs() {
         for content in [bomb.clone(), bomb.repeat(40)] {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use outgate_dlp::{Policy, Ruleset, Unscannable};
+use outgate_dlp::{Ruleset, ScanPolicy, UnscannableAction};
 
 use crate::encode::{STANDARD, URL, base64};
 use crate::stage::{Dice, rules, sample_of, send};
@@ -40,8 +40,8 @@ fn document(text: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_hundred_megabytes_of_random_base64_leave() {
-    let tiered = rules(Policy::Tiered, Unscannable::Record);
-    let strict = rules(Policy::Strict, Unscannable::Refuse);
+    let tiered = rules(ScanPolicy::Tiered, UnscannableAction::Record);
+    let strict = rules(ScanPolicy::Strict, UnscannableAction::Refuse);
     let mut refused = Vec::new();
     for seed in 1..=26 {
         let form = FORMS[usize::try_from(seed).expect("a number") % FORMS.len()];
@@ -62,7 +62,7 @@ fn is_refused(rules: &Arc<Ruleset>, content: &[u8]) -> bool {
 
 #[test]
 fn what_is_certain_does_not_leave_among_random_base64() {
-    let rules = rules(Policy::Tiered, Unscannable::Record);
+    let rules = rules(ScanPolicy::Tiered, UnscannableAction::Record);
     let mut dice = Dice(31);
     for form in FORMS {
         let noise = form(&random(7, 60_000));

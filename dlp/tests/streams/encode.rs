@@ -6,6 +6,7 @@ use miniz_oxide::deflate::core::{
 use miniz_oxide::deflate::{compress_to_vec, compress_to_vec_zlib};
 
 use crate::archives::{delta, pack, zip, zip_stored};
+use crate::packers::{LZ4, bzip2, lz4, lz4_legacy, lzip, xz_of};
 
 /// A coding: its name and how it is made.
 pub(crate) type Coding = (&'static str, fn(&[u8]) -> Vec<u8>);
@@ -134,6 +135,15 @@ pub(crate) const CODINGS: &[Coding] = &[
     ("gzip twice", |bytes| gzip(&gzip(bytes))),
     ("base64 in gzip", |bytes| gzip(&base64(bytes, URL, ""))),
     ("zstd", zstd),
+    ("bzip2", |bytes| bzip2(bytes, 9)),
+    ("xz", |bytes| xz_of(bytes, 6)),
+    ("lzip in base64", |bytes| {
+        base64(&lzip(bytes), STANDARD, "=")
+    }),
+    ("lz4", |bytes| lz4(bytes, LZ4)),
+    ("lz4 without a header", lz4_legacy),
+    ("xz in gzip", |bytes| gzip(&xz_of(bytes, 0))),
+    ("base64 in bzip2", |bytes| bzip2(&base64(bytes, URL, ""), 1)),
     ("zip", zip),
     ("zip stored", zip_stored),
     ("zip in gzip in base64", |bytes| {

@@ -7,14 +7,14 @@ use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_par
 use miniz_oxide::deflate::stream::deflate;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use outgate_dlp::{Policy, Stop, Unscannable};
+use outgate_dlp::{ScanPolicy, Stop, UnscannableAction};
 
 use crate::archives::{ENTRY_END_BYTES, zip, zip_stored};
 use crate::encode::zstd;
 use crate::stage::{Dice, Outcome, rules, sample_of, send};
 
 fn content(codings: Option<&str>, content: &[u8]) -> Outcome {
-    let rules = rules(Policy::Tiered, Unscannable::Refuse);
+    let rules = rules(ScanPolicy::Tiered, UnscannableAction::Refuse);
     send(&rules, codings, content, &[700])
 }
 

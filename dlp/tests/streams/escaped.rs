@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Detectors, HostPattern, KnownBuilder, KnownValue, Nature, Ruleset, Secret, Settings, Tier,
-    Unscannable,
+    Detectors, IssuerPattern, KnownBuilder, KnownNature, KnownValue, Ruleset, ScanSettings,
+    SecretBytes, Tier, UnscannableAction,
 };
 
 use crate::archives::zip;
@@ -23,16 +23,16 @@ fn rules() -> Arc<Ruleset> {
     let about = KnownValue {
         label: "~/.netrc".to_owned(),
         others: Vec::new(),
-        issuers: vec![HostPattern::parse("home.test").expect("a host")],
+        issuers: vec![IssuerPattern::parse("home.test").expect("a host")],
         tier: Tier::Strong,
-        nature: Nature::Sent,
+        nature: KnownNature::Sent,
     };
-    let added = builder.add(&Secret::new(VALUE.to_vec()), about);
+    let added = builder.add(&SecretBytes::new(VALUE.to_vec()), about);
     added.expect("a value");
     // What looks compressed before it is decoded is damaged.
-    let settings = Settings {
-        unscannable: Unscannable::Record,
-        ..Settings::default()
+    let settings = ScanSettings {
+        unscannable: UnscannableAction::Record,
+        ..ScanSettings::default()
     };
     let rules = Ruleset::new(&Detectors::shipped(), &settings);
     let rules = rules.expect("the shipped detectors");
@@ -364,4 +364,54 @@ fn words_at_the_ends_of_lines_make_no_form() {
     let text = [text.as_slice(), &Dice(1).words(600)].concat();
     let outcome = send(&strict, None, &text, &[]);
     assert_eq!(outcome.stop, None);
+}
+
+/// A letter or a digit as alphabets of mathematics have it, above all that 16 bits hold.
+fn mathematical(byte: u8) -> char {
+    let (first, base) = match byte {
+        b'A'..=b'Z' => (0x1d400, b'A'),
+        b'a'..=b'z' => (0x1d41a, b'a'),
+        b'0'..=b'9' => (0x1d7ce, b'0'),
+        other => return char::from(other),
+    };
+    char::from_u32(first + u32::from(byte - base)).expect("a letter")
+}
+
+#[test]
+fn two_halves_of_a_character_are_one_before_it_is_folded() {
+    let rules = rules();
+    for value in [VALUE.to_vec(), sample_of("github-token", 3)] {
+        let letters: String = value.iter().map(|byte| mathematical(*byte)).collect();
+        let half = |half: &u16| format!("\\u{half:04x}");
+        let halves: Vec<String> = letters
+            .encode_utf16()
+            .collect::<Vec<_>>()
+            .iter()
+            .map(half)
+            .collect();
+        let some: String = letters
+            .chars()
+            .zip(0..)
+            .map(|(letter, number)| {
+                let mut units = [0; 2];
+                let units = letter.encode_utf16(&mut units);
+                if number % 3 == 0 {
+                    units.iter().map(half).collect::<Vec<_>>().concat()
+                } else {
+                    letter.to_string()
+                }
+            })
+            .collect();
+        for text in [
+            halves.concat(),
+            halves.concat().to_uppercase().replace("\\U", "\\u"),
+            some,
+        ] {
+            let content = format!("{{\"a\":\"see {text} there\"}}").into_bytes();
+            for lengths in [&[1][..], &[7], &[content.len()]] {
+                let outcome = send(&rules, None, &content, lengths);
+                assert!(outcome.found().is_some(), "{text} {lengths:?}: {outcome:?}");
+            }
+        }
+    }
 }

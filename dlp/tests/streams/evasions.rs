@@ -3,8 +3,8 @@
 use miniz_oxide::deflate::{compress_to_vec, compress_to_vec_zlib};
 
 use outgate_dlp::{
-    Anchor, Coding, Destination, Detectors, Part, Place, Policy, Report, Stop, Tier, Unscannable,
-    UnscannedReason, sample,
+    Anchor, Coding, Detectors, MessagePart, Place, ScanDestination, ScanPolicy, ScanReport, Stop,
+    Tier, UnscannableAction, UnscannedReason, sample,
 };
 
 use crate::archives::zip;
@@ -17,7 +17,7 @@ fn token() -> Vec<u8> {
 
 fn content(codings: Option<&str>, content: &[u8]) -> Outcome {
     send(
-        &rules(Policy::Tiered, Unscannable::Refuse),
+        &rules(ScanPolicy::Tiered, UnscannableAction::Refuse),
         codings,
         content,
         &[700],
@@ -42,8 +42,8 @@ fn assert_refused(codings: Option<&str>, bytes: &[u8], reason: UnscannedReason) 
     }
 }
 
-fn part(place: Place, bytes: &[u8]) -> Report {
-    strict().head(&ELSEWHERE, &[Part { place, bytes }])
+fn part(place: Place, bytes: &[u8]) -> ScanReport {
+    strict().head(&ELSEWHERE, &[MessagePart { place, bytes }])
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn what_cannot_be_decoded_is_refused() {
     encrypted[entry + 6] |= 1;
     assert_refused(None, &encrypted, UnscannedReason::Encrypted);
     // Under rules that only record, it leaves and is told.
-    let recording = rules(Policy::Tiered, Unscannable::Record);
+    let recording = rules(ScanPolicy::Tiered, UnscannableAction::Record);
     let outcome = send(&recording, Some("magic"), &text, &[100]);
     assert_eq!(outcome.stop, None);
     assert_eq!(
@@ -219,7 +219,7 @@ fn what_compressed_data_carry_beside_them_is_read() {
 fn size_is_no_shelter() {
     let mut bytes = vec![b' '; 9 << 20];
     bytes.extend(plain_base64(&token()));
-    let rules = rules(Policy::Tiered, Unscannable::Refuse);
+    let rules = rules(ScanPolicy::Tiered, UnscannableAction::Refuse);
     let outcome = send(&rules, None, &bytes, &[65536]);
     assert!(outcome.found().is_some(), "{:?}", outcome.stop);
     assert!(outcome.released <= 9 << 20);
@@ -287,7 +287,7 @@ fn escaped(kind: usize, byte: u8) -> Vec<u8> {
 #[test]
 fn escapes_of_several_kinds_in_one_credential_hide_nothing() {
     let mut dice = Dice(21);
-    let rules = rules(Policy::Tiered, Unscannable::Refuse);
+    let rules = rules(ScanPolicy::Tiered, UnscannableAction::Refuse);
     let key = sample_of("pem-private-key", 4);
     for (secret, reach) in [(token(), 30), (key, 26)] {
         for (one, two) in (0..5).flat_map(|one| (0..5).map(move |two| (one, two))) {
@@ -364,13 +364,13 @@ fn ordinary_content_is_not_stopped() {
 fn a_credential_may_go_to_its_issuer_and_to_none_like_it() {
     let rules = strict();
     let goes = |host: &str| {
-        let destination = Destination { host, port: 443 };
+        let destination = ScanDestination { host, port: 443 };
         let bytes = [&b"Bearer "[..], &token()].concat();
         let place = Place::Field("authorization".to_owned());
         rules
             .head(
                 &destination,
-                &[Part {
+                &[MessagePart {
                     place,
                     bytes: &bytes,
                 }],

@@ -1,6 +1,6 @@
 //! Credentials cut into values: of one head, and of several messages.
 
-use outgate_dlp::{Description, Joined, Part, Piece, Place, Stop, Window};
+use outgate_dlp::{Description, Joined, MessagePart, Piece, Place, Stop, Window};
 
 use crate::stage::{ELSEWHERE, sample_of, strict};
 
@@ -13,7 +13,7 @@ fn values_of_a_query_are_read_together() {
     let token = String::from_utf8(sample_of("github-token", 1)).expect("text");
     let (one, two) = token.split_at(17);
     let target = format!("/search?a={one}&b={two}&c=3");
-    let part = Part {
+    let part = MessagePart {
         place: Place::Target,
         bytes: target.as_bytes(),
     };
@@ -28,7 +28,7 @@ fn values_of_fields_are_read_together() {
     let (one, two) = token.split_at(9);
     let spaced = [one, b"\", "].concat();
     for first in [one, spaced.as_slice()] {
-        let parts = [("x-one", first), ("x-two", two)].map(|(name, bytes)| Part {
+        let parts = [("x-one", first), ("x-two", two)].map(|(name, bytes)| MessagePart {
             place: Place::Field(name.to_owned()),
             bytes,
         });
@@ -40,7 +40,7 @@ fn values_of_fields_are_read_together() {
 
 #[test]
 fn values_that_make_nothing_are_silent() {
-    let parts = ["text/html", "en", "gzip", "ghp_", "only a word"].map(|value| Part {
+    let parts = ["text/html", "en", "gzip", "ghp_", "only a word"].map(|value| MessagePart {
         place: Place::Field("x".to_owned()),
         bytes: value.as_bytes(),
     });

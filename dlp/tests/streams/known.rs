@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Description, Destination, Detectors, HostPattern, Known, KnownBuilder, KnownValue, Nature,
-    Part, Place, Ruleset, Secret, Settings, Stop, Tier,
+    Description, Detectors, IssuerPattern, KnownBuilder, KnownNature, KnownValue, KnownValues,
+    MessagePart, Place, Ruleset, ScanDestination, ScanSettings, SecretBytes, Stop, Tier,
 };
 
 use crate::encode::{CODINGS, base32_capitals, gzip, plain_base64};
@@ -13,21 +13,21 @@ use crate::stage::{Dice, ELSEWHERE, send};
 
 const VALUE: &[u8] = b"correct-Horse7battery";
 
-fn known() -> Arc<Known> {
-    holding(Nature::Sent)
+fn known() -> Arc<KnownValues> {
+    holding(KnownNature::Sent)
 }
 
-fn holding(nature: Nature) -> Arc<Known> {
+fn holding(nature: KnownNature) -> Arc<KnownValues> {
     let mut builder = KnownBuilder::new([7; 32]);
     let about = KnownValue {
         label: "~/.netrc".to_owned(),
         others: Vec::new(),
-        issuers: vec![HostPattern::parse("home.test").expect("a host")],
+        issuers: vec![IssuerPattern::parse("home.test").expect("a host")],
         tier: Tier::Strong,
         nature,
     };
     builder
-        .add(&Secret::new(VALUE.to_vec()), about)
+        .add(&SecretBytes::new(VALUE.to_vec()), about)
         .expect("a value");
     Arc::new(builder.build())
 }
@@ -40,9 +40,9 @@ fn knowing(value: &[u8]) -> Arc<Ruleset> {
         others: Vec::new(),
         issuers: Vec::new(),
         tier: Tier::Strong,
-        nature: Nature::Sent,
+        nature: KnownNature::Sent,
     };
-    let added = builder.add(&Secret::new(value.to_vec()), about);
+    let added = builder.add(&SecretBytes::new(value.to_vec()), about);
     added.expect("a value");
     Arc::new(rules().with_known(Arc::new(builder.build()), Vec::new()))
 }
@@ -176,7 +176,7 @@ fn known_values_without_a_form_leave_in_no_long_run() {
 }
 
 fn rules() -> Ruleset {
-    Ruleset::new(&Detectors::shipped(), &Settings::default()).expect("the shipped detectors")
+    Ruleset::new(&Detectors::shipped(), &ScanSettings::default()).expect("the shipped detectors")
 }
 
 #[test]
@@ -211,12 +211,12 @@ fn known_values_leave_in_no_coding() {
 fn a_target_that_holds_what_may_go_there_says_so() {
     let rules = rules().with_known(known(), Vec::new());
     let holds = |host: &str, place: Place, bytes: &[u8]| {
-        let target = Part {
+        let target = MessagePart {
             place: Place::Target,
             bytes: b"/a/b",
         };
-        let part = Part { place, bytes };
-        let report = rules.head(&Destination { host, port: 443 }, &[target, part]);
+        let part = MessagePart { place, bytes };
+        let report = rules.head(&ScanDestination { host, port: 443 }, &[target, part]);
         assert!(report.block().is_none(), "{report:?}");
         report.holds
     };
@@ -233,12 +233,12 @@ fn known_values_go_home() {
     let rules = rules().with_known(known(), Vec::new());
     let goes = |host: &str| {
         let place = Place::Field("authorization".to_owned());
-        let part = Part {
+        let part = MessagePart {
             place,
             bytes: VALUE,
         };
         rules
-            .head(&Destination { host, port: 443 }, &[part])
+            .head(&ScanDestination { host, port: 443 }, &[part])
             .block()
             .is_none()
     };
@@ -280,22 +280,22 @@ fn what_comes_back_is_watched() {
 #[test]
 fn values_go_where_they_are_let_and_canaries_nowhere() {
     let homes = || {
-        let host = HostPattern::parse("other.test").expect("a host");
+        let host = IssuerPattern::parse("other.test").expect("a host");
         vec![("~/.netrc".to_owned(), host)]
     };
     for (nature, host, detector) in [
-        (Nature::Sent, "other.test", None),
-        (Nature::Sent, "away.test", Some("known-value")),
-        (Nature::Kept, "other.test", Some("known-key")),
-        (Nature::Canary, "other.test", Some("canary")),
-        (Nature::Canary, "home.test", Some("canary")),
+        (KnownNature::Sent, "other.test", None),
+        (KnownNature::Sent, "away.test", Some("known-value")),
+        (KnownNature::Kept, "other.test", Some("known-key")),
+        (KnownNature::Canary, "other.test", Some("canary")),
+        (KnownNature::Canary, "home.test", Some("canary")),
     ] {
         let rules = rules().with_known(holding(nature), homes());
-        let part = Part {
+        let part = MessagePart {
             place: Place::Target,
             bytes: VALUE,
         };
-        let report = rules.head(&Destination { host, port: 443 }, &[part]);
+        let report = rules.head(&ScanDestination { host, port: 443 }, &[part]);
         let found = report.block().map(|finding| finding.detector.to_string());
         assert_eq!(found.as_deref(), detector, "{nature:?} to {host}");
     }
@@ -303,13 +303,13 @@ fn values_go_where_they_are_let_and_canaries_nowhere() {
 
 #[test]
 fn a_canary_is_stopped_even_where_others_are_only_recorded() {
-    let settings = Settings {
-        policy: outgate_dlp::Policy::Monitor,
-        ..Settings::default()
+    let settings = ScanSettings {
+        policy: outgate_dlp::ScanPolicy::Monitor,
+        ..ScanSettings::default()
     };
     let blocks = |nature| {
         let rules = Ruleset::new(&Detectors::shipped(), &settings).expect("the detectors");
-        let part = Part {
+        let part = MessagePart {
             place: Place::Target,
             bytes: VALUE,
         };
@@ -319,8 +319,8 @@ fn a_canary_is_stopped_even_where_others_are_only_recorded() {
         assert_eq!(report.findings.len(), 1);
         report.block().is_some()
     };
-    assert!(blocks(Nature::Canary));
-    assert!(!blocks(Nature::Sent));
+    assert!(blocks(KnownNature::Canary));
+    assert!(!blocks(KnownNature::Sent));
 }
 
 #[test]
@@ -331,21 +331,21 @@ fn the_users_configuration_outweighs_the_form_of_a_value() {
     let about = KnownValue {
         label: "~/.netrc".to_owned(),
         others: Vec::new(),
-        issuers: vec![HostPattern::parse("git.home.test").expect("a host")],
+        issuers: vec![IssuerPattern::parse("git.home.test").expect("a host")],
         tier: Tier::Strong,
-        nature: Nature::Sent,
+        nature: KnownNature::Sent,
     };
     builder
-        .add(&Secret::new(token.clone()), about)
+        .add(&SecretBytes::new(token.clone()), about)
         .expect("a value");
     let rules = rules().with_known(Arc::new(builder.build()), Vec::new());
     let blocks = |host: &str, token: &[u8]| {
         let place = Place::Field("authorization".to_owned());
-        let part = Part {
+        let part = MessagePart {
             place,
             bytes: token,
         };
-        let report = rules.head(&Destination { host, port: 443 }, &[part]);
+        let report = rules.head(&ScanDestination { host, port: 443 }, &[part]);
         report.block().is_some()
     };
     assert!(!blocks("git.home.test", &token));

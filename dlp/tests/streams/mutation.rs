@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outgate_dlp::{Policy, Ruleset, Unscannable};
+use outgate_dlp::{Ruleset, ScanPolicy, UnscannableAction};
 
 use crate::stage::{Dice, rules, send};
 
@@ -54,7 +54,7 @@ fn check(
 
 #[test]
 fn every_file_of_the_corpus_is_the_same_however_it_is_cut() {
-    let rules = rules(Policy::Monitor, Unscannable::Record);
+    let rules = rules(ScanPolicy::Monitor, UnscannableAction::Record);
     let corpus = corpus();
     assert!(corpus.len() >= 20, "only {} files", corpus.len());
     for (path, content) in corpus {
@@ -102,7 +102,8 @@ fn damage(dice: &mut Dice, content: &mut Vec<u8>, other: &[u8]) {
 #[test]
 fn damaged_files_are_the_same_however_they_are_cut() {
     let corpus = corpus();
-    let both = [Unscannable::Record, Unscannable::Refuse].map(|one| rules(Policy::Tiered, one));
+    let both = [UnscannableAction::Record, UnscannableAction::Refuse]
+        .map(|one| rules(ScanPolicy::Tiered, one));
     let begin = Instant::now();
     let mut seed = 0;
     while begin.elapsed() < TIME {

@@ -4,7 +4,7 @@
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use outgate_dlp::{Policy, Unscannable};
+use outgate_dlp::{ScanPolicy, UnscannableAction};
 
 use crate::encode::{CODINGS, plain_base64};
 use crate::stage::{Dice, rules, sample_of, send};
@@ -164,7 +164,7 @@ fn content(dice: &mut Dice, sample: &[u8]) -> Vec<u8> {
 
 #[test]
 fn what_a_slow_scan_sees_does_not_leave() {
-    let rules = rules(Policy::Strict, Unscannable::Record);
+    let rules = rules(ScanPolicy::Strict, UnscannableAction::Record);
     let mut seen = 0;
     for seed in 0..TURNS {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);

@@ -4,26 +4,26 @@
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Action, Detectors, Finding, KnownBuilder, KnownValue, Nature, Piece, Ruleset, Secret, Settings,
-    Source, Tier, Window,
+    Action, Detectors, Finding, KnownBuilder, KnownNature, KnownValue, Piece, PieceSource, Ruleset,
+    ScanSettings, SecretBytes, Tier, Window,
 };
 
 use crate::encode::plain_base64;
 use crate::stage::{Dice, ELSEWHERE, sample_of};
 
-pub(crate) const SOURCES: [Source; 12] = [
-    Source::Method,
-    Source::Client,
-    Source::Path,
-    Source::Query,
-    Source::QueryName,
-    Source::Field,
-    Source::FieldName,
-    Source::Cookie,
-    Source::CookieName,
-    Source::Content,
-    Source::ContentName,
-    Source::Beside,
+pub(crate) const SOURCES: [PieceSource; 12] = [
+    PieceSource::Method,
+    PieceSource::Client,
+    PieceSource::Path,
+    PieceSource::Query,
+    PieceSource::QueryName,
+    PieceSource::Field,
+    PieceSource::FieldName,
+    PieceSource::Cookie,
+    PieceSource::CookieName,
+    PieceSource::Content,
+    PieceSource::ContentName,
+    PieceSource::Beside,
 ];
 
 /// A secret and the rules that find it.
@@ -34,8 +34,8 @@ pub(crate) struct Case {
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    let shipped = || Ruleset::new(&Detectors::shipped(), &Settings::default());
-    let knowing = |value: &[u8], nature: Nature| {
+    let shipped = || Ruleset::new(&Detectors::shipped(), &ScanSettings::default());
+    let knowing = |value: &[u8], nature: KnownNature| {
         let mut builder = KnownBuilder::new([7; 32]);
         let about = KnownValue {
             label: "~/.netrc".to_owned(),
@@ -44,7 +44,7 @@ pub(crate) fn cases() -> Vec<Case> {
             tier: Tier::Strong,
             nature,
         };
-        let added = builder.add(&Secret::new(value.to_vec()), about);
+        let added = builder.add(&SecretBytes::new(value.to_vec()), about);
         added.expect("a value");
         let rules = shipped().expect("the shipped detectors");
         Arc::new(rules.with_known(Arc::new(builder.build()), Vec::new()))
@@ -59,12 +59,12 @@ pub(crate) fn cases() -> Vec<Case> {
         },
         Case {
             name: "known value",
-            rules: knowing(&own, Nature::Sent),
+            rules: knowing(&own, KnownNature::Sent),
             value: own,
         },
         Case {
             name: "canary",
-            rules: knowing(&planted, Nature::Canary),
+            rules: knowing(&planted, KnownNature::Canary),
             value: planted,
         },
     ]
@@ -74,7 +74,7 @@ pub(crate) fn is_refused(found: &[Finding]) -> bool {
     found.iter().any(|finding| finding.action == Action::Block)
 }
 
-pub(crate) fn piece<'a>(source: Source, slot: &'a str, bytes: &'a [u8]) -> Piece<'a> {
+pub(crate) fn piece<'a>(source: PieceSource, slot: &'a str, bytes: &'a [u8]) -> Piece<'a> {
     Piece {
         source,
         slot: slot.as_bytes(),
@@ -115,7 +115,7 @@ const AROUND: [Around; 6] = [
 pub(crate) const WORDS: [&str; 5] = ["open", "list", "next", "state", "page"];
 
 /// Sends the pieces in one message each; answers whether one of them was refused.
-fn is_stopped(case: &Case, source: Source, around: Around, count: usize) -> bool {
+fn is_stopped(case: &Case, source: PieceSource, around: Around, count: usize) -> bool {
     let mut window = Window::new(&case.rules, &ELSEWHERE);
     for (number, part) in cut(&case.value, count).into_iter().enumerate() {
         let word = WORDS[number % WORDS.len()].as_bytes();
@@ -178,12 +178,12 @@ fn a_message_that_comes_again_counts_again() {
             if *letter == last {
                 window.again();
             } else {
-                let message = [piece(Source::Query, "d", std::slice::from_ref(letter))];
+                let message = [piece(PieceSource::Query, "d", std::slice::from_ref(letter))];
                 is_stopped |= is_refused(&window.push(&message));
             }
             last = *letter;
         }
-        is_stopped |= is_refused(&window.push(&[piece(Source::Query, "d", b"-")]));
+        is_stopped |= is_refused(&window.push(&[piece(PieceSource::Query, "d", b"-")]));
         assert!(is_stopped, "{}", case.name);
     }
 }
@@ -230,14 +230,18 @@ fn many_words_between_two_pieces_hide_nothing() {
     for case in cases() {
         let (one, two) = case.value.split_at(case.value.len() / 2);
         let mut window = Window::new(&case.rules, &ELSEWHERE);
-        assert!(!is_refused(&window.push(&[piece(Source::Query, "a", one)])));
+        assert!(!is_refused(&window.push(&[piece(
+            PieceSource::Query,
+            "a",
+            one
+        )])));
         for number in 0..150 {
             let slot = format!("w{number}");
             let word = WORDS[number % WORDS.len()].as_bytes();
-            let found = window.push(&[piece(Source::Query, &slot, word)]);
+            let found = window.push(&[piece(PieceSource::Query, &slot, word)]);
             assert!(!is_refused(&found), "{}", case.name);
         }
-        let found = window.push(&[piece(Source::Query, "b", two)]);
+        let found = window.push(&[piece(PieceSource::Query, "b", two)]);
         assert!(is_refused(&found), "{}", case.name);
     }
 }
@@ -250,9 +254,9 @@ fn what_stands_in_one_piece_is_not_found_in_several() {
         for number in 0..20 {
             let slot = format!("{number}");
             let message = [
-                piece(Source::Field, "authorization", &case.value),
-                piece(Source::Query, &slot, b"abcd1234"),
-                piece(Source::Content, "text", b"a9Zq3LmT"),
+                piece(PieceSource::Field, "authorization", &case.value),
+                piece(PieceSource::Query, &slot, b"abcd1234"),
+                piece(PieceSource::Content, "text", b"a9Zq3LmT"),
             ];
             assert_eq!(window.push(&message), [], "{}", case.name);
         }

@@ -1,7 +1,7 @@
 //! Where in content a finding stands: the path in a document, the part of a form, the
 //! same however the content is cut, and none where it would be uncertain.
 
-use outgate_dlp::{Description, Finding, Place, Policy, Stop, Unscannable};
+use outgate_dlp::{Description, Finding, Place, ScanPolicy, Stop, UnscannableAction};
 
 use crate::archives::zip;
 use crate::encode::{gzip, plain_base64};
@@ -13,7 +13,7 @@ fn found(
     content: &[u8],
     length: usize,
 ) -> Vec<Finding> {
-    let rules = rules(Policy::Monitor, Unscannable::Record);
+    let rules = rules(ScanPolicy::Monitor, UnscannableAction::Record);
     let mut stream = rules.stream(
         &ELSEWHERE,
         &Description {

@@ -1,7 +1,7 @@
 //! Pieces of a credential that are sent several times, and what really is the same in every
 //! message, which is none of it.
 
-use outgate_dlp::{Piece, Source, Window};
+use outgate_dlp::{Piece, PieceSource, Window};
 
 use crate::pieces::{Case, SOURCES, cases, cut, is_refused, piece};
 use crate::stage::ELSEWHERE;
@@ -26,7 +26,12 @@ enum Beside {
 const BESIDE: [Beside; 3] = [Beside::Nothing, Beside::Constants, Beside::LaterConstants];
 
 /// Sends each piece so many times, one time after the other; answers whether it was refused.
-fn is_stopped(case: &Case, source: Source, (slots, beside): (Slots, Beside), times: usize) -> bool {
+fn is_stopped(
+    case: &Case,
+    source: PieceSource,
+    (slots, beside): (Slots, Beside),
+    times: usize,
+) -> bool {
     let mut window = Window::new(&case.rules, &ELSEWHERE);
     let names = ["a", "b", "c", "d", "e"];
     let mut count = 0;
@@ -96,14 +101,14 @@ fn pieces_that_are_sent_again_and_again_in_turn_count_once() {
 fn what_is_repeated_in_a_head_goes_on_in_another_place() {
     for case in cases() {
         let parts = cut(&case.value, 3);
-        let sources = [Source::Query, Source::Field, Source::Path];
+        let sources = [PieceSource::Query, PieceSource::Field, PieceSource::Path];
         let mut window = Window::new(&case.rules, &ELSEWHERE);
         let mut is_stopped = false;
         for (part, source) in parts.into_iter().zip(sources) {
             for _ in 0..3 {
                 let message: [Piece<'_>; 3] = [
-                    piece(Source::Client, "user-agent", b"agent/17.2"),
-                    piece(Source::Field, "x-session", b"a8K3pQz71LmW"),
+                    piece(PieceSource::Client, "user-agent", b"agent/17.2"),
+                    piece(PieceSource::Field, "x-session", b"a8K3pQz71LmW"),
                     piece(source, "k", part),
                 ];
                 is_stopped |= is_refused(&window.push(&message));

@@ -1,7 +1,7 @@
 //! Names that come again and again, which are looked at once: what comes between them
 //! is looked at all the same.
 
-use outgate_dlp::{Policy, Unscannable};
+use outgate_dlp::{ScanPolicy, UnscannableAction};
 
 use crate::encode::plain_base64;
 use crate::stage::{Dice, rules, sample_of, send, strict};
@@ -48,7 +48,7 @@ fn a_credential_among_names_does_not_leave() {
 
 #[test]
 fn one_that_came_before_hides_no_other() {
-    let monitor = rules(Policy::Monitor, Unscannable::Record);
+    let monitor = rules(ScanPolicy::Monitor, UnscannableAction::Record);
     for lengths in [vec![100_000], vec![1], vec![64, 5]] {
         let mut names = names();
         for (place, seed) in [(3, 1), (4, 1), (50, 2), (100, 3), (101, 2)] {

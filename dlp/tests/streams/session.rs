@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Destination, Detectors, HostPattern, KnownBuilder, KnownValue, Nature, Piece, Ruleset, Secret,
-    Settings, Source, Tier, Window,
+    Detectors, IssuerPattern, KnownBuilder, KnownNature, KnownValue, Piece, PieceSource, Ruleset,
+    ScanDestination, ScanSettings, SecretBytes, Tier, Window,
 };
 
 use crate::pieces::{is_refused, piece};
 use crate::stage::Dice;
 
-const ISSUER: Destination<'static> = Destination {
+const ISSUER: ScanDestination<'static> = ScanDestination {
     host: "sts.eu-west-1.amazonaws.com",
     port: 443,
 };
@@ -35,13 +35,13 @@ fn window(token: &str) -> Window {
     let about = KnownValue {
         label: "AWS_SESSION_TOKEN".to_owned(),
         others: Vec::new(),
-        issuers: vec![HostPattern::parse("*.amazonaws.com").expect("a pattern")],
+        issuers: vec![IssuerPattern::parse("*.amazonaws.com").expect("a pattern")],
         tier: Tier::Strong,
-        nature: Nature::Sent,
+        nature: KnownNature::Sent,
     };
-    let added = builder.add(&Secret::new(token.as_bytes().to_vec()), about);
+    let added = builder.add(&SecretBytes::new(token.as_bytes().to_vec()), about);
     added.expect("a value");
-    let rules = Ruleset::new(&Detectors::shipped(), &Settings::default());
+    let rules = Ruleset::new(&Detectors::shipped(), &ScanSettings::default());
     let rules = rules.expect("the shipped detectors");
     let rules = rules.with_known(Arc::new(builder.build()), Vec::new());
     Window::new(&Arc::new(rules), &ISSUER)
@@ -56,16 +56,20 @@ fn head(window: &mut Window, token: &str, number: usize) -> bool {
          SignedHeaders=content-type;host;x-amz-date;x-amz-security-token, \
          Signature=a4b8d56fed281c36ee530f7ad4f09a056420738f5e2a018eaddc94ca124d14{number:02}"
     );
-    let field = |name, value: &'static str| piece(Source::Client, name, value.as_bytes());
+    let field = |name, value: &'static str| piece(PieceSource::Client, name, value.as_bytes());
     let found = window.push(&[
         field(
             "user-agent",
             "aws-cli/1.45.11 md/Botocore#1.43.11 ua/2.1 os/linux#6.1.0",
         ),
-        piece(Source::Field, "x-amz-date", date.as_bytes()),
-        piece(Source::Field, "x-amz-security-token", token.as_bytes()),
-        piece(Source::Field, "authorization", authorization.as_bytes()),
-        piece(Source::Field, "amz-sdk-invocation-id", id.as_bytes()),
+        piece(PieceSource::Field, "x-amz-date", date.as_bytes()),
+        piece(PieceSource::Field, "x-amz-security-token", token.as_bytes()),
+        piece(
+            PieceSource::Field,
+            "authorization",
+            authorization.as_bytes(),
+        ),
+        piece(PieceSource::Field, "amz-sdk-invocation-id", id.as_bytes()),
     ]);
     is_refused(&found)
 }
@@ -76,7 +80,7 @@ fn form(window: &mut Window, text: &str) -> bool {
         .split('&')
         .map(|pair| pair.split_once('=').unwrap_or(("", pair)));
     let pieces: Vec<Piece<'_>> = pairs
-        .map(|(name, value)| piece(Source::Content, name, value.as_bytes()))
+        .map(|(name, value)| piece(PieceSource::Content, name, value.as_bytes()))
         .collect();
     is_refused(&window.push(&pieces))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use outgate_dlp::{Policy, Ruleset, Unscannable};
+use outgate_dlp::{Ruleset, ScanPolicy, UnscannableAction};
 
 use crate::encode::CODINGS;
 use crate::stage::{Dice, rules, sample_of, send};
@@ -37,8 +37,8 @@ proptest! {
     #[test]
     fn splits_change_nothing(seed in 0_u64..1_000_000, lengths in proptest::collection::vec(1_usize..3000, 1..20)) {
         let content = content(seed);
-        for policy in [Policy::Tiered, Policy::Monitor] {
-            let rules = rules(policy, Unscannable::Record);
+        for policy in [ScanPolicy::Tiered, ScanPolicy::Monitor] {
+            let rules = rules(policy, UnscannableAction::Record);
             let whole = send(&rules, None, &content, &[content.len()]);
             let cut = send(&rules, None, &content, &lengths);
             prop_assert_eq!(&whole.stop, &cut.stop);
@@ -50,7 +50,7 @@ proptest! {
 
 #[test]
 fn one_byte_at_a_time_is_the_same() {
-    let rules = rules(Policy::Monitor, Unscannable::Record);
+    let rules = rules(ScanPolicy::Monitor, UnscannableAction::Record);
     for seed in 0..4 {
         let content = content(seed);
         let whole = send(&rules, None, &content, &[content.len()]);
@@ -62,7 +62,7 @@ fn one_byte_at_a_time_is_the_same() {
 
 #[test]
 fn a_pause_in_a_run_hides_nothing() {
-    let rules = rules(Policy::Strict, Unscannable::Record);
+    let rules = rules(ScanPolicy::Strict, UnscannableAction::Record);
     let secret = sample_of("github-token", 3);
     for name in [
         "plain",
@@ -105,7 +105,7 @@ fn is_stopped(rules: &Arc<Ruleset>, (first, second): (&[u8], &[u8])) -> bool {
 
 #[test]
 fn a_pause_in_a_literal_of_a_run_hides_nothing() {
-    let rules = rules(Policy::Strict, Unscannable::Record);
+    let rules = rules(ScanPolicy::Strict, UnscannableAction::Record);
     for id in ["gitlab-token", "dockerhub-token", "github-pat-fine"] {
         let secret = sample_of(id, 3);
         for noise in 300..303 {
@@ -125,7 +125,7 @@ fn a_pause_in_a_literal_of_a_run_hides_nothing() {
 
 #[test]
 fn what_a_message_ends_with_is_found_at_its_end() {
-    let rules = rules(Policy::Strict, Unscannable::Record);
+    let rules = rules(ScanPolicy::Strict, UnscannableAction::Record);
     let secret = sample_of("gitlab-token", 3);
     for noise in [30, 31, 32, 3000, 3001, 3002] {
         let mut dice = Dice(noise as u64);

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Anchor, Description, Destination, Detector, Detectors, Finding, Mode, Place, Policy, Ruleset,
-    Settings, Stop, Stream, Unscannable, Unscanned, sample,
+    Anchor, Description, Detector, DetectorMode, Detectors, Finding, Place, Ruleset,
+    ScanDestination, ScanPolicy, ScanSettings, Stop, Stream, UnscannableAction, Unscanned, sample,
 };
 
 /// A host that issued nothing.
-pub(crate) const ELSEWHERE: Destination<'static> = Destination {
+pub(crate) const ELSEWHERE: ScanDestination<'static> = ScanDestination {
     host: "elsewhere.test",
     port: 443,
 };
 
 /// The shipped rules under a policy.
-pub(crate) fn rules(policy: Policy, unscannable: Unscannable) -> Arc<Ruleset> {
+pub(crate) fn rules(policy: ScanPolicy, unscannable: UnscannableAction) -> Arc<Ruleset> {
     let detectors = Detectors::shipped();
-    let settings = Settings {
+    let settings = ScanSettings {
         policy,
         unscannable,
-        ..Settings::default()
+        ..ScanSettings::default()
     };
     Arc::new(Ruleset::new(&detectors, &settings).expect("the shipped detectors"))
 }
@@ -28,17 +28,19 @@ pub(crate) fn rules(policy: Policy, unscannable: Unscannable) -> Arc<Ruleset> {
 pub(crate) fn all_rules() -> Arc<Ruleset> {
     let detectors = Detectors::shipped();
     let scans = detectors.iter().filter(|one| one.anchor == Anchor::Scan);
-    let settings = Settings {
-        modes: scans.map(|one| (one.id.to_string(), Mode::Block)).collect(),
-        policy: Policy::Strict,
-        ..Settings::default()
+    let settings = ScanSettings {
+        modes: scans
+            .map(|one| (one.id.to_string(), DetectorMode::Block))
+            .collect(),
+        policy: ScanPolicy::Strict,
+        ..ScanSettings::default()
     };
     Arc::new(Ruleset::new(&detectors, &settings).expect("the shipped detectors"))
 }
 
 /// The shipped rules: everything that is found does not leave.
 pub(crate) fn strict() -> Arc<Ruleset> {
-    rules(Policy::Strict, Unscannable::Refuse)
+    rules(ScanPolicy::Strict, UnscannableAction::Refuse)
 }
 
 /// A sample of a detector.

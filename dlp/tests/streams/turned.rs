@@ -1,13 +1,14 @@
 //! Credentials back to front and with letters moved: a right checksum decides.
 
 use outgate_dlp::{
-    Action, Anchor, Checked, Coding, Detectors, Finding, Part, Place, Policy, Tier, Unscannable,
+    Action, Anchor, Checked, Coding, Detectors, Finding, MessagePart, Place, ScanPolicy, Tier,
+    UnscannableAction,
 };
 
 use crate::stage::{Dice, ELSEWHERE, rules, sample_of, send};
 
 /// Back to front, and with letters moved by thirteen.
-fn twisted(plain: &[u8]) -> [(Vec<u8>, Coding); 2] {
+fn transformed(plain: &[u8]) -> [(Vec<u8>, Coding); 2] {
     let reversed: Vec<u8> = plain.iter().rev().copied().collect();
     let moved = plain.iter().map(|byte| match byte {
         b'a'..=b'm' | b'A'..=b'M' => byte + 13,
@@ -22,14 +23,14 @@ fn twisted(plain: &[u8]) -> [(Vec<u8>, Coding); 2] {
 
 #[test]
 fn back_to_front_and_with_letters_moved_a_right_checksum_decides() {
-    let default = rules(Policy::Tiered, Unscannable::Record);
-    let strict = rules(Policy::Strict, Unscannable::Record);
-    let monitor = rules(Policy::Monitor, Unscannable::Record);
+    let default = rules(ScanPolicy::Tiered, UnscannableAction::Record);
+    let strict = rules(ScanPolicy::Strict, UnscannableAction::Record);
+    let monitor = rules(ScanPolicy::Monitor, UnscannableAction::Record);
     let mut count = 0;
     for detector in Detectors::shipped().iter() {
         let is_long = |literal: &outgate_dlp::Text| literal.len() >= 4;
-        let is_twisted = detector.tier == Tier::Strong && detector.anchor == Anchor::Start;
-        if !is_twisted || !detector.literals.iter().all(is_long) {
+        let is_transformed = detector.tier == Tier::Strong && detector.anchor == Anchor::Start;
+        if !is_transformed || !detector.literals.iter().all(is_long) {
             continue;
         }
         let plain = sample_of(&detector.id, 7);
@@ -39,7 +40,7 @@ fn back_to_front_and_with_letters_moved_a_right_checksum_decides() {
         let has_letters =
             |literal: &outgate_dlp::Text| literal.bytes().any(|b| b.is_ascii_alphabetic());
         let moves = detector.literals.iter().all(has_letters);
-        let forms = twisted(&plain)
+        let forms = transformed(&plain)
             .into_iter()
             .filter(|(_, coding)| moves || *coding != Coding::Rot13);
         for (bytes, coding) in forms {
@@ -73,9 +74,9 @@ fn back_to_front_and_with_letters_moved_a_right_checksum_decides() {
             count += usize::from(checked == Checked::Passed);
         }
         // In fields the same.
-        for (bytes, coding) in twisted(&plain) {
+        for (bytes, coding) in transformed(&plain) {
             let place = Place::Field("x-note".to_owned());
-            let part = [Part {
+            let part = [MessagePart {
                 place,
                 bytes: &bytes,
             }];

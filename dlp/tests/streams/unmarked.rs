@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
-use outgate_dlp::{Anchor, Detectors, Policy, Ruleset, Stop, Unscannable, sample};
+use outgate_dlp::{Anchor, Detectors, Ruleset, ScanPolicy, Stop, UnscannableAction, sample};
 
 use crate::encode::{
     Coding, STANDARD, base64, brotli, brotli_of_64_kib, brotli_stored, deflate, flushed, gzip,
@@ -13,7 +13,10 @@ use crate::stage::{Dice, rules, sample_of, send, stream, strict};
 
 /// All of a run goes through layers with the first, only what begins with the second.
 fn both() -> [Arc<Ruleset>; 2] {
-    [strict(), rules(Policy::Tiered, Unscannable::Refuse)]
+    [
+        strict(),
+        rules(ScanPolicy::Tiered, UnscannableAction::Refuse),
+    ]
 }
 
 /// What compresses without a mark.
@@ -351,7 +354,7 @@ fn zlib_is_undone_however_often_it_was_made() {
 
 #[test]
 fn content_that_only_looks_compressed_leaves() {
-    let rules = rules(Policy::Tiered, Unscannable::Refuse);
+    let rules = rules(ScanPolicy::Tiered, UnscannableAction::Refuse);
     let mut dice = Dice(13);
     for turn in 0..3000 {
         let length = 1 + dice.roll(2000);

@@ -1,6 +1,6 @@
 //! Pieces of a credential within one value, with anything between them.
 
-use outgate_dlp::{Source, Window};
+use outgate_dlp::{PieceSource, Window};
 
 use crate::pieces::{Case, SOURCES, cases, cut, is_refused, piece};
 use crate::stage::{Dice, ELSEWHERE};
@@ -31,7 +31,7 @@ const AROUND: [(&str, &str, &str); 15] = [
 /// Signs that credentials have as well.
 const SIGNS: [&str; 5] = ["/", ".", "~", "+", "--"];
 
-fn is_stopped(case: &Case, source: Source, value: &str) -> bool {
+fn is_stopped(case: &Case, source: PieceSource, value: &str) -> bool {
     let mut window = Window::new(&case.rules, &ELSEWHERE);
     is_refused(&window.push(&[piece(source, "k", value.as_bytes())]))
 }
@@ -66,7 +66,7 @@ fn pieces_with_a_sign_between_that_they_could_have_are_put_together() {
         for sign in SIGNS {
             for (before, behind) in [("", ""), ("see ", " for it"), ("https://", "/x")] {
                 let value = joined(&case, 2, (before, sign, behind));
-                let is_stopped = is_stopped(&case, Source::Content, &value);
+                let is_stopped = is_stopped(&case, PieceSource::Content, &value);
                 assert!(is_stopped, "{} {value}", case.name);
             }
         }
@@ -110,7 +110,7 @@ fn prose_about_credentials_is_none() {
             "ghp_ and github_pat_ are prefixes: 3f2a9c81-4b2d-4f6a-9c1d-2e3f4a5b6c7d",
         ] {
             let mut window = Window::new(&case.rules, &ELSEWHERE);
-            let found = window.push(&[piece(Source::Content, "k", value.as_bytes())]);
+            let found = window.push(&[piece(PieceSource::Content, "k", value.as_bytes())]);
             assert_eq!(found, [], "{value}");
         }
     }

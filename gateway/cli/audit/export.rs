@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use super::Record;
 use super::arguments::{Export, Format};
 use super::har::Archive;
 use super::input::{self, Go};
 use super::ocsf;
-use super::record::Record;
 use super::voice::{self, Sheet};
 
 /// Writes it.

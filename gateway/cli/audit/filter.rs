@@ -3,15 +3,15 @@
 
 use std::time::{Duration, SystemTime};
 
-use outgate_gateway::timestamp;
+use outgate_record::{Outcome, timestamp};
 
+use super::Record;
 use super::arguments::{self, Filter};
-use super::record::{Record, Verdict};
 
 /// A question to every record.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
-    verdict: Option<Verdict>,
+    verdict: Option<Outcome>,
     hosts: Vec<Host>,
     programs: Vec<String>,
     kinds: Vec<String>,
@@ -55,9 +55,9 @@ impl Wanted {
         let time = |text: &Option<String>| text.as_deref().map(|text| point(text, now)).transpose();
         Ok(Self {
             verdict: filter.verdict.map(|verdict| match verdict {
-                arguments::Verdict::Allow => Verdict::Allow,
-                arguments::Verdict::Deny => Verdict::Deny,
-                arguments::Verdict::Note => Verdict::Note,
+                arguments::Verdict::Allow => Outcome::Allow,
+                arguments::Verdict::Deny => Outcome::Deny,
+                arguments::Verdict::Note => Outcome::Note,
             }),
             hosts: filter.host.iter().map(|text| Host::parse(text)).collect(),
             programs: filter.program.clone(),
@@ -72,18 +72,18 @@ impl Wanted {
     /// Whether a record is one of them.
     pub(crate) fn takes(&self, record: &Record) -> bool {
         let host = record.host();
-        let (path, program) = (record.executable.as_str(), record.program());
+        let (path, program) = (record.executable(), record.program());
         let is_program = |wanted: &String| wanted == path || wanted == program;
         let is_rule = |wanted: &String| {
             record.rule.as_ref().is_some_and(|rule| {
                 rule.text.contains(wanted.as_str()) || rule.place.contains(wanted.as_str())
             })
         };
-        let time = record.time.as_str();
+        let time = &*record.time;
         self.verdict.is_none_or(|verdict| verdict == record.verdict)
             && (self.hosts.is_empty() || self.hosts.iter().any(|wanted| wanted.covers(host)))
             && (self.programs.is_empty() || self.programs.iter().any(is_program))
-            && (self.kinds.is_empty() || self.kinds.contains(&record.kind))
+            && (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == record.kind.as_str()))
             && self.rule.as_ref().is_none_or(is_rule)
             && self.name.as_ref().is_none_or(|name| *name == record.sandbox)
             && self.since.as_deref().is_none_or(|since| time >= since)

@@ -2,9 +2,12 @@
 //! answer that their client got. What nobody recorded is absent or -1, never
 //! guessed: fields, contents and values of queries are in no record.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
-use super::record::{Record, Verdict};
+use super::Record;
+use outgate_record::Outcome;
 
 /// Requests that one archive holds, and their bytes: programs read it whole.
 const REQUESTS_MAX: usize = 200_000;
@@ -25,9 +28,9 @@ pub(crate) struct Archive {
 /// One request: what tells it from others, and what is written of it.
 #[derive(Debug)]
 struct Entry {
-    verdict: Verdict,
+    verdict: Outcome,
     run: String,
-    pid: Option<u64>,
+    pid: Option<u32>,
     target: String,
     method: Option<String>,
     path: Option<String>,
@@ -39,11 +42,11 @@ impl Entry {
         Self {
             text,
             verdict: record.verdict,
-            run: record.run,
+            run: record.run.into_owned(),
             pid: record.pid,
-            target: record.target,
-            method: record.method,
-            path: record.path,
+            target: record.target.into_owned(),
+            method: record.method.map(Cow::into_owned),
+            path: record.path.map(Cow::into_owned),
         }
     }
 
@@ -76,7 +79,7 @@ impl Archive {
     pub(crate) fn add(&mut self, record: Record) {
         let is_request = match record.kind.as_str() {
             "request" => true,
-            "finding" | "canary" => record.verdict == Verdict::Deny && record.method.is_some(),
+            "finding" | "canary" => record.verdict == Outcome::Deny && record.method.is_some(),
             _ => false,
         };
         if !is_request {
@@ -111,11 +114,11 @@ impl Archive {
     /// The place of the allowed request in which something was found.
     fn before(&self, record: &Record) -> Option<usize> {
         let is_same = |before: &Entry| {
-            before.verdict == Verdict::Allow
+            before.verdict == Outcome::Allow
                 && before.run == record.run
                 && before.pid == record.pid
                 && before.target == record.target
-                && before.method == record.method
+                && before.method.as_deref() == record.method.as_deref()
         };
         let mut near = self.entries.iter().enumerate().rev().take(NEAR);
         let found = near.find(|(_, before)| is_same(before));
@@ -163,9 +166,9 @@ fn entry(record: &Record, path: Option<&str>) -> Value {
         "cache": {},
         "timings": { "send": 0, "wait": 0, "receive": 0 },
         "_outgate": {
-            "verdict": record.verdict.word(),
-            "reason": record.reason,
-            "detail": record.detail,
+            "verdict": record.verdict.token(),
+            "reason": record.reason(),
+            "detail": record.detail(),
             "rule": record.rule.as_ref().map(|rule| json!({ "text": rule.text, "place": rule.place })),
             "to_allow": record.flag,
             "finding": record.finding.as_ref().map(|found| json!({
@@ -174,26 +177,26 @@ fn entry(record: &Record, path: Option<&str>) -> Value {
                 "place": found.place,
                 "mark": found.mark,
             })),
-            "executable": record.executable,
+            "executable": record.executable(),
             "pid": record.pid,
             "sandbox": record.sandbox,
             "run": record.run,
             "seq": record.seq,
         },
     });
-    if !record.pin.is_empty()
+    if !record.pin().is_empty()
         && let Some(entry) = entry.as_object_mut()
     {
-        entry.insert("serverIPAddress".to_owned(), json!(record.pin));
+        entry.insert("serverIPAddress".to_owned(), json!(record.pin()));
     }
     entry
 }
 
 /// The denial, or that nothing is known: answers of origins are not recorded.
 fn response(record: &Record) -> Value {
-    let denied = record.verdict == Verdict::Deny;
+    let denied = record.verdict == Outcome::Deny;
     let (status, phrase) = if denied { (403, "Forbidden") } else { (0, "") };
-    let text = denied.then(|| format!("outgate denied {}: {}", record.subject(), record.detail));
+    let text = denied.then(|| format!("outgate denied {}: {}", record.subject(), record.detail()));
     json!({
         "status": status,
         "statusText": phrase,
@@ -266,7 +269,7 @@ mod tests {
         assert_eq!((archive.entries.len(), archive.left_out), (3, 2));
         assert_eq!(archive.bytes, 3 * cost);
         archive.add(Record {
-            detail: "why".repeat(cost),
+            detail: Some("why".repeat(cost).into()),
             ..record("finding", "deny", "/a")
         });
         assert_eq!((archive.entries.len(), archive.left_out), (2, 3));

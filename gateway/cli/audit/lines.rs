@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use outgate_policy::printable;
 
-use super::record::{Alarm, Record, Verdict};
+use super::Record;
+use outgate_record::{Alarm, Outcome};
 
 /// Whether lines are coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +29,9 @@ pub(crate) fn line(record: &Record, paint: Paint) -> String {
     let time = paint.with("2", &printable(clock(&record.time)));
     let (word, code) = match (record.alarm, record.verdict) {
         (Alarm::Raised, _) => ("ALARM", "1;97;41"),
-        (Alarm::None, Verdict::Deny) => ("deny ", "1;31"),
-        (Alarm::None, Verdict::Allow) => ("allow", "32"),
-        (Alarm::None, Verdict::Note) => ("note ", "2"),
+        (Alarm::None, Outcome::Deny) => ("deny ", "1;31"),
+        (Alarm::None, Outcome::Allow) => ("allow", "32"),
+        (Alarm::None, Outcome::Note) => ("note ", "2"),
     };
     let mut text = format!("{time}  {}  ", paint.with(code, word));
     let program = printable(record.program());
@@ -52,16 +53,16 @@ pub(crate) fn line(record: &Record, paint: Paint) -> String {
 /// Why, or how much: what stands behind a record in brackets.
 fn why(record: &Record) -> String {
     let mut parts = Vec::new();
-    if !record.detail.is_empty() {
-        parts.push(record.detail.clone());
+    if !record.detail().is_empty() {
+        parts.push(record.detail().to_owned());
     }
     if let Some(rule) = &record.rule {
         parts.push(format!("`{}` {}", rule.text, rule.place));
     }
-    if !record.pin.is_empty() {
-        parts.push(record.pin.clone());
+    if !record.pin().is_empty() {
+        parts.push(record.pin().to_owned());
     }
-    if let Some(traffic) = record.traffic {
+    if let Some(traffic) = record.traffic() {
         parts.push(format!(
             "sent {}, received {}, {} ms",
             size(traffic.up),
@@ -69,8 +70,8 @@ fn why(record: &Record) -> String {
             traffic.millis
         ));
     }
-    if record.lost > 0 {
-        parts.push(format!("{} records before it are lost", record.lost));
+    if record.lost() > 0 {
+        parts.push(format!("{} records before it are lost", record.lost()));
     }
     parts.join("; ")
 }
@@ -123,6 +124,8 @@ pub(crate) fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use outgate_record::Kind;
+
     use super::*;
 
     #[test]
@@ -144,12 +147,12 @@ mod tests {
     #[test]
     fn nothing_of_a_record_reaches_a_terminal_as_it_is() {
         let record = Record {
-            kind: "request".to_owned(),
-            method: Some("GET\u{1b}[2J".to_owned()),
-            target: "http://a\u{202e}b".to_owned(),
-            detail: "x\ny\u{9b}".to_owned(),
-            executable: "/tmp/\u{7}evil".to_owned(),
-            time: "\u{1b}T\u{1b}".to_owned(),
+            kind: Kind::Request.into(),
+            method: Some("GET\u{1b}[2J".into()),
+            target: "http://a\u{202e}b".into(),
+            detail: Some("x\ny\u{9b}".into()),
+            executable: Some("/tmp/\u{7}evil".into()),
+            time: "\u{1b}T\u{1b}".into(),
             ..Record::default()
         };
         let text = line(&record, Paint::Plain);

@@ -4,7 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::record::{Alarm, Record, Verdict};
+use super::Record;
+use outgate_record::{Alarm, Outcome};
 
 /// The version of the framework.
 const VERSION: &str = "1.3.0";
@@ -52,7 +53,7 @@ pub(crate) fn event(record: &Record) -> Value {
     let (category_name, class_name) = class.names();
     let (severity, severity_name) = severity(record);
     let mut event = json!({
-        "time": record.at,
+        "time": record.at(),
         "class_uid": uid,
         "class_name": class_name,
         "category_uid": uid / 1000,
@@ -63,7 +64,7 @@ pub(crate) fn event(record: &Record) -> Value {
         "type_name": format!("{class_name}: {activity_name}"),
         "severity_id": severity,
         "severity": severity_name,
-        "message": format!("{} {}", record.verdict.word(), record.subject()),
+        "message": format!("{} {}", record.verdict.token(), record.subject()),
         "metadata": {
             "version": VERSION,
             "uid": format!("{}/{}", record.run, record.seq),
@@ -77,7 +78,7 @@ pub(crate) fn event(record: &Record) -> Value {
         return event;
     };
     control(members, record);
-    if !record.executable.is_empty() {
+    if !record.executable().is_empty() {
         members.insert("actor".to_owned(), json!({ "process": process(record) }));
     }
     match class {
@@ -130,8 +131,8 @@ fn activity(record: &Record, class: Class) -> (u64, String) {
         Class::NetworkActivity => match (record.kind.as_str(), record.verdict) {
             ("listen", _) => known(7, "Listen"),
             ("flow", _) => known(2, "Close"),
-            (_, Verdict::Deny) => known(5, "Refuse"),
-            (_, Verdict::Allow | Verdict::Note) => known(1, "Open"),
+            (_, Outcome::Deny) => known(5, "Refuse"),
+            (_, Outcome::Allow | Outcome::Note) => known(1, "Open"),
         },
     }
 }
@@ -139,19 +140,19 @@ fn activity(record: &Record, class: Class) -> (u64, String) {
 fn severity(record: &Record) -> (u64, &'static str) {
     match (record.alarm, record.kind.as_str(), record.verdict) {
         (Alarm::Raised, _, _) => (5, "Critical"),
-        (Alarm::None, "finding", Verdict::Deny) => (4, "High"),
+        (Alarm::None, "finding", Outcome::Deny) => (4, "High"),
         (Alarm::None, "finding" | "budget" | "leftover", _) => (3, "Medium"),
-        (Alarm::None, _, Verdict::Deny) => (2, "Low"),
-        (Alarm::None, _, Verdict::Allow | Verdict::Note) => (1, "Informational"),
+        (Alarm::None, _, Outcome::Deny) => (2, "Low"),
+        (Alarm::None, _, Outcome::Allow | Outcome::Note) => (1, "Informational"),
     }
 }
 
 /// What was decided, and by which rule.
 fn control(members: &mut Map<String, Value>, record: &Record) {
     let (action, action_name, disposition, disposition_name) = match record.verdict {
-        Verdict::Allow => (1, "Allowed", 1, "Allowed"),
-        Verdict::Deny => (2, "Denied", 2, "Blocked"),
-        Verdict::Note => (0, "Unknown", 17, "Logged"),
+        Outcome::Allow => (1, "Allowed", 1, "Allowed"),
+        Outcome::Deny => (2, "Denied", 2, "Blocked"),
+        Outcome::Note => (0, "Unknown", 17, "Logged"),
     };
     members.insert("action_id".to_owned(), json!(action));
     members.insert("action".to_owned(), json!(action_name));
@@ -160,8 +161,8 @@ fn control(members: &mut Map<String, Value>, record: &Record) {
     if record.alarm == Alarm::Raised {
         members.insert("is_alert".to_owned(), json!(true));
     }
-    if !record.detail.is_empty() {
-        members.insert("status_detail".to_owned(), json!(record.detail));
+    if !record.detail().is_empty() {
+        members.insert("status_detail".to_owned(), json!(record.detail()));
     }
     if let Some(rule) = &record.rule {
         let rule = json!({ "uid": rule.id.to_string(), "name": rule.text, "desc": rule.place });
@@ -172,12 +173,12 @@ fn control(members: &mut Map<String, Value>, record: &Record) {
 fn process(record: &Record) -> Value {
     let mut process = json!({
         "name": record.program(),
-        "file": { "name": record.program(), "path": record.executable, "type_id": 1 },
+        "file": { "name": record.program(), "path": record.executable(), "type_id": 1 },
     });
     let parent = record.parents.first().and_then(|parent| {
         let (pid, path) = parent.split_once(' ')?;
         let pid: u64 = pid.parse().ok()?;
-        let name = super::record::short(path);
+        let name = outgate_record::short(path);
         Some(json!({ "pid": pid, "name": name, "file": { "name": name, "path": path, "type_id": 1 } }))
     });
     if let Some(process) = process.as_object_mut() {
@@ -206,7 +207,7 @@ fn network(members: &mut Map<String, Value>, record: &Record, class: Class) {
         _ => "dst_endpoint",
     };
     members.insert(side.to_owned(), Value::Object(endpoint));
-    if let Some(traffic) = record.traffic {
+    if let Some(traffic) = record.traffic() {
         let all = traffic.up.saturating_add(traffic.down);
         let counted = json!({ "bytes_out": traffic.up, "bytes_in": traffic.down, "bytes": all });
         members.insert("traffic".to_owned(), counted);
@@ -247,7 +248,7 @@ fn request(record: &Record, host: &str, port: Option<u16>) -> Value {
 fn port(record: &Record) -> Option<u16> {
     let (scheme, authority) = match record.target.split_once("://") {
         Some((scheme, authority)) => (scheme, authority),
-        None => ("", record.target.as_str()),
+        None => ("", &*record.target),
     };
     let named = authority.rsplit_once(':').and_then(|(host, port)| {
         let port = port.parse().ok()?;
@@ -262,8 +263,8 @@ fn port(record: &Record) -> Option<u16> {
 
 fn finding(members: &mut Map<String, Value>, record: &Record) {
     let found = record.finding.clone().unwrap_or_default();
-    let title = match found.name.as_str() {
-        "" => record.reason.as_str(),
+    let title = match &*found.name {
+        "" => record.reason(),
         name => name,
     };
     members.insert(
@@ -271,8 +272,8 @@ fn finding(members: &mut Map<String, Value>, record: &Record) {
         json!({
             "uid": format!("{}/{}", record.run, record.seq),
             "title": title,
-            "desc": record.detail,
-            "created_time": record.at,
+            "desc": record.detail(),
+            "created_time": record.at(),
             "types": [record.kind],
             "analytic": { "name": found.detector, "uid": found.detector, "type_id": 1, "type": "Rule" },
         }),
@@ -302,12 +303,12 @@ fn finding(members: &mut Map<String, Value>, record: &Record) {
 fn unmapped(record: &Record) -> Value {
     let mut rest = Map::new();
     let texts = [
-        ("sandbox", Some(record.sandbox.as_str())),
-        ("run", Some(record.run.as_str())),
+        ("sandbox", Some(&*record.sandbox)),
+        ("run", Some(&*record.run)),
         ("kind", Some(record.kind.as_str())),
-        ("reason", Some(record.reason.as_str())),
+        ("reason", Some(record.reason())),
         ("to_allow", record.flag.as_deref()),
-        ("pin", Some(record.pin.as_str())),
+        ("pin", Some(record.pin())),
     ];
     for (name, text) in texts {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
@@ -320,8 +321,8 @@ fn unmapped(record: &Record) -> Value {
             .session
             .map(|session| ("session".to_owned(), json!(session))),
     );
-    if record.lost > 0 {
-        rest.insert("lost".to_owned(), json!(record.lost));
+    if record.lost() > 0 {
+        rest.insert("lost".to_owned(), json!(record.lost()));
     }
     if let Some(unscanned) = &record.unscanned {
         let unscanned = json!({ "bytes": unscanned.bytes, "reason": unscanned.reason });
@@ -430,7 +431,7 @@ mod tests {
             ("a.test:99999", None),
         ] {
             let record = Record {
-                target: target.to_owned(),
+                target: target.into(),
                 ..Record::default()
             };
             assert_eq!(port(&record), expected, "{target}");

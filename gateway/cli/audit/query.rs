@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use super::Record;
 use super::arguments::{Filter, Query};
 use super::filter::Wanted;
 use super::input::{self, Go, Line};
 use super::kept::Kept;
 use super::lines::{self, Paint};
-use super::record::Record;
 use super::voice;
 
 /// Nothing was found.

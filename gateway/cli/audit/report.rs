@@ -17,9 +17,9 @@ use std::process::ExitCode;
 
 use model::Model;
 
+use super::Record;
 use super::arguments::Report;
 use super::input::{self, Go};
-use super::record::Record;
 use super::verify::{Judge, is_written};
 use super::voice::{self, Sheet};
 

@@ -9,12 +9,12 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
+use super::Record;
 use super::arguments::Tail;
 use super::filter::Wanted;
 use super::input::{self, Go, Line, Shape};
 use super::kept::Kept;
 use super::query::Shown;
-use super::record::Record;
 use super::verify::is_written;
 use super::voice;
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use outgate_gateway::{ChainFault, Chains, End};
+use outgate_gateway::{ChainFault, Chains, RecordEnd};
 
 use super::arguments::Verify;
 use super::input::{self, Go, Line, Shape};
@@ -35,7 +35,7 @@ pub(crate) struct Chain {
     pub(crate) records: u64,
     pub(crate) lost: u64,
     pub(crate) head: String,
-    pub(crate) end: End,
+    pub(crate) end: RecordEnd,
     pub(crate) key: Option<String>,
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn verify(options: &Verify, records: Option<&Path>) -> Result<ExitCod
     }
     let goes_on = files.iter().any(|file| is_written(file));
     let mut faults: Vec<String> = judge.faults.iter().map(said).collect();
-    let open = chains.iter().filter(|chain| chain.end == End::Open);
+    let open = chains.iter().filter(|chain| chain.end == RecordEnd::Open);
     if !options.open_end && !goes_on {
         faults.extend(open.clone().map(|chain| {
             format!(
@@ -192,8 +192,8 @@ fn tell(judge: &Judge, chains: &[Chain], faults: &[String]) {
             lost => format!(", {lost} could not be written"),
         };
         let end = match chain.end {
-            End::Said => "",
-            End::Open => ", open end",
+            RecordEnd::Said => "",
+            RecordEnd::Open => ", open end",
         };
         let records = chain.records;
         voice::line(&format!("{}: {records} records{lost}{end}", chain.run));

@@ -7,7 +7,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use outgate_dlp::{Description, Destination, Finding, Part, Place, Ruleset, Stream, Unscanned};
+use outgate_dlp::{
+    Description, Finding, MessagePart, Place, Ruleset, ScanDestination, Stream, Unscanned,
+};
 use serde_json::Value;
 
 use super::input::keep;
@@ -20,7 +22,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 type Found = (Vec<Finding>, Option<Unscanned>);
 
 /// Where a request went, and for which path.
-type Target<'a> = (Destination<'a>, &'a str);
+type Target<'a> = (ScanDestination<'a>, &'a str);
 
 /// One recorded request, as far as it is needed.
 struct Request<'a> {
@@ -88,27 +90,27 @@ fn findings(
     name: &str,
     outcome: &mut Outcome,
 ) -> Vec<Finding> {
-    let destination = Destination {
+    let destination = ScanDestination {
         host: &request.host,
         port: request.port,
     };
     let mut parts = vec![
-        Part {
+        MessagePart {
             place: Place::Method,
             bytes: request.method.as_bytes(),
         },
-        Part {
+        MessagePart {
             place: Place::Target,
             bytes: request.target.as_bytes(),
         },
     ];
     for (field, value) in &request.fields {
         let place = Place::Field(field.to_ascii_lowercase());
-        parts.push(Part {
+        parts.push(MessagePart {
             place: Place::FieldName,
             bytes: field.as_bytes(),
         });
-        parts.push(Part {
+        parts.push(MessagePart {
             place,
             bytes: value.as_bytes(),
         });
@@ -141,10 +143,10 @@ fn apart(rules: &Arc<Ruleset>, to: &Target<'_>, apart: &Apart<'_>) -> Found {
     let query = apart.query.iter().map(|pair| (Place::Target, pair));
     let cookies = apart.cookies.iter();
     let cookies = cookies.map(|pair| (Place::Field("cookie".to_owned()), pair));
-    let parts: Vec<Part<'_>> = query
+    let parts: Vec<MessagePart<'_>> = query
         .chain(cookies)
         .flat_map(|(place, (name, value))| {
-            [name, value].map(|text| Part {
+            [name, value].map(|text| MessagePart {
                 place: place.clone(),
                 bytes: text.as_bytes(),
             })

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outgate_dlp::{Description, Destination, Finding, Place, Ruleset};
+use outgate_dlp::{Description, Finding, Place, Ruleset, ScanDestination};
 
 use super::arguments::Scan;
 use super::lines::Lines;
@@ -140,7 +140,7 @@ impl Source<'_> {
             progress.add(count);
             return har::scan(self.rules, &name, &bytes, outcome).map_err(io::Error::other);
         }
-        let destination = Destination {
+        let destination = ScanDestination {
             host: self.host,
             port: 443,
         };

@@ -4,6 +4,7 @@
 use std::io::{IsTerminal, Write};
 
 use outgate_dlp::{Action, Checked, Place};
+use outgate_policy::legible;
 
 use super::{Located, Outcome};
 
@@ -50,7 +51,7 @@ pub(crate) fn findings(outcome: &Outcome, summary: &Summary) {
         lines.push(line(located, &paint));
     }
     for (path, unscanned) in &outcome.unscanned {
-        let place = paint.with("1", &printable(path));
+        let place = paint.with("1", &legible(path));
         let reason = paint.with("33", &unscanned.to_string());
         lines.push(format!("{place}: {reason}"));
     }
@@ -67,9 +68,9 @@ pub(crate) fn findings(outcome: &Outcome, summary: &Summary) {
 
 fn line(located: &Located, paint: &Paint) -> String {
     let finding = &located.finding;
-    let path = printable(&located.path);
+    let path = legible(&located.path);
     let place = match (&located.part, located.line) {
-        (Some(part), _) => format!("{path}: {}", printable(part)),
+        (Some(part), _) => format!("{path}: {}", legible(part)),
         (None, Some((line, column))) => format!("{path}:{line}:{column}"),
         (None, None) => format!("{path}:@{}", finding.offset),
     };
@@ -85,10 +86,10 @@ fn line(located: &Located, paint: &Paint) -> String {
     );
     let mut facts = Vec::new();
     if finding.place != Place::Content {
-        facts.push(format!("in {}", printable(&finding.place.to_string())));
+        facts.push(format!("in {}", legible(&finding.place.to_string())));
     }
     if let Some(inside) = &finding.inside {
-        facts.push(format!("in {}", printable(inside)));
+        facts.push(format!("in {}", legible(inside)));
     }
     if !finding.chain.is_empty() {
         let chain: Vec<String> = finding.chain.iter().map(ToString::to_string).collect();
@@ -133,16 +134,6 @@ fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// A name without what would move a cursor or change a terminal.
-fn printable(text: &str) -> String {
-    let safe = |letter: char| {
-        let hidden = letter.is_control()
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if hidden { '\u{fffd}' } else { letter }
-    };
-    text.chars().map(safe).collect()
-}
-
 /// Standard output. A closed one leaves nobody to tell.
 pub(crate) fn out(text: &str) {
     let mut output = std::io::stdout().lock();
@@ -158,19 +149,5 @@ pub(crate) fn note(text: &str) {
 
 /// The same for what is wrong.
 pub(crate) fn error(text: &str) {
-    note(&text.lines().map(printable).collect::<Vec<_>>().join("\n"));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::printable;
-
-    #[test]
-    fn names_cannot_steer_a_terminal() {
-        assert_eq!(
-            printable("a\x1b[2Jb\nc\u{202e}d"),
-            "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d"
-        );
-        assert_eq!(printable("naïve/文件"), "naïve/文件");
-    }
+    note(&text.lines().map(legible).collect::<Vec<_>>().join("\n"));
 }

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outgate_dlp::{
-    Anchor, Detector, Detectors, HostPattern, Issuer, KnownBuilder, Mode, Policy, Ruleset, Scope,
-    Settings, Unscannable, parse_detectors,
+    Anchor, Detector, DetectorMode, Detectors, Issuer, IssuerPattern, KnownBuilder, Ruleset,
+    ScanPolicy, ScanSettings, Scope, UnscannableAction, parse_detectors,
 };
-use outgate_gateway::secrets::{Gathered, Places, gather};
+use outgate_gateway::secrets::{Gathered, SecretPlaces, gather};
 
 use super::arguments::Scan;
 
@@ -44,7 +44,10 @@ pub(crate) fn ruleset(
     key: [u8; 32],
 ) -> Result<Arc<Ruleset>, String> {
     let mut modes = Vec::new();
-    for (ids, mode) in [(&options.enable, Mode::Warn), (&options.disable, Mode::Off)] {
+    for (ids, mode) in [
+        (&options.enable, DetectorMode::Warn),
+        (&options.disable, DetectorMode::Off),
+    ] {
         for id in ids {
             if detectors.find(id).is_none() {
                 return Err(format!(
@@ -55,15 +58,15 @@ pub(crate) fn ruleset(
         }
     }
     let gathered = own(options);
-    let settings = Settings {
+    let settings = ScanSettings {
         modes,
         registries: registries(detectors, &gathered),
         // Who names a host knows whose it is.
         named: host(options).into_iter().collect(),
-        policy: Policy::Monitor,
-        unscannable: Unscannable::Record,
+        policy: ScanPolicy::Monitor,
+        unscannable: UnscannableAction::Record,
         key,
-        ..Settings::default()
+        ..ScanSettings::default()
     };
     let rules = Ruleset::new(detectors, &settings).map_err(|error| error.to_string())?;
     let mut known = KnownBuilder::new(key);
@@ -77,13 +80,13 @@ pub(crate) fn ruleset(
 fn own(options: &Scan) -> Gathered {
     let list = options.secrets_file.clone();
     if !options.own {
-        let places = Places {
+        let places = SecretPlaces {
             list,
-            ..Places::default()
+            ..SecretPlaces::default()
         };
         return gather(&places, std::iter::empty());
     }
-    let places = Places {
+    let places = SecretPlaces {
         home: std::env::home_dir().filter(|home| home.is_absolute()),
         directory: std::env::current_dir().ok(),
         list,
@@ -113,7 +116,7 @@ pub(crate) fn host(options: &Scan) -> Result<String, String> {
     };
     let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     let is_address = name.parse::<IpAddr>().is_ok();
-    if is_address || (HostPattern::parse(&name).is_ok() && !name.contains(['*', ':'])) {
+    if is_address || (IssuerPattern::parse(&name).is_ok() && !name.contains(['*', ':'])) {
         return Ok(name);
     }
     let shown: String = host.escape_debug().take(80).collect();

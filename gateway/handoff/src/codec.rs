@@ -2,16 +2,17 @@
 //! fields here is the format; it changes only with the protocol's number.
 
 use crate::frame::{
-    Answer, Ask, Begin, Decision, Flow, Hello, Parent, Process, Question, Source, SourceKind,
-    ToGateway, ToLauncher,
+    Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, OpenQuestion, Parent,
+    ProcessFacts, Settlement, SourceFrame, ToGateway, ToLauncher, number_of, source_kind,
 };
-use crate::wire::{FrameError, Reader, Writer};
+use crate::settings::GatewaySetting;
+use crate::wire::{FrameError, FrameReader, FrameWriter};
 use crate::{
-    ADDRESSES_MAX, AUTHORITY_BYTES_MAX, LINE_BYTES_MAX, NAME_BYTES_MAX, PARENTS_MAX,
-    PATH_BYTES_MAX, SOURCE_CHUNK_BYTES_MAX, SUMMARY_BYTES_MAX,
+    ADDRESSES_MAX, AUTHORITY_BYTES_MAX, GRANT_BYTES_MAX, LINE_BYTES_MAX, NAME_BYTES_MAX,
+    PARENTS_MAX, PATH_BYTES_MAX, SOURCE_CHUNK_BYTES_MAX, SUMMARY_BYTES_MAX,
 };
 
-fn write_process(w: &mut Writer, process: &Process) {
+fn write_process(w: &mut FrameWriter, process: &ProcessFacts) {
     w.u32(process.pid);
     w.bytes("executable", process.executable.as_bytes(), PATH_BYTES_MAX);
     let parents = process
@@ -25,7 +26,7 @@ fn write_process(w: &mut Writer, process: &Process) {
     }
 }
 
-fn read_process(r: &mut Reader<'_>) -> Result<Process, FrameError> {
+fn read_process(r: &mut FrameReader<'_>) -> Result<ProcessFacts, FrameError> {
     let pid = r.u32("pid")?;
     let executable = r.text("executable", PATH_BYTES_MAX)?;
     let count = usize::from(r.u8("parents")?);
@@ -43,43 +44,59 @@ fn read_process(r: &mut Reader<'_>) -> Result<Process, FrameError> {
             executable: r.text("executable", PATH_BYTES_MAX)?,
         });
     }
-    Ok(Process {
+    Ok(ProcessFacts {
         pid,
         executable,
         parents,
     })
 }
 
-fn write_question(w: &mut Writer, question: &Question) {
+fn write_question(w: &mut FrameWriter, question: &CallQuestion) {
     match question {
-        Question::Connect { destination } => {
+        CallQuestion::Connect { destination } => {
             w.u8(1);
             w.address(*destination);
         }
-        Question::Unix { path } => {
+        CallQuestion::Unix { path } => {
             w.u8(2);
             w.bytes("path", path, PATH_BYTES_MAX);
         }
-        Question::Listen { address } => {
+        CallQuestion::Listen { address } => {
             w.u8(3);
             w.address(*address);
         }
     }
 }
 
-fn read_question(r: &mut Reader<'_>) -> Result<Question, FrameError> {
+fn read_question(r: &mut FrameReader<'_>) -> Result<CallQuestion, FrameError> {
     match r.u8("question")? {
-        1 => Ok(Question::Connect {
+        1 => Ok(CallQuestion::Connect {
             destination: r.address("destination")?,
         }),
-        2 => Ok(Question::Unix {
+        2 => Ok(CallQuestion::Unix {
             path: r.bytes("path", PATH_BYTES_MAX)?.to_vec(),
         }),
-        3 => Ok(Question::Listen {
+        3 => Ok(CallQuestion::Listen {
             address: r.address("address")?,
         }),
         _ => Err(FrameError::Value { field: "question" }),
     }
+}
+
+pub(crate) fn write_open_question(w: &mut FrameWriter, question: &OpenQuestion) {
+    w.bytes("subject", question.subject.as_bytes(), LINE_BYTES_MAX);
+    w.bytes("narrow", question.narrow.as_bytes(), GRANT_BYTES_MAX);
+    w.bytes("broad", question.broad.as_bytes(), GRANT_BYTES_MAX);
+    write_process(w, &question.process);
+}
+
+pub(crate) fn read_open_question(r: &mut FrameReader<'_>) -> Result<OpenQuestion, FrameError> {
+    Ok(OpenQuestion {
+        subject: r.text("subject", LINE_BYTES_MAX)?,
+        narrow: r.text("narrow", GRANT_BYTES_MAX)?,
+        broad: r.text("broad", GRANT_BYTES_MAX)?,
+        process: read_process(r)?,
+    })
 }
 
 impl ToGateway {
@@ -92,48 +109,70 @@ impl ToGateway {
         let mut w;
         match self {
             Self::Hello(hello) => {
-                w = Writer::new(1, 0);
+                w = FrameWriter::new(1, 0);
                 w.u16(hello.protocol);
                 w.bytes("build", hello.build.as_bytes(), NAME_BYTES_MAX);
                 w.bytes("sandbox", hello.sandbox.as_bytes(), NAME_BYTES_MAX);
                 w.u32(hello.pid);
             }
             Self::Source(source) => {
-                w = Writer::new(2, 0);
+                w = FrameWriter::new(2, 0);
                 w.u32(source.index);
-                w.u8(source.kind.number());
+                w.u8(number_of(source.kind));
                 w.bytes("place", source.place.as_bytes(), NAME_BYTES_MAX);
                 w.bytes("chunk", &source.chunk, SOURCE_CHUNK_BYTES_MAX);
             }
             Self::Begin(begin) => {
-                w = Writer::new(3, 0);
+                w = FrameWriter::new(3, 0);
                 w.bytes("home", begin.home.as_bytes(), PATH_BYTES_MAX);
                 let directory = begin.working_directory.as_bytes();
                 w.bytes("working_directory", directory, PATH_BYTES_MAX);
                 let private = begin.private_directory.as_bytes();
                 w.bytes("private_directory", private, PATH_BYTES_MAX);
                 w.bytes("command", begin.command.as_bytes(), LINE_BYTES_MAX);
+                w.u32(begin.ask_seconds);
             }
             Self::Ask(id, ask) => {
-                w = Writer::new(4, *id);
+                w = FrameWriter::new(4, *id);
                 write_question(&mut w, &ask.question);
                 write_process(&mut w, &ask.process);
             }
             Self::Flow(flow) => {
-                w = Writer::new(5, 0);
+                w = FrameWriter::new(5, 0);
                 write_question(&mut w, &flow.question);
                 write_process(&mut w, &flow.process);
             }
-            Self::Stub => w = Writer::new(6, 0),
+            Self::Stub => w = FrameWriter::new(6, 0),
             Self::Finish { status } => {
-                w = Writer::new(7, 0);
+                w = FrameWriter::new(7, 0);
                 w.u8(*status);
             }
             Self::Leftover { kind, path, detail } => {
-                w = Writer::new(8, 0);
+                w = FrameWriter::new(8, 0);
                 w.bytes("kind", kind.as_bytes(), NAME_BYTES_MAX);
                 w.bytes("path", path.as_bytes(), PATH_BYTES_MAX);
                 w.bytes("detail", detail.as_bytes(), LINE_BYTES_MAX);
+            }
+            Self::Setting(setting) => {
+                w = FrameWriter::new(9, 0);
+                setting.write(&mut w);
+            }
+            Self::Settled(id, settlement) => {
+                w = FrameWriter::new(11, *id);
+                w.u8(match settlement {
+                    Settlement::Granted => 1,
+                    Settlement::Denied => 2,
+                    Settlement::Nobody => 3,
+                });
+            }
+            Self::Until { place, left_ms } => {
+                w = FrameWriter::new(12, 0);
+                w.bytes("place", place.as_bytes(), NAME_BYTES_MAX);
+                w.u64(*left_ms);
+            }
+            Self::Change(id, what) => {
+                w = FrameWriter::new(10, *id);
+                w.bytes("what", what.as_bytes(), LINE_BYTES_MAX);
             }
         }
         w.finish()
@@ -144,25 +183,26 @@ impl ToGateway {
     /// # Errors
     /// Anything [`FrameError`] names: the sender's fault.
     pub fn decode(frame: &[u8]) -> Result<Self, FrameError> {
-        let (kind, id, mut r) = Reader::open(frame)?;
+        let (kind, id, mut r) = FrameReader::open(frame)?;
         let value = match kind {
-            1 => Self::Hello(Hello {
+            1 => Self::Hello(HelloFrame {
                 protocol: r.u16("protocol")?,
                 build: r.text("build", NAME_BYTES_MAX)?,
                 sandbox: r.text("sandbox", NAME_BYTES_MAX)?,
                 pid: r.u32("pid")?,
             }),
-            2 => Self::Source(Source {
+            2 => Self::Source(SourceFrame {
                 index: r.u32("index")?,
-                kind: SourceKind::from_number(r.u8("kind")?)?,
+                kind: source_kind(r.u8("kind")?)?,
                 place: r.text("place", NAME_BYTES_MAX)?,
                 chunk: r.bytes("chunk", SOURCE_CHUNK_BYTES_MAX)?.to_vec(),
             }),
-            3 => Self::Begin(Begin {
+            3 => Self::Begin(BeginFrame {
                 home: r.text("home", PATH_BYTES_MAX)?,
                 working_directory: r.text("working_directory", PATH_BYTES_MAX)?,
                 private_directory: r.text("private_directory", PATH_BYTES_MAX)?,
                 command: r.text("command", LINE_BYTES_MAX)?,
+                ask_seconds: r.u32("ask_seconds")?,
             }),
             4 => Self::Ask(
                 id,
@@ -171,7 +211,7 @@ impl ToGateway {
                     process: read_process(&mut r)?,
                 },
             ),
-            5 => Self::Flow(Flow {
+            5 => Self::Flow(FlowFrame {
                 question: read_question(&mut r)?,
                 process: read_process(&mut r)?,
             }),
@@ -184,6 +224,25 @@ impl ToGateway {
                 path: r.text("path", PATH_BYTES_MAX)?,
                 detail: r.text("detail", LINE_BYTES_MAX)?,
             },
+            9 => Self::Setting(GatewaySetting::read(&mut r)?),
+            10 => Self::Change(id, r.text("what", LINE_BYTES_MAX)?),
+            11 => Self::Settled(
+                id,
+                match r.u8("settlement")? {
+                    1 => Settlement::Granted,
+                    2 => Settlement::Denied,
+                    3 => Settlement::Nobody,
+                    _ => {
+                        return Err(FrameError::Value {
+                            field: "settlement",
+                        });
+                    }
+                },
+            ),
+            12 => Self::Until {
+                place: r.text("place", NAME_BYTES_MAX)?,
+                left_ms: r.u64("left_ms")?,
+            },
             kind => return Err(FrameError::Kind { kind }),
         };
         r.end()?;
@@ -191,7 +250,7 @@ impl ToGateway {
     }
 }
 
-fn write_answer(w: &mut Writer, answer: &Answer) {
+fn write_answer(w: &mut FrameWriter, answer: &Answer) {
     match &answer.decision {
         Decision::Deny => w.u8(1),
         Decision::Redirect => w.u8(2),
@@ -208,7 +267,7 @@ fn write_answer(w: &mut Writer, answer: &Answer) {
     w.u32(answer.reuse_ms);
 }
 
-fn read_answer(r: &mut Reader<'_>) -> Result<Answer, FrameError> {
+fn read_answer(r: &mut FrameReader<'_>) -> Result<Answer, FrameError> {
     let decision = match r.u8("decision")? {
         1 => Decision::Deny,
         2 => Decision::Redirect,
@@ -252,7 +311,7 @@ impl ToLauncher {
                 hosts,
                 authority,
             } => {
-                w = Writer::new(101, 0);
+                w = FrameWriter::new(101, 0);
                 w.u64(*generation);
                 w.bytes("build", build.as_bytes(), NAME_BYTES_MAX);
                 w.bytes("audit", audit.as_bytes(), PATH_BYTES_MAX);
@@ -260,31 +319,44 @@ impl ToLauncher {
                 w.bytes("authority", authority.as_bytes(), AUTHORITY_BYTES_MAX);
             }
             Self::Refused { message } => {
-                w = Writer::new(102, 0);
+                w = FrameWriter::new(102, 0);
                 w.bytes("message", message.as_bytes(), LINE_BYTES_MAX);
             }
             Self::Answer(id, answer) => {
-                w = Writer::new(103, *id);
+                w = FrameWriter::new(103, *id);
                 write_answer(&mut w, answer);
             }
             Self::Notice { line } => {
-                w = Writer::new(104, 0);
+                w = FrameWriter::new(104, 0);
                 w.bytes("line", line.as_bytes(), LINE_BYTES_MAX);
             }
             Self::Generation { generation } => {
-                w = Writer::new(105, 0);
+                w = FrameWriter::new(105, 0);
                 w.u64(*generation);
             }
             Self::Summary { lines } => {
-                w = Writer::new(106, 0);
+                w = FrameWriter::new(106, 0);
                 w.bytes("lines", lines.as_bytes(), SUMMARY_BYTES_MAX);
             }
             Self::Kept { message } => {
-                w = Writer::new(107, 0);
+                w = FrameWriter::new(107, 0);
                 w.bytes("message", message.as_bytes(), LINE_BYTES_MAX);
             }
+            Self::Changed(id, message) => {
+                w = FrameWriter::new(109, *id);
+                w.bytes("message", message.as_bytes(), LINE_BYTES_MAX);
+            }
+            Self::Question(id, question) => {
+                w = FrameWriter::new(111, *id);
+                write_open_question(&mut w, question);
+            }
+            Self::Withdrawn(id) => w = FrameWriter::new(112, *id),
+            Self::Spent { place } => {
+                w = FrameWriter::new(110, 0);
+                w.bytes("place", place.as_bytes(), NAME_BYTES_MAX);
+            }
             Self::Variables { lines } => {
-                w = Writer::new(108, 0);
+                w = FrameWriter::new(108, 0);
                 w.bytes("lines", lines.as_bytes(), SOURCE_CHUNK_BYTES_MAX);
             }
         }
@@ -296,7 +368,7 @@ impl ToLauncher {
     /// # Errors
     /// Anything [`FrameError`] names: the sender's fault.
     pub fn decode(frame: &[u8]) -> Result<Self, FrameError> {
-        let (kind, id, mut r) = Reader::open(frame)?;
+        let (kind, id, mut r) = FrameReader::open(frame)?;
         let value = match kind {
             101 => Self::Ready {
                 generation: r.u64("generation")?,
@@ -324,6 +396,12 @@ impl ToLauncher {
             108 => Self::Variables {
                 lines: r.text("lines", SOURCE_CHUNK_BYTES_MAX)?,
             },
+            109 => Self::Changed(id, r.text("message", LINE_BYTES_MAX)?),
+            110 => Self::Spent {
+                place: r.text("place", NAME_BYTES_MAX)?,
+            },
+            111 => Self::Question(id, read_open_question(&mut r)?),
+            112 => Self::Withdrawn(id),
             kind => return Err(FrameError::Kind { kind }),
         };
         r.end()?;

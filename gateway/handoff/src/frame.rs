@@ -1,65 +1,44 @@
 //! The frames themselves, in both directions. Values only: what is asked, what
 //! is answered, what is handed over. No policy and no I/O.
 
+use std::fmt;
 use std::net::SocketAddr;
 
+use outgate_policy::SourceKind;
+
+use crate::settings::GatewaySetting;
 use crate::wire::FrameError;
 
-/// What a piece of policy text is. Mirrors the kinds the policy crate compiles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SourceKind {
-    /// A TOML document.
-    Document,
-    /// One allow rule.
-    Allow,
-    /// One deny rule.
-    Deny,
-    /// One `HOST[:PORT]=ADDR[:PORT]`.
-    Pin,
-    /// One readable path.
-    Read,
-    /// One writable path.
-    Write,
-    /// One address to listen on.
-    Listen,
-    /// A TOML document that only narrows.
-    Project,
-    /// Where one secret comes from and goes to, without its value.
-    Secret,
+/// Numbers of the kinds of policy text.
+const SOURCE_KINDS: [(u8, SourceKind); 10] = [
+    (1, SourceKind::Document),
+    (2, SourceKind::Allow),
+    (3, SourceKind::Deny),
+    (4, SourceKind::Pin),
+    (5, SourceKind::Read),
+    (6, SourceKind::Write),
+    (7, SourceKind::Listen),
+    (8, SourceKind::Project),
+    (9, SourceKind::Secret),
+    (10, SourceKind::Learning),
+];
+
+/// The number of a kind of policy text; 0, which none has, for one without.
+pub(crate) fn number_of(kind: SourceKind) -> u8 {
+    let known = SOURCE_KINDS.iter().find(|(_, known)| *known == kind);
+    known.map_or(0, |(number, _)| *number)
 }
 
-impl SourceKind {
-    const ALL: [(u8, Self); 9] = [
-        (1, Self::Document),
-        (2, Self::Allow),
-        (3, Self::Deny),
-        (4, Self::Pin),
-        (5, Self::Read),
-        (6, Self::Write),
-        (7, Self::Listen),
-        (8, Self::Project),
-        (9, Self::Secret),
-    ];
-
-    pub(crate) fn number(self) -> u8 {
-        Self::ALL
-            .iter()
-            .find(|(_, kind)| *kind == self)
-            .map_or(0, |(number, _)| *number)
-    }
-
-    pub(crate) fn from_number(number: u8) -> Result<Self, FrameError> {
-        Self::ALL
-            .iter()
-            .find(|(known, _)| *known == number)
-            .map(|(_, kind)| *kind)
-            .ok_or(FrameError::Value { field: "kind" })
-    }
+pub(crate) fn source_kind(number: u8) -> Result<SourceKind, FrameError> {
+    let known = SOURCE_KINDS.iter().find(|(known, _)| *known == number);
+    let kind = known.map(|(_, kind)| *kind);
+    kind.ok_or(FrameError::Value { field: "kind" })
 }
 
-/// Opens a session. The first frame, once.
+/// Opens a session, once: the first frame, but for the settings of a gateway that its
+/// launcher started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hello {
+pub struct HelloFrame {
     /// [`crate::PROTOCOL`] of the sender.
     pub protocol: u16,
     /// Version of the sender's build; must be the receiver's own.
@@ -73,7 +52,7 @@ pub struct Hello {
 /// A chunk of one piece of policy text. Chunks of a piece come in order;
 /// the first chunk of the next index ends the piece before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceFrame {
     /// Position of the piece in merge order, from 0 without gaps.
     pub index: u32,
     /// What the text is.
@@ -86,7 +65,7 @@ pub struct Source {
 
 /// Ends the policy and starts the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begin {
+pub struct BeginFrame {
     /// The user's home directory, for `~` in policies; may be empty.
     pub home: String,
     /// The working directory of the run, absolute.
@@ -96,6 +75,33 @@ pub struct Begin {
     /// The program as it was named, for records; cut to the limit. Without its
     /// arguments, which may hold secrets.
     pub command: String,
+    /// How long a request that no rule decides may wait for a person's word, in seconds;
+    /// 0: nobody is asked.
+    pub ask_seconds: u32,
+}
+
+/// A request that no rule decides, as a person is asked about it. All texts are printable.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenQuestion {
+    /// What is asked for, as a denial names it.
+    pub subject: String,
+    /// The narrowest rule that allows it; empty where that may not be shown.
+    pub narrow: String,
+    /// The rule for all of its host.
+    pub broad: String,
+    /// Who asks.
+    pub process: ProcessFacts,
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settlement {
+    /// A rule was granted, which is in force.
+    Granted,
+    /// A person said no.
+    Denied,
+    /// Nobody is there to ask.
+    Nobody,
 }
 
 /// An ancestor of the process that asks.
@@ -107,9 +113,15 @@ pub struct Parent {
     pub executable: String,
 }
 
+impl fmt::Display for Parent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.pid, self.executable)
+    }
+}
+
 /// Who asks: kernel facts, never claims.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessFacts {
     /// Process id, as the notification gave it.
     pub pid: u32,
     /// Executable, as the kernel names it (proc_pid_exe(5)); empty if unknown.
@@ -120,7 +132,7 @@ pub struct Process {
 
 /// What a held call wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Question {
+pub enum CallQuestion {
     /// A TCP connection to an address (which may stand for a name).
     Connect {
         /// The address as the command gave it, IPv4-mapped forms unwrapped.
@@ -142,19 +154,19 @@ pub enum Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
     /// What is wanted.
-    pub question: Question,
+    pub question: CallQuestion,
     /// Who wants it.
-    pub process: Process,
+    pub process: ProcessFacts,
 }
 
 /// A connected socket handed over. Carries one descriptor: the accepted side.
 /// For Unix flows a second one: the `O_PATH` descriptor of the target inode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flow {
+pub struct FlowFrame {
     /// Where the command thinks it is connected.
-    pub question: Question,
+    pub question: CallQuestion,
     /// Who connected.
-    pub process: Process,
+    pub process: ProcessFacts,
 }
 
 /// What the gateway decided.
@@ -165,7 +177,7 @@ pub enum Decision {
     /// Connect it to the launcher's private listener and hand it over.
     Redirect,
     /// Connect it straight to the first address of its family that answers.
-    /// For [`Question::Listen`]: listen. Empty there.
+    /// For [`CallQuestion::Listen`]: listen. Empty there.
     Direct(Vec<SocketAddr>),
 }
 
@@ -184,17 +196,19 @@ pub struct Answer {
 /// From the launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToGateway {
+    /// One of the settings, before the session opens: only to a gateway of one's own.
+    Setting(GatewaySetting),
     /// Opens the session.
-    Hello(Hello),
+    Hello(HelloFrame),
     /// A chunk of policy text. After the opening, of the text that is to take
     /// its place: only whoever opens a shared gateway sends that.
-    Source(Source),
+    Source(SourceFrame),
     /// Ends the policy.
-    Begin(Begin),
+    Begin(BeginFrame),
     /// A question with its id.
     Ask(u64, Ask),
     /// A connection handed over, with descriptors.
-    Flow(Flow),
+    Flow(FlowFrame),
     /// A datagram socket bound to port 53 inside the sandbox's sealed network.
     /// Carries one descriptor.
     Stub,
@@ -212,6 +226,19 @@ pub enum ToGateway {
         /// 0..=255.
         status: u8,
     },
+    /// Ends policy text of a run that is to take the place of what is in force, with the id
+    /// of the answer.
+    Change(u64, String),
+    /// What became of the question of this id.
+    Settled(u64, Settlement),
+    /// After the text of a granted rule: how long it holds from now on. The gateway ends it
+    /// by itself.
+    Until {
+        /// The place of the rule.
+        place: String,
+        /// Milliseconds that are left.
+        left_ms: u64,
+    },
 }
 
 /// From the gateway.
@@ -225,7 +252,7 @@ pub enum ToLauncher {
         build: String,
         /// Path of the audit file, for people.
         audit: String,
-        /// Lines for a substituted hosts(5): the stand-in address of each name
+        /// Lines for a substituted hosts(5): the synthetic address of each name
         /// that a rule names in full. Used where no datagram socket can exist.
         hosts: String,
         /// The certificate of the authority that the command must trust, in
@@ -254,6 +281,18 @@ pub enum ToLauncher {
     Kept {
         /// What is wrong with the text.
         message: String,
+    },
+    /// The answer to the change of this id: empty where it is in force, or what is wrong with
+    /// it.
+    Changed(u64, String),
+    /// A question for a person, with its id.
+    Question(u64, OpenQuestion),
+    /// The question of this id is no more.
+    Withdrawn(u64),
+    /// A rule that was granted for one request has had it.
+    Spent {
+        /// The place of the rule.
+        place: String,
     },
     /// Where the policy has secrets, comes before `Ready`: what the command's environment
     /// holds of them.

@@ -13,63 +13,27 @@
 
 mod codec;
 pub mod frame;
+mod limits;
+pub mod settings;
 pub mod status;
 mod wire;
 
 pub use frame::{
-    Answer, Ask, Begin, Decision, Flow, Hello, Parent, Process, Question, Source, SourceKind,
-    ToGateway, ToLauncher,
+    Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, OpenQuestion, Parent,
+    ProcessFacts, Settlement, SourceFrame, ToGateway, ToLauncher,
 };
-pub use status::{Status, ToRun};
+pub use limits::{
+    ADDRESSES_MAX, AUTHORITY_BYTES_MAX, DESCRIPTORS_MAX, FRAME_BYTES_MAX, GRANT_BYTES_MAX,
+    LINE_BYTES_MAX, NAME_BYTES_MAX, PARENTS_MAX, PATH_BYTES_MAX, POLICY_BYTES_MAX, SETTINGS_MAX,
+    SOURCE_CHUNK_BYTES_MAX, SOURCES_MAX, SUMMARY_BYTES_MAX, SUMMARY_LINES_MAX,
+};
+pub use settings::GatewaySetting;
+pub use status::{FromRun, GrantRequest, GrantUses, PersonAnswer, Status, ToRun};
 pub use wire::FrameError;
 
 /// Version of the frames. Both sides must hold the same one, and the same
 /// build: nothing is negotiated.
-pub const PROTOCOL: u16 = 6;
+pub const PROTOCOL: u16 = 8;
 
 /// Bytes before a frame's body.
 pub const HEADER_BYTES: usize = 16;
-
-/// Largest frame, header included, in bytes. Below the smallest default
-/// `net.core.wmem_default`, so that one frame always fits the socket.
-pub const FRAME_BYTES_MAX: usize = 60 * 1024;
-
-/// Bytes of policy text one source frame carries at most.
-pub const SOURCE_CHUNK_BYTES_MAX: usize = 48 * 1024;
-
-/// Bytes of an authority's certificate in PEM. One has about 700.
-pub const AUTHORITY_BYTES_MAX: usize = 4 * 1024;
-
-/// Bytes of policy text one session sends at most, all sources together.
-pub const POLICY_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// Pieces of policy text one session sends at most.
-pub const SOURCES_MAX: usize = 4096;
-
-/// Descriptors one frame carries at most.
-pub const DESCRIPTORS_MAX: usize = 2;
-
-/// Bytes of a path (`PATH_MAX`, limits.h).
-pub const PATH_BYTES_MAX: usize = 4096;
-
-/// Bytes of a short text: sandbox name, build version, place of a source.
-pub const NAME_BYTES_MAX: usize = 512;
-
-/// Bytes of a line meant for a person.
-pub const LINE_BYTES_MAX: usize = 2048;
-
-/// Lines of the summary of a run: what fits a screen beside what the command said.
-pub const SUMMARY_LINES_MAX: usize = 20;
-
-/// Bytes of the summary: half of what its lines might be long, of which few are.
-pub const SUMMARY_BYTES_MAX: usize = SUMMARY_LINES_MAX / 2 * LINE_BYTES_MAX;
-
-/// Addresses a direct answer lists at most.
-pub const ADDRESSES_MAX: usize = 8;
-
-/// The variable by which a gateway of a run's own learns the bytes, in hexadecimal, that the
-/// run's canaries were made from: its environment is for nobody else to read.
-pub const CANARY_SEED: &str = "OUTGATE_CANARY_SEED";
-
-/// Ancestors a question lists at most.
-pub const PARENTS_MAX: usize = 6;

@@ -67,12 +67,12 @@ impl fmt::Display for FrameError {
 impl std::error::Error for FrameError {}
 
 /// Appends fields to a frame.
-pub(crate) struct Writer {
+pub(crate) struct FrameWriter {
     bytes: Vec<u8>,
     error: Option<FrameError>,
 }
 
-impl Writer {
+impl FrameWriter {
     pub(crate) fn new(kind: u16, id: u64) -> Self {
         let mut bytes = Vec::with_capacity(256);
         bytes.extend_from_slice(&kind.to_le_bytes());
@@ -150,11 +150,11 @@ impl Writer {
 }
 
 /// Takes fields from a frame.
-pub(crate) struct Reader<'a> {
+pub(crate) struct FrameReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FrameReader<'a> {
     /// Checks the header and returns the kind, the id and the body.
     pub(crate) fn open(frame: &'a [u8]) -> Result<(u16, u64, Self), FrameError> {
         if frame.len() > crate::FRAME_BYTES_MAX {

@@ -2,12 +2,15 @@
 //! nothing that a peer sends can do more than that.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use outgate_handoff::{
-    ADDRESSES_MAX, Answer, Ask, Begin, Decision, FRAME_BYTES_MAX, Flow, FrameError, HEADER_BYTES,
-    Hello, LINE_BYTES_MAX, NAME_BYTES_MAX, PARENTS_MAX, PATH_BYTES_MAX, Parent, Process, Question,
-    SOURCE_CHUNK_BYTES_MAX, Source, SourceKind, ToGateway, ToLauncher,
+    ADDRESSES_MAX, Answer, Ask, BeginFrame, CallQuestion, Decision, FRAME_BYTES_MAX, FlowFrame,
+    FrameError, GatewaySetting, HEADER_BYTES, HelloFrame, LINE_BYTES_MAX, NAME_BYTES_MAX,
+    PARENTS_MAX, PATH_BYTES_MAX, Parent, ProcessFacts, SOURCE_CHUNK_BYTES_MAX, SourceFrame,
+    ToGateway, ToLauncher,
 };
+use outgate_policy::{NamedSecret, SecretKind, SecretSource, SourceKind};
 use proptest::prelude::*;
 
 fn text() -> impl Strategy<Value = String> {
@@ -18,21 +21,21 @@ fn address() -> impl Strategy<Value = SocketAddr> {
     (any::<IpAddr>(), any::<u16>()).prop_map(|(ip, port)| SocketAddr::new(ip, port))
 }
 
-fn process() -> impl Strategy<Value = Process> {
+fn process() -> impl Strategy<Value = ProcessFacts> {
     let parent = (any::<u32>(), text()).prop_map(|(pid, executable)| Parent { pid, executable });
     let parents = proptest::collection::vec(parent, 0..=PARENTS_MAX);
-    (any::<u32>(), text(), parents).prop_map(|(pid, executable, parents)| Process {
+    (any::<u32>(), text(), parents).prop_map(|(pid, executable, parents)| ProcessFacts {
         pid,
         executable,
         parents,
     })
 }
 
-fn question() -> impl Strategy<Value = Question> {
+fn question() -> impl Strategy<Value = CallQuestion> {
     prop_oneof![
-        address().prop_map(|destination| Question::Connect { destination }),
-        proptest::collection::vec(any::<u8>(), 0..200).prop_map(|path| Question::Unix { path }),
-        address().prop_map(|address| Question::Listen { address }),
+        address().prop_map(|destination| CallQuestion::Connect { destination }),
+        proptest::collection::vec(any::<u8>(), 0..200).prop_map(|path| CallQuestion::Unix { path }),
+        address().prop_map(|address| CallQuestion::Listen { address }),
     ]
 }
 
@@ -45,14 +48,47 @@ fn source_kind() -> impl Strategy<Value = SourceKind> {
         SourceKind::Read,
         SourceKind::Write,
         SourceKind::Listen,
+        SourceKind::Project,
         SourceKind::Secret,
+        SourceKind::Learning,
     ])
+}
+
+fn setting() -> impl Strategy<Value = GatewaySetting> {
+    let path = || text().prop_map(PathBuf::from);
+    let kind = prop_oneof![Just(SecretKind::Value), Just(SecretKind::Aws)];
+    let source = prop_oneof![
+        text().prop_map(SecretSource::Variable),
+        text().prop_map(SecretSource::File),
+        text().prop_map(SecretSource::Command),
+    ];
+    let secret = (text(), kind, source);
+    prop_oneof![
+        path().prop_map(GatewaySetting::RecordFile),
+        path().prop_map(GatewaySetting::RecordDirectory),
+        path().prop_map(GatewaySetting::UpstreamCa),
+        path().prop_map(GatewaySetting::Authority),
+        path().prop_map(GatewaySetting::KnownValues),
+        (text(), path(), path()).prop_map(|(host, certificate, key)| {
+            GatewaySetting::ClientCertificate {
+                host,
+                certificate,
+                key,
+            }
+        }),
+        secret.prop_map(|(name, kind, source)| {
+            GatewaySetting::Secret(NamedSecret { name, kind, source })
+        }),
+        any::<[u8; 32]>().prop_map(GatewaySetting::Canaries),
+        Just(GatewaySetting::OwnSecrets),
+        Just(GatewaySetting::End),
+    ]
 }
 
 fn to_gateway() -> impl Strategy<Value = ToGateway> {
     let hello =
         (any::<u16>(), text(), text(), any::<u32>()).prop_map(|(protocol, build, sandbox, pid)| {
-            ToGateway::Hello(Hello {
+            ToGateway::Hello(HelloFrame {
                 protocol,
                 build,
                 sandbox,
@@ -62,7 +98,7 @@ fn to_gateway() -> impl Strategy<Value = ToGateway> {
     let chunk = proptest::collection::vec(any::<u8>(), 0..300);
     let source =
         (any::<u32>(), source_kind(), text(), chunk).prop_map(|(index, kind, place, chunk)| {
-            ToGateway::Source(Source {
+            ToGateway::Source(SourceFrame {
                 index,
                 kind,
                 place,
@@ -71,11 +107,12 @@ fn to_gateway() -> impl Strategy<Value = ToGateway> {
         });
     let begin = (text(), text(), text(), text()).prop_map(
         |(home, working_directory, private_directory, command)| {
-            ToGateway::Begin(Begin {
+            ToGateway::Begin(BeginFrame {
                 home,
                 working_directory,
                 private_directory,
                 command,
+                ask_seconds: 60,
             })
         },
     );
@@ -86,9 +123,12 @@ fn to_gateway() -> impl Strategy<Value = ToGateway> {
         (any::<u64>(), question(), process())
             .prop_map(|(id, question, process)| ToGateway::Ask(id, Ask { question, process })),
         (question(), process())
-            .prop_map(|(question, process)| ToGateway::Flow(Flow { question, process })),
+            .prop_map(|(question, process)| ToGateway::Flow(FlowFrame { question, process })),
         Just(ToGateway::Stub),
+        setting().prop_map(ToGateway::Setting),
         any::<u8>().prop_map(|status| ToGateway::Finish { status }),
+        (any::<u64>(), text()).prop_map(|(id, what)| ToGateway::Change(id, what)),
+        (text(), any::<u64>()).prop_map(|(place, left_ms)| ToGateway::Until { place, left_ms }),
         (text(), text(), text()).prop_map(|(kind, path, detail)| ToGateway::Leftover {
             kind,
             path,
@@ -132,6 +172,8 @@ fn to_launcher() -> impl Strategy<Value = ToLauncher> {
         text().prop_map(|lines| ToLauncher::Summary { lines }),
         text().prop_map(|message| ToLauncher::Kept { message }),
         text().prop_map(|lines| ToLauncher::Variables { lines }),
+        (any::<u64>(), text()).prop_map(|(id, message)| ToLauncher::Changed(id, message)),
+        text().prop_map(|place| ToLauncher::Spent { place }),
     ]
 }
 
@@ -201,7 +243,7 @@ fn fields_over_their_limits_are_refused_by_the_sender() {
     };
     assert_eq!(notice.encode(), over("line", LINE_BYTES_MAX));
     let source = |place: usize, chunk: usize| {
-        ToGateway::Source(Source {
+        ToGateway::Source(SourceFrame {
             index: 0,
             kind: SourceKind::Allow,
             place: "x".repeat(place),
@@ -217,10 +259,10 @@ fn fields_over_their_limits_are_refused_by_the_sender() {
     let unix = ToGateway::Ask(
         1,
         Ask {
-            question: Question::Unix {
+            question: CallQuestion::Unix {
                 path: vec![b'x'; PATH_BYTES_MAX + 1],
             },
-            process: Process::default(),
+            process: ProcessFacts::default(),
         },
     );
     assert_eq!(unix.encode(), over("path", PATH_BYTES_MAX));
@@ -234,10 +276,10 @@ fn the_largest_question_fits_a_frame() {
         executable: path.clone(),
     };
     let ask = Ask {
-        question: Question::Unix {
+        question: CallQuestion::Unix {
             path: path.clone().into_bytes(),
         },
-        process: Process {
+        process: ProcessFacts {
             pid: 1,
             executable: path,
             parents: vec![parent; PARENTS_MAX],

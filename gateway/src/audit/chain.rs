@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use outgate_record::{Kind, Record};
 use sha2::{Digest, Sha256};
 
 use super::{NO_HASH, hex, seal};
@@ -14,12 +14,12 @@ use crate::limits;
 /// runs may write into one file, one among the other.
 #[derive(Debug, Default)]
 pub struct Chains {
-    runs: BTreeMap<String, Link>,
+    runs: BTreeMap<String, ChainLink>,
 }
 
 /// How far one chain was followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct ChainLink {
     /// The number of its last record.
     pub seq: u64,
     /// The hash of its last line, in hexadecimal.
@@ -29,14 +29,14 @@ pub struct Link {
     /// How many records it says could not be written.
     pub lost: u64,
     /// Whether the run said that it ended.
-    pub end: End,
+    pub end: RecordEnd,
     /// What its end is signed by, as its first record says, in hexadecimal.
     pub key: Option<String>,
 }
 
 /// Whether the record of a run is complete at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum RecordEnd {
     /// It goes on, was killed, or is cut off.
     Open,
     /// It said that it ended.
@@ -45,7 +45,7 @@ pub enum End {
 
 /// What one good line said about the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Followed {
+pub struct FollowedLine {
     /// The run it belongs to.
     pub run: String,
     /// The hash of this line, in hexadecimal.
@@ -124,14 +124,14 @@ impl Chains {
     ///
     /// # Errors
     /// The line is not the one that came next; see [`ChainFault`].
-    pub fn follow(&mut self, line: &[u8]) -> Result<Followed, ChainFault> {
-        let record: Value = serde_json::from_slice(line).map_err(|_| ChainFault::NoRecord)?;
-        let text = |member: &str| record.get(member).and_then(Value::as_str);
-        let number = |member: &str| record.get(member).and_then(Value::as_u64);
-        let (Some(run), Some(prev), Some(seq)) = (text("run"), text("prev"), number("seq")) else {
+    pub fn follow(&mut self, line: &[u8]) -> Result<FollowedLine, ChainFault> {
+        let record: Record<'static> =
+            serde_json::from_slice(line).map_err(|_| ChainFault::NoRecord)?;
+        let (run, prev, seq) = (&*record.run, &*record.prev, record.seq);
+        if run.is_empty() || prev.is_empty() || seq == 0 {
             return Err(ChainFault::NoRecord);
-        };
-        let lost = number("lost").unwrap_or(0);
+        }
+        let lost = record.lost();
         let hash = line_hash(line);
         let before = self.runs.get(run);
         if before.is_none() && self.runs.len() >= limits::AUDIT_CHAINS_MAX {
@@ -140,10 +140,10 @@ impl Chains {
         let fault = fault(run, before, prev, (seq, lost));
         let key = match before {
             Some(link) => link.key.clone(),
-            None => text("key").map(str::to_owned),
+            None => record.key.as_deref().map(str::to_owned),
         };
         // A session of a shared gateway ends before the gateway does.
-        let ends = text("kind") == Some("finish") && number("session").unwrap_or(0) == 0;
+        let ends = record.kind == Kind::Finish && record.session.unwrap_or(0) == 0;
         let unsigned = || {
             key.as_deref()
                 .is_some_and(|key| !seal::is_signed(line, key))
@@ -152,15 +152,15 @@ impl Chains {
             let run = run.to_owned();
             (ends && unsigned()).then_some(ChainFault::Unsigned { run, seq })
         });
-        let link = Link {
+        let link = ChainLink {
             seq,
             hash: hash.clone(),
             records: before.map_or(0, |link| link.records).saturating_add(1),
             lost: before.map_or(0, |link| link.lost).saturating_add(lost),
             end: match before {
-                _ if ends => End::Said,
+                _ if ends => RecordEnd::Said,
                 Some(link) => link.end,
-                None => End::Open,
+                None => RecordEnd::Open,
             },
             key,
         };
@@ -168,12 +168,12 @@ impl Chains {
         self.runs.insert(run.clone(), link);
         match fault {
             Some(fault) => Err(fault),
-            None => Ok(Followed { run, hash, lost }),
+            None => Ok(FollowedLine { run, hash, lost }),
         }
     }
 
     /// Every run and how far its chain was followed.
-    pub fn links(&self) -> impl Iterator<Item = (&str, &Link)> {
+    pub fn links(&self) -> impl Iterator<Item = (&str, &ChainLink)> {
         self.runs.iter().map(|(run, link)| (run.as_str(), link))
     }
 }
@@ -181,7 +181,7 @@ impl Chains {
 /// What is wrong between a line and the one before it.
 fn fault(
     run: &str,
-    before: Option<&Link>,
+    before: Option<&ChainLink>,
     prev: &str,
     (seq, lost): (u64, u64),
 ) -> Option<ChainFault> {
@@ -235,7 +235,8 @@ mod tests {
             assert!(chains.follow(one.as_bytes()).is_ok());
             assert!(chains.follow(other.as_bytes()).is_ok());
         }
-        let ended = |(_, link): &(&str, &Link)| link.end == End::Said && link.records == 3;
+        let ended =
+            |(_, link): &(&str, &ChainLink)| link.end == RecordEnd::Said && link.records == 3;
         assert_eq!(chains.links().filter(ended).count(), 2);
     }
 

@@ -7,6 +7,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use zeroize::Zeroizing;
 
+use crate::text::hex;
+
 /// What stands between a line and its signature.
 const MEMBER: &[u8] = b",\"signature\":\"";
 /// What stands behind it.
@@ -70,16 +72,6 @@ pub(super) fn is_signed(line: &[u8], key: &str) -> bool {
         key.verify(&said, &signature).ok()
     };
     signed().is_some()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing into a text does not fail.
-        write!(text, "{byte:02x}").ok();
-    }
-    text
 }
 
 fn bytes(digits: &str) -> Option<Vec<u8>> {

@@ -1,24 +1,23 @@
-//! The file of a record: whole lines appended, the next file begun when one is
-//! full, old ones removed, and what happens when the disk is full. Knows lines
-//! and the hash of each, nothing of what they say.
+//! The lines of a record on their way: whole ones, together as far as may be, and what
+//! happens where there is no room. Knows lines and the hash of each, nothing of what they
+//! say, and not where they go.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::io;
 use std::sync::Arc;
 
+use outgate_dlp::span;
 use outgate_policy::AuditFull;
 use sha2::{Digest, Sha256};
 
 use super::seal::Signer;
+use super::sink::{RecordSink, SinkTurn};
 use super::{AuditError, Kind, NO_HASH, hex};
 use crate::limits;
 
 /// Lines on their way into a file.
 #[derive(Debug)]
-pub(super) struct Writer {
-    sink: Sink,
+pub(super) struct RecordWriter {
+    sink: Destined,
     /// What to do when a record cannot be written.
     pub(super) full: AuditFull,
     /// Bytes of one file at most, where files follow one another.
@@ -45,43 +44,18 @@ pub(super) struct Writer {
     signer: Option<Arc<Signer>>,
 }
 
+/// Where lines go.
 #[derive(Debug)]
-enum Sink {
-    None,
-    Open(File),
-    /// A file to be made, and later the ones after it.
-    Lazy(Parts),
-    Parts(Parts, File, u64),
+enum Destined {
+    Nowhere,
+    To(Box<dyn RecordSink>),
+    /// They cannot any more.
     Failed,
 }
 
-/// Files of one run, one after the other.
-#[derive(Debug, Clone)]
-struct Parts {
-    first: PathBuf,
-    number: u32,
-}
-
-impl Parts {
-    /// Where the current one lies. Names sort as the parts follow.
-    fn path(&self) -> PathBuf {
-        if self.number <= 1 {
-            return self.first.clone();
-        }
-        self.first
-            .with_extension(format!("part{:04}.jsonl", self.number))
-    }
-
-    fn next(&self) -> Self {
-        Self {
-            first: self.first.clone(),
-            number: self.number.saturating_add(1),
-        }
-    }
-}
-
-impl Writer {
-    fn new(sink: Sink) -> Self {
+impl RecordWriter {
+    fn new(sink: Destined) -> Self {
+        let torn = matches!(&sink, Destined::To(sink) if sink.is_torn());
         Self {
             sink,
             full: AuditFull::Deny,
@@ -93,7 +67,7 @@ impl Writer {
             written_hash: NO_HASH,
             lost: 0,
             dropped: 0,
-            torn: false,
+            torn,
             fault: None,
             signer: None,
         }
@@ -101,31 +75,20 @@ impl Writer {
 
     /// Into nothing.
     pub(super) fn nowhere() -> Self {
-        Self::new(Sink::None)
+        Self::new(Destined::Nowhere)
     }
 
-    /// Into a file that is there. If somebody's last line is not whole, ours
-    /// begins on one of its own.
-    pub(super) fn into_file(file: File) -> Self {
-        let torn = ends_inside_a_line(&file);
-        Self {
-            torn,
-            ..Self::new(Sink::Open(file))
-        }
-    }
-
-    /// Into a file that is made with the first decision, and those that follow.
-    pub(super) fn into_parts(first: PathBuf) -> Self {
-        Self::new(Sink::Lazy(Parts { first, number: 1 }))
+    /// Into this. If somebody's last line there is not whole, ours begins on one of its own.
+    pub(super) fn into(sink: Box<dyn RecordSink>) -> Self {
+        Self::new(Destined::To(sink))
     }
 
     /// Makes the first file now.
     pub(super) fn make(&mut self) -> io::Result<()> {
-        if let Sink::Lazy(parts) = &self.sink {
-            let file = create(&parts.path())?;
-            self.sink = Sink::Parts(parts.clone(), file, 0);
+        match &mut self.sink {
+            Destined::To(sink) => sink.make(),
+            Destined::Nowhere | Destined::Failed => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether records go anywhere.
@@ -134,9 +97,9 @@ impl Writer {
     /// They did, and cannot any more.
     pub(super) fn is_kept(&self) -> Result<bool, AuditError> {
         match self.sink {
-            Sink::None => Ok(false),
-            Sink::Failed => Err(AuditError),
-            Sink::Open(_) | Sink::Lazy(_) | Sink::Parts(..) => Ok(true),
+            Destined::Nowhere => Ok(false),
+            Destined::Failed => Err(AuditError),
+            Destined::To(_) => Ok(true),
         }
     }
 
@@ -178,7 +141,7 @@ impl Writer {
 
     /// Takes the line that was put `ahead` from `start` on as a record.
     pub(super) fn take(&mut self, start: usize) {
-        let line = self.ahead.get(start..).unwrap_or_default();
+        let line = span::from(&self.ahead, start);
         self.prev = hex(&Sha256::digest(line));
         self.seq = self.seq.saturating_add(1);
         self.ahead.push(b'\n');
@@ -189,16 +152,16 @@ impl Writer {
     ///
     /// # Errors
     /// They are not in the file, and the policy does not go on without them.
-    pub(super) fn append(&mut self, kind: Kind) -> Result<(), AuditError> {
+    pub(super) fn append(&mut self, kind: Option<Kind>) -> Result<(), AuditError> {
         match &self.sink {
-            Sink::None => return Ok(()),
-            Sink::Failed => return Err(AuditError),
-            Sink::Lazy(parts)
-                if parts.number == 1 && matches!(kind, Kind::Start | Kind::Finish) =>
+            Destined::Nowhere => return Ok(()),
+            Destined::Failed => return Err(AuditError),
+            Destined::To(sink)
+                if sink.waits() && matches!(kind, Some(Kind::Start | Kind::Finish)) =>
             {
                 return Ok(());
             }
-            Sink::Lazy(_) | Sink::Open(_) | Sink::Parts(..) => {}
+            Destined::To(_) => {}
         }
         if self.ahead.is_empty() {
             return Ok(());
@@ -227,7 +190,7 @@ impl Writer {
             }
             AuditFull::Deny => {
                 self.ahead.clear();
-                self.sink = Sink::Failed;
+                self.sink = Destined::Failed;
                 Err(AuditError)
             }
         }
@@ -235,8 +198,8 @@ impl Writer {
 
     /// Counts what did not get into the file: of `ahead` it has `count` bytes.
     fn lose(&mut self, count: usize) {
-        let there = self.ahead.get(..count).unwrap_or_default();
-        let records = there.get(usize::from(self.torn)..).unwrap_or_default();
+        let there = span::upto(&self.ahead, count);
+        let records = span::from(there, usize::from(self.torn));
         let whole = records.split_inclusive(|byte| *byte == b'\n');
         let mut complete: u64 = 0;
         for line in whole.filter_map(|line| line.strip_suffix(b"\n")) {
@@ -256,105 +219,31 @@ impl Writer {
         self.ahead.clear();
     }
 
-    /// Puts what is ahead into the file it belongs to; how much of it is there.
+    /// Puts what is ahead where it belongs; how much of it is there.
     fn put(&mut self) -> io::Result<usize> {
-        if let Sink::Parts(parts, _, length) = &self.sink
-            && *length >= self.file_bytes_max
+        let Destined::To(sink) = &mut self.sink else {
+            return Ok(0);
+        };
+        // The line that is torn stays behind, and so does its end.
+        if sink.turn(self.file_bytes_max) == SinkTurn::Next
+            && self.torn
+            && self.ahead.first() == Some(&b'\n')
         {
-            self.sink = Sink::Lazy(parts.next());
-            // The line that is torn stays behind, and so does its end.
-            if self.torn && self.ahead.first() == Some(&b'\n') {
-                self.ahead.remove(0);
-                self.torn = false;
-            }
+            self.ahead.remove(0);
+            self.torn = false;
         }
-        self.make()?;
-        match &mut self.sink {
-            Sink::Open(file) => Ok(append_once(file, &self.ahead)?),
-            Sink::Parts(_, file, length) => {
-                let count = append_once(file, &self.ahead)?;
-                *length = length.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
-                Ok(count)
-            }
-            Sink::None | Sink::Lazy(_) | Sink::Failed => Ok(0),
-        }
+        sink.put(&self.ahead)
     }
-}
-
-/// One write(2): a record that does not fit at once is a failure, not a
-/// fragment to be completed later.
-fn append_once(file: &mut File, bytes: &[u8]) -> io::Result<usize> {
-    loop {
-        match file.write(bytes) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result,
-        }
-    }
-}
-
-/// Whether the last byte of a file is no line break.
-fn ends_inside_a_line(file: &File) -> bool {
-    let Ok(about) = file.metadata() else {
-        return false;
-    };
-    let mut last = [b'\n'];
-    if about.is_file() && about.len() > 0 {
-        // A file that may not be read may not be looked at.
-        file.read_exact_at(&mut last, about.len() - 1).ok();
-    }
-    last != [b'\n']
-}
-
-fn create(path: &Path) -> io::Result<File> {
-    if let Some(directory) = path.parent() {
-        prune(directory);
-    }
-    let file = OpenOptions::new()
-        .append(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    // Says that this run lives; where locks do not work it is as old as it is.
-    file.try_lock().ok();
-    Ok(file)
-}
-
-/// Removes the oldest files so that with the new one the limit is kept, but
-/// none of a run that still writes. Names begin with the time, so their order
-/// is the order of age.
-fn prune(directory: &Path) {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return;
-    };
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .collect();
-    files.sort_unstable();
-    let surplus = (files.len() + 1).saturating_sub(limits::AUDIT_FILES_MAX);
-    let ended = files.into_iter().filter(|path| !is_held(path));
-    for path in ended.take(surplus) {
-        // What the launcher kept of the run goes with its record.
-        std::fs::remove_file(path.with_extension("leftovers")).ok();
-        std::fs::remove_file(path).ok();
-    }
-}
-
-/// Whether a run holds the file (flock(2)).
-fn is_held(path: &Path) -> bool {
-    // Whatever bears the name is not waited for.
-    let mut options = OpenOptions::new();
-    let file = options
-        .append(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path);
-    file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+    use std::path::{Path, PathBuf};
+
     use super::*;
     use crate::audit::chain::Chains;
+    use crate::audit::sink::FileSink;
     use crate::audit::{Audit, AuditTarget, Event, Outcome};
 
     fn directory(name: &str) -> PathBuf {
@@ -420,7 +309,7 @@ mod tests {
         audit.write(1, &event("a:1")).unwrap();
         let sink = |path: &Path| {
             let file = OpenOptions::new().append(true).open(path).unwrap();
-            audit.writer.lock().unwrap().sink = Sink::Open(file);
+            audit.writer.lock().unwrap().sink = Destined::To(Box::new(FileSink(file)));
         };
         sink(Path::new("/dev/full"));
         for _ in 0..3 {

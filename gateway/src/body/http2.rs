@@ -11,10 +11,10 @@ use h2::{Reason, RecvStream, SendStream};
 use http::header::{self, HeaderMap};
 use http_body::{Body, Frame, SizeHint};
 
-use super::ContentError;
+use super::{ContentError, Stopped};
 
 /// Content as it comes.
-pub(crate) struct Received {
+pub(crate) struct ReceivedContent {
     stream: RecvStream,
     has_data: bool,
     /// What is left of the length that the head names.
@@ -23,7 +23,7 @@ pub(crate) struct Received {
     waits: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
-impl fmt::Debug for Received {
+impl fmt::Debug for ReceivedContent {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Received")
@@ -33,7 +33,7 @@ impl fmt::Debug for Received {
     }
 }
 
-impl Received {
+impl ReceivedContent {
     /// That of a message with these fields.
     pub(crate) fn new(stream: RecvStream, fields: &HeaderMap) -> Self {
         let length = fields.get(header::CONTENT_LENGTH);
@@ -54,7 +54,7 @@ impl Received {
     }
 }
 
-impl Body for Received {
+impl Body for ReceivedContent {
     type Data = Bytes;
     type Error = h2::Error;
 
@@ -97,21 +97,41 @@ impl Body for Received {
 }
 
 /// Sends content to its end, as fast as the other side takes it. Where either
-/// fails, the stream is reset for the same reason.
+/// fails, the stream is reset for the same reason; `tell` hears before why a filter stopped
+/// it.
 pub(crate) async fn pour(
     mut content: impl Body<Data = Bytes, Error = ContentError> + Unpin,
     mut stream: SendStream<Bytes>,
+    tell: impl FnOnce(Stopped),
 ) {
-    if let Err(reason) = pour_all(&mut content, &mut stream).await {
-        stream.send_reset(reason);
+    match pour_all(&mut content, &mut stream).await {
+        Ok(()) => {}
+        Err(PourFault::Reset(reason)) => stream.send_reset(reason),
+        Err(PourFault::Stopped(stopped)) => {
+            tell(stopped);
+            stream.send_reset(Reason::CANCEL);
+        }
+    }
+}
+
+/// Why content did not come to its end.
+#[derive(Debug)]
+enum PourFault {
+    Reset(Reason),
+    Stopped(Stopped),
+}
+
+impl From<Reason> for PourFault {
+    fn from(reason: Reason) -> Self {
+        Self::Reset(reason)
     }
 }
 
 async fn pour_all(
     content: &mut (impl Body<Data = Bytes, Error = ContentError> + Unpin),
     stream: &mut SendStream<Bytes>,
-) -> Result<(), Reason> {
-    let lost = |error: h2::Error| error.reason().unwrap_or(Reason::CANCEL);
+) -> Result<(), PourFault> {
+    let lost = |error: h2::Error| PourFault::Reset(error.reason().unwrap_or(Reason::CANCEL));
     loop {
         let next = poll_fn(|context| {
             // Nobody reads on: whoever still sends hears of it.
@@ -123,18 +143,10 @@ async fn pour_all(
         let frame = match next.await? {
             None => return stream.send_data(Bytes::new(), true).map_err(lost),
             Some(Err(ContentError::Http2(error))) => {
-                return Err(error.reason().unwrap_or(Reason::INTERNAL_ERROR));
+                return Err(error.reason().unwrap_or(Reason::INTERNAL_ERROR).into());
             }
-            Some(Err(ContentError::Http1(_))) => return Err(Reason::INTERNAL_ERROR),
-            Some(Err(
-                ContentError::Misused
-                | ContentError::Shown
-                | ContentError::Stopped(_)
-                | ContentError::Spent(_)
-                | ContentError::Overridden(_),
-            )) => {
-                return Err(Reason::CANCEL);
-            }
+            Some(Err(ContentError::Http1(_))) => return Err(Reason::INTERNAL_ERROR.into()),
+            Some(Err(ContentError::Stopped(stopped))) => return Err(PourFault::Stopped(stopped)),
             Some(Ok(frame)) => frame,
         };
         match frame.into_data() {

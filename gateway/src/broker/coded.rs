@@ -4,22 +4,22 @@
 
 use http::header::HeaderMap;
 
-use super::Token;
-use crate::seek::{Seek, Texts};
+use super::PlaceholderToken;
+use crate::seek::{CodedSeek, SoughtTexts};
 
 /// A look into coded content.
 #[derive(Debug)]
-pub(super) struct Coded(Seek);
+pub(super) struct CodedContent(CodedSeek);
 
-impl Coded {
+impl CodedContent {
     /// Looks for these; `None` for content that stands as it is, whatever its
     /// coding is called.
-    pub(super) fn new(tokens: &[Token], fields: &HeaderMap) -> Option<Self> {
+    pub(super) fn new(tokens: &[PlaceholderToken], fields: &HeaderMap) -> Option<Self> {
         let texts = tokens.iter().map(|token| token.text.as_bytes());
         // What is looked for is no secret. One too short to be told from other text
         // goes out unseen, and is good for nothing there.
-        let made = Texts::new(texts, [0; 32]);
-        Seek::new(|| made.as_ref(), fields).map(Self)
+        let made = SoughtTexts::new(texts, [0; 32]);
+        CodedSeek::new(|| made.as_ref(), fields).map(Self)
     }
 
     /// The token that was found by now.

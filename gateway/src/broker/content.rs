@@ -3,71 +3,60 @@
 //! the beginning of one is held back. What is found is recorded here, since the
 //! response may be under way by then.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderValue};
-use outgate_policy::Position;
+use outgate_dlp::span;
+use outgate_policy::SecretPosition;
 
-use super::coded::Coded;
+use super::coded::CodedContent;
 use super::forms::Escape;
-use super::mask::Last;
-use super::{Misuse, Role, Secrets, Why, value_of};
-use crate::body::ContentError;
-use crate::caller::Caller;
+use super::{Misuse, PlaceholderRole, SessionSecrets, Why, value_of};
+use crate::body::Stopped;
 use crate::carrier::Carrier;
-use crate::refusal::Refusal;
-use crate::target::Target;
+use crate::filter::{ContentFilter, RequestContext, StreamEnd};
 
 /// What happens to the placeholder of one secret.
 #[derive(Debug)]
-enum Fate {
+enum PlaceholderFate {
     Replaced(zeroize::Zeroizing<Vec<u8>>),
     Refused(Misuse),
 }
 
 /// Looks through the content of one request.
 #[derive(Debug)]
-pub(crate) struct Watch {
-    secrets: Arc<Secrets>,
+pub(crate) struct ContentWatch {
+    secrets: Arc<SessionSecrets>,
     /// By token.
-    fates: Vec<Fate>,
+    fates: Vec<PlaceholderFate>,
     /// What looks through content that is coded.
-    coded: Option<Coded>,
+    coded: Option<CodedContent>,
     carry: BytesMut,
-    finding: Finding,
-    misuse: Slot,
+    /// The request whose content is looked through, for the record.
+    request: RequestContext,
+    whole_bytes_max: u64,
 }
 
-/// Where it is said why content ended.
-pub(crate) type Slot = Arc<Mutex<Option<Refusal>>>;
-
-/// The request whose content is looked through, for the record.
-#[derive(Debug)]
-struct Finding {
-    caller: Arc<Caller>,
-    target: Target,
-}
-
-impl Secrets {
+impl SessionSecrets {
     /// What looks through the content of a request.
     pub(crate) fn watch(
         self: &Arc<Self>,
         fields: &HeaderMap,
-        (caller, target): (&Arc<Caller>, &Target),
-        carrier: Carrier,
-    ) -> Watch {
+        request: &RequestContext,
+    ) -> ContentWatch {
+        let target = &request.target;
         let escape = escape(fields);
         let current = self.current();
-        let fate = |token: &super::Token| {
+        let fate = |token: &super::PlaceholderToken| {
             let why = match (self.bound.get(token.secret), escape) {
-                _ if carrier == Carrier::Plain => Some(Why::Plain),
-                _ if token.role == Role::KeySecret => Some(Why::Never),
-                _ if token.role != Role::Text => Some(Why::Encoded),
+                _ if request.carrier == Carrier::Plain => Some(Why::Plain),
+                _ if token.role == PlaceholderRole::KeySecret => Some(Why::Never),
+                _ if token.role != PlaceholderRole::Text => Some(Why::Encoded),
                 (None, _) | (_, None) => Some(Why::Encoded),
                 (Some(secret), Some(_)) => {
                     let to = (&target.host, target.port);
-                    let may = secret.may_enter(to, &target.resource, Position::Content);
+                    let may = secret.may_enter(to, &target.resource, SecretPosition::Content);
                     may.err().map(Why::Misplaced)
                 }
             };
@@ -75,21 +64,20 @@ impl Secrets {
             let material = current.and_then(|current| current.materials.get(token.secret));
             let value = material.and_then(|material| value_of(token.role, material));
             if let (Some(value), Some(escape)) = (value, escape) {
-                return Fate::Replaced(zeroize::Zeroizing::new(escape.of(value.reveal())));
+                return PlaceholderFate::Replaced(zeroize::Zeroizing::new(
+                    escape.of(value.reveal()),
+                ));
             }
             let why = why.unwrap_or(Why::Encoded);
-            Fate::Refused(self.misplaced(token, "the content", why))
+            PlaceholderFate::Refused(self.misplaced(token, "the content", why))
         };
-        Watch {
+        ContentWatch {
             secrets: Arc::clone(self),
             fates: self.tokens.iter().map(fate).collect(),
-            coded: Coded::new(&self.tokens, fields),
+            coded: CodedContent::new(&self.tokens, fields),
             carry: BytesMut::new(),
-            finding: Finding {
-                caller: Arc::clone(caller),
-                target: target.clone(),
-            },
-            misuse: Arc::default(),
+            request: request.clone(),
+            whole_bytes_max: 0,
         }
     }
 }
@@ -117,29 +105,16 @@ fn escape(fields: &HeaderMap) -> Option<Escape> {
     })
 }
 
-impl Watch {
-    /// Whether the content may become longer or shorter.
-    pub(crate) fn replaces(&self) -> bool {
-        self.fates
-            .iter()
-            .any(|fate| matches!(fate, Fate::Replaced(_)))
-    }
-
-    /// Where the misuse is said that ends the content.
-    pub(crate) fn misuse(&self) -> Slot {
-        Arc::clone(&self.misuse)
-    }
-
-    /// The next piece, as far as it is certain.
-    pub(crate) fn pass(&mut self, data: &Bytes, last: Last) -> Result<Bytes, ContentError> {
-        self.undo(data, last)?;
-        self.carry.extend_from_slice(data);
+impl ContentFilter for ContentWatch {
+    fn pass(&mut self, data: Bytes, last: StreamEnd) -> Result<Bytes, Stopped> {
+        self.undo(&data, last)?;
+        self.carry.extend_from_slice(&data);
         let secrets = Arc::clone(&self.secrets);
         let (mut out, mut at) = (BytesMut::new(), 0);
         let end = loop {
             let sure = match last {
-                Last::Yes => self.carry.len(),
-                Last::No => secrets.forms.undecided(&self.carry, at),
+                StreamEnd::Yes => self.carry.len(),
+                StreamEnd::No => secrets.forms.undecided(&self.carry, at),
             };
             let hit = secrets.forms.find(&self.carry, at);
             let Some(hit) = hit.filter(|hit| hit.range.start < sure) else {
@@ -150,12 +125,12 @@ impl Watch {
             let token = secrets.tokens.get(owner);
             let plain = token.is_some_and(|token| token.text.as_bytes() == found);
             match self.fates.get(owner) {
-                Some(Fate::Replaced(value)) if plain => {
-                    out.extend_from_slice(self.carry.get(at..hit.range.start).unwrap_or_default());
+                Some(PlaceholderFate::Replaced(value)) if plain => {
+                    out.extend_from_slice(span::within(&self.carry, at..hit.range.start));
                     out.extend_from_slice(value);
                 }
-                Some(Fate::Refused(misuse)) => return Err(self.refuse(misuse)),
-                Some(Fate::Replaced(_)) | None => {
+                Some(PlaceholderFate::Refused(misuse)) => return Err(self.refuse(misuse)),
+                Some(PlaceholderFate::Replaced(_)) | None => {
                     let misuse =
                         token.map(|token| secrets.misplaced(token, "the content", Why::Encoded));
                     let none = || Misuse {
@@ -170,28 +145,13 @@ impl Watch {
         if at == 0 {
             return Ok(rest.freeze());
         }
-        out.extend_from_slice(rest.get(at..).unwrap_or_default());
+        out.extend_from_slice(span::from(&rest, at));
         Ok(out.freeze())
     }
 
-    /// Looks through the next piece of coded content.
-    fn undo(&mut self, data: &Bytes, last: Last) -> Result<(), ContentError> {
-        let Some(coded) = &mut self.coded else {
-            return Ok(());
-        };
-        let seen = coded.pass(data).or_else(|| match last {
-            Last::Yes => coded.finish(),
-            Last::No => None,
-        });
-        match seen.and_then(|token| self.fates.get(token)) {
-            Some(Fate::Refused(misuse)) => Err(self.refuse(misuse)),
-            Some(Fate::Replaced(_)) | None => Ok(()),
-        }
-    }
-
     /// Trailers of the same request: no secret goes there.
-    pub(crate) fn trailers(&self, fields: &HeaderMap) -> Result<(), ContentError> {
-        for (name, value) in fields {
+    fn trailers(&mut self, fields: &mut HeaderMap) -> Result<(), Stopped> {
+        for (name, value) in &*fields {
             if let Some(token) = self.secrets.token_in(value.as_bytes()) {
                 let stands = format!("trailer `{name}`");
                 let misuse = self.secrets.misplaced(token, &stands, Why::Encoded);
@@ -201,18 +161,49 @@ impl Watch {
         Ok(())
     }
 
-    /// How many bytes wait.
-    pub(crate) fn waiting(&self) -> usize {
+    fn waiting(&self) -> usize {
         self.carry.len()
     }
 
-    fn refuse(&self, misuse: &Misuse) -> ContentError {
-        let Finding { caller, target } = &self.finding;
+    fn replaces(&self) -> bool {
+        self.fates
+            .iter()
+            .any(|fate| matches!(fate, PlaceholderFate::Replaced(_)))
+    }
+
+    fn whole_bytes_max(&self) -> u64 {
+        self.whole_bytes_max
+    }
+}
+
+impl ContentWatch {
+    /// The same of content that is read whole where it has at most so many bytes.
+    pub(super) fn reading_whole(self, whole_bytes_max: u64) -> Self {
+        Self {
+            whole_bytes_max,
+            ..self
+        }
+    }
+
+    /// Looks through the next piece of coded content.
+    fn undo(&mut self, data: &Bytes, last: StreamEnd) -> Result<(), Stopped> {
+        let Some(coded) = &mut self.coded else {
+            return Ok(());
+        };
+        let seen = coded.pass(data).or_else(|| match last {
+            StreamEnd::Yes => coded.finish(),
+            StreamEnd::No => None,
+        });
+        match seen.and_then(|token| self.fates.get(token)) {
+            Some(PlaceholderFate::Refused(misuse)) => Err(self.refuse(misuse)),
+            Some(PlaceholderFate::Replaced(_)) | None => Ok(()),
+        }
+    }
+
+    fn refuse(&self, misuse: &Misuse) -> Stopped {
+        let RequestContext { caller, target, .. } = &self.request;
         let refusal = caller.misused(target, &misuse.because);
         caller.tell(&refusal);
-        if let Ok(mut slot) = self.misuse.lock() {
-            slot.get_or_insert(refusal);
-        }
-        ContentError::Misused
+        Stopped::refused(refusal)
     }
 }

@@ -5,7 +5,7 @@
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use outgate_policy::{Host, Secret};
 
-use super::Secrets;
+use super::SessionSecrets;
 
 /// Fields by which a client asks for parts or differences: of a value that comes
 /// in parts nobody sees the whole.
@@ -31,7 +31,7 @@ pub(crate) fn plain(fields: &mut HeaderMap) {
     fields.remove(header::SEC_WEBSOCKET_EXTENSIONS);
 }
 
-impl Secrets {
+impl SessionSecrets {
     /// Whether some secret is bound to this host.
     pub(crate) fn guards(&self, host: &Host, port: u16) -> bool {
         let mut secrets = self.bound.iter();

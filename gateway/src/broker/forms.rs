@@ -6,6 +6,7 @@ use base64::alphabet;
 use base64::engine::general_purpose::{
     GeneralPurpose, GeneralPurposeConfig, NO_PAD, STANDARD, URL_SAFE,
 };
+use outgate_dlp::span;
 
 /// Every form of a text, the text itself first; without repetition.
 pub(super) fn all(text: &[u8]) -> Vec<Vec<u8>> {
@@ -73,7 +74,7 @@ fn base64_inside(text: &[u8], phase: usize, engine: &GeneralPurpose) -> Vec<u8> 
     let encoded = engine.encode(&bytes).into_bytes();
     let first = (phase * 8).div_ceil(6);
     let last = bytes.len() * 8 / 6;
-    encoded.get(first..last).unwrap_or_default().to_vec()
+    span::within(&encoded, first..last).to_vec()
 }
 
 /// Base64 with padding (RFC 4648 4).

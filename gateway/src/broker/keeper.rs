@@ -11,11 +11,12 @@ use std::time::SystemTime;
 
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
-use outgate_policy::{SecretKind, SecretSource};
+use outgate_handoff::{GatewaySetting, ToGateway};
+use outgate_policy::{NamedSecret, SecretKind, SecretSource};
 use zeroize::Zeroizing;
 
-use super::source::{self, Named};
-use super::value::{Keys, Material, Value};
+use super::source;
+use super::value::{Material, SecretValue, SigningKeys};
 use crate::limits;
 
 /// Bytes of one message at most: a number, three lengths and three values.
@@ -31,8 +32,8 @@ impl Keeper {
     ///
     /// # Errors
     /// No process can be started.
-    pub(crate) fn start(named: &[Named]) -> io::Result<Option<Self>> {
-        if !named.iter().any(Named::may_change) {
+    pub(crate) fn start(named: &[NamedSecret]) -> io::Result<Option<Self>> {
+        if !named.iter().any(source::may_change) {
             return Ok(None);
         }
         let (ours, theirs) = socketpair(
@@ -46,11 +47,15 @@ impl Keeper {
         let mut keeper = Command::new("/proc/self/exe");
         keeper.arg("keep").arg("--handoff-fd");
         keeper.arg(theirs.as_raw_fd().to_string());
-        for named in named {
-            keeper.arg("--secret").arg(named.to_string());
-        }
         // It ends with us (prctl(2), PR_SET_PDEATHSIG), and with the connection.
         keeper.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+        let secrets = named.iter().cloned().map(GatewaySetting::Secret);
+        for setting in secrets.chain([GatewaySetting::End]) {
+            let frame = ToGateway::Setting(setting).encode();
+            let frame =
+                frame.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            send(ours.as_raw_fd(), &frame, MsgFlags::MSG_NOSIGNAL)?;
+        }
         Ok(Some(Self(ours)))
     }
 
@@ -60,7 +65,7 @@ impl Keeper {
 }
 
 /// Keeps these secrets until the gateway is gone.
-pub(crate) fn keep(socket: &OwnedFd, named: &[Named]) -> io::Result<()> {
+pub(crate) fn keep(socket: &OwnedFd, named: &[NamedSecret]) -> io::Result<()> {
     let mut marks: Vec<Option<Mark>> = named.iter().map(mark).collect();
     loop {
         let mut polled = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
@@ -88,7 +93,7 @@ pub(crate) fn keep(socket: &OwnedFd, named: &[Named]) -> io::Result<()> {
 
 /// Reads a secret and tells it. What cannot be read stays what it was: files are
 /// missing for a moment while they are replaced.
-fn tell(socket: &OwnedFd, number: u8, named: &Named) -> io::Result<()> {
+fn tell(socket: &OwnedFd, number: u8, named: &NamedSecret) -> io::Result<()> {
     let Ok(material) = source::read(named) else {
         return Ok(());
     };
@@ -108,7 +113,7 @@ fn tell(socket: &OwnedFd, number: u8, named: &Named) -> io::Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark(u64, u64, Option<SystemTime>);
 
-fn mark(named: &Named) -> Option<Mark> {
+fn mark(named: &NamedSecret) -> Option<Mark> {
     use std::os::unix::fs::MetadataExt;
     let SecretSource::File(path) = &named.source else {
         return None;
@@ -118,7 +123,7 @@ fn mark(named: &Named) -> Option<Mark> {
 }
 
 /// What a keeper told: the number of a secret, and its material.
-pub(super) fn told(message: &[u8], named: &[Named]) -> Option<(usize, Material)> {
+pub(super) fn told(message: &[u8], named: &[NamedSecret]) -> Option<(usize, Material)> {
     let (number, mut rest) = message.split_first()?;
     let number = usize::from(*number);
     let mut values = Vec::new();
@@ -126,13 +131,13 @@ pub(super) fn told(message: &[u8], named: &[Named]) -> Option<(usize, Material)>
         let (length, after) = rest.split_first_chunk::<2>()?;
         let length = usize::from(u16::from_be_bytes(*length));
         let (value, after) = after.split_at_checked(length)?;
-        values.push(Value::new(Zeroizing::new(value.to_vec())));
+        values.push(SecretValue::new(Zeroizing::new(value.to_vec())));
         rest = after;
     }
     let mut values = values.into_iter();
     let material = match named.get(number)?.kind {
         SecretKind::Value => Material::Text(values.next()?),
-        SecretKind::Aws => Material::Keys(Keys {
+        SecretKind::Aws => Material::Keys(SigningKeys {
             id: values.next()?,
             secret: values.next()?,
             session: values.next(),
@@ -170,10 +175,12 @@ mod tests {
 
     #[test]
     fn what_a_keeper_tells_is_understood_and_nothing_else() {
-        let named: Vec<Named> = ["A=cmd:x", "B=aws:cmd:x"]
-            .iter()
-            .map(|text| Named::parse(text).unwrap())
-            .collect();
+        let named = [("A", SecretKind::Value), ("B", SecretKind::Aws)];
+        let named = named.map(|(name, kind)| NamedSecret {
+            name: name.to_owned(),
+            kind,
+            source: SecretSource::Command("x".to_owned()),
+        });
         for (message, number) in [
             (&b"\x00\x00\x03abc"[..], Some(0)),
             (b"\x01\x00\x01a\x00\x01b", Some(1)),

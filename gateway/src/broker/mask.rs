@@ -7,20 +7,23 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderValue};
+use http::response;
+use hyper::ext::ReasonPhrase;
 
-use super::search::Search;
-use crate::body::ContentError;
+use super::search::TextSearch;
+use crate::body::Stopped;
 use crate::caller::Caller;
-use crate::seek::{Seek, Texts};
+use crate::filter::{ContentFilter, FieldFilter, StreamEnd};
+use crate::seek::{CodedSeek, SoughtTexts};
 use crate::target::Target;
 
 /// The values of a session, and what stands for each.
 #[derive(Debug)]
 pub(crate) struct Mask {
-    search: Search,
+    search: TextSearch,
     instead: Vec<zeroize::Zeroizing<Vec<u8>>>,
     /// Made at the first response that is coded.
-    texts: OnceLock<Option<Texts>>,
+    texts: OnceLock<Option<SoughtTexts>>,
 }
 
 impl Mask {
@@ -28,19 +31,19 @@ impl Mask {
     pub(super) fn new(pairs: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Self, String> {
         let (values, instead): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         Ok(Self {
-            search: Search::new(values)?,
+            search: TextSearch::new(values)?,
             instead: instead.into_iter().map(zeroize::Zeroizing::new).collect(),
             texts: OnceLock::new(),
         })
     }
 
     /// Masks in place up to where it is certain; how far that is.
-    fn apply(&self, bytes: &mut [u8], last: Last) -> usize {
+    fn apply(&self, bytes: &mut [u8], last: StreamEnd) -> usize {
         let mut at = 0;
         loop {
             let sure = match last {
-                Last::Yes => bytes.len(),
-                Last::No => self.search.undecided(bytes, at),
+                StreamEnd::Yes => bytes.len(),
+                StreamEnd::No => self.search.undecided(bytes, at),
             };
             match self.search.find(bytes, at) {
                 Some(hit) if hit.range.start < sure => {
@@ -55,8 +58,8 @@ impl Mask {
     }
 
     /// The values as they are looked for in what is coded.
-    fn texts(&self) -> Option<&Texts> {
-        let make = || Texts::new(self.search.needles(), crate::random::key().ok()?);
+    fn texts(&self) -> Option<&SoughtTexts> {
+        let make = || SoughtTexts::new(self.search.needles(), crate::random::key().ok()?);
         self.texts.get_or_init(make).as_ref()
     }
 
@@ -65,25 +68,29 @@ impl Mask {
         self.search.find(bytes, 0).is_some()
     }
 
-    /// Masks the values of fields.
-    pub(crate) fn fields(&self, fields: &mut HeaderMap) {
+    /// Masks the values of a head, and drops its reason phrase where that holds one.
+    pub(super) fn head(&self, head: &mut response::Parts) {
+        self.fields(&mut head.headers);
+        if let Some(phrase) = head.extensions.get::<ReasonPhrase>()
+            && self.sees(phrase.as_bytes())
+        {
+            head.extensions.remove::<ReasonPhrase>();
+        }
+    }
+}
+
+impl FieldFilter for Mask {
+    fn fields(&self, fields: &mut HeaderMap) {
         for value in fields.values_mut() {
             if !self.sees(value.as_bytes()) {
                 continue;
             }
             let mut bytes = value.as_bytes().to_vec();
-            self.apply(&mut bytes, Last::Yes);
+            self.apply(&mut bytes, StreamEnd::Yes);
             let masked = HeaderValue::from_bytes(&bytes);
             *value = masked.unwrap_or_else(|_| HeaderValue::from_static("-"));
         }
     }
-}
-
-/// Whether anything follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Last {
-    Yes,
-    No,
 }
 
 /// Content that is being masked.
@@ -97,7 +104,7 @@ pub(crate) struct Masked {
 /// Lets coded content go on as far as it holds no value.
 #[derive(Debug)]
 struct Sieve {
-    seek: Seek,
+    seek: CodedSeek,
     /// Bytes that went on.
     passed: u64,
     caller: Arc<Caller>,
@@ -121,7 +128,7 @@ impl Masked {
         (caller, target): (&Arc<Caller>, &Target),
     ) -> Option<Self> {
         mask.texts()?;
-        let seek = Seek::new(|| mask.texts(), fields);
+        let seek = CodedSeek::new(|| mask.texts(), fields);
         let sieve = seek.map(|seek| Sieve {
             seek,
             passed: 0,
@@ -135,31 +142,12 @@ impl Masked {
         })
     }
 
-    /// Fields of the same message.
-    pub(crate) fn fields(&self, fields: &mut HeaderMap) {
-        self.mask.fields(fields);
-    }
-
-    /// The next piece, as far as it is certain.
-    ///
-    /// # Errors
-    /// It holds a value that cannot be masked; that was said.
-    pub(crate) fn pass(&mut self, data: Bytes, last: Last) -> Result<Bytes, ContentError> {
-        if let Some(sieve) = &mut self.sieve {
-            self.carry.extend_from_slice(&data);
-            let count = sieve.cleared(&data, last)?;
-            let count = count.min(self.carry.len());
-            return Ok(self.carry.split_to(count).freeze());
-        }
-        Ok(self.mask(data, last))
-    }
-
-    /// The same of what is not coded.
-    pub(super) fn mask(&mut self, data: Bytes, last: Last) -> Bytes {
+    /// The next piece of what is not coded, as far as it is certain.
+    pub(super) fn mask(&mut self, data: Bytes, last: StreamEnd) -> Bytes {
         if self.carry.is_empty() && !self.mask.sees(&data) {
             let end = match last {
-                Last::Yes => data.len(),
-                Last::No => self.mask.search.undecided(&data, 0),
+                StreamEnd::Yes => data.len(),
+                StreamEnd::No => self.mask.search.undecided(&data, 0),
             };
             let mut data = data;
             self.carry.extend_from_slice(&data.split_off(end));
@@ -169,18 +157,37 @@ impl Masked {
         let end = self.mask.apply(&mut self.carry, last);
         self.carry.split_to(end).freeze()
     }
+}
 
-    /// How many bytes wait.
-    pub(crate) fn waiting(&self) -> usize {
+impl ContentFilter for Masked {
+    fn pass(&mut self, data: Bytes, last: StreamEnd) -> Result<Bytes, Stopped> {
+        if let Some(sieve) = &mut self.sieve {
+            self.carry.extend_from_slice(&data);
+            let count = sieve.cleared(&data, last)?;
+            let count = count.min(self.carry.len());
+            return Ok(self.carry.split_to(count).freeze());
+        }
+        Ok(self.mask(data, last))
+    }
+
+    fn trailers(&mut self, trailers: &mut HeaderMap) -> Result<(), Stopped> {
+        self.mask.fields(trailers);
+        Ok(())
+    }
+
+    fn waiting(&self) -> usize {
         self.carry.len()
     }
 }
 
 impl Sieve {
     /// How many bytes more may go on.
-    fn cleared(&mut self, data: &[u8], last: Last) -> Result<usize, ContentError> {
+    ///
+    /// # Errors
+    /// They hold a value that cannot be masked.
+    fn cleared(&mut self, data: &[u8], last: StreamEnd) -> Result<usize, Stopped> {
         let cleared = match (self.seek.clear(data), last) {
-            (Ok(_), Last::Yes) => self.seek.clear_rest(),
+            (Ok(_), StreamEnd::Yes) => self.seek.clear_rest(),
             (cleared, _) => cleared,
         };
         let Ok(cleared) = cleared else {
@@ -188,7 +195,7 @@ impl Sieve {
                            cannot be masked";
             let refusal = self.caller.misused(&self.target, because);
             self.caller.recorder().tell(&refusal);
-            return Err(ContentError::Shown);
+            return Err(Stopped::refused(refusal));
         };
         let count = cleared.saturating_sub(self.passed);
         self.passed = self.passed.max(cleared);
@@ -211,7 +218,7 @@ mod tests {
 
     fn whole(text: &[u8]) -> Vec<u8> {
         Masked::new(mask())
-            .mask(Bytes::copy_from_slice(text), Last::Yes)
+            .mask(Bytes::copy_from_slice(text), StreamEnd::Yes)
             .to_vec()
     }
 
@@ -249,7 +256,7 @@ mod tests {
             for cut in cuts.into_iter().cycle() {
                 let (piece, next) = rest.split_at(cut.min(rest.len()));
                 rest = next;
-                let last = if rest.is_empty() { Last::Yes } else { Last::No };
+                let last = if rest.is_empty() { StreamEnd::Yes } else { StreamEnd::No };
                 out.extend_from_slice(&masked.mask(Bytes::copy_from_slice(piece), last));
                 if rest.is_empty() {
                     break;

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use http::StatusCode;
-use outgate_policy::Host;
+use outgate_policy::{Host, NamedSecret};
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
 use super::keeper::{self, Keeper};
-use super::source::Named;
+use super::source;
 use super::value::Material;
-use super::{Current, Secrets, mask_of};
+use super::{CurrentSecrets, SessionSecrets, mask_of};
 use crate::limits;
 
 /// A session's connection to the keeper.
@@ -22,13 +22,13 @@ use crate::limits;
 pub(crate) struct Renewal {
     /// Any Unix socket of messages is driven alike.
     socket: UnixDatagram,
-    named: Vec<Named>,
+    named: Vec<NamedSecret>,
     /// When each was asked for last.
     asked: Mutex<Vec<Option<Instant>>>,
 }
 
 impl Renewal {
-    pub(crate) fn new(keeper: Keeper, named: Vec<Named>) -> std::io::Result<Self> {
+    pub(crate) fn new(keeper: Keeper, named: Vec<NamedSecret>) -> std::io::Result<Self> {
         let socket = std::os::unix::net::UnixDatagram::from(keeper.into_socket());
         socket.set_nonblocking(true)?;
         let asked = Mutex::new(vec![None; named.len()]);
@@ -40,7 +40,7 @@ impl Renewal {
     }
 
     /// Takes over what the keeper tells until it is gone.
-    pub(crate) async fn follow(&self, secrets: &Secrets) {
+    pub(crate) async fn follow(&self, secrets: &SessionSecrets) {
         loop {
             let message = self
                 .socket
@@ -58,7 +58,12 @@ impl Renewal {
 
     /// Has what is bound to a host read again where its origin minds it; not
     /// more often than a person could want, since the command can provoke it.
-    pub(crate) fn minded(&self, secrets: &Secrets, (host, port): (&Host, u16), status: StatusCode) {
+    pub(crate) fn minded(
+        &self,
+        secrets: &SessionSecrets,
+        (host, port): (&Host, u16),
+        status: StatusCode,
+    ) {
         if status != StatusCode::UNAUTHORIZED && status != StatusCode::FORBIDDEN {
             return;
         }
@@ -69,7 +74,7 @@ impl Renewal {
             let mut bound = secrets.bound.iter();
             let bound = bound.any(|own| own.name() == named.name && own.is_for(host, port));
             let due = last.is_none_or(|last| last.elapsed() >= limits::SECRET_AGAIN_TIME);
-            if bound && due && named.may_change() {
+            if bound && due && source::may_change(named) {
                 *last = Some(Instant::now());
                 keeper::ask(self.socket.as_fd(), number);
             }
@@ -77,7 +82,7 @@ impl Renewal {
     }
 }
 
-impl Secrets {
+impl SessionSecrets {
     /// Puts a new value in the place of an old one, which stays masked.
     fn renew(&self, name: &str, material: Material) {
         let Some(index) = self.bound.iter().position(|own| own.name() == name) else {
@@ -100,7 +105,7 @@ impl Secrets {
             *own = material;
         }
         if let Ok(mask) = mask_of(&self.tokens, &materials, &earlier) {
-            *slot = Arc::new(Current {
+            *slot = Arc::new(CurrentSecrets {
                 materials,
                 earlier,
                 mask: Arc::new(mask),

@@ -6,12 +6,14 @@ use std::borrow::Cow;
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::request;
-use outgate_policy::{Misplaced, Position};
+use outgate_policy::{Misplaced, SecretPosition};
 
 use super::forms::{self, Escape, Unescaped};
-use super::search::Search;
+use super::search::TextSearch;
 use super::signing::{Presigned, Signing};
-use super::{Current, Misuse, Role, Secrets, Token, Why, value_of};
+use super::{
+    CurrentSecrets, Misuse, PlaceholderRole, PlaceholderToken, SessionSecrets, Why, value_of,
+};
 use crate::carrier::Carrier;
 use crate::target::Target;
 
@@ -75,7 +77,7 @@ impl Insertion {
     }
 }
 
-impl Secrets {
+impl SessionSecrets {
     /// Finds every placeholder of a request's head, and what goes in its place.
     ///
     /// # Errors
@@ -90,7 +92,7 @@ impl Secrets {
             let because = "the secrets of this run are not to be had".to_owned();
             return Err(Misuse { because });
         };
-        let place = Place {
+        let place = PlaceholderRequest {
             secrets: self,
             current: &current,
             target,
@@ -107,10 +109,10 @@ impl Secrets {
             insertion.fields.extend(place.field(name, before)?);
         }
         let resource = &target.resource;
-        let path = place.escaped(Position::Path, resource.path())?;
+        let path = place.escaped(SecretPosition::Path, resource.path())?;
         let query = resource.query();
         let query = query
-            .map(|query| place.escaped(Position::Query, query))
+            .map(|query| place.escaped(SecretPosition::Query, query))
             .transpose()?;
         let changed = |part: &Cow<'_, str>| matches!(part, Cow::Owned(_));
         let presigned = Presigned {
@@ -125,7 +127,7 @@ impl Secrets {
                 let written = resource.query().unwrap_or_default();
                 if signed.is_none()
                     && let Some(key) = self.token_in(written.as_bytes())
-                    && key.role != Role::Text
+                    && key.role != PlaceholderRole::Text
                 {
                     return Err(self.misplaced(key, "the query", Why::Encoded));
                 }
@@ -156,7 +158,7 @@ impl Secrets {
     }
 
     /// The first placeholder in a text, in any form.
-    pub(super) fn token_in(&self, text: &[u8]) -> Option<&Token> {
+    pub(super) fn token_in(&self, text: &[u8]) -> Option<&PlaceholderToken> {
         let direct = self.forms.find(text, 0).map(|hit| hit.index);
         let found = direct.or_else(|| {
             if !text.contains(&b'%') {
@@ -171,21 +173,21 @@ impl Secrets {
 }
 
 /// A request that placeholders stand in.
-pub(super) struct Place<'a> {
-    pub(super) secrets: &'a Secrets,
-    pub(super) current: &'a Current,
+pub(super) struct PlaceholderRequest<'a> {
+    pub(super) secrets: &'a SessionSecrets,
+    pub(super) current: &'a CurrentSecrets,
     target: &'a Target,
     carrier: Carrier,
 }
 
-impl Place<'_> {
+impl PlaceholderRequest<'_> {
     /// A field with what is inserted; `None` where nothing is.
     fn field(&self, name: &HeaderName, before: &HeaderValue) -> Result<Option<Field>, Misuse> {
         let value = before.as_bytes();
         let Some(token) = self.secrets.token_in(value) else {
             return Ok(None);
         };
-        let position = Position::Field(name.as_str());
+        let position = SecretPosition::Field(name.as_str());
         let stands = format!("field `{name}`");
         self.check(token, position, &stands)?;
         let (inserted, own) = match basic(value) {
@@ -215,13 +217,19 @@ impl Place<'_> {
     }
 
     /// A path or a query with what is inserted.
-    fn escaped<'t>(&self, position: Position<'_>, text: &'t str) -> Result<Cow<'t, str>, Misuse> {
+    fn escaped<'t>(
+        &self,
+        position: SecretPosition<'_>,
+        text: &'t str,
+    ) -> Result<Cow<'t, str>, Misuse> {
         let Some(token) = self.secrets.token_in(text.as_bytes()) else {
             return Ok(Cow::Borrowed(text));
         };
         let stands = match position {
-            Position::Path => "the path",
-            Position::Query | Position::Field(_) | Position::Content => "the query",
+            SecretPosition::Path => "the path",
+            SecretPosition::Query | SecretPosition::Field(_) | SecretPosition::Content => {
+                "the query"
+            }
         };
         self.check(token, position, stands)?;
         let written = forms::unescaped(text.as_bytes());
@@ -248,7 +256,7 @@ impl Place<'_> {
     fn replace(
         &self,
         text: &[u8],
-        position: Position<'_>,
+        position: SecretPosition<'_>,
         stands: &str,
     ) -> Result<(Vec<u8>, Vec<u8>), Misuse> {
         let (mut inserted, mut own, mut from) = (Vec::new(), Vec::new(), 0);
@@ -269,12 +277,12 @@ impl Place<'_> {
 
     pub(super) fn check(
         &self,
-        token: &Token,
-        position: Position<'_>,
+        token: &PlaceholderToken,
+        position: SecretPosition<'_>,
         stands: &str,
     ) -> Result<(), Misuse> {
         let wrong = |why| Err(self.secrets.misplaced(token, stands, why));
-        if token.role == Role::KeySecret {
+        if token.role == PlaceholderRole::KeySecret {
             return wrong(Why::Never);
         }
         let Some(secret) = self.secrets.bound.get(token.secret) else {
@@ -286,12 +294,18 @@ impl Place<'_> {
         }
         // Keys go where their algorithm has them, and nowhere else.
         let position = match (token.role, position) {
-            (Role::Text | Role::KeySecret, position) => position,
-            (Role::KeyId, Position::Field("authorization") | Position::Query)
-            | (Role::KeySession, Position::Field("x-amz-security-token") | Position::Query) => {
-                Position::Field("authorization")
+            (PlaceholderRole::Text | PlaceholderRole::KeySecret, position) => position,
+            (
+                PlaceholderRole::KeyId,
+                SecretPosition::Field("authorization") | SecretPosition::Query,
+            )
+            | (
+                PlaceholderRole::KeySession,
+                SecretPosition::Field("x-amz-security-token") | SecretPosition::Query,
+            ) => SecretPosition::Field("authorization"),
+            (PlaceholderRole::KeyId | PlaceholderRole::KeySession, _) => {
+                return wrong(Why::Encoded);
             }
-            (Role::KeyId | Role::KeySession, _) => return wrong(Why::Encoded),
         };
         match secret.may_enter((host, port), &self.target.resource, position) {
             Ok(()) => Ok(()),
@@ -299,7 +313,7 @@ impl Place<'_> {
         }
     }
 
-    fn value(&self, token: &Token) -> Result<Vec<u8>, Misuse> {
+    fn value(&self, token: &PlaceholderToken) -> Result<Vec<u8>, Misuse> {
         let material = self.current.materials.get(token.secret);
         let value = material.and_then(|material| value_of(token.role, material));
         match value {
@@ -313,10 +327,10 @@ impl Place<'_> {
 
 /// Each placeholder in a text, and where it stands.
 fn hits<'s>(
-    search: &Search,
-    secrets: &'s Secrets,
+    search: &TextSearch,
+    secrets: &'s SessionSecrets,
     text: &[u8],
-) -> Vec<(&'s Token, std::ops::Range<usize>)> {
+) -> Vec<(&'s PlaceholderToken, std::ops::Range<usize>)> {
     let (mut at, mut found) = (0, Vec::new());
     while let Some(hit) = search.find(text, at) {
         at = hit.range.end;

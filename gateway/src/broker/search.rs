@@ -5,10 +5,11 @@
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
+use outgate_dlp::span;
 
 /// A set of texts to look for.
 #[derive(Debug)]
-pub(super) struct Search {
+pub(super) struct TextSearch {
     needles: Vec<Vec<u8>>,
     automaton: AhoCorasick,
     /// The bytes with which one of them begins.
@@ -18,12 +19,12 @@ pub(super) struct Search {
 
 /// One found: which, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hit {
+pub(super) struct SearchHit {
     pub(super) index: usize,
     pub(super) range: Range<usize>,
 }
 
-impl Search {
+impl TextSearch {
     /// Of those that begin at the same place the longest is found.
     ///
     /// # Errors
@@ -54,10 +55,10 @@ impl Search {
     }
 
     /// The first one at or behind `from`.
-    pub(super) fn find(&self, bytes: &[u8], from: usize) -> Option<Hit> {
+    pub(super) fn find(&self, bytes: &[u8], from: usize) -> Option<SearchHit> {
         let input = Input::new(bytes).range(from.min(bytes.len())..);
         let found = self.automaton.find(input)?;
-        Some(Hit {
+        Some(SearchHit {
             index: found.pattern().as_usize(),
             range: found.range(),
         })
@@ -70,7 +71,7 @@ impl Search {
         let start = bytes.len().saturating_sub(reach).max(from);
         (start..bytes.len())
             .find(|at| {
-                let rest = bytes.get(*at..).unwrap_or_default();
+                let rest = span::from(bytes, *at);
                 let begins = rest
                     .first()
                     .and_then(|byte| self.first.get(usize::from(*byte)));
@@ -88,9 +89,9 @@ impl Search {
 mod tests {
     use super::*;
 
-    fn search(needles: &[&str]) -> Search {
+    fn search(needles: &[&str]) -> TextSearch {
         let needles = needles.iter().map(|needle| needle.as_bytes().to_vec());
-        Search::new(needles.collect()).unwrap()
+        TextSearch::new(needles.collect()).unwrap()
     }
 
     #[test]

@@ -8,6 +8,7 @@ use ring::hmac;
 use sha2::{Digest, Sha256};
 
 use super::forms;
+use crate::text::hex;
 
 /// The name of the algorithm.
 pub(super) const ALGORITHM: &str = "AWS4-HMAC-SHA256";
@@ -75,7 +76,7 @@ pub(super) struct Signed<'a> {
 
 impl Signed<'_> {
     /// The signature under a key.
-    pub(super) fn signature(&self, spelling: Spelling, date: &str, key: &Key) -> String {
+    pub(super) fn signature(&self, spelling: Spelling, date: &str, key: &SigningKey) -> String {
         let scope = &key.scope;
         let hash = hex(&Sha256::digest(self.canonical(spelling)));
         let text = format!("{ALGORITHM}\n{date}\n{scope}\n{hash}");
@@ -131,12 +132,12 @@ impl Signed<'_> {
 
 /// A key for one day, region and service.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct SigningKey {
     key: hmac::Key,
     scope: String,
 }
 
-impl Key {
+impl SigningKey {
     /// From the secret half of a pair; `scope` is `DATE/REGION/SERVICE/aws4_request`.
     pub(super) fn new(secret: &[u8], scope: &str) -> Self {
         let first = zeroize::Zeroizing::new([b"AWS4", secret].concat());
@@ -187,13 +188,6 @@ pub(super) fn names(list: &str) -> Option<Vec<String>> {
     (sorted && names.contains("host")).then(|| names.into_iter().collect())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slash {
     Kept,
@@ -241,7 +235,7 @@ mod tests {
             ("host", "example.amazonaws.com"),
             ("x-amz-date", "20150830T123600Z"),
         ]);
-        let key = Key::new(SECRET, "20150830/us-east-1/service/aws4_request");
+        let key = SigningKey::new(SECRET, "20150830/us-east-1/service/aws4_request");
         for (method, query, signature) in [
             (
                 "GET",
@@ -279,7 +273,7 @@ mod tests {
     fn signatures_are_those_of_the_object_stores_examples() {
         let host = "examplebucket.s3.amazonaws.com";
         let date = "20130524T000000Z";
-        let key = Key::new(STORE, "20130524/us-east-1/s3/aws4_request");
+        let key = SigningKey::new(STORE, "20130524/us-east-1/s3/aws4_request");
         let get = |more: &[(&str, &str)]| {
             let mut all = vec![("host", host)];
             all.extend(more);

@@ -5,12 +5,12 @@
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request;
-use outgate_policy::Position;
+use outgate_policy::SecretPosition;
 
-use super::request::Place;
-use super::signature::{self, ALGORITHM, Key, Signed, Spelling};
-use super::value::{Keys, Material};
-use super::{Misuse, Role, Secrets, Token, Why};
+use super::request::PlaceholderRequest;
+use super::signature::{self, ALGORITHM, Signed, SigningKey, Spelling};
+use super::value::{Material, SigningKeys};
+use super::{Misuse, PlaceholderRole, PlaceholderToken, SessionSecrets, Why};
 use crate::target::Target;
 
 const TOKEN: &str = "x-amz-security-token";
@@ -21,7 +21,7 @@ const HASH: &str = "x-amz-content-sha256";
 pub(crate) struct Signing {
     name: String,
     placeholder: String,
-    keys: Keys,
+    keys: SigningKeys,
     scope: String,
     date: String,
     names: Vec<String>,
@@ -35,14 +35,14 @@ pub(crate) struct Signing {
 }
 
 /// The parts of `Authorization` (RFC 9110 11.6.2) in this scheme.
-struct Parts<'a> {
+struct AuthorizationParts<'a> {
     id: &'a str,
     scope: &'a str,
     names: &'a str,
     signature: &'a str,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> AuthorizationParts<'a> {
     fn of(value: &'a str) -> Option<Self> {
         let rest = value.strip_prefix(ALGORITHM)?;
         let find = |name: &str| {
@@ -59,13 +59,17 @@ impl<'a> Parts<'a> {
     }
 }
 
-impl Secrets {
+impl SessionSecrets {
     /// The keys whose placeholder this is.
-    fn keys(&self, id: &str, materials: &[Material]) -> Option<(&Token, &str, Keys)> {
-        let own = |role| move |token: &&Token| token.role == role;
+    fn keys(
+        &self,
+        id: &str,
+        materials: &[Material],
+    ) -> Option<(&PlaceholderToken, &str, SigningKeys)> {
+        let own = |role| move |token: &&PlaceholderToken| token.role == role;
         let mut tokens = self.tokens.iter();
-        let token = tokens.find(|token| own(Role::KeyId)(token) && token.text == id)?;
-        let mut halves = self.tokens.iter().filter(own(Role::KeySecret));
+        let token = tokens.find(|token| own(PlaceholderRole::KeyId)(token) && token.text == id)?;
+        let mut halves = self.tokens.iter().filter(own(PlaceholderRole::KeySecret));
         let half = halves.find(|half| half.secret == token.secret)?;
         match materials.get(token.secret)? {
             Material::Keys(keys) => Some((token, &half.text, keys.clone())),
@@ -74,7 +78,7 @@ impl Secrets {
     }
 }
 
-impl Place<'_> {
+impl PlaceholderRequest<'_> {
     /// What was signed, if a field says so with keys that are placeholders.
     ///
     /// # Errors
@@ -85,7 +89,8 @@ impl Place<'_> {
         target: &Target,
     ) -> Result<Option<Signing>, Misuse> {
         let value = head.headers.get(header::AUTHORIZATION);
-        let Some(parts) = value.and_then(|value| Parts::of(value.to_str().ok()?)) else {
+        let Some(parts) = value.and_then(|value| AuthorizationParts::of(value.to_str().ok()?))
+        else {
             return Ok(None);
         };
         let secrets = self.secrets;
@@ -94,7 +99,7 @@ impl Place<'_> {
             return Ok(None);
         };
         let stands = "field `authorization`";
-        self.check(token, Position::Field("authorization"), stands)?;
+        self.check(token, SecretPosition::Field("authorization"), stands)?;
         let malformed = || secrets.misplaced(token, stands, Why::Encoded);
         let names = signature::names(parts.names).ok_or_else(malformed)?;
         let date = head
@@ -210,7 +215,7 @@ impl Signing {
             fields: &self.fields,
             content: &hash,
         };
-        let key = Key::new(self.placeholder.as_bytes(), &self.scope);
+        let key = SigningKey::new(self.placeholder.as_bytes(), &self.scope);
         let spelling = Spelling::ALL.into_iter().find(|spelling| {
             let made = written.signature(*spelling, &self.date, &key);
             made == self.signature
@@ -245,7 +250,7 @@ impl Signing {
             fields: &sent,
             content: &hash,
         };
-        let key = Key::new(self.keys.secret.reveal(), &self.scope);
+        let key = SigningKey::new(self.keys.secret.reveal(), &self.scope);
         let made = anew.signature(spelling, &self.date, &key);
         let names: Vec<&str> = sent.iter().map(|(name, _)| name.as_str()).collect();
         let id = String::from_utf8_lossy(self.keys.id.reveal());
@@ -269,7 +274,7 @@ fn unfit(name: &str) -> Misuse {
 
 /// Signs a request target that holds its signature (`X-Amz-Signature`) anew.
 pub(super) struct Presigned<'a> {
-    pub(super) secrets: &'a Secrets,
+    pub(super) secrets: &'a SessionSecrets,
     pub(super) materials: &'a [Material],
     pub(super) head: &'a request::Parts,
     pub(super) target: &'a Target,
@@ -326,11 +331,11 @@ impl Presigned<'_> {
                 fields: &fields,
                 content,
             };
-            let key = Key::new(placeholder.as_bytes(), scope);
+            let key = SigningKey::new(placeholder.as_bytes(), scope);
             for spelling in Spelling::ALL {
                 let own = signed(self.head.uri.path(), &before).signature(spelling, &date, &key);
                 if own == signature {
-                    let key = Key::new(keys.secret.reveal(), scope);
+                    let key = SigningKey::new(keys.secret.reveal(), scope);
                     let made = signed(path, &after).signature(spelling, &date, &key);
                     return Ok(Some(format!("{after}&X-Amz-Signature={made}")));
                 }

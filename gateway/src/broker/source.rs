@@ -3,7 +3,6 @@
 //! never where bytes of the network are read. No error says a byte of a value.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -13,16 +12,16 @@ use std::time::Instant;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use outgate_policy::{SecretKind, SecretSource};
+use outgate_policy::{NamedSecret, SecretKind, SecretSource};
 use zeroize::Zeroizing;
 
-use super::value::{Keys, Material, Value};
+use super::value::{Material, SecretValue, SigningKeys};
 use crate::limits;
 
 /// Why a secret cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SourceError {
+pub enum SecretSourceError {
     /// The variable is not set.
     #[error("the variable {0} is not set")]
     Unset(String),
@@ -40,50 +39,13 @@ pub enum SourceError {
     Unfit(String, String),
 }
 
-/// One secret as the launcher names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
-    /// What it is called in the policy.
-    pub name: String,
-    /// What it is.
-    pub kind: SecretKind,
-    /// Where its value comes from.
-    pub source: SecretSource,
-}
-
-impl Named {
-    /// Whether a later look may find another value.
-    pub(crate) fn may_change(&self) -> bool {
-        !matches!(self.source, SecretSource::Variable(_))
-    }
-
-    /// Reads `NAME=SOURCE` or `NAME=aws:SOURCE`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (name, source) = text.split_once('=')?;
-        let (kind, source) = match source.strip_prefix("aws:") {
-            Some(rest) => (SecretKind::Aws, rest),
-            None => (SecretKind::Value, source),
-        };
-        Some(Self {
-            name: name.to_owned(),
-            kind,
-            source: SecretSource::of(source)?,
-        })
-    }
-}
-
-impl fmt::Display for Named {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            SecretKind::Value => "",
-            SecretKind::Aws => "aws:",
-        };
-        write!(out, "{}={kind}{}", self.name, self.source)
-    }
+/// Whether a later look may find another value.
+pub(super) fn may_change(named: &NamedSecret) -> bool {
+    !matches!(named.source, SecretSource::Variable(_))
 }
 
 /// Reads a secret.
-pub(crate) fn read(named: &Named) -> Result<Material, SourceError> {
+pub(crate) fn read(named: &NamedSecret) -> Result<Material, SecretSourceError> {
     let keys_from_environment =
         named.kind == SecretKind::Aws && matches!(named.source, SecretSource::Variable(_));
     if keys_from_environment {
@@ -92,7 +54,7 @@ pub(crate) fn read(named: &Named) -> Result<Material, SourceError> {
     let (text, place) = match &named.source {
         SecretSource::Variable(name) => (variable(name)?, name.clone()),
         SecretSource::File(path) => {
-            let text = file(path).map_err(|error| SourceError::File(path.clone(), error))?;
+            let text = file(path).map_err(|error| SecretSourceError::File(path.clone(), error))?;
             (text, path.clone())
         }
         SecretSource::Command(line) => (printed(line)?, format!("the command `{line}`")),
@@ -103,9 +65,9 @@ pub(crate) fn read(named: &Named) -> Result<Material, SourceError> {
     }
 }
 
-fn variable(name: &str) -> Result<Zeroizing<Vec<u8>>, SourceError> {
+fn variable(name: &str) -> Result<Zeroizing<Vec<u8>>, SecretSourceError> {
     use std::os::unix::ffi::OsStringExt;
-    let value = std::env::var_os(name).ok_or_else(|| SourceError::Unset(name.to_owned()))?;
+    let value = std::env::var_os(name).ok_or_else(|| SecretSourceError::Unset(name.to_owned()))?;
     Ok(Zeroizing::new(value.into_vec()))
 }
 
@@ -133,8 +95,8 @@ fn bounded(from: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
 
 /// What a command line prints within its time. It gets no input, and its errors
 /// go where outgate's do.
-fn printed(line: &str) -> Result<Zeroizing<Vec<u8>>, SourceError> {
-    let failed = |error| SourceError::Command(line.to_owned(), error);
+fn printed(line: &str) -> Result<Zeroizing<Vec<u8>>, SecretSourceError> {
+    let failed = |error| SecretSourceError::Command(line.to_owned(), error);
     let mut command = Command::new("/bin/sh");
     let mut child = command
         .args(["-c", line])
@@ -145,7 +107,7 @@ fn printed(line: &str) -> Result<Zeroizing<Vec<u8>>, SourceError> {
         .map_err(failed)?;
     let deadline = Instant::now() + limits::SECRET_COMMAND_TIME;
     let read = match child.stdout.take() {
-        Some(pipe) => bounded(Until { pipe, deadline }),
+        Some(pipe) => bounded(DeadlinePipe { pipe, deadline }),
         None => Err(io::ErrorKind::BrokenPipe.into()),
     };
     if read.is_err()
@@ -159,16 +121,16 @@ fn printed(line: &str) -> Result<Zeroizing<Vec<u8>>, SourceError> {
         return Ok(text);
     }
     let how = format!("ended with {status}");
-    Err(SourceError::Failed(line.to_owned(), how))
+    Err(SecretSourceError::Failed(line.to_owned(), how))
 }
 
 /// A pipe that is read until a deadline.
-struct Until {
+struct DeadlinePipe {
     pipe: std::process::ChildStdout,
     deadline: Instant,
 }
 
-impl Read for Until {
+impl Read for DeadlinePipe {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         use std::os::fd::AsFd;
         let left = self.deadline.saturating_duration_since(Instant::now());
@@ -200,8 +162,8 @@ fn trimmed(mut text: Zeroizing<Vec<u8>>) -> Zeroizing<Vec<u8>> {
 }
 
 /// A value that can be searched for and put anywhere in a request.
-fn fit(bytes: Zeroizing<Vec<u8>>, place: &str) -> Result<Value, SourceError> {
-    let unfit = |why: String| Err(SourceError::Unfit(place.to_owned(), why));
+fn fit(bytes: Zeroizing<Vec<u8>>, place: &str) -> Result<SecretValue, SecretSourceError> {
+    let unfit = |why: String| Err(SecretSourceError::Unfit(place.to_owned(), why));
     if bytes.is_empty() {
         return unfit("is empty".to_owned());
     }
@@ -220,16 +182,16 @@ fn fit(bytes: Zeroizing<Vec<u8>>, place: &str) -> Result<Value, SourceError> {
     if bytes.first() == Some(&b' ') || bytes.last() == Some(&b' ') {
         return unfit("begins or ends with a space".to_owned());
     }
-    Ok(Value::new(bytes))
+    Ok(SecretValue::new(bytes))
 }
 
-fn keys_of_environment() -> Result<Material, SourceError> {
+fn keys_of_environment() -> Result<Material, SecretSourceError> {
     let get = |name: &str| fit(variable(name)?, name);
     let session = match std::env::var_os("AWS_SESSION_TOKEN") {
         Some(token) if !token.is_empty() => Some(get("AWS_SESSION_TOKEN")?),
         _ => None,
     };
-    Ok(Material::Keys(Keys {
+    Ok(Material::Keys(SigningKeys {
         id: get("AWS_ACCESS_KEY_ID")?,
         secret: get("AWS_SECRET_ACCESS_KEY")?,
         session,
@@ -238,8 +200,8 @@ fn keys_of_environment() -> Result<Material, SourceError> {
 
 /// The keys that a file of credentials holds under `[default]`, or that a
 /// command prints as JSON (`credential_process` of the vendor's own tools).
-fn keys(text: &[u8], place: &str) -> Result<Keys, SourceError> {
-    let unfit = |why: &str| SourceError::Unfit(place.to_owned(), why.to_owned());
+fn keys(text: &[u8], place: &str) -> Result<SigningKeys, SecretSourceError> {
+    let unfit = |why: &str| SecretSourceError::Unfit(place.to_owned(), why.to_owned());
     let text = std::str::from_utf8(text).map_err(|_| unfit("is not UTF-8"))?;
     let found = if text.trim_start().starts_with('{') {
         of_json(text).ok_or_else(|| unfit("is no JSON object of texts"))?
@@ -256,7 +218,7 @@ fn keys(text: &[u8], place: &str) -> Result<Keys, SourceError> {
         Some(token) if !token.is_empty() => Some(get("aws_session_token")?),
         _ => None,
     };
-    Ok(Keys {
+    Ok(SigningKeys {
         id: get("aws_access_key_id")?,
         secret: get("aws_secret_access_key")?,
         session,
@@ -301,7 +263,15 @@ mod tests {
     use super::*;
 
     fn text(source: &str) -> Result<String, String> {
-        let named = Named::parse(&format!("KEY={source}")).expect("a source");
+        let (kind, source) = match source.strip_prefix("aws:") {
+            Some(rest) => (SecretKind::Aws, rest),
+            None => (SecretKind::Value, source),
+        };
+        let named = NamedSecret {
+            name: "KEY".to_owned(),
+            kind,
+            source: SecretSource::of(source).expect("a source"),
+        };
         match read(&named).map_err(|error| crate::chain(&error))? {
             Material::Text(value) => Ok(String::from_utf8(value.reveal().to_vec()).unwrap()),
             Material::Keys(_) => panic!("keys"),

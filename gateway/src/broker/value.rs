@@ -9,9 +9,9 @@ use zeroize::Zeroizing;
 /// The bytes of a secret. `Debug` says nothing of them, and there is no
 /// `Display`.
 #[derive(Clone)]
-pub(crate) struct Value(Zeroizing<Vec<u8>>);
+pub(crate) struct SecretValue(Zeroizing<Vec<u8>>);
 
-impl Value {
+impl SecretValue {
     pub(crate) fn new(bytes: Zeroizing<Vec<u8>>) -> Self {
         Self(bytes)
     }
@@ -27,7 +27,7 @@ impl Value {
     }
 }
 
-impl fmt::Debug for Value {
+impl fmt::Debug for SecretValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Value(…)")
     }
@@ -37,17 +37,17 @@ impl fmt::Debug for Value {
 #[derive(Debug, Clone)]
 pub(crate) enum Material {
     /// A text that is sent as it is.
-    Text(Value),
+    Text(SecretValue),
     /// A pair of keys, with the token of a session where they are temporary.
-    Keys(Keys),
+    Keys(SigningKeys),
 }
 
 /// Keys that sign requests.
 #[derive(Debug, Clone)]
-pub(crate) struct Keys {
-    pub(crate) id: Value,
-    pub(crate) secret: Value,
-    pub(crate) session: Option<Value>,
+pub(crate) struct SigningKeys {
+    pub(crate) id: SecretValue,
+    pub(crate) secret: SecretValue,
+    pub(crate) session: Option<SecretValue>,
 }
 
 impl Material {
@@ -59,7 +59,7 @@ impl Material {
     }
 
     /// Every text in it that nobody may see.
-    pub(crate) fn values(&self) -> Vec<&Value> {
+    pub(crate) fn values(&self) -> Vec<&SecretValue> {
         match self {
             Self::Text(value) => vec![value],
             Self::Keys(keys) => {
@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn a_value_is_not_printed() {
-        let value = Value::new(Zeroizing::new(b"hunter2-hunter2".to_vec()));
-        let keys = Keys {
+        let value = SecretValue::new(Zeroizing::new(b"hunter2-hunter2".to_vec()));
+        let keys = SigningKeys {
             id: value.clone(),
             secret: value.clone(),
             session: None,

@@ -8,13 +8,12 @@ use outgate_policy::Permit;
 use tokio::sync::oneshot;
 
 use crate::body::Inner;
-use crate::broker::Insertion;
 use crate::carrier::Upgrade;
 use crate::duplex::Duplex;
+use crate::filter::{FilterChain, RequestContext};
 use crate::followed::Leg;
 use crate::origin::Streams;
 use crate::replies::Replies;
-use crate::target::Target;
 
 /// How a request goes on to its origin: in the version it came with.
 #[derive(Debug)]
@@ -30,11 +29,11 @@ pub(crate) enum Wire {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     pub(crate) permit: Permit,
-    pub(crate) target: Target,
+    pub(crate) request: RequestContext,
+    /// What it has passed so far, and passes on its way.
+    pub(crate) filters: FilterChain,
     pub(crate) head: request::Parts,
     pub(crate) content: Inner,
-    /// What takes the place of placeholders.
-    pub(crate) insertion: Insertion,
     pub(crate) upgrade: Upgradable,
     /// How interim responses go back, where that is a matter of the request.
     pub(crate) replies: Option<Replies>,
@@ -54,6 +53,6 @@ pub(crate) enum Upgradable {
 
 impl Admitted {
     pub(crate) fn is_websocket(&self) -> bool {
-        self.target.upgrade() == Upgrade::WebSocket
+        self.request.target.upgrade() == Upgrade::WebSocket
     }
 }

@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use outgate_dlp::span;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::hpack::{Blocks, Unreadable};
+use super::hpack::{HeaderBlocks, UnreadableBlock};
 use crate::limits;
 
 /// What is said of a connection that spent its budget.
@@ -43,9 +44,9 @@ const PRIORITY: u8 = 0x20;
 
 /// What is wrong with requests that the engine takes for whole: by the stream.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Mutex<Vec<(u32, &'static str)>>);
+pub(super) struct StreamFaults(Mutex<Vec<(u32, &'static str)>>);
 
-impl Faults {
+impl StreamFaults {
     /// Why the request on this stream has two readings.
     pub(super) fn take(&self, stream: u32) -> Option<&'static str> {
         let Ok(mut faults) = self.0.lock() else {
@@ -55,11 +56,11 @@ impl Faults {
         Some(faults.swap_remove(place).1)
     }
 
-    fn put(&self, stream: u32, because: &'static str) -> Result<(), Unreadable> {
-        let mut faults = self.0.lock().map_err(|_| Unreadable)?;
+    fn put(&self, stream: u32, because: &'static str) -> Result<(), UnreadableBlock> {
+        let mut faults = self.0.lock().map_err(|_| UnreadableBlock)?;
         // The engine resets most of them itself, and nobody asks for those.
         if faults.len() >= limits::STREAMS_FAULTY_MAX {
-            return Err(Unreadable);
+            return Err(UnreadableBlock);
         }
         faults.push((stream, because));
         Ok(())
@@ -68,7 +69,7 @@ impl Faults {
 
 /// Frames as they come, in pieces of any size.
 #[derive(Debug)]
-struct Frames {
+struct Http2Frames {
     /// Bytes that belong to no header.
     skip: usize,
     header: [u8; HEADER_BYTES],
@@ -78,11 +79,11 @@ struct Frames {
     /// The stream whose header block goes on in the next frame.
     goes_on: Option<u32>,
     block: Vec<u8>,
-    blocks: Blocks,
-    faults: Arc<Faults>,
+    blocks: HeaderBlocks,
+    faults: Arc<StreamFaults>,
 }
 
-impl Frames {
+impl Http2Frames {
     fn new() -> Self {
         Self {
             skip: PREFACE_BYTES,
@@ -91,13 +92,13 @@ impl Frames {
             is_block: false,
             goes_on: None,
             block: Vec::new(),
-            blocks: Blocks::new(),
+            blocks: HeaderBlocks::new(),
             faults: Arc::default(),
         }
     }
 
     /// How many frames that carry nothing begin in these bytes.
-    fn read(&mut self, mut bytes: &[u8]) -> Result<u64, Unreadable> {
+    fn read(&mut self, mut bytes: &[u8]) -> Result<u64, UnreadableBlock> {
         let mut count = 0;
         loop {
             let skipped = self.skip.min(bytes.len());
@@ -132,7 +133,7 @@ impl Frames {
     }
 
     /// A frame whose header was read begins. Says whether it carries something.
-    fn begin(&mut self) -> Result<bool, Unreadable> {
+    fn begin(&mut self) -> Result<bool, UnreadableBlock> {
         let [a, b, c, ..] = self.header;
         let (kind, flags, stream) = self.kind();
         let length = u32::from_be_bytes([0, a, b, c]);
@@ -144,7 +145,7 @@ impl Frames {
         self.is_block = matches!(kind, HEADERS | CONTINUATION);
         let after = self.block.len().saturating_add(self.skip);
         if !is_next || self.is_block && after > limits::HEAD_BLOCK_BYTES_MAX {
-            return Err(Unreadable);
+            return Err(UnreadableBlock);
         }
         Ok(match kind {
             DATA => length > 0 || flags & END_STREAM != 0,
@@ -155,7 +156,7 @@ impl Frames {
     }
 
     /// A frame with a header block, or a piece of one, was read.
-    fn block_ends(&mut self) -> Result<(), Unreadable> {
+    fn block_ends(&mut self) -> Result<(), UnreadableBlock> {
         let (kind, flags, stream) = self.kind();
         if kind == HEADERS {
             let piece = piece(&self.block, flags, stream)?;
@@ -177,28 +178,28 @@ impl Frames {
 }
 
 /// Where in a HEADERS frame its piece of a header block stands (RFC 9113 6.2).
-fn piece(payload: &[u8], flags: u8, stream: u32) -> Result<Range<usize>, Unreadable> {
+fn piece(payload: &[u8], flags: u8, stream: u32) -> Result<Range<usize>, UnreadableBlock> {
     let (mut start, mut padding) = (0, 0);
     if flags & PADDED != 0 {
-        padding = usize::from(*payload.first().ok_or(Unreadable)?);
+        padding = usize::from(*payload.first().ok_or(UnreadableBlock)?);
         start = 1;
     }
     if flags & PRIORITY != 0 {
         let priority = payload.get(start..).and_then(|rest| rest.first_chunk());
-        let [a, b, c, d, _] = *priority.ok_or(Unreadable)?;
+        let [a, b, c, d, _] = *priority.ok_or(UnreadableBlock)?;
         // The engine reads no block of a stream that depends on itself.
         if u32::from_be_bytes([a & 0x7f, b, c, d]) == stream {
-            return Err(Unreadable);
+            return Err(UnreadableBlock);
         }
         start += 5;
     }
-    let end = payload.len().checked_sub(padding).ok_or(Unreadable)?;
-    (start <= end).then_some(start..end).ok_or(Unreadable)
+    let end = payload.len().checked_sub(padding).ok_or(UnreadableBlock)?;
+    (start <= end).then_some(start..end).ok_or(UnreadableBlock)
 }
 
 /// What is left of a budget, in frames.
 #[derive(Debug)]
-struct Budget {
+struct FrameBudget {
     left: u64,
     /// Up to when time was counted.
     since: Instant,
@@ -206,7 +207,7 @@ struct Budget {
     bytes: u64,
 }
 
-impl Budget {
+impl FrameBudget {
     fn new(now: Instant) -> Self {
         Self {
             left: limits::EMPTY_FRAMES_MAX,
@@ -246,21 +247,21 @@ impl Budget {
 #[derive(Debug)]
 pub(super) struct Metered<S> {
     stream: S,
-    frames: Frames,
-    budget: Budget,
+    frames: Http2Frames,
+    budget: FrameBudget,
 }
 
 impl<S> Metered<S> {
     pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
-            frames: Frames::new(),
-            budget: Budget::new(Instant::now()),
+            frames: Http2Frames::new(),
+            budget: FrameBudget::new(Instant::now()),
         }
     }
 
     /// What is wrong with requests as they come.
-    pub(super) fn faults(&self) -> Arc<Faults> {
+    pub(super) fn faults(&self) -> Arc<StreamFaults> {
         Arc::clone(&self.frames.faults)
     }
 }
@@ -278,7 +279,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         let metered = self.get_mut();
         let before = buffer.filled().len();
         ready!(Pin::new(&mut metered.stream).poll_read(context, buffer))?;
-        let read = buffer.filled().get(before..).unwrap_or_default();
+        let read = span::from(buffer.filled(), before);
         let Ok(count) = metered.frames.read(read) else {
             return Poll::Ready(Err(invalid(UNREADABLE)));
         };
@@ -359,7 +360,7 @@ mod tests {
             all.extend(frame(kind, flags, content));
         }
         for size in [1, 2, 7, 9, 10, 100, all.len()] {
-            let mut frames = Frames::new();
+            let mut frames = Http2Frames::new();
             let count: u64 = all
                 .chunks(size)
                 .map(|piece| frames.read(piece).unwrap())
@@ -371,7 +372,7 @@ mod tests {
     #[test]
     fn a_budget_grows_with_time_and_with_what_is_sent() {
         let now = Instant::now();
-        let mut budget = Budget::new(now);
+        let mut budget = FrameBudget::new(now);
         assert!(budget.spend(limits::EMPTY_FRAMES_MAX, now));
         assert!(!budget.spend(1, now));
         let later = now + Duration::from_secs(1);

@@ -17,18 +17,18 @@ const NAME_BYTES: usize = 10;
 
 /// A block that cannot be read, or not as the engine would.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unreadable;
+pub(super) struct UnreadableBlock;
 
 /// What a field is, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FieldKind {
     Path,
     /// Another pseudo-field, as a bit of its own.
     Pseudo(u8),
     Field,
 }
 
-impl Kind {
+impl FieldKind {
     fn of(name: &[u8]) -> Self {
         match name {
             b":path" => Self::Path,
@@ -52,15 +52,15 @@ impl Kind {
 
 /// The name of a field: what it is, and how long.
 #[derive(Debug, Clone, Copy)]
-struct Name {
-    kind: Kind,
+struct FieldName {
+    kind: FieldKind,
     length: usize,
 }
 
 /// A field without its value.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    name: Name,
+struct TableEntry {
+    name: FieldName,
     /// Bytes that it takes in the table.
     size: usize,
     has_fragment: bool,
@@ -75,14 +75,14 @@ const STATIC_LENGTHS: [u8; 61] = [
 
 /// What was seen of one block.
 #[derive(Debug, Default)]
-struct Seen {
+struct BlockSeen {
     pseudo: u8,
     has_field: bool,
     fault: Option<&'static str>,
 }
 
-impl Seen {
-    fn add(&mut self, entry: Entry) {
+impl BlockSeen {
+    fn add(&mut self, entry: TableEntry) {
         let bit = entry.name.kind.bit();
         let fault = if bit == 0 {
             self.has_field = true;
@@ -101,14 +101,14 @@ impl Seen {
 
 /// Reads the blocks of one connection, each whole and in their order.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct HeaderBlocks {
     /// The newest in front.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<TableEntry>,
     size: usize,
     size_max: usize,
 }
 
-impl Blocks {
+impl HeaderBlocks {
     pub(super) fn new() -> Self {
         Self {
             entries: VecDeque::new(),
@@ -118,15 +118,18 @@ impl Blocks {
     }
 
     /// What is wrong with the request of this block, if anything is.
-    pub(super) fn read(&mut self, mut block: &[u8]) -> Result<Option<&'static str>, Unreadable> {
+    pub(super) fn read(
+        &mut self,
+        mut block: &[u8],
+    ) -> Result<Option<&'static str>, UnreadableBlock> {
         let input = &mut block;
-        let mut seen = Seen::default();
+        let mut seen = BlockSeen::default();
         let mut is_first = true;
         while let Some(first) = input.first().copied() {
             if first & 0xe0 == 0x20 {
                 let size = integer(input, 0x1f)?;
                 if !is_first || size > TABLE_BYTES_MAX {
-                    return Err(Unreadable);
+                    return Err(UnreadableBlock);
                 }
                 self.size_max = size;
                 self.make_room(0);
@@ -145,9 +148,9 @@ impl Blocks {
                 index => self.entry(index)?.name,
             };
             let value = text(input)?;
-            let has_fragment = name.kind == Kind::Path && value.holds(b'#')?;
+            let has_fragment = name.kind == FieldKind::Path && value.holds(b'#')?;
             let length = if is_kept { value.length()? } else { 0 };
-            let entry = Entry {
+            let entry = TableEntry {
                 name,
                 size: name.length.saturating_add(length) + FIELD_BYTES,
                 has_fragment,
@@ -161,23 +164,23 @@ impl Blocks {
     }
 
     /// The field of an index (RFC 7541 2.3.3).
-    fn entry(&self, index: usize) -> Result<Entry, Unreadable> {
-        let place = index.checked_sub(1).ok_or(Unreadable)?;
+    fn entry(&self, index: usize) -> Result<TableEntry, UnreadableBlock> {
+        let place = index.checked_sub(1).ok_or(UnreadableBlock)?;
         let Some(length) = STATIC_LENGTHS.get(place) else {
             let place = place - STATIC_LENGTHS.len();
-            return self.entries.get(place).copied().ok_or(Unreadable);
+            return self.entries.get(place).copied().ok_or(UnreadableBlock);
         };
         let kind = match index {
-            1 => Kind::of(b":authority"),
-            2 | 3 => Kind::of(b":method"),
-            4 | 5 => Kind::Path,
-            6 | 7 => Kind::of(b":scheme"),
-            8..=14 => Kind::of(b":status"),
-            _ => Kind::Field,
+            1 => FieldKind::of(b":authority"),
+            2 | 3 => FieldKind::of(b":method"),
+            4 | 5 => FieldKind::Path,
+            6 | 7 => FieldKind::of(b":scheme"),
+            8..=14 => FieldKind::of(b":status"),
+            _ => FieldKind::Field,
         };
         let length = usize::from(*length);
-        Ok(Entry {
-            name: Name { kind, length },
+        Ok(TableEntry {
+            name: FieldName { kind, length },
             size: 0,
             has_fragment: false,
         })
@@ -193,7 +196,7 @@ impl Blocks {
         }
     }
 
-    fn keep(&mut self, entry: Entry) {
+    fn keep(&mut self, entry: TableEntry) {
         self.make_room(entry.size);
         if self.size.saturating_add(entry.size) <= self.size_max {
             self.size += entry.size;
@@ -202,14 +205,14 @@ impl Blocks {
     }
 }
 
-fn byte(input: &mut &[u8]) -> Result<u8, Unreadable> {
-    let (first, rest) = input.split_first().ok_or(Unreadable)?;
+fn byte(input: &mut &[u8]) -> Result<u8, UnreadableBlock> {
+    let (first, rest) = input.split_first().ok_or(UnreadableBlock)?;
     *input = rest;
     Ok(*first)
 }
 
 /// A number (RFC 7541 5.1) of five bytes at most, as the engine takes it.
-fn integer(input: &mut &[u8], mask: u8) -> Result<usize, Unreadable> {
+fn integer(input: &mut &[u8], mask: u8) -> Result<usize, UnreadableBlock> {
     let mut value = usize::from(byte(input)? & mask);
     if value < usize::from(mask) {
         return Ok(value);
@@ -221,26 +224,26 @@ fn integer(input: &mut &[u8], mask: u8) -> Result<usize, Unreadable> {
             return Ok(value);
         }
     }
-    Err(Unreadable)
+    Err(UnreadableBlock)
 }
 
 /// A text as it is coded (RFC 7541 5.2).
 #[derive(Debug)]
-struct Text<'a> {
+struct CodedText<'a> {
     bytes: &'a [u8],
     is_huffman: bool,
 }
 
-fn text<'a>(input: &mut &'a [u8]) -> Result<Text<'a>, Unreadable> {
+fn text<'a>(input: &mut &'a [u8]) -> Result<CodedText<'a>, UnreadableBlock> {
     let is_huffman = input.first().is_some_and(|first| first & 0x80 != 0);
     let length = integer(input, 0x7f)?;
-    let (bytes, rest) = input.split_at_checked(length).ok_or(Unreadable)?;
+    let (bytes, rest) = input.split_at_checked(length).ok_or(UnreadableBlock)?;
     *input = rest;
-    Ok(Text { bytes, is_huffman })
+    Ok(CodedText { bytes, is_huffman })
 }
 
-impl Text<'_> {
-    fn name(&self) -> Result<Name, Unreadable> {
+impl CodedText<'_> {
+    fn name(&self) -> Result<FieldName, UnreadableBlock> {
         let (mut name, mut length) = ([0; NAME_BYTES], 0);
         self.each(|byte| {
             if let Some(place) = name.get_mut(length) {
@@ -248,19 +251,19 @@ impl Text<'_> {
             }
             length += 1;
         })?;
-        Ok(Name {
-            kind: Kind::of(name.get(..length).unwrap_or_default()),
+        Ok(FieldName {
+            kind: FieldKind::of(name.get(..length).unwrap_or_default()),
             length,
         })
     }
 
-    fn holds(&self, wanted: u8) -> Result<bool, Unreadable> {
+    fn holds(&self, wanted: u8) -> Result<bool, UnreadableBlock> {
         let mut found = false;
         self.each(|byte| found |= byte == wanted)?;
         Ok(found)
     }
 
-    fn length(&self) -> Result<usize, Unreadable> {
+    fn length(&self) -> Result<usize, UnreadableBlock> {
         if !self.is_huffman {
             return Ok(self.bytes.len());
         }
@@ -270,7 +273,7 @@ impl Text<'_> {
     }
 
     /// Gives each byte that it stands for.
-    fn each(&self, mut give: impl FnMut(u8)) -> Result<(), Unreadable> {
+    fn each(&self, mut give: impl FnMut(u8)) -> Result<(), UnreadableBlock> {
         if !self.is_huffman {
             self.bytes.iter().copied().for_each(give);
             return Ok(());
@@ -286,12 +289,12 @@ impl Text<'_> {
             }
             // Longer than every code of a byte: the one that ends a text.
             if count >= CODE_BITS_MAX {
-                return Err(Unreadable);
+                return Err(UnreadableBlock);
             }
         }
         // What is left are less than eight ones.
         let is_padding = count < 8 && bits == (1 << count) - 1;
-        is_padding.then_some(()).ok_or(Unreadable)
+        is_padding.then_some(()).ok_or(UnreadableBlock)
     }
 }
 
@@ -309,6 +312,7 @@ fn symbol(bits: u64, count: u32) -> Option<(u8, u32)> {
     None
 }
 
+/// Bits of the shortest and of the longest code of a byte (RFC 7541, appendix B).
 const CODE_BITS_MIN: u32 = 5;
 const CODE_BITS_MAX: u32 = 30;
 

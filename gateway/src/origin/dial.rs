@@ -3,23 +3,29 @@
 //! next. Knows no host and no policy.
 
 use std::io;
+
+use outgate_policy::Vetted;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::limits;
-use crate::resolve::Pin;
+use crate::resolve::ResolvedPin;
 
 /// Connects to the first of these that answers; the attempts that lost are
 /// dropped. Bounded by its caller's patience and the number of addresses.
-pub(super) async fn dial(pins: &[Pin]) -> io::Result<(TcpStream, Pin)> {
-    if let [only] = pins {
-        return connect(*only).await;
-    }
-    let mut attempts = JoinSet::new();
+pub(super) async fn dial(vetted: Vec<Vetted>) -> io::Result<(TcpStream, ResolvedPin)> {
     let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for pin in in_turn(pins) {
-        attempts.spawn(connect(pin));
+    let mut attempts = JoinSet::new();
+    let mut turns = in_turn(vetted);
+    if turns.len() <= 1 {
+        return match turns.pop() {
+            Some(only) => connect(only).await,
+            None => Err(failure),
+        };
+    }
+    for vetted in turns {
+        attempts.spawn(connect(vetted));
         match timeout(limits::DIAL_STAGGER, attempts.join_next()).await {
             Ok(Some(Ok(Ok(stream)))) => return Ok(stream),
             Ok(Some(Ok(Err(error)))) => failure = error,
@@ -36,24 +42,22 @@ pub(super) async fn dial(pins: &[Pin]) -> io::Result<(TcpStream, Pin)> {
     Err(failure)
 }
 
-async fn connect(pin: Pin) -> io::Result<(TcpStream, Pin)> {
-    TcpStream::connect(pin.address)
-        .await
-        .map(|stream| (stream, pin))
+/// Spends the evidence on one dial.
+async fn connect(vetted: Vetted) -> io::Result<(TcpStream, ResolvedPin)> {
+    let stream = TcpStream::connect(vetted.address()).await?;
+    Ok((stream, ResolvedPin::of(&vetted)))
 }
 
 /// The families in turn, beginning with the first address's; the order within
 /// each is kept (RFC 8305 4).
-fn in_turn(pins: &[Pin]) -> Vec<Pin> {
-    let first = pins.first().is_some_and(|pin| pin.address.is_ipv6());
-    let of = |family: bool| {
-        pins.iter()
-            .copied()
-            .filter(move |pin| pin.address.is_ipv6() == family)
-    };
-    let (mut ones, mut others) = (of(first), of(!first));
-    let mut turns = Vec::with_capacity(pins.len());
-    while turns.len() < pins.len() {
+fn in_turn(vetted: Vec<Vetted>) -> Vec<Vetted> {
+    let count = vetted.len();
+    let first = vetted.first().is_some_and(|one| one.address().is_ipv6());
+    let is_first = |one: &Vetted| one.address().is_ipv6() == first;
+    let (ones, others): (Vec<_>, Vec<_>) = vetted.into_iter().partition(is_first);
+    let (mut ones, mut others) = (ones.into_iter(), others.into_iter());
+    let mut turns = Vec::with_capacity(count);
+    while turns.len() < count {
         turns.extend(ones.next());
         turns.extend(others.next());
     }
@@ -69,14 +73,17 @@ mod tests {
         AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket,
     };
 
-    use outgate_policy::AddressSource;
+    use outgate_policy::Proxy;
 
     use super::*;
 
-    fn pins(addresses: &[SocketAddr]) -> Vec<Pin> {
-        let source = AddressSource::Pinned;
-        let pin = |&address| Pin { address, source };
-        addresses.iter().map(pin).collect()
+    /// Addresses that the operator names, each as a proxy.
+    fn vetted(addresses: &[SocketAddr]) -> Vec<Vetted> {
+        let vetted = |&address: &SocketAddr| {
+            let proxy = Proxy::parse(&address.to_string()).expect("a proxy");
+            proxy.vetted(address).expect("its own address")
+        };
+        addresses.iter().map(vetted).collect()
     }
 
     #[test]
@@ -94,9 +101,9 @@ mod tests {
             ),
         ] {
             let parsed: Vec<SocketAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
-            let texts: Vec<String> = in_turn(&pins(&parsed))
+            let texts: Vec<String> = in_turn(vetted(&parsed))
                 .iter()
-                .map(|pin| pin.address.to_string())
+                .map(|one| one.address().to_string())
                 .collect();
             assert_eq!(texts, turns);
         }
@@ -130,7 +137,7 @@ mod tests {
                 held.push(stream);
             }
             let begun = Instant::now();
-            let (stream, pin) = dial(&pins(&[silent, alive.1])).await.unwrap();
+            let (stream, pin) = dial(vetted(&[silent, alive.1])).await.unwrap();
             assert_eq!(pin.address, alive.1);
             assert_eq!(stream.peer_addr().unwrap(), alive.1);
             let took = begun.elapsed();
@@ -142,8 +149,8 @@ mod tests {
     #[test]
     fn the_last_failure_is_told_when_none_answers() {
         let refusing: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let error = run(dial(&pins(&[refusing, refusing]))).unwrap_err();
+        let error = run(dial(vetted(&[refusing, refusing]))).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-        assert!(run(dial(&[])).is_err());
+        assert!(run(dial(Vec::new())).is_err());
     }
 }

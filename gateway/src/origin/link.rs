@@ -1,39 +1,44 @@
 //! A connection to an origin: TCP, or TLS with the origin verified.
 
-use outgate_handoff::Process;
-use outgate_policy::{Carries, Host};
+use outgate_handoff::ProcessFacts;
+use outgate_policy::{Carries, Host, Permit};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use super::{OriginError, Origins, Reached, connect};
+use super::{OriginError, OriginPool, ReachedOrigin, reach};
 use crate::admit;
 use crate::carrier::{Alpn, Carrier};
 use crate::either::Either;
-use crate::resolve::Pin;
+use crate::resolve::ResolvedPin;
 use crate::tls::Offer;
 
 /// The connection, and which of the host's addresses it leads to.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct OriginLink {
     stream: Either<TcpStream, Box<TlsStream<TcpStream>>>,
-    pin: Pin,
+    pin: ResolvedPin,
     generation: u64,
 }
 
 /// Where a link leads, and on whose behalf.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Way<'a> {
-    pub(crate) origins: &'a Origins,
-    pub(crate) process: &'a Process,
+pub(crate) struct LinkRoute<'a> {
+    pub(crate) origins: &'a OriginPool,
+    pub(crate) process: &'a ProcessFacts,
     pub(crate) host: &'a Host,
     pub(crate) port: u16,
     pub(crate) carrier: Carrier,
 }
 
-impl Link {
-    /// Connects; for TLS, the version of HTTP is one of those offered.
-    pub(crate) async fn open(way: Way<'_>, offer: Offer) -> Result<Self, OriginError> {
-        let Way {
+impl OriginLink {
+    /// Connects for what a permit allows; for TLS, the version of HTTP is one of those
+    /// offered.
+    pub(crate) async fn open(
+        way: LinkRoute<'_>,
+        offer: Offer,
+        permit: &Permit,
+    ) -> Result<Self, OriginError> {
+        let LinkRoute {
             origins,
             process,
             host,
@@ -45,7 +50,8 @@ impl Link {
             Carrier::Tls(_) => Carries::Tls,
         };
         let generation = origins.generation();
-        let Reached { stream, pin } = connect(origins, process, (host, port), carries).await?;
+        let ReachedOrigin { stream, pin } =
+            reach(origins, process, (host, port), (carries, permit)).await?;
         let failed = |why| OriginError::Tls(format!("{host}:{port}"), why);
         match (carrier, origins.tls()) {
             (Carrier::Plain, _) => Ok(Self {
@@ -95,9 +101,9 @@ impl Link {
     }
 
     /// The address it leads to.
-    pub(crate) fn pin(&self) -> Pin {
+    pub(crate) fn pin(&self) -> ResolvedPin {
         self.pin
     }
 }
 
-crate::either::through!(Link, stream);
+crate::either::through!(OriginLink, stream);

@@ -3,14 +3,13 @@
 //! name. Credentials go to the proxy and nowhere else.
 
 use std::io;
-use std::net::SocketAddr;
 
-use outgate_policy::Proxy;
+use outgate_dlp::span;
+use outgate_policy::{Proxy, Vetted, printable};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::limits;
-use crate::refusal::printable;
 
 /// Asks the proxy at the other end of `stream` for a tunnel to `to`. What the
 /// origin says first is left to be read.
@@ -20,8 +19,9 @@ use crate::refusal::printable;
 pub(super) async fn tunnel(
     mut stream: TcpStream,
     proxy: &Proxy,
-    to: SocketAddr,
+    to: Vetted,
 ) -> Result<TcpStream, String> {
+    let to = to.address();
     let broken = |error: io::Error| error.to_string();
     let mut request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
     if let Some(value) = proxy.authorization() {
@@ -55,14 +55,14 @@ async fn head(stream: &mut TcpStream) -> Result<Vec<u8>, String> {
     let mut seen = [0; 1024];
     loop {
         let count = stream.peek(&mut seen).await.map_err(|e| e.to_string())?;
-        let new = seen.get(..count).unwrap_or_default();
+        let new = span::upto(&seen, count);
         if new.is_empty() {
             return Err("it closed the connection".to_owned());
         }
         let before = head.len();
         head.extend_from_slice(new);
         let from = before.saturating_sub(END.len());
-        let ahead = head.get(from..).unwrap_or_default();
+        let ahead = span::from(&head, from);
         let end = ahead.windows(END.len()).position(|bytes| bytes == END);
         let end = end.map(|at| from + at + END.len());
         head.truncate(end.unwrap_or(head.len()));
@@ -124,7 +124,9 @@ mod tests {
             .build();
         let got = runtime.unwrap().block_on(async {
             let stream = TcpStream::connect(at).await.unwrap();
-            match tunnel(stream, &proxy, "192.0.2.1:443".parse().unwrap()).await {
+            let to = Proxy::parse("192.0.2.1:443").unwrap();
+            let to = to.vetted("192.0.2.1:443".parse().unwrap()).unwrap();
+            match tunnel(stream, &proxy, to).await {
                 Ok(mut stream) => {
                     let mut rest = String::new();
                     stream.read_to_string(&mut rest).await.unwrap();

@@ -14,31 +14,31 @@ use h2::client::{ResponseFuture, SendRequest};
 use http::{Request, Response};
 use http_body::Body as _;
 use outgate_policy::Host;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 use tokio::time::{sleep, timeout};
 
-use super::{Link, OriginError, Origins, Outgoing, protocol};
-use crate::body::{Inner, Received, pour};
+use super::{OriginError, OriginLink, OriginPool, Outgoing, protocol};
+use crate::body::{Inner, ReceivedContent, pour};
 use crate::carrier::Alpn;
 use crate::limits;
 use crate::replies::Replies;
-use crate::resolve::Pin;
+use crate::resolve::ResolvedPin;
 use crate::tls::Offer;
 
 /// The connections to origins that one connection of the command uses: one
 /// for each name it may go by, nearly always a single one.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    connections: Mutex<HashMap<Host, Kept>>,
+    connections: Mutex<HashMap<Host, StreamConnection>>,
     active: Arc<Active>,
 }
 
 /// A connection that takes streams, where it leads, and the generation of the
 /// policy under which it was made.
 #[derive(Debug, Clone)]
-struct Kept {
+struct StreamConnection {
     sender: SendRequest<Bytes>,
-    pin: Pin,
+    pin: ResolvedPin,
     generation: u64,
 }
 
@@ -87,17 +87,24 @@ impl Streams {
     ) -> Result<Response<Inner>, OriginError> {
         let authority = outgoing.authority();
         let lost = |error: h2::Error| failed(authority.clone(), &error);
-        let Kept { mut sender, .. } = self.connection(&outgoing).await?;
+        let StreamConnection { mut sender, .. } = self.connection(&outgoing).await?;
         let (head, content) = outgoing.request.into_parts();
         let end = content.is_end_stream();
         let request = Request::from_parts(head, ());
         let (answer, stream) = sender.send_request(request, end).map_err(lost)?;
+        let (tell, mut stopped) = oneshot::channel();
         if !end {
-            outgoing.origins.spawn(pour(content, stream));
+            let pouring = pour(content, stream, |why| drop(tell.send(why)));
+            outgoing.origins.spawn(pouring);
         }
-        let response = answered(answer, replies).await.map_err(lost)?;
+        let response = answered(answer, replies).await;
+        // Where a filter stopped the content, the stream was reset for that.
+        let response = response.map_err(|error| match stopped.try_recv() {
+            Ok(stopped) => stopped.into(),
+            Err(_) => lost(error),
+        })?;
         let (head, received) = response.into_parts();
-        let content = Inner::Http2(Received::new(received, &head.headers));
+        let content = Inner::Http2(ReceivedContent::new(received, &head.headers));
         Ok(Response::from_parts(head, content))
     }
 
@@ -106,8 +113,8 @@ impl Streams {
     pub(crate) async fn conversing(
         &self,
         outgoing: &Outgoing<'_>,
-    ) -> Result<Option<(SendRequest<Bytes>, Pin)>, OriginError> {
-        let Kept { sender, pin, .. } = self.connection(outgoing).await?;
+    ) -> Result<Option<(SendRequest<Bytes>, ResolvedPin)>, OriginError> {
+        let StreamConnection { sender, pin, .. } = self.connection(outgoing).await?;
         // Streams wait for its settings; so does this.
         let settled = async {
             while sender.current_max_send_streams() == 0 {
@@ -124,19 +131,20 @@ impl Streams {
     }
 
     /// The connection to an origin; made if there is none that takes streams.
-    async fn connection(&self, outgoing: &Outgoing<'_>) -> Result<Kept, OriginError> {
+    async fn connection(&self, outgoing: &Outgoing<'_>) -> Result<StreamConnection, OriginError> {
         // Held while connecting: many streams begin at once and share it.
         let mut connections = self.connections.lock().await;
         if let Some(kept) = connections.get(outgoing.host)
             && kept.generation == outgoing.origins.generation()
             && let Ok(sender) = kept.sender.clone().ready().await
         {
-            return Ok(Kept {
+            return Ok(StreamConnection {
                 sender,
                 ..kept.clone()
             });
         }
-        let link = Link::open(outgoing.way(), Offer::Only(Alpn::Http2)).await?;
+        let link =
+            OriginLink::open(outgoing.way(), Offer::Only(Alpn::Http2), &outgoing.permit).await?;
         let kept = speak(outgoing.origins, link).await;
         let kept = kept.map_err(|error| protocol(outgoing.authority(), &error))?;
         connections.insert(outgoing.host.clone(), kept.clone());
@@ -144,7 +152,7 @@ impl Streams {
     }
 
     /// Keeps a connection that nobody used yet, for the streams to its host.
-    pub(crate) async fn keep(&self, origins: &Arc<Origins>, host: &Host, link: Link) {
+    pub(crate) async fn keep(&self, origins: &Arc<OriginPool>, host: &Host, link: OriginLink) {
         if let Ok(kept) = speak(origins, link).await {
             self.connections.lock().await.insert(host.clone(), kept);
         }
@@ -168,7 +176,7 @@ async fn answered(
 }
 
 /// Begins HTTP/2 on a connection.
-async fn speak(origins: &Arc<Origins>, link: Link) -> Result<Kept, h2::Error> {
+async fn speak(origins: &Arc<OriginPool>, link: OriginLink) -> Result<StreamConnection, h2::Error> {
     let (pin, generation) = (link.pin(), link.generation());
     let (sender, connection) = h2::client::Builder::new()
         .enable_push(false)
@@ -187,7 +195,7 @@ async fn speak(origins: &Arc<Origins>, link: Link) -> Result<Kept, h2::Error> {
     origins.spawn(async move {
         connection.await.ok();
     });
-    Ok(Kept {
+    Ok(StreamConnection {
         sender,
         pin,
         generation,

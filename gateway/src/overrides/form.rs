@@ -5,16 +5,18 @@
 //! Reads; changes nothing.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http::header::HeaderMap;
-use http::{Method, request};
+use http::request;
 
-use super::asks::{Asks, Refused, Sent};
-use super::judged::{self, Asked, judge, looks_at_paths, tells_methods_apart};
-use super::media::{self, Untyped};
-use super::readers::{Kind, Looks, Readers};
-use crate::budget::Slot;
+use super::asks::{Asks, InnerDepth, Refused, Sent};
+use super::judged::{self, AskedOverride, judge, looks_at_paths, tells_methods_apart};
+use super::media;
+use super::readers::{MediaKind, OverrideLooks, Readers, untyped};
+use outgate_record::Reason;
+
+use crate::body::Stopped;
 use crate::caller::Caller;
 use crate::refusal::Refusal;
 use crate::target::Target;
@@ -23,7 +25,7 @@ use crate::target::Target;
 ///
 /// # Errors
 /// The refusal, which was recorded.
-pub(crate) fn check_query(caller: &Caller, target: &Target) -> Result<(), Refusal> {
+pub(super) fn check_query(caller: &Caller, target: &Target) -> Result<(), Refusal> {
     judged::query(caller, target).map_err(|asked| refusal(caller, target, &asked.told("query")))
 }
 
@@ -31,7 +33,7 @@ pub(crate) fn check_query(caller: &Caller, target: &Target) -> Result<(), Refusa
 ///
 /// # Errors
 /// The refusal, which was recorded.
-pub(crate) fn check_methods(
+pub(super) fn check_methods(
     caller: &Caller,
     target: &Target,
     fields: &HeaderMap,
@@ -46,12 +48,12 @@ pub(crate) fn check_methods(
 ///
 /// # Errors
 /// The refusal, which was recorded.
-pub(crate) fn check_media(
+pub(super) fn check_media(
     caller: &Caller,
     target: &Target,
     fields: &HeaderMap,
 ) -> Result<(), Refusal> {
-    let Some(what) = media::hides(fields, untyped(target)) else {
+    let Some(what) = media::hides(fields, untyped(target.method.as_str())) else {
         return Ok(());
     };
     let because = if tells_methods_apart(caller, target) {
@@ -64,87 +66,68 @@ pub(crate) fn check_media(
     Err(refusal(caller, target, &because))
 }
 
-/// What content of no type may be: programs read a form in that of a POST, while that of
-/// others is mostly a file.
-fn untyped(target: &Target) -> Untyped {
-    if target.method == Method::POST {
-        Untyped::Form
-    } else {
-        Untyped::Opaque
-    }
-}
-
 /// Records and tells why.
 fn refusal(caller: &Caller, target: &Target, because: &str) -> Refusal {
     let subject = format!("{} {}", target.method, target.origin());
-    let refusal = Refusal::own("override", &subject, because);
+    let refusal = Refusal::own(Reason::Override, &subject, because);
     caller.refused_request(target, &refusal);
     refusal
 }
 
 /// Content that is looked at on its way.
-pub(crate) struct Form {
+pub(super) struct WatchedForm {
     caller: Arc<Caller>,
     target: Target,
-    kind: Kind,
+    kind: MediaKind,
     readers: Readers,
-    slot: Slot,
 }
 
-impl fmt::Debug for Form {
+impl fmt::Debug for WatchedForm {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What it holds may be a credential.
         formatter.debug_struct("Form").finish_non_exhaustive()
     }
 }
 
-/// Content asks for another method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the content asks for another method than the request")]
-pub(crate) struct Overridden;
-
-impl Form {
+impl WatchedForm {
     /// The content of this request, if a method could change by it, or if it may hold
     /// further requests, and if that matters.
-    pub(crate) fn of(caller: &Arc<Caller>, target: &Target, head: &request::Parts) -> Option<Self> {
+    pub(super) fn of(caller: &Arc<Caller>, target: &Target, head: &request::Parts) -> Option<Self> {
         let looks = if tells_methods_apart(caller, target) {
-            Looks::Methods
+            OverrideLooks::Methods
         } else if looks_at_paths(caller, target) {
-            Looks::Paths
+            OverrideLooks::Paths
         } else {
             return None;
         };
-        let kind = Kind::of(&head.headers, &target.resource, untyped(target), looks)?;
+        let kind = MediaKind::of(
+            &head.headers,
+            target.resource.as_str(),
+            untyped(target.method.as_str()),
+            (looks, InnerDepth::default()),
+        );
         Some(Self {
             caller: Arc::clone(caller),
             target: target.clone(),
             readers: Readers::new(&kind, Sent::AsItComes),
             kind,
-            slot: Arc::new(Mutex::default()),
         })
     }
 
-    /// Whether it is read whole where it can be: some programs act on a form that did not
-    /// come to its end. JSON that did not is none.
-    pub(crate) fn is_held(&self) -> bool {
+    pub(super) fn is_form(&self) -> bool {
         self.kind.is_form()
     }
 
-    /// The same of one that is read whole before anything is sent.
-    pub(crate) fn hold(&mut self) {
+    /// It is read whole before anything is sent.
+    pub(super) fn read_whole(&mut self) {
         self.readers = Readers::new(&self.kind, Sent::AtTheEnd);
-    }
-
-    /// Where it will be said why it ended.
-    pub(crate) fn slot(&self) -> Slot {
-        Arc::clone(&self.slot)
     }
 
     /// Looks at the next bytes, which may only go on then.
     ///
     /// # Errors
     /// They ask for another method.
-    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), Overridden> {
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
         let (caller, target) = (&self.caller, &self.target);
         let mut asked = None;
         let mut judge = |asks: Asks<'_>| {
@@ -161,7 +144,7 @@ impl Form {
     ///
     /// # Errors
     /// What was left asks for another method.
-    pub(crate) fn finish(&mut self) -> Result<(), Overridden> {
+    pub(super) fn finish(&mut self) -> Result<(), Stopped> {
         let (caller, target) = (&self.caller, &self.target);
         let mut asked = None;
         let mut judge = |asks: Asks<'_>| {
@@ -174,16 +157,13 @@ impl Form {
         self.said(read, asked)
     }
 
-    fn said(&self, read: Result<(), Refused>, asked: Option<Asked>) -> Result<(), Overridden> {
+    fn said(&self, read: Result<(), Refused>, asked: Option<AskedOverride>) -> Result<(), Stopped> {
         let (Err(Refused), Some(asked)) = (read, asked) else {
             return Ok(());
         };
-        let place = if self.is_held() { "form" } else { "content" };
+        let place = if self.is_form() { "form" } else { "content" };
         let refusal = refusal(&self.caller, &self.target, &asked.told(place));
         self.caller.tell(&refusal);
-        if let Ok(mut slot) = self.slot.lock() {
-            slot.get_or_insert(refusal);
-        }
-        Err(Overridden)
+        Err(Stopped::refused(refusal))
     }
 }

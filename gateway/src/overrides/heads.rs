@@ -1,12 +1,17 @@
-//! The heads of the parts of multipart content (RFC 2046 5.1), as its bytes come: each of
-//! them is one that every program reads alike, or the content is refused, since programs
-//! find names in what others take for a value. A head may begin wherever the boundary
-//! stands. Keeps one line; changes nothing.
+//! The heads of the parts of multipart content (RFC 2046 5.1), as its bytes come, and the
+//! values of those whose name is a key for the method. Each head is one that every program
+//! reads alike, or holds nothing that could be such a key, or the content is refused, since
+//! programs find names in what others take for a value. A head may begin wherever the
+//! boundary stands. Keeps one head and one value; changes nothing.
 
 use memchr::memmem;
 
-use super::asks::{Asks, Judge, Refused};
-use super::disposition;
+use super::asks::{Asks, Judge, Keys, Refused, Sent};
+use super::disposition::{self, Unclear};
+use super::keys::{Which, is_coded, which};
+use super::late::{Late, NAMING};
+use super::pairs::text;
+use super::words;
 
 /// Bytes of a line of a head, at most.
 const LINE_BYTES_MAX: usize = 4096;
@@ -14,8 +19,9 @@ const LINE_BYTES_MAX: usize = 4096;
 /// Lines of a head, at most.
 const LINES_MAX: usize = 64;
 
-/// Names of fields that give a part its name: RFC 7578 4.2, and what Rack takes for it.
-const NAMING: [&str; 2] = ["content-disposition", "content-id"];
+/// Bytes of a head, and of a value that is looked at, at most.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+const VALUE_BYTES_MAX: usize = 4096;
 
 /// What each content must be that does not say how it is split.
 const UNSPLIT: &str = "parts without a boundary that all find";
@@ -25,11 +31,18 @@ const UNENDED: &str = "a boundary that goes on";
 
 /// Checks the heads in bytes as they come.
 #[derive(Debug)]
-pub(super) struct Heads {
+pub(super) struct PartHeads {
     /// What stands before each part: the boundary behind two hyphens. None where not every
     /// program finds the same.
     delimiter: Option<Vec<u8>>,
-    place: Place,
+    keys: Keys,
+    sent: Sent,
+    place: HeadPlace,
+    /// The lines of a head that are over.
+    head: Vec<u8>,
+    /// The value of a part whose name is a key, as far as it came.
+    value: Vec<u8>,
+    late: Late,
     /// The line of a head that is not over.
     line: Vec<u8>,
     /// Bytes outside of heads that may begin something that is looked for.
@@ -40,46 +53,89 @@ pub(super) struct Heads {
 
 /// Where we are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum HeadPlace {
     /// Before the first part, or behind the last one.
     Around,
     /// Behind a boundary.
     Delimiter,
-    Head(Head),
-    Value(End),
+    Head(PartHead),
+    /// Behind a head, of a part that has such a key for its name or not.
+    Value(Option<Which>),
 }
 
 /// What was seen of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Head {
-    end: End,
+struct PartHead {
+    end: HeadLineEnd,
     lines: usize,
-    named: Named,
+    named: DispositionSeen,
+    key: Option<Which>,
+    coded: Coded,
+    read: Read,
+}
+
+/// Whether it says that its part is in a coding that changes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coded {
+    Yes,
+    No,
+}
+
+/// Whether every program reads a head alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Read {
+    Alike,
+    Otherwise,
 }
 
 /// Whether a head had its content-disposition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
+enum DispositionSeen {
     Already,
     NotYet,
 }
 
 /// What ends the lines of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum HeadLineEnd {
     CrLf,
     /// Some clients write that; to some programs the head goes on in the value then.
     Lf,
 }
 
-/// Why content cannot be read.
-type Unread = &'static str;
+/// Why content is not read on.
+#[derive(Debug, Clone, Copy)]
+enum Stop {
+    /// It cannot be read.
+    Unread(&'static str),
+    Refused,
+}
 
-impl Heads {
-    pub(super) fn new(boundary: Option<&[u8]>) -> Self {
+impl From<&'static str> for Stop {
+    fn from(what: &'static str) -> Self {
+        Self::Unread(what)
+    }
+}
+
+impl Stop {
+    fn judged(self, judge: Judge<'_>) -> Result<(), Refused> {
+        match self {
+            Self::Unread(what) => judge(Asks::UnreadMethod(what)),
+            Self::Refused => Err(Refused),
+        }
+    }
+}
+
+impl PartHeads {
+    pub(super) fn new(boundary: Option<&[u8]>, sent: Sent) -> Self {
         Self {
             delimiter: boundary.map(|boundary| [b"--", boundary].concat()),
-            place: Place::Around,
+            keys: Keys::new(),
+            sent,
+            place: HeadPlace::Around,
+            head: Vec::new(),
+            value: Vec::new(),
+            late: Late::default(),
             line: Vec::new(),
             tail: Vec::new(),
             before: None,
@@ -87,26 +143,36 @@ impl Heads {
     }
 
     pub(super) fn read(&mut self, bytes: &[u8], judge: Judge<'_>) -> Result<(), Refused> {
-        self.checked(bytes)
-            .or_else(|what| judge(Asks::Unread(what)))
+        self.checked(bytes, judge)
+            .or_else(|stop| stop.judged(judge))
     }
 
-    /// The end. What is left of a head has no value behind it.
+    /// The end.
     pub(super) fn finish(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
         let left = std::mem::take(&mut self.tail);
-        let goes_on =
-            self.place == Place::Delimiter && !matches!(self.line.trim_ascii(), b"" | b"-" | b"--");
-        let end = if goes_on { Err(UNENDED) } else { Ok(()) };
-        let end = end.and_then(|()| self.outside(&left));
-        end.or_else(|what| judge(Asks::Unread(what)))
+        let end = match self.place {
+            HeadPlace::Delimiter if !matches!(self.line.trim_ascii(), b"" | b"-" | b"--") => {
+                Err(Stop::Unread(UNENDED))
+            }
+            // To those who saw its end, what is left of it is a value.
+            HeadPlace::Head(_) => {
+                self.head.append(&mut self.line);
+                self.holds_no_key()
+            }
+            HeadPlace::Around | HeadPlace::Delimiter | HeadPlace::Value(_) => self
+                .outside(&left)
+                .and_then(|()| self.over(&left, judge))
+                .and_then(|()| self.value_ends(judge)),
+        };
+        end.or_else(|stop| stop.judged(judge))
     }
 
-    fn checked(&mut self, bytes: &[u8]) -> Result<(), Unread> {
+    fn checked(&mut self, bytes: &[u8], judge: Judge<'_>) -> Result<(), Stop> {
         let Some(delimiter) = self.delimiter.clone() else {
             return if bytes.is_empty() {
                 Ok(())
             } else {
-                Err(UNSPLIT)
+                Err(UNSPLIT.into())
             };
         };
         let mut window = std::mem::take(&mut self.tail);
@@ -114,62 +180,110 @@ impl Heads {
         let mut rest = window.as_slice();
         while !rest.is_empty() {
             rest = match self.place {
-                Place::Around | Place::Value(_) => self.up_to_head(rest, &delimiter)?,
-                Place::Delimiter | Place::Head(_) => self.up_to_line(rest)?,
+                HeadPlace::Around | HeadPlace::Value(_) => {
+                    self.up_to_head(rest, &delimiter, judge)?
+                }
+                HeadPlace::Delimiter | HeadPlace::Head(_) => self.up_to_line(rest)?,
             };
         }
-        Ok(())
+        match self.place {
+            // What some take for its value may be on its way.
+            HeadPlace::Head(head) if head.read == Read::Otherwise => self.holds_no_key(),
+            _ => Ok(()),
+        }
     }
 
     /// Passes over what is no head; what is left of the bytes.
-    fn up_to_head<'b>(&mut self, bytes: &'b [u8], delimiter: &[u8]) -> Result<&'b [u8], Unread> {
-        let Some(at) = memmem::find(bytes, delimiter) else {
-            let longest = NAMING.iter().map(|name| name.len()).max();
-            let kept = delimiter.len().max(longest.unwrap_or_default()) - 1;
-            let at = bytes.len().saturating_sub(kept);
-            let (over, tail) = bytes.split_at_checked(at).unwrap_or_default();
-            self.looked_at(over, bytes)?;
-            self.tail = tail.to_vec();
-            return Ok(&[]);
-        };
+    fn up_to_head<'b>(
+        &mut self,
+        bytes: &'b [u8],
+        delimiter: &[u8],
+        judge: Judge<'_>,
+    ) -> Result<&'b [u8], Stop> {
+        let found = memmem::find(bytes, delimiter);
+        let at = found.unwrap_or(bytes.len().saturating_sub(delimiter.len() - 1));
         let (over, rest) = bytes.split_at_checked(at).unwrap_or_default();
-        self.looked_at(over, over)?;
-        if !matches!(self.before, None | Some(b'\n')) {
-            return Err("a boundary within a line");
+        self.outside(over)?;
+        self.over(over, judge)?;
+        if found.is_none() {
+            self.tail = rest.to_vec();
+            return Ok(&[]);
         }
-        self.place = Place::Delimiter;
+        if !matches!(self.before, None | Some(b'\n')) {
+            return Err("a boundary within a line".into());
+        }
+        self.value_ends(judge)?;
+        self.place = HeadPlace::Delimiter;
         self.line.clear();
         Ok(rest.get(delimiter.len()..).unwrap_or_default())
     }
 
-    /// Bytes outside of heads are over. What is looked for in them may end in those behind.
-    fn looked_at(&mut self, over: &[u8], with_rest: &[u8]) -> Result<(), Unread> {
-        self.outside(with_rest)?;
-        self.before = over.last().copied().or(self.before);
-        Ok(())
-    }
-
-    /// Whether bytes outside of heads are none to anybody.
-    fn outside(&self, bytes: &[u8]) -> Result<(), Unread> {
-        match self.place {
-            // To some what stands before the first boundary is a part as well.
-            Place::Around if memchr::memchr(b'=', bytes).is_some() => {
-                Err("something outside of its parts")
-            }
-            Place::Value(End::Lf) if holds_naming(bytes) => {
-                Err("a part whose head goes on for some")
-            }
-            Place::Around | Place::Value(_) | Place::Delimiter | Place::Head(_) => Ok(()),
+    /// Bytes outside of heads are over.
+    fn over(&mut self, bytes: &[u8], judge: Judge<'_>) -> Result<(), Stop> {
+        self.before = bytes.last().copied().or(self.before);
+        self.late.read(bytes)?;
+        let HeadPlace::Value(Some(which)) = self.place else {
+            return Ok(());
+        };
+        // The value goes on up to the border, and many leave away what is blank before it.
+        let is_sign = |byte: &u8| *byte > b' ' && *byte != 0x7f;
+        let begin = if self.value.is_empty() {
+            bytes.iter().position(is_sign).unwrap_or(bytes.len())
+        } else {
+            0
+        };
+        let bytes = bytes.get(begin..).unwrap_or_default();
+        let end = memchr::memchr2(b'\r', b'\n', bytes);
+        let line = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
+        if self.value.len() + line.len() > VALUE_BYTES_MAX {
+            self.place = HeadPlace::Value(None);
+            return match which {
+                Which::Own => Err("a value without end".into()),
+                Which::Other | Which::Tunnel => Ok(()),
+            };
+        }
+        self.value.extend_from_slice(line);
+        match end {
+            Some(_) => self.value_ends(judge),
+            None => Ok(()),
         }
     }
 
+    /// The value of a key is over.
+    fn value_ends(&mut self, judge: Judge<'_>) -> Result<(), Stop> {
+        let HeadPlace::Value(Some(which)) = self.place else {
+            return Ok(());
+        };
+        self.place = HeadPlace::Value(None);
+        let value = text(&std::mem::take(&mut self.value));
+        let judged = which.judge(&value, self.sent, judge);
+        judged.map_err(|Refused| Stop::Refused)
+    }
+
+    /// Whether bytes outside of heads are none to anybody.
+    fn outside(&self, bytes: &[u8]) -> Result<(), Stop> {
+        // To some what stands before the first boundary is a part as well.
+        if self.place == HeadPlace::Around && memchr::memchr(b'=', bytes).is_some() {
+            return Err("something outside of its parts".into());
+        }
+        Ok(())
+    }
+
+    /// Whether no reading of the head so far holds a key.
+    fn holds_no_key(&self) -> Result<(), Stop> {
+        if words::may_hold_key(&self.head) || words::may_be_spread(&self.head) {
+            return Err("a part's head that some read otherwise".into());
+        }
+        Ok(())
+    }
+
     /// Takes bytes up to the end of a line; what is left of them.
-    fn up_to_line<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Unread> {
+    fn up_to_line<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Stop> {
         let end = memchr::memchr(b'\n', bytes);
         let end = end.map_or(bytes.len(), |at| at + 1);
         let (piece, rest) = bytes.split_at_checked(end).unwrap_or_default();
         if self.line.len() + piece.len() > LINE_BYTES_MAX {
-            return Err("a line of a part's head without end");
+            return Err("a line of a part's head without end".into());
         }
         self.line.extend_from_slice(piece);
         if self.line.ends_with(b"\n") {
@@ -178,75 +292,131 @@ impl Heads {
         }
         Ok(rest)
     }
+
     /// A line of a head, or what stands behind a boundary, with its end.
-    fn line_is(&mut self, line: &[u8]) -> Result<(), Unread> {
+    fn line_is(&mut self, line: &[u8]) -> Result<(), Stop> {
         self.before = Some(b'\n');
-        let Place::Head(head) = self.place else {
+        let HeadPlace::Head(mut head) = self.place else {
+            self.head.clear();
             self.place = match (line, line.strip_prefix(b"--")) {
-                (b"\r\n", _) => Place::Head(Head::new(End::CrLf)),
-                (b"\n", _) => Place::Head(Head::new(End::Lf)),
-                (_, Some(rest)) if rest.trim_ascii().is_empty() => Place::Around,
-                _ => return Err(UNENDED),
+                (b"\r\n", _) => HeadPlace::Head(PartHead::new(HeadLineEnd::CrLf)),
+                (b"\n", _) => HeadPlace::Head(PartHead::new(HeadLineEnd::Lf)),
+                (_, Some(rest)) if rest.trim_ascii().is_empty() => HeadPlace::Around,
+                _ => return Err(UNENDED.into()),
             };
             return Ok(());
         };
-        let content = match head.end {
-            End::CrLf => line.strip_suffix(b"\r\n"),
-            End::Lf => line.strip_suffix(b"\n"),
+        let is_behind_end = self.head.is_empty() || self.head.ends_with(b"\r\n");
+        let is_end = match head.end {
+            HeadLineEnd::CrLf => line == b"\r\n" && is_behind_end,
+            HeadLineEnd::Lf => matches!(line, b"\n" | b"\r\n"),
         };
-        let content = content.ok_or("lines that end for some")?;
-        if content.is_empty() {
-            self.place = Place::Value(head.end);
+        if is_end {
+            return self.head_ends(head, line);
+        }
+        self.head.extend_from_slice(line);
+        head.lines += 1;
+        if self.head.len() > HEAD_BYTES_MAX || head.lines > LINES_MAX {
+            return Err("a part's head without end".into());
+        }
+        head.take(line, &self.keys)?;
+        self.place = HeadPlace::Head(head);
+        Ok(())
+    }
+
+    /// The line that ends a head.
+    fn head_ends(&mut self, head: PartHead, line: &[u8]) -> Result<(), Stop> {
+        if head.read == Read::Otherwise {
+            self.holds_no_key()?;
+        }
+        if self.head.ends_with(b"\r\n") && line == b"\r\n" {
+            self.late.end();
+        } else {
+            self.late.begin(&self.head, line);
+        }
+        self.head.clear();
+        self.value.clear();
+        self.place = HeadPlace::Value(head.key);
+        match (head.key, self.sent) {
+            (Some(_), _) if head.coded == Coded::Yes => {
+                Err("a value in a coding that is not read".into())
+            }
+            // Some of it may be on its way.
+            (Some(Which::Own), Sent::AsItComes) => Err("a value to come".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl PartHead {
+    fn new(end: HeadLineEnd) -> Self {
+        Self {
+            end,
+            lines: 0,
+            named: DispositionSeen::NotYet,
+            key: None,
+            coded: Coded::No,
+            read: Read::Alike,
+        }
+    }
+
+    /// One more line: a field as RFC 5322 2.2 has it, on one line, or something else.
+    fn take(&mut self, line: &[u8], keys: &Keys) -> Result<(), Stop> {
+        let content = match self.end {
+            HeadLineEnd::CrLf => line.strip_suffix(b"\r\n"),
+            HeadLineEnd::Lf => line.strip_suffix(b"\n"),
+        };
+        let Some((name, value)) = content.and_then(field) else {
+            self.read = Read::Otherwise;
+            return Ok(());
+        };
+        let lower = line.to_ascii_lowercase();
+        let is_own = |naming: &str| name.eq_ignore_ascii_case(naming.as_bytes());
+        let strays = |naming: &&str| names(&lower, naming) != usize::from(is_own(naming));
+        if NAMING.iter().any(strays) {
+            self.read = Read::Otherwise;
+        }
+        if is_coded(&String::from_utf8_lossy(line)) {
+            self.coded = Coded::Yes;
+        }
+        let [disposition, id] = NAMING;
+        if is_own(id) {
+            return self.has_name(value, keys);
+        }
+        if !is_own(disposition) {
             return Ok(());
         }
-        self.place = Place::Head(head.and(content)?);
+        if self.named == DispositionSeen::Already {
+            self.read = Read::Otherwise;
+        }
+        self.named = DispositionSeen::Already;
+        match disposition::name_of(value) {
+            Ok(name) => self.has_name(name, keys),
+            Err(Unclear::Odd) => {
+                self.read = Read::Otherwise;
+                Ok(())
+            }
+            Err(Unclear::Spread) => Err("a name that is written in several ways".into()),
+        }
+    }
+
+    /// The part has this name.
+    fn has_name(&mut self, name: &[u8], keys: &Keys) -> Result<(), Stop> {
+        let is_plain = memchr::memchr(b'\\', name).is_none() && memmem::find(name, b"=?").is_none();
+        if !is_plain && words::may_hold_key(name) {
+            return Err("a part's name that some read otherwise".into());
+        }
+        self.key = self.key.max(which(&text(name), keys));
         Ok(())
     }
 }
 
-impl Head {
-    fn new(end: End) -> Self {
-        Self {
-            end,
-            lines: 0,
-            named: Named::NotYet,
-        }
-    }
-
-    /// The same with one more line: a field as RFC 5322 2.2 has it, on one line.
-    fn and(self, line: &[u8]) -> Result<Self, Unread> {
-        const STRAY: &str = "a line of a part's head that is none to some";
-        let lines = self.lines + 1;
-        let colon = memchr::memchr(b':', line).ok_or(STRAY)?;
-        let (name, value) = line.split_at_checked(colon).ok_or(STRAY)?;
-        let is_plain = |byte: &u8| *byte == b'\t' || !byte.is_ascii_control();
-        let is_token = !name.is_empty() && name.iter().copied().all(disposition::is_of_token);
-        if lines > LINES_MAX || !is_token || !value.iter().all(is_plain) {
-            return Err(STRAY);
-        }
-        let lower = line.to_ascii_lowercase();
-        let is_own = |naming: &str| name.eq_ignore_ascii_case(naming.as_bytes());
-        if NAMING
-            .iter()
-            .any(|naming| names(&lower, naming) != usize::from(is_own(naming)))
-        {
-            return Err("a part's name where only some see it");
-        }
-        let is_disposition = NAMING.first().is_some_and(|naming| is_own(naming));
-        if !is_disposition {
-            return Ok(Self { lines, ..self });
-        }
-        if self.named == Named::Already {
-            return Err("a part with two names");
-        }
-        disposition::check(value.get(1..).unwrap_or_default())?;
-        let named = Named::Already;
-        Ok(Self {
-            lines,
-            named,
-            ..self
-        })
-    }
+/// The name and the value of a field, where a line is one to everybody.
+fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (name, value) = line.split_at_checked(memchr::memchr(b':', line)?)?;
+    let is_plain = |byte: &u8| *byte == b'\t' || !byte.is_ascii_control();
+    let is_token = !name.is_empty() && name.iter().copied().all(disposition::is_of_token);
+    (is_token && value.iter().all(is_plain)).then(|| (name, value.get(1..).unwrap_or_default()))
 }
 
 /// How often a line in lower case has the name of such a field, with its colon.
@@ -257,28 +427,16 @@ fn names(line: &[u8], naming: &str) -> usize {
         .count()
 }
 
-/// Whether bytes hold the name of a field that gives a part its name.
-fn holds_naming(bytes: &[u8]) -> bool {
-    let mut begins = memchr::memchr2_iter(b'c', b'C', bytes);
-    begins.any(|at| {
-        let rest = bytes.get(at..).unwrap_or_default();
-        let is_there = |naming: &&str| {
-            rest.get(..naming.len())
-                .is_some_and(|word| word.eq_ignore_ascii_case(naming.as_bytes()))
-        };
-        NAMING.iter().any(is_there)
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::asks::is_known;
     use super::*;
 
     /// Whether content can be read, in pieces of every size.
     fn check(content: &str, wanted: Result<(), Refused>) {
         for size in [1, 2, 7, 64, 4096, content.len()] {
             let mut judge = |_: Asks<'_>| Err(Refused);
-            let mut heads = Heads::new(Some(b"b"));
+            let mut heads = PartHeads::new(Some(b"b"), Sent::AtTheEnd);
             let mut pieces = content.as_bytes().chunks(size.max(1));
             let read = pieces.try_for_each(|piece| heads.read(piece, &mut judge));
             let read = read.and_then(|()| heads.finish(&mut judge));
@@ -306,6 +464,14 @@ mod tests {
             "a; filename=my file.txt",
             "a; filename*0=b; filename*1*=%63",
             "\"a\"; filename=\"content-id.txt\"",
+            "\"a\"; filename=\"C:\\x\\_method.py\"",
+            "\"a\"; filename=\"q\\\"b.txt\"",
+            "\"a\"; filename=\"a\\\"",
+            "\"a\"; filename=\"page?id=?x.html\"",
+            "\"a\"; filename=\"http-method.txt\"",
+            "a b",
+            "\"=?utf-8?B?w6Q=?=\"",
+            "a\r\n\r\nContent-Disposition: form-data; name=_method",
         ] {
             check(&part(&format!("{NAMED}{head}")), Ok(()));
         }
@@ -361,7 +527,6 @@ mod tests {
             &format!("{NAMED}\"=?UTF-8?B?X21ldGhvZA==?=\""),
             &format!("{NAMED}\"=?UTF-8?Q?=5Fmet?= =?UTF-8?Q?hod?=\""),
             &format!("{NAMED}\"_met\\hod\""),
-            &format!("{NAMED}a b"),
             &format!("{NAMED}\"a"),
             &format!("{NAMED}\"a\" name=\"b\""),
             &format!("{NAMED}a\"b\""),
@@ -372,7 +537,7 @@ mod tests {
             "Content-Disposition: form-data, name=a",
             "Content-Disposition: a; filename=\"x\\\"; name=\"=?UTF-8?B?X21ldGhvZA==?=\"",
         ] {
-            check(&part(head), Err(Refused));
+            check(&part(&format!("{head}\r\nX: method")), Err(Refused));
         }
         for content in [
             "--b \r\n\r\n--b--",
@@ -380,15 +545,118 @@ mod tests {
             "x--b\r\n\r\n--b--",
             "Content-Disposition: form-data; name=\"a\"\r\n\r\nDELETE\r\n--b--",
             "--b\r\n\r\n--b--\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nDELETE",
-            "--b\r\nX: y\n\r\n--b--",
-            "--b\nX: y\r\n\r\n--b--",
-            "--b\nX: y\n\nx Content-Disposition: form-data; name=\"a\"\r\n\r\nDELETE\n--b--",
+            "--b\r\nX: method\n\r\n--b--",
+            "--b\nX: method\r\n\r\n--b--",
+            "--b\nX: y\n\nx Content-Disposition: form-data; name=\"_method\"\r\n\r\nDELETE\n--b--",
         ] {
             check(content, Err(Refused));
         }
         let mut judge = |_: Asks<'_>| Err(Refused);
-        assert!(Heads::new(None).read(b"", &mut judge).is_ok());
-        assert!(Heads::new(None).read(b"a=1", &mut judge).is_err());
+        assert!(
+            PartHeads::new(None, Sent::AtTheEnd)
+                .read(b"", &mut judge)
+                .is_ok()
+        );
+        assert!(
+            PartHeads::new(None, Sent::AtTheEnd)
+                .read(b"a=1", &mut judge)
+                .is_err()
+        );
+    }
+
+    const PART: &str = "--b\r\nContent-Disposition: form-data; name=NAME\r\n\r\nVALUE\r\n--b--\r\n";
+
+    /// What stands behind `name=` in a part's head, and the part's value.
+    const PARTS: [(&str, &str, bool, bool); 24] = [
+        ("\"a\"", "delete", true, true),
+        ("\"_method\"", "put", true, false),
+        ("\"_method\"", "delete", false, false),
+        ("_method", "delete", false, false),
+        ("\"_Met\\hod\"", "delete", false, false),
+        ("a; name*=utf-8''%5Fmethod", "delete", false, false),
+        ("\r\n \"_method\"", "delete", false, false),
+        // Names in sections, and in what nobody reads.
+        ("a; name*0=\"_met\"; name*1=\"hod\"", "delete", false, false),
+        (
+            "a;\r\n name*0=\"_met\";\r\n name*1=\"hod\"",
+            "delete",
+            false,
+            false,
+        ),
+        (
+            "a; NAME*1*=hod; name*0*=utf-8''%5Fmet",
+            "delete",
+            false,
+            false,
+        ),
+        ("a; name*=ibm037''%6D%94", "delete", false, false),
+        ("a; name *= utf-7''+AF8-", "delete", false, false),
+        ("a; name*=utf-8''b", "delete", true, true),
+        ("a; filename*0=b; filename*1=c", "delete", true, true),
+        ("a; filename*=utf-16''b", "delete", true, true),
+        // Lines that end otherwise.
+        ("\"verb\"\r\rX", "delete", false, false),
+        ("a;x=y\r\rname=\"_method\"", "delete", false, false),
+        ("a;\rname=\"_method\"", "delete", false, false),
+        ("a", "delete\rname=_method", true, true),
+        ("\"a\"", "_method=delete", true, true),
+        ("\"X-HTTP-Method-Override\"", "DELETE", false, false),
+        ("\"method\"", "put", true, true),
+        ("\"method\"", "merge", true, true),
+        ("\"http_method\"", "merge", false, false),
+    ];
+
+    /// Whether a form of parts may be sent that was read whole, and whether one that goes on
+    /// as it comes, where PUT and POST are allowed.
+    fn judged(form: &str, held: (bool, bool)) {
+        let passes = |sent: Sent, size: usize| {
+            let mut judge = |asks: Asks<'_>| match asks {
+                Asks::Method { value, .. } if ["put", "post"].contains(&value) => Ok(()),
+                Asks::Tunnelled { value, .. } if !is_known(value) => Ok(()),
+                Asks::Named { .. } => Ok(()),
+                _ => Err(Refused),
+            };
+            let mut heads = PartHeads::new(Some(b"b"), sent);
+            let mut pieces = form.as_bytes().chunks(size);
+            let read = pieces.try_for_each(|piece| heads.read(piece, &mut judge));
+            read.and_then(|()| heads.finish(&mut judge)).is_ok()
+        };
+        for size in [1, 2, 7, 64, form.len()] {
+            let found = (passes(Sent::AtTheEnd, size), passes(Sent::AsItComes, size));
+            assert_eq!(found, held, "{form} in pieces of {size}");
+        }
+    }
+
+    fn named(name: &str, value: &str) -> String {
+        PART.replace("NAME", name).replace("VALUE", value)
+    }
+
+    #[test]
+    fn a_part_is_judged_by_its_name_however_it_is_written() {
+        for (name, value, held, sent) in PARTS {
+            judged(&named(name, value), (held, sent));
+        }
+        judged(&named("\"method\"", "standard"), (true, true));
+        for (name, value, end, passes) in [
+            ("\"_method\"", "delete", "\r", false),
+            ("\"_method\"", "delete", "\n", false),
+            ("\"verb\"", "delete", "\r", false),
+            ("\"verb\"", "x", "\r", false),
+            ("a", "put", "\n", true),
+        ] {
+            let part = named(name, value).replace("\r\n", end);
+            judged(&part, (passes, passes));
+        }
+        for (name, coding, passes) in [
+            ("_method", "base64", false),
+            ("verb", "base64", false),
+            ("file", "base64", true),
+            ("verb", "8bit", true),
+        ] {
+            let head = format!("Content-Transfer-Encoding: {coding}\r\nContent");
+            let part = named(name, "REVMRVRF").replacen("Content", &head, 1);
+            judged(&part, (passes, passes));
+        }
     }
 
     proptest::proptest! {
@@ -402,7 +670,7 @@ mod tests {
             let content = words.concat();
             let verdict = |pieces: &[&[u8]]| {
                 let mut judge = |_: Asks<'_>| Err(Refused);
-                let mut heads = Heads::new(Some(b"b"));
+                let mut heads = PartHeads::new(Some(b"b"), Sent::AtTheEnd);
                 let mut pieces = pieces.iter();
                 pieces
                     .try_for_each(|piece| heads.read(piece, &mut judge))

@@ -1,22 +1,30 @@
 //! What stands in queries, fields and content, judged as the request it asks for.
 
+use std::cell::OnceCell;
+
 use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use outgate_policy::{ByMethod, Reason, RequestTarget, Verdict};
+use outgate_policy::{ByMethod, DenialReason, RequestTarget, Scheme, Standing, Verdict};
 
-use super::asks::{Asks, KEY, is_known, is_method};
-use super::{asks_for_method, second, shown};
+use super::asks::{Asks, InnerDepth, InnerPlace, KEY, Refused, is_known, is_method};
+use super::readers::InnerReaders;
+use super::{asks_for_method, lists, second, shown};
 use crate::caller::Caller;
 use crate::decide;
 use crate::destination::peer;
 use crate::target::Target;
 use crate::uri_authority::named_authority;
 
+/// Directories below which an address in a batch may be, at most: the nearest, and the root.
+const DIRECTORIES_MAX: usize = 8;
+
 /// What something asks for that is not allowed.
-pub(super) enum Asked {
+pub(super) enum AskedOverride {
     For {
         by: String,
         what: String,
+        /// Why not.
+        why: &'static str,
     },
     /// Nobody can tell.
     Unread(&'static str),
@@ -24,13 +32,11 @@ pub(super) enum Asked {
     Field(String),
 }
 
-impl Asked {
+impl AskedOverride {
     /// The same for people, where it stands in the query or the content.
     pub(super) fn told(&self, place: &str) -> String {
         match self {
-            Self::For { by, what } => {
-                format!("{by} in the {place} asks for {what}, which the rules do not allow")
-            }
+            Self::For { by, what, why } => format!("{by} in the {place} asks for {what}, {why}"),
             Self::Unread(what) => format!(
                 "{what} in the {place} cannot be read and could ask for what the rules do not allow"
             ),
@@ -40,7 +46,15 @@ impl Asked {
 }
 
 /// Whether the rules allow what is asked for as well.
-pub(super) fn judge(caller: &Caller, target: &Target, asks: Asks<'_>) -> Result<(), Asked> {
+pub(super) fn judge(caller: &Caller, target: &Target, asks: Asks<'_>) -> Result<(), AskedOverride> {
+    judge_at((caller, InnerDepth::default()), target, asks)
+}
+
+/// Who asks, and around how many queries with requests what is asked for stands.
+type Asking<'c> = (&'c Caller, InnerDepth);
+
+fn judge_at(asking: Asking<'_>, target: &Target, asks: Asks<'_>) -> Result<(), AskedOverride> {
+    let (caller, _) = asking;
     match asks {
         Asks::Method { key, value } => by_method(caller, target, key, value),
         Asks::Tunnelled { key, value } => {
@@ -51,11 +65,33 @@ pub(super) fn judge(caller: &Caller, target: &Target, asks: Asks<'_>) -> Result<
                 Ok(())
             }
         }
+        Asks::Named { key, value } if caller.rules().names_method(value.trim()) => {
+            by_method(caller, target, key, value)
+        }
+        Asks::UnreadMethod(what) if tells_methods_apart(caller, target) => {
+            Err(AskedOverride::Unread(what))
+        }
+        Asks::Named { .. } | Asks::UnreadMethod(_) => Ok(()),
         Asks::Request { method, target: of } => {
             let to = inner(target, method, of).ok_or_else(nowhere)?;
-            request(caller, &to)
+            // Some take the path of any URL for one of their own, and some go there.
+            if let Some((scheme, authority, _)) = second::absolute(of) {
+                elsewhere(caller, (target, &to), (Some(scheme), authority))?;
+            }
+            request(asking, target, &to)
         }
-        Asks::Item { method, target: of } => item(caller, target, method, of),
+        Asks::Item { method, target: of } => item(asking, target, (method, of), Given::Said),
+        Asks::Fetched { target: of } => item(asking, target, ("GET", of), Given::Nowhere),
+        Asks::Within {
+            by,
+            method,
+            target: of,
+            asks,
+        } => {
+            let places = places(caller, target, (by, method, of));
+            let mut places = places.iter();
+            places.try_for_each(|to| judge_at(asking, to, *asks))
+        }
         Asks::Field {
             method,
             target: of,
@@ -63,11 +99,14 @@ pub(super) fn judge(caller: &Caller, target: &Target, asks: Asks<'_>) -> Result<
             value,
         } => {
             let to = inner(target, method, of).ok_or_else(nowhere)?;
+            if name.eq_ignore_ascii_case("host") {
+                return elsewhere(caller, (target, &to), (None, value));
+            }
             field(caller, &to, name, value)
         }
         Asks::Unread(what) => {
             if tells_methods_apart(caller, target) || looks_at_paths(caller, target) {
-                Err(Asked::Unread(what))
+                Err(AskedOverride::Unread(what))
             } else {
                 Ok(())
             }
@@ -75,7 +114,12 @@ pub(super) fn judge(caller: &Caller, target: &Target, asks: Asks<'_>) -> Result<
     }
 }
 
-fn by_method(caller: &Caller, target: &Target, key: &str, value: &str) -> Result<(), Asked> {
+fn by_method(
+    caller: &Caller,
+    target: &Target,
+    key: &str,
+    value: &str,
+) -> Result<(), AskedOverride> {
     let by = if key == KEY {
         format!("`{key}`")
     } else {
@@ -84,17 +128,24 @@ fn by_method(caller: &Caller, target: &Target, key: &str, value: &str) -> Result
     let checked = by_rules(caller, target, |rules| {
         outgate_policy::check_method(value, target.method.as_str(), rules)
     });
-    checked.map_err(|what| Asked::For {
+    checked.map_err(|what| AskedOverride::For {
         by,
         what: what.to_string(),
+        why: what.why(),
     })
 }
 
 /// Asks what the rules say of the methods of a request.
 fn by_rules<T>(caller: &Caller, target: &Target, ask: impl FnOnce(ByMethod<'_>) -> T) -> T {
     let rules = caller.rules();
+    let judged = |to: &Target| decide::judged(&rules, caller.process(), to);
+    let own = OnceCell::new();
+    let says = |method: &str| {
+        let asked = decide::by_method(&rules, caller.process(), target, method);
+        Standing::of(own.get_or_init(|| judged(target)), &asked)
+    };
     ask(ByMethod {
-        allows: &|method| allows(caller, target, method),
+        says: &says,
         named: &|| rules.named_methods().collect(),
     })
 }
@@ -108,80 +159,224 @@ fn told(caller: &Caller, method: &str) -> String {
     }
 }
 
-/// Whether a request that stands within another one is allowed by itself.
-fn request(caller: &Caller, to: &Target) -> Result<(), Asked> {
-    let method = to.method.as_str();
-    if !allows(caller, to, method) {
-        let by = "a request".to_owned();
-        let what = format!("{} {}", told(caller, method), to.origin());
-        return Err(Asked::For { by, what });
+/// Whether a request that stands within another one is allowed by itself, and weighed no
+/// more closely than that one.
+fn request(asking: Asking<'_>, target: &Target, to: &Target) -> Result<(), AskedOverride> {
+    let (caller, _) = asking;
+    let rules = caller.rules();
+    let judged = |to: &Target| decide::judged(&rules, caller.process(), to);
+    let standing = Standing::of(&judged(target), &judged(to));
+    if standing != Standing::Allowed {
+        return Err(not_so(caller, to, standing));
     }
-    query(caller, to)
+    query_at(asking, to)
+}
+
+/// Whether a request within another one is allowed to the host that it names.
+fn elsewhere(
+    caller: &Caller,
+    (target, to): (&Target, &Target),
+    (scheme, authority): (Option<Scheme>, &str),
+) -> Result<(), AskedOverride> {
+    let (host, port) = named_authority(authority).ok_or_else(nowhere)?;
+    let is_own = caller.destination().matching(&host).is_some()
+        && port.is_none_or(|port| port == target.port);
+    if is_own {
+        return Ok(());
+    }
+    let scheme = scheme.unwrap_or(target.scheme);
+    let to = Target {
+        host,
+        port: port.unwrap_or(scheme.default_port()),
+        scheme,
+        ..to.clone()
+    };
+    let rules = caller.rules();
+    let judged = |to: &Target| decide::judged(&rules, caller.process(), to);
+    match Standing::of(&judged(target), &judged(&to)) {
+        Standing::Allowed => Ok(()),
+        standing => Err(not_so(caller, &to, standing)),
+    }
+}
+
+/// What a request within another one asks for.
+fn not_so(caller: &Caller, to: &Target, standing: Standing) -> AskedOverride {
+    let method = told(caller, to.method.as_str());
+    AskedOverride::For {
+        by: "a request".to_owned(),
+        what: format!("{method} {}", to.origin()),
+        why: standing.why(),
+    }
 }
 
 /// Whether the rules allow what the query of a request asks for.
-pub(super) fn query(caller: &Caller, target: &Target) -> Result<(), Asked> {
+pub(super) fn query(caller: &Caller, target: &Target) -> Result<(), AskedOverride> {
+    query_at((caller, InnerDepth::default()), target)
+}
+
+fn query_at((caller, depth): Asking<'_>, target: &Target) -> Result<(), AskedOverride> {
     let checked = by_rules(caller, target, |rules| {
         outgate_policy::check_query(&target.resource, target.method.as_str(), rules)
     });
-    checked.map_err(|asked| Asked::For {
+    checked.map_err(|asked| AskedOverride::For {
         by: asked.by.to_owned(),
         what: asked.what.to_string(),
-    })
+        why: asked.what.why(),
+    })?;
+    let mut found = None;
+    let below = depth.below().unwrap_or(depth);
+    let mut judge = |asks: Asks<'_>| {
+        judge_at((caller, below), target, asks).map_err(|asked| {
+            found.get_or_insert(asked);
+            Refused
+        })
+    };
+    let read = lists::in_query::<InnerReaders>(&target.resource, depth, &mut judge);
+    match (read, found) {
+        (Err(Refused), Some(asked)) => Err(asked),
+        _ => Ok(()),
+    }
 }
 
-/// A request of a batch in JSON. Its address is one below the batch's own place to some
-/// and one below the root to others: some reading of it is allowed, and none is denied.
-/// One of another host is about something else, as in hooks and crawls.
-fn item(caller: &Caller, target: &Target, method: &str, of: &str) -> Result<(), Asked> {
-    let method = method.trim();
-    if !is_known(method) && !caller.rules().names_method(method) {
+/// Whether an item of a list gives a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Said,
+    /// It may be no request at all, and is refused only where a rule denies it.
+    Nowhere,
+}
+
+/// A request of a batch in JSON. Its address is one below the batch's own place to some,
+/// and below the root or a directory between to others: some reading of it is allowed, and
+/// none is denied.
+/// One of another host is about something else, as in hooks and crawls; but some servers of
+/// batches take its path for one of their own, so that no rule denies it there.
+fn item(
+    asking: Asking<'_>,
+    target: &Target,
+    (method, of): (&str, &str),
+    given: Given,
+) -> Result<(), AskedOverride> {
+    let (caller, _) = asking;
+    let of = &*cleaned(of);
+    let Some(method) = item_method(caller, method) else {
+        return Ok(());
+    };
+    let is_other = names_another(caller, of);
+    if is_other && !is_for_batches(target) {
         return Ok(());
     }
-    let of = of.trim();
-    if let Some((_, rest)) = of.split_once("://") {
-        let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
-        let authority = rest.get(..end).and_then(named_authority);
-        let is_other =
-            authority.is_some_and(|(host, _)| caller.destination().matching(&host).is_none());
-        if is_other {
-            return Ok(());
-        }
-    }
-    let readings = readings(target, method, of).ok_or_else(nowhere)?;
-    let verdicts: Vec<Verdict> = readings
-        .iter()
-        .map(|to| decide::judged(&caller.rules(), caller.process(), to))
-        .collect();
-    let is_denied = |verdict: &Verdict| matches!(verdict, Verdict::Deny(denial) if denial.reason() == Reason::DenyRule);
+    let readings = match readings(target, method, of) {
+        Some(readings) => readings,
+        None if is_other || given == Given::Nowhere => return Ok(()),
+        None => return Err(nowhere()),
+    };
+    let rules = caller.rules();
+    let judged = |to: &Target| decide::judged(&rules, caller.process(), to);
+    let verdicts: Vec<Verdict> = readings.iter().map(judged).collect();
+    let is_denied = |verdict: &Verdict| matches!(verdict, Verdict::Deny(denial) if denial.reason() == DenialReason::DenyRule);
     let is_allowed = |verdict: &Verdict| matches!(verdict, Verdict::Allow(_));
-    if !verdicts.iter().any(is_allowed) || verdicts.iter().any(is_denied) {
-        let by = "a request".to_owned();
-        let method = told(caller, &method.to_ascii_uppercase());
-        let what = format!("{method} {}", target.origin());
-        return Err(Asked::For { by, what });
+    let [first, ..] = readings.as_slice() else {
+        return Err(nowhere());
+    };
+    let is_said = given == Given::Said && !is_other;
+    let lacks_rule = is_said && !verdicts.iter().any(is_allowed);
+    if lacks_rule || verdicts.iter().any(is_denied) {
+        return Err(not_so(caller, first, Standing::Denied));
+    }
+    if is_other {
+        return Ok(());
+    }
+    let own = judged(target);
+    let is_weighed = |verdict: &Verdict| Standing::of(&own, verdict) == Standing::Weighed;
+    if verdicts.iter().any(is_weighed) {
+        return Err(not_so(caller, first, Standing::Weighed));
     }
     let allowed = readings.iter().zip(&verdicts);
     let mut allowed = allowed.filter(|(_, verdict)| is_allowed(verdict));
-    allowed.try_for_each(|(to, _)| query(caller, to))
+    allowed.try_for_each(|(to, _)| query_at(asking, to))
 }
 
-/// All that an address in a batch may be, below the batch's own place and the root.
+/// The method of an item that is a request.
+fn item_method<'m>(caller: &Caller, method: &'m str) -> Option<&'m str> {
+    let method = method.trim();
+    let is_one = is_known(method) || caller.rules().names_method(method);
+    is_one.then_some(method)
+}
+
+/// Whether the path of a request says that it takes batches.
+fn is_for_batches(target: &Target) -> bool {
+    let path = target.resource.as_str().to_ascii_lowercase();
+    path.split('?')
+        .next()
+        .is_some_and(|path| path.contains("batch"))
+}
+
+/// Whether an item names another host than the one that gets it.
+fn names_another(caller: &Caller, of: &str) -> bool {
+    let named = whole(of).and_then(|(authority, _)| named_authority(authority));
+    named.is_some_and(|(host, _)| caller.destination().matching(&host).is_none())
+}
+
+/// What a request within another one may be to, whose content asks for something: it was
+/// judged by itself already, and what of it is not allowed is not done.
+fn places(
+    caller: &Caller,
+    target: &Target,
+    (by, method, of): (InnerPlace, &str, &str),
+) -> Vec<Target> {
+    match by {
+        InnerPlace::Part => inner(target, method, of).into_iter().collect(),
+        InnerPlace::Item => {
+            let of = &*cleaned(of);
+            let Some(method) = item_method(caller, method) else {
+                return Vec::new();
+            };
+            if names_another(caller, of) {
+                return Vec::new();
+            }
+            if of.is_empty() {
+                // Without an address, words of another meaning are no methods.
+                let is_one = is_method(method) || caller.rules().names_method(method);
+                let own = inner(target, method, of).filter(|_| is_one);
+                return own.into_iter().collect();
+            }
+            let rules = caller.rules();
+            let mut readings = readings(target, method, of).unwrap_or_default();
+            readings.retain(|to| {
+                let verdict = decide::judged(&rules, caller.process(), to);
+                matches!(verdict, Verdict::Allow(_))
+            });
+            readings
+        }
+    }
+}
+
+/// All that an address in a batch may be: below the batch's own place, the root, and each
+/// directory between (Salesforce has `v1/x` of `/services/data/v1/composite/batch` below
+/// `/services/data`).
 fn readings(target: &Target, method: &str, of: &str) -> Option<Vec<Target>> {
-    let first = inner(target, method, of)?;
-    let mut found = vec![first];
-    if !of.contains("://") {
-        let path = match of.strip_prefix('/') {
-            Some(below) => inner(target, method, below)?,
-            None => inner(target, method, &format!("/{of}"))?,
-        };
-        found.push(path);
+    let mut found = vec![inner(target, method, of)?];
+    if whole(of).is_some() {
+        return Some(found);
+    }
+    let below = of.strip_prefix('/').unwrap_or(of);
+    let path = target.resource.as_str();
+    let path = path.split('?').next().unwrap_or_default();
+    let slashes = path.match_indices('/').map(|(at, _)| at);
+    for at in slashes.rev().take(DIRECTORIES_MAX).chain([0]) {
+        let directory = path.get(..at).unwrap_or_default();
+        let one = inner(target, method, &format!("{directory}/{below}"))?;
+        let is_known = |known: &Target| known.resource.as_str() == one.resource.as_str();
+        if !found.iter().any(is_known) {
+            found.push(one);
+        }
     }
     Some(found)
 }
 
 /// Whether a field of a request within may stand there.
-fn field(caller: &Caller, to: &Target, name: &str, value: &str) -> Result<(), Asked> {
+fn field(caller: &Caller, to: &Target, name: &str, value: &str) -> Result<(), AskedOverride> {
     let name = HeaderName::try_from(name);
     let value = HeaderValue::try_from(value);
     let (Ok(name), Ok(value)) = (name, value) else {
@@ -189,9 +384,9 @@ fn field(caller: &Caller, to: &Target, name: &str, value: &str) -> Result<(), As
     };
     let fields = HeaderMap::from_iter([(name, value)]);
     let checked = super::check(&fields, caller.destination());
-    checked.map_err(|malformed| Asked::Field(malformed.because))?;
+    checked.map_err(|malformed| AskedOverride::Field(malformed.because))?;
     let fault = methods_fault(caller, to, &fields).or_else(|| second::fault(caller, to, &fields));
-    fault.map_or(Ok(()), |because| Err(Asked::Field(because)))
+    fault.map_or(Ok(()), |because| Err(AskedOverride::Field(because)))
 }
 
 /// Why a field asks for another method: any whose name holds the word and whose value is
@@ -219,43 +414,68 @@ pub(super) fn methods_fault(
             } else if is_method(value) {
                 Asks::Method { key, value }
             } else {
-                continue;
+                Asks::Named { key, value }
             };
-            if let Err(Asked::For { what, .. }) = judge(caller, target, asks) {
-                return Some(format!(
-                    "{key} asks for {what}, which the rules do not allow"
-                ));
+            if let Err(AskedOverride::For { what, why, .. }) = judge(caller, target, asks) {
+                return Some(format!("{key} asks for {what}, {why}"));
             }
         }
     }
     None
 }
 
-fn nowhere() -> Asked {
-    Asked::For {
+fn nowhere() -> AskedOverride {
+    AskedOverride::For {
         by: "a request".to_owned(),
         what: "something that is no request to the same host".to_owned(),
+        why: Standing::Denied.why(),
     }
 }
 
-fn allows(caller: &Caller, target: &Target, method: &str) -> bool {
-    decide::would_allow(&caller.rules(), caller.process(), target, method)
+/// The authority of a whole URL (RFC 3986 3), and what stands behind it. An address with one
+/// in its query is none.
+fn whole(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    if !scheme.bytes().all(is_sign) {
+        return None;
+    }
+    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+    rest.split_at_checked(end)
 }
 
-/// What a request in a batch is about: a path, one relative to that of the batch, or a
-/// whole URL, of which the path counts.
+/// An address as parsers of WHATWG URL 4.4 take it: without blanks around it, without tabs and
+/// ends of lines, and without a scheme that no authority follows.
+fn cleaned(text: &str) -> String {
+    let is_blank = |sign: char| sign <= ' ';
+    let text = text.trim_matches(is_blank).replace(['\t', '\n', '\r'], "");
+    let scheme = text.split_once(':').filter(|(scheme, rest)| {
+        let is_own = |own: &&str| scheme.eq_ignore_ascii_case(own);
+        ["http", "https"].iter().any(is_own) && !rest.starts_with("//")
+    });
+    match scheme {
+        Some((_, rest)) => rest.to_owned(),
+        None => text,
+    }
+}
+
+/// What a request in a batch is about: a path, one relative to that of the batch (RFC 3986
+/// 5.2.2), or a whole URL, of which the path counts.
 fn inner(target: &Target, method: &str, text: &str) -> Option<Target> {
-    let path = match text.split_once("://") {
-        Some((_, rest)) => match rest.find('/') {
-            Some(at) => rest.get(at..)?.to_owned(),
-            None => "/".to_owned(),
-        },
+    let text = &*cleaned(text);
+    let path = match whole(text) {
+        Some((_, "")) => "/".to_owned(),
+        Some((_, path)) if path.starts_with('/') => path.to_owned(),
+        Some((_, rest)) => format!("/{rest}"),
         None if text.starts_with('/') => text.to_owned(),
         None => {
             let own = target.resource.as_str();
             let own = own.split('?').next().unwrap_or_default();
-            let end = own.rfind('/')?;
-            format!("{}/{text}", own.get(..end)?)
+            if text.is_empty() || text.starts_with('?') {
+                format!("{own}{text}")
+            } else {
+                format!("{}/{text}", own.get(..own.rfind('/')?)?)
+            }
         }
     };
     Some(Target {

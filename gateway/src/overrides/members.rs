@@ -1,10 +1,10 @@
 //! Members of JSON (RFC 8259) that ask for another method, as its bytes come: `_method`
-//! and its like in the outermost object, which frameworks take for those of a form; in a
-//! batch the `method` of every object. Keeps a bounded key and value; changes nothing.
+//! and its like in the outermost object, which frameworks take for those of a form. Keeps a bounded key and
+//! value; changes nothing.
 
-use super::asks::{Asks, Judge, KEY, Keys, Refused, is_method};
+use super::asks::{Asks, Judge, KEY, Keys, Refused};
 use super::pairs::may_hold_key;
-use super::syntax::{Ended, NO_JSON, Syntax, unescaped};
+use super::syntax::{Ended, JsonSyntax, NO_JSON, unescaped};
 
 /// Bytes of a key or a value that are kept, written with escapes at most.
 const TEXT_BYTES_MAX: usize = 512;
@@ -21,15 +21,6 @@ const FRAME_BYTES: usize = 6;
 /// Escapes that JSON has no others of.
 const ESCAPES: &str = "a name in escapes that make no text";
 
-/// Whose members are looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// Those of the outermost object.
-    Outermost,
-    /// Those of every object.
-    Every,
-}
-
 /// What content is that does not follow the grammar of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
@@ -39,39 +30,43 @@ pub(super) enum Manner {
     Guessed,
     /// Said to be JSON, in frames of a protocol for calls (gRPC, Connect).
     Framed,
+    /// Said to be something else, which some read as JSON though: it counts where it
+    /// asks for a method, and nothing else does.
+    Unsaid,
+    /// The same in a character set that is not read.
+    Recoded,
 }
 
 /// Finds the members in bytes as they come.
 #[derive(Debug)]
-pub(super) struct Members {
+pub(super) struct MemberFinder {
     keys: Keys,
-    whose: Whose,
     manner: Manner,
-    syntax: Syntax,
+    syntax: JsonSyntax,
     /// What is open, outermost first.
-    open: Vec<Open>,
+    open: Vec<OpenMember>,
     /// How much is open below that.
     deeper: u64,
-    within: Within,
+    within: MemberState,
     /// The string that is not over, or the last one that was.
     text: Vec<u8>,
     /// The key before the value that comes.
-    key: Option<Key>,
+    key: Option<MemberKey>,
     /// The key whose value is a list or an object that is open, and how much was open
     /// before: some take the first of a list.
-    under: Option<(Key, usize)>,
+    under: Option<(MemberKey, usize)>,
     /// Whether a member's value comes next.
     is_value: bool,
     /// The first bytes.
     begin: Vec<u8>,
     /// The same of what may be a frame.
     frame: Vec<u8>,
-    kind: Kind,
+    kind: ContentKind,
 }
 
 /// What the content is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ContentKind {
     /// Nothing was seen that tells.
     Open,
     Json,
@@ -79,13 +74,13 @@ enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OpenMember {
     Object,
     List,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum MemberState {
     Nothing,
     Text,
     /// Behind a backslash in it.
@@ -93,30 +88,28 @@ enum Within {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
+enum MemberKey {
     Own,
-    Other,
     /// One that means nothing else.
     Tunnel,
 }
 
-impl Members {
-    pub(super) fn new(whose: Whose, manner: Manner) -> Self {
+impl MemberFinder {
+    pub(super) fn new(manner: Manner) -> Self {
         Self {
             keys: Keys::new(),
-            whose,
             manner,
-            syntax: Syntax::new(),
+            syntax: JsonSyntax::new(),
             open: Vec::new(),
             deeper: 0,
-            within: Within::Nothing,
+            within: MemberState::Nothing,
             text: Vec::new(),
             key: None,
             under: None,
             is_value: false,
             begin: Vec::new(),
             frame: Vec::new(),
-            kind: Kind::Open,
+            kind: ContentKind::Open,
         }
     }
 
@@ -136,7 +129,7 @@ impl Members {
             return Ok(());
         }
         if matches!(kind, 0..=7 | 0x80..=0x83) && *first != 0 {
-            self.kind = Kind::Other;
+            self.kind = ContentKind::Other;
         }
         self.manner = Manner::Said;
         let frame = std::mem::take(&mut self.frame);
@@ -145,21 +138,22 @@ impl Members {
     }
 
     fn read_json(&mut self, mut bytes: &[u8], judge: Judge<'_>) -> Result<(), Refused> {
-        if self.kind == Kind::Other {
+        if self.kind == ContentKind::Other {
             return Ok(());
         }
         let begin = BEGIN_BYTES.saturating_sub(self.begin.len());
         for byte in bytes.iter().take(begin) {
             self.begin.push(*byte);
-            if is_wide(&self.begin) {
-                judge(Asks::Unread("JSON in another encoding than UTF-8"))?;
+            let is_recoded = self.manner == Manner::Recoded && self.begin.starts_with(b"+");
+            if self.manner != Manner::Unsaid && (is_recoded || is_wide(&self.begin)) {
+                judge(Asks::UnreadMethod("JSON in another encoding than UTF-8"))?;
             }
         }
-        let was_open = self.kind == Kind::Open;
+        let was_open = self.kind == ContentKind::Open;
         if self.is_other(bytes) {
             return Ok(());
         }
-        if self.manner == Manner::Said && self.kind == Kind::Json {
+        if self.manner == Manner::Said && self.kind == ContentKind::Json {
             let begin = if was_open {
                 bytes.iter().position(|byte| is_first(*byte))
             } else {
@@ -169,21 +163,21 @@ impl Members {
             let read = self.syntax.read(json, &mut |_| Ok::<(), Refused>(()));
             match read {
                 Ok(()) => {}
-                Err(Ended::Fault) => judge(Asks::Unread(NO_JSON))?,
+                Err(Ended::Fault) => judge(Asks::UnreadMethod(NO_JSON))?,
                 Err(Ended::Said(refused)) => return Err(refused),
             }
         }
         while !bytes.is_empty() {
             // What goes before the next byte that changes anything.
             let plain = match self.within {
-                Within::Nothing => bytes.iter().position(|byte| is_structure(*byte)),
-                Within::Text => memchr::memchr2(b'"', b'\\', bytes),
-                Within::Escape => Some(0),
+                MemberState::Nothing => bytes.iter().position(|byte| is_structure(*byte)),
+                MemberState::Text => memchr::memchr2(b'"', b'\\', bytes),
+                MemberState::Escape => Some(0),
             };
             let (plain, rest) = bytes
                 .split_at_checked(plain.unwrap_or(bytes.len()))
                 .unwrap_or_default();
-            if self.within == Within::Text {
+            if self.within == MemberState::Text {
                 self.keep(plain);
             }
             if let Some(byte) = rest.first() {
@@ -197,46 +191,50 @@ impl Members {
     /// Whether the content is no JSON: it begins with what neither a value that holds others
     /// nor a comment before it begins with, behind blanks, controls and a mark.
     fn is_other(&mut self, bytes: &[u8]) -> bool {
-        if self.kind == Kind::Open
+        if self.kind == ContentKind::Open
             && let Some(first) = bytes.iter().find(|byte| is_first(**byte))
         {
-            self.kind = if b"{[/#\"'()".contains(first) {
-                Kind::Json
+            let begins: &[u8] = match self.manner {
+                Manner::Unsaid | Manner::Recoded => b"{[",
+                Manner::Said | Manner::Guessed | Manner::Framed => b"{[/#\"'()",
+            };
+            self.kind = if begins.contains(first) {
+                ContentKind::Json
             } else {
-                Kind::Other
+                ContentKind::Other
             };
         }
-        self.kind == Kind::Other
+        self.kind == ContentKind::Other
     }
 
     fn take(&mut self, byte: u8, judge: Judge<'_>) -> Result<(), Refused> {
         match (self.within, byte) {
-            (Within::Nothing, b'"') => {
-                self.within = Within::Text;
+            (MemberState::Nothing, b'"') => {
+                self.within = MemberState::Text;
                 self.text.clear();
             }
-            (Within::Nothing, _) => self.structure(byte),
-            (Within::Escape, _) => {
-                self.within = Within::Text;
+            (MemberState::Nothing, _) => self.structure(byte),
+            (MemberState::Escape, _) => {
+                self.within = MemberState::Text;
                 self.keep(&[byte]);
             }
-            (Within::Text, b'\\') => {
-                self.within = Within::Escape;
+            (MemberState::Text, b'\\') => {
+                self.within = MemberState::Escape;
                 self.keep(&[byte]);
             }
-            (Within::Text, b'"') => {
-                self.within = Within::Nothing;
+            (MemberState::Text, b'"') => {
+                self.within = MemberState::Nothing;
                 return self.text_ends(judge);
             }
-            (Within::Text, _) => self.keep(&[byte]),
+            (MemberState::Text, _) => self.keep(&[byte]),
         }
         Ok(())
     }
 
     fn structure(&mut self, byte: u8) {
         match byte {
-            b'{' => self.opens(Open::Object),
-            b'[' => self.opens(Open::List),
+            b'{' => self.opens(OpenMember::Object),
+            b'[' => self.opens(OpenMember::List),
             b'}' | b']' => {
                 if self.deeper > 0 {
                     self.deeper -= 1;
@@ -257,7 +255,7 @@ impl Members {
         }
     }
 
-    fn opens(&mut self, what: Open) {
+    fn opens(&mut self, what: OpenMember) {
         if let Some(key) = self.key.take().filter(|_| self.under.is_none()) {
             self.under = Some((key, self.open.len()));
         }
@@ -277,12 +275,7 @@ impl Members {
 
     /// Whether members are looked at where we are.
     fn matters(&self) -> bool {
-        let is_object = self.deeper > 0 || self.open.last() == Some(&Open::Object);
-        let depth = match self.whose {
-            Whose::Outermost => self.open.len() == 1 && self.deeper == 0,
-            Whose::Every => true,
-        };
-        is_object && depth
+        self.deeper == 0 && self.open == [OpenMember::Object]
     }
 
     fn text_ends(&mut self, judge: Judge<'_>) -> Result<(), Refused> {
@@ -304,7 +297,9 @@ impl Members {
         if !self.is_value {
             self.key = match unescaped(&self.text) {
                 Some(key) => self.key_of(&key),
-                None => return judge(Asks::Unread(ESCAPES)),
+                // Whoever reads it by a guess reads JSON alone.
+                None if self.is_unsaid() => None,
+                None => return judge(Asks::UnreadMethod(ESCAPES)),
             };
             return Ok(());
         }
@@ -315,33 +310,38 @@ impl Members {
     }
 
     /// The last string is a value of this key, or one in it.
-    fn value_of(&self, key: Key, judge: Judge<'_>) -> Result<(), Refused> {
+    fn value_of(&self, key: MemberKey, judge: Judge<'_>) -> Result<(), Refused> {
         let Some(value) = unescaped(&self.text) else {
             return match key {
-                Key::Own => judge(Asks::Unread(ESCAPES)),
-                Key::Other | Key::Tunnel => Ok(()),
+                MemberKey::Own if !self.is_unsaid() => judge(Asks::UnreadMethod(ESCAPES)),
+                MemberKey::Own | MemberKey::Tunnel => Ok(()),
             };
         };
         let value = value.trim();
         match key {
-            Key::Own if self.text.len() >= TEXT_BYTES_MAX => {
-                judge(Asks::Unread("a value without end"))
+            MemberKey::Own if self.text.len() >= TEXT_BYTES_MAX => {
+                judge(Asks::UnreadMethod("a value without end"))
             }
             _ if value.is_empty() => Ok(()),
-            Key::Tunnel => {
+            MemberKey::Tunnel => {
                 let key = "a member for the method";
                 judge(Asks::Tunnelled { key, value })
             }
-            Key::Own => judge(Asks::Method { key: KEY, value }),
-            Key::Other if is_method(value) => {
-                let key = "a member for the method";
-                judge(Asks::Method { key, value })
-            }
-            Key::Other => Ok(()),
+            MemberKey::Own if self.is_unsaid() => judge(Asks::Tunnelled { key: KEY, value }),
+            MemberKey::Own => judge(Asks::Method { key: KEY, value }),
         }
     }
 
-    fn key_of(&self, key: &str) -> Option<Key> {
+    fn is_unsaid(&self) -> bool {
+        matches!(self.manner, Manner::Unsaid | Manner::Recoded)
+    }
+
+    /// Whether what comes cannot matter.
+    pub(super) fn is_over(&self) -> bool {
+        self.kind == ContentKind::Other
+    }
+
+    fn key_of(&self, key: &str) -> Option<MemberKey> {
         let key = key.trim();
         // Many documents describe requests to others: in them a plain `method` is no more
         // than that. A sign before the word, or the field's own name, makes it ours.
@@ -352,13 +352,11 @@ impl Members {
                 .get(..2)
                 .is_some_and(|sign| sign.eq_ignore_ascii_case("x-"));
         if self.keys.own.may_be(key) {
-            Some(Key::Own)
+            Some(MemberKey::Own)
         } else if !self.keys.others.may_be(key) {
             None
-        } else if is_ours {
-            Some(Key::Tunnel)
         } else {
-            (self.whose == Whose::Every).then_some(Key::Other)
+            is_ours.then_some(MemberKey::Tunnel)
         }
     }
 }
@@ -386,7 +384,7 @@ mod tests {
     use super::super::asks::is_known;
     use super::*;
 
-    fn verdict(whose: Whose, manner: Manner, pieces: &[&[u8]]) -> Result<(), Refused> {
+    fn verdict(manner: Manner, pieces: &[&[u8]]) -> Result<(), Refused> {
         let mut judge = |asks: Asks<'_>| match asks {
             Asks::Method {
                 value: "put" | "PUT" | "post",
@@ -399,7 +397,7 @@ mod tests {
             }
             _ => Err(Refused),
         };
-        let mut members = Members::new(whose, manner);
+        let mut members = MemberFinder::new(manner);
         pieces
             .iter()
             .try_for_each(|piece| members.read(piece, &mut judge))
@@ -407,59 +405,45 @@ mod tests {
 
     #[test]
     fn only_the_member_of_a_framework_asks_for_a_method() {
-        use Whose::{Every, Outermost};
-        let deep = format!("{}{{\"method\":\"DELETE\"}}", "[".repeat(3 * DEPTH_MAX));
+        let deep = format!("{}{{\"_method\":\"DELETE\"}}", "[".repeat(3 * DEPTH_MAX));
         let padded = format!("{{\"_method\":\"{}DELETE\"}}", " ".repeat(TEXT_BYTES_MAX));
         let long = format!("{{\"{}\":1,\"_method\":\"delete\"}}", "x".repeat(2000));
-        for (whose, document, held) in [
-            (Outermost, r#"{"a":1}"#, true),
-            (Outermost, r#"{"_method":"PUT"}"#, true),
-            (Outermost, r#"{"_method":"DELETE"}"#, false),
-            (
-                Outermost,
-                r#" {"a":{"b":[1,"}"]},"_Method" : "delete"}"#,
-                false,
-            ),
-            (Outermost, r#"{"\u005fmethod":"\u0064elete"}"#, false),
-            (Outermost, r#"{"a":"\"","_method":"delete"}"#, false),
-            (Outermost, r#"{"a":{"_method":"delete"}}"#, true),
-            (Outermost, r#"{"a":"_method","b":"delete"}"#, true),
-            (Outermost, r#"["_method","delete"]"#, true),
-            (Outermost, r#"{"text":"{\"_method\":\"delete\"}"}"#, true),
-            (
-                Outermost,
-                r#"{"method":"DELETE","url":"https://a.test/"}"#,
-                true,
-            ),
-            (Outermost, r#"{"_method":""}"#, true),
-            (Outermost, r#"{"_httpMethod":"PATCH"}"#, false),
-            (Outermost, r#"{"X-HTTP-Method-Override":"DELETE"}"#, false),
-            (Outermost, r#"{"_methods":"many"}"#, true),
-            (Outermost, r#"{"X-HTTP-Method":"VERSION-CONTROL"}"#, false),
+        for (document, held) in [
+            (r#"{"a":1}"#, true),
+            (r#"{"_method":"PUT"}"#, true),
+            (r#"{"_method":"DELETE"}"#, false),
+            (r#" {"a":{"b":[1,"}"]},"_Method" : "delete"}"#, false),
+            (r#"{"\u005fmethod":"\u0064elete"}"#, false),
+            (r#"{"a":"\"","_method":"delete"}"#, false),
+            (r#"{"a":{"_method":"delete"}}"#, true),
+            (r#"{"a":"_method","b":"delete"}"#, true),
+            (r#"["_method","delete"]"#, true),
+            (r#"{"text":"{\"_method\":\"delete\"}"}"#, true),
+            (r#"{"method":"DELETE","url":"https://a.test/"}"#, true),
+            (r#"{"_method":""}"#, true),
+            (r#"{"_httpMethod":"PATCH"}"#, false),
+            (r#"{"X-HTTP-Method-Override":"DELETE"}"#, false),
+            (r#"{"_methods":"many"}"#, true),
+            (r#"{"X-HTTP-Method":"VERSION-CONTROL"}"#, false),
             // Some take the first of a list.
-            (Outermost, r#"{"_method":["DELETE"]}"#, false),
-            (Outermost, r#"{"_method":[["DELETE"]]}"#, false),
-            (Outermost, r#"{"_method":["PUT","DELETE"]}"#, false),
-            (Outermost, r#"{"_method":{"x":"DELETE"}}"#, false),
-            (Outermost, r#"{"_method":{"DELETE":1}}"#, false),
-            (Outermost, r#"{"_method":["PUT"],"a":["DELETE"]}"#, true),
-            (Outermost, r#"{"_method":1,"a":["DELETE"]}"#, true),
-            (Outermost, r#"{"X-HTTP-Method":["x","DELETE"]}"#, false),
-            (Outermost, &padded, false),
-            (Outermost, &long, false),
-            (
-                Every,
-                r#"{"requests":[{"id":"1","method":"DELETE"}]}"#,
-                false,
-            ),
-            (Every, r#"{"requests":[{"method":"put"}]}"#, true),
-            (Every, &deep, false),
+            (r#"{"_method":["DELETE"]}"#, false),
+            (r#"{"_method":[["DELETE"]]}"#, false),
+            (r#"{"_method":["PUT","DELETE"]}"#, false),
+            (r#"{"_method":{"x":"DELETE"}}"#, false),
+            (r#"{"_method":{"DELETE":1}}"#, false),
+            (r#"{"_method":["PUT"],"a":["DELETE"]}"#, true),
+            (r#"{"_method":1,"a":["DELETE"]}"#, true),
+            (r#"{"X-HTTP-Method":["x","DELETE"]}"#, false),
+            (&padded, false),
+            (&long, false),
+            (r#"{"requests":[{"id":"1","_method":"DELETE"}]}"#, true),
+            (&deep, true),
         ] {
             let bytes = document.as_bytes();
             for size in [1, 2, 7, 64, bytes.len()] {
                 let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
                 for manner in [Manner::Said, Manner::Guessed, Manner::Framed] {
-                    let found = verdict(whose, manner, &pieces);
+                    let found = verdict(manner, &pieces);
                     assert_eq!(found.is_ok(), held, "{document} by {size}: {found:?}");
                 }
             }
@@ -468,16 +452,15 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_refused_where_it_is_said_to_be() {
-        use Whose::Outermost;
         let wide: Vec<u8> =
             r#"{"_method":"delete"}"#.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        assert!(verdict(Outermost, Manner::Said, &[&wide]).is_err());
-        assert!(verdict(Outermost, Manner::Said, &[&[0xff, 0xfe], &wide]).is_err());
-        assert!(verdict(Outermost, Manner::Said, &[&[0; 100]]).is_ok());
+        assert!(verdict(Manner::Said, &[&wide]).is_err());
+        assert!(verdict(Manner::Said, &[&[0xff, 0xfe], &wide]).is_err());
+        assert!(verdict(Manner::Said, &[&[0; 100]]).is_ok());
         for before in [" \r\n", "\u{feff}", "/* of old */ ", "# so too\n"] {
             let document = format!("{before}{{\"_method\":\"delete\"}}");
             assert!(
-                verdict(Outermost, Manner::Said, &[document.as_bytes()]).is_err(),
+                verdict(Manner::Said, &[document.as_bytes()]).is_err(),
                 "{document}"
             );
         }
@@ -492,28 +475,54 @@ mod tests {
             (" \n", true, true),
         ] {
             for (manner, held) in [(Manner::Said, said), (Manner::Guessed, guessed)] {
-                let found = verdict(Outermost, manner, &[document.as_bytes()]);
+                let found = verdict(manner, &[document.as_bytes()]);
                 assert_eq!(found.is_ok(), held, "{document} {manner:?}");
             }
         }
         let frame = [&[0, 0, 0, 0x22, 0x7b][..], &[b'{'; 0x227b]].concat();
         for size in [1, 4, 9000] {
             let pieces: Vec<&[u8]> = frame.chunks(size).collect();
-            assert!(verdict(Outermost, Manner::Framed, &pieces).is_ok());
+            assert!(verdict(Manner::Framed, &pieces).is_ok());
         }
         let wide: Vec<u8> = "{\"_method\":1}"
             .chars()
             .flat_map(|c| u32::from(c).to_be_bytes())
             .collect();
-        assert!(verdict(Outermost, Manner::Framed, &[&wide]).is_err());
-        assert!(
-            verdict(
-                Outermost,
-                Manner::Said,
-                &[b"a=1&b={\"_method\":\"delete\"}"]
-            )
-            .is_ok()
-        );
+        assert!(verdict(Manner::Framed, &[&wide]).is_err());
+        assert!(verdict(Manner::Said, &[b"a=1&b={\"_method\":\"delete\"}"]).is_ok());
+    }
+
+    #[test]
+    fn what_is_said_to_be_something_else_is_refused_for_a_method_alone() {
+        let wide: Vec<u8> =
+            r#"{"_method":"delete"}"#.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for (document, unsaid, recoded) in [
+            (&b"{\"_method\":\"DELETE\"}"[..], false, false),
+            (b"\xef\xbb\xbf {\"X-HTTP-Method\":\"delete\"}", false, false),
+            (
+                b"{\"_method\":\"put\",\"a\":[{\"_method\":\"delete\"}]}",
+                true,
+                true,
+            ),
+            (b"{\"_method\":\"card\"}", true, true),
+            (b"{\"\\_method\":\"DELETE\"}", true, true),
+            (b"{'_method':'DELETE'}", true, true),
+            (b"[section]\n_method = \"DELETE\"", true, true),
+            (b"\"_method\":\"DELETE\"", true, true),
+            (b"a=1&{\"_method\":\"DELETE\"}", true, true),
+            (b"\x7fELF\0{\"_method\":\"DELETE\"}", true, true),
+            (b"[\0\0\0", true, false),
+            (b"+AHsAIg", true, false),
+            (&wide, true, false),
+        ] {
+            for size in [1, 5, 1000] {
+                let pieces: Vec<&[u8]> = document.chunks(size).collect();
+                for (manner, held) in [(Manner::Unsaid, unsaid), (Manner::Recoded, recoded)] {
+                    let found = verdict(manner, &pieces);
+                    assert_eq!(found.is_ok(), held, "{document:?} {manner:?}");
+                }
+            }
+        }
     }
 
     proptest::proptest! {
@@ -521,7 +530,7 @@ mod tests {
         fn what_is_kept_is_bounded(bytes in proptest::collection::vec(
             proptest::sample::select(b"{}[]\":,\\x".to_vec()), 0..4000,
         )) {
-            let mut members = Members::new(Whose::Every, Manner::Guessed);
+            let mut members = MemberFinder::new(Manner::Guessed);
             members.read(&bytes, &mut |_| Ok(())).unwrap();
             assert!(members.text.len() <= TEXT_BYTES_MAX && members.open.len() <= DEPTH_MAX);
         }

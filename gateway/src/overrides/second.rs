@@ -5,7 +5,8 @@
 
 use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use outgate_policy::{Reason, RequestTarget, Scheme, Verdict};
+use outgate_policy::{DenialReason, RequestTarget, Scheme, Standing, Verdict};
+use outgate_record::Reason;
 
 use crate::caller::Caller;
 use crate::decide;
@@ -18,9 +19,11 @@ use super::{folded, shown};
 
 /// What a field may do to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(super) enum FieldRole {
     /// Something is written there, by the method of the request.
     Written,
+    /// Something is taken away there and written to the path of the request.
+    Renamed,
     /// Something is read from there.
     Read,
     /// It is taken for the path of the request.
@@ -58,9 +61,9 @@ const OTHERS: [&str; 12] = [
     "x-webhook-",
 ];
 
-/// Ends of names of fields that hold a path and nothing else, so that a value without a
-/// slash is one as well.
-const PATHS: [&str; 8] = [
+/// Ends of names of fields that hold a path or a query and nothing else, so that a value
+/// without a slash is one as well.
+const PATHS: [&str; 10] = [
     "-prefix",
     "-pathname",
     "-context",
@@ -69,13 +72,15 @@ const PATHS: [&str; 8] = [
     "-root",
     "script-name",
     "path-info",
+    "query-string",
+    "x-invoke-query",
 ];
 
 /// Whether no field names a second target that the rules do not allow.
 ///
 /// # Errors
 /// The refusal, which was recorded.
-pub(crate) fn check_fields(
+pub(super) fn check_fields(
     caller: &Caller,
     target: &Target,
     fields: &HeaderMap,
@@ -88,6 +93,20 @@ pub(crate) fn check_fields(
 
 /// What a field names that the rules do not allow.
 pub(super) fn fault(caller: &Caller, target: &Target, fields: &HeaderMap) -> Option<String> {
+    if target.method.as_str() == "MOVE" && fields.contains_key("destination") {
+        // The source is deleted (RFC 4918 9.9).
+        let own = Second {
+            target: Target {
+                method: Method::DELETE,
+                ..target.clone()
+            },
+            needs_rule: false,
+        };
+        let standing = worst(caller, target, &[own]);
+        if standing != Standing::Allowed {
+            return Some(format!("MOVE asks for DELETE, {}", standing.why()));
+        }
+    }
     for (name, value) in fields {
         let Some(role) = role(name) else {
             continue;
@@ -95,16 +114,25 @@ pub(super) fn fault(caller: &Caller, target: &Target, fields: &HeaderMap) -> Opt
         let rules = caller.rules();
         let looks = || rules.looks_at_paths(peer(&target.host));
         let because = match role {
-            Role::Path if holds_path(name, value, target) && looks() => {
+            FieldRole::Path if holds_path(name, value, target) && looks() => {
                 "may ask for another path than the one judged"
             }
-            Role::Path => continue,
-            Role::Written | Role::Read => match seconds(caller, target, value, role) {
+            FieldRole::Path => continue,
+            FieldRole::Written | FieldRole::Renamed | FieldRole::Read => match seconds(
+                caller,
+                target,
+                value,
+                (role, &methods(role, target, fields)),
+            ) {
                 None if looks() => "names a second target that cannot be read",
-                Some(seconds) if seconds.iter().any(|second| !second.passes(caller)) => {
-                    "names a second target that the rules do not allow"
-                }
-                None | Some(_) => continue,
+                None => continue,
+                Some(seconds) => match worst(caller, target, &seconds) {
+                    Standing::Allowed => continue,
+                    standing => {
+                        let (name, why) = (shown(name.as_str()), standing.why());
+                        return Some(format!("{name} names a second target, {why}"));
+                    }
+                },
             },
         };
         return Some(format!("{} {because}", shown(name.as_str())));
@@ -113,18 +141,21 @@ pub(super) fn fault(caller: &Caller, target: &Target, fields: &HeaderMap) -> Opt
 }
 
 /// What a field of this name does, if anything.
-fn role(name: &HeaderName) -> Option<Role> {
+pub(super) fn role(name: &HeaderName) -> Option<FieldRole> {
     let name = folded(name.as_str());
     let ends = |list: &[&str]| list.iter().any(|end| name.ends_with(end));
-    if name == "destination" || ends(&["-rename-source"]) {
-        return Some(Role::Written);
+    if name == "destination" {
+        return Some(FieldRole::Written);
+    }
+    if ends(&["-rename-source"]) {
+        return Some(FieldRole::Renamed);
     }
     if ends(&["-copy-source", "-copy-from"]) {
-        return Some(Role::Read);
+        return Some(FieldRole::Read);
     }
     let family = name.strip_prefix("x-forwarded-");
     if let Some(rest) = family.or_else(|| name.strip_prefix("x-original-")) {
-        return (!NO_PATH.contains(&rest)).then_some(Role::Path);
+        return (!NO_PATH.contains(&rest)).then_some(FieldRole::Path);
     }
     let is_path = ends(&[
         "script-name",
@@ -133,9 +164,11 @@ fn role(name: &HeaderName) -> Option<Role> {
         "-uri",
         "-url",
         "-rewrite",
+        "query-string",
+        "x-invoke-query",
     ]);
     let is_others = OTHERS.iter().any(|begin| name.starts_with(begin));
-    (is_path && !is_others).then_some(Role::Path)
+    (is_path && !is_others).then_some(FieldRole::Path)
 }
 
 /// Whether a value may be taken for a path: not the whole address of something
@@ -161,16 +194,36 @@ struct Second {
 }
 
 impl Second {
-    fn passes(&self, caller: &Caller) -> bool {
-        match decide::judged(&caller.rules(), caller.process(), &self.target) {
-            Verdict::Allow(_) => true,
-            Verdict::Deny(denial) => !self.needs_rule && denial.reason() != Reason::DenyRule,
+    /// What the rules say of it beside their verdict on the request that names it.
+    fn standing(&self, caller: &Caller, own: &Verdict) -> Standing {
+        let verdict = decide::judged(&caller.rules(), caller.process(), &self.target);
+        match &verdict {
+            Verdict::Deny(denial)
+                if !self.needs_rule && denial.reason() != DenialReason::DenyRule =>
+            {
+                Standing::Allowed
+            }
+            Verdict::Allow(_) | Verdict::Deny(_) => Standing::of(own, &verdict),
         }
     }
 }
 
+/// The worst of what the rules say of the targets that one field names.
+fn worst(caller: &Caller, target: &Target, seconds: &[Second]) -> Standing {
+    let own = decide::judged(&caller.rules(), caller.process(), target);
+    let mut found = Standing::Allowed;
+    for second in seconds {
+        match second.standing(caller, &own) {
+            Standing::Denied => return Standing::Denied,
+            Standing::Weighed => found = Standing::Weighed,
+            Standing::Allowed => {}
+        }
+    }
+    found
+}
+
 /// Scheme, authority and the rest of the URL of a request.
-fn absolute(text: &str) -> Option<(Scheme, &str, &str)> {
+pub(super) fn absolute(text: &str) -> Option<(Scheme, &str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let scheme = match scheme.to_ascii_lowercase().as_str() {
         "http" => Scheme::Http,
@@ -182,12 +235,28 @@ fn absolute(text: &str) -> Option<(Scheme, &str, &str)> {
     Some((scheme, authority, path))
 }
 
+/// By which methods a second target is asked for, and whether each must be allowed.
+fn methods(role: FieldRole, target: &Target, fields: &HeaderMap) -> Vec<(Method, bool)> {
+    // What is there already is deleted first, unless this says otherwise (RFC 4918 10.6).
+    let says_so = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"f");
+    let mut said = fields.get_all("overwrite").iter();
+    let keeps = fields.contains_key("overwrite") && said.all(says_so);
+    let written = vec![(target.method.clone(), true), (Method::PUT, false)];
+    match role {
+        FieldRole::Read => vec![(Method::GET, true)],
+        FieldRole::Written if keeps => written,
+        FieldRole::Written | FieldRole::Renamed | FieldRole::Path => {
+            [written, vec![(Method::DELETE, false)]].concat()
+        }
+    }
+}
+
 /// What a field names, as requests; `None` where nobody can tell.
 fn seconds(
     caller: &Caller,
     target: &Target,
     value: &HeaderValue,
-    role: Role,
+    (role, methods): (FieldRole, &[(Method, bool)]),
 ) -> Option<Vec<Second>> {
     let text = value.to_str().ok()?.trim();
     let whole = absolute(text);
@@ -195,7 +264,9 @@ fn seconds(
         (Some((_, _, "")), _) => "/".to_owned(),
         (Some((_, _, path)), _) => path.to_owned(),
         // A name relative to nothing in particular is one below the root to stores.
-        (None, Role::Read) if !text.starts_with('/') && !text.contains("://") => format!("/{text}"),
+        (None, FieldRole::Read) if !text.starts_with('/') && !text.contains("://") => {
+            format!("/{text}")
+        }
         (None, _) => text.to_owned(),
     };
     // A reference with an authority and without a scheme.
@@ -203,14 +274,11 @@ fn seconds(
         return None;
     }
     let resource = RequestTarget::parse(&path).ok()?;
-    let methods = match role {
-        Role::Read => vec![(Method::GET, true)],
-        Role::Written | Role::Path => vec![(target.method.clone(), true), (Method::PUT, false)],
-    };
     let mut found = Vec::new();
     for (method, needs_rule) in methods {
+        let needs_rule = *needs_rule;
         let own = Target {
-            method,
+            method: method.clone(),
             resource: resource.clone(),
             ..target.clone()
         };
@@ -232,7 +300,7 @@ fn seconds(
         // Stores name the bucket in the host, and in front of the path of a source.
         let inner = path.get(1..).and_then(|rest| rest.find('/'));
         let inner = inner.and_then(|at| path.get(at + 1..));
-        if let Some(inner) = inner.filter(|_| role == Role::Read) {
+        if let Some(inner) = inner.filter(|_| role == FieldRole::Read) {
             let target = Target {
                 resource: RequestTarget::parse(inner).ok()?,
                 ..own.clone()
@@ -252,7 +320,7 @@ fn seconds(
 /// Records and tells why.
 fn refusal(caller: &Caller, target: &Target, because: &str) -> Refusal {
     let subject = format!("{} {}", target.method, target.origin());
-    let refusal = Refusal::own("override", &subject, because);
+    let refusal = Refusal::own(Reason::Override, &subject, because);
     caller.refused_request(target, &refusal);
     refusal
 }
@@ -264,25 +332,27 @@ mod tests {
     #[test]
     fn a_field_is_known_by_its_name() {
         for (name, expected) in [
-            ("destination", Some(Role::Written)),
-            ("x-ms-rename-source", Some(Role::Written)),
-            ("x-amz-copy-source", Some(Role::Read)),
-            ("x-oss-copy-source", Some(Role::Read)),
-            ("x-copy-from", Some(Role::Read)),
-            ("script_name", Some(Role::Path)),
-            ("x-copy.from", Some(Role::Read)),
-            ("path~info", Some(Role::Path)),
-            ("x-script-name", Some(Role::Path)),
-            ("x_script_name", Some(Role::Path)),
-            ("path_info", Some(Role::Path)),
-            ("request-uri", Some(Role::Path)),
-            ("x-matched-path", Some(Role::Path)),
-            ("x-invoke-path", Some(Role::Path)),
-            ("x-envoy-original-path", Some(Role::Path)),
-            ("x-middleware-rewrite", Some(Role::Path)),
-            ("x-forwarded-prefix", Some(Role::Path)),
-            ("x_forwarded_prefix", Some(Role::Path)),
-            ("x-original-pathname", Some(Role::Path)),
+            ("destination", Some(FieldRole::Written)),
+            ("x-ms-rename-source", Some(FieldRole::Renamed)),
+            ("x-amz-copy-source", Some(FieldRole::Read)),
+            ("x-oss-copy-source", Some(FieldRole::Read)),
+            ("x-copy-from", Some(FieldRole::Read)),
+            ("script_name", Some(FieldRole::Path)),
+            ("x-copy.from", Some(FieldRole::Read)),
+            ("path~info", Some(FieldRole::Path)),
+            ("x-script-name", Some(FieldRole::Path)),
+            ("x_script_name", Some(FieldRole::Path)),
+            ("path_info", Some(FieldRole::Path)),
+            ("request-uri", Some(FieldRole::Path)),
+            ("x-matched-path", Some(FieldRole::Path)),
+            ("x-invoke-path", Some(FieldRole::Path)),
+            ("x-invoke-query", Some(FieldRole::Path)),
+            ("query_string", Some(FieldRole::Path)),
+            ("x-envoy-original-path", Some(FieldRole::Path)),
+            ("x-middleware-rewrite", Some(FieldRole::Path)),
+            ("x-forwarded-prefix", Some(FieldRole::Path)),
+            ("x_forwarded_prefix", Some(FieldRole::Path)),
+            ("x-original-pathname", Some(FieldRole::Path)),
             ("x-forwarded-for", None),
             ("x-forwarded-client-cert", None),
             ("x-forwarded-access-token", None),

@@ -17,32 +17,34 @@ const WORDS: [&str; 5] = ["true", "false", "null", "NaN", "Infinity"];
 
 /// Something that JSON is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event<'t> {
-    Opens(Open),
+pub(super) enum JsonEvent<'t> {
+    Opens(OpenContainer),
     Closes,
     /// The name of a member, as it is written.
     Key(&'t [u8]),
-    /// A string that is a value, as it is written.
+    /// Some of a string that is a value, as it is written, however long that is.
+    Piece(&'t [u8]),
+    /// A string that is a value, as it is written, as much of it as is kept.
     Text(&'t [u8]),
 }
 
 /// What opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Open {
+pub(super) enum OpenContainer {
     Object,
     List,
 }
 
 /// What to do with each of them.
-pub(super) type On<'o, E> = &'o mut dyn FnMut(Event<'_>) -> Result<(), E>;
+pub(super) type On<'o, E> = &'o mut dyn FnMut(JsonEvent<'_>) -> Result<(), E>;
 
 /// Reads it.
 #[derive(Debug)]
-pub(super) struct Syntax {
+pub(super) struct JsonSyntax {
     /// What is open, outermost first.
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
     expects: Expects,
-    within: Within,
+    within: JsonState,
     text: Vec<u8>,
 }
 
@@ -58,7 +60,7 @@ enum Expects {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum JsonState {
     Nothing,
     Text,
     /// Behind a backslash in it.
@@ -81,12 +83,12 @@ pub(super) enum Ended<E> {
     Said(E),
 }
 
-impl Syntax {
+impl JsonSyntax {
     pub(super) fn new() -> Self {
         Self {
             open: Vec::new(),
             expects: Expects::Value,
-            within: Within::Nothing,
+            within: JsonState::Nothing,
             text: Vec::new(),
         }
     }
@@ -97,10 +99,10 @@ impl Syntax {
     /// They are no JSON, or `on` said that it ends.
     pub(super) fn read<E>(&mut self, mut bytes: &[u8], on: On<'_, E>) -> Result<(), Ended<E>> {
         while !bytes.is_empty() {
-            if self.within == Within::Text {
+            if self.within == JsonState::Text {
                 let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
                 let (plain, rest) = bytes.split_at_checked(end).unwrap_or_default();
-                self.keep(plain);
+                self.keep(plain, on)?;
                 bytes = rest;
             }
             if let Some((byte, rest)) = bytes.split_first() {
@@ -113,43 +115,46 @@ impl Syntax {
 
     fn take<E>(&mut self, byte: u8, on: On<'_, E>) -> Result<(), Ended<E>> {
         self.within = match (self.within, byte) {
-            (Within::Text, b'"') => return self.text_ends(on),
-            (Within::Text, b'\\') => Within::Escape,
-            (Within::Text, _) => Within::Text,
-            (Within::Escape, b'u') => Within::Digits(4),
-            (Within::Escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
-                Within::Text
+            (JsonState::Text, b'"') => return self.text_ends(on),
+            (JsonState::Text, b'\\') => JsonState::Escape,
+            (JsonState::Text, _) => JsonState::Text,
+            (JsonState::Escape, b'u') => JsonState::Digits(4),
+            (JsonState::Escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                JsonState::Text
             }
-            (Within::Digits(left), _) if byte.is_ascii_hexdigit() => match left {
-                0 | 1 => Within::Text,
-                more => Within::Digits(more - 1),
+            (JsonState::Digits(left), _) if byte.is_ascii_hexdigit() => match left {
+                0 | 1 => JsonState::Text,
+                more => JsonState::Digits(more - 1),
             },
-            (Within::Sign, b'I') => Within::Word("nfinity"),
-            (Within::Sign, b'0'..=b'9')
-            | (Within::Number, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-') => Within::Number,
-            (Within::Escape | Within::Digits(_) | Within::Sign, _) => {
+            (JsonState::Sign, b'I') => JsonState::Word("nfinity"),
+            (JsonState::Sign, b'0'..=b'9')
+            | (JsonState::Number, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-') => {
+                JsonState::Number
+            }
+            (JsonState::Escape | JsonState::Digits(_) | JsonState::Sign, _) => {
                 return Err(Ended::Fault);
             }
-            (Within::Word(left), _) if left.as_bytes().first() == Some(&byte) => {
-                Within::Word(left.get(1..).unwrap_or_default())
+            (JsonState::Word(left), _) if left.as_bytes().first() == Some(&byte) => {
+                JsonState::Word(left.get(1..).unwrap_or_default())
             }
-            (Within::Word(left), _) if !left.is_empty() => return Err(Ended::Fault),
-            (Within::Nothing | Within::Number | Within::Word(_), _) => {
+            (JsonState::Word(left), _) if !left.is_empty() => return Err(Ended::Fault),
+            (JsonState::Nothing | JsonState::Number | JsonState::Word(_), _) => {
                 return self.outside(byte, on);
             }
         };
         if matches!(
             self.within,
-            Within::Text | Within::Escape | Within::Digits(_)
+            JsonState::Text | JsonState::Escape | JsonState::Digits(_)
         ) {
-            self.keep(&[byte]);
+            self.keep(&[byte], on)?;
         }
         Ok(())
     }
 
     /// A byte that stands in no string, number or word.
     fn outside<E>(&mut self, byte: u8, on: On<'_, E>) -> Result<(), Ended<E>> {
-        let was_bare = std::mem::replace(&mut self.within, Within::Nothing) != Within::Nothing;
+        let was_bare =
+            std::mem::replace(&mut self.within, JsonState::Nothing) != JsonState::Nothing;
         let is_blank = matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
             // Some write it before each text (RFC 7464 2.2).
             || (byte == 0x1e && self.open.is_empty());
@@ -162,23 +167,23 @@ impl Syntax {
         }
         let is_value = matches!(self.expects, Expects::Value | Expects::ValueOrEnd);
         match byte {
-            b'{' if is_value => self.opens(Open::Object, on),
-            b'[' if is_value => self.opens(Open::List, on),
-            b'}' => self.closes(Open::Object, on),
-            b']' => self.closes(Open::List, on),
+            b'{' if is_value => self.opens(OpenContainer::Object, on),
+            b'[' if is_value => self.opens(OpenContainer::List, on),
+            b'}' => self.closes(OpenContainer::Object, on),
+            b']' => self.closes(OpenContainer::List, on),
             b':' if self.expects == Expects::Colon => {
                 self.expects = Expects::Value;
                 Ok(())
             }
             b',' if self.expects == Expects::CommaOrEnd => {
                 self.expects = match self.open.last() {
-                    Some(Open::Object) => Expects::Key,
-                    Some(Open::List) | None => Expects::Value,
+                    Some(OpenContainer::Object) => Expects::Key,
+                    Some(OpenContainer::List) | None => Expects::Value,
                 };
                 Ok(())
             }
             b'"' if is_value || matches!(self.expects, Expects::Key | Expects::KeyOrEnd) => {
-                self.within = Within::Text;
+                self.within = JsonState::Text;
                 self.text.clear();
                 Ok(())
             }
@@ -190,12 +195,12 @@ impl Syntax {
     /// A number or a word begins.
     fn begins<E>(&mut self, byte: u8) -> Result<(), Ended<E>> {
         self.within = match byte {
-            b'-' => Within::Sign,
-            b'0'..=b'9' => Within::Number,
+            b'-' => JsonState::Sign,
+            b'0'..=b'9' => JsonState::Number,
             _ => {
                 let mut words = WORDS.iter();
                 let word = words.find(|word| word.as_bytes().first() == Some(&byte));
-                Within::Word(word.and_then(|word| word.get(1..)).ok_or(Ended::Fault)?)
+                JsonState::Word(word.and_then(|word| word.get(1..)).ok_or(Ended::Fault)?)
             }
         };
         self.value_ends();
@@ -211,12 +216,12 @@ impl Syntax {
     }
 
     fn text_ends<E>(&mut self, on: On<'_, E>) -> Result<(), Ended<E>> {
-        self.within = Within::Nothing;
+        self.within = JsonState::Nothing;
         let event = if matches!(self.expects, Expects::Key | Expects::KeyOrEnd) {
             self.expects = Expects::Colon;
-            Event::Key(&self.text)
+            JsonEvent::Key(&self.text)
         } else {
-            Event::Text(&self.text)
+            JsonEvent::Text(&self.text)
         };
         on(event).map_err(Ended::Said)?;
         if self.expects != Expects::Colon {
@@ -225,34 +230,39 @@ impl Syntax {
         Ok(())
     }
 
-    fn opens<E>(&mut self, what: Open, on: On<'_, E>) -> Result<(), Ended<E>> {
+    fn opens<E>(&mut self, what: OpenContainer, on: On<'_, E>) -> Result<(), Ended<E>> {
         if self.open.len() >= DEPTH_MAX {
             return Err(Ended::Fault);
         }
         self.open.push(what);
         self.expects = match what {
-            Open::Object => Expects::KeyOrEnd,
-            Open::List => Expects::ValueOrEnd,
+            OpenContainer::Object => Expects::KeyOrEnd,
+            OpenContainer::List => Expects::ValueOrEnd,
         };
-        on(Event::Opens(what)).map_err(Ended::Said)
+        on(JsonEvent::Opens(what)).map_err(Ended::Said)
     }
 
-    fn closes<E>(&mut self, what: Open, on: On<'_, E>) -> Result<(), Ended<E>> {
+    fn closes<E>(&mut self, what: OpenContainer, on: On<'_, E>) -> Result<(), Ended<E>> {
         let may_end = match what {
-            Open::Object => Expects::KeyOrEnd,
-            Open::List => Expects::ValueOrEnd,
+            OpenContainer::Object => Expects::KeyOrEnd,
+            OpenContainer::List => Expects::ValueOrEnd,
         };
         let ends = self.expects == may_end || self.expects == Expects::CommaOrEnd;
         if !ends || self.open.pop() != Some(what) {
             return Err(Ended::Fault);
         }
         self.value_ends();
-        on(Event::Closes).map_err(Ended::Said)
+        on(JsonEvent::Closes).map_err(Ended::Said)
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    fn keep<E>(&mut self, bytes: &[u8], on: On<'_, E>) -> Result<(), Ended<E>> {
         let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
         self.text.extend(bytes.iter().take(room));
+        let is_value = matches!(self.expects, Expects::Value | Expects::ValueOrEnd);
+        if is_value && !bytes.is_empty() {
+            on(JsonEvent::Piece(bytes)).map_err(Ended::Said)?;
+        }
+        Ok(())
     }
 }
 
@@ -267,24 +277,111 @@ pub(super) fn unescaped(text: &[u8]) -> Option<String> {
     serde_json::from_str(&format!("\"{text}\"")).ok()
 }
 
+/// A string without its escapes, as its pieces come. What makes no text is a sign that
+/// stands for nothing.
+#[derive(Debug, Default)]
+pub(super) struct Unescape {
+    within: EscapeState,
+    /// The first half of a pair of UTF-16 (RFC 8259 7).
+    high: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum EscapeState {
+    #[default]
+    Nothing,
+    /// Behind a backslash.
+    Sign,
+    /// As many digits came, which make that.
+    Digits(u8, u16),
+}
+
+impl Unescape {
+    /// What the next bytes stand for.
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        for byte in bytes {
+            self.take(*byte, &mut out);
+        }
+        out
+    }
+
+    fn take(&mut self, byte: u8, out: &mut Vec<u8>) {
+        self.within = match (self.within, byte) {
+            (EscapeState::Nothing, b'\\') => EscapeState::Sign,
+            (EscapeState::Nothing, _) => {
+                out.push(byte);
+                EscapeState::Nothing
+            }
+            (EscapeState::Sign, b'u') => EscapeState::Digits(0, 0),
+            (EscapeState::Sign, _) => {
+                out.push(match byte {
+                    b'b' => 8,
+                    b't' => b'\t',
+                    b'n' => b'\n',
+                    b'f' => 12,
+                    b'r' => b'\r',
+                    other => other,
+                });
+                EscapeState::Nothing
+            }
+            (EscapeState::Digits(count, value), _) => {
+                let digit = char::from(byte).to_digit(16).unwrap_or_default();
+                let value = (value << 4) | u16::try_from(digit).unwrap_or_default();
+                if count < 3 {
+                    EscapeState::Digits(count + 1, value)
+                } else {
+                    self.unit(value, out);
+                    EscapeState::Nothing
+                }
+            }
+        };
+    }
+
+    /// Half of a pair, or a sign by itself.
+    fn unit(&mut self, unit: u16, out: &mut Vec<u8>) {
+        let high = self.high.take();
+        if (0xd800..0xdc00).contains(&unit) {
+            self.high = Some(unit);
+            return;
+        }
+        let units = high.into_iter().chain([unit]);
+        for sign in char::decode_utf16(units) {
+            let sign = sign.unwrap_or(char::REPLACEMENT_CHARACTER);
+            out.extend_from_slice(sign.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn events(content: &str, size: usize) -> Result<Vec<String>, Ended<()>> {
-        let mut found = Vec::new();
-        let mut syntax = Syntax::new();
-        let mut on = |event: Event<'_>| {
+        let (mut found, mut pieces) = (Vec::new(), Vec::new());
+        let mut syntax = JsonSyntax::new();
+        let mut on = |event: JsonEvent<'_>| {
             found.push(match event {
-                Event::Opens(what) => format!("{what:?}"),
-                Event::Closes => "end".to_owned(),
-                Event::Key(text) => format!("{}:", String::from_utf8_lossy(text)),
-                Event::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                JsonEvent::Opens(what) => format!("{what:?}"),
+                JsonEvent::Closes => "end".to_owned(),
+                JsonEvent::Key(text) => format!("{}:", String::from_utf8_lossy(text)),
+                JsonEvent::Piece(piece) => {
+                    pieces.extend_from_slice(piece);
+                    return Ok(());
+                }
+                JsonEvent::Text(text) => {
+                    assert_eq!(
+                        std::mem::take(&mut pieces),
+                        text,
+                        "short texts are kept whole"
+                    );
+                    String::from_utf8_lossy(text).into_owned()
+                }
             });
             Ok(())
         };
-        let mut pieces = content.as_bytes().chunks(size.max(1));
-        pieces.try_for_each(|piece| syntax.read(piece, &mut on))?;
+        let mut parts = content.as_bytes().chunks(size.max(1));
+        parts.try_for_each(|part| syntax.read(part, &mut on))?;
         Ok(found)
     }
 
@@ -366,7 +463,50 @@ mod tests {
         assert_eq!(unescaped(b"\\ud800"), None);
     }
 
+    #[test]
+    fn pieces_of_a_string_are_told_whatever_its_length() {
+        let (mut length, mut kept) = (0, 0);
+        let text = format!("[\"{}\"]", "\\u0061b".repeat(2000));
+        let mut syntax = JsonSyntax::new();
+        let mut plain = Vec::new();
+        let mut unescape = Unescape::default();
+        for part in text.as_bytes().chunks(7) {
+            syntax
+                .read(part, &mut |event| {
+                    match event {
+                        JsonEvent::Piece(piece) => {
+                            length += piece.len();
+                            plain.extend(unescape.read(piece));
+                        }
+                        JsonEvent::Text(text) => kept = text.len(),
+                        _ => {}
+                    }
+                    Ok::<(), ()>(())
+                })
+                .unwrap();
+        }
+        assert_eq!((length, kept), (14_000, TEXT_BYTES_MAX));
+        assert_eq!(plain, b"ab".repeat(2000));
+    }
+
     proptest::proptest! {
+        #[test]
+        fn pieces_stand_for_the_same_as_the_whole(text in "\\PC{0,20}", size in 1_usize..6) {
+            let written = serde_json::to_string(&text).unwrap();
+            let written: String = written.chars().flat_map(|sign| {
+                let is_plain = sign.is_ascii();
+                let mut units = [0; 2];
+                let units = sign.encode_utf16(&mut units).to_vec();
+                let escaped: String = units.iter().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>().concat();
+                if is_plain { vec![sign] } else { escaped.chars().collect() }
+            }).collect();
+            let inner = written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap();
+            let mut unescape = Unescape::default();
+            let pieces = inner.as_bytes().chunks(size);
+            let found: Vec<u8> = pieces.flat_map(|piece| unescape.read(piece)).collect();
+            assert_eq!(String::from_utf8(found).unwrap(), text);
+        }
+
         #[test]
         fn what_a_strict_reader_takes_is_json(bytes in proptest::collection::vec(
             proptest::sample::select(b"{}[]\":,\\u0a1-e. tn".to_vec()), 0..30,

@@ -5,14 +5,14 @@
 
 use std::collections::HashSet;
 
-use outgate_policy::{Denied, Digest, Group, Urgency, shape};
+use outgate_policy::{DenialGroup, Denied, Digest, Urgency, shape};
 
 use crate::limits;
 use crate::refusal::Refusal;
 
 /// See the head of this file.
 #[derive(Debug, Default)]
-pub(crate) struct Denials {
+pub(crate) struct DenialLines {
     count: u64,
     alarms: u64,
     told: HashSet<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Denials {
     digest: Digest,
 }
 
-impl Denials {
+impl DenialLines {
     /// Counts what was refused to a program. Gives the line to be said: one for each
     /// target, whatever ids its path holds, and within a bound.
     pub(super) fn refused(&mut self, program: &str, refusal: &Refusal) -> Option<String> {
@@ -44,8 +44,10 @@ impl Denials {
         }
         let key = shape(&refusal.key());
         Some(match heard(&mut self.told, key, limits::NOTICES_MAX)? {
-            Heard::Last => "outgate: further denials are only in the audit record".to_owned(),
-            Heard::Whole => refusal.notice(),
+            DenialAudience::Last => {
+                "outgate: further denials are only in the audit record".to_owned()
+            }
+            DenialAudience::Whole => refusal.notice(),
         })
     }
 
@@ -65,8 +67,10 @@ impl Denials {
     fn alarmed(&mut self, key: String, line: String) -> Option<String> {
         self.alarms = self.alarms.saturating_add(1);
         Some(match heard(&mut self.alarmed, key, limits::ALARMS_MAX)? {
-            Heard::Last => "outgate: ALARM: further alarms are only in the audit record".to_owned(),
-            Heard::Whole => line,
+            DenialAudience::Last => {
+                "outgate: ALARM: further alarms are only in the audit record".to_owned()
+            }
+            DenialAudience::Whole => line,
         })
     }
 
@@ -83,7 +87,7 @@ impl Denials {
     }
 
     /// All of it by groups, what matters most first.
-    pub(crate) fn groups(&self) -> Vec<&Group> {
+    pub(crate) fn groups(&self) -> Vec<&DenialGroup> {
         self.digest.groups()
     }
 
@@ -94,29 +98,35 @@ impl Denials {
 }
 
 /// What is heard of something new.
-enum Heard {
+enum DenialAudience {
     Whole,
     /// That there is more.
     Last,
 }
 
-fn heard(told: &mut HashSet<String>, key: String, most: usize) -> Option<Heard> {
+fn heard(told: &mut HashSet<String>, key: String, most: usize) -> Option<DenialAudience> {
     if told.len() > most || !told.insert(key) {
         return None;
     }
     Some(if told.len() > most {
-        Heard::Last
+        DenialAudience::Last
     } else {
-        Heard::Whole
+        DenialAudience::Whole
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use outgate_record::Reason;
+
     use super::*;
 
     fn denial(number: usize) -> Refusal {
-        Refusal::own("policy", &format!("GET http://{number}.test"), "no rule")
+        Refusal::own(
+            Reason::Policy,
+            &format!("GET http://{number}.test"),
+            "no rule",
+        )
     }
 
     fn alarm(number: usize) -> Refusal {
@@ -125,7 +135,7 @@ mod tests {
 
     #[test]
     fn alarms_are_heard_whatever_was_denied_before() {
-        let mut denials = Denials::default();
+        let mut denials = DenialLines::default();
         assert_eq!(denials.words(), None);
         let told = (0..1000).filter_map(|number| denials.refused("", &denial(number)));
         assert_eq!(told.count(), limits::NOTICES_MAX + 1);
@@ -139,7 +149,7 @@ mod tests {
 
     #[test]
     fn alarms_have_a_limit_and_all_are_counted() {
-        let mut denials = Denials::default();
+        let mut denials = DenialLines::default();
         let lines: Vec<String> = (0..1000)
             .filter_map(|number| denials.refused("", &alarm(number)))
             .collect();

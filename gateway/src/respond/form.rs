@@ -6,11 +6,12 @@ use http::header::{self, HeaderMap};
 use serde_json::json;
 
 use crate::fields::names_in;
-use crate::refusal::{Refusal, printable};
+use crate::refusal::Refusal;
+use outgate_policy::printable;
 
 /// How the client wants to read a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum TextForm {
     Text,
     Json,
     /// A status and a sentence as gRPC clients show them.
@@ -22,26 +23,26 @@ pub(crate) enum Form {
 /// gRPC and XML where the request is of that kind; JSON where `Accept` names it
 /// and not `text/plain`, or where the request itself is of a kind that clients
 /// answer to in JSON only.
-pub(crate) fn form(fields: &HeaderMap) -> Form {
+pub(crate) fn form(fields: &HeaderMap) -> TextForm {
     if is_grpc(fields) {
-        return Form::Grpc;
+        return TextForm::Grpc;
     }
     if fields.contains_key("x-amz-content-sha256") {
-        return Form::Xml;
+        return TextForm::Xml;
     }
     let mut form = if is_kind(fields, b"application/x-amz-json-1") {
-        Form::Json
+        TextForm::Json
     } else {
-        Form::Text
+        TextForm::Text
     };
     for media in names_in(fields, &header::ACCEPT) {
         let kind = media.split(';').next().unwrap_or_default().trim();
         let kind = kind.to_ascii_lowercase();
         if kind == "text/plain" || kind == "text/html" {
-            return Form::Text;
+            return TextForm::Text;
         }
         if kind == "application/json" || kind.ends_with("+json") {
-            form = Form::Json;
+            form = TextForm::Json;
         }
     }
     form
@@ -61,23 +62,23 @@ fn is_kind(fields: &HeaderMap, kind: &[u8]) -> bool {
 }
 
 /// The content of a refusal.
-pub(super) fn refusal(refusal: &Refusal, form: Form) -> String {
+pub(super) fn refusal(refusal: &Refusal, form: TextForm) -> String {
     let sentence = refusal.sentence();
     let hint = refusal.hint().map(|hint| printable(&hint));
     match form {
-        Form::Text => match hint {
+        TextForm::Text => match hint {
             Some(hint) => format!("{sentence}\nto allow it: {hint}\n"),
             None => format!("{sentence}\n"),
         },
-        Form::Grpc => refusal.advice(),
-        Form::Xml => xml("AccessDenied", &refusal.advice()),
-        Form::Json => {
+        TextForm::Grpc => refusal.advice(),
+        TextForm::Xml => xml("AccessDenied", &refusal.advice()),
+        TextForm::Json => {
             let advice = refusal.advice();
             let value = json!({
                 "error": sentence,
                 "message": advice,
                 "detail": advice,
-                "reason": refusal.token(),
+                "reason": refusal.reason().token(),
                 "rule": refusal.rule().map(|rule| rule.text.to_string()),
                 "hint": hint,
                 "errors": [{ "detail": advice }],
@@ -88,12 +89,12 @@ pub(super) fn refusal(refusal: &Refusal, form: Form) -> String {
 }
 
 /// One sentence as content; `token` says which kind of fault it is.
-pub(super) fn sentence(sentence: &str, token: &str, form: Form) -> String {
+pub(super) fn sentence(sentence: &str, token: &str, form: TextForm) -> String {
     match form {
-        Form::Text => format!("{sentence}\n"),
-        Form::Grpc => sentence.to_owned(),
-        Form::Xml => xml("InternalError", sentence),
-        Form::Json => {
+        TextForm::Text => format!("{sentence}\n"),
+        TextForm::Grpc => sentence.to_owned(),
+        TextForm::Xml => xml("InternalError", sentence),
+        TextForm::Json => {
             let value = json!({ "error": sentence, "message": sentence, "reason": token });
             format!("{value}\n")
         }
@@ -117,9 +118,11 @@ fn xml(code: &str, message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use outgate_record::Reason;
+
     use super::*;
 
-    fn of(fields: &[(&'static str, &'static str)]) -> Form {
+    fn of(fields: &[(&'static str, &'static str)]) -> TextForm {
         let fields = fields.iter().map(|(name, value)| {
             let name = header::HeaderName::from_static(name);
             (name, header::HeaderValue::from_static(value))
@@ -130,22 +133,31 @@ mod tests {
     #[test]
     fn every_client_gets_the_form_it_reads() {
         for (fields, expected) in [
-            (&[][..], Form::Text),
-            (&[("accept", "*/*")], Form::Text),
-            (&[("accept", "application/json, */*")], Form::Json),
+            (&[][..], TextForm::Text),
+            (&[("accept", "*/*")], TextForm::Text),
+            (&[("accept", "application/json, */*")], TextForm::Json),
             (
                 &[("accept", "application/json, text/html;q=0.1")],
-                Form::Text,
+                TextForm::Text,
             ),
-            (&[("content-type", "application/json")], Form::Text),
+            (&[("content-type", "application/json")], TextForm::Text),
             (
                 &[("content-type", "application/x-amz-json-1.0")],
-                Form::Json,
+                TextForm::Json,
             ),
-            (&[("content-type", "application/x-amz-json-10")], Form::Text),
-            (&[("x-amz-content-sha256", "UNSIGNED-PAYLOAD")], Form::Xml),
-            (&[("content-type", "application/grpc+proto")], Form::Grpc),
-            (&[("content-type", "application/grpc-web")], Form::Text),
+            (
+                &[("content-type", "application/x-amz-json-10")],
+                TextForm::Text,
+            ),
+            (
+                &[("x-amz-content-sha256", "UNSIGNED-PAYLOAD")],
+                TextForm::Xml,
+            ),
+            (
+                &[("content-type", "application/grpc+proto")],
+                TextForm::Grpc,
+            ),
+            (&[("content-type", "application/grpc-web")], TextForm::Text),
         ] {
             assert_eq!(of(fields), expected, "{fields:?}");
         }
@@ -153,8 +165,12 @@ mod tests {
 
     #[test]
     fn no_word_of_a_request_becomes_markup() {
-        let own = Refusal::own("authority", "GET http://a.example/?<b>&\"'", "no rule");
-        let text = refusal(&own, Form::Xml);
+        let own = Refusal::own(
+            Reason::Authority,
+            "GET http://a.example/?<b>&\"'",
+            "no rule",
+        );
+        let text = refusal(&own, TextForm::Xml);
         assert!(
             text.contains(
                 "<Message>outgate denied GET http://a.example/?&lt;b&gt;&amp;\"': no rule</Message>"
@@ -162,7 +178,7 @@ mod tests {
             "{text}"
         );
         let json: serde_json::Value =
-            serde_json::from_str(&refusal(&own, Form::Json)).expect("JSON");
+            serde_json::from_str(&refusal(&own, TextForm::Json)).expect("JSON");
         assert_eq!(
             json["message"],
             "outgate denied GET http://a.example/?<b>&\"': no rule"

@@ -7,18 +7,18 @@ use http::header::{self, HeaderMap};
 use http::request;
 use outgate_dlp::{Description, Place, Stream};
 
-use super::{Scan, destination, host};
+use super::{SandboxScan, destination, host};
 use crate::target::Target;
 
 /// How content describes itself.
 #[derive(Debug)]
-pub(super) struct About {
+pub(super) struct ContentDescription {
     pub(super) media_type: Option<Vec<u8>>,
     pub(super) codings: Option<Vec<u8>>,
     length: Option<u64>,
 }
 
-impl About {
+impl ContentDescription {
     /// As the head of the request has it.
     pub(super) fn of(head: &request::Parts) -> Self {
         let value = |name| head.headers.get(name).map(http::HeaderValue::as_bytes);
@@ -31,7 +31,12 @@ impl About {
     }
 
     /// A scan of such content that has seen nothing of it.
-    pub(super) fn stream(&self, scan: &Scan, target: &Target, halt: &Arc<AtomicBool>) -> Stream {
+    pub(super) fn stream(
+        &self,
+        scan: &SandboxScan,
+        target: &Target,
+        halt: &Arc<AtomicBool>,
+    ) -> Stream {
         let name = host(&target.host);
         let description = Description {
             place: Place::Content,

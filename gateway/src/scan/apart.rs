@@ -19,7 +19,7 @@ use crate::body::Stopped;
 use crate::limits;
 
 /// The threads of this process, and what waits for them.
-static POOL: Mutex<Pool> = Mutex::new(Pool {
+static POOL: Mutex<ThreadPool> = Mutex::new(ThreadPool {
     most: 1,
     made: 0,
     idle: 0,
@@ -31,7 +31,7 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
 static MORE: Condvar = Condvar::new();
 
 /// Threads that scan.
-struct Pool {
+struct ThreadPool {
     /// How many there may be.
     most: usize,
     made: usize,
@@ -41,11 +41,11 @@ struct Pool {
     last: u64,
     /// Those for whom something waits, whose turn is next in front. Each content has one
     /// task at most, so there are no more than contents that are open.
-    owners: VecDeque<Owner>,
+    owners: VecDeque<TurnOwner>,
 }
 
 /// Somebody whose contents take turns among themselves.
-struct Owner {
+struct TurnOwner {
     id: usize,
     tasks: VecDeque<Task>,
 }
@@ -59,7 +59,7 @@ struct Task {
 
 /// Whether work is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum WorkStep {
     More,
     Done,
 }
@@ -73,12 +73,12 @@ pub(super) trait Work: Send + 'static {
     fn halt(&self) -> Arc<AtomicBool>;
 
     /// Does a step.
-    fn step(&mut self) -> Step;
+    fn step(&mut self) -> WorkStep;
 }
 
 /// The same whatever the work is.
 trait Turn: Send {
-    fn step(&mut self) -> Step;
+    fn step(&mut self) -> WorkStep;
 
     /// Whether nobody waits for it.
     fn is_given_up(&self) -> bool;
@@ -96,9 +96,9 @@ struct Job<W> {
 }
 
 impl<W: Work> Turn for Job<W> {
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> WorkStep {
         if self.is_given_up() {
-            return Step::Done;
+            return WorkStep::Done;
         }
         self.work.step()
     }
@@ -120,7 +120,7 @@ impl<W: Work> Turn for Job<W> {
     }
 }
 
-impl Pool {
+impl ThreadPool {
     /// The task whose turn it is.
     fn next(&mut self) -> Option<Task> {
         let mut owner = self.owners.pop_front()?;
@@ -135,7 +135,7 @@ impl Pool {
     fn wait(&mut self, task: Task) {
         match self.owners.iter_mut().find(|own| own.id == task.owner) {
             Some(own) => own.tasks.push_back(task),
-            None => self.owners.push_back(Owner {
+            None => self.owners.push_back(TurnOwner {
                 id: task.owner,
                 tasks: VecDeque::from([task]),
             }),
@@ -145,7 +145,7 @@ impl Pool {
     /// Takes back what has not begun its turn.
     fn withdraw(&mut self, number: u64) -> Option<Task> {
         let is_it = |task: &Task| task.number == number;
-        let has_it = |own: &Owner| own.tasks.iter().any(is_it);
+        let has_it = |own: &TurnOwner| own.tasks.iter().any(is_it);
         let place = self.owners.iter().position(has_it)?;
         let own = self.owners.get_mut(place)?;
         let task = own.tasks.iter().position(is_it);
@@ -167,7 +167,7 @@ pub(crate) fn count_processors() {
     }
 }
 
-fn pool() -> Option<MutexGuard<'static, Pool>> {
+fn pool() -> Option<MutexGuard<'static, ThreadPool>> {
     POOL.lock().ok()
 }
 
@@ -225,7 +225,7 @@ fn wait_for_task() -> Option<Task> {
 fn act(mut task: Task) {
     let end = Instant::now() + limits::SCAN_TURN_TIME;
     loop {
-        if task.turn.step() == Step::Done {
+        if task.turn.step() == WorkStep::Done {
             return task.turn.end();
         }
         if Instant::now() >= end {
@@ -304,7 +304,7 @@ impl<W: Work> Apart<W> {
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<W, Stopped>> {
         let brought = ready!(Pin::new(&mut self.back).poll(context));
         self.is_back = true;
-        Poll::Ready(brought.map_err(|_| Stopped))
+        Poll::Ready(brought.map_err(|_| Stopped::Lost))
     }
 }
 

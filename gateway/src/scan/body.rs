@@ -16,22 +16,21 @@ use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 use super::Guard;
 use super::apart::Apart;
 use super::input::Input;
-use super::passing::{Passing, Then};
-use crate::body::Stopped;
-use crate::body::{ContentError, Inner};
+use super::passing::{AfterPieces, Passing};
+use crate::body::{ContentError, Inner, Polled, ReadAhead, Stopped};
 use crate::limits;
 
-/// Content on its way through a guard, where there is one.
+/// Content on its way through a guard.
 #[derive(Debug)]
 pub(crate) struct Screened {
     input: Box<Input>,
-    keeper: Keeper,
+    keeper: GuardHolder,
     /// How many bytes came into the guard.
     taken: u64,
     /// How long the scan has taken here.
     spent: Duration,
     /// Where the guard goes on.
-    course: Course,
+    course: ScanCourse,
     /// How much was gathered when others last had a turn to send more.
     gathered: usize,
     /// Read and cleared before anything was sent.
@@ -40,7 +39,7 @@ pub(crate) struct Screened {
     cleared: VecDeque<Bytes>,
     /// Trailers that wait for the last data.
     trailers: Option<Box<HeaderMap>>,
-    stage: Stage,
+    stage: ContentStage,
     /// Others have a turn before the guard goes on.
     rests: bool,
     /// When what is held is let go although nothing follows.
@@ -49,9 +48,7 @@ pub(crate) struct Screened {
 
 /// Who has the guard.
 #[derive(Debug)]
-enum Keeper {
-    /// There is none.
-    None,
+enum GuardHolder {
     Here(Guard),
     /// A thread, and some pieces with it: so many bytes wait there.
     Apart(Box<Apart<Passing>>, usize),
@@ -61,7 +58,7 @@ enum Keeper {
 
 /// Where content is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Course {
+enum ScanCourse {
     Here,
     /// Beside, from here on.
     Apart,
@@ -77,7 +74,7 @@ enum Next {
 
 /// How far the content is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ContentStage {
     Coming,
     /// Nothing more comes into the guard.
     Ended,
@@ -85,22 +82,20 @@ enum Stage {
     Over,
 }
 
-type Polled = Poll<Option<Result<Frame<Bytes>, ContentError>>>;
-
 impl Screened {
-    pub(crate) fn new(inner: Inner, guard: Option<Guard>) -> Self {
+    pub(super) fn new(inner: Inner, guard: Guard) -> Self {
         Self {
             stage: if inner.is_end_stream() {
-                Stage::Over
+                ContentStage::Over
             } else {
-                Stage::Coming
+                ContentStage::Coming
             },
             rests: false,
             input: Box::new(Input::new(inner)),
-            keeper: guard.map_or(Keeper::None, Keeper::Here),
+            keeper: GuardHolder::Here(guard),
             taken: 0,
             spent: Duration::ZERO,
-            course: Course::Here,
+            course: ScanCourse::Here,
             gathered: 0,
             ahead: VecDeque::new(),
             cleared: VecDeque::new(),
@@ -113,16 +108,13 @@ impl Screened {
     ///
     /// # Errors
     /// It may not leave, or its sender ended it.
-    pub(crate) async fn read_ahead(&mut self) -> Result<(), ContentError> {
-        if matches!(self.keeper, Keeper::None) {
-            return Ok(());
-        }
+    async fn read_all_ahead(&mut self) -> Result<(), ContentError> {
         let most = limits::SCAN_AHEAD_BYTES_MAX;
         let length = self.input.size_hint().exact();
         let is_short = length.is_some_and(|length| length <= most);
         let end = Instant::now() + limits::SCAN_AHEAD_TIME;
         let mut read: u64 = 0;
-        while read < most && self.stage != Stage::Over {
+        while read < most && self.stage != ContentStage::Over {
             let next = poll_fn(|context| self.poll_screened(context));
             let next = if is_short {
                 timeout_at(end, next).await
@@ -139,18 +131,15 @@ impl Screened {
     }
 
     fn poll_screened(&mut self, context: &mut Context<'_>) -> Polled {
-        if matches!(self.keeper, Keeper::None) {
-            return self.input.poll_next(context);
-        }
         loop {
             if let Some(bytes) = self.cleared.pop_front() {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
-            if matches!(self.keeper, Keeper::Apart(..)) {
+            if matches!(self.keeper, GuardHolder::Apart(..)) {
                 ready!(self.poll_apart(context))?;
                 continue;
             }
-            if self.stage == Stage::Over {
+            if self.stage == ContentStage::Over {
                 return Poll::Ready(self.trailers.take().map(|own| Ok(Frame::trailers(*own))));
             }
             if std::mem::take(&mut self.rests) {
@@ -173,17 +162,17 @@ impl Screened {
 
     /// Gives the guard here what comes next; the result is what it lets go.
     fn poll_here(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, ContentError>> {
-        let Keeper::Here(guard) = &mut self.keeper else {
-            return Poll::Ready(Err(Stopped.into()));
+        let GuardHolder::Here(guard) = &mut self.keeper else {
+            return Poll::Ready(Err(Stopped::Lost.into()));
         };
         let mut bytes = Bytes::new();
         if guard.has_more() {
             bytes = guard.go_on()?;
-        } else if self.stage == Stage::Coming {
+        } else if self.stage == ContentStage::Coming {
             let Poll::Ready(polled) = self.input.poll_next(context) else {
                 ready!(self.poll_pause(context));
-                let Keeper::Here(guard) = &mut self.keeper else {
-                    return Poll::Ready(Err(Stopped.into()));
+                let GuardHolder::Here(guard) = &mut self.keeper else {
+                    return Poll::Ready(Err(Stopped::Lost.into()));
                 };
                 return Poll::Ready(guard.pause().map_err(Into::into));
             };
@@ -193,23 +182,23 @@ impl Screened {
                     self.taken = self.taken.saturating_add(wide(data.len()));
                     bytes = guard.pass(data)?;
                     if self.input.is_end_stream() {
-                        self.stage = Stage::Ended;
+                        self.stage = ContentStage::Ended;
                     }
                 }
                 Some(Err(frame)) => {
                     let trailers = frame.into_trailers().unwrap_or_default();
                     guard.trailers(&trailers)?;
                     self.trailers = Some(Box::new(trailers));
-                    self.stage = Stage::Ended;
+                    self.stage = ContentStage::Ended;
                 }
-                None => self.stage = Stage::Ended,
+                None => self.stage = ContentStage::Ended,
             }
         }
         self.rests = guard.has_more();
-        if self.stage == Stage::Ended && !self.rests && !guard.goes_apart() {
+        if self.stage == ContentStage::Ended && !self.rests && !guard.goes_apart() {
             bytes = join(bytes, guard.finish()?);
             if !guard.goes_apart() {
-                self.stage = Stage::Over;
+                self.stage = ContentStage::Over;
             }
         }
         Poll::Ready(Ok(bytes))
@@ -218,14 +207,14 @@ impl Screened {
     /// Whether the guard goes on beside, and from there on always does: it is long, or takes
     /// long.
     fn goes_apart(&mut self) -> bool {
-        let Keeper::Here(guard) = &self.keeper else {
+        let GuardHolder::Here(guard) = &self.keeper else {
             return false;
         };
         let is_long = self.taken >= limits::SCAN_LONG_BYTES || self.spent >= limits::SCAN_HERE_TIME;
         if is_long || guard.goes_apart() {
-            self.course = Course::Apart;
+            self.course = ScanCourse::Apart;
         }
-        self.course == Course::Apart
+        self.course == ScanCourse::Apart
     }
 
     /// Gathers what there is. Where that is more than the last time, others have a turn
@@ -245,8 +234,11 @@ impl Screened {
 
     /// Sends the guard to a thread with what was gathered, once there is something to do.
     fn poll_depart(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ContentError>> {
-        if self.stage == Stage::Ended {
-            return Poll::Ready(self.depart(VecDeque::new(), Then::Ends).map_err(Into::into));
+        if self.stage == ContentStage::Ended {
+            return Poll::Ready(
+                self.depart(VecDeque::new(), AfterPieces::Ends)
+                    .map_err(Into::into),
+            );
         }
         if self.gather(context) == Next::Others {
             return Poll::Pending;
@@ -257,29 +249,29 @@ impl Screened {
             self.taken = self.taken.saturating_add(wide(bytes));
             let pieces = self.input.take();
             let then = if self.input.is_end_stream() {
-                self.stage = Stage::Ended;
-                Then::Ends
+                self.stage = ContentStage::Ended;
+                AfterPieces::Ends
             } else {
-                Then::Goes
+                AfterPieces::Goes
             };
             return Poll::Ready(self.depart(pieces, then).map_err(Into::into));
         }
         if !self.input.has_ended() {
             // What was broken off begins anew at once.
-            if !matches!(&self.keeper, Keeper::Here(guard) if guard.is_broken_off()) {
+            if !matches!(&self.keeper, GuardHolder::Here(guard) if guard.is_broken_off()) {
                 ready!(self.poll_pause(context));
             }
             return Poll::Ready(
-                self.depart(VecDeque::new(), Then::Pauses)
+                self.depart(VecDeque::new(), AfterPieces::Pauses)
                     .map_err(Into::into),
             );
         }
         // What comes behind the last data is no data.
         let last = ready!(self.input.poll_next(context)).transpose()?;
-        self.stage = Stage::Ended;
+        self.stage = ContentStage::Ended;
         if let Some(Err(frame)) = last.map(Frame::into_data) {
             let trailers = frame.into_trailers().unwrap_or_default();
-            if let Keeper::Here(guard) = &mut self.keeper {
+            if let GuardHolder::Here(guard) = &mut self.keeper {
                 guard.trailers(&trailers)?;
             }
             self.trailers = Some(Box::new(trailers));
@@ -289,7 +281,7 @@ impl Screened {
 
     /// Waits until what is held is to be let go although nothing follows.
     fn poll_pause(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Keeper::Here(guard) = &self.keeper else {
+        let GuardHolder::Here(guard) = &self.keeper else {
             return Poll::Pending;
         };
         if guard.waiting() == 0 {
@@ -306,32 +298,41 @@ impl Screened {
         Poll::Ready(())
     }
 
-    fn depart(&mut self, pieces: VecDeque<Bytes>, then: Then) -> Result<(), Stopped> {
-        let Keeper::Here(guard) = std::mem::replace(&mut self.keeper, Keeper::Lost) else {
-            return Err(Stopped);
+    fn depart(&mut self, pieces: VecDeque<Bytes>, then: AfterPieces) -> Result<(), Stopped> {
+        let GuardHolder::Here(guard) = std::mem::replace(&mut self.keeper, GuardHolder::Lost)
+        else {
+            return Err(Stopped::Lost);
         };
         let passing = Passing::new(guard, pieces, then);
         let waiting = passing.waiting();
-        self.keeper = Keeper::Apart(Box::new(Apart::begin(passing)), waiting);
+        self.keeper = GuardHolder::Apart(Box::new(Apart::begin(passing)), waiting);
         Ok(())
     }
 
     /// Waits for the guard, and gathers meanwhile.
     fn poll_apart(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Stopped>> {
         self.input.gather(context, limits::SCAN_APART_BYTES);
-        let Keeper::Apart(apart, _) = &mut self.keeper else {
+        let GuardHolder::Apart(apart, _) = &mut self.keeper else {
             return Poll::Ready(Ok(()));
         };
         let brought = ready!(apart.poll(context));
         // Until all is well, nobody has it.
-        self.keeper = Keeper::Lost;
+        self.keeper = GuardHolder::Lost;
         let (guard, cleared, then) = brought?.end()?;
-        if then == Then::Ends {
-            self.stage = Stage::Over;
+        if then == AfterPieces::Ends {
+            self.stage = ContentStage::Over;
         }
         self.cleared = cleared;
-        self.keeper = Keeper::Here(guard);
+        self.keeper = GuardHolder::Here(guard);
         Poll::Ready(Ok(()))
+    }
+}
+
+impl ReadAhead for Screened {
+    fn read_ahead(
+        &mut self,
+    ) -> Pin<Box<dyn Future<Output = Result<(), ContentError>> + Send + '_>> {
+        Box::pin(self.read_all_ahead())
     }
 }
 
@@ -367,19 +368,15 @@ impl Body for Screened {
     fn is_end_stream(&self) -> bool {
         let nothing_waits =
             self.ahead.is_empty() && self.cleared.is_empty() && self.trailers.is_none();
-        match &self.keeper {
-            Keeper::None => self.input.is_end_stream(),
-            _ => self.stage == Stage::Over && nothing_waits,
-        }
+        self.stage == ContentStage::Over && nothing_waits
     }
 
     fn size_hint(&self) -> SizeHint {
         let inner = self.input.size_hint();
         let held = match &self.keeper {
-            Keeper::None => return inner,
-            Keeper::Here(guard) => guard.waiting(),
-            Keeper::Apart(_, waiting) => *waiting,
-            Keeper::Lost => 0,
+            GuardHolder::Here(guard) => guard.waiting(),
+            GuardHolder::Apart(_, waiting) => *waiting,
+            GuardHolder::Lost => 0,
         };
         let ahead = self
             .ahead

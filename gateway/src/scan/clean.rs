@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use http::request;
-use outgate_dlp::{Destination, Part, Place};
+use outgate_dlp::{MessagePart, Place, ScanDestination};
 
 use crate::limits;
-use crate::target::{Shown, Target};
+use crate::target::{Target, TargetVisibility};
 
 /// The parts of one sandbox; forgotten all at once when there are too many.
 #[derive(Debug, Default)]
@@ -25,8 +25,12 @@ pub(super) struct Clean {
 
 impl Clean {
     /// The parts that were not seen on the way to this host.
-    pub(super) fn unseen<'a>(&self, to: &Destination<'_>, parts: Vec<Part<'a>>) -> Vec<Part<'a>> {
-        let is_new = |part: &Part<'_>| !self.parts.contains(&self.key(to, part));
+    pub(super) fn unseen<'a>(
+        &self,
+        to: &ScanDestination<'_>,
+        parts: Vec<MessagePart<'a>>,
+    ) -> Vec<MessagePart<'a>> {
+        let is_new = |part: &MessagePart<'_>| !self.parts.contains(&self.key(to, part));
         parts.into_iter().filter(is_new).collect()
     }
 
@@ -59,7 +63,7 @@ impl Clean {
     /// What stands for a whole head.
     pub(super) fn whole(
         &self,
-        to: &Destination<'_>,
+        to: &ScanDestination<'_>,
         head: &request::Parts,
         target: &Target,
     ) -> u64 {
@@ -78,32 +82,32 @@ impl Clean {
 
     /// How much of a target may be shown in which nothing was found. Asked while
     /// it is known, since both are forgotten together.
-    pub(super) fn shown(&self, to: &Destination<'_>, target: &Target) -> Shown {
+    pub(super) fn shown(&self, to: &ScanDestination<'_>, target: &Target) -> TargetVisibility {
         // Mostly there are none.
         let is_hidden = !self.hidden.is_empty() && self.hidden.contains(&self.place(to, target));
         if is_hidden {
-            Shown::Origin
+            TargetVisibility::Origin
         } else {
-            Shown::Path
+            TargetVisibility::Path
         }
     }
 
     /// Nothing was found in this head, of which these parts are new.
     pub(super) fn add(
         &mut self,
-        (to, target): (&Destination<'_>, &Target),
-        (parts, head): (&[Part<'_>], u64),
-        shown: Shown,
+        (to, target): (&ScanDestination<'_>, &Target),
+        (parts, head): (&[MessagePart<'_>], u64),
+        shown: TargetVisibility,
     ) {
         self.add_parts(to, parts);
         self.parts.insert(head);
-        if shown == Shown::Origin {
+        if shown == TargetVisibility::Origin {
             let place = self.place(to, target);
             self.hidden.insert(place);
         }
     }
 
-    fn add_parts(&mut self, to: &Destination<'_>, parts: &[Part<'_>]) {
+    fn add_parts(&mut self, to: &ScanDestination<'_>, parts: &[MessagePart<'_>]) {
         self.make_room();
         let keys: Vec<u64> = parts.iter().map(|part| self.key(to, part)).collect();
         self.parts.extend(keys);
@@ -116,13 +120,13 @@ impl Clean {
         }
     }
 
-    fn place(&self, to: &Destination<'_>, target: &Target) -> u64 {
+    fn place(&self, to: &ScanDestination<'_>, target: &Target) -> u64 {
         let bytes = target.resource.as_str().as_bytes();
         let place = Place::Target;
-        self.key(to, &Part { place, bytes })
+        self.key(to, &MessagePart { place, bytes })
     }
 
-    fn key(&self, to: &Destination<'_>, part: &Part<'_>) -> u64 {
+    fn key(&self, to: &ScanDestination<'_>, part: &MessagePart<'_>) -> u64 {
         self.state
             .hash_one((to.host, to.port, &part.place, part.bytes))
     }
@@ -134,11 +138,11 @@ mod tests {
 
     #[test]
     fn the_same_part_counts_for_its_host_and_place_alone() {
-        let part = |place: Place, bytes: &'static str| Part {
+        let part = |place: Place, bytes: &'static str| MessagePart {
             place,
             bytes: bytes.as_bytes(),
         };
-        let to = |host| Destination { host, port: 443 };
+        let to = |host| ScanDestination { host, port: 443 };
         let field = Place::Field("a".to_owned());
         let mut clean = Clean::default();
         clean.add_parts(&to("a.test"), &[part(field.clone(), "x")]);
@@ -152,13 +156,13 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let mut clean = Clean::default();
-        let to = Destination {
+        let to = ScanDestination {
             host: "a.test",
             port: 443,
         };
         for number in 0..3 * limits::SCAN_CLEAN_MAX {
             let bytes = number.to_string();
-            let part = Part {
+            let part = MessagePart {
                 place: Place::Target,
                 bytes: bytes.as_bytes(),
             };

@@ -13,23 +13,26 @@ use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, request};
-use outgate_dlp::{Anchor, Checked, Detectors, KnownBuilder, KnownValue, Nature, Secret, Tier};
+use outgate_dlp::{
+    Anchor, Checked, Detectors, KnownBuilder, KnownNature, KnownValue, SecretBytes, Tier,
+};
 use outgate_policy::{RequestTarget, Scheme};
 
 use super::*;
 
+mod named;
 mod ordinary;
 mod requests;
 
-use requests::{Asked, requests};
+use requests::{CutRequest, requests};
 
 /// Draws of one ordinary run of the test.
 const DRAWS: usize = 4000;
 
 /// Numbers that look random and are the same for the same seed.
-struct Dice(u64);
+struct CutDice(u64);
 
-impl Dice {
+impl CutDice {
     fn roll(&mut self, below: usize) -> usize {
         self.0 = self
             .0
@@ -50,14 +53,14 @@ impl Dice {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum CutKind {
     Token,
     Known,
     Canary,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Where {
+enum CutPlace {
     Path,
     QueryValue,
     QueryKey,
@@ -76,30 +79,39 @@ enum Where {
     Lines,
     Markup,
     FileName,
+    /// In fields of the parts of multipart content.
+    PartField,
+    /// Before the first part.
+    Preamble,
+    /// Behind the last part.
+    Epilogue,
 }
 
-const PLACES: [Where; 17] = [
-    Where::Path,
-    Where::QueryValue,
-    Where::QueryKey,
-    Where::Cookie,
-    Where::FieldValue,
-    Where::FieldName,
-    Where::JsonValue,
-    Where::JsonKey,
-    Where::Form,
-    Where::Array,
-    Where::Trailers,
-    Where::Mixed,
-    Where::Client,
-    Where::Method,
-    Where::Lines,
-    Where::Markup,
-    Where::FileName,
+const PLACES: [CutPlace; 20] = [
+    CutPlace::Path,
+    CutPlace::QueryValue,
+    CutPlace::QueryKey,
+    CutPlace::Cookie,
+    CutPlace::FieldValue,
+    CutPlace::FieldName,
+    CutPlace::JsonValue,
+    CutPlace::JsonKey,
+    CutPlace::Form,
+    CutPlace::Array,
+    CutPlace::Trailers,
+    CutPlace::Mixed,
+    CutPlace::Client,
+    CutPlace::Method,
+    CutPlace::Lines,
+    CutPlace::Markup,
+    CutPlace::FileName,
+    CutPlace::PartField,
+    CutPlace::Preamble,
+    CutPlace::Epilogue,
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Spread {
+enum CutSpread {
     /// All pieces in one request.
     Together,
     /// One in each, each time under another key.
@@ -109,7 +121,7 @@ enum Spread {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Twist {
+enum CutTransform {
     None,
     /// A word before each piece.
     Words,
@@ -135,63 +147,76 @@ enum Twist {
     Within,
 }
 
-const TWISTS: [Twist; 12] = [
-    Twist::None,
-    Twist::Words,
-    Twist::Value,
-    Twist::Long,
-    Twist::Requests,
-    Twist::Around,
-    Twist::Coded,
-    Twist::Hosts,
-    Twist::Twice,
-    Twist::Reversed,
-    Twist::Repeated,
-    Twist::Within,
+const TRANSFORMS: [CutTransform; 12] = [
+    CutTransform::None,
+    CutTransform::Words,
+    CutTransform::Value,
+    CutTransform::Long,
+    CutTransform::Requests,
+    CutTransform::Around,
+    CutTransform::Coded,
+    CutTransform::Hosts,
+    CutTransform::Twice,
+    CutTransform::Reversed,
+    CutTransform::Repeated,
+    CutTransform::Within,
 ];
 
 /// One draw.
 #[derive(Debug, Clone, Copy)]
 struct Draw {
-    kind: Kind,
-    place: Where,
-    spread: Spread,
-    twist: Twist,
+    kind: CutKind,
+    place: CutPlace,
+    spread: CutSpread,
+    transform: CutTransform,
     pieces: usize,
-    /// In which of several ways the twist is done.
+    /// In which of several ways the transform is done.
     way: usize,
 }
 
 impl Draw {
-    fn new(dice: &mut Dice) -> Self {
+    fn new(dice: &mut CutDice) -> Self {
         let mut draw = Self {
-            kind: dice.pick(&[Kind::Token, Kind::Known, Kind::Canary]),
+            kind: dice.pick(&[CutKind::Token, CutKind::Known, CutKind::Canary]),
             place: dice.pick(&PLACES),
-            spread: dice.pick(&[Spread::Together, Spread::OtherKeys, Spread::SameKey]),
-            twist: dice.pick(&TWISTS),
+            spread: dice.pick(&[
+                CutSpread::Together,
+                CutSpread::OtherKeys,
+                CutSpread::SameKey,
+            ]),
+            transform: dice.pick(&TRANSFORMS),
             pieces: 2 + dice.roll(5),
             way: dice.roll(12),
         };
         // Their names are coded in any case.
-        let is_coded = matches!(draw.twist, Twist::Around | Twist::Coded | Twist::Within);
-        if draw.place == Where::FieldName && is_coded {
-            draw.twist = Twist::None;
+        let is_coded = matches!(
+            draw.transform,
+            CutTransform::Around | CutTransform::Coded | CutTransform::Within
+        );
+        if draw.place == CutPlace::FieldName && is_coded {
+            draw.transform = CutTransform::None;
         }
         // A method is one token (RFC 9110 9.1) and in every request.
-        if draw.place == Where::Method {
-            draw.spread = Spread::SameKey;
-            if !matches!(draw.twist, Twist::Requests | Twist::Hosts | Twist::Repeated) {
-                draw.twist = Twist::None;
+        if draw.place == CutPlace::Method {
+            draw.spread = CutSpread::SameKey;
+            if !matches!(
+                draw.transform,
+                CutTransform::Requests | CutTransform::Hosts | CutTransform::Repeated
+            ) {
+                draw.transform = CutTransform::None;
             }
         }
         // Of these every request has one, and others between are no pieces.
-        if draw.place == Where::Client
+        if draw.place == CutPlace::Client
             && matches!(
-                draw.twist,
-                Twist::Twice | Twist::Words | Twist::Value | Twist::Long
+                draw.transform,
+                CutTransform::Twice
+                    | CutTransform::Words
+                    | CutTransform::Value
+                    | CutTransform::Long
             )
         {
-            draw.twist = Twist::Repeated;
+            draw.transform = CutTransform::Repeated;
         }
         draw
     }
@@ -199,30 +224,31 @@ impl Draw {
     /// What is not promised (see SECURITY.md).
     fn is_open(self) -> bool {
         matches!(
-            (self.twist, self.place),
-            (Twist::Reversed, Where::Mixed) | (Twist::Value, Where::Mixed | Where::FieldName)
+            (self.transform, self.place),
+            (CutTransform::Reversed, CutPlace::Mixed)
+                | (CutTransform::Value, CutPlace::Mixed | CutPlace::FieldName)
         )
     }
 
     /// The same of what neither a checksum nor a print confirms: within a value its pieces
     /// have to look like chance.
     fn is_open_unconfirmed(self) -> bool {
-        self.twist == Twist::Within
+        self.transform == CutTransform::Within
     }
 }
 
 /// A secret, and the rules that know it.
-struct Held {
+struct CutSecret {
     value: String,
     rules: Arc<Ruleset>,
     checked: Checked,
 }
 
 fn plain_rules() -> Ruleset {
-    Ruleset::new(&Detectors::shipped(), &outgate_dlp::Settings::default()).unwrap()
+    Ruleset::new(&Detectors::shipped(), &outgate_dlp::ScanSettings::default()).unwrap()
 }
 
-fn knowing(value: &str, nature: Nature) -> Held {
+fn knowing(value: &str, nature: KnownNature) -> CutSecret {
     let mut builder = KnownBuilder::new([7; 32]);
     let about = KnownValue {
         label: "~/.netrc".to_owned(),
@@ -231,9 +257,9 @@ fn knowing(value: &str, nature: Nature) -> Held {
         tier: Tier::Strong,
         nature,
     };
-    let added = builder.add(&Secret::new(value.as_bytes().to_vec()), about);
+    let added = builder.add(&SecretBytes::new(value.as_bytes().to_vec()), about);
     added.unwrap();
-    Held {
+    CutSecret {
         value: value.to_owned(),
         rules: Arc::new(plain_rules().with_known(Arc::new(builder.build()), Vec::new())),
         checked: Checked::Passed,
@@ -241,7 +267,7 @@ fn knowing(value: &str, nature: Nature) -> Held {
 }
 
 /// Secrets of each kind.
-fn secrets(dice: &mut Dice, count: usize) -> BTreeMap<Kind, Vec<Held>> {
+fn secrets(dice: &mut CutDice, count: usize) -> BTreeMap<CutKind, Vec<CutSecret>> {
     let detectors = Detectors::shipped();
     let rules = Arc::new(plain_rules());
     let to = destination("elsewhere.test", 443);
@@ -256,7 +282,7 @@ fn secrets(dice: &mut Dice, count: usize) -> BTreeMap<Kind, Vec<Held>> {
             continue;
         };
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        let part = Part {
+        let part = MessagePart {
             place: Place::Field("x".to_owned()),
             bytes: value.as_bytes(),
         };
@@ -265,7 +291,7 @@ fn secrets(dice: &mut Dice, count: usize) -> BTreeMap<Kind, Vec<Held>> {
             continue;
         };
         if (30..=120).contains(&value.len()) {
-            tokens.push(Held {
+            tokens.push(CutSecret {
                 checked: found.checked,
                 rules: Arc::clone(&rules),
                 value,
@@ -273,7 +299,7 @@ fn secrets(dice: &mut Dice, count: usize) -> BTreeMap<Kind, Vec<Held>> {
         }
     }
     assert!(tokens.len() > 10, "{}", tokens.len());
-    let mut made = |nature: Nature| -> Vec<Held> {
+    let mut made = |nature: KnownNature| -> Vec<CutSecret> {
         let mut all = Vec::new();
         while all.len() < count {
             let mut value = dice.text(24 + all.len() % 20);
@@ -283,18 +309,18 @@ fn secrets(dice: &mut Dice, count: usize) -> BTreeMap<Kind, Vec<Held>> {
         }
         all
     };
-    let known = made(Nature::Sent);
-    let canaries = made(Nature::Canary);
+    let known = made(KnownNature::Sent);
+    let canaries = made(KnownNature::Canary);
     [
-        (Kind::Token, tokens),
-        (Kind::Known, known),
-        (Kind::Canary, canaries),
+        (CutKind::Token, tokens),
+        (CutKind::Known, known),
+        (CutKind::Canary, canaries),
     ]
     .into()
 }
 
 /// Cuts a text at random places, no piece being shorter than eight bytes.
-fn cut(dice: &mut Dice, text: &str, count: usize) -> Vec<String> {
+fn cut(dice: &mut CutDice, text: &str, count: usize) -> Vec<String> {
     const LEAST: usize = 8;
     let count = count.min(text.len() / LEAST);
     let spare = text.len() - LEAST * count;
@@ -312,12 +338,12 @@ fn cut(dice: &mut Dice, text: &str, count: usize) -> Vec<String> {
 }
 
 /// Whether a request was refused that goes through the scan.
-fn is_refused(scan: &Scan, asked: &Asked) -> bool {
+fn is_refused(scan: &SandboxScan, asked: &CutRequest) -> bool {
     refused(scan, asked).is_some()
 }
 
 /// Sends a request through the scan, as one goes; answers for what it was refused.
-fn refused(scan: &Scan, asked: &Asked) -> Option<Finding> {
+fn refused(scan: &SandboxScan, asked: &CutRequest) -> Option<Finding> {
     let mut request = Request::builder()
         .method(asked.method.as_str())
         .uri(&asked.path);
@@ -331,20 +357,20 @@ fn refused(scan: &Scan, asked: &Asked) -> Option<Finding> {
         scheme: Scheme::Https,
         method: Method::from_bytes(asked.method.as_bytes()).unwrap(),
         resource: RequestTarget::parse(&asked.path).unwrap(),
-        shown: Shown::Path,
+        shown: TargetVisibility::Path,
         mode: Inspect::Block,
     };
     let to = destination(&asked.host, 443);
-    let block = |found: Vec<Finding>| {
-        let mut found = found.into_iter();
+    let block = |report: ScanReport| {
+        let mut found = report.findings.into_iter();
         found.find(|found| found.action == Action::Block)
     };
     if let Some(found) = block(split_head(scan, &to, &head, &target)) {
         return Some(found);
     }
-    let mut seen = Seen::default();
+    let mut seen = SeenEnd::default();
     seen.push(asked.content.as_bytes());
-    if let Some(found) = block(scan.split(&to, &mut seen)) {
+    if let Some(found) = block(scan.split(&to, &mut seen).unwrap()) {
         return Some(found);
     }
     let mut trailers = HeaderMap::new();
@@ -352,33 +378,36 @@ fn refused(scan: &Scan, asked: &Asked) -> Option<Finding> {
         let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
         trailers.append(name, HeaderValue::from_str(value).unwrap());
     }
-    block(scan.joined(&to, &parts::pieces_of_trailers(&trailers)))
+    block(
+        scan.joined(&to, &parts::pieces_of_trailers(&trailers))
+            .unwrap(),
+    )
 }
 
 /// What `Scan::head` does with the pieces of a head in which nothing is found.
 fn split_head(
-    scan: &Scan,
-    to: &Destination<'_>,
+    scan: &SandboxScan,
+    to: &ScanDestination<'_>,
     head: &request::Parts,
     target: &Target,
-) -> Vec<Finding> {
+) -> ScanReport {
     let (whole, is_clean) = scan.whole(to, head, target);
     if is_clean && scan.is_again(to, (whole, || parts::pieces(head, target))) {
-        return Vec::new();
+        return ScanReport::default();
     }
-    let found = scan.joined(to, &parts::pieces(head, target));
-    if found.is_empty() {
-        scan.remember((to, target), (&[], whole), Shown::Path);
+    let found = scan.joined(to, &parts::pieces(head, target)).unwrap();
+    if is_empty(&found) {
+        scan.remember((to, target), (&[], whole), TargetVisibility::Path);
         scan.windows.lock().unwrap().remember(to, whole);
     }
     found
 }
 
 /// A scan by these rules to which nothing was sent.
-fn fresh(rules: &Arc<Ruleset>) -> Scan {
-    Scan {
+fn fresh(rules: &Arc<Ruleset>) -> SandboxScan {
+    SandboxScan {
         rules: Arc::clone(rules),
-        laxer: None,
+        report_only: None,
         clean: Mutex::default(),
         windows: Arc::default(),
         labels: Arc::default(),
@@ -388,10 +417,10 @@ fn fresh(rules: &Arc<Ruleset>) -> Scan {
 }
 
 /// Whether a form stands in one request as it is: some end where a piece does.
-fn holds_whole(rules: &Ruleset, asked: &[Asked]) -> bool {
+fn holds_whole(rules: &Ruleset, asked: &[CutRequest]) -> bool {
     asked.iter().any(|asked| {
         let text = format!("{asked:?}");
-        let part = Part {
+        let part = MessagePart {
             place: Place::Field("x".to_owned()),
             bytes: text.as_bytes(),
         };
@@ -408,7 +437,7 @@ fn set(name: &str) -> Option<u64> {
 fn a_secret_cut_up_anyhow_does_not_leave_whole() {
     let seed = set("OUTGATE_CUT_SEED").unwrap_or_else(|| RandomState::new().hash_one(1));
     let draws = set("OUTGATE_CUT_DRAWS").map_or(DRAWS, |draws| usize::try_from(draws).unwrap());
-    let mut dice = Dice(seed);
+    let mut dice = CutDice(seed);
     let secrets = secrets(&mut dice, 24);
     let mut classes: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut missed = Vec::new();
@@ -417,22 +446,22 @@ fn a_secret_cut_up_anyhow_does_not_leave_whole() {
         let held = &secrets[&draw.kind];
         let held = &held[dice.roll(held.len())];
         let is_confirmed = held.checked == Checked::Passed;
-        if matches!(draw.twist, Twist::Reversed | Twist::Value) && !is_confirmed {
+        if matches!(draw.transform, CutTransform::Reversed | CutTransform::Value) && !is_confirmed {
             continue;
         }
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+!".contains(&byte);
-        if draw.place == Where::Method && !held.value.bytes().all(is_token) {
+        if draw.place == CutPlace::Method && !held.value.bytes().all(is_token) {
             continue;
         }
         let scan = fresh(&held.rules);
         let asked = requests(&mut dice, draw, &held.value);
-        if draw.kind == Kind::Token && holds_whole(&held.rules, &asked) {
+        if draw.kind == CutKind::Token && holds_whole(&held.rules, &asked) {
             continue;
         }
         let is_stopped = asked.iter().any(|asked| is_refused(&scan, asked));
         let classes_of = [
-            format!("1 {:?} {:?}", draw.twist, draw.spread),
-            format!("2 {:?} {:?}", draw.twist, draw.place),
+            format!("1 {:?} {:?}", draw.transform, draw.spread),
+            format!("2 {:?} {:?}", draw.transform, draw.place),
             format!("3 {:?}", draw.kind),
             format!("4 {:?}", draw.pieces),
         ];

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use outgate_dlp::{Destination, Finding, Joined, Piece, Ruleset, Values, Window};
+use outgate_dlp::{Finding, Joined, Piece, Ruleset, ScanDestination, Values, Window};
 
 /// Values that are gathered before they are read together.
 const VALUES_MAX: usize = 256;
@@ -26,7 +26,7 @@ impl Gist {
     /// document (RFC 8259 11, RFC 6839 3.1).
     pub(super) fn of(
         rules: &Arc<Ruleset>,
-        to: &Destination<'_>,
+        to: &ScanDestination<'_>,
         media_type: &[u8],
     ) -> Option<Self> {
         let essence = media_type.split(|byte| *byte == b';').next()?;

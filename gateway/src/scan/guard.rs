@@ -8,19 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::HeaderMap;
 use http::request;
-use outgate_dlp::{Action, Finding, Stop, Stream};
+use outgate_dlp::{Action, Finding, ScanReport, Stop, Stream};
 
-use super::about::About;
+use super::about::ContentDescription;
 use super::gist::Gist;
-use super::grpc::Prefixed;
-use super::messages::{Messages, Slot};
-use super::said::Asked;
-use super::values::Seen;
-use super::{Scan, destination, host};
+use super::messages::Messages;
+use super::said::ShownRequest;
+use super::values::SeenEnd;
+use super::{SandboxScan, destination, host};
 use crate::audit::Outcome;
 use crate::body::Stopped;
 use crate::caller::Caller;
+use crate::framing::Prefixed;
 use crate::limits;
+use crate::lock::Poisoned;
 use crate::refusal::Refusal;
 use crate::target::Target;
 
@@ -28,14 +29,14 @@ use crate::target::Target;
 #[derive(Debug)]
 pub(crate) enum Guard {
     /// As one stream of bytes.
-    Whole(Box<Whole>),
+    Whole(Box<WholeContent>),
     /// As messages of gRPC; the bytes whose turn has not come.
     Messages(Box<Messages>, Prefixed, Bytes),
 }
 
 impl Guard {
     pub(super) fn new(
-        scan: &Arc<Scan>,
+        scan: &Arc<SandboxScan>,
         asked: (&Arc<Caller>, &Target),
         head: &request::Parts,
     ) -> Self {
@@ -48,7 +49,7 @@ impl Guard {
             let messages = Messages::new(scan, asked, coding);
             return Self::Messages(Box::new(messages), Prefixed::new(), Bytes::new());
         }
-        Self::Whole(Box::new(Whole::new(scan, asked, head)))
+        Self::Whole(Box::new(WholeContent::new(scan, asked, head)))
     }
 
     /// Whether it has to go on beside what is sent and received: what it was given takes
@@ -103,14 +104,6 @@ impl Guard {
         match self {
             Self::Whole(whole) => whole.scan.owner(),
             Self::Messages(messages, ..) => messages.owner(),
-        }
-    }
-
-    /// Where it will be said why the content ended.
-    pub(crate) fn slot(&self) -> Slot {
-        match self {
-            Self::Whole(whole) => Arc::clone(&whole.slot),
-            Self::Messages(messages, ..) => messages.slot(),
         }
     }
 
@@ -195,9 +188,16 @@ impl Guard {
     }
 }
 
+/// Whether content may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ContentFate {
+    Passes,
+    Refused,
+}
+
 /// Content as one stream of bytes.
-pub(crate) struct Whole {
-    scan: Arc<Scan>,
+pub(crate) struct WholeContent {
+    scan: Arc<SandboxScan>,
     caller: Arc<Caller>,
     target: Target,
     stream: Stream,
@@ -210,47 +210,48 @@ pub(crate) struct Whole {
     reported: bool,
     /// The content, for the window over several requests; nothing where it is
     /// coded, since its bytes are no values then.
-    seen: Option<Seen>,
-    slot: Slot,
+    seen: Option<SeenEnd>,
+    /// Whether it was refused, so that it is no part of what comes later.
+    fate: ContentFate,
     /// As the content describes itself.
-    about: About,
+    about: ContentDescription,
     /// What came while the scan had a bound, as long as it has: with these it begins anew.
     first: Option<Vec<Bytes>>,
     halt: Arc<AtomicBool>,
 }
 
-impl std::fmt::Debug for Whole {
+impl std::fmt::Debug for WholeContent {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // What it holds may be a credential.
         formatter.debug_struct("Whole").finish_non_exhaustive()
     }
 }
 
-impl Drop for Whole {
+impl Drop for WholeContent {
     /// What came before the content stopped short is part of what comes later,
     /// whether it went on or waited; what was refused is not.
     fn drop(&mut self) {
-        let was_refused = self.slot.lock().map_or(true, |slot| slot.is_some());
         if let Some(mut seen) = self.seen.take()
-            && !was_refused
+            && self.fate == ContentFate::Passes
             && !self.stream.has_granted()
         {
             let host = host(&self.target.host);
             let to = destination(&host, self.target.port);
-            self.scan.split(&to, &mut seen);
+            // Without it nothing more goes anywhere.
+            self.scan.split(&to, &mut seen).ok();
         }
     }
 }
 
-impl Whole {
+impl WholeContent {
     fn new(
-        scan: &Arc<Scan>,
+        scan: &Arc<SandboxScan>,
         (caller, target): (&Arc<Caller>, &Target),
         head: &request::Parts,
     ) -> Self {
         let name = host(&target.host);
         let to = destination(&name, target.port);
-        let about = About::of(head);
+        let about = ContentDescription::of(head);
         let halt = Arc::default();
         Self {
             gist: Gist::of(
@@ -268,8 +269,8 @@ impl Whole {
             held: VecDeque::new(),
             passed: 0,
             reported: false,
-            seen: about.codings.is_none().then(Seen::default),
-            slot: Slot::default(),
+            seen: about.codings.is_none().then(SeenEnd::default),
+            fate: ContentFate::Passes,
             about,
             first: Some(Vec::new()),
             halt,
@@ -353,7 +354,7 @@ impl Whole {
         let host = host(&self.target.host);
         let to = destination(&host, self.target.port);
         let split = self.scan.split(&to, &mut seen);
-        self.judge(&split)
+        self.judge_split(split)
     }
 
     /// The same for content that is not over, before some of it goes on.
@@ -365,7 +366,25 @@ impl Whole {
         let host = host(&self.target.host);
         let to = destination(&host, self.target.port);
         let split = self.scan.so_far(&to, seen);
-        self.judge(&split)
+        self.judge_split(split)
+    }
+
+    /// What content makes together with what went before, if anybody knows that.
+    fn judge_split(&mut self, split: Result<ScanReport, Poisoned>) -> Result<(), Stopped> {
+        match split {
+            Ok(split) => {
+                self.judge(&split.findings)?;
+                let Some(missed) = split.unscanned else {
+                    return Ok(());
+                };
+                let judged = self.scan.pass_unscanned(&self.asked(), &missed);
+                judged.map_err(|refusal| self.stop(refusal))
+            }
+            Err(poisoned) => {
+                self.held.clear();
+                Err(self.stop(self.asked().refusal_of(poisoned)))
+            }
+        }
     }
 
     fn forget_granted(&mut self) {
@@ -401,7 +420,7 @@ impl Whole {
             // Whoever begins anew finds all of it again; nobody else waits for it.
             let is_halted = self.halt.load(Ordering::Relaxed);
             return if is_halted {
-                Err(Stopped)
+                Err(Stopped::Lost)
             } else {
                 Ok(Bytes::new())
             };
@@ -428,16 +447,14 @@ impl Whole {
         }
     }
 
-    fn asked(&self) -> Asked<'_> {
-        Asked::clean(&self.caller, &self.target)
+    fn asked(&self) -> ShownRequest<'_> {
+        ShownRequest::clean(&self.caller, &self.target)
     }
 
-    fn stop(&self, refusal: Refusal) -> Stopped {
+    fn stop(&mut self, refusal: Refusal) -> Stopped {
+        self.fate = ContentFate::Refused;
         self.caller.tell(&refusal);
-        if let Ok(mut slot) = self.slot.lock() {
-            slot.get_or_insert(refusal);
-        }
-        Stopped
+        Stopped::refused(refusal)
     }
 
     /// What of the held bytes lies before this offset.

@@ -27,7 +27,7 @@ struct Carried {
 
 /// A domain below which nothing more may be named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spent;
+pub(super) struct LabelsSpent;
 
 impl Labels {
     /// Counts the labels of a name, `below` the domain. What does not leave is
@@ -35,7 +35,7 @@ impl Labels {
     ///
     /// # Errors
     /// The labels that are new are more than may still leave.
-    pub(super) fn take(&mut self, domain: &str, below: &str) -> Result<(), Spent> {
+    pub(super) fn take(&mut self, domain: &str, below: &str) -> Result<(), LabelsSpent> {
         let key = self.state.hash_one(domain);
         let is_known = self.domains.contains_key(&key);
         let carried = if is_known || self.domains.len() < limits::LABEL_DOMAINS_MAX {
@@ -54,7 +54,7 @@ impl Labels {
             .collect();
         let bytes = carried.bytes.saturating_add(new.values().sum());
         if bytes > limits::LABEL_BYTES_MAX {
-            return Err(Spent);
+            return Err(LabelsSpent);
         }
         carried.bytes = bytes;
         carried.places.extend(new.into_keys());

@@ -3,9 +3,9 @@
 //! in one, in whatever coding or in two pieces behind each other, is not written
 //! down, and neither is what belongs to it. Text only; decides nothing.
 
-use outgate_dlp::{Checked, Destination, Part, Place, Report, Ruleset, Tier};
+use outgate_dlp::{Checked, MessagePart, Place, Ruleset, ScanDestination, ScanReport, Tier};
 
-use super::Scan;
+use super::SandboxScan;
 use crate::audit::Event;
 
 /// What stands for a value.
@@ -17,7 +17,7 @@ const TEXT_BYTES_MIN: usize = 8;
 /// What separates the pieces of a word; the labels of a host stay together.
 const BORDERS: &[char] = &['/', '?', '&', '=', ',', ';', '@', '`', '\'', '"', '(', ')'];
 
-impl Scan {
+impl SandboxScan {
     /// A text without the values in it; nothing where there is none.
     pub(super) fn masked(&self, text: &str) -> Option<String> {
         let texts = || std::iter::once(text);
@@ -132,9 +132,9 @@ fn is_strong(rules: &Ruleset, text: &str) -> bool {
     findings.any(|found| found.tier == Tier::Strong && found.checked != Checked::Failed)
 }
 
-fn look(rules: &Ruleset, text: &str) -> Report {
-    let nobody = Destination { host: "", port: 0 };
-    let part = Part {
+fn look(rules: &Ruleset, text: &str) -> ScanReport {
+    let nobody = ScanDestination { host: "", port: 0 };
+    let part = MessagePart {
         place: Place::Target,
         bytes: text.as_bytes(),
     };
@@ -145,12 +145,12 @@ fn look(rules: &Ruleset, text: &str) -> Report {
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use outgate_dlp::{Detectors, Settings, sample};
+    use outgate_dlp::{Detectors, ScanSettings, sample};
 
     use super::*;
 
     fn rules() -> Ruleset {
-        Ruleset::new(&Detectors::shipped(), &Settings::default()).unwrap()
+        Ruleset::new(&Detectors::shipped(), &ScanSettings::default()).unwrap()
     }
 
     /// A GitHub token with the right checksum.

@@ -5,86 +5,33 @@
 //! several is found by the window over them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use outgate_dlp::{Action, Description, Finding, Part, Piece, Place, Source, Stop, Stream};
+use outgate_dlp::{
+    Action, Description, Finding, Piece, PieceSource, Place, ScanReport, Stop, Stream,
+};
 
-use super::said::Asked;
-use super::values::Seen;
-use super::{Scan, destination, host};
+use super::guard::ContentFate;
+use super::said::ShownRequest;
+use super::values::SeenEnd;
+use super::{SandboxScan, destination, host};
+use outgate_record::Reason;
+
 use crate::audit::{Kind, Outcome};
 use crate::body::Stopped;
 use crate::caller::Caller;
+use crate::framing::{Framing, MessageCoding, MessageFault, Sink};
 use crate::limits;
+use crate::lock::Poisoned;
 use crate::refusal::Refusal;
 use crate::target::Target;
 
-/// Where it is said why content ended.
-pub(crate) type Slot = Arc<Mutex<Option<Refusal>>>;
-
-/// Whether a message is compressed by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coded {
-    No,
-    Yes,
-}
-
-/// Finds the messages in bytes, however they are cut.
-pub(super) trait Framing: Send + Sync {
-    /// Takes bytes and says what they are, piece by piece and in order, until the
-    /// sink has had enough for now; the result is how many were taken.
-    ///
-    /// # Errors
-    /// Why they are none of its messages, or the scan's refusal.
-    fn take(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fault>;
-}
-
-/// Who is told what a framing found.
-pub(super) trait Sink {
-    /// Bytes of the framing itself.
-    fn framing(&mut self, raw: &[u8]);
-
-    /// A message begins.
-    fn begin(&mut self, coded: Coded);
-
-    /// Bytes of the message that began, as they came and as they are meant.
-    ///
-    /// # Errors
-    /// They may not leave.
-    fn payload(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault>;
-
-    /// The message is over.
-    ///
-    /// # Errors
-    /// It may not leave.
-    fn end(&mut self) -> Result<(), Fault>;
-
-    /// A short message beside the one that began, whole: as it came, as it is meant, and
-    /// what of that is text.
-    ///
-    /// # Errors
-    /// It may not leave.
-    fn apart(&mut self, raw: &[u8], plain: &[u8], text: &[u8]) -> Result<(), Fault>;
-
-    /// Whether others should have a turn.
-    fn has_enough(&self) -> bool;
-}
-
-/// Why bytes do not go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// They break the framing.
-    Framing(&'static str),
-    /// They hold what may not leave; it was said.
-    Stopped,
-}
-
 /// Bytes that wait, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Segment {
+enum HeldSegment {
     /// They may go as soon as what is before them went.
     Cleared(usize),
     /// They are part of the message that is not over.
@@ -93,7 +40,7 @@ enum Segment {
 
 /// The messages of one direction of a connection, and the bytes that wait.
 pub(crate) struct Messages {
-    scan: Arc<Scan>,
+    scan: Arc<SandboxScan>,
     caller: Arc<Caller>,
     target: Target,
     host: String,
@@ -104,12 +51,13 @@ pub(crate) struct Messages {
     passed: u64,
     cleared: u64,
     /// The message, for the window over several.
-    seen: Seen,
+    seen: SeenEnd,
     held: BytesMut,
-    segments: VecDeque<Segment>,
+    segments: VecDeque<HeldSegment>,
     /// Messages that were looked at in this turn.
     turn: usize,
-    slot: Slot,
+    /// Whether they were refused, so that they are no part of what comes later.
+    fate: ContentFate,
     /// What was made of the messages before this one, in bytes.
     spent: u64,
     halt: Arc<AtomicBool>,
@@ -119,10 +67,10 @@ impl Drop for Messages {
     /// What came of a message that stopped short is part of what comes later; what
     /// was refused is not.
     fn drop(&mut self) {
-        let was_refused = self.slot.lock().map_or(true, |slot| slot.is_some());
-        if self.stream.is_some() && !was_refused {
+        if self.stream.is_some() && self.fate == ContentFate::Passes {
             let to = destination(&self.host, self.target.port);
-            self.scan.split(&to, &mut self.seen);
+            // Without it nothing more goes anywhere.
+            self.scan.split(&to, &mut self.seen).ok();
         }
     }
 }
@@ -136,7 +84,7 @@ impl std::fmt::Debug for Messages {
 
 impl Messages {
     pub(super) fn new(
-        scan: &Arc<Scan>,
+        scan: &Arc<SandboxScan>,
         (caller, target): (&Arc<Caller>, &Target),
         coding: Option<Vec<u8>>,
     ) -> Self {
@@ -149,19 +97,14 @@ impl Messages {
             stream: None,
             passed: 0,
             cleared: 0,
-            seen: Seen::default(),
+            seen: SeenEnd::default(),
             held: BytesMut::new(),
             segments: VecDeque::new(),
             turn: 0,
-            slot: Slot::default(),
+            fate: ContentFate::Passes,
             spent: 0,
             halt: Arc::default(),
         }
-    }
-
-    /// Where it will be said why the content ended.
-    pub(super) fn slot(&self) -> Slot {
-        Arc::clone(&self.slot)
     }
 
     /// What was made of the bytes that came, in bytes.
@@ -178,13 +121,6 @@ impl Messages {
     /// What stands for the sandbox whose messages they are.
     pub(super) fn owner(&self) -> usize {
         self.scan.owner()
-    }
-
-    /// Why it ended, in a sentence.
-    pub(super) fn why(&self) -> String {
-        let said = self.slot.lock().ok();
-        let refusal = said.as_ref().and_then(|slot| slot.as_ref());
-        refusal.map(Refusal::sentence).unwrap_or_default()
     }
 
     /// How many bytes are held back.
@@ -205,8 +141,8 @@ impl Messages {
         self.turn = 0;
         let taken = match framing.take(bytes, self) {
             Ok(taken) => taken,
-            Err(Fault::Stopped) => return Err(Stopped),
-            Err(Fault::Framing(because)) => return Err(self.malformed(because)),
+            Err(MessageFault::Stopped(stopped)) => return Err(stopped),
+            Err(MessageFault::Framing(because)) => return Err(self.malformed(because)),
         };
         let cleared = self.release();
         if self.held.len() > limits::SCAN_MESSAGE_HELD_BYTES_MAX
@@ -218,7 +154,7 @@ impl Messages {
     }
 
     fn malformed(&mut self, because: &str) -> Stopped {
-        let refusal = Refusal::own("malformed", &self.target.origin(), because);
+        let refusal = Refusal::own(Reason::Malformed, &self.target.origin(), because);
         self.caller.refuse(Kind::Request, &refusal);
         self.stop(refusal)
     }
@@ -244,7 +180,15 @@ impl Messages {
         said.map_err(|refusal| self.stop(refusal))
     }
 
-    fn judge(&mut self, findings: &[Finding]) -> Result<(), Fault> {
+    /// What messages make together with what went before, if anybody knows that.
+    fn known(&mut self, split: Result<ScanReport, Poisoned>) -> Result<ScanReport, MessageFault> {
+        split.map_err(|poisoned| {
+            let refusal = self.asked().refusal_of(poisoned);
+            self.stop(refusal).into()
+        })
+    }
+
+    fn judge(&mut self, findings: &[Finding]) -> Result<(), MessageFault> {
         let mut refusal = None;
         for finding in findings {
             let said = self.asked().found(finding);
@@ -254,18 +198,15 @@ impl Messages {
         }
         match refusal {
             None => Ok(()),
-            Some(refusal) => {
-                self.stop(refusal);
-                Err(Fault::Stopped)
-            }
+            Some(refusal) => Err(self.stop(refusal).into()),
         }
     }
 
-    fn clear(&mut self, cleared: Result<u64, Stop>) -> Result<(), Fault> {
+    fn clear(&mut self, cleared: Result<u64, Stop>) -> Result<(), MessageFault> {
         let is_broken_off = self.stream.as_ref().is_some_and(Stream::is_broken_off);
         if is_broken_off && !matches!(cleared, Err(Stop::Found(_))) {
             // Nobody waits for it.
-            return Err(Fault::Stopped);
+            return Err(Stopped::Lost.into());
         }
         let warnings = self.stream.as_mut().map(Stream::warnings);
         self.judge(&warnings.unwrap_or_default())?;
@@ -279,20 +220,19 @@ impl Messages {
                     Stop::Found(finding) => self.asked().found(finding),
                     Stop::Unscannable(what) => self.asked().unscanned(what, Outcome::Deny),
                 };
-                self.stop(refusal);
-                Err(Fault::Stopped)
+                Err(self.stop(refusal).into())
             }
         }
     }
 
-    fn hold(&mut self, raw: &[u8], segment: Segment) {
+    fn hold(&mut self, raw: &[u8], segment: HeldSegment) {
         if raw.is_empty() {
             return;
         }
         self.held.extend_from_slice(raw);
         match (self.segments.back_mut(), segment) {
-            (Some(Segment::Cleared(last)), Segment::Cleared(more))
-            | (Some(Segment::Payload(last)), Segment::Payload(more)) => {
+            (Some(HeldSegment::Cleared(last)), HeldSegment::Cleared(more))
+            | (Some(HeldSegment::Payload(last)), HeldSegment::Payload(more)) => {
                 *last = last.saturating_add(more);
             }
             _ => self.segments.push_back(segment),
@@ -304,8 +244,8 @@ impl Messages {
         let mut count = 0_usize;
         while let Some(segment) = self.segments.front_mut() {
             match segment {
-                Segment::Cleared(bytes) => count = count.saturating_add(*bytes),
-                Segment::Payload(bytes) => {
+                HeldSegment::Cleared(bytes) => count = count.saturating_add(*bytes),
+                HeldSegment::Payload(bytes) => {
                     let may = self.cleared.saturating_sub(self.passed);
                     let may = usize::try_from(may).unwrap_or(usize::MAX).min(*bytes);
                     count = count.saturating_add(may);
@@ -324,30 +264,43 @@ impl Messages {
     fn stop(&mut self, refusal: Refusal) -> Stopped {
         self.held.clear();
         self.segments.clear();
+        self.fate = ContentFate::Refused;
         self.caller.tell(&refusal);
-        if let Ok(mut slot) = self.slot.lock() {
-            slot.get_or_insert(refusal);
-        }
-        Stopped
+        Stopped::refused(refusal)
     }
 
-    fn asked(&self) -> Asked<'_> {
-        Asked::clean(&self.caller, &self.target)
+    /// What a control frame says, which is whole and short: through all that a message is
+    /// looked into.
+    fn look(&self, text: &[u8]) -> ScanReport {
+        let description = Description {
+            place: Place::Message,
+            media_type: None,
+            content_codings: None,
+            length: None,
+        };
+        let to = destination(&self.host, self.target.port);
+        let mut stream = self.scan.rules.stream(&to, &description);
+        let end = stream.push(text).and_then(|_| stream.finish());
+        stream.report(end.err())
+    }
+
+    fn asked(&self) -> ShownRequest<'_> {
+        ShownRequest::clean(&self.caller, &self.target)
     }
 }
 
 impl Sink for Messages {
     fn framing(&mut self, raw: &[u8]) {
-        self.hold(raw, Segment::Cleared(raw.len()));
+        self.hold(raw, HeldSegment::Cleared(raw.len()));
     }
 
-    fn begin(&mut self, coded: Coded) {
+    fn begin(&mut self, coded: MessageCoding) {
         let description = Description {
             place: Place::Message,
             media_type: None,
             content_codings: match coded {
-                Coded::Yes => Some(self.coding.as_deref().unwrap_or(b"unknown")),
-                Coded::No => None,
+                MessageCoding::Yes => Some(self.coding.as_deref().unwrap_or(b"unknown")),
+                MessageCoding::No => None,
             },
             length: None,
         };
@@ -355,11 +308,11 @@ impl Sink for Messages {
         let stream = self.scan.rules.stream(&to, &description);
         self.stream = Some(stream.halted_by(Arc::clone(&self.halt)));
         (self.passed, self.cleared) = (0, 0);
-        self.seen = Seen::default();
+        self.seen = SeenEnd::default();
     }
 
-    fn payload(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), Fault> {
-        self.hold(raw, Segment::Payload(raw.len()));
+    fn payload(&mut self, raw: &[u8], plain: &[u8]) -> Result<(), MessageFault> {
+        self.hold(raw, HeldSegment::Payload(raw.len()));
         self.seen.push(plain);
         if let Some(stream) = &mut self.stream {
             let cleared = stream.push(plain);
@@ -368,7 +321,7 @@ impl Sink for Messages {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Fault> {
+    fn end(&mut self) -> Result<(), MessageFault> {
         self.turn = self.turn.saturating_add(1);
         let Some(mut stream) = self.stream.take() else {
             return Ok(());
@@ -382,43 +335,43 @@ impl Sink for Messages {
         if let Some(unscanned) = unscanned {
             let refused = self.scan.pass_unscanned(&self.asked(), &unscanned).err();
             if let Some(refusal) = refused {
-                self.stop(refusal);
-                return Err(Fault::Stopped);
+                return Err(self.stop(refusal).into());
             }
         }
         let to = destination(&self.host, self.target.port);
         let split = self.scan.split(&to, &mut self.seen);
-        self.judge(&split)?;
+        let split = self.known(split)?;
+        let judged = self.scan.judged(&self.asked(), &split);
+        judged.map_err(|refusal| self.stop(refusal))?;
         for segment in &mut self.segments {
-            if let Segment::Payload(count) = *segment {
-                *segment = Segment::Cleared(count);
+            if let HeldSegment::Payload(count) = *segment {
+                *segment = HeldSegment::Cleared(count);
             }
         }
         Ok(())
     }
 
-    fn apart(&mut self, raw: &[u8], plain: &[u8], text: &[u8]) -> Result<(), Fault> {
+    fn apart(&mut self, raw: &[u8], plain: &[u8], text: &[u8]) -> Result<(), MessageFault> {
         self.turn = self.turn.saturating_add(1);
-        let part = |bytes| Part {
-            place: Place::Message,
-            bytes,
-        };
-        let parts = [part(plain), part(text)];
-        let parts = if text == plain { &parts[..1] } else { &parts };
-        let to = destination(&self.host, self.target.port);
-        let mut report = self.scan.rules.head(&to, parts);
-        if report.block().is_none() {
+        let mut report = self.look(plain);
+        if text != plain {
+            report.add(self.look(text));
+        }
+        if self.scan.leaves(&report) {
             let beside = Piece {
-                source: Source::Beside,
+                source: PieceSource::Beside,
                 slot: b"",
                 bytes: text,
             };
             // It goes on with other such frames, or with the messages.
             let pieces = [beside, Piece::of_content(text)];
-            report.findings.extend(self.scan.joined(&to, &pieces));
+            let to = destination(&self.host, self.target.port);
+            let split = self.scan.joined(&to, &pieces);
+            report.add(self.known(split)?);
         }
-        self.judge(&report.findings)?;
-        self.hold(raw, Segment::Cleared(raw.len()));
+        let judged = self.scan.judged(&self.asked(), &report);
+        judged.map_err(|refusal| self.stop(refusal))?;
+        self.hold(raw, HeldSegment::Cleared(raw.len()));
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //! nothing, and copies no value.
 
 use http::{HeaderMap, request};
-use outgate_dlp::{Joined, Part, Piece, Place, Source};
+use outgate_dlp::{Joined, MessagePart, Piece, PieceSource, Place};
 
 use crate::target::Target;
 
@@ -11,20 +11,20 @@ const PLACES: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 const DEEPER: u8 = 8;
 
 /// Every part of a head.
-pub(super) fn parts<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<Part<'a>> {
+pub(super) fn parts<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<MessagePart<'a>> {
     let mut parts = vec![
-        Part {
+        MessagePart {
             place: Place::Method,
             bytes: head.method.as_str().as_bytes(),
         },
         self::target(target),
     ];
     for (name, value) in &head.headers {
-        parts.push(Part {
+        parts.push(MessagePart {
             place: Place::FieldName,
             bytes: name.as_str().as_bytes(),
         });
-        parts.push(Part {
+        parts.push(MessagePart {
             place: Place::Field(name.as_str().to_owned()),
             bytes: value.as_bytes(),
         });
@@ -33,22 +33,22 @@ pub(super) fn parts<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<Par
 }
 
 /// The target alone.
-pub(super) fn target(target: &Target) -> Part<'_> {
-    Part {
+pub(super) fn target(target: &Target) -> MessagePart<'_> {
+    MessagePart {
         place: Place::Target,
         bytes: target.resource.as_str().as_bytes(),
     }
 }
 
 /// Every part of trailers.
-pub(super) fn trailers(trailers: &HeaderMap) -> Vec<Part<'_>> {
+pub(super) fn trailers(trailers: &HeaderMap) -> Vec<MessagePart<'_>> {
     let mut parts = Vec::new();
     for (name, value) in trailers {
-        parts.push(Part {
+        parts.push(MessagePart {
             place: Place::FieldName,
             bytes: name.as_str().as_bytes(),
         });
-        parts.push(Part {
+        parts.push(MessagePart {
             place: Place::Trailer(name.as_str().to_owned()),
             bytes: value.as_bytes(),
         });
@@ -60,14 +60,18 @@ pub(super) fn trailers(trailers: &HeaderMap) -> Vec<Part<'_>> {
 /// into, within one request or from one to the next.
 pub(super) fn pieces<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<Piece<'a>> {
     let method = head.method.as_str().as_bytes();
-    let mut pieces = vec![of(Source::Method, b"", method)];
+    let mut pieces = vec![of(PieceSource::Method, b"", method)];
     let (path, query) = split(target.resource.as_str().as_bytes(), b'?');
     let places = PLACES.iter().chain(std::iter::repeat(&DEEPER));
     for (place, segment) in places.zip(path.split(|byte| *byte == b'/')) {
-        pieces.push(of(Source::Path, std::slice::from_ref(place), segment));
+        pieces.push(of(PieceSource::Path, std::slice::from_ref(place), segment));
     }
     for pair in query.split(|byte| *byte == b'&') {
-        named(&mut pieces, pair, (Source::Query, Source::QueryName));
+        named(
+            &mut pieces,
+            pair,
+            (PieceSource::Query, PieceSource::QueryName),
+        );
     }
     for (name, value) in &head.headers {
         let (name, value) = (name.as_str(), value.as_bytes());
@@ -76,18 +80,18 @@ pub(super) fn pieces<'a>(head: &'a request::Parts, target: &'a Target) -> Vec<Pi
                 named(
                     &mut pieces,
                     pair.trim_ascii(),
-                    (Source::Cookie, Source::CookieName),
+                    (PieceSource::Cookie, PieceSource::CookieName),
                 );
             }
             continue;
         }
         match kind(name) {
-            Kind::Free => {
-                pieces.push(of(Source::FieldName, name.as_bytes(), name.as_bytes()));
-                pieces.push(of(Source::Field, name.as_bytes(), value));
+            FieldMeaning::Free => {
+                pieces.push(of(PieceSource::FieldName, name.as_bytes(), name.as_bytes()));
+                pieces.push(of(PieceSource::Field, name.as_bytes(), value));
             }
-            Kind::Client => pieces.push(of(Source::Client, name.as_bytes(), value)),
-            Kind::Framing => {}
+            FieldMeaning::Client => pieces.push(of(PieceSource::Client, name.as_bytes(), value)),
+            FieldMeaning::Framing => {}
         }
     }
     pieces
@@ -98,7 +102,8 @@ pub(super) fn pieces_of_trailers(trailers: &HeaderMap) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     for (name, value) in trailers {
         let slot = name.as_str().as_bytes();
-        pieces.push(of(Source::Beside, slot, value.as_bytes()));
+        pieces.push(of(PieceSource::ContentName, slot, slot));
+        pieces.push(of(PieceSource::Beside, slot, value.as_bytes()));
         // It goes on with other trailers, or with the content before them.
         pieces.push(Piece::of_content(value.as_bytes()));
     }
@@ -106,7 +111,11 @@ pub(super) fn pieces_of_trailers(trailers: &HeaderMap) -> Vec<Piece<'_>> {
 }
 
 /// A name and its value; what stands without a name is a value.
-fn named<'a>(pieces: &mut Vec<Piece<'a>>, pair: &'a [u8], (value, name): (Source, Source)) {
+fn named<'a>(
+    pieces: &mut Vec<Piece<'a>>,
+    pair: &'a [u8],
+    (value, name): (PieceSource, PieceSource),
+) {
     match split(pair, b'=') {
         (alone, []) => pieces.push(of(value, b"", alone)),
         (key, content) => {
@@ -117,7 +126,7 @@ fn named<'a>(pieces: &mut Vec<Piece<'a>>, pair: &'a [u8], (value, name): (Source
     }
 }
 
-const fn of<'a>(source: Source, slot: &'a [u8], bytes: &'a [u8]) -> Piece<'a> {
+const fn of<'a>(source: PieceSource, slot: &'a [u8], bytes: &'a [u8]) -> Piece<'a> {
     Piece {
         source,
         slot,
@@ -134,7 +143,7 @@ fn split(bytes: &[u8], at: u8) -> (&[u8], &[u8]) {
 
 /// What a field says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FieldMeaning {
     /// What the sender likes, under a name that it likes.
     Free,
     /// The same under a name that is in the requests of every client.
@@ -144,23 +153,23 @@ enum Kind {
     Framing,
 }
 
-fn kind(name: &str) -> Kind {
+fn kind(name: &str) -> FieldMeaning {
     match name {
-        "host" | "connection" | "content-length" => Kind::Framing,
+        "host" | "connection" | "content-length" => FieldMeaning::Framing,
         "user-agent" | "accept" | "accept-encoding" | "accept-language" | "content-type" | "te"
-        | "via" | "cache-control" | "pragma" | "origin" | "referer" => Kind::Client,
-        _ => Kind::Free,
+        | "via" | "cache-control" | "pragma" | "origin" | "referer" => FieldMeaning::Client,
+        _ => FieldMeaning::Free,
     }
 }
 
 /// A name's labels, one by one and as one.
-pub(super) fn labels<'a>(name: &'a str, joined: &'a str) -> Vec<Part<'a>> {
-    let one = |bytes: &'a str| Part {
+pub(super) fn labels<'a>(name: &'a str, joined: &'a str) -> Vec<MessagePart<'a>> {
+    let one = |bytes: &'a str| MessagePart {
         place: Place::Label,
         bytes: bytes.as_bytes(),
     };
-    let mut parts: Vec<Part<'_>> = name.split('.').map(one).collect();
-    parts.push(Part {
+    let mut parts: Vec<MessagePart<'_>> = name.split('.').map(one).collect();
+    parts.push(MessagePart {
         place: Place::Joined(Joined::Fields),
         bytes: joined.as_bytes(),
     });

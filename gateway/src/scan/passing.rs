@@ -8,13 +8,13 @@ use std::sync::atomic::AtomicBool;
 use bytes::Bytes;
 
 use super::Guard;
-use super::apart::{Step, Work};
+use super::apart::{Work, WorkStep};
 use crate::body::Stopped;
 use crate::limits;
 
 /// What follows behind the pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum AfterPieces {
     /// More of them.
     Goes,
     /// Nothing for a while.
@@ -30,15 +30,16 @@ pub(super) struct Passing {
     /// What it was given before, and is given again.
     again: VecDeque<Bytes>,
     pieces: VecDeque<Bytes>,
-    then: Then,
+    then: AfterPieces,
     stride: Stride,
     /// What may go on.
     cleared: VecDeque<Bytes>,
-    is_stopped: bool,
+    /// Why nothing more may go on.
+    stopped: Option<Stopped>,
 }
 
 impl Passing {
-    pub(super) fn new(mut guard: Guard, pieces: VecDeque<Bytes>, then: Then) -> Self {
+    pub(super) fn new(mut guard: Guard, pieces: VecDeque<Bytes>, then: AfterPieces) -> Self {
         Self {
             again: VecDeque::from(guard.go_apart()),
             guard,
@@ -46,7 +47,7 @@ impl Passing {
             then,
             stride: Stride::default(),
             cleared: VecDeque::new(),
-            is_stopped: false,
+            stopped: None,
         }
     }
 
@@ -60,29 +61,29 @@ impl Passing {
     ///
     /// # Errors
     /// Nothing more may go on.
-    pub(super) fn end(self) -> Result<(Guard, VecDeque<Bytes>, Then), Stopped> {
-        if self.is_stopped {
-            return Err(Stopped);
+    pub(super) fn end(self) -> Result<(Guard, VecDeque<Bytes>, AfterPieces), Stopped> {
+        if let Some(stopped) = self.stopped {
+            return Err(stopped);
         }
         Ok((self.guard, self.cleared, self.then))
     }
 
-    fn act(&mut self) -> Result<(Bytes, Step), Stopped> {
+    fn act(&mut self) -> Result<(Bytes, WorkStep), Stopped> {
         if let Some(part) = part(&mut self.again, self.stride.bytes()) {
-            return Ok((self.guard.pass_again(&part)?, Step::More));
+            return Ok((self.guard.pass_again(&part)?, WorkStep::More));
         }
         if self.guard.has_more() {
-            return Ok((self.guard.go_on()?, Step::More));
+            return Ok((self.guard.go_on()?, WorkStep::More));
         }
         if let Some(part) = part(&mut self.pieces, self.stride.bytes()) {
-            return Ok((self.guard.pass(part)?, Step::More));
+            return Ok((self.guard.pass(part)?, WorkStep::More));
         }
         let bytes = match self.then {
-            Then::Goes => Bytes::new(),
-            Then::Pauses => self.guard.pause()?,
-            Then::Ends => self.guard.finish()?,
+            AfterPieces::Goes => Bytes::new(),
+            AfterPieces::Pauses => self.guard.pause()?,
+            AfterPieces::Ends => self.guard.finish()?,
         };
-        Ok((bytes, Step::Done))
+        Ok((bytes, WorkStep::Done))
     }
 }
 
@@ -135,11 +136,14 @@ impl Work for Passing {
         self.guard.halt()
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> WorkStep {
         let before = self.guard.cost();
-        let Ok((bytes, step)) = self.act() else {
-            self.is_stopped = true;
-            return Step::Done;
+        let (bytes, step) = match self.act() {
+            Ok(acted) => acted,
+            Err(stopped) => {
+                self.stopped = Some(stopped);
+                return WorkStep::Done;
+            }
         };
         if !bytes.is_empty() {
             self.cleared.push_back(bytes);

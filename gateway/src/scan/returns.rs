@@ -5,57 +5,78 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use bytes::Bytes;
+use http::{HeaderMap, response};
+use outgate_record::Reason;
 
 use crate::audit::{Event, Kind, Outcome};
+use crate::body::Stopped;
 use crate::caller::Caller;
+use crate::filter::{ContentFilter, Filter, RequestContext, ResponseContentKind, StreamEnd};
 use crate::known::Canaries;
-use crate::seek::{Seek, Sought};
+use crate::refusal::Refusal;
+use crate::seek::{CodedSeek, SoughtCanaries};
+
+/// What looks at the responses to requests; nothing without canaries.
+pub(crate) fn canaries(canaries: Option<&Canaries>) -> Option<Box<dyn Filter>> {
+    Some(Box::new(CanaryFilter(Arc::clone(&canaries?.sought))))
+}
+
+#[derive(Debug)]
+struct CanaryFilter(Arc<SoughtCanaries>);
+
+impl Filter for CanaryFilter {
+    fn returned(
+        &mut self,
+        request: &RequestContext,
+        head: &mut response::Parts,
+        _: ResponseContentKind,
+    ) -> Result<Option<Box<dyn ContentFilter>>, Refusal> {
+        let mut returns = Returns::new(&self.0, request);
+        returns.head(&head.headers);
+        Ok(Some(Box::new(returns)))
+    }
+}
 
 /// Looks at one response.
 #[derive(Debug)]
-pub(crate) struct Returns {
-    sought: Arc<Sought>,
+struct Returns {
+    sought: Arc<SoughtCanaries>,
     caller: Arc<Caller>,
     origin: String,
     /// The end of what passed.
     tail: Vec<u8>,
     /// What looks through the coding of content.
-    seek: Option<Box<Seek>>,
-    told: Told,
+    seek: Option<Box<CodedSeek>>,
+    told: AlarmTold,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum AlarmTold {
     Yes,
     No,
 }
 
 impl Returns {
-    /// What looks at a response of this origin; nothing without canaries.
-    pub(crate) fn of(
-        canaries: Option<&Canaries>,
-        caller: &Arc<Caller>,
-        origin: String,
-    ) -> Option<Self> {
-        Some(Self {
-            sought: Arc::clone(&canaries?.sought),
-            caller: Arc::clone(caller),
-            origin,
+    fn new(sought: &Arc<SoughtCanaries>, request: &RequestContext) -> Self {
+        Self {
+            sought: Arc::clone(sought),
+            caller: Arc::clone(&request.caller),
+            origin: request.target.origin(),
             tail: Vec::new(),
             seek: None,
-            told: Told::No,
-        })
+            told: AlarmTold::No,
+        }
     }
 
     /// Looks at the fields of a head, which say how its content is coded.
-    pub(crate) fn head(&mut self, fields: &HeaderMap) {
+    fn head(&mut self, fields: &HeaderMap) {
         self.fields(fields);
         self.seek = self.sought.seek(fields).map(Box::new);
     }
 
     /// Looks at fields.
-    pub(crate) fn fields(&mut self, fields: &HeaderMap) {
+    fn fields(&mut self, fields: &HeaderMap) {
         if fields
             .values()
             .any(|value| self.sought.stands_in(value.as_bytes()))
@@ -65,8 +86,8 @@ impl Returns {
     }
 
     /// Looks at the next piece of content.
-    pub(crate) fn content(&mut self, piece: &[u8]) {
-        if self.told == Told::Yes {
+    fn content(&mut self, piece: &[u8]) {
+        if self.told == AlarmTold::Yes {
             return;
         }
         if let Some(seek) = &mut self.seek
@@ -93,7 +114,7 @@ impl Returns {
     }
 
     fn tell(&mut self, place: &str) {
-        if std::mem::replace(&mut self.told, Told::Yes) == Told::Yes {
+        if std::mem::replace(&mut self.told, AlarmTold::Yes) == AlarmTold::Yes {
             return;
         }
         let detail = format!(
@@ -102,17 +123,31 @@ impl Returns {
         );
         let event = Event::new(Kind::Canary, Outcome::Note, &self.origin)
             .process(self.caller.process())
-            .reason("canary", &detail);
+            .reason(Reason::Canary, &detail);
         let recorder = self.caller.recorder();
         recorder.record(&event).ok();
         recorder.alarm(&self.origin, &detail);
     }
 }
 
+impl ContentFilter for Returns {
+    fn pass(&mut self, data: Bytes, _: StreamEnd) -> Result<Bytes, Stopped> {
+        if !data.is_empty() {
+            self.content(&data);
+        }
+        Ok(data)
+    }
+
+    fn trailers(&mut self, trailers: &mut HeaderMap) -> Result<(), Stopped> {
+        self.fields(trailers);
+        Ok(())
+    }
+}
+
 impl Drop for Returns {
     /// The end of content: what was not certain before is now.
     fn drop(&mut self) {
-        if self.told == Told::No
+        if self.told == AlarmTold::No
             && let Some(mut seek) = self.seek.take()
             && seek.finish().is_some()
         {
@@ -128,10 +163,10 @@ mod tests {
     #[test]
     fn values_are_seen_wherever_pieces_meet() {
         let value = b"ghp_0123456789abcdefghijklmnopqrstuvwxyz";
-        let sought = Sought::new(vec![value.to_vec(), b"other".to_vec()]);
+        let sought = SoughtCanaries::new(vec![value.to_vec(), b"other".to_vec()]);
         assert_eq!(sought.longest(), 40);
         assert!(sought.stands_in(&[b"x", &value[..], b"y"].concat()));
         assert!(!sought.stands_in(&value[..39]));
-        assert!(!Sought::default().stands_in(value));
+        assert!(!SoughtCanaries::default().stands_in(value));
     }
 }

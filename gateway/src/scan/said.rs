@@ -10,10 +10,12 @@ use outgate_dlp::{
     Unscanned,
 };
 use outgate_policy::RequestTarget;
+use outgate_record::Reason;
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::caller::Caller;
 use crate::limits::HOSTS_SHOWN_MAX;
+use crate::lock::Poisoned;
 use crate::refusal::Refusal;
 use crate::target::Target;
 
@@ -21,14 +23,14 @@ use super::host;
 
 /// A request as it may be written down.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct ShownRequest<'a> {
     pub(super) caller: &'a Caller,
     pub(super) target: &'a Target,
     /// Its path, unless it holds something that was found.
     pub(super) path: Option<&'a str>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ShownRequest<'a> {
     /// What is said of these, if one of them must not leave.
     pub(super) fn refuses<'f>(
         &self,
@@ -60,7 +62,7 @@ impl<'a> Asked<'a> {
     pub(super) fn found(&self, finding: &Finding) -> Refusal {
         let origin = self.target.origin();
         let subject = format!("{} {origin}", self.target.method);
-        let told = Told::of(finding, &subject, Some(&host(&self.target.host)));
+        let told = ToldFinding::of(finding, &subject, Some(&host(&self.target.host)));
         let told = match self.caller.rules().above() {
             None => told,
             Some(_) => told.of_gateway(),
@@ -79,9 +81,17 @@ impl<'a> Asked<'a> {
         let because = format!("it cannot be scanned for credentials: {}", unscanned.reason);
         let origin = self.target.origin();
         let event = self.event(Kind::Finding, &origin, outcome);
-        let event = event.reason("unscannable", &because).unscanned(unscanned);
+        let event = event
+            .reason(Reason::Unscannable, &because)
+            .unscanned(unscanned);
         self.write(&event);
-        self.refusal("unscannable", &because)
+        self.refusal(Reason::Unscannable, &because)
+    }
+
+    /// What is said where nobody knows what went before.
+    pub(super) fn refusal_of(&self, poisoned: Poisoned) -> Refusal {
+        let subject = format!("{} {}", self.target.method, self.target.origin());
+        poisoned.refusal(Reason::Unscannable, &subject)
     }
 
     fn event<'e>(&'e self, kind: Kind, origin: &'e str, outcome: Outcome) -> Event<'e> {
@@ -99,25 +109,25 @@ impl<'a> Asked<'a> {
         self.caller.recorder().record(event).ok();
     }
 
-    fn refusal(&self, token: &'static str, because: &str) -> Refusal {
+    fn refusal(&self, reason: Reason, because: &str) -> Refusal {
         let subject = format!("{} {}", self.target.method, self.target.origin());
-        Refusal::own(token, &subject, because)
+        Refusal::own(reason, &subject, because)
     }
 }
 
 /// What is told about a finding.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ToldFinding {
     /// What its record is about.
     pub(crate) kind: Kind,
-    reason: &'static str,
+    reason: Reason,
     detail: String,
     flag: Option<String>,
     /// What the command and the person hear.
     pub(crate) refusal: Refusal,
 }
 
-impl Told {
+impl ToldFinding {
     /// What is told where `subject` carries a finding to a host, or where that
     /// would be nobody's to allow.
     pub(crate) fn of(finding: &Finding, subject: &str, host: Option<&str>) -> Self {
@@ -133,8 +143,8 @@ impl Told {
             let because = format!("credential {place}; it may go nowhere");
             return Self {
                 kind: Kind::Canary,
-                reason: "canary",
-                refusal: Refusal::own("credential", subject, &because).alarm(&detail),
+                reason: Reason::Canary,
+                refusal: Refusal::own(Reason::Credential, subject, &because).alarm(&detail),
                 detail,
                 flag: None,
             };
@@ -146,10 +156,10 @@ impl Told {
         };
         let detail = format!("{what} ({finding}) {place}; {home}");
         let flag = host.and_then(|host| repair(finding, host));
-        let refusal = Refusal::own("credential", subject, &detail).advise(flag.clone());
+        let refusal = Refusal::own(Reason::Credential, subject, &detail).advise(flag.clone());
         Self {
             kind: Kind::Finding,
-            reason: "credential",
+            reason: Reason::Credential,
             detail,
             flag,
             refusal,

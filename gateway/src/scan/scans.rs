@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use outgate_policy::Inspect;
 
-use super::Scan;
+use super::SandboxScan;
 use crate::audit::Event;
-use crate::broker::Secrets;
-use crate::known::Possessions;
-use crate::rules::Rules;
-use crate::target::{Shown, Target};
+use crate::broker::SessionSecrets;
+use crate::known::CredentialInventory;
+use crate::rules::SessionPolicies;
+use crate::target::{Target, TargetVisibility};
 
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Scans {
     /// The only one, or the one that refuses.
-    strictest: Arc<Scan>,
+    strictest: Arc<SandboxScan>,
     /// The one that records, where there is one beside.
-    laxer: Option<Arc<Scan>>,
+    report_only: Option<Arc<SandboxScan>>,
     purpose: Purpose,
 }
 
@@ -40,33 +40,33 @@ impl Scans {
     /// A sentence for the user: the policy names detectors that do not exist,
     /// or allows what nobody can allow.
     pub(crate) fn of(
-        rules: &Rules,
-        secrets: Option<&Secrets>,
-        possessions: &Possessions,
+        rules: &SessionPolicies,
+        secrets: Option<&SessionSecrets>,
+        inventory: &CredentialInventory,
     ) -> Result<Self, String> {
         let modes = rules.modes();
         let scan = |mode: Inspect| {
             let made = modes
                 .contains(&mode)
-                .then(|| Scan::of((rules, mode), secrets, possessions));
+                .then(|| SandboxScan::of((rules, mode), secrets, inventory));
             made.transpose()
         };
         Ok(match (scan(Inspect::Block)?, scan(Inspect::Warn)?) {
             (None, None) => Self {
-                strictest: Arc::new(Scan::of((rules, Inspect::Warn), secrets, possessions)?),
-                laxer: None,
+                strictest: Arc::new(SandboxScan::of((rules, Inspect::Warn), secrets, inventory)?),
+                report_only: None,
                 purpose: Purpose::Mask,
             },
             (Some(only), None) | (None, Some(only)) => Self {
                 strictest: Arc::new(only),
-                laxer: None,
+                report_only: None,
                 purpose: Purpose::Weigh,
             },
             (Some(block), Some(warn)) => {
-                let laxer = Arc::new(warn.counting_with(&block));
+                let report_only = Arc::new(warn.counting_with(&block));
                 Self {
-                    strictest: Arc::new(block.beside(&laxer)),
-                    laxer: Some(laxer),
+                    strictest: Arc::new(block.beside(&report_only)),
+                    report_only: Some(report_only),
                     purpose: Purpose::Weigh,
                 }
             }
@@ -77,18 +77,18 @@ impl Scans {
     /// not forgotten, or every change of them would begin a new budget.
     pub(crate) fn after(self, before: &Self) -> Self {
         // What records has seen what left under both.
-        let widest = before.laxer.as_ref().unwrap_or(&before.strictest);
-        match self.laxer {
+        let widest = before.report_only.as_ref().unwrap_or(&before.strictest);
+        match self.report_only {
             None => Self {
                 strictest: Arc::new(self.strictest.after(widest)),
                 ..self
             },
-            Some(laxer) => {
-                let laxer = Arc::new(laxer.after(widest));
+            Some(report_only) => {
+                let report_only = Arc::new(report_only.after(widest));
                 let strictest = self.strictest.after(&before.strictest);
                 Self {
-                    strictest: Arc::new(strictest.beside(&laxer)),
-                    laxer: Some(laxer),
+                    strictest: Arc::new(strictest.beside(&report_only)),
+                    report_only: Some(report_only),
                     ..self
                 }
             }
@@ -97,11 +97,13 @@ impl Scans {
 
     /// The one that weighs by this mode, or else by a stricter one; nothing where
     /// nothing is to be scanned.
-    pub(crate) fn by(&self, mode: Inspect) -> Option<&Arc<Scan>> {
+    pub(crate) fn by(&self, mode: Inspect) -> Option<&Arc<SandboxScan>> {
         match (self.purpose, mode) {
             (Purpose::Mask, _) | (_, Inspect::Off) => None,
             (Purpose::Weigh, Inspect::Block) => Some(&self.strictest),
-            (Purpose::Weigh, Inspect::Warn) => Some(self.laxer.as_ref().unwrap_or(&self.strictest)),
+            (Purpose::Weigh, Inspect::Warn) => {
+                Some(self.report_only.as_ref().unwrap_or(&self.strictest))
+            }
         }
     }
 
@@ -111,7 +113,7 @@ impl Scans {
     }
 
     /// How much of a target may be shown, whatever else is said of it.
-    pub(crate) fn shown(&self, target: &Target) -> Shown {
+    pub(crate) fn shown(&self, target: &Target) -> TargetVisibility {
         self.strictest.shown(target)
     }
 
@@ -156,15 +158,18 @@ mod tests {
             private_directory: String::new(),
             ..Context::default()
         };
-        let rules = Rules::private(compile(&[source], &context).unwrap());
-        Scans::of(&rules, None, &Possessions::default()).unwrap()
+        let rules = SessionPolicies::private(compile(&[source], &context).unwrap());
+        Scans::of(&rules, None, &CredentialInventory::default()).unwrap()
     }
 
     /// Sends a piece by a mode; whether it may not leave, if anything was found.
     fn send(scans: &Scans, mode: Inspect, piece: &str) -> Option<bool> {
         let scan = scans.by(mode).unwrap();
         let to = destination("a.test", 80);
-        let found = scan.joined(&to, &[Piece::of_content(piece.as_bytes())]);
+        let found = scan
+            .joined(&to, &[Piece::of_content(piece.as_bytes())])
+            .unwrap()
+            .findings;
         let blocks = |found: &outgate_dlp::Finding| found.action == outgate_dlp::Action::Block;
         (!found.is_empty()).then(|| found.iter().any(blocks))
     }
@@ -203,7 +208,7 @@ mod tests {
         for (first, second, found) in [
             (Block, Block, Some(true)),
             (Warn, Warn, Some(false)),
-            // All of it could have gone by the laxer way: it is recorded, not less.
+            // All of it could have gone by the report-only way: it is recorded, not less.
             (Warn, Block, Some(false)),
             (Block, Warn, Some(false)),
         ] {

@@ -4,19 +4,19 @@
 //! pass. Reads policies; looks at no traffic.
 
 use outgate_dlp::{
-    Allowance, Detector, Detectors, HostPattern, KNOWN_VALUE, Mode, Own, Policy, Scope, Settings,
-    Tenants, Unscannable,
+    Allowance, Detector, DetectorMode, Detectors, IssuerPattern, KNOWN_VALUE, OwnDetector,
+    ScanPolicy, ScanSettings, Scope, Tenants, UnscannableAction,
 };
 use outgate_policy as policy;
 use outgate_policy::{Host, Inspect, InspectDetector, InspectScope};
 
-use crate::rules::Rules;
+use crate::rules::SessionPolicies;
 
 /// What the engine is built from.
 #[derive(Debug)]
 pub(super) struct Setup {
     pub(super) detectors: Detectors,
-    pub(super) settings: Settings,
+    pub(super) settings: ScanSettings,
 }
 
 /// What the policies say about the scan by one of their modes.
@@ -24,7 +24,7 @@ pub(super) struct Setup {
 /// # Errors
 /// A sentence for the user, with the place: the policy names a detector that
 /// does not exist, or describes one that cannot be.
-pub(super) fn setup(rules: &Rules, mode: Inspect) -> Result<Setup, String> {
+pub(super) fn setup(rules: &SessionPolicies, mode: Inspect) -> Result<Setup, String> {
     let own = rules.own().settings();
     let above = rules.above().map(policy::Policy::settings);
     let all = || [Some(own), above].into_iter().flatten();
@@ -39,15 +39,15 @@ pub(super) fn setup(rules: &Rules, mode: Inspect) -> Result<Setup, String> {
     let allowances = allowances(&detectors, &above.unwrap_or(own).inspect_scopes)?;
     Ok(Setup {
         detectors,
-        settings: Settings {
+        settings: ScanSettings {
             modes,
             policy: match mode {
-                Inspect::Warn => Policy::Monitor,
-                _ if strict => Policy::Strict,
-                Inspect::Block | Inspect::Off => Policy::Tiered,
+                Inspect::Warn => ScanPolicy::Monitor,
+                _ if strict => ScanPolicy::Strict,
+                Inspect::Block | Inspect::Off => ScanPolicy::Tiered,
             },
             unscannable: if strict {
-                Unscannable::Refuse
+                UnscannableAction::Refuse
             } else {
                 unscannable(mode, all().map(|settings| settings.unscannable))
             },
@@ -61,26 +61,31 @@ pub(super) fn setup(rules: &Rules, mode: Inspect) -> Result<Setup, String> {
 
 /// What happens to content that cannot be scanned: the strictest of what the policies say.
 /// Where nothing is refused that is found, limits that ran out refuse nothing either.
-fn unscannable(mode: Inspect, said: impl Iterator<Item = policy::Unscannable>) -> Unscannable {
+fn unscannable(
+    mode: Inspect,
+    said: impl Iterator<Item = policy::Unscannable>,
+) -> UnscannableAction {
     let said = said.map(|said| match (said, mode) {
-        (policy::Unscannable::Refuse, _) => Unscannable::Refuse,
-        (policy::Unscannable::RefuseBombs, Inspect::Block) => Unscannable::RefuseBombs,
+        (policy::Unscannable::Refuse, _) => UnscannableAction::Refuse,
+        (policy::Unscannable::RefuseBombs, Inspect::Block) => UnscannableAction::RefuseBombs,
         (policy::Unscannable::RefuseBombs, Inspect::Warn | Inspect::Off)
-        | (policy::Unscannable::Record, _) => Unscannable::Record,
+        | (policy::Unscannable::Record, _) => UnscannableAction::Record,
     });
-    said.fold(Unscannable::Record, |strictest, said| {
+    said.fold(UnscannableAction::Record, |strictest, said| {
         match (strictest, said) {
-            (Unscannable::Refuse, _) | (_, Unscannable::Refuse) => Unscannable::Refuse,
-            (Unscannable::RefuseBombs, _) | (_, Unscannable::RefuseBombs) => {
-                Unscannable::RefuseBombs
+            (UnscannableAction::Refuse, _) | (_, UnscannableAction::Refuse) => {
+                UnscannableAction::Refuse
             }
-            (Unscannable::Record, Unscannable::Record) => Unscannable::Record,
+            (UnscannableAction::RefuseBombs, _) | (_, UnscannableAction::RefuseBombs) => {
+                UnscannableAction::RefuseBombs
+            }
+            (UnscannableAction::Record, UnscannableAction::Record) => UnscannableAction::Record,
         }
     })
 }
 
 /// The names that rules spell out: whoever wrote one knows whose it is.
-fn named(rules: &Rules) -> Vec<String> {
+fn named(rules: &SessionPolicies) -> Vec<String> {
     let all = std::iter::once(rules.own()).chain(rules.above());
     let names = all.flat_map(policy::Policy::spelt);
     names.map(|name| name.as_str().to_owned()).collect()
@@ -92,15 +97,15 @@ fn add(detectors: &mut Detectors, described: &InspectDetector) -> Result<(), Str
     let Some(form) = &described.form else {
         return Ok(());
     };
-    let made = Detector::own(&Own {
+    let made = Detector::own(&OwnDetector {
         id,
         name: &form.description,
         literals: &form.literals,
         pattern: &form.pattern,
         issuers: &form.issuers,
         tenants: match form.tenants {
-            policy::Tenants::One => Tenants::One,
-            policy::Tenants::Many => Tenants::Many,
+            policy::HostTenancy::One => Tenants::One,
+            policy::HostTenancy::Many => Tenants::Many,
         },
     });
     let made = made.map_err(|why| format!("{}: detector `{id}`: {why}", form.place))?;
@@ -155,13 +160,13 @@ fn modes(
     detectors: &Detectors,
     own: &policy::Settings,
     above: Option<&policy::Settings>,
-) -> Result<Vec<(String, Mode)>, String> {
+) -> Result<Vec<(String, DetectorMode)>, String> {
     let of = |settings: &policy::Settings, id: &str| {
         let mut all = settings.inspect_detectors.iter();
         all.find(|known| known.id == id)
             .and_then(|known| known.mode)
     };
-    let mut modes: Vec<(String, Mode)> = Vec::new();
+    let mut modes: Vec<(String, DetectorMode)> = Vec::new();
     let named = above.into_iter().chain([own]);
     for described in named.flat_map(|settings| &settings.inspect_detectors) {
         let id = &described.id;
@@ -198,11 +203,11 @@ fn stricter(
     }
 }
 
-fn engine(mode: Inspect) -> Mode {
+fn engine(mode: Inspect) -> DetectorMode {
     match mode {
-        Inspect::Block => Mode::Block,
-        Inspect::Warn => Mode::Warn,
-        Inspect::Off => Mode::Off,
+        Inspect::Block => DetectorMode::Block,
+        Inspect::Warn => DetectorMode::Warn,
+        Inspect::Off => DetectorMode::Off,
     }
 }
 
@@ -234,8 +239,8 @@ fn allowances(detectors: &Detectors, scopes: &[InspectScope]) -> Result<Vec<Allo
 }
 
 /// A host as the engine compares it: addresses without brackets.
-fn pattern(host: &Host) -> Result<HostPattern, String> {
-    HostPattern::parse(&super::host(host)).map_err(|error| error.to_string())
+fn pattern(host: &Host) -> Result<IssuerPattern, String> {
+    IssuerPattern::parse(&super::host(host)).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -246,28 +251,36 @@ mod tests {
     fn of_what_the_policies_say_of_the_unscannable_the_strictest_holds() {
         use policy::Unscannable::{Record, Refuse, RefuseBombs};
         for (mode, said, expected) in [
-            (Inspect::Block, vec![RefuseBombs], Unscannable::RefuseBombs),
-            (Inspect::Block, vec![Record], Unscannable::Record),
-            (Inspect::Block, vec![Refuse], Unscannable::Refuse),
+            (
+                Inspect::Block,
+                vec![RefuseBombs],
+                UnscannableAction::RefuseBombs,
+            ),
+            (Inspect::Block, vec![Record], UnscannableAction::Record),
+            (Inspect::Block, vec![Refuse], UnscannableAction::Refuse),
             (
                 Inspect::Block,
                 vec![Record, RefuseBombs],
-                Unscannable::RefuseBombs,
+                UnscannableAction::RefuseBombs,
             ),
             (
                 Inspect::Block,
                 vec![RefuseBombs, Record],
-                Unscannable::RefuseBombs,
+                UnscannableAction::RefuseBombs,
             ),
             (
                 Inspect::Block,
                 vec![Refuse, RefuseBombs],
-                Unscannable::Refuse,
+                UnscannableAction::Refuse,
             ),
-            (Inspect::Block, vec![Record, Refuse], Unscannable::Refuse),
-            (Inspect::Warn, vec![RefuseBombs], Unscannable::Record),
-            (Inspect::Warn, vec![Refuse], Unscannable::Refuse),
-            (Inspect::Off, vec![RefuseBombs], Unscannable::Record),
+            (
+                Inspect::Block,
+                vec![Record, Refuse],
+                UnscannableAction::Refuse,
+            ),
+            (Inspect::Warn, vec![RefuseBombs], UnscannableAction::Record),
+            (Inspect::Warn, vec![Refuse], UnscannableAction::Refuse),
+            (Inspect::Off, vec![RefuseBombs], UnscannableAction::Record),
         ] {
             let about = format!("{mode:?} {said:?}");
             assert_eq!(unscannable(mode, said.into_iter()), expected, "{about}");

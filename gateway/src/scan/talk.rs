@@ -6,23 +6,23 @@ use std::sync::atomic::AtomicBool;
 
 use bytes::{Bytes, BytesMut};
 
-use super::apart::{Step, Work};
+use super::apart::{Work, WorkStep};
 use super::messages::Messages;
 use super::passing::Stride;
-use super::websocket::Frames;
 use crate::body::Stopped;
+use crate::framing::WebSocketFrames;
 
 /// Both halves of what looks at one direction.
 #[derive(Debug)]
 pub(super) struct Talk {
-    frames: Frames,
+    frames: WebSocketFrames,
     messages: Messages,
 }
 
 impl Talk {
     pub(super) fn new(messages: Messages) -> Self {
         Self {
-            frames: Frames::default(),
+            frames: WebSocketFrames::default(),
             messages,
         }
     }
@@ -34,11 +34,6 @@ impl Talk {
     /// Nothing more may go on.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> Result<(Bytes, usize), Stopped> {
         self.messages.pass(&mut self.frames, bytes)
-    }
-
-    /// Why it ended, in a sentence.
-    pub(super) fn why(&self) -> String {
-        self.messages.why()
     }
 }
 
@@ -78,7 +73,7 @@ impl Work for Talking {
         self.talk.messages.halt()
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> WorkStep {
         let before = self.talk.messages.cost();
         let part = self.coming.len().min(self.stride.bytes());
         let part = self.coming.get(..part).unwrap_or_default();
@@ -89,15 +84,15 @@ impl Work for Talking {
             }
             Err(stopped) => {
                 self.end = Err(stopped);
-                return Step::Done;
+                return WorkStep::Done;
             }
         }
         let made = self.talk.messages.cost().saturating_sub(before);
         self.stride.took(made);
         if self.coming.is_empty() {
-            Step::Done
+            WorkStep::Done
         } else {
-            Step::More
+            WorkStep::More
         }
     }
 }

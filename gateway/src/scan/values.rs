@@ -5,33 +5,35 @@
 
 use std::fmt;
 
-use outgate_dlp::{Piece, Source};
-use serde::Deserializer;
-use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use outgate_dlp::{Piece, PieceSource};
 
 use crate::limits;
 
+mod document;
 mod markup;
+mod multipart;
+
+use document::texts;
 
 /// A value and where in the content it stands.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Value {
-    source: Source,
+pub(super) struct ContentValue {
+    source: PieceSource,
     slot: Vec<u8>,
     bytes: Vec<u8>,
 }
 
-impl fmt::Debug for Value {
+impl fmt::Debug for ContentValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What it holds may be a credential.
         formatter.debug_struct("Value").finish_non_exhaustive()
     }
 }
 
-impl Value {
+impl ContentValue {
     fn new(slot: &[u8], bytes: &[u8]) -> Self {
         Self {
-            source: Source::Content,
+            source: PieceSource::Content,
             slot: slot.to_vec(),
             bytes: bytes.to_vec(),
         }
@@ -39,7 +41,7 @@ impl Value {
 
     fn name(bytes: &[u8]) -> Self {
         Self {
-            source: Source::ContentName,
+            source: PieceSource::ContentName,
             ..Self::new(bytes, bytes)
         }
     }
@@ -67,12 +69,12 @@ impl Value {
 /// The end of content, as far as the next may continue it, and all of it while
 /// it is short.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenEnd {
     bytes: Vec<u8>,
     is_cut: bool,
 }
 
-impl Seen {
+impl SeenEnd {
     /// Takes the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let most = limits::SCAN_VALUES_BYTES_MAX;
@@ -85,7 +87,7 @@ impl Seen {
     }
 
     /// Its values as far as it came.
-    pub(super) fn values(&self) -> Vec<Value> {
+    pub(super) fn values(&self) -> Vec<ContentValue> {
         let values = if self.is_cut {
             lines(&self.bytes)
         } else {
@@ -96,31 +98,32 @@ impl Seen {
     }
 
     /// Its values, and nothing kept of it.
-    pub(super) fn take(&mut self) -> Vec<Value> {
+    pub(super) fn take(&mut self) -> Vec<ContentValue> {
         let own = std::mem::take(self);
         own.values()
     }
 }
 
 /// The values of whole content.
-fn of(content: &[u8]) -> Vec<Value> {
+fn of(content: &[u8]) -> Vec<ContentValue> {
     if let [b'{' | b'[' | b'"', ..] = content.trim_ascii_start()
         && let Some(texts) = texts(content)
     {
         return texts;
     }
     let is_form = |byte: &u8| byte.is_ascii_alphanumeric() || b"+%&=-_.~*[]".contains(byte);
+    if is_padded(content) {
+        return vec![ContentValue::new(b"", content.trim_ascii())];
+    }
     if content.contains(&b'=') && content.iter().all(is_form) {
         let pairs = content.split(|byte| *byte == b'&');
         let plain = pairs
-            .flat_map(|pair| named(pair, b'='))
-            .map(Value::unescaped);
+            .flat_map(|pair| named_or_alone(pair, b'='))
+            .map(ContentValue::unescaped);
         return plain.collect();
     }
-    if content.starts_with(b"--")
-        && let Some(parts) = parts(content)
-    {
-        return parts;
+    if let Some(values) = multipart::values(content) {
+        return values;
     }
     if let Some(values) = markup::values(content) {
         return values;
@@ -130,6 +133,16 @@ fn of(content: &[u8]) -> Vec<Value> {
         return strings;
     }
     lines(content)
+}
+
+/// Whether a text is coded in base 64 and at its end filled up (RFC 4648 3.2): no name of a
+/// value that is empty.
+fn is_padded(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let end = text.iter().rposition(|byte| *byte != b'=');
+    let (symbols, padding) = text.split_at(end.map_or(0, |end| end.saturating_add(1)));
+    let is_symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
+    text.len().is_multiple_of(4) && matches!(padding.len(), 1 | 2) && symbols.iter().all(is_symbol)
 }
 
 /// A text of a form as it is meant.
@@ -152,55 +165,27 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     plain
 }
 
+/// Whether somebody may have chosen a name for what it holds: no word.
+fn is_chosen(name: &[u8]) -> bool {
+    !name.iter().all(u8::is_ascii_lowercase)
+}
+
 /// A name and its value; nothing where there is no name.
-fn named(pair: &[u8], separator: u8) -> Vec<Value> {
+fn named(pair: &[u8], separator: u8) -> Vec<ContentValue> {
     let mut halves = pair.splitn(2, |byte| *byte == separator);
     match (halves.next(), halves.next()) {
-        (Some(name), Some(value)) => vec![Value::name(name), Value::new(name, value)],
+        (Some(name), Some(value)) => vec![ContentValue::name(name), ContentValue::new(name, value)],
         _ => Vec::new(),
     }
 }
 
-/// The parts of multipart content (RFC 2046 5.1), each under its header.
-fn parts(content: &[u8]) -> Option<Vec<Value>> {
-    let boundary = content
-        .split(|byte| *byte == b'\n')
-        .next()?
-        .trim_ascii_end();
-    if boundary.len() < 3 {
-        return None;
+/// The same, and what stands alone is a value.
+fn named_or_alone(pair: &[u8], separator: u8) -> Vec<ContentValue> {
+    let mut values = named(pair, separator);
+    if values.is_empty() && !pair.is_empty() {
+        values.push(ContentValue::new(b"", pair));
     }
-    let mut values = Vec::new();
-    let mut rest = content;
-    while let Some(at) = find(rest, boundary) {
-        let (part, behind) = rest.split_at(at);
-        rest = behind.get(boundary.len()..).unwrap_or_default();
-        let blank = [&b"\r\n\r\n"[..], b"\n\n"];
-        let blank = blank
-            .iter()
-            .find_map(|blank| Some((find(part, blank)?, blank.len())));
-        if let Some((place, length)) = blank {
-            let (header, body) = part.split_at(place);
-            let body = body.get(length..).unwrap_or_default();
-            values.extend(header.split(|byte| *byte == b'\n').flat_map(parameters));
-            values.push(Value::new(header, body.trim_ascii_end()));
-        }
-    }
-    Some(values)
-}
-
-/// The values of the parameters in a field (RFC 2045 5.1), such as the name of a file.
-fn parameters(field: &[u8]) -> impl Iterator<Item = Value> {
-    let all = field.split(|byte| *byte == b';').skip(1);
-    all.filter_map(|pair| {
-        let place = pair.iter().position(|byte| *byte == b'=')?;
-        let (name, value) = pair.split_at(place);
-        let value = value.get(1..).unwrap_or_default().trim_ascii();
-        Some(match name.trim_ascii() {
-            b"name" => Value::name(unquoted(value)),
-            name => Value::new(name, unquoted(value)),
-        })
-    })
+    values
 }
 
 /// Where in a short text another begins.
@@ -210,7 +195,7 @@ fn find(text: &[u8], other: &[u8]) -> Option<usize> {
 
 /// The texts in a message of Protocol Buffers (its "Encoding" guide), each under the number
 /// of its field; whether all of it is such a message, and there is one.
-fn strings_of(message: &[u8], slot: &[u8], depth: usize, values: &mut Vec<Value>) -> bool {
+fn strings_of(message: &[u8], slot: &[u8], depth: usize, values: &mut Vec<ContentValue>) -> bool {
     let known = values.len();
     let mut rest = message;
     while !rest.is_empty() {
@@ -243,7 +228,7 @@ fn strings_of(message: &[u8], slot: &[u8], depth: usize, values: &mut Vec<Value>
         let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
         let mut inner = Vec::new();
         if field.iter().all(is_text) {
-            values.push(Value::new(&own, field));
+            values.push(ContentValue::new(&own, field));
         } else if depth > 0
             && let true = strings_of(field, &own, depth.saturating_sub(1), &mut inner)
         {
@@ -267,7 +252,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// The lines of a text: of settings their values, of tables their cells.
-fn lines(content: &[u8]) -> Vec<Value> {
+fn lines(content: &[u8]) -> Vec<ContentValue> {
     let mut values = Vec::new();
     for line in content.split(|byte| *byte == b'\n') {
         let line = line.trim_ascii();
@@ -282,8 +267,12 @@ fn lines(content: &[u8]) -> Vec<Value> {
             let cells = line.split(is_cell);
             let cells = (0_u64..).zip(cells);
             values.extend(cells.map(|(place, cell)| {
-                Value::new(&place.to_be_bytes(), unquoted(cell.trim_ascii()))
+                ContentValue::new(&place.to_be_bytes(), unquoted(cell.trim_ascii()))
             }));
+            continue;
+        }
+        if is_padded(line) {
+            values.push(ContentValue::new(b"", line));
             continue;
         }
         let setting = named(line, b':');
@@ -299,9 +288,11 @@ fn lines(content: &[u8]) -> Vec<Value> {
         match setting.as_slice() {
             [name, value] if is_name(&name.bytes) => {
                 let bytes = unquoted(value.bytes.trim_ascii());
-                values.push(Value::new(&name.bytes, bytes));
+                let own = unquoted(name.bytes.trim_ascii());
+                values.extend(is_chosen(own).then(|| ContentValue::name(own)));
+                values.push(ContentValue::new(&name.bytes, bytes));
             }
-            _ => values.push(Value::new(b"", unquoted(line))),
+            _ => values.push(ContentValue::new(b"", unquoted(line))),
         }
     }
     values
@@ -321,114 +312,17 @@ fn unquoted(text: &[u8]) -> &[u8] {
     text
 }
 
-/// The texts of a document, or of several, one behind the other, also of one that is not at
-/// its end; nothing where it is none.
-fn texts(content: &[u8]) -> Option<Vec<Value>> {
-    let mut values = Vec::new();
-    let mut documents = serde_json::Deserializer::from_slice(content);
-    loop {
-        let texts = Texts {
-            values: &mut values,
-            slot: b"",
-        };
-        match texts.deserialize(&mut documents) {
-            Err(error) if !error.is_eof() => return None,
-            // What the last text has begun with.
-            Err(_) => {
-                let mut rest = content.rsplit(|byte| *byte == b'"');
-                let begun = rest.next().filter(|text| !text.is_empty());
-                values.extend(begun.map(|text| Value::new(b"", text)));
-                return Some(values);
-            }
-            Ok(()) if documents.end().is_ok() => return Some(values),
-            Ok(()) => {}
-        }
-    }
-}
-
-/// Collects the texts of a document in its order, each under its name, and the names; one
-/// that stands twice counts twice.
-struct Texts<'a> {
-    values: &'a mut Vec<Value>,
-    slot: &'a [u8],
-}
-
-impl<'de> DeserializeSeed<'de> for Texts<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Texts<'_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a document")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        self.values.push(Value::new(self.slot, text.as_bytes()));
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Self { values, slot } = self;
-        while items
-            .next_element_seed(Texts {
-                values: &mut *values,
-                slot,
-            })?
-            .is_some()
-        {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let Self { values, .. } = self;
-        while let Some(name) = members.next_key::<String>()? {
-            values.push(Value::name(name.as_bytes()));
-            members.next_value_seed(Texts {
-                values: &mut *values,
-                slot: name.as_bytes(),
-            })?;
-        }
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn values(content: &str) -> Vec<String> {
-        let mut seen = Seen::default();
+        let mut seen = SeenEnd::default();
         for byte in content.as_bytes() {
             seen.push(&[*byte]);
         }
         let values = seen.take().into_iter();
-        let values = values.filter(|value| value.source == Source::Content);
+        let values = values.filter(|value| value.source == PieceSource::Content);
         let texts = values.map(|value| String::from_utf8(value.bytes));
         texts.collect::<Result<_, _>>().unwrap()
     }
@@ -443,8 +337,18 @@ mod tests {
             ),
             (r#"{"b":"x","a":"y","b":"z"}"#, &["x", "y", "z"]),
             (r#""\u0067hp_""#, &["ghp_"]),
-            ("a=x&b=y&c", &["x", "y"]),
+            ("a=x&b=y&c", &["x", "y", "c"]),
             ("a=x==&b=", &["x==", ""]),
+            ("YThLM3BReg==\n", &["YThLM3BReg=="]),
+            ("a: x\nYThLM3BReg==", &["x", "YThLM3BReg=="]),
+            (r#"{"a":[97,56],"b":[75,51],"c":"x"}"#, &["a8", "K3", "x"]),
+            (
+                r#"{"a":{"0":97,"1":56,"2":75,"3":51},"n":97,"d":"x"}"#,
+                &["a8K3", "x"],
+            ),
+            (r#"{"width":100,"height":50,"d":"x"}"#, &["x"]),
+            ("[[97],[56],[75],1,[51,52]]", &["a8K", "34"]),
+            ("[97,56", &["a8", "[97,56"]),
             ("a=%78%2&b=y+%7a%", &["x%2", "y+z%"]),
             (r#"{"a":"x""#, &["x"]),
             ("{\"a\":\"x\"}\n{\"a\":\"y\"}\n", &["x", "y"]),
@@ -458,11 +362,11 @@ mod tests {
             ("a: one\n- \"two\"\nb,'c'\n", &["one", "two", "b", "c", ""]),
             (
                 "--x\r\nA: b\r\n\r\none\r\n--x\r\nA: c\r\n\r\ntwo\r\n--x--\r\n",
-                &["one", "two"],
+                &["b", "one", "c", "two"],
             ),
             (
                 "--x\r\nA: b; name=\"k\"; filename=f\r\n\r\none\r\n--x--\r\n",
-                &["f", "one"],
+                &["b", "f", "one"],
             ),
             ("\n\u{3}one\u{12}\u{5}\n\u{3}two", &["one", "two"]),
         ] {
@@ -473,14 +377,14 @@ mod tests {
     #[test]
     fn of_long_content_the_end_counts() {
         let most = limits::SCAN_VALUES_BYTES_MAX;
-        let mut seen = Seen::default();
+        let mut seen = SeenEnd::default();
         seen.push(&vec![b'a'; most]);
         seen.push(b"end");
         let values = seen.take();
         assert_eq!(values.len(), 1);
         assert_eq!(values[0].bytes.len(), most);
         assert!(values[0].bytes.ends_with(b"aend"));
-        assert_eq!(seen.take(), [Value::new(b"", b"")]);
+        assert_eq!(seen.take(), [ContentValue::new(b"", b"")]);
     }
 
     #[test]

@@ -14,14 +14,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::apart::Apart;
 use super::messages::Messages;
 use super::talk::{Talk, Talking};
-use super::websocket::close;
+use crate::body::Stopped;
+use crate::framing::close;
 use crate::limits;
 
 /// The client's connection.
 #[derive(Debug)]
-pub(crate) struct Watched<C> {
+pub(crate) struct WatchedClient<C> {
     client: C,
-    keeper: Keeper,
+    keeper: WatchHolder,
     /// Cleared and not read yet.
     ready: Bytes,
     /// The last words, once nothing more may leave.
@@ -37,7 +38,7 @@ pub(crate) struct Watched<C> {
 
 /// Who looks at what is sent.
 #[derive(Debug)]
-enum Keeper {
+enum WatchHolder {
     Here(Box<Talk>),
     /// A thread, with all that was read.
     Apart(Box<Apart<Talking>>),
@@ -45,11 +46,11 @@ enum Keeper {
     Lost,
 }
 
-impl<C> Watched<C> {
+impl<C> WatchedClient<C> {
     pub(super) fn new(client: C, messages: Messages) -> Self {
         Self {
             client,
-            keeper: Keeper::Here(Box::new(Talk::new(messages))),
+            keeper: WatchHolder::Here(Box::new(Talk::new(messages))),
             ready: Bytes::new(),
             last: None,
             buffer: vec![0; limits::TUNNEL_BUFFER_BYTES],
@@ -63,7 +64,7 @@ impl<C> Watched<C> {
     /// where some has taken long.
     fn look(&mut self) {
         let is_short = self.left.len() <= limits::SCAN_TALK_BYTES;
-        let Keeper::Here(talk) = &mut self.keeper else {
+        let WatchHolder::Here(talk) = &mut self.keeper else {
             return;
         };
         let bytes = self.buffer.get(self.left.clone()).unwrap_or_default();
@@ -76,7 +77,7 @@ impl<C> Watched<C> {
                     // Many short messages take their time.
                     self.rests = !self.left.is_empty();
                 }
-                Err(_) => self.last = Some(close(&talk.why())),
+                Err(stopped) => self.last = Some(last_words(&stopped)),
             }
             // Time that a short message takes is forgotten with time.
             self.spent = self.spent.saturating_add(began.elapsed()) / 2;
@@ -84,35 +85,46 @@ impl<C> Watched<C> {
         }
         let bytes = Bytes::copy_from_slice(bytes);
         self.left = 0..0;
-        if let Keeper::Here(talk) = std::mem::replace(&mut self.keeper, Keeper::Lost) {
+        if let WatchHolder::Here(talk) = std::mem::replace(&mut self.keeper, WatchHolder::Lost) {
             let talking = Talking::new(*talk, bytes);
-            self.keeper = Keeper::Apart(Box::new(Apart::begin(talking)));
+            self.keeper = WatchHolder::Apart(Box::new(Apart::begin(talking)));
         }
     }
 
     /// Waits for whoever looks at it.
     fn poll_apart(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Keeper::Apart(apart) = &mut self.keeper else {
+        let WatchHolder::Apart(apart) = &mut self.keeper else {
             return Poll::Ready(());
         };
         let brought = ready!(apart.poll(context));
         // Until all is well, nobody has it.
-        self.keeper = Keeper::Lost;
-        let Ok(talking) = brought else {
-            self.last = Some(close("what was sent cannot be looked at"));
-            return Poll::Ready(());
+        self.keeper = WatchHolder::Lost;
+        let talking = match brought {
+            Ok(talking) => talking,
+            Err(stopped) => {
+                self.last = Some(last_words(&stopped));
+                return Poll::Ready(());
+            }
         };
         let (talk, cleared, end) = talking.end();
         self.ready = cleared;
-        if end.is_err() {
-            self.last = Some(close(&talk.why()));
+        if let Err(stopped) = end {
+            self.last = Some(last_words(&stopped));
         }
-        self.keeper = Keeper::Here(Box::new(talk));
+        self.keeper = WatchHolder::Here(Box::new(talk));
         Poll::Ready(())
     }
 }
 
-impl<C: AsyncRead + AsyncWrite + Unpin> Watched<C> {
+/// The frame that tells the client why nothing more may leave.
+fn last_words(stopped: &Stopped) -> Bytes {
+    match stopped {
+        Stopped::Refused(refusal) => close(&refusal.sentence()),
+        Stopped::Lost => close("what was sent cannot be looked at"),
+    }
+}
+
+impl<C: AsyncRead + AsyncWrite + Unpin> WatchedClient<C> {
     /// Says why it ends, as far as the client takes it.
     fn poll_last(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(last) = &mut self.last
@@ -127,7 +139,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Watched<C> {
     }
 }
 
-impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<C> {
+impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedClient<C> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -143,7 +155,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<C> {
             if this.last.is_some() {
                 return this.poll_last(context);
             }
-            if matches!(this.keeper, Keeper::Apart(_)) {
+            if matches!(this.keeper, WatchHolder::Apart(_)) {
                 ready!(this.poll_apart(context));
                 continue;
             }
@@ -164,7 +176,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<C> {
     }
 }
 
-impl<C: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<C> {
+impl<C: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedClient<C> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -5,17 +5,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use outgate_dlp::{Destination, Finding, Piece, Ruleset, Window};
+use outgate_dlp::{Finding, Piece, Ruleset, ScanDestination, Unscanned, Window};
 
 use crate::limits;
 
 /// The windows of one sandbox, the one that was used last at the end.
 #[derive(Debug, Default)]
-pub(super) struct Windows(VecDeque<Own>);
+pub(super) struct DomainWindows(VecDeque<DomainWindow>);
 
 #[derive(Debug)]
-struct Own {
-    /// As [`Destination::registered`] says.
+struct DomainWindow {
+    /// As [`ScanDestination::registered`] says.
     domain: String,
     /// What stands for the last head that went there, host and port included.
     head: u64,
@@ -24,9 +24,9 @@ struct Own {
     window: Window,
 }
 
-impl Windows {
+impl DomainWindows {
     /// What these pieces would make together with those before them.
-    pub(super) fn look(&mut self, to: &Destination<'_>, pieces: &[Piece<'_>]) -> Vec<Finding> {
+    pub(super) fn look(&mut self, to: &ScanDestination<'_>, pieces: &[Piece<'_>]) -> Vec<Finding> {
         let Some(own) = self.of(to) else {
             return Vec::new();
         };
@@ -35,7 +35,7 @@ impl Windows {
     }
 
     /// The window that a destination has. Mostly it is the one that was used last.
-    fn of(&mut self, to: &Destination<'_>) -> Option<&mut Own> {
+    fn of(&mut self, to: &ScanDestination<'_>) -> Option<&mut DomainWindow> {
         let domain = to.registered();
         self.0.iter_mut().rev().find(|own| own.domain == domain)
     }
@@ -46,7 +46,7 @@ impl Windows {
     /// the last of them would be gone before it counts.
     pub(super) fn is_again<'a>(
         &mut self,
-        to: &Destination<'_>,
+        to: &ScanDestination<'_>,
         (head, pieces): (u64, impl FnOnce() -> Vec<Piece<'a>>),
     ) -> bool {
         let Some(own) = self.of(to).filter(|own| own.head == head) else {
@@ -63,26 +63,31 @@ impl Windows {
         true
     }
 
+    /// What of the last pieces that went there was not looked into together with others.
+    pub(super) fn missed(&mut self, to: &ScanDestination<'_>) -> Option<Unscanned> {
+        self.of(to).and_then(|own| own.window.missed())
+    }
+
     /// The head that went there last went there once more.
-    pub(super) fn again(&mut self, to: &Destination<'_>) {
+    pub(super) fn again(&mut self, to: &ScanDestination<'_>) {
         if let Some(own) = self.of(to) {
             own.window.again();
         }
     }
 
     /// This head was the last that went to the domain.
-    pub(super) fn remember(&mut self, to: &Destination<'_>, head: u64) {
+    pub(super) fn remember(&mut self, to: &ScanDestination<'_>, head: u64) {
         if let Some(own) = self.of(to).filter(|own| own.head != head) {
             own.head = head;
             own.again = 0;
         }
     }
 
-    /// The same as [`Windows::push`], less what those before them make alone.
+    /// The same as [`DomainWindows::push`], less what those before them make alone.
     pub(super) fn push_news(
         &mut self,
         rules: &Arc<Ruleset>,
-        to: &Destination<'_>,
+        to: &ScanDestination<'_>,
         pieces: &[Piece<'_>],
     ) -> Vec<Finding> {
         let old = self.look(to, &[]);
@@ -95,13 +100,13 @@ impl Windows {
     pub(super) fn push(
         &mut self,
         rules: &Arc<Ruleset>,
-        to: &Destination<'_>,
+        to: &ScanDestination<'_>,
         pieces: &[Piece<'_>],
     ) -> Vec<Finding> {
         let domain = to.registered();
         let at = self.0.iter().position(|own| own.domain == domain);
         let own = at.and_then(|at| self.0.remove(at));
-        let mut own = own.unwrap_or_else(|| Own {
+        let mut own = own.unwrap_or_else(|| DomainWindow {
             domain: domain.to_owned(),
             head: 0,
             again: 0,

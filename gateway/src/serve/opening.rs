@@ -1,25 +1,24 @@
-//! The opening of a session: greeting, policy text in chunks, beginning. What
+//! The opening of a session: hello, policy text in chunks, beginning. What
 //! comes out of order or over a limit ends it. Compiles nothing.
 
-use outgate_handoff::{
-    Begin, Hello, SOURCES_MAX, Source as Piece, SourceKind as PieceKind, ToGateway,
-};
+use outgate_handoff::{BeginFrame, HelloFrame, SOURCES_MAX, SourceFrame as Piece, ToGateway};
 use outgate_policy::{Source, SourceKind};
 
-use crate::control::{Control, ControlError, Received};
+use super::timed::{GrantEnds, TimedTexts};
+use crate::control::{ControlError, ControlSocket, ReceivedFrame};
 
 /// All that a launcher says before its sandbox runs.
 #[derive(Debug)]
-pub(crate) struct Opening {
-    pub(crate) hello: Hello,
-    pub(crate) sources: Vec<Source>,
-    pub(crate) begin: Begin,
+pub(crate) struct SessionOpening {
+    pub(crate) hello: HelloFrame,
+    pub(crate) texts: TimedTexts,
+    pub(crate) begin: BeginFrame,
 }
 
-impl Opening {
+impl SessionOpening {
     /// Receives it. `None` when the launcher is gone before its end.
     pub(super) async fn receive(
-        control: &Control,
+        control: &ControlSocket,
         buffer: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Result<Option<Self>, ControlError> {
@@ -29,10 +28,10 @@ impl Opening {
         expect_descriptors(&received, 0)?;
         let ToGateway::Hello(hello) = received.frame else {
             return Err(ControlError::Order {
-                what: "the first frame is not a greeting",
+                what: "the first frame is no hello",
             });
         };
-        let mut texts = Texts::default();
+        let mut texts = PolicyTexts::default();
         loop {
             let Some(received) = control.receive(buffer).await? else {
                 return Ok(None);
@@ -40,15 +39,19 @@ impl Opening {
             expect_descriptors(&received, 0)?;
             match received.frame {
                 ToGateway::Source(piece) => texts.add(piece, bytes_max)?,
+                ToGateway::Until { place, left_ms } => texts.until(place, left_ms)?,
                 ToGateway::Begin(begin) => {
-                    let sources = texts.finish()?;
+                    let texts = texts.finish()?;
                     return Ok(Some(Self {
                         hello,
-                        sources,
+                        texts,
                         begin,
                     }));
                 }
-                ToGateway::Hello(_)
+                ToGateway::Setting(_)
+                | ToGateway::Hello(_)
+                | ToGateway::Change(..)
+                | ToGateway::Settled(..)
                 | ToGateway::Ask(..)
                 | ToGateway::Flow(_)
                 | ToGateway::Stub
@@ -65,12 +68,13 @@ impl Opening {
 
 /// Policy texts as their chunks come in.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
-    pieces: Vec<(PieceKind, String, Vec<u8>)>,
+pub(crate) struct PolicyTexts {
+    pieces: Vec<(SourceKind, String, Vec<u8>)>,
+    ends: GrantEnds,
     bytes: usize,
 }
 
-impl Texts {
+impl PolicyTexts {
     pub(crate) fn add(&mut self, piece: Piece, bytes_max: usize) -> Result<(), ControlError> {
         self.bytes = self.bytes.saturating_add(piece.chunk.len());
         if self.bytes > bytes_max {
@@ -97,37 +101,32 @@ impl Texts {
         }
     }
 
-    pub(crate) fn finish(self) -> Result<Vec<Source>, ControlError> {
-        let source = |(kind, place, text): (PieceKind, String, Vec<u8>)| {
-            let text = String::from_utf8(text).map_err(|_| ControlError::Order {
-                what: "policy text is not UTF-8",
-            })?;
-            Ok(Source {
-                kind: source_kind(kind),
-                place,
-                text,
-            })
-        };
-        self.pieces.into_iter().map(source).collect()
+    /// So long does what was granted there hold.
+    pub(super) fn until(&mut self, place: String, left_ms: u64) -> Result<(), ControlError> {
+        self.ends.add(place, left_ms)
     }
-}
 
-fn source_kind(kind: PieceKind) -> SourceKind {
-    match kind {
-        PieceKind::Document => SourceKind::Document,
-        PieceKind::Allow => SourceKind::Allow,
-        PieceKind::Deny => SourceKind::Deny,
-        PieceKind::Pin => SourceKind::Pin,
-        PieceKind::Read => SourceKind::Read,
-        PieceKind::Write => SourceKind::Write,
-        PieceKind::Listen => SourceKind::Listen,
-        PieceKind::Project => SourceKind::Project,
-        PieceKind::Secret => SourceKind::Secret,
+    pub(crate) fn finish(self) -> Result<TimedTexts, ControlError> {
+        let source =
+            |(kind, place, text): (SourceKind, String, Vec<u8>)| -> Result<_, ControlError> {
+                let text = String::from_utf8(text).map_err(|_| ControlError::Order {
+                    what: "policy text is not UTF-8",
+                })?;
+                Ok(Source { kind, place, text })
+            };
+        let sources = self.pieces.into_iter().map(source);
+        Ok(TimedTexts::new(
+            sources.collect::<Result<_, ControlError>>()?,
+            self.ends,
+        ))
     }
 }
 
 /// Whether a frame came with the descriptors its kind carries.
-pub(super) fn expect_descriptors(received: &Received, expected: usize) -> Result<(), ControlError> {
+pub(super) fn expect_descriptors(
+    received: &ReceivedFrame,
+    expected: usize,
+) -> Result<(), ControlError> {
     let actual = received.descriptors.len();
     if actual == expected {
         Ok(())

@@ -2,15 +2,27 @@
 //! Printable text of bounded length; decides nothing.
 
 use outgate_handoff::{LINE_BYTES_MAX, SUMMARY_BYTES_MAX, SUMMARY_LINES_MAX};
-use outgate_policy::{Group, Urgency};
+use outgate_policy::{DenialGroup, Switch, Urgency};
 
 use super::Session;
 use crate::limits::DIGEST_LINE_BYTES_MAX;
 use crate::text::shortened;
 
 impl Session {
-    /// A screen about what was wrong or refused, or nothing.
+    /// A screen about what was wrong or refused, or nothing; of a run that learns, that it did.
     pub(crate) fn summary(&self) -> String {
+        let own = self.wrong_or_refused();
+        let learnt = match self.rules().own().settings().learning {
+            Switch::Off => return own,
+            Switch::On => "outgate: learning: everything public was let through",
+        };
+        let lines = [learnt, &own];
+        let lines = lines.into_iter().filter(|line| !line.is_empty());
+        shortened(&lines.collect::<Vec<_>>().join("\n"), SUMMARY_BYTES_MAX)
+    }
+
+    /// A screen about what was wrong or refused, or nothing.
+    fn wrong_or_refused(&self) -> String {
         let Some(denials) = self.recorder.denials() else {
             return String::new();
         };
@@ -30,7 +42,7 @@ impl Session {
         foot.extend(key.map(|key| format!("the record is signed by the key {key}")));
         foot.push(self.where_more_is());
         // Beside head, foot and how many are left out.
-        let room = SUMMARY_LINES_MAX.saturating_sub(foot.len() + 2);
+        let room = SUMMARY_LINES_MAX.saturating_sub(foot.len() + 3);
         let groups = denials.groups();
         let is_allowed = groups
             .iter()
@@ -47,7 +59,7 @@ impl Session {
 
     /// Where every decision is told.
     fn where_more_is(&self) -> String {
-        let path = crate::refusal::printable(&self.recorder.audit_path());
+        let path = outgate_policy::printable(&self.recorder.audit_path());
         if self.tenant.is_some() {
             "the gateway's record holds every decision".to_owned()
         } else if path.is_empty() {
@@ -88,7 +100,7 @@ impl Session {
 
 /// Adds the lines of the first groups, as many as there is room for; how many groups are
 /// left.
-fn digest(lines: &mut Vec<String>, groups: &[&Group], mut room: usize) -> usize {
+fn digest(lines: &mut Vec<String>, groups: &[&DenialGroup], mut room: usize) -> usize {
     for (index, group) in groups.iter().enumerate() {
         let told = group.lines();
         if told.len() > room && index > 0 {

@@ -10,6 +10,7 @@ use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt,
     sockopt,
 };
+use outgate_dlp::span;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
@@ -27,15 +28,15 @@ pub(super) struct Datagrams {
 }
 
 /// A question and the way back.
-struct Question {
+struct DnsQuestion {
     bytes: usize,
     from: SockaddrStorage,
-    asked: Option<Asked>,
+    asked: Option<AskedAddress>,
 }
 
 /// The local address that was asked.
 #[derive(Clone, Copy)]
-enum Asked {
+enum AskedAddress {
     V4(libc::in_pktinfo),
     V6(libc::in6_pktinfo),
 }
@@ -66,7 +67,7 @@ impl Datagrams {
                 continue;
             };
             faults = 0;
-            let bytes = buffer.get(..question.bytes).unwrap_or_default();
+            let bytes = span::upto(&buffer, question.bytes);
             if let Some(reply) = message::reply(session, None, bytes, Transport::Datagram) {
                 // A reply that finds no room is lost, as on any network.
                 send(self.socket.as_fd(), &question, &reply).ok();
@@ -75,7 +76,7 @@ impl Datagrams {
     }
 }
 
-fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Question, Errno> {
+fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<DnsQuestion, Errno> {
     let mut space = nix::cmsg_space!(libc::in_pktinfo, libc::in6_pktinfo);
     let mut parts = [IoSliceMut::new(buffer)];
     let message = recvmsg::<SockaddrStorage>(
@@ -87,33 +88,33 @@ fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Question, Errno>
     let mut asked = None;
     for part in message.cmsgs()? {
         match part {
-            ControlMessageOwned::Ipv4PacketInfo(info) => asked = Some(Asked::V4(info)),
-            ControlMessageOwned::Ipv6PacketInfo(info) => asked = Some(Asked::V6(info)),
+            ControlMessageOwned::Ipv4PacketInfo(info) => asked = Some(AskedAddress::V4(info)),
+            ControlMessageOwned::Ipv6PacketInfo(info) => asked = Some(AskedAddress::V6(info)),
             _ => {}
         }
     }
-    Ok(Question {
+    Ok(DnsQuestion {
         bytes: message.bytes,
         from: message.address.ok_or(Errno::EINVAL)?,
         asked,
     })
 }
 
-fn send(socket: BorrowedFd<'_>, question: &Question, reply: &[u8]) -> Result<(), Errno> {
+fn send(socket: BorrowedFd<'_>, question: &DnsQuestion, reply: &[u8]) -> Result<(), Errno> {
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
     let parts = [IoSlice::new(reply)];
     let to = Some(&question.from);
     let socket = socket.as_raw_fd();
     match question.asked {
         None => sendmsg(socket, &parts, &[], flags, to)?,
-        Some(Asked::V4(mut info)) => {
+        Some(AskedAddress::V4(mut info)) => {
             // The source of the reply is the specific local address.
             info.ipi_spec_dst = info.ipi_addr;
             info.ipi_ifindex = 0;
             let control = [ControlMessage::Ipv4PacketInfo(&info)];
             sendmsg(socket, &parts, &control, flags, to)?
         }
-        Some(Asked::V6(info)) => {
+        Some(AskedAddress::V6(info)) => {
             let control = [ControlMessage::Ipv6PacketInfo(&info)];
             sendmsg(socket, &parts, &control, flags, to)?
         }

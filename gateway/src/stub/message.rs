@@ -7,14 +7,15 @@ use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode}
 use hickory_proto::rr::rdata::{A, AAAA, PTR};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use outgate_dlp::{Action, Finding};
-use outgate_handoff::Process;
+use outgate_handoff::ProcessFacts;
 use outgate_policy::HostName;
+use outgate_record::Reason;
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::scan::{Scan, Told};
-use crate::session::{Seen, Session};
+use crate::scan::{SandboxScan, ToldFinding};
+use crate::session::{NameSeen, Session};
 
 /// Bytes of a DNS header.
 const HEADER_BYTES: usize = 12;
@@ -30,7 +31,7 @@ pub(crate) enum Transport {
 /// question at all.
 pub(crate) fn reply(
     session: &Session,
-    process: Option<&Process>,
+    process: Option<&ProcessFacts>,
     question: &[u8],
     transport: Transport,
 ) -> Option<Vec<u8>> {
@@ -85,7 +86,7 @@ fn encode(message: &Message) -> Option<Vec<u8>> {
 
 fn lookup(
     session: &Session,
-    process: Option<&Process>,
+    process: Option<&ProcessFacts>,
     query: &Query,
 ) -> (ResponseCode, Option<RData>) {
     const EMPTY: (ResponseCode, Option<RData>) = (ResponseCode::NoError, None);
@@ -115,15 +116,17 @@ fn lookup(
     }
     if let Some(misuse) = session.secrets().and_then(|own| own.in_name(name.as_str())) {
         let event = Event::new(Kind::Finding, Outcome::Deny, name.as_str());
-        let event = event.reason("secret", &misuse.because);
+        let event = event.reason(Reason::Secret, &misuse.because);
         let event = match process {
             Some(process) => event.process(process),
             None => event,
         };
         session.recorder().record(&event).ok();
-        session
-            .recorder()
-            .tell(&Refusal::own("secret", name.as_str(), &misuse.because));
+        session.recorder().tell(&Refusal::own(
+            Reason::Secret,
+            name.as_str(),
+            &misuse.because,
+        ));
         return (ResponseCode::NXDomain, None);
     }
     if let Some(scan) = session.scan(session.rules().mode_of_name(&name))
@@ -132,7 +135,7 @@ fn lookup(
         return (ResponseCode::NXDomain, None);
     }
     let (address, seen) = session.asked(&name);
-    if seen == Seen::First {
+    if seen == NameSeen::First {
         let event = Event::new(Kind::Dns, Outcome::Note, name.as_str());
         let event = match process {
             Some(process) => event.process(process),
@@ -152,8 +155,8 @@ fn lookup(
 /// Whether the scan lets a name go, spelt as `text`.
 fn may_leave(
     session: &Session,
-    process: Option<&Process>,
-    scan: &Scan,
+    process: Option<&ProcessFacts>,
+    scan: &SandboxScan,
     (name, text): (&HostName, &str),
 ) -> bool {
     let rules = session.rules();
@@ -167,11 +170,11 @@ fn may_leave(
     let Err(because) = scan.labels(&rules, name) else {
         return true;
     };
-    let event = Event::new(Kind::Finding, Outcome::Deny, A_NAME).reason("names", &because);
+    let event = Event::new(Kind::Finding, Outcome::Deny, A_NAME).reason(Reason::Names, &because);
     session.recorder().record(&by(event, process)).ok();
     session
         .recorder()
-        .tell(&Refusal::own("names", A_NAME, &because));
+        .tell(&Refusal::own(Reason::Names, A_NAME, &because));
     false
 }
 
@@ -179,8 +182,8 @@ fn may_leave(
 const A_NAME: &str = "a name";
 
 /// Records what was found in a name, and never the name.
-fn found_in_name(session: &Session, process: Option<&Process>, finding: &Finding) {
-    let told = Told::of(finding, A_NAME, None);
+fn found_in_name(session: &Session, process: Option<&ProcessFacts>, finding: &Finding) {
+    let told = ToldFinding::of(finding, A_NAME, None);
     let outcome = match finding.action {
         Action::Block => Outcome::Deny,
         Action::Warn => Outcome::Note,
@@ -195,7 +198,7 @@ fn found_in_name(session: &Session, process: Option<&Process>, finding: &Finding
     }
 }
 
-fn by<'a>(event: Event<'a>, process: Option<&'a Process>) -> Event<'a> {
+fn by<'a>(event: Event<'a>, process: Option<&'a ProcessFacts>) -> Event<'a> {
     match process {
         Some(process) => event.process(process),
         None => event,

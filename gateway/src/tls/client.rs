@@ -9,19 +9,19 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
-use crate::carrier::{Called, Carrier};
+use crate::carrier::{Carrier, OriginIdentity};
 use crate::either::Either;
 use crate::limits;
 use crate::replay::Replay;
 
 /// The connection.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ClientStream {
     stream: Either<Replay, Box<Replay<TlsStream<Replay>>>>,
     carrier: Carrier,
 }
 
-impl Client {
+impl ClientStream {
     /// TCP, as it comes.
     pub(crate) fn plain(stream: Replay) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Client {
     }
 
     /// What is inside TLS; `read` was read of it already.
-    pub(crate) fn opened(read: Vec<u8>, stream: TlsStream<Replay>, called: Called) -> Self {
+    pub(crate) fn opened(read: Vec<u8>, stream: TlsStream<Replay>, called: OriginIdentity) -> Self {
         Self {
             stream: Either::Other(Box::new(Replay::new(read, stream))),
             carrier: Carrier::Tls(called),
@@ -80,4 +80,4 @@ impl Client {
     }
 }
 
-crate::either::through!(Client, stream);
+crate::either::through!(ClientStream, stream);

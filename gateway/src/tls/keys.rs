@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outgate_ca::{Authority, Leaves, Place};
+use outgate_ca::{Authority, AuthorityFiles, Leaves};
 
 use super::identities::Identities;
 use super::roots::Roots;
@@ -14,13 +14,13 @@ use crate::config::TlsFiles;
 
 /// See the head of this file.
 #[derive(Debug, Default)]
-pub(crate) struct Keys {
+pub(crate) struct TlsKeys {
     roots: Arc<Roots>,
     identities: Arc<Identities>,
     own: Option<Arc<Leaves>>,
 }
 
-impl Keys {
+impl TlsKeys {
     /// Reads the files.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Keys {
         let own = match &files.authority {
             None => None,
             Some(directory) => {
-                let authority = outgate_ca::open(&Place::of(directory))?;
+                let authority = outgate_ca::open(&AuthorityFiles::of(directory))?;
                 Some(Arc::new(Leaves::new(authority)))
             }
         };

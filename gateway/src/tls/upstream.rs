@@ -16,9 +16,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::keys::Keys;
+use super::keys::TlsKeys;
 use super::roots::Roots;
-use crate::carrier::{Alpn, Called};
+use crate::carrier::{Alpn, OriginIdentity};
 use crate::limits;
 
 /// Which versions of HTTP an origin is offered.
@@ -42,7 +42,7 @@ pub(crate) struct Upstream {
 type Config = OnceLock<Result<Arc<ClientConfig>, String>>;
 
 impl Upstream {
-    pub(crate) fn new(keys: &Keys) -> Self {
+    pub(crate) fn new(keys: &TlsKeys) -> Self {
         let each = keys.identities().each();
         let presenting = each.map(|(host, identity)| {
             let config = (Arc::clone(identity), OnceLock::new());
@@ -56,7 +56,7 @@ impl Upstream {
     }
 
     /// Whether a certificate is presented to a host, should it ask for one.
-    pub(crate) fn presents(&self, host: &Host, called: Called) -> bool {
+    pub(crate) fn presents(&self, host: &Host, called: OriginIdentity) -> bool {
         self.presenting.contains_key(&called.spell(host))
     }
 
@@ -65,7 +65,7 @@ impl Upstream {
     pub(crate) async fn connect(
         &self,
         stream: TcpStream,
-        (host, called): (&Host, Called),
+        (host, called): (&Host, OriginIdentity),
         offer: Offer,
     ) -> Result<TlsStream<TcpStream>, String> {
         let config = match self.presenting.get(&called.spell(host)) {
@@ -114,12 +114,12 @@ impl Upstream {
     }
 }
 
-fn server_name(host: &Host, called: Called) -> Option<ServerName<'static>> {
+fn server_name(host: &Host, called: OriginIdentity) -> Option<ServerName<'static>> {
     match (host, called) {
-        (Host::Address(address), Called::Itself) => {
+        (Host::Address(address), OriginIdentity::Itself) => {
             Some(ServerName::IpAddress(IpAddr::into(*address)))
         }
-        (Host::Name(_), _) | (_, Called::Localhost) => {
+        (Host::Name(_), _) | (_, OriginIdentity::Localhost) => {
             ServerName::try_from(called.spell(host)).ok()
         }
     }

@@ -33,7 +33,7 @@ fn report() {
     .unwrap();
     // Nothing asks for capabilities any more: what the kernel says of them is kept open.
     let mut about = std::fs::File::open("/proc/thread-self/status").unwrap();
-    outgate_gateway::confine(Some(&records), outgate_gateway::Serves::One).unwrap();
+    outgate_gateway::confine(Some(&records), outgate_gateway::ServedRuns::One).unwrap();
 
     let failed = |result: std::io::Result<()>| result.unwrap_err().raw_os_error().unwrap();
     let denied = [

@@ -3,14 +3,15 @@
 use std::os::fd::AsRawFd;
 
 use outgate_handoff::{
-    Ask, Decision, FRAME_BYTES_MAX, Flow, Hello, PROTOCOL, Question, Source, SourceKind, ToGateway,
-    ToLauncher,
+    Ask, CallQuestion, Decision, FRAME_BYTES_MAX, FlowFrame, HelloFrame, PROTOCOL, SourceFrame,
+    ToGateway, ToLauncher,
 };
+use outgate_policy::SourceKind;
 
 use crate::harness::{bare, begin, hello, process, start};
 
 fn source(index: u32, chunk: &[u8]) -> ToGateway {
-    ToGateway::Source(Source {
+    ToGateway::Source(SourceFrame {
         index,
         kind: SourceKind::Allow,
         place: "-a".to_owned(),
@@ -19,7 +20,7 @@ fn source(index: u32, chunk: &[u8]) -> ToGateway {
 }
 
 fn ask() -> ToGateway {
-    let question = Question::Connect {
+    let question = CallQuestion::Connect {
         destination: "192.0.2.1:80".parse().unwrap(),
     };
     ToGateway::Ask(
@@ -32,8 +33,8 @@ fn ask() -> ToGateway {
 }
 
 fn flow() -> ToGateway {
-    ToGateway::Flow(Flow {
-        question: Question::Connect {
+    ToGateway::Flow(FlowFrame {
+        question: CallQuestion::Connect {
             destination: "192.0.2.1:80".parse().unwrap(),
         },
         process: process(),
@@ -115,7 +116,7 @@ fn wrong_descriptors_end_the_session_and_are_closed() {
 #[test]
 fn another_build_and_a_faulty_policy_are_refused_in_words() {
     let mut launcher = bare();
-    let other = ToGateway::Hello(Hello {
+    let other = ToGateway::Hello(HelloFrame {
         protocol: PROTOCOL,
         build: "0.0.0".to_owned(),
         sandbox: "test".to_owned(),
@@ -192,18 +193,18 @@ fn a_policy_comes_in_chunks_and_a_lost_launcher_ends_everything() {
 fn questions_without_rules_are_denied() {
     let mut launcher = start(&[(SourceKind::Allow, "unix:///run/ok.sock")]);
     let mut decide = |question| launcher.ask(question).decision;
-    let connect = |text: &str| Question::Connect {
+    let connect = |text: &str| CallQuestion::Connect {
         destination: text.parse().unwrap(),
     };
     assert_eq!(decide(connect("192.0.2.1:22")), Decision::Deny);
     assert_eq!(decide(connect("192.0.2.1:80")), Decision::Redirect);
     assert_eq!(decide(connect("192.0.2.1:53")), Decision::Redirect);
-    let unix = |path: &str| Question::Unix { path: path.into() };
+    let unix = |path: &str| CallQuestion::Unix { path: path.into() };
     assert_eq!(decide(unix("/run/ok.sock")), Decision::Redirect);
     assert_eq!(decide(unix("/run/other.sock")), Decision::Deny);
     assert_eq!(decide(unix("@/run/ok.sock")), Decision::Deny);
     assert_eq!(decide(unix("")), Decision::Deny);
-    let listen = Question::Listen {
+    let listen = CallQuestion::Listen {
         address: "0.0.0.0:8000".parse().unwrap(),
     };
     assert_eq!(decide(listen), Decision::Deny);

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-use outgate_handoff::{SourceKind, ToGateway};
+use outgate_handoff::ToGateway;
+use outgate_policy::SourceKind;
 
 use crate::harness::{Launcher, framed, question, read_framed, start};
 
@@ -69,7 +70,7 @@ fn the_address_leads_back_to_the_name() {
 }
 
 #[test]
-fn a_stand_in_nobody_asked_for_is_refused() {
+fn a_synthetic_address_nobody_asked_for_is_refused() {
     let mut launcher = start(&[(SourceKind::Allow, "*")]);
     let decision = launcher.decide("198.19.200.200:80".parse().unwrap());
     assert_eq!(decision, outgate_handoff::Decision::Deny);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::Reason;
 use http::{HeaderMap, Method, Response, StatusCode};
-use outgate_handoff::SourceKind;
+use outgate_policy::SourceKind;
 
 use crate::harness::{Origin, start};
 

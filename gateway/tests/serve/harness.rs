@@ -17,9 +17,10 @@ use nix::sys::time::TimeVal;
 use outgate_gateway::config::TlsFiles;
 use outgate_gateway::{AuditTarget, Gateway};
 use outgate_handoff::{
-    Answer, Ask, Begin, Decision, FRAME_BYTES_MAX, Flow, Hello, PROTOCOL, Process, Question,
-    Source, SourceKind, ToGateway, ToLauncher,
+    Answer, Ask, BeginFrame, CallQuestion, Decision, FRAME_BYTES_MAX, FlowFrame, HelloFrame,
+    PROTOCOL, ProcessFacts, SourceFrame, ToGateway, ToLauncher,
 };
+use outgate_policy::SourceKind;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -94,7 +95,7 @@ pub(crate) fn start_trusting(rules: &[(SourceKind, &str)], files: &[PathBuf]) ->
 }
 
 pub(crate) fn hello() -> ToGateway {
-    ToGateway::Hello(Hello {
+    ToGateway::Hello(HelloFrame {
         protocol: PROTOCOL,
         build: env!("CARGO_PKG_VERSION").to_owned(),
         sandbox: "test".to_owned(),
@@ -103,16 +104,17 @@ pub(crate) fn hello() -> ToGateway {
 }
 
 pub(crate) fn begin() -> ToGateway {
-    ToGateway::Begin(Begin {
+    ToGateway::Begin(BeginFrame {
         home: "/home/u".to_owned(),
         working_directory: "/w".to_owned(),
         private_directory: String::new(),
         command: "test".to_owned(),
+        ask_seconds: 0,
     })
 }
 
-pub(crate) fn process() -> Process {
-    Process {
+pub(crate) fn process() -> ProcessFacts {
+    ProcessFacts {
         pid: 4242,
         executable: "/usr/bin/client".to_owned(),
         parents: Vec::new(),
@@ -123,7 +125,7 @@ impl Launcher {
     pub(crate) fn open(&mut self, rules: &[(SourceKind, &str)]) {
         self.send(&hello(), &[]);
         for (index, (kind, text)) in rules.iter().enumerate() {
-            let source = Source {
+            let source = SourceFrame {
                 index: u32::try_from(index).unwrap(),
                 kind: *kind,
                 place: "-a".to_owned(),
@@ -171,7 +173,7 @@ impl Launcher {
         }
     }
 
-    pub(crate) fn ask(&mut self, question: Question) -> Answer {
+    pub(crate) fn ask(&mut self, question: CallQuestion) -> Answer {
         let id = self.next;
         self.next += 1;
         let ask = Ask {
@@ -189,7 +191,7 @@ impl Launcher {
     }
 
     pub(crate) fn decide(&mut self, destination: SocketAddr) -> Decision {
-        self.ask(Question::Connect { destination }).decision
+        self.ask(CallQuestion::Connect { destination }).decision
     }
 
     /// Hands over one side of a connection and returns the command's.
@@ -201,8 +203,8 @@ impl Launcher {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (accepted, _) = listener.accept().unwrap();
-        let flow = Flow {
-            question: Question::Connect { destination },
+        let flow = FlowFrame {
+            question: CallQuestion::Connect { destination },
             process: process(),
         };
         self.send(&ToGateway::Flow(flow), &[accepted.as_raw_fd()]);

@@ -3,7 +3,8 @@
 
 use std::io::{Read, Write};
 
-use outgate_handoff::{Decision, SourceKind};
+use outgate_handoff::Decision;
+use outgate_policy::SourceKind;
 
 use crate::harness::{Origin, exchange, field, start};
 

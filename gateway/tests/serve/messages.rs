@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
-use outgate_handoff::SourceKind;
+use outgate_policy::SourceKind;
 
 use crate::harness::{
     Launcher, Origin, PATIENCE, exchange, field, read_message, response, rest, start,

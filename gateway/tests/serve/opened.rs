@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outgate_ca::{Authority, Subject};
-use outgate_handoff::SourceKind;
+use outgate_ca::{Authority, LeafSubject};
+use outgate_policy::SourceKind;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ResolvesServerCert;
@@ -137,7 +137,9 @@ impl Drop for Trusted {
 }
 
 fn origin(authority: &Authority, name: &str, protocols: &[&[u8]]) -> Origin {
-    let leaf = authority.issue(&Subject::Name(name.to_owned())).unwrap();
+    let leaf = authority
+        .issue(&LeafSubject::Name(name.to_owned()))
+        .unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -221,7 +223,7 @@ fn requests_inside_are_judged_one_by_one() {
 
 /// A proxy that takes a short first read for something else passes it on raw.
 #[test]
-fn the_greeting_in_any_pieces_is_opened_all_the_same() {
+fn the_client_hello_in_any_pieces_is_opened_all_the_same() {
     let trusted = Trusted::new();
     let origin = trusted.origin("a.test", &[]);
     let launcher = trusted.start(&[
@@ -435,7 +437,7 @@ fn client_and_origin_speak_the_same_version() {
     }
 }
 
-/// Every connection shows its greeting: nothing is resumed, nothing is early.
+/// Every connection shows its ClientHello: nothing is resumed, nothing is early.
 #[test]
 fn nothing_is_resumed() {
     let trusted = Trusted::new();

@@ -5,7 +5,8 @@ use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use outgate_handoff::{Decision, Flow, Question, SourceKind, ToGateway};
+use outgate_handoff::{CallQuestion, Decision, FlowFrame, ToGateway};
+use outgate_policy::SourceKind;
 
 use crate::harness::{Origin, process, rest, start};
 
@@ -85,7 +86,7 @@ fn unix_sockets_are_reached_by_inode_and_pass_bytes_only() {
     let listener = UnixListener::bind(&path).unwrap();
     let rule = format!("unix://{}", path.display());
     let mut launcher = start(&[(SourceKind::Allow, &rule)]);
-    let question = Question::Unix {
+    let question = CallQuestion::Unix {
         path: path.to_str().unwrap().into(),
     };
     assert_eq!(launcher.ask(question.clone()).decision, Decision::Redirect);
@@ -98,7 +99,7 @@ fn unix_sockets_are_reached_by_inode_and_pass_bytes_only() {
     // Whatever the path names by now, the judged inode is meant.
     std::fs::remove_file(&path).unwrap();
     let (mut client, accepted) = UnixStream::pair().unwrap();
-    let flow = ToGateway::Flow(Flow {
+    let flow = ToGateway::Flow(FlowFrame {
         question,
         process: process(),
     });

@@ -3,7 +3,8 @@
 use std::net::UdpSocket;
 use std::sync::{Arc, Mutex};
 
-use outgate_handoff::{Decision, SourceKind};
+use outgate_handoff::Decision;
+use outgate_policy::SourceKind;
 
 use crate::harness::{Launcher, Origin, exchange, field, start};
 
@@ -173,7 +174,7 @@ fn a_slow_name_holds_up_nobody() {
         (SourceKind::Pin, &pin),
     ]);
     let slow = launcher.address("a.test", 5432);
-    let question = outgate_handoff::Question::Connect { destination: slow };
+    let question = outgate_handoff::CallQuestion::Connect { destination: slow };
     let ask = outgate_handoff::Ask {
         question,
         process: crate::harness::process(),

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use outgate_handoff::SourceKind;
+use outgate_policy::SourceKind;
 
 use crate::harness::{Launcher, Origin, exchange, field, read_message, rest, start};
 

@@ -1,9 +1,9 @@
-//! TLS that stays closed: the name in its greeting must be the destination's.
+//! TLS that stays closed: the name in its ClientHello must be the destination's.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
 
-use outgate_handoff::SourceKind;
+use outgate_policy::SourceKind;
 
 use crate::harness::{Launcher, Origin, rest, start};
 
@@ -67,7 +67,7 @@ fn open(rule: &str) -> (Origin, Launcher) {
 }
 
 #[test]
-fn a_greeting_for_the_destination_is_tunnelled_unchanged_in_any_pieces() {
+fn a_client_hello_for_the_destination_is_tunnelled_unchanged_in_any_pieces() {
     let (origin, launcher) = open("tls://a.test");
     let address = launcher.address("a.test", 443);
     let whole = hello(Some("a.test"), &[], 16384);
@@ -97,7 +97,7 @@ fn other_names_no_name_and_hidden_names_get_an_alert_and_reach_nobody() {
     let (origin, launcher) = open("https://a.test");
     let address = launcher.address("a.test", 443);
     let ech = [0xfe, 0x0d, 0, 1, 0];
-    for (greeting, alert) in [
+    for (hello, alert) in [
         (hello(Some("b.test"), &[], 16384), 112),
         (hello(Some("a.test.b.test"), &[], 3), 112),
         (hello(Some("a.test."), &[], 16384), 112),
@@ -106,7 +106,7 @@ fn other_names_no_name_and_hidden_names_get_an_alert_and_reach_nobody() {
         (hello(Some("a.test"), &ech, 16384), 49),
     ] {
         let mut client = launcher.flow(address);
-        client.write_all(&greeting).unwrap();
+        client.write_all(&hello).unwrap();
         assert_eq!(rest(&mut client), [21, 3, 3, 0, 2, 2, alert]);
     }
     // The neighbour passes.
@@ -182,8 +182,8 @@ fn each_direction_ends_by_itself() {
         (SourceKind::Pin, &origin.pin("a.test", 443)),
     ]);
     let mut client = launcher.connect("a.test", 443);
-    let greeting = hello(Some("a.test"), &[], 16384);
-    client.write_all(&greeting).unwrap();
+    let hello = hello(Some("a.test"), &[], 16384);
+    client.write_all(&hello).unwrap();
     assert_eq!(rest(&mut client), b"first");
     client.write_all(b"last").unwrap();
     drop(client);
@@ -198,14 +198,14 @@ fn each_direction_ends_by_itself() {
     }
     assert_eq!(
         origin.seen.lock().unwrap()[0],
-        [&greeting[..], b"last"].concat()
+        [&hello[..], b"last"].concat()
     );
     let flow = launcher
         .records()
         .into_iter()
         .rfind(|record| record["kind"] == "flow")
         .unwrap();
-    assert_eq!(flow["bytes_up"], greeting.len() + 4);
+    assert_eq!(flow["bytes_up"], hello.len() + 4);
     assert_eq!(flow["bytes_down"], 5);
 }
 
@@ -234,10 +234,10 @@ fn much_is_carried_whole_and_held_back_by_a_slow_reader() {
         (SourceKind::Allow, "tls://a.test"),
         (SourceKind::Pin, &origin.pin("a.test", 443)),
     ]);
-    let greeting = hello(Some("a.test"), &[], 16384);
+    let hello = hello(Some("a.test"), &[], 16384);
     let mut client = launcher.connect("a.test", 443);
     let mut sender = client.try_clone().unwrap();
-    let first = greeting.clone();
+    let first = hello.clone();
     let writer = std::thread::spawn(move || {
         sender.write_all(&first).unwrap();
         let piece: Vec<u8> = (0..65_521_u32).map(|n| n.to_le_bytes()[0]).collect();
@@ -253,11 +253,11 @@ fn much_is_carried_whole_and_held_back_by_a_slow_reader() {
     std::thread::park_timeout(std::time::Duration::from_millis(200));
     let got = rest(&mut client);
     writer.join().unwrap();
-    assert_eq!(got.len(), BYTES + greeting.len());
-    let (head, body) = got.split_at(greeting.len());
+    assert_eq!(got.len(), BYTES + hello.len());
+    let (head, body) = got.split_at(hello.len());
     assert!(
         head.iter()
-            .zip(&greeting)
+            .zip(&hello)
             .all(|(a, b)| *a == b.wrapping_add(1))
     );
     let expected = |at: usize| (at % 65_521).to_le_bytes()[0].wrapping_add(1);

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::net::Shutdown;
 
-use outgate_handoff::SourceKind;
+use outgate_policy::SourceKind;
 
 use crate::harness::{Launcher, Origin, rest, start};
 use crate::tls::hello;

@@ -18,16 +18,16 @@ const MICROSECONDS: i64 = 1_000_000;
 
 /// Whether a symbolic link at the end of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Last {
+pub(super) enum FollowLast {
     Followed,
     Itself,
 }
 
 /// What the caller names.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum NamedFile {
     /// A path, from a directory of the caller's.
-    Path(i32, Vec<u8>, Last),
+    Path(i32, Vec<u8>, FollowLast),
     /// What a directory argument stands for, as a whole (`AT_EMPTY_PATH`).
     Directory(i32),
     /// A descriptor of the caller's.
@@ -36,8 +36,8 @@ pub(super) enum Named {
 
 /// What a call is for.
 #[derive(Debug)]
-pub(super) enum Request {
-    Change(Change),
+pub(super) enum AttributeRequest {
+    Change(AttributeChange),
     /// To read something, into memory of the caller's.
     Read(Read, Buffer),
 }
@@ -59,7 +59,7 @@ pub(super) struct Buffer {
 
 /// What it wants changed.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(super) enum AttributeChange {
     Mode(u32),
     Owner(Option<u32>, Option<u32>),
     Times(TimeSpec, TimeSpec),
@@ -69,9 +69,9 @@ pub(super) enum Change {
 
 /// Where a call names its file.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum FileArgument {
     /// A path, argument 0.
-    Path(Last),
+    Path(FollowLast),
     /// A directory and a path, arguments 0 and 1; flags, where the call has them.
     Below(Option<usize>),
     /// The same; without a path it is argument 0, a descriptor.
@@ -105,35 +105,38 @@ enum Unit {
 }
 
 /// The arguments of each call, by its name in the filter's table.
-fn shape(name: &str) -> Option<(Place, What)> {
-    let (followed, itself) = (Place::Path(Last::Followed), Place::Path(Last::Itself));
+fn shape(name: &str) -> Option<(FileArgument, What)> {
+    let (followed, itself) = (
+        FileArgument::Path(FollowLast::Followed),
+        FileArgument::Path(FollowLast::Itself),
+    );
     Some(match name {
         "chmod" => (followed, What::Mode(1)),
-        "fchmod" => (Place::Descriptor, What::Mode(1)),
-        "fchmodat" => (Place::Below(None), What::Mode(2)),
-        "fchmodat2" => (Place::Below(Some(3)), What::Mode(2)),
+        "fchmod" => (FileArgument::Descriptor, What::Mode(1)),
+        "fchmodat" => (FileArgument::Below(None), What::Mode(2)),
+        "fchmodat2" => (FileArgument::Below(Some(3)), What::Mode(2)),
         "chown" => (followed, What::Owner(1)),
         "lchown" => (itself, What::Owner(1)),
-        "fchown" => (Place::Descriptor, What::Owner(1)),
-        "fchownat" => (Place::Below(Some(4)), What::Owner(2)),
+        "fchown" => (FileArgument::Descriptor, What::Owner(1)),
+        "fchownat" => (FileArgument::Below(Some(4)), What::Owner(2)),
         "utime" => (followed, What::Times(1, Unit::Second)),
         "utimes" => (followed, What::Times(1, Unit::Microsecond)),
         "futimesat" => (
-            Place::BelowOrDescriptor(None),
+            FileArgument::BelowOrDescriptor(None),
             What::Times(2, Unit::Microsecond),
         ),
         "utimensat" => (
-            Place::BelowOrDescriptor(Some(3)),
+            FileArgument::BelowOrDescriptor(Some(3)),
             What::Times(2, Unit::Nanosecond),
         ),
         "setxattr" => (followed, What::Attribute),
         "lsetxattr" => (itself, What::Attribute),
-        "fsetxattr" => (Place::Descriptor, What::Attribute),
+        "fsetxattr" => (FileArgument::Descriptor, What::Attribute),
         "removexattr" => (followed, What::NoAttribute),
         "lremovexattr" => (itself, What::NoAttribute),
-        "fremovexattr" => (Place::Descriptor, What::NoAttribute),
+        "fremovexattr" => (FileArgument::Descriptor, What::NoAttribute),
         "readlink" => (itself, What::Link(1)),
-        "readlinkat" => (Place::BelowOrEmpty, What::Link(2)),
+        "readlinkat" => (FileArgument::BelowOrEmpty, What::Link(2)),
         "getxattr" => (followed, What::AttributeValue),
         "lgetxattr" => (itself, What::AttributeValue),
         "listxattr" => (followed, What::AttributeNames),
@@ -143,33 +146,40 @@ fn shape(name: &str) -> Option<(Place, What)> {
 }
 
 /// Reads the arguments of the call `name`: the only copies of the caller's memory.
-pub(super) fn asked(name: &str, call: &Notification) -> Result<(Named, Request), Errno> {
+pub(super) fn asked(
+    name: &str,
+    call: &Notification,
+) -> Result<(NamedFile, AttributeRequest), Errno> {
     let (place, what) = shape(name).ok_or(Errno::ENOSYS)?;
     let named = match place {
-        Place::Path(last) => Named::Path(AT_FDCWD.as_raw_fd(), path(call, 0)?, last),
-        Place::BelowOrEmpty => match path(call, 1)? {
-            text if text.is_empty() => Named::Directory(call.int(0)),
-            text => Named::Path(call.int(0), text, Last::Itself),
+        FileArgument::Path(last) => NamedFile::Path(AT_FDCWD.as_raw_fd(), path(call, 0)?, last),
+        FileArgument::BelowOrEmpty => match path(call, 1)? {
+            text if text.is_empty() => NamedFile::Directory(call.int(0)),
+            text => NamedFile::Path(call.int(0), text, FollowLast::Itself),
         },
-        Place::BelowOrDescriptor(_) if call.word(1) == 0 => Named::Descriptor(call.int(0)),
-        Place::Below(flags) | Place::BelowOrDescriptor(flags) => {
+        FileArgument::BelowOrDescriptor(_) if call.word(1) == 0 => {
+            NamedFile::Descriptor(call.int(0))
+        }
+        FileArgument::Below(flags) | FileArgument::BelowOrDescriptor(flags) => {
             below(call, flags.map_or(0, |flags| call.int(flags)))?
         }
-        Place::Descriptor => Named::Descriptor(call.int(0)),
+        FileArgument::Descriptor => NamedFile::Descriptor(call.int(0)),
     };
     Ok((named, request(what, call)?))
 }
 
-fn request(what: What, call: &Notification) -> Result<Request, Errno> {
+fn request(what: What, call: &Notification) -> Result<AttributeRequest, Errno> {
     let change = match what {
-        What::Mode(index) => Change::Mode(call.int(index).cast_unsigned()),
+        What::Mode(index) => AttributeChange::Mode(call.int(index).cast_unsigned()),
         What::Owner(index) => {
             let id = |index| Some(call.int(index).cast_unsigned()).filter(|id| *id != u32::MAX);
-            Change::Owner(id(index), id(index.saturating_add(1)))
+            AttributeChange::Owner(id(index), id(index.saturating_add(1)))
         }
         What::Times(index, unit) => times(call, index, unit)?,
-        What::Attribute => Change::Attribute(attribute_name(call)?, value(call)?, call.int(4)),
-        What::NoAttribute => Change::NoAttribute(attribute_name(call)?),
+        What::Attribute => {
+            AttributeChange::Attribute(attribute_name(call)?, value(call)?, call.int(4))
+        }
+        What::NoAttribute => AttributeChange::NoAttribute(attribute_name(call)?),
         What::Link(index) => {
             // A size of nothing is none (readlink(2)).
             let size = usize::try_from(call.int(index.saturating_add(1))).unwrap_or(0);
@@ -177,15 +187,20 @@ fn request(what: What, call: &Notification) -> Result<Request, Errno> {
                 return Err(Errno::EINVAL);
             }
             let address = call.word(index);
-            return Ok(Request::Read(Read::Link, Buffer { address, size }));
+            return Ok(AttributeRequest::Read(Read::Link, Buffer { address, size }));
         }
         What::AttributeValue => {
             let read = Read::Attribute(attribute_name(call)?);
-            return Ok(Request::Read(read, buffer(call, 2)));
+            return Ok(AttributeRequest::Read(read, buffer(call, 2)));
         }
-        What::AttributeNames => return Ok(Request::Read(Read::AttributeNames, buffer(call, 1))),
+        What::AttributeNames => {
+            return Ok(AttributeRequest::Read(
+                Read::AttributeNames,
+                buffer(call, 1),
+            ));
+        }
     };
-    Ok(Request::Change(change))
+    Ok(AttributeRequest::Change(change))
 }
 
 /// The address at argument `index` and the size behind it; a size beyond all that
@@ -199,7 +214,7 @@ fn buffer(call: &Notification, index: usize) -> Buffer {
 }
 
 /// What a call with a directory, a path and flags names.
-fn below(call: &Notification, flags: i32) -> Result<Named, Errno> {
+fn below(call: &Notification, flags: i32) -> Result<NamedFile, Errno> {
     let flags = AtFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
     if !(AtFlags::AT_EMPTY_PATH | AtFlags::AT_SYMLINK_NOFOLLOW).contains(flags) {
         return Err(Errno::EINVAL);
@@ -207,18 +222,18 @@ fn below(call: &Notification, flags: i32) -> Result<Named, Errno> {
     let directory = call.int(0);
     let empty = flags.contains(AtFlags::AT_EMPTY_PATH);
     if empty && call.word(1) == 0 {
-        return Ok(Named::Directory(directory));
+        return Ok(NamedFile::Directory(directory));
     }
     let text = path(call, 1)?;
     if empty && text.is_empty() {
-        return Ok(Named::Directory(directory));
+        return Ok(NamedFile::Directory(directory));
     }
     let last = if flags.contains(AtFlags::AT_SYMLINK_NOFOLLOW) {
-        Last::Itself
+        FollowLast::Itself
     } else {
-        Last::Followed
+        FollowLast::Followed
     };
-    Ok(Named::Path(directory, text, last))
+    Ok(NamedFile::Path(directory, text, last))
 }
 
 fn path(call: &Notification, index: usize) -> Result<Vec<u8>, Errno> {
@@ -277,11 +292,11 @@ fn copy_all(call: &Notification, address: u64, buffer: &mut [u8]) -> Result<(), 
 }
 
 /// The times at argument `index`; without any, the present.
-fn times(call: &Notification, index: usize, unit: Unit) -> Result<Change, Errno> {
+fn times(call: &Notification, index: usize, unit: Unit) -> Result<AttributeChange, Errno> {
     let address = call.word(index);
     if address == 0 {
         let now = TimeSpec::new(0, NOW);
-        return Ok(Change::Times(now, now));
+        return Ok(AttributeChange::Times(now, now));
     }
     let mut bytes = [0_u8; 32];
     let wanted = match unit {
@@ -293,7 +308,7 @@ fn times(call: &Notification, index: usize, unit: Unit) -> Result<Change, Errno>
 }
 
 /// Times as they lie in memory: two numbers, or two pairs of them.
-fn timed(bytes: &[u8; 32], unit: Unit) -> Result<Change, Errno> {
+fn timed(bytes: &[u8; 32], unit: Unit) -> Result<AttributeChange, Errno> {
     let mut numbers = bytes.chunks_exact(8).map(|word| {
         let word = <[u8; 8]>::try_from(word).unwrap_or_default();
         i64::from_ne_bytes(word)
@@ -307,10 +322,10 @@ fn timed(bytes: &[u8; 32], unit: Unit) -> Result<Change, Errno> {
         Ok(TimeSpec::new(seconds, fraction.saturating_mul(1000)))
     };
     Ok(match unit {
-        Unit::Second => Change::Times(TimeSpec::new(first, 0), TimeSpec::new(second, 0)),
-        Unit::Microsecond => Change::Times(exact(first, second)?, exact(third, fourth)?),
+        Unit::Second => AttributeChange::Times(TimeSpec::new(first, 0), TimeSpec::new(second, 0)),
+        Unit::Microsecond => AttributeChange::Times(exact(first, second)?, exact(third, fourth)?),
         Unit::Nanosecond => {
-            Change::Times(TimeSpec::new(first, second), TimeSpec::new(third, fourth))
+            AttributeChange::Times(TimeSpec::new(first, second), TimeSpec::new(third, fourth))
         }
     })
 }
@@ -338,7 +353,7 @@ mod tests {
             place.copy_from_slice(&number.to_ne_bytes());
         }
         let check = |unit, access, modification| {
-            let Ok(Change::Times(first, second)) = timed(&bytes, unit) else {
+            let Ok(AttributeChange::Times(first, second)) = timed(&bytes, unit) else {
                 panic!("{unit:?}");
             };
             assert_eq!((first, second), (access, modification), "{unit:?}");

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 
-use super::asked::{Last, Named};
+use super::asked::{FollowLast, NamedFile};
 use super::limits::RESOLVE_TRIES;
 
 /// Where resolution begins, or already ended.
@@ -24,12 +24,12 @@ pub(super) enum Base {
 impl Base {
     /// Opens what is the caller's own: its directories, its descriptors. Its root is
     /// ours, which nothing in a sandbox can change.
-    pub(super) fn of(thread: u32, named: &Named) -> Result<Self, Errno> {
+    pub(super) fn of(thread: u32, named: &NamedFile) -> Result<Self, Errno> {
         match named {
-            Named::Descriptor(number) => own(thread, *number).map(Self::Found),
-            Named::Directory(number) => directory(thread, *number).map(Self::Found),
-            Named::Path(_, path, last) if path.first() == Some(&b'/') => {
-                match descriptor_name(path).filter(|_| *last == Last::Followed) {
+            NamedFile::Descriptor(number) => own(thread, *number).map(Self::Found),
+            NamedFile::Directory(number) => directory(thread, *number).map(Self::Found),
+            NamedFile::Path(_, path, last) if path.first() == Some(&b'/') => {
+                match descriptor_name(path).filter(|_| *last == FollowLast::Followed) {
                     Some(number) => own(thread, number).map(Self::Found).map_err(|errno| {
                         if errno == Errno::EBADF {
                             Errno::ENOENT
@@ -40,23 +40,23 @@ impl Base {
                     None => Ok(Self::Root),
                 }
             }
-            Named::Path(number, ..) => directory(thread, *number).map(Self::Directory),
+            NamedFile::Path(number, ..) => directory(thread, *number).map(Self::Directory),
         }
     }
 
     /// The inode, opened so that it can be named and nothing else.
-    pub(super) fn resolve(self, named: &Named) -> Result<OwnedFd, Errno> {
+    pub(super) fn resolve(self, named: &NamedFile) -> Result<OwnedFd, Errno> {
         let base = match self {
             Self::Found(found) => return Ok(found),
             Self::Root => None,
             Self::Directory(base) => Some(base),
         };
         let base = base.as_ref().map_or(AT_FDCWD, AsFd::as_fd);
-        let Named::Path(_, path, last) = named else {
+        let NamedFile::Path(_, path, last) = named else {
             return Err(Errno::EBADF);
         };
         let mut flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
-        if *last == Last::Itself {
+        if *last == FollowLast::Itself {
             flags |= OFlag::O_NOFOLLOW;
         }
         resolved(base, OsStr::from_bytes(path), flags)

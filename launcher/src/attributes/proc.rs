@@ -10,11 +10,11 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, readlinkat};
 use nix::sys::stat::fstat;
 
-use super::asked::{Last, Named};
+use super::asked::{FollowLast, NamedFile};
 use super::limits::DESCRIPTOR_BYTES;
 use super::named;
 use super::place::{descriptor_name, link, place};
-use super::read::{Reader, path_of};
+use super::read::{AttributeReader, path_of};
 use crate::process::{is_below, leader};
 
 /// Where /proc shows everybody himself, with what it stands for by number.
@@ -29,12 +29,12 @@ const PLACE: u32 = 0o1000_0000;
 
 /// What a caller names, with the caller where it names itself: we would find
 /// ourselves. Programs name files so that they have the directory of open.
-pub(super) fn of_the_caller(named: Named, thread: u32) -> Named {
-    let Named::Path(directory, path, last) = named else {
+pub(super) fn of_the_caller(named: NamedFile, thread: u32) -> NamedFile {
+    let NamedFile::Path(directory, path, last) = named else {
         return named;
     };
-    if last == Last::Followed && descriptor_name(&path).is_some() {
-        return Named::Path(directory, path, last);
+    if last == FollowLast::Followed && descriptor_name(&path).is_some() {
+        return NamedFile::Path(directory, path, last);
     }
     let its_own = ITSELF.iter().find_map(|(itself, number)| {
         let rest = path.strip_prefix(itself.as_bytes())?;
@@ -44,11 +44,11 @@ pub(super) fn of_the_caller(named: Named, thread: u32) -> Named {
         Some(path)
     });
     let Some(path) = its_own else {
-        return Named::Path(directory, path, last);
+        return NamedFile::Path(directory, path, last);
     };
     match through_its_own(&path, thread) {
-        Some((directory, rest)) => Named::Path(directory, rest, last),
-        None => Named::Path(directory, path, last),
+        Some((directory, rest)) => NamedFile::Path(directory, rest, last),
+        None => NamedFile::Path(directory, path, last),
     }
 }
 
@@ -73,7 +73,7 @@ fn through_its_own(path: &[u8], thread: u32) -> Option<(i32, Vec<u8>)> {
     Some((number, [b".", rest].concat()))
 }
 
-impl Reader<'_> {
+impl AttributeReader<'_> {
     /// What a link of /proc says, which was found at `path`.
     pub(super) fn proc_link(&self, link: &OwnedFd, path: &str) -> Result<Vec<u8>, Errno> {
         let within = path.strip_prefix("/proc/").ok_or(Errno::EACCES)?;
@@ -200,8 +200,8 @@ mod tests {
             ("/proc/self/rooted/a", "/proc/7/rooted/a"),
             ("/proc/self/fd/+3/a", "/proc/7/fd/+3/a"),
         ] {
-            let named = Named::Path(-100, path.as_bytes().to_vec(), Last::Itself);
-            let expected = Named::Path(-100, expected.as_bytes().to_vec(), Last::Itself);
+            let named = NamedFile::Path(-100, path.as_bytes().to_vec(), FollowLast::Itself);
+            let expected = NamedFile::Path(-100, expected.as_bytes().to_vec(), FollowLast::Itself);
             assert_eq!(of_the_caller(named, 7), expected, "{path}");
         }
         for (path, directory, rest) in [
@@ -209,8 +209,8 @@ mod tests {
             ("/dev/fd/3//a", 3, ".//a"),
             ("/proc/thread-self/fd/12/", 12, "./"),
         ] {
-            let named = Named::Path(-100, path.as_bytes().to_vec(), Last::Itself);
-            let expected = Named::Path(directory, rest.as_bytes().to_vec(), Last::Itself);
+            let named = NamedFile::Path(-100, path.as_bytes().to_vec(), FollowLast::Itself);
+            let expected = NamedFile::Path(directory, rest.as_bytes().to_vec(), FollowLast::Itself);
             assert_eq!(of_the_caller(named, 7), expected, "{path}");
         }
     }

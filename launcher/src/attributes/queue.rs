@@ -10,22 +10,22 @@ use super::limits::{CALLS_MAX, THREADS_MAX, WAIT_MAX};
 
 /// What threads take from.
 #[derive(Debug)]
-pub(super) struct Queue<T> {
-    state: Mutex<State<T>>,
+pub(super) struct CallQueue<T> {
+    state: Mutex<QueueState<T>>,
     filled: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct QueueState<T> {
     waiting: VecDeque<(Instant, T)>,
     threads: usize,
     idle: usize,
-    end: End,
+    end: QueueEnd,
 }
 
 /// Whether anything will come any more.
 #[derive(Debug, PartialEq, Eq)]
-enum End {
+enum QueueEnd {
     Open,
     Closed,
 }
@@ -37,21 +37,21 @@ pub(super) enum Hands {
     Wanted,
 }
 
-impl<T> Queue<T> {
+impl<T> CallQueue<T> {
     pub(super) fn new() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 waiting: VecDeque::new(),
                 threads: 0,
                 idle: 0,
-                end: End::Open,
+                end: QueueEnd::Open,
             }),
             filled: Condvar::new(),
         }
     }
 
     /// Never held for longer than a few instructions: nobody works under it.
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -98,7 +98,7 @@ impl<T> Queue<T> {
             if let Some((_, call)) = state.waiting.pop_front() {
                 return Some(call);
             }
-            if state.end == End::Closed {
+            if state.end == QueueEnd::Closed {
                 return None;
             }
             state.idle = state.idle.saturating_add(1);
@@ -126,7 +126,7 @@ impl<T> Queue<T> {
 
     /// Nothing comes any more: the threads end.
     pub(super) fn close(&self) {
-        self.lock().end = End::Closed;
+        self.lock().end = QueueEnd::Closed;
         self.filled.notify_all();
     }
 }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn threads_are_wanted_while_all_are_busy_and_only_so_many() {
-        let queue = Queue::new();
+        let queue = CallQueue::new();
         let now = Instant::now();
         for call in 0..THREADS_MAX {
             assert_eq!(queue.put(call, now), Ok(Hands::Wanted), "{call}");
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn calls_wait_for_so_long_and_in_vain_for_nobody() {
-        let queue = Queue::new();
+        let queue = CallQueue::new();
         let now = Instant::now();
         for call in 0..3 {
             assert!(queue.put(call, now).is_ok());

@@ -12,7 +12,7 @@ use nix::sys::stat::SFlag;
 use outgate_sys::attributes::inode;
 use outgate_sys::process::Powers;
 
-use super::asked::{Last, Named, Read, Request, asked};
+use super::asked::{AttributeRequest, FollowLast, NamedFile, Read, asked};
 use super::place::seen;
 use crate::filter::{Arch, attribute};
 use crate::notification::Notification;
@@ -26,7 +26,8 @@ pub(super) fn refusal(call: &Notification, powers: &Powers) -> Option<Errno> {
     if name != "readlink" && name != "readlinkat" {
         return None;
     }
-    let Ok((Named::Path(_, path, Last::Itself), Request::Read(Read::Link, _))) = asked(name, call)
+    let Ok((NamedFile::Path(_, path, FollowLast::Itself), AttributeRequest::Read(Read::Link, _))) =
+        asked(name, call)
     else {
         return None;
     };

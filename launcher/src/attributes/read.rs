@@ -14,14 +14,14 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use outgate_sys::attributes;
 use outgate_sys::memory::Memory;
 
-use super::asked::{Buffer, Named, Read};
+use super::asked::{Buffer, NamedFile, Read};
 use super::place::{Base, followed};
 use super::{is_unnamed, named};
 use crate::notification::Notification;
 use crate::visible::Visible;
 
 /// Who wants to read something, and what the run may see.
-pub(super) struct Reader<'a> {
+pub(super) struct AttributeReader<'a> {
     pub(super) visible: &'a Visible,
     /// Root of the tree of the run's processes.
     pub(super) guardian: u32,
@@ -29,12 +29,12 @@ pub(super) struct Reader<'a> {
     pub(super) thread: u32,
 }
 
-impl Reader<'_> {
+impl AttributeReader<'_> {
     /// Performs a call, and returns what it returns: a number of bytes.
     pub(super) fn perform(
         &self,
         call: &Notification,
-        asked: &Named,
+        asked: &NamedFile,
         (read, buffer): (&Read, Buffer),
     ) -> Result<i64, Errno> {
         let place = Base::of(self.thread, asked)?.resolve(asked)?;
@@ -61,12 +61,12 @@ impl Reader<'_> {
     }
 
     /// What a link says. Anything else is none, as everybody can see.
-    fn link(&self, place: &OwnedFd, asked: &Named) -> Result<Vec<u8>, Errno> {
+    fn link(&self, place: &OwnedFd, asked: &NamedFile) -> Result<Vec<u8>, Errno> {
         let stat = fstat(place)?;
         if stat.st_mode & SFlag::S_IFMT.bits() != SFlag::S_IFLNK.bits() {
             return Err(match asked {
-                Named::Path(..) => Errno::EINVAL,
-                Named::Directory(_) | Named::Descriptor(_) => Errno::ENOENT,
+                NamedFile::Path(..) => Errno::EINVAL,
+                NamedFile::Directory(_) | NamedFile::Descriptor(_) => Errno::ENOENT,
             });
         }
         let path = path_of(place.as_fd())?;

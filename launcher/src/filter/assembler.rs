@@ -13,7 +13,7 @@
 
 use super::interpreter::{AND, JUMP, JUMP_ANY_BIT, JUMP_AT_LEAST, JUMP_EQUAL, LOAD, RETURN};
 use super::limits::SPANS_MAX;
-use super::rule::{Action, Question, Rule, Test, Value, union};
+use super::rule::{ArgumentQuestion, FilterAction, FilterRule, KernelConstant, Test, union};
 use super::spans::Spans;
 use super::{Arch, FilterError, Instruction, table};
 
@@ -45,7 +45,7 @@ struct Label(usize);
 
 /// An instruction and what it leads to, before distances are known.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct AssemblyStep {
     code: u16,
     k: u32,
     yes: Label,
@@ -54,7 +54,7 @@ struct Step {
 
 /// A span whose rule already has a place.
 #[derive(Debug, Clone, Copy)]
-struct Placed {
+struct PlacedSpan {
     first: u32,
     last: u32,
     label: Label,
@@ -65,7 +65,7 @@ struct Placed {
 struct Assembler<const MAX: usize> {
     reversed: [Instruction; MAX],
     /// What each instruction was asked to be: nothing is written twice.
-    steps: [Step; MAX],
+    steps: [AssemblyStep; MAX],
     /// How many were written. More than `MAX` when there was no room.
     length: usize,
 }
@@ -79,7 +79,7 @@ pub(super) const fn assemble<const MAX: usize>(
     spans: &Spans,
 ) -> Result<Program<MAX>, FilterError> {
     let mut assembler = Assembler::<MAX>::new();
-    let kill = assembler.give_back(Action::Kill);
+    let kill = assembler.give_back(FilterAction::Kill);
     let (placed, count) = assembler.place(spans);
     let tree = assembler.tree(placed.split_at(count).0, kill);
     let number = assembler.then(LOAD, NUMBER_OFFSET, tree);
@@ -95,9 +95,9 @@ impl<const MAX: usize> Assembler<MAX> {
             code: RETURN,
             jt: 0,
             jf: 0,
-            k: Action::Kill.returned(),
+            k: FilterAction::Kill.returned(),
         };
-        let step = Step {
+        let step = AssemblyStep {
             code: RETURN,
             k: 0,
             yes: Label(0),
@@ -130,8 +130,8 @@ impl<const MAX: usize> Assembler<MAX> {
     }
 
     /// Writes all rules and joins neighbours that are treated alike.
-    const fn place(&mut self, spans: &Spans) -> ([Placed; SPANS_MAX], usize) {
-        let nothing = Placed {
+    const fn place(&mut self, spans: &Spans) -> ([PlacedSpan; SPANS_MAX], usize) {
+        let nothing = PlacedSpan {
             first: 0,
             last: 0,
             label: Label(0),
@@ -146,7 +146,7 @@ impl<const MAX: usize> Assembler<MAX> {
                 placed[count - 1].last = span.last;
             } else {
                 let (first, last) = (span.first, span.last);
-                placed[count] = Placed { first, last, label };
+                placed[count] = PlacedSpan { first, last, label };
                 count += 1;
             }
         }
@@ -154,7 +154,7 @@ impl<const MAX: usize> Assembler<MAX> {
     }
 
     /// Decides between spans by the call number in the accumulator.
-    const fn tree(&mut self, spans: &[Placed], otherwise: Label) -> Label {
+    const fn tree(&mut self, spans: &[PlacedSpan], otherwise: Label) -> Label {
         match spans {
             [] => otherwise,
             [all] => all.label,
@@ -172,10 +172,10 @@ impl<const MAX: usize> Assembler<MAX> {
         }
     }
 
-    const fn rule(&mut self, rule: &Rule) -> Label {
+    const fn rule(&mut self, rule: &FilterRule) -> Label {
         match rule {
-            Rule::Do(action) => self.give_back(*action),
-            Rule::Ask { question, yes, no } => {
+            FilterRule::Do(action) => self.give_back(*action),
+            FilterRule::Ask { question, yes, no } => {
                 let no = self.rule(no);
                 let yes = self.rule(yes);
                 self.ask(question, yes, no)
@@ -183,7 +183,7 @@ impl<const MAX: usize> Assembler<MAX> {
         }
     }
 
-    const fn ask(&mut self, question: &Question, yes: Label, no: Label) -> Label {
+    const fn ask(&mut self, question: &ArgumentQuestion, yes: Label, no: Label) -> Label {
         let compared = match &question.test {
             Test::Has(flags) => self.branch(JUMP_ANY_BIT, union(flags), yes, no),
             Test::Is { mask, any_of } => {
@@ -199,7 +199,7 @@ impl<const MAX: usize> Assembler<MAX> {
         self.then(LOAD, offset, compared)
     }
 
-    const fn one_of(&mut self, values: &[Value], yes: Label, no: Label) -> Label {
+    const fn one_of(&mut self, values: &[KernelConstant], yes: Label, no: Label) -> Label {
         match values {
             [] => no,
             [value, others @ ..] => {
@@ -209,8 +209,8 @@ impl<const MAX: usize> Assembler<MAX> {
         }
     }
 
-    const fn give_back(&mut self, action: Action) -> Label {
-        let step = Step {
+    const fn give_back(&mut self, action: FilterAction) -> Label {
+        let step = AssemblyStep {
             code: RETURN,
             k: action.returned(),
             yes: Label(0),
@@ -227,7 +227,7 @@ impl<const MAX: usize> Assembler<MAX> {
         if yes.0 == no.0 {
             return yes;
         }
-        let step = Step { code, k, yes, no };
+        let step = AssemblyStep { code, k, yes, no };
         if let Some(label) = self.written(step) {
             return label;
         }
@@ -241,7 +241,7 @@ impl<const MAX: usize> Assembler<MAX> {
     /// An instruction that is followed by `next`.
     const fn then(&mut self, code: u16, k: u32, next: Label) -> Label {
         let (yes, no) = (next, next);
-        let step = Step { code, k, yes, no };
+        let step = AssemblyStep { code, k, yes, no };
         if let Some(label) = self.written(step) {
             return label;
         }
@@ -250,7 +250,7 @@ impl<const MAX: usize> Assembler<MAX> {
     }
 
     /// Where the same instruction, leading to the same places, already is.
-    const fn written(&self, step: Step) -> Option<Label> {
+    const fn written(&self, step: AssemblyStep) -> Option<Label> {
         let mut index = 0;
         while index < self.length && index < MAX {
             let known = self.steps[index];
@@ -266,7 +266,7 @@ impl<const MAX: usize> Assembler<MAX> {
         None
     }
 
-    const fn write(&mut self, step: Step, jt: u8, jf: u8) -> Label {
+    const fn write(&mut self, step: AssemblyStep, jt: u8, jf: u8) -> Label {
         let label = Label(self.length);
         if self.length < MAX {
             let (code, k) = (step.code, step.k);
@@ -301,7 +301,7 @@ impl<const MAX: usize> Assembler<MAX> {
 
     const fn jump(&mut self, to: Label) -> Label {
         let [a, b, c, d, ..] = self.distance(to).to_le_bytes();
-        let step = Step {
+        let step = AssemblyStep {
             code: JUMP,
             k: u32::from_le_bytes([a, b, c, d]),
             yes: to,
@@ -319,7 +319,7 @@ impl<const MAX: usize> Assembler<MAX> {
 
 /// Where to cut so that both sides weigh about the same: between the first and
 /// the last, so that both sides get smaller.
-const fn middle(spans: &[Placed]) -> usize {
+const fn middle(spans: &[PlacedSpan]) -> usize {
     let mut total = 0;
     let mut index = 0;
     while index < spans.len() {
@@ -342,7 +342,7 @@ const fn middle(spans: &[Placed]) -> usize {
 
 /// What a span costs: the kernel tries each number in it when it looks for
 /// calls that are always allowed; and its own leaf.
-const fn weight(span: Placed) -> u32 {
+const fn weight(span: PlacedSpan) -> u32 {
     const LEAF: u32 = 4;
     let end = if span.last < ASSIGNED_END {
         span.last + 1

@@ -6,24 +6,24 @@
 //! has the rights of its owner, outside of every sandbox (inode(7)).
 
 use super::arguments::{HOLD, NO_ACCESS, NOT_PERMITTED, NOT_SUPPORTED, ask, has, is};
-use super::rule::{ALLOW, Question, Rule, Test, Value, value};
+use super::rule::{ALLOW, ArgumentQuestion, FilterRule, KernelConstant, Test, value};
 
-const SET_ID: &[Value] = &[value("S_ISUID", 0o4000), value("S_ISGID", 0o2000)];
+const SET_ID: &[KernelConstant] = &[value("S_ISUID", 0o4000), value("S_ISGID", 0o2000)];
 
 /// Without either, the mode is not looked at, and may be anything. The second is
 /// the bit of `O_TMPFILE` that is its own.
-const CREATES: &[Value] = &[value("O_CREAT", 0x40), value("O_TMPFILE", 0x40_0000)];
+const CREATES: &[KernelConstant] = &[value("O_CREAT", 0x40), value("O_TMPFILE", 0x40_0000)];
 
-pub(super) const MODE_SECOND: &Rule = &ask(has(1, "mode", SET_ID), NOT_PERMITTED, ALLOW);
-pub(super) const MODE_THIRD: &Rule = &ask(has(2, "mode", SET_ID), NOT_PERMITTED, ALLOW);
+pub(super) const MODE_SECOND: &FilterRule = &ask(has(1, "mode", SET_ID), NOT_PERMITTED, ALLOW);
+pub(super) const MODE_THIRD: &FilterRule = &ask(has(2, "mode", SET_ID), NOT_PERMITTED, ALLOW);
 
-const NEITHER: &[Value] = &[value("O_WRONLY and O_RDWR", 0x3)];
+const NEITHER: &[KernelConstant] = &[value("O_WRONLY and O_RDWR", 0x3)];
 
 /// Whether a file is opened neither to be read nor to be written (open(2)), which is for
 /// requests to drivers: Landlock finds nothing to judge in that, and what it gives has a
 /// file's attributes.
-const fn for_requests(argument: u32) -> Question {
-    Question {
+const fn for_requests(argument: u32) -> ArgumentQuestion {
+    ArgumentQuestion {
         argument,
         name: "flags",
         test: Test::Is {
@@ -33,12 +33,12 @@ const fn for_requests(argument: u32) -> Question {
     }
 }
 
-const TALK: &[Value] = &[value("O_RDWR and O_NOCTTY, without O_CREAT", 0x102)];
+const TALK: &[KernelConstant] = &[value("O_RDWR and O_NOCTTY, without O_CREAT", 0x102)];
 
 /// Whether a file that is there is opened as a terminal is by who made it (pts(4)): to
 /// read and write, and without making it the caller's controlling one.
-const fn for_talk(argument: u32) -> Question {
-    Question {
+const fn for_talk(argument: u32) -> ArgumentQuestion {
+    ArgumentQuestion {
         argument,
         name: "flags",
         test: Test::Is {
@@ -48,33 +48,35 @@ const fn for_talk(argument: u32) -> Question {
     }
 }
 
-const TALK_SECOND: &Rule = &ask(for_talk(1), HOLD, ALLOW);
-const TALK_THIRD: &Rule = &ask(for_talk(2), HOLD, ALLOW);
-const ACCESS_SECOND: &Rule = &ask(for_requests(1), NO_ACCESS, TALK_SECOND);
-const FLAGS_SECOND: &Rule = &ask(has(1, "flags", CREATES), NOT_PERMITTED, ACCESS_SECOND);
-pub(super) const OPEN: &Rule = &ask(has(2, "mode", SET_ID), FLAGS_SECOND, ACCESS_SECOND);
-const ACCESS_THIRD: &Rule = &ask(for_requests(2), NO_ACCESS, TALK_THIRD);
-const FLAGS_THIRD: &Rule = &ask(has(2, "flags", CREATES), NOT_PERMITTED, ACCESS_THIRD);
-pub(super) const OPENAT: &Rule = &ask(has(3, "mode", SET_ID), FLAGS_THIRD, ACCESS_THIRD);
+const TALK_SECOND: &FilterRule = &ask(for_talk(1), HOLD, ALLOW);
+const TALK_THIRD: &FilterRule = &ask(for_talk(2), HOLD, ALLOW);
+const ACCESS_SECOND: &FilterRule = &ask(for_requests(1), NO_ACCESS, TALK_SECOND);
+const FLAGS_SECOND: &FilterRule = &ask(has(1, "flags", CREATES), NOT_PERMITTED, ACCESS_SECOND);
+pub(super) const OPEN: &FilterRule = &ask(has(2, "mode", SET_ID), FLAGS_SECOND, ACCESS_SECOND);
+const ACCESS_THIRD: &FilterRule = &ask(for_requests(2), NO_ACCESS, TALK_THIRD);
+const FLAGS_THIRD: &FilterRule = &ask(has(2, "flags", CREATES), NOT_PERMITTED, ACCESS_THIRD);
+pub(super) const OPENAT: &FilterRule = &ask(has(3, "mode", SET_ID), FLAGS_THIRD, ACCESS_THIRD);
 
-const HELD_SECOND: &Rule = &ask(for_requests(1), NO_ACCESS, HOLD);
-const HELD_FLAGS_SECOND: &Rule = &ask(has(1, "flags", CREATES), NOT_PERMITTED, HELD_SECOND);
-pub(super) const HELD_OPEN: &Rule = &ask(has(2, "mode", SET_ID), HELD_FLAGS_SECOND, HELD_SECOND);
-const HELD_THIRD: &Rule = &ask(for_requests(2), NO_ACCESS, HOLD);
-const HELD_FLAGS_THIRD: &Rule = &ask(has(2, "flags", CREATES), NOT_PERMITTED, HELD_THIRD);
-pub(super) const HELD_OPENAT: &Rule = &ask(has(3, "mode", SET_ID), HELD_FLAGS_THIRD, HELD_THIRD);
+const HELD_SECOND: &FilterRule = &ask(for_requests(1), NO_ACCESS, HOLD);
+const HELD_FLAGS_SECOND: &FilterRule = &ask(has(1, "flags", CREATES), NOT_PERMITTED, HELD_SECOND);
+pub(super) const HELD_OPEN: &FilterRule =
+    &ask(has(2, "mode", SET_ID), HELD_FLAGS_SECOND, HELD_SECOND);
+const HELD_THIRD: &FilterRule = &ask(for_requests(2), NO_ACCESS, HOLD);
+const HELD_FLAGS_THIRD: &FilterRule = &ask(has(2, "flags", CREATES), NOT_PERMITTED, HELD_THIRD);
+pub(super) const HELD_OPENAT: &FilterRule =
+    &ask(has(3, "mode", SET_ID), HELD_FLAGS_THIRD, HELD_THIRD);
 
 // The second bit makes a directory hand its group on, and only the supervisor
 // sees whether it is one.
-const SET_USER_ID: &[Value] = &[value("S_ISUID", 0o4000)];
-pub(super) const CHMOD_SECOND: &Rule = &ask(has(1, "mode", SET_USER_ID), NOT_PERMITTED, HOLD);
-pub(super) const CHMOD_THIRD: &Rule = &ask(has(2, "mode", SET_USER_ID), NOT_PERMITTED, HOLD);
+const SET_USER_ID: &[KernelConstant] = &[value("S_ISUID", 0o4000)];
+pub(super) const CHMOD_SECOND: &FilterRule = &ask(has(1, "mode", SET_USER_ID), NOT_PERMITTED, HOLD);
+pub(super) const CHMOD_THIRD: &FilterRule = &ask(has(2, "mode", SET_USER_ID), NOT_PERMITTED, HOLD);
 
 // fcntl(2)
 
 /// Has everybody else who opens the file wait for whoever holds the lease, for
 /// `fs.lease-break-time`; to read a file of one's own user is enough for one.
-pub(super) const FILE_CONTROL: &Rule = &ask(
+pub(super) const FILE_CONTROL: &FilterRule = &ask(
     is(1, "op", &[value("F_SETLEASE", 1024)]),
     NOT_PERMITTED,
     ALLOW,
@@ -83,7 +85,7 @@ pub(super) const FILE_CONTROL: &Rule = &ask(
 // ioctl(2)
 
 /// Numbers that belong to file systems, by the type in their second byte.
-const FILE_SYSTEMS: Question = Question {
+const FILE_SYSTEMS: ArgumentQuestion = ArgumentQuestion {
     argument: 1,
     name: "op",
     test: Test::Is {
@@ -99,7 +101,7 @@ const FILE_SYSTEMS: Question = Question {
 /// What of it is ordinary: to read what they say, and to share blocks (`cp`).
 /// All else changes flags, versions, keys and whole trees, for which a
 /// descriptor to read from is enough.
-const ORDINARY: &Rule = &ask(
+const ORDINARY: &FilterRule = &ask(
     is(
         1,
         "op",
@@ -116,14 +118,14 @@ const ORDINARY: &Rule = &ask(
     NOT_SUPPORTED,
 );
 
-const USERFAULTFD: &Rule = &ask(
+const USERFAULTFD: &FilterRule = &ask(
     is(1, "op", &[value("USERFAULTFD_IOC_NEW", 0xaa00)]),
     NOT_PERMITTED,
     ALLOW,
 );
 
 /// The same under types that others use, too.
-const FILE_FLAGS: &Rule = &ask(
+const FILE_FLAGS: &FilterRule = &ask(
     is(
         1,
         "op",
@@ -136,4 +138,4 @@ const FILE_FLAGS: &Rule = &ask(
     NOT_SUPPORTED,
     USERFAULTFD,
 );
-pub(super) const FILE_REQUESTS: &Rule = &ask(FILE_SYSTEMS, ORDINARY, FILE_FLAGS);
+pub(super) const FILE_REQUESTS: &FilterRule = &ask(FILE_SYSTEMS, ORDINARY, FILE_FLAGS);

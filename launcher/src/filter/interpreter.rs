@@ -69,7 +69,7 @@ fn half(value: u64, offset: u32) -> Option<u32> {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ProgramOutcome {
     /// What the program returned, `SECCOMP_RET_*` and data.
     pub returned: u32,
     /// Instructions executed.
@@ -78,7 +78,7 @@ pub struct Outcome {
 
 /// Why a program is none the kernel would accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum ProgramFault {
     /// Too many instructions.
     #[error("program has {0} instructions, the kernel accepts 4096")]
     Length(usize),
@@ -109,28 +109,28 @@ pub enum Fault {
 /// Runs `program` on `data`.
 ///
 /// # Errors
-/// [`Fault`] when the program is malformed on the path taken.
-pub fn run(program: &[Instruction], data: &Data) -> Result<Outcome, Fault> {
+/// [`ProgramFault`] when the program is malformed on the path taken.
+pub fn run(program: &[Instruction], data: &Data) -> Result<ProgramOutcome, ProgramFault> {
     if program.len() > INTERPRETED_MAX {
-        return Err(Fault::Length(program.len()));
+        return Err(ProgramFault::Length(program.len()));
     }
     let mut accumulator = 0_u32;
     let mut at = 0_usize;
     for steps in 1..=program.len() {
-        let instruction = program.get(at).ok_or(Fault::End { at })?;
+        let instruction = program.get(at).ok_or(ProgramFault::End { at })?;
         let k = instruction.k;
         let (yes, no) = (usize::from(instruction.jt), usize::from(instruction.jf));
         let skip = match instruction.code {
-            RETURN => return Ok(Outcome { returned: k, steps }),
+            RETURN => return Ok(ProgramOutcome { returned: k, steps }),
             LOAD => {
-                accumulator = data.word(k).ok_or(Fault::Offset { at, offset: k })?;
+                accumulator = data.word(k).ok_or(ProgramFault::Offset { at, offset: k })?;
                 0
             }
             AND => {
                 accumulator &= k;
                 0
             }
-            JUMP => usize::try_from(k).map_err(|_| Fault::End { at: usize::MAX })?,
+            JUMP => usize::try_from(k).map_err(|_| ProgramFault::End { at: usize::MAX })?,
             JUMP_EQUAL => {
                 if accumulator == k {
                     yes
@@ -159,9 +159,9 @@ pub fn run(program: &[Instruction], data: &Data) -> Result<Outcome, Fault> {
                     no
                 }
             }
-            code => return Err(Fault::Operation { at, code }),
+            code => return Err(ProgramFault::Operation { at, code }),
         };
         at = at.saturating_add(1).saturating_add(skip);
     }
-    Err(Fault::End { at })
+    Err(ProgramFault::End { at })
 }

@@ -3,21 +3,21 @@
 
 use std::fmt::{self, Write as _};
 
-use super::rule::{Action, Question, Rule, Test};
+use super::rule::{ArgumentQuestion, FilterAction, FilterRule, Test};
 use super::table::{self, Row};
-use super::{Arch, Options};
+use super::{Arch, FilterOptions};
 
 /// One line per call that is not simply allowed: name, number, what happens,
 /// and why; below it, where arguments decide, one line per case, first match
 /// first. Calls that `arch` does not have are left out.
-pub fn listing(arch: Arch, options: &Options) -> String {
+pub fn listing(arch: Arch, options: &FilterOptions) -> String {
     let mut text = String::new();
     // Writing to a string has no way to go wrong.
     let _written: fmt::Result = write(&mut text, arch, *options);
     text
 }
 
-fn write(text: &mut String, arch: Arch, options: Options) -> fmt::Result {
+fn write(text: &mut String, arch: Arch, options: FilterOptions) -> fmt::Result {
     writeln!(text, "system call filter for {}", arch.name())?;
     for group in table::groups(options).into_iter().flatten() {
         writeln!(text, "\n{}", group.title)?;
@@ -58,8 +58,8 @@ fn write_row(text: &mut String, row: &Row, number: u32) -> fmt::Result {
         name, rule, reason, ..
     } = row;
     match rule {
-        Rule::Do(action) => writeln!(text, "  {name} ({number}): {action}: {reason}"),
-        Rule::Ask { .. } => {
+        FilterRule::Do(action) => writeln!(text, "  {name} ({number}): {action}: {reason}"),
+        FilterRule::Ask { .. } => {
             writeln!(text, "  {name} ({number}): by its arguments: {reason}")?;
             write_cases(text, rule, "")
         }
@@ -68,11 +68,11 @@ fn write_row(text: &mut String, row: &Row, number: u32) -> fmt::Result {
 
 /// The leaves of a rule in the order they are tried. `known` are the answers
 /// that led here and still need saying.
-fn write_cases(text: &mut String, rule: &Rule, known: &str) -> fmt::Result {
+fn write_cases(text: &mut String, rule: &FilterRule, known: &str) -> fmt::Result {
     match rule {
-        Rule::Do(action) if known.is_empty() => writeln!(text, "      otherwise: {action}"),
-        Rule::Do(action) => writeln!(text, "      {known}: {action}"),
-        Rule::Ask { question, yes, no } => {
+        FilterRule::Do(action) if known.is_empty() => writeln!(text, "      otherwise: {action}"),
+        FilterRule::Do(action) => writeln!(text, "      {known}: {action}"),
+        FilterRule::Ask { question, yes, no } => {
             let and = if known.is_empty() { "" } else { ", " };
             write_cases(text, yes, &format!("{known}{and}{question}"))?;
             write_cases(text, no, known)
@@ -80,7 +80,7 @@ fn write_cases(text: &mut String, rule: &Rule, known: &str) -> fmt::Result {
     }
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for FilterAction {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Allow => formatter.write_str("allowed"),
@@ -92,7 +92,7 @@ impl fmt::Display for Action {
     }
 }
 
-impl fmt::Display for Question {
+impl fmt::Display for ArgumentQuestion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (verb, values) = match &self.test {
             Test::Is { any_of, .. } => ("is", any_of),

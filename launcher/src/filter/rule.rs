@@ -4,11 +4,11 @@
 
 use super::errno::{ENOSYS, Errno};
 use super::interpreter::Data;
-use super::{Arch, Options, table};
+use super::{Arch, FilterOptions, table};
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum FilterAction {
     /// The kernel performs it.
     Allow,
     /// It is not performed and returns 0.
@@ -21,7 +21,7 @@ pub enum Action {
     Kill,
 }
 
-impl Action {
+impl FilterAction {
     /// The filter's return value (`SECCOMP_RET_*`, seccomp(2)).
     pub const fn returned(self) -> u32 {
         match self {
@@ -36,14 +36,14 @@ impl Action {
 
 /// A constant of the kernel's interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Value {
+pub(super) struct KernelConstant {
     pub(super) name: &'static str,
     pub(super) bits: u32,
 }
 
 /// Shorthand for the tables.
-pub(super) const fn value(name: &'static str, bits: u32) -> Value {
-    Value { name, bits }
+pub(super) const fn value(name: &'static str, bits: u32) -> KernelConstant {
+    KernelConstant { name, bits }
 }
 
 /// A yes-or-no question about the low 32 bits of one argument.
@@ -52,7 +52,7 @@ pub(super) const fn value(name: &'static str, bits: u32) -> Value {
 /// kernel uses the low half. A caller may leave anything in the upper half, so
 /// looking at it would refuse honest calls and be evaded by hostile ones.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Question {
+pub(super) struct ArgumentQuestion {
     /// Which argument, 0 to 5.
     pub(super) argument: u32,
     /// Its name in the manual page.
@@ -63,33 +63,36 @@ pub(super) struct Question {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Test {
     /// The bits under `mask` are one of these.
-    Is { mask: u32, any_of: &'static [Value] },
+    Is {
+        mask: u32,
+        any_of: &'static [KernelConstant],
+    },
     /// At least one of these bits is set.
-    Has(&'static [Value]),
+    Has(&'static [KernelConstant]),
 }
 
 /// What a row decides.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Rule {
-    Do(Action),
+pub(super) enum FilterRule {
+    Do(FilterAction),
     Ask {
-        question: Question,
-        yes: &'static Rule,
-        no: &'static Rule,
+        question: ArgumentQuestion,
+        yes: &'static FilterRule,
+        no: &'static FilterRule,
     },
 }
 
-pub(super) const ALLOW: &Rule = &Rule::Do(Action::Allow);
+pub(super) const ALLOW: &FilterRule = &FilterRule::Do(FilterAction::Allow);
 
 /// All bits of some flags.
-pub(super) const fn union(flags: &[Value]) -> u32 {
+pub(super) const fn union(flags: &[KernelConstant]) -> u32 {
     match flags {
         [] => 0,
         [flag, others @ ..] => flag.bits | union(others),
     }
 }
 
-impl Question {
+impl ArgumentQuestion {
     fn answer(&self, data: &Data) -> bool {
         let bits = data.argument(self.argument);
         match &self.test {
@@ -99,8 +102,8 @@ impl Question {
     }
 }
 
-impl Rule {
-    pub(super) fn decide(&self, data: &Data) -> Action {
+impl FilterRule {
+    pub(super) fn decide(&self, data: &Data) -> FilterAction {
         match self {
             Self::Do(action) => *action,
             Self::Ask { question, yes, no } => {
@@ -115,21 +118,21 @@ impl Rule {
 }
 
 /// What the filter for `arch` does to a call, worked out row by row.
-pub fn evaluate(arch: Arch, options: &Options, data: &Data) -> Action {
+pub fn evaluate(arch: Arch, options: &FilterOptions, data: &Data) -> FilterAction {
     if data.arch != arch.audit() {
-        return Action::Kill;
+        return FilterAction::Kill;
     }
     if arch == Arch::X86_64 && table::X32.contains(&data.nr) {
-        return Action::Kill;
+        return FilterAction::Kill;
     }
     if data.nr > table::NEWEST {
-        return Action::Refuse(ENOSYS);
+        return FilterAction::Refuse(ENOSYS);
     }
     let mut unassigned = table::unassigned(arch).iter();
     if unassigned.any(|range| range.contains(&data.nr)) {
-        return Action::Refuse(ENOSYS);
+        return FilterAction::Refuse(ENOSYS);
     }
     table::rows(*options)
         .find(|row| row.numbers.on(arch) == Some(data.nr))
-        .map_or(Action::Allow, |row| row.rule.decide(data))
+        .map_or(FilterAction::Allow, |row| row.rule.decide(data))
 }

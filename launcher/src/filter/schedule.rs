@@ -1,34 +1,35 @@
-//! The rules about priorities, processors and scheduling classes: everybody's own
+//! The rules about priorities, processors, scheduling classes and limits: everybody's own
 //! are free, those of others are the supervisor's to judge.
 
 use super::arguments::{HOLD, NOT_PERMITTED, ask, is};
-use super::rule::{ALLOW, Rule, Value, value};
+use super::rule::{ALLOW, FilterRule, KernelConstant, value};
 
-const SELF: &[Value] = &[value("0", 0)];
+const SELF: &[KernelConstant] = &[value("0", 0)];
 
 /// Of a thread, by its number in the first argument.
-pub(super) const THREAD: &Rule = &ask(is(0, "pid", SELF), ALLOW, HOLD);
+pub(super) const THREAD: &FilterRule = &ask(is(0, "pid", SELF), ALLOW, HOLD);
 
-const PROCESS: &Rule = &ask(is(1, "who", SELF), ALLOW, HOLD);
+const PROCESS: &FilterRule = &ask(is(1, "who", SELF), ALLOW, HOLD);
 /// The caller's own group is not named: by the time that the kernel looks, it could
 /// be the launcher's.
-const GROUP: &Rule = &ask(is(1, "who", SELF), NOT_PERMITTED, HOLD);
+const GROUP: &FilterRule = &ask(is(1, "who", SELF), NOT_PERMITTED, HOLD);
 
 /// Of a process or of a group. Those of a user are everybody's.
-const fn of(process: &'static [Value], group: &'static Rule) -> Rule {
+const fn of(process: &'static [KernelConstant], group: &'static FilterRule) -> FilterRule {
     ask(is(0, "which", process), PROCESS, group)
 }
 
-const PRIORITY_OF_GROUP: &Rule = &ask(
+const PRIORITY_OF_GROUP: &FilterRule = &ask(
     is(0, "which", &[value("PRIO_PGRP", 1)]),
     GROUP,
     NOT_PERMITTED,
 );
-pub(super) const PRIORITY: &Rule = &of(&[value("PRIO_PROCESS", 0)], PRIORITY_OF_GROUP);
+pub(super) const PRIORITY: &FilterRule = &of(&[value("PRIO_PROCESS", 0)], PRIORITY_OF_GROUP);
 
-const IO_PRIORITY_OF_GROUP: &Rule = &ask(
+const IO_PRIORITY_OF_GROUP: &FilterRule = &ask(
     is(0, "which", &[value("IOPRIO_WHO_PGRP", 2)]),
     GROUP,
     NOT_PERMITTED,
 );
-pub(super) const IO_PRIORITY: &Rule = &of(&[value("IOPRIO_WHO_PROCESS", 1)], IO_PRIORITY_OF_GROUP);
+pub(super) const IO_PRIORITY: &FilterRule =
+    &of(&[value("IOPRIO_WHO_PROCESS", 1)], IO_PRIORITY_OF_GROUP);

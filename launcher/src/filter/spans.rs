@@ -8,16 +8,16 @@
 
 use super::errno::ENOSYS;
 use super::limits::SPANS_MAX;
-use super::rule::{ALLOW, Action, Rule};
-use super::table::{self, Group};
-use super::{Arch, FilterError, Options};
+use super::rule::{ALLOW, FilterAction, FilterRule};
+use super::table::{self, RowGroup};
+use super::{Arch, FilterError, FilterOptions};
 
 /// Call numbers `first` to `last`, both included, and what becomes of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) first: u32,
     pub(super) last: u32,
-    pub(super) rule: &'static Rule,
+    pub(super) rule: &'static FilterRule,
     pub(super) name: &'static str,
 }
 
@@ -28,8 +28,8 @@ pub(super) struct Spans {
     count: usize,
 }
 
-const UNKNOWN: &Rule = &Rule::Do(Action::Refuse(ENOSYS));
-const FOREIGN: &Rule = &Rule::Do(Action::Kill);
+const UNKNOWN: &FilterRule = &FilterRule::Do(FilterAction::Refuse(ENOSYS));
+const FOREIGN: &FilterRule = &FilterRule::Do(FilterAction::Kill);
 
 impl Spans {
     pub(super) const fn new() -> Self {
@@ -88,7 +88,7 @@ impl Spans {
     }
 }
 
-const fn span(first: u32, last: u32, rule: &'static Rule, name: &'static str) -> Span {
+const fn span(first: u32, last: u32, rule: &'static FilterRule, name: &'static str) -> Span {
     Span {
         first,
         last,
@@ -101,9 +101,9 @@ const fn span(first: u32, last: u32, rule: &'static Rule, name: &'static str) ->
 ///
 /// # Errors
 /// [`FilterError::Overlap`] when two rows claim a number.
-pub(super) const fn spans(arch: Arch, options: Options) -> Result<Spans, FilterError> {
+pub(super) const fn spans(arch: Arch, options: FilterOptions) -> Result<Spans, FilterError> {
     let mut claimed = Spans::new();
-    let mut parts: &[&[Group]] = &table::groups(options);
+    let mut parts: &[&[RowGroup]] = &table::groups(options);
     while let [part, others @ ..] = parts {
         parts = others;
         claim_rows(&mut claimed, arch, part);
@@ -126,7 +126,7 @@ pub(super) const fn spans(arch: Arch, options: Options) -> Result<Spans, FilterE
     claimed.fill()
 }
 
-const fn claim_rows(claimed: &mut Spans, arch: Arch, mut groups: &[Group]) {
+const fn claim_rows(claimed: &mut Spans, arch: Arch, mut groups: &[RowGroup]) {
     while let [group, others @ ..] = groups {
         groups = others;
         let mut rows = group.rows;

@@ -13,17 +13,18 @@
 use std::ops::RangeInclusive;
 
 use super::arguments::{
-    BIND, CLONE, HOLD, OWN_LIMITS, PERSONALITY, PROCESS_CONTROL, REQUESTS, SEND_FLAGS_FOURTH,
-    SEND_FLAGS_THIRD, SHUTDOWN, SOCKET, SOCKET_OPTIONS, SOCKET_OPTIONS_READ, SOCKET_PAIR,
+    BIND, CLONE, HOLD, PERSONALITY, PROCESS_CONTROL, REQUESTS, SEND_FLAGS_FOURTH, SEND_FLAGS_THIRD,
+    SHUTDOWN, SOCKET, SOCKET_PAIR, UNSHARE,
 };
 use super::errno::{ENOSYS, EOPNOTSUPP, EPERM};
 use super::files::{
     CHMOD_SECOND, CHMOD_THIRD, FILE_CONTROL, HELD_OPEN, HELD_OPENAT, MODE_SECOND, MODE_THIRD, OPEN,
     OPENAT,
 };
-use super::rule::{Action, Rule};
+use super::rule::{FilterAction, FilterRule};
 use super::schedule::{IO_PRIORITY, PRIORITY, THREAD};
-use super::{Arch, Opens, Options};
+use super::socket_options::{SOCKET_OPTIONS, SOCKET_OPTIONS_READ};
+use super::{Arch, FilterOptions, Opens};
 
 /// The newest call we know (Linux 6.18, `file_setattr`). Nobody has judged a
 /// newer one, so it does not exist here.
@@ -64,13 +65,13 @@ impl Numbers {
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) numbers: Numbers,
-    pub(super) rule: &'static Rule,
+    pub(super) rule: &'static FilterRule,
     pub(super) reason: &'static str,
 }
 
 /// Rows that belong together.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct RowGroup {
     pub(super) title: &'static str,
     pub(super) rows: &'static [Row],
 }
@@ -98,7 +99,7 @@ const fn x86_64(number: u32) -> Numbers {
 const fn row(
     name: &'static str,
     numbers: Numbers,
-    rule: &'static Rule,
+    rule: &'static FilterRule,
     reason: &'static str,
 ) -> Row {
     Row {
@@ -110,14 +111,14 @@ const fn row(
 }
 
 /// Not for the command, as if it lacked a privilege.
-const DENY: &Rule = &Rule::Do(Action::Refuse(EPERM));
+const DENY: &FilterRule = &FilterRule::Do(FilterAction::Refuse(EPERM));
 /// As if the kernel were built without it: callers have a second way.
-const ABSENT: &Rule = &Rule::Do(Action::Refuse(ENOSYS));
+const ABSENT: &FilterRule = &FilterRule::Do(FilterAction::Refuse(ENOSYS));
 /// As if the filesystem could not do it.
-const NOT_HERE: &Rule = &Rule::Do(Action::Refuse(EOPNOTSUPP));
+const NOT_HERE: &FilterRule = &FilterRule::Do(FilterAction::Refuse(EOPNOTSUPP));
 
 /// The groups of rows in force, in the order of the listing.
-pub(super) const fn groups(options: Options) -> [&'static [Group]; 3] {
+pub(super) const fn groups(options: FilterOptions) -> [&'static [RowGroup]; 3] {
     match options.opens {
         Opens::Trap => [&[HELD_OPENS], HELD_GROUPS, GROUPS],
         Opens::Pass => [&[OPENS], HELD_GROUPS, GROUPS],
@@ -134,36 +135,41 @@ pub(super) fn scheduling(arch: Arch, number: u32) -> Option<&'static str> {
     held(&SCHEDULING, arch, number)
 }
 
-fn held(group: &Group, arch: Arch, number: u32) -> Option<&'static str> {
+/// Whether the held call with this number would make namespaces.
+pub(super) fn is_namespace(arch: Arch, number: u32) -> bool {
+    held(&NAMESPACES, arch, number).is_some()
+}
+
+fn held(group: &RowGroup, arch: Arch, number: u32) -> Option<&'static str> {
     let held = |row: &&Row| row.rule != ABSENT && row.numbers.on(arch) == Some(number);
     group.rows.iter().find(held).map(|row| row.name)
 }
 
 /// The rows in force.
-pub(super) fn rows(options: Options) -> impl Iterator<Item = &'static Row> {
+pub(super) fn rows(options: FilterOptions) -> impl Iterator<Item = &'static Row> {
     let groups = groups(options).into_iter().flatten();
     groups.flat_map(|group| group.rows)
 }
 
 #[rustfmt::skip]
-const HELD_OPENS: Group = Group { title: "files, held so that resolver settings can be substituted", rows: &[
+const HELD_OPENS: RowGroup = RowGroup { title: "files, held so that resolver settings can be substituted", rows: &[
     row("open",              x86_64(2),      HELD_OPEN, "musl opens resolv.conf and hosts with it; a new file may have a mode of set-ID programs, and Landlock judges no open without access"),
     row("openat",            both(257, 56),  HELD_OPENAT, "glibc opens resolv.conf and hosts with it; a new file may have a mode of set-ID programs, and Landlock judges no open without access"),
 ] };
 
 #[rustfmt::skip]
-const OPENS: Group = Group { title: "files", rows: &[
+const OPENS: RowGroup = RowGroup { title: "files", rows: &[
     row("open",              x86_64(2),      OPEN,   "a new file may have a mode of set-ID programs, Landlock judges no open without access, and a terminal of the caller's own lies beside others"),
     row("openat",            both(257, 56),  OPENAT, "a new file may have a mode of set-ID programs, Landlock judges no open without access, and a terminal of the caller's own lies beside others"),
 ] };
 
 /// Groups with calls that a part of the supervisor finds by [`held`].
-const HELD_GROUPS: &[Group] = &[ATTRIBUTES, LINKS, SCHEDULING];
+const HELD_GROUPS: &[RowGroup] = &[ATTRIBUTES, LINKS, SCHEDULING, NAMESPACES];
 
 /// Landlock leaves these to every owner of a file; the supervisor performs them on
 /// behalf. Modes of set-ID programs are refused first.
 #[rustfmt::skip]
-const ATTRIBUTES: Group = Group { title: "attributes of files, changed on behalf where the command may write", rows: &[
+const ATTRIBUTES: RowGroup = RowGroup { title: "attributes of files, changed on behalf where the command may write", rows: &[
     row("chmod",             x86_64(90),     CHMOD_SECOND, "changes who may read a file, wherever it lies"),
     row("fchmod",            both(91, 52),   CHMOD_SECOND, "a descriptor to read from is enough"),
     row("fchmodat",          both(268, 53),  CHMOD_THIRD, "changes who may read a file, wherever it lies"),
@@ -191,7 +197,7 @@ const ATTRIBUTES: Group = Group { title: "attributes of files, changed on behalf
 /// the command may read. Who asks by a descriptor got it from Landlock: for none that is
 /// a place only (`O_PATH`) does the kernel answer.
 #[rustfmt::skip]
-const LINKS: Group = Group { title: "links and attributes of files, read on behalf where the command may read", rows: &[
+const LINKS: RowGroup = RowGroup { title: "links and attributes of files, read on behalf where the command may read", rows: &[
     row("readlink",          x86_64(89),     HOLD,   "what a hidden link says may be a secret itself"),
     row("readlinkat",        both(267, 78),  HOLD,   "what a hidden link says may be a secret itself"),
     row("getxattr",          both(191, 8),   HOLD,   "reads attributes wherever the file lies"),
@@ -205,24 +211,32 @@ const LINKS: Group = Group { title: "links and attributes of files, read on beha
 
 /// The kernel asks for the same user alone; the supervisor, for the same run.
 #[rustfmt::skip]
-const SCHEDULING: Group = Group { title: "turns on processors and disks, for threads of the run alone", rows: &[
+const SCHEDULING: RowGroup = RowGroup { title: "turns on processors and disks, and limits, for threads of the run alone", rows: &[
     row("setpriority",        both(141, 140), PRIORITY,    "holds up every process of the user, the launcher among them"),
     row("ioprio_set",         both(251, 30),  IO_PRIORITY, "holds up what others read and write, the record among it"),
     row("sched_setaffinity",  both(203, 122), THREAD,      "crowds others onto one processor"),
     row("sched_setscheduler", both(144, 119), THREAD,      "has others run only when nobody else would"),
     row("sched_setparam",     both(142, 118), THREAD,      "changes the priority of others"),
+    row("prlimit64",          both(302, 261), THREAD,      "limits of others: a file size of 0 would silence the audit record"),
     row("sched_setattr",      both(314, 274), ABSENT,      "a slice as short as the guardian's; callers fall back to the calls above"),
 ] };
 
+/// Refused by the supervisor, which tells the first.
 #[rustfmt::skip]
-const GROUPS: &[Group] = &[
-    Group { title: "modes of set-ID programs, which give others the rights of the user", rows: &[
+const NAMESPACES: RowGroup = RowGroup { title: "namespaces, held so that somebody is told why there is none", rows: &[
+    row("clone",             both(56, 220),  CLONE,  "a new namespace has its own network and privileges"),
+    row("unshare",           both(272, 97),  UNSHARE, "a new namespace has its own network and privileges"),
+] };
+
+#[rustfmt::skip]
+const GROUPS: &[RowGroup] = &[
+    RowGroup { title: "modes of set-ID programs, which give others the rights of the user", rows: &[
         row("openat2",           same(437),      ABSENT, "its mode lies in memory where no filter sees it; callers fall back to openat"),
         row("creat",             x86_64(85),     MODE_SECOND, "makes a file with a mode"),
         row("mknod",             x86_64(133),    MODE_SECOND, "makes a file with a mode; mkdir leaves such bits out"),
         row("mknodat",           both(259, 33),  MODE_THIRD, "makes a file with a mode; mkdirat leaves such bits out"),
     ] },
-    Group { title: "network", rows: &[
+    RowGroup { title: "network", rows: &[
         row("connect",           both(42, 203),  HOLD,   "each destination is judged, and connected to on behalf"),
         row("bind",              both(49, 200),  BIND,   "ports of loopback are free, and the others granted; Landlock leaves only port 0"),
         row("listen",            both(50, 201),  HOLD,   "Landlock does not see it, and an unbound socket would listen on every address"),
@@ -238,19 +252,18 @@ const GROUPS: &[Group] = &[
         row("io_uring_enter",    same(426),      ABSENT, "its operations are not seen by any filter"),
         row("io_uring_register", same(427),      ABSENT, "its operations are not seen by any filter"),
     ] },
-    Group { title: "other processes", rows: &[
+    RowGroup { title: "other processes", rows: &[
         row("ptrace",            both(101, 117), DENY,   "controls other processes"),
         row("process_vm_readv",  both(310, 270), DENY,   "reads the memory of other processes"),
         row("process_vm_writev", both(311, 271), DENY,   "writes the memory of other processes"),
         row("pidfd_getfd",       same(438),      DENY,   "takes descriptors from other processes, sockets included"),
         row("kcmp",              both(312, 272), DENY,   "compares kernel addresses of other processes"),
-        row("prlimit64",         both(302, 261), OWN_LIMITS, "limits of others: a file size of 0 would silence the audit record"),
         row("prctl",             both(157, 167), PROCESS_CONTROL, "the supervisor must be able to read the arguments of held calls"),
         row("perf_event_open",   both(298, 241), DENY,   "observes other processes and the kernel"),
         row("bpf",               both(321, 280), DENY,   "puts programs into the kernel"),
         row("userfaultfd",       both(323, 282), ABSENT, "stops the kernel in the middle of reading memory"),
     ] },
-    Group { title: "memory and messages shared by number, with any process of the same user", rows: &[
+    RowGroup { title: "memory and messages shared by number, with any process of the same user", rows: &[
         row("shmget",            both(29, 194),  ABSENT, "finds another program's memory by its key"),
         row("shmat",             both(30, 196),  ABSENT, "maps another program's memory"),
         row("shmctl",            both(31, 195),  ABSENT, "lists and removes shared memory"),
@@ -266,17 +279,15 @@ const GROUPS: &[Group] = &[
         row("mq_open",           both(240, 180), ABSENT, "a channel to programs outside, not seen by Landlock"),
         row("mq_unlink",         both(241, 181), ABSENT, "removes queues of programs outside"),
     ] },
-    Group { title: "namespaces and privilege", rows: &[
-        row("clone",             both(56, 220),  CLONE,  "a new namespace has its own network and privileges"),
+    RowGroup { title: "namespaces and privilege", rows: &[
         row("clone3",            same(435),      ABSENT, "its flags lie in memory where no filter sees them; callers fall back to clone"),
-        row("unshare",           both(272, 97),  DENY,   "a new namespace has its own network and privileges"),
         row("setns",             both(308, 268), DENY,   "enters another network or mount namespace"),
         row("add_key",           both(248, 217), DENY,   "key rings are shared with programs outside"),
         row("request_key",       both(249, 218), DENY,   "key rings are shared with programs outside"),
         row("keyctl",            both(250, 219), DENY,   "key rings are shared with programs outside"),
         row("personality",       both(135, 92),  PERSONALITY, "makes all memory executable, or imitates other systems"),
     ] },
-    Group { title: "mounts and file handles", rows: &[
+    RowGroup { title: "mounts and file handles", rows: &[
         row("mount",             both(165, 40),  DENY,   "changes which files paths lead to"),
         row("umount2",           both(166, 39),  DENY,   "uncovers what a mount hides"),
         row("pivot_root",        both(155, 41),  DENY,   "changes the root directory"),
@@ -296,7 +307,7 @@ const GROUPS: &[Group] = &[
         row("quotactl",          both(179, 60),  DENY,   "administers filesystems"),
         row("quotactl_fd",       same(443),      DENY,   "administers filesystems"),
     ] },
-    Group { title: "the machine", rows: &[
+    RowGroup { title: "the machine", rows: &[
         row("init_module",       both(175, 105), DENY,   "puts code into the kernel"),
         row("finit_module",      both(313, 273), DENY,   "puts code into the kernel"),
         row("delete_module",     both(176, 106), DENY,   "takes code out of the kernel"),

@@ -9,12 +9,12 @@ mod oracle;
 mod table;
 
 use super::interpreter::{self, Data};
-use super::{Arch, Opens, Options};
+use super::{Arch, FilterOptions, Opens};
 
 const ARCHES: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
-const OPTIONS: [Options; 2] = [
-    Options { opens: Opens::Pass },
-    Options { opens: Opens::Trap },
+const OPTIONS: [FilterOptions; 2] = [
+    FilterOptions { opens: Opens::Pass },
+    FilterOptions { opens: Opens::Trap },
 ];
 
 /// A call with these arguments, made natively.
@@ -28,14 +28,14 @@ fn call(arch: Arch, nr: u32, args: [u64; 6]) -> Data {
 }
 
 /// What the program returns, and in how many steps.
-fn run(arch: Arch, options: Options, data: &Data) -> interpreter::Outcome {
+fn run(arch: Arch, options: FilterOptions, data: &Data) -> interpreter::ProgramOutcome {
     let program = super::program(arch, &options).expect("program");
     interpreter::run(&program, data).expect("run")
 }
 
 /// The number of a call by the name in the table.
 fn number(arch: Arch, name: &str) -> u32 {
-    let options = Options { opens: Opens::Trap };
+    let options = FilterOptions { opens: Opens::Trap };
     super::table::rows(options)
         .find(|row| row.name == name)
         .and_then(|row| row.numbers.on(arch))

@@ -4,16 +4,15 @@
 //! run, and runs nothing.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::DirBuilder;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::harmless::{Judgement, Suspect, judge};
+use super::harmless::{SettingJudgement, Suspect, judge};
 use super::limits::{FILES_MAX, INCLUDE_DEPTH_MAX};
 use super::read_file;
-use super::syntax::{Entry, parse, write};
+use super::syntax::{ConfigEntry, parse, write};
 use crate::environment::Variables;
+use crate::private::HeldDirectory;
 
 /// The variable that names the user's file (git(1)).
 const VARIABLE: &str = "GIT_CONFIG_GLOBAL";
@@ -44,7 +43,7 @@ const SIGNING: [&str; 4] = [
 
 /// What git is told in a run.
 #[derive(Debug, Default)]
-pub struct Settings {
+pub struct GitSettings {
     /// The first is the user's file; the others are included by those before them. None
     /// where the user has none.
     files: Vec<File>,
@@ -57,12 +56,12 @@ pub struct Settings {
 /// One file of the copy.
 #[derive(Debug, Default)]
 struct File {
-    entries: Vec<Entry>,
+    entries: Vec<ConfigEntry>,
     /// Which of them name which other file.
     includes: Vec<(usize, usize)>,
 }
 
-impl Settings {
+impl GitSettings {
     /// Reads what the user's git would read, without the machine's and a repository's own
     /// files. Nothing where there is none.
     pub fn of(variables: &Variables, suspect: Suspect<'_>) -> Option<Self> {
@@ -74,7 +73,7 @@ impl Settings {
         let shared = absolute("XDG_CONFIG_HOME")
             .or_else(|| Some(home.as_ref()?.join(".config")))
             .map(|config| config.join("git"));
-        let mut reader = Reader {
+        let mut reader = ConfigReader {
             settings: Self::default(),
             home: home.clone(),
             suspect,
@@ -139,16 +138,15 @@ impl Settings {
     /// The private directory cannot be written: the operator's machine.
     pub(crate) fn write(
         &self,
-        private: &Path,
+        private: &HeldDirectory,
         variables: &mut Variables,
         set: impl Fn(&str) -> bool,
     ) -> io::Result<()> {
         if self.files.is_empty() || set(VARIABLE) {
             return Ok(());
         }
-        let directory = private.join("git");
-        DirBuilder::new().mode(0o700).create(&directory)?;
-        let path = |number: usize| directory.join(format!("config-{number}"));
+        let name = |number: usize| PathBuf::from(format!("git/config-{number}"));
+        let path = |number: usize| private.path().join(name(number));
         for (number, file) in self.files.iter().enumerate() {
             let mut entries = file.entries.clone();
             for (entry, other) in &file.includes {
@@ -156,11 +154,7 @@ impl Settings {
                     entry.value = path(*other).to_str().map(str::to_owned);
                 }
             }
-            let mut made = std::fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path(number))?;
+            let mut made = private.make(&name(number))?;
             made.write_all(write(&entries).as_bytes())?;
         }
         variables.insert(VARIABLE.into(), OsString::from(path(0)));
@@ -169,13 +163,13 @@ impl Settings {
 }
 
 /// Reads files into settings.
-struct Reader<'s> {
-    settings: Settings,
+struct ConfigReader<'s> {
+    settings: GitSettings,
     home: Option<PathBuf>,
     suspect: Suspect<'s>,
 }
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     /// Adds the entries of a file to that of this number; nothing where it cannot be read,
     /// as git passes over files that are not there.
     fn file(&mut self, path: &Path, number: usize, depth: usize) -> Option<()> {
@@ -193,12 +187,12 @@ impl Reader<'_> {
         Some(())
     }
 
-    fn entry(&mut self, mut entry: Entry, (path, number): (&Path, usize), depth: usize) {
+    fn entry(&mut self, mut entry: ConfigEntry, (path, number): (&Path, usize), depth: usize) {
         let name = entry.name();
         match judge(&entry, self.suspect) {
-            Judgement::Plain => {}
-            Judgement::Unknown => return,
-            Judgement::Secret => return self.leave_out(&name),
+            SettingJudgement::Plain => {}
+            SettingJudgement::Unknown => return,
+            SettingJudgement::Secret => return self.leave_out(&name),
         }
         if SIGNING.contains(&name.as_str()) {
             if entry.value.as_deref().is_none_or(is_true) {
@@ -225,7 +219,7 @@ impl Reader<'_> {
         }
     }
 
-    fn include(&mut self, entry: Entry, (path, number): (&Path, usize), depth: usize) {
+    fn include(&mut self, entry: ConfigEntry, (path, number): (&Path, usize), depth: usize) {
         let other = self.settings.files.len();
         if depth >= INCLUDE_DEPTH_MAX || other >= FILES_MAX {
             self.leave_out(&entry.name());
@@ -243,7 +237,7 @@ impl Reader<'_> {
     }
 
     /// The path that a value is, as git expands it.
-    fn place(&self, entry: &Entry, path: &Path) -> Option<PathBuf> {
+    fn place(&self, entry: &ConfigEntry, path: &Path) -> Option<PathBuf> {
         let value = entry.value.as_deref().filter(|value| !value.is_empty())?;
         if let Some(rest) = value.strip_prefix("~/") {
             return Some(self.home.as_ref()?.join(rest));
@@ -286,8 +280,8 @@ fn is_gits(path: &Path) -> bool {
 }
 
 /// An entry that includes another file.
-fn inclusion() -> Entry {
-    Entry {
+fn inclusion() -> ConfigEntry {
+    ConfigEntry {
         section: "include".to_owned(),
         subsection: None,
         key: "path".to_owned(),
@@ -301,7 +295,7 @@ fn is_true(value: &str) -> bool {
 }
 
 /// A condition that begins in the file's own directory, wherever its copy lies.
-fn anchor(entry: &mut Entry, path: &Path) {
+fn anchor(entry: &mut ConfigEntry, path: &Path) {
     let Some(condition) = &entry.subsection else {
         return;
     };

@@ -6,7 +6,7 @@ use crate::git::limits::{ENTRIES_MAX, VALUE_BYTES_MAX};
 
 /// One setting, as git reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ConfigEntry {
     /// The section's name, in small letters: `http`. Empty before the first header, where
     /// git reads keys that mean nothing.
     pub(crate) section: String,
@@ -18,7 +18,7 @@ pub(crate) struct Entry {
     pub(crate) value: Option<String>,
 }
 
-impl Entry {
+impl ConfigEntry {
     /// Section and key, without the subsection: `http.extraheader`.
     pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.section, self.key)
@@ -27,17 +27,17 @@ impl Entry {
 
 /// The text is none of git's, or has more than is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Unreadable;
+pub(crate) struct UnreadableConfig;
 
 /// Reads a file's entries, in order.
 ///
 /// # Errors
-/// [`Unreadable`] where git would refuse the text as well, or it is over a limit.
-pub(crate) fn parse(text: &str) -> Result<Vec<Entry>, Unreadable> {
+/// [`UnreadableConfig`] where git would refuse the text as well, or it is over a limit.
+pub(crate) fn parse(text: &str) -> Result<Vec<ConfigEntry>, UnreadableConfig> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // git takes a line's end of DOS for one of its own.
     let text = text.replace("\r\n", "\n");
-    let mut rest = Cursor { text: &text };
+    let mut rest = ConfigCursor { text: &text };
     let mut entries = Vec::new();
     let mut header: Header = (String::new(), None);
     loop {
@@ -51,16 +51,16 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Entry>, Unreadable> {
                 let key = rest.take(|letter| letter.is_ascii_alphanumeric() || letter == '-');
                 let value = rest.value()?;
                 if entries.len() == ENTRIES_MAX {
-                    return Err(Unreadable);
+                    return Err(UnreadableConfig);
                 }
-                entries.push(Entry {
+                entries.push(ConfigEntry {
                     section,
                     subsection,
                     key: key.to_ascii_lowercase(),
                     value,
                 });
             }
-            Some(_) => return Err(Unreadable),
+            Some(_) => return Err(UnreadableConfig),
         }
     }
 }
@@ -69,11 +69,11 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Entry>, Unreadable> {
 type Header = (String, Option<String>);
 
 /// What has not been read yet.
-struct Cursor<'t> {
+struct ConfigCursor<'t> {
     text: &'t str,
 }
 
-impl<'t> Cursor<'t> {
+impl<'t> ConfigCursor<'t> {
     fn peek(&self) -> Option<char> {
         self.text.chars().next()
     }
@@ -97,13 +97,13 @@ impl<'t> Cursor<'t> {
     }
 
     /// `[section]`, `[section "subsection"]`, or `[section.subsection]`.
-    fn header(&mut self) -> Result<Header, Unreadable> {
+    fn header(&mut self) -> Result<Header, UnreadableConfig> {
         self.next();
         let name = self.take(|letter| letter.is_ascii_alphanumeric() || "-.".contains(letter));
         let name = name.to_ascii_lowercase();
         // git reads keys of a section without a name, and nobody asks for them.
         if name.is_empty() {
-            return Err(Unreadable);
+            return Err(UnreadableConfig);
         }
         match self.next() {
             Some(']') => Ok(match name.split_once('.') {
@@ -116,42 +116,42 @@ impl<'t> Cursor<'t> {
                 let subsection = self.quoted()?;
                 match self.next() {
                     Some(']') => Ok((name, Some(subsection))),
-                    _ => Err(Unreadable),
+                    _ => Err(UnreadableConfig),
                 }
             }
-            _ => Err(Unreadable),
+            _ => Err(UnreadableConfig),
         }
     }
 
     /// A subsection in quotes: a backslash makes any letter itself.
-    fn quoted(&mut self) -> Result<String, Unreadable> {
+    fn quoted(&mut self) -> Result<String, UnreadableConfig> {
         let mut out = String::new();
         if self.next() != Some('"') {
-            return Err(Unreadable);
+            return Err(UnreadableConfig);
         }
         loop {
-            match self.next().ok_or(Unreadable)? {
+            match self.next().ok_or(UnreadableConfig)? {
                 '"' => return Ok(out),
-                '\n' | '\0' => return Err(Unreadable),
+                '\n' | '\0' => return Err(UnreadableConfig),
                 '\\' => match self.next() {
-                    None | Some('\n' | '\0') => return Err(Unreadable),
+                    None | Some('\n' | '\0') => return Err(UnreadableConfig),
                     Some(letter) => out.push(letter),
                 },
                 letter => out.push(letter),
             }
             if out.len() > VALUE_BYTES_MAX {
-                return Err(Unreadable);
+                return Err(UnreadableConfig);
             }
         }
     }
 
     /// What stands behind a key: nothing, or `=` and a value up to the end of the line.
-    fn value(&mut self) -> Result<Option<String>, Unreadable> {
+    fn value(&mut self) -> Result<Option<String>, UnreadableConfig> {
         self.skip(|letter| letter == ' ' || letter == '\t');
         match self.peek() {
             None | Some('\n') => return Ok(None),
             Some('=') => self.next(),
-            Some(_) => return Err(Unreadable),
+            Some(_) => return Err(UnreadableConfig),
         };
         let mut out = String::new();
         // Blanks at the end count only where something follows them.
@@ -159,9 +159,9 @@ impl<'t> Cursor<'t> {
         let mut is_quoted = false;
         while let Some(letter) = self.next() {
             match letter {
-                '\n' if is_quoted => return Err(Unreadable),
+                '\n' if is_quoted => return Err(UnreadableConfig),
                 '\n' => break,
-                '\0' => return Err(Unreadable),
+                '\0' => return Err(UnreadableConfig),
                 '"' => {
                     is_quoted = !is_quoted;
                     kept = out.len();
@@ -182,7 +182,7 @@ impl<'t> Cursor<'t> {
                     Some('n') => out.push('\n'),
                     Some('b') => out.push('\u{8}'),
                     Some(letter @ ('\\' | '"')) => out.push(letter),
-                    _ => return Err(Unreadable),
+                    _ => return Err(UnreadableConfig),
                 },
                 blank if blank.is_ascii_whitespace() && !is_quoted => {
                     if !out.is_empty() {
@@ -194,11 +194,11 @@ impl<'t> Cursor<'t> {
             }
             kept = out.len();
             if kept > VALUE_BYTES_MAX {
-                return Err(Unreadable);
+                return Err(UnreadableConfig);
             }
         }
         if is_quoted {
-            return Err(Unreadable);
+            return Err(UnreadableConfig);
         }
         out.truncate(kept);
         Ok(Some(out))
@@ -206,7 +206,7 @@ impl<'t> Cursor<'t> {
 }
 
 /// Writes entries as a file that git reads as them.
-pub(crate) fn write(entries: &[Entry]) -> String {
+pub(crate) fn write(entries: &[ConfigEntry]) -> String {
     let mut out = String::new();
     let mut last: (&str, Option<&str>) = ("", None);
     for entry in entries {
@@ -272,8 +272,8 @@ mod tests {
             .then(|| String::from_utf8(output.stdout).expect("text"))
     }
 
-    fn as_git_shows(entries: &[Entry]) -> String {
-        let one = |entry: &Entry| {
+    fn as_git_shows(entries: &[ConfigEntry]) -> String {
+        let one = |entry: &ConfigEntry| {
             let between = match &entry.subsection {
                 Some(subsection) => format!(".{subsection}"),
                 None => String::new(),
@@ -300,7 +300,7 @@ mod tests {
             }
             // With what git refuses it does not work outside either.
             (None, _) => {}
-            (Some(_), Err(Unreadable)) if text.contains("[]") || text.contains("[ ") => {}
+            (Some(_), Err(UnreadableConfig)) if text.contains("[]") || text.contains("[ ") => {}
             (shown, read) => panic!("{text:?}: git {shown:?}, here {read:?}"),
         }
     }
@@ -355,10 +355,10 @@ mod tests {
         fn what_is_written_is_read_again(
             values in prop::collection::vec((".{0,12}", "[ -~]{0,12}"), 1..5),
         ) {
-            let entries: Vec<Entry> = values
+            let entries: Vec<ConfigEntry> = values
                 .into_iter()
                 .filter(|(value, subsection)| !(value.clone() + subsection).contains(['\0', '\r', '\n']))
-                .map(|(value, subsection)| Entry {
+                .map(|(value, subsection)| ConfigEntry {
                     section: "s".to_owned(),
                     subsection: Some(subsection),
                     key: "k".to_owned(),

@@ -17,7 +17,7 @@ use super::{read_file, read_text};
 
 /// What a command gets of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum GitAccess {
     /// To read it.
     Read,
     /// To write it as well.
@@ -40,9 +40,9 @@ pub(crate) fn is_looked_at(place: &str) -> bool {
 
 /// A place that git, or a tool that looks upward, needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct GitPlace {
     /// What the command gets of it.
-    pub access: Access,
+    pub access: GitAccess,
     /// The path, without links.
     pub path: PathBuf,
     /// What it is, in words.
@@ -51,32 +51,32 @@ pub struct Place {
 
 /// A work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tree {
+pub struct WorkTree {
     /// Its first directory.
     root: PathBuf,
-    places: Vec<Place>,
+    places: Vec<GitPlace>,
 }
 
 /// Who asks.
 #[derive(Debug, Clone, Copy)]
-struct Owner<'o> {
+struct TreeOwner<'o> {
     user: u32,
     /// The home directory, without links.
     home: &'o Path,
 }
 
-impl Tree {
+impl WorkTree {
     /// The work tree around `directory`, a path without links. Nothing where there is none
     /// below the home directory or beside it, or where it is not this user's.
     pub fn of(directory: &Path, home: &Path, user: u32) -> Option<Self> {
         let home = fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
-        let owner = Owner { user, home: &home };
+        let owner = TreeOwner { user, home: &home };
         let root = root(directory, owner)?;
         let mut places = Vec::new();
         let is_root = root == directory;
         if !is_root {
-            places.push(Place {
-                access: Access::Read,
+            places.push(GitPlace {
+                access: GitAccess::Read,
                 path: root.clone(),
                 what: ROOT,
             });
@@ -85,11 +85,15 @@ impl Tree {
                 places.extend(secrets(above)?);
             }
         }
-        let access = if is_root { Access::Write } else { Access::Read };
+        let access = if is_root {
+            GitAccess::Write
+        } else {
+            GitAccess::Read
+        };
         for path in elsewhere(&root, owner).into_iter().flatten() {
             // What lies in the working directory is granted with it.
             if !path.starts_with(directory) {
-                places.push(Place {
+                places.push(GitPlace {
                     access,
                     path,
                     what: REPOSITORY,
@@ -105,14 +109,14 @@ impl Tree {
     }
 
     /// What a command needs beside the working directory.
-    pub fn places(&self) -> &[Place] {
+    pub fn places(&self) -> &[GitPlace] {
         &self.places
     }
 }
 
 /// The nearest directory upward with a `.git`, as git looks for it; never the home
 /// directory, nor one around it.
-fn root(directory: &Path, owner: Owner<'_>) -> Option<PathBuf> {
+fn root(directory: &Path, owner: TreeOwner<'_>) -> Option<PathBuf> {
     for above in directory.ancestors().take(DEPTH_MAX) {
         let Ok(mark) = above.join(".git").symlink_metadata() else {
             continue;
@@ -125,14 +129,14 @@ fn root(directory: &Path, owner: Owner<'_>) -> Option<PathBuf> {
 }
 
 /// Whether a directory is the user's; others' may say anything.
-fn owns(path: &Path, owner: Owner<'_>) -> bool {
+fn owns(path: &Path, owner: TreeOwner<'_>) -> bool {
     let is_own = |found: Metadata| found.is_dir() && found.uid() == owner.user;
     fs::symlink_metadata(path).is_ok_and(is_own)
 }
 
 /// The directories in which the repository of a work tree lies, if its `.git` is a file
 /// that names one which names it.
-fn elsewhere(root: &Path, owner: Owner<'_>) -> Option<Vec<PathBuf>> {
+fn elsewhere(root: &Path, owner: TreeOwner<'_>) -> Option<Vec<PathBuf>> {
     let mark = root.join(".git");
     if !mark.symlink_metadata().ok()?.is_file() {
         return None;
@@ -173,7 +177,7 @@ fn linked(directory: &Path, mark: &Path) -> Option<PathBuf> {
 /// The repository of a submodule: one whose `core.worktree` is this work tree.
 fn submodule(directory: &Path, root: &Path) -> Option<PathBuf> {
     let entries = parse(&read_file(&directory.join("config"))?).ok()?;
-    let named = |entry: &&super::syntax::Entry| {
+    let named = |entry: &&super::syntax::ConfigEntry| {
         entry.subsection.is_none() && entry.name() == "core.worktree"
     };
     let worktree = entries.iter().rfind(named)?.value.as_deref()?;
@@ -183,7 +187,7 @@ fn submodule(directory: &Path, root: &Path) -> Option<PathBuf> {
 
 /// The files of one directory that hold secrets by their names; nothing where it has more
 /// entries than are looked at.
-fn secrets(directory: &Path) -> Option<Vec<Place>> {
+fn secrets(directory: &Path) -> Option<Vec<GitPlace>> {
     let mut found = Vec::new();
     for (count, entry) in fs::read_dir(directory).ok()?.enumerate() {
         if count >= NEIGHBOURS_MAX {
@@ -191,8 +195,8 @@ fn secrets(directory: &Path) -> Option<Vec<Place>> {
         }
         let entry = entry.ok()?;
         if is_secret(&entry.file_name().to_string_lossy()) {
-            found.push(Place {
-                access: Access::Deny,
+            found.push(GitPlace {
+                access: GitAccess::Deny,
                 path: entry.path(),
                 what: "secrets above the working directory",
             });

@@ -3,7 +3,7 @@
 
 use outgate_policy::printable;
 
-use super::file::{Content, text};
+use super::file::{FileContent, text};
 use super::kinds::Contents;
 use super::limits::{DIFF_LINES_MAX, DIFF_SHOWN_MAX};
 use super::{Leftover, Was};
@@ -55,14 +55,14 @@ pub fn diff(left: &Leftover) -> Vec<String> {
     out
 }
 
-fn lines(content: &Content) -> Vec<String> {
+fn lines(content: &FileContent) -> Vec<String> {
     match content {
-        Content::Text(bytes) => {
+        FileContent::Text(bytes) => {
             let text = String::from_utf8_lossy(bytes);
             text.lines().map(str::to_owned).collect()
         }
-        Content::Link(target) => vec![format!("(a link to {})", text(target))],
-        Content::Unknown(why) => vec![format!("({why})")],
+        FileContent::Link(target) => vec![format!("(a link to {})", text(target))],
+        FileContent::Unknown(why) => vec![format!("({why})")],
     }
 }
 

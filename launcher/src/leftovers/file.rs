@@ -1,16 +1,16 @@
 //! One file as it is: its inode and, within a bound, its content. Never follows a link, never
 //! waits, never leaves the file system of the grant.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
-use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
 use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 
 use super::limits::FILE_BYTES_MAX;
@@ -21,7 +21,7 @@ pub(super) type Moment = (i64, i64);
 /// What tells one state of a file from another. The command sets every time but that of the
 /// last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct FileState {
     pub(super) device: u64,
     pub(super) inode: u64,
     pub(super) changed: Moment,
@@ -29,7 +29,7 @@ pub(super) struct State {
     pub(super) mode: u32,
 }
 
-impl State {
+impl FileState {
     pub(super) fn of(stat: &FileStat) -> Self {
         Self {
             device: stat.st_dev,
@@ -73,7 +73,7 @@ impl State {
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum FileContent {
     Text(Vec<u8>),
     /// A link, and what it says.
     Link(OsString),
@@ -122,48 +122,66 @@ pub(super) fn is_in_memory(open: impl AsFd) -> bool {
 }
 
 /// The state of an entry of a directory, which may be a link.
-pub(super) fn state(directory: BorrowedFd<'_>, name: &OsStr) -> Option<State> {
+pub(super) fn state(directory: BorrowedFd<'_>, name: &OsStr) -> Option<FileState> {
     let stat = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
-    Some(State::of(&stat))
+    Some(FileState::of(&stat))
 }
 
 /// The state of what is open.
-pub(super) fn state_of(open: impl AsFd) -> Option<State> {
-    fstat(open).ok().map(|stat| State::of(&stat))
+pub(super) fn state_of(open: impl AsFd) -> Option<FileState> {
+    fstat(open).ok().map(|stat| FileState::of(&stat))
 }
 
 /// What an entry of a directory holds, which had this state a moment ago.
-pub(super) fn content(directory: BorrowedFd<'_>, name: &OsStr, state: State) -> Content {
+pub(super) fn content(directory: BorrowedFd<'_>, name: &OsStr, state: FileState) -> FileContent {
     if state.is_link() {
         let link = readlinkat(directory, name);
         return link.map_or(
-            Content::Unknown("a link that cannot be read"),
-            Content::Link,
+            FileContent::Unknown("a link that cannot be read"),
+            FileContent::Link,
         );
     }
     if !state.is_file() {
-        return Content::Unknown("no regular file");
+        return FileContent::Unknown("no regular file");
     }
     if u64::try_from(state.size).map_or(true, |size| size > FILE_BYTES_MAX) {
-        return Content::Unknown("too large to be looked at");
+        return FileContent::Unknown("too large to be looked at");
     }
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let opened = openat2(directory, Path::new(name), below(flags)).map(File::from);
     let Ok(mut file) = opened else {
-        return Content::Unknown("it cannot be read");
+        return FileContent::Unknown("it cannot be read");
     };
     let is_same = |file: &File| state_of(file) == Some(state);
     if !is_same(&file) {
-        return Content::Unknown("it changes while it is read");
+        return FileContent::Unknown("it changes while it is read");
     }
     let mut bytes = Vec::with_capacity(usize::try_from(state.size).unwrap_or(0));
     let read = file.by_ref().take(FILE_BYTES_MAX).read_to_end(&mut bytes);
     // RACE: somebody outside may write meanwhile; the inode says so, unless they write in the
     // same tick of the clock, to the same length.
     if read.is_err() || !is_same(&file) {
-        return Content::Unknown("it changes while it is read");
+        return FileContent::Unknown("it changes while it is read");
     }
-    Content::Text(bytes)
+    FileContent::Text(bytes)
+}
+
+/// Whether who starts a file gets rights of others: those of its owner or group, or
+/// capabilities (capabilities(7)).
+pub(super) fn raises(directory: &OwnedFd, name: &OsStr, state: FileState) -> bool {
+    if !state.is_file() {
+        return false;
+    }
+    let set_id = Mode::S_ISUID.bits() | Mode::S_ISGID.bits();
+    if state.mode & set_id != 0 {
+        return true;
+    }
+    let path = Path::new(&place(directory)).join(name);
+    let path = CString::new(path.into_os_string().into_vec());
+    state.is_program()
+        && path.is_ok_and(|path| {
+            outgate_sys::attributes::get(&path, c"security.capability", &mut []).is_ok()
+        })
 }
 
 /// Where this process finds what it has open, whatever lies at its name by now.
@@ -198,7 +216,6 @@ pub(super) fn owner(root: BorrowedFd<'_>, path: &Path) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use nix::fcntl::open;
-    use nix::sys::stat::Mode;
 
     use super::*;
 
@@ -207,32 +224,36 @@ mod tests {
         let base = nix::unistd::mkdtemp("/tmp/outgate-left-XXXXXX").unwrap();
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY;
         let directory = open(&base, flags, Mode::empty()).unwrap();
-        let read = |name: &str, state: State| content(directory.as_fd(), OsStr::new(name), state);
+        let read =
+            |name: &str, state: FileState| content(directory.as_fd(), OsStr::new(name), state);
         let state = |name: &str| state(directory.as_fd(), OsStr::new(name)).unwrap();
         std::fs::write(base.join("a"), "one").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", base.join("link")).unwrap();
         nix::unistd::mkfifo(&base.join("fifo"), Mode::S_IRUSR).unwrap();
         let large = File::create(base.join("large")).unwrap();
         large.set_len(FILE_BYTES_MAX + 1).unwrap();
-        assert_eq!(read("a", state("a")), Content::Text(b"one".to_vec()));
+        assert_eq!(read("a", state("a")), FileContent::Text(b"one".to_vec()));
         assert_eq!(
             read("link", state("link")),
-            Content::Link("/etc/passwd".into())
+            FileContent::Link("/etc/passwd".into())
         );
         for name in ["fifo", "large"] {
             assert!(
-                matches!(read(name, state(name)), Content::Unknown(_)),
+                matches!(read(name, state(name)), FileContent::Unknown(_)),
                 "{name}"
             );
         }
         // Somebody puts something else there after it was looked at.
         let before = state("a");
         std::fs::write(base.join("a"), "other").unwrap();
-        assert!(matches!(read("a", before), Content::Unknown(_)));
+        assert!(matches!(read("a", before), FileContent::Unknown(_)));
         for name in ["link", "fifo"] {
             std::fs::remove_file(base.join("a")).unwrap();
             std::fs::rename(base.join(name), base.join("a")).unwrap();
-            assert!(matches!(read("a", before), Content::Unknown(_)), "{name}");
+            assert!(
+                matches!(read("a", before), FileContent::Unknown(_)),
+                "{name}"
+            );
         }
         std::fs::remove_dir_all(base).unwrap();
     }

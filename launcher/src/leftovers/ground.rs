@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
-use super::file::{self, Content};
-use super::outside::Outside;
-use super::way::End;
+use super::file::{self, FileContent};
+use super::outside::OutsideLinks;
+use super::way::WayEnd;
 use crate::writable::real;
 
 /// One grant.
 #[derive(Debug)]
-pub(super) enum Root {
+pub(super) enum GrantRoot {
     Directory {
         path: PathBuf,
         open: OwnedFd,
@@ -30,9 +30,11 @@ pub(super) enum Root {
 
 /// What a run is about.
 #[derive(Debug)]
-pub struct Places<'p> {
+pub struct RunPlaces<'p> {
     /// Directories and files that the command may write, by paths without links.
     pub ground: &'p [PathBuf],
+    /// Those of them that runs of other projects write too.
+    pub shared: &'p [PathBuf],
     /// What it may read or write, as it is named and by paths without links.
     pub reach: Vec<PathBuf>,
     /// The run's own directory.
@@ -48,27 +50,28 @@ pub struct Places<'p> {
 /// All grants.
 #[derive(Debug)]
 pub(super) struct Ground {
-    roots: Vec<Root>,
+    roots: Vec<GrantRoot>,
     paths: Vec<PathBuf>,
     /// What may be read or written, by name.
     reach: Vec<PathBuf>,
     private: PathBuf,
+    shared: Vec<PathBuf>,
     search: HashSet<PathBuf>,
     home: Option<PathBuf>,
-    outside: Outside,
+    outside: OutsideLinks,
 }
 
 impl Ground {
-    pub(super) fn new(places: Places<'_>) -> Self {
+    pub(super) fn new(places: RunPlaces<'_>) -> Self {
         let private = real(places.private).unwrap_or_else(|| places.private.to_owned());
         let found = places.ground.iter().cloned();
         let mut wanted: Vec<PathBuf> = found.filter(|path| !path.starts_with(&private)).collect();
         wanted.sort();
         // What lies below another grant is seen with it.
         wanted.dedup_by(|below, above| below.starts_with(&*above));
-        let roots: Vec<Root> = wanted.into_iter().filter_map(root).collect();
+        let roots: Vec<GrantRoot> = wanted.into_iter().filter_map(root).collect();
         let paths: Vec<PathBuf> = roots.iter().map(|root| root.path().to_owned()).collect();
-        let outside = Outside::of(&places.settings, &paths, places.home.as_deref());
+        let outside = OutsideLinks::of(&places.settings, &paths, places.home.as_deref());
         let installed = |path: &PathBuf| {
             path.components()
                 .any(|part| part.as_os_str() == "node_modules")
@@ -79,6 +82,7 @@ impl Ground {
             paths,
             reach: places.reach,
             private,
+            shared: places.shared.to_vec(),
             search: search
                 .filter(|path| path.is_absolute() && !installed(path))
                 .collect::<HashSet<_>>()
@@ -90,7 +94,7 @@ impl Ground {
         }
     }
 
-    pub(super) fn roots(&self) -> &[Root] {
+    pub(super) fn roots(&self) -> &[GrantRoot] {
         &self.roots
     }
 
@@ -98,14 +102,14 @@ impl Ground {
         self.home.as_deref()
     }
 
-    pub(super) fn outside(&self) -> &Outside {
+    pub(super) fn outside(&self) -> &OutsideLinks {
         &self.outside
     }
 
     /// Whether something of it lies in memory alone.
     pub(super) fn is_in_memory(&self) -> bool {
         self.roots.iter().any(|root| match root {
-            Root::Directory { open, .. } | Root::File { above: open, .. } => {
+            GrantRoot::Directory { open, .. } | GrantRoot::File { above: open, .. } => {
                 file::is_in_memory(open)
             }
         })
@@ -120,8 +124,8 @@ impl Ground {
     pub(super) fn open(&self, place: &Path) -> Option<(BorrowedFd<'_>, PathBuf)> {
         let (number, below) = self.holding(place)?;
         match self.roots.get(number)? {
-            Root::Directory { open, .. } => Some((open.as_fd(), below)),
-            Root::File { above, name, .. } => {
+            GrantRoot::Directory { open, .. } => Some((open.as_fd(), below)),
+            GrantRoot::File { above, name, .. } => {
                 let is_it = below.as_os_str().is_empty();
                 is_it.then(|| (above.as_fd(), PathBuf::from(name)))
             }
@@ -145,21 +149,29 @@ impl Ground {
         })
     }
 
-    /// Whether a link leads to where the command may neither read nor write.
-    pub(super) fn leads_away(&self, link: &Path, content: &Content) -> bool {
-        let Content::Link(target) = content else {
+    /// Whether a place is one that runs of other projects write too.
+    fn is_shared(&self, place: &Path) -> bool {
+        self.shared.iter().any(|shared| place.starts_with(shared))
+    }
+
+    /// Whether a link leads to where the command may neither read nor write, or from a
+    /// project to what runs of others write.
+    pub(super) fn leads_away(&self, link: &Path, content: &FileContent) -> bool {
+        let FileContent::Link(target) = content else {
             return true;
         };
         let directory = link.parent().unwrap_or(Path::new("/"));
         match self.way(directory, target.as_ref()).end {
-            End::Inside(_) => false,
-            End::Outside(target) => !self.reach.iter().any(|granted| target.starts_with(granted)),
-            End::Unknown => true,
+            WayEnd::Inside(place) => self.is_shared(&place) && !self.is_shared(link),
+            WayEnd::Outside(target) => {
+                !self.reach.iter().any(|granted| target.starts_with(granted))
+            }
+            WayEnd::Unknown => true,
         }
     }
 }
 
-impl Root {
+impl GrantRoot {
     fn path(&self) -> &Path {
         match self {
             Self::Directory { path, .. } | Self::File { path, .. } => path,
@@ -168,16 +180,16 @@ impl Root {
 }
 
 /// A grant as a place, if it is a directory or a file.
-fn root(path: PathBuf) -> Option<Root> {
+fn root(path: PathBuf) -> Option<GrantRoot> {
     let flags = OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
     let opened = open(&path, flags, Mode::empty()).ok()?;
     let state = file::state_of(&opened)?;
     if state.is_directory() {
-        return Some(Root::Directory { path, open: opened });
+        return Some(GrantRoot::Directory { path, open: opened });
     }
     let name: &OsStr = path.file_name()?;
     let above = open(path.parent()?, flags | OFlag::O_DIRECTORY, Mode::empty()).ok()?;
-    state.is_file().then(|| Root::File {
+    state.is_file().then(|| GrantRoot::File {
         above,
         name: name.to_owned(),
         path: path.clone(),

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use super::file::{Content, State};
+use super::file::{FileContent, FileState};
 use super::kinds::Judge;
 
 pub(super) mod git;
@@ -54,14 +54,19 @@ const HARMLESS_BLOCKS: &[&str] = &[
 ];
 
 /// What of it runs.
-pub(super) fn parts(judge: Judge, content: &Content, state: State, scene: &Scene<'_>) -> Parts {
+pub(super) fn parts(
+    judge: Judge,
+    content: &FileContent,
+    state: FileState,
+    scene: &Scene<'_>,
+) -> Parts {
     let bytes = match content {
-        Content::Text(bytes) => bytes,
-        Content::Link(target) => {
+        FileContent::Text(bytes) => bytes,
+        FileContent::Link(target) => {
             let target = super::file::text(target);
             return one(format!("a link to {target}").as_bytes());
         }
-        Content::Unknown(why) => return one(why.as_bytes()),
+        FileContent::Unknown(why) => return one(why.as_bytes()),
     };
     let whole = || one(bytes);
     let text = || String::from_utf8_lossy(bytes);
@@ -70,11 +75,16 @@ pub(super) fn parts(judge: Judge, content: &Content, state: State, scene: &Scene
         // Nothing in an empty file runs.
         _ if bytes.iter().all(u8::is_ascii_whitespace) => Parts::new(),
         Judge::Pointer if is_ordinary(&text(), scene) => Parts::new(),
-        Judge::Whole | Judge::Program | Judge::Appears | Judge::Pointer => whole(),
+        Judge::WorkTree if is_inside(&text(), scene) => Parts::new(),
+        Judge::Whole | Judge::Program | Judge::Appears | Judge::Pointer | Judge::WorkTree => {
+            whole()
+        }
         Judge::Git => git::executing(&text(), scene).map_or_else(whole, texts),
         Judge::Attributes => texts(git::driven(&text(), scene.drivers)),
         Judge::Json(words) => json::members(&text()).map_or_else(whole, |members| {
-            let named = |member: &json::Member| holds(&member.path.join("."), words);
+            // With a full stop behind each name.
+            let named =
+                |member: &json::Member| holds(&format!("{}.", member.path.join(".")), words);
             texts(
                 members
                     .iter()
@@ -94,6 +104,8 @@ pub(super) fn parts(judge: Judge, content: &Content, state: State, scene: &Scene
                 Parts::new()
             }
         }),
+        Judge::Mentions(word) if text().contains(word) => whole(),
+        Judge::Mentions(_) => Parts::new(),
         Judge::Scripts => json::members(&text()).map_or_else(whole, |members| {
             texts(
                 members
@@ -111,6 +123,7 @@ pub(super) fn parts(judge: Judge, content: &Content, state: State, scene: &Scene
                     .map(|item| item.text),
             )
         }
+        Judge::Sections(harmless) => texts(outside_sections(&text(), harmless)),
         Judge::Imports => {
             let lines = python::executed(bytes).into_iter();
             lines.filter(|line| !python::is_own(line)).collect()
@@ -145,6 +158,32 @@ fn is_ordinary(text: &str, scene: &Scene<'_>) -> bool {
         }
     };
     scene.directory.ancestors().any(is_own)
+}
+
+/// Whether a linked work tree that a repository names lies below the grants, as one does that
+/// the command made with git.
+fn is_inside(text: &str, scene: &Scene<'_>) -> bool {
+    let target = (scene.inside)(scene.directory, Path::new(text.trim()));
+    target.is_some_and(|target| target.ends_with(".git"))
+}
+
+/// Lines of a document in the form of ini, each behind the name of its section, but those of
+/// sections that are named so. What stands before the first, and what includes, is of none.
+fn outside_sections(text: &str, harmless: &[&str]) -> Vec<String> {
+    let mut section = String::new();
+    let mut lines = Vec::new();
+    for line in text.lines().map(str::trim_end) {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some(rest) = line.strip_prefix('[') {
+            let name = rest.split(']').next().unwrap_or(rest);
+            name.trim().clone_into(&mut section);
+        } else if line.starts_with('%') || !harmless.contains(&section.as_str()) {
+            lines.push(format!("[{section}] {line}"));
+        }
+    }
+    lines
 }
 
 fn one(bytes: &[u8]) -> Parts {
@@ -198,18 +237,19 @@ fn is_version(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::JJ;
     use super::super::way::plain;
     use super::*;
 
     fn judged(judge: Judge, text: &str) -> usize {
-        let state = State {
+        let state = FileState {
             device: 0,
             inode: 0,
             changed: (0, 0),
             size: 0,
             mode: 0o100_644,
         };
-        let content = Content::Text(text.as_bytes().to_vec());
+        let content = FileContent::Text(text.as_bytes().to_vec());
         let drivers = Drivers::from(["filter.x".to_owned()]);
         parts(judge, &content, state, &scene(&drivers)).len()
     }
@@ -280,6 +320,11 @@ mod tests {
             r#"{"permissions":{"allow":["a"]}}"#,
             0,
         ),
+        (
+            Judge::Json(&["permission."]),
+            r#"{"permission":"allow","permissions":{"deny":["b"]}}"#,
+            1,
+        ),
         (Judge::Json(&["hook"]), r#"{"Hooks":{"a":[{"b":"c"}]},}"#, 1),
         (
             Judge::Toml(&["notify"]),
@@ -291,6 +336,23 @@ mod tests {
             "notify = [\n \"sh\",\n]\nb = 1\n",
             1,
         ),
+        (
+            Judge::Sections(&["paths"]),
+            "# x\n[paths]\ndefault = https://h.test/r\n",
+            0,
+        ),
+        (
+            Judge::Sections(&["paths"]),
+            "[paths]\na = b\n%include ../x\n[hooks]\nupdate = x\n y\n",
+            3,
+        ),
+        (
+            Judge::Toml(JJ),
+            "[revset-aliases]\n\"trunk()\" = \"main@origin\"\n",
+            0,
+        ),
+        (Judge::Toml(JJ), "[aliases]\nx = [\"util\", \"exec\"]\n", 1),
+        (Judge::Toml(JJ), "[ui]\neditor = \"x\"\n", 1),
         (Judge::Imports, "/some/path\n", 0),
         (Judge::Imports, "import os; os.system('x')\n", 1),
         (
@@ -313,6 +375,9 @@ mod tests {
         (Judge::Pointer, "gitdir: ../c\n", 1),
         (Judge::Pointer, "../c\n", 1),
         (Judge::Pointer, "gitdir: ../../else/.git\n", 1),
+        (Judge::WorkTree, "b/.git\n", 0),
+        (Judge::WorkTree, "../../else/.git\n", 1),
+        (Judge::WorkTree, "b/config\n", 1),
         (Judge::Git, "[core]\n\teditor = x\n\tbare = false\n", 1),
     ];
 

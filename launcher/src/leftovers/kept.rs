@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-use super::file::{Content, State};
+use super::file::{FileContent, FileState};
 use super::limits::{KEPT_BYTES_MAX, KEPT_RUNS_MAX, LEFTOVERS_MAX};
 use super::table::KINDS;
-use super::{Change, Leftover, LeftoversError, Look, Was};
+use super::{Leftover, LeftoverChange, LeftoverLook, LeftoversError, Was};
 
 /// The end of such a file's name; before it stands the name of the run's record.
 pub(super) const EXTENSION: &str = "leftovers";
@@ -21,7 +21,7 @@ const MAGIC: &[u8] = b"outgate leftovers 1\n";
 
 /// Leftovers of one run.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptLeftovers {
     /// Name of the sandbox.
     pub run: String,
     /// Where the run began.
@@ -30,13 +30,13 @@ pub struct Kept {
     pub left: Vec<Leftover>,
 }
 
-impl Kept {
+impl KeptLeftovers {
     /// Writes a file for its user alone; where it is.
     ///
     /// # Errors
     /// Those of open(2) and write(2).
     pub fn write(
-        look: Look,
+        look: LeftoverLook,
         directory: &Path,
         to: (&Path, &str),
         run: &str,
@@ -85,7 +85,7 @@ impl Kept {
             .map_err(named)?;
         let read = bytes
             .strip_prefix(MAGIC)
-            .and_then(|rest| Reader { rest }.kept());
+            .and_then(|rest| KeptReader { rest }.kept());
         read.ok_or_else(|| LeftoversError::Form {
             path: path.to_owned(),
         })
@@ -149,21 +149,21 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(bytes.iter().take(usize::try_from(length).unwrap_or(0)));
 }
 
-fn put_content(out: &mut Vec<u8>, content: &Content) {
+fn put_content(out: &mut Vec<u8>, content: &FileContent) {
     let (word, bytes): (&[u8], &[u8]) = match content {
-        Content::Text(bytes) => (b"text", bytes),
-        Content::Link(target) => (b"link", target.as_bytes()),
-        Content::Unknown(why) => (b"unknown", why.as_bytes()),
+        FileContent::Text(bytes) => (b"text", bytes),
+        FileContent::Link(target) => (b"link", target.as_bytes()),
+        FileContent::Unknown(why) => (b"unknown", why.as_bytes()),
     };
     put(out, word);
     put(out, bytes);
 }
 
-struct Reader<'b> {
+struct KeptReader<'b> {
     rest: &'b [u8],
 }
 
-impl<'b> Reader<'b> {
+impl<'b> KeptReader<'b> {
     fn field(&mut self) -> Option<&'b [u8]> {
         let (length, rest) = self.rest.split_first_chunk::<4>()?;
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -176,7 +176,7 @@ impl<'b> Reader<'b> {
         Some(PathBuf::from(OsString::from_vec(self.field()?.to_vec())))
     }
 
-    fn kept(mut self) -> Option<Kept> {
+    fn kept(mut self) -> Option<KeptLeftovers> {
         let run = String::from_utf8(self.field()?.to_vec()).ok()?;
         let directory = self.path()?;
         let mut left = Vec::new();
@@ -186,7 +186,7 @@ impl<'b> Reader<'b> {
             }
             left.push(self.leftover()?);
         }
-        Some(Kept {
+        Some(KeptLeftovers {
             run,
             directory,
             left,
@@ -200,7 +200,11 @@ impl<'b> Reader<'b> {
             .position(|kind| kind.token.as_bytes() == token)?;
         let path = self.path().filter(|path| path.is_absolute())?;
         let word = self.field()?;
-        let changes = [Change::New, Change::Changed, Change::Either];
+        let changes = [
+            LeftoverChange::New,
+            LeftoverChange::Changed,
+            LeftoverChange::Either,
+        ];
         let change = changes
             .into_iter()
             .find(|change| change.word().as_bytes() == word)?;
@@ -216,7 +220,7 @@ impl<'b> Reader<'b> {
         let is = self.content()?;
         let mut numbers = self.field()?.chunks_exact(8);
         let mut number = || Some(u64::from_le_bytes(numbers.next()?.try_into().ok()?));
-        let state = State {
+        let state = FileState {
             device: number()?,
             inode: number()?,
             mode: u32::try_from(number()?).ok()?,
@@ -233,13 +237,13 @@ impl<'b> Reader<'b> {
         })
     }
 
-    fn content(&mut self) -> Option<Content> {
+    fn content(&mut self) -> Option<FileContent> {
         let word = self.field()?;
         let bytes = self.field()?;
         match word {
-            b"text" => Some(Content::Text(bytes.to_vec())),
-            b"link" => Some(Content::Link(OsString::from_vec(bytes.to_vec()))),
-            b"unknown" => Some(Content::Unknown("nobody could look into it")),
+            b"text" => Some(FileContent::Text(bytes.to_vec())),
+            b"link" => Some(FileContent::Link(OsString::from_vec(bytes.to_vec()))),
+            b"unknown" => Some(FileContent::Unknown("nobody could look into it")),
             _ => None,
         }
     }
@@ -270,14 +274,14 @@ pub fn list(records: &Path) -> Result<Vec<PathBuf>, LeftoversError> {
 ///
 /// # Errors
 /// See [`LeftoversError`].
-pub fn find(records: &Path, run: Option<&str>) -> Result<(PathBuf, Kept), LeftoversError> {
+pub fn find(records: &Path, run: Option<&str>) -> Result<(PathBuf, KeptLeftovers), LeftoversError> {
     for path in list(records)?.into_iter().rev() {
         let Some(wanted) = run else {
-            let kept = Kept::read(&path)?;
+            let kept = KeptLeftovers::read(&path)?;
             return Ok((path, kept));
         };
         let is_stem = path.file_stem().is_some_and(|stem| stem == wanted);
-        match Kept::read(&path) {
+        match KeptLeftovers::read(&path) {
             Ok(kept) if is_stem || kept.run == wanted => return Ok((path, kept)),
             Err(error) if is_stem => return Err(error),
             Ok(_) | Err(_) => {}
@@ -295,14 +299,14 @@ mod tests {
 
     use super::*;
 
-    fn left(path: &str, was: Was, is: Content) -> Leftover {
+    fn left(path: &str, was: Was, is: FileContent) -> Leftover {
         Leftover {
             path: PathBuf::from(path),
-            change: Change::Either,
+            change: LeftoverChange::Either,
             row: 0,
             was,
             is,
-            state: State {
+            state: FileState {
                 device: 7,
                 inode: u64::MAX,
                 changed: (-1, 999),
@@ -315,23 +319,23 @@ mod tests {
     #[test]
     fn what_is_kept_is_read_again_and_what_is_cut_is_not() {
         let records = nix::unistd::mkdtemp("/tmp/outgate-kept-XXXXXX").unwrap();
-        let link = Content::Link(OsString::from_vec(b"a\xff".to_vec()));
+        let link = FileContent::Link(OsString::from_vec(b"a\xff".to_vec()));
         let known = Was::Known {
-            content: Content::Text(b"\0old\n".to_vec()),
+            content: FileContent::Text(b"\0old\n".to_vec()),
             mode: 0o100_600,
         };
         let all = vec![
-            left("/w/a\n", Was::Absent, Content::Text(vec![0xff; 100])),
+            left("/w/a\n", Was::Absent, FileContent::Text(vec![0xff; 100])),
             left("/w/b", Was::Unknown, link),
-            left("/w/c", known, Content::Text(Vec::new())),
+            left("/w/c", known, FileContent::Text(Vec::new())),
         ];
-        let look = Look {
+        let look = LeftoverLook {
             left: all.clone(),
             unseen: None,
         };
         let directory = Path::new("/w");
-        let path = Kept::write(look, directory, (&records, "20260101"), "name").unwrap();
-        let kept = Kept::read(&path).unwrap();
+        let path = KeptLeftovers::write(look, directory, (&records, "20260101"), "name").unwrap();
+        let kept = KeptLeftovers::read(&path).unwrap();
         assert_eq!((&kept.left, kept.run.as_str()), (&all, "name"));
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777,
@@ -344,7 +348,7 @@ mod tests {
         let mut whole = 0;
         for end in 0..bytes.len() {
             std::fs::write(&path, &bytes[..end]).unwrap();
-            whole += usize::from(Kept::read(&path).is_ok());
+            whole += usize::from(KeptLeftovers::read(&path).is_ok());
         }
         // At the ends of entries alone.
         assert_eq!(whole, 3);
@@ -361,7 +365,13 @@ mod tests {
             std::fs::create_dir(records.join(format!("2026{number}.reverted"))).unwrap();
         }
         let directory = Path::new("/w");
-        Kept::write(Look::default(), directory, (&records, "2027"), "name").unwrap();
+        KeptLeftovers::write(
+            LeftoverLook::default(),
+            directory,
+            (&records, "2027"),
+            "name",
+        )
+        .unwrap();
         assert_eq!(list(&records).unwrap().len(), KEPT_RUNS_MAX);
         assert!(!records.join("20260000.reverted").exists());
         assert!(records.join("20260066.reverted").exists());

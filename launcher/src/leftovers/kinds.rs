@@ -19,6 +19,8 @@ pub(super) enum Judge {
     Appears,
     /// All of it, where it leads out of the grants.
     Pointer,
+    /// What names the linked work tree of a repository.
+    WorkTree,
     /// Settings of git that name programs or further files.
     Git,
     /// Lines that hand files to a driver that some repository defines.
@@ -29,10 +31,14 @@ pub(super) enum Judge {
     Editor(&'static [&'static str]),
     /// All of a JSON document that says so.
     Says(&'static str),
+    /// All of it, where this stands in it.
+    Mentions(&'static str),
     /// Scripts that package managers run by themselves.
     Scripts,
     /// Items of a TOML document in whose name one of these words stands.
     Toml(&'static [&'static str]),
+    /// Lines of all sections but these of a document in the form of ini.
+    Sections(&'static [&'static str]),
     /// Lines that Python executes.
     Imports,
 }
@@ -47,7 +53,7 @@ pub(super) enum Contents {
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
+pub(super) struct LeftoverKind {
     /// Its name in records.
     pub(super) token: &'static str,
     /// What it is, for people.
@@ -66,7 +72,7 @@ pub(super) type Row = usize;
 
 /// The table by the last part of its paths.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(super) struct KindIndex {
     exact: HashMap<&'static [u8], Vec<(Row, &'static str)>>,
     /// Those that end with a pattern, by the part before it.
     below: HashMap<&'static [u8], Vec<(Row, &'static str)>>,
@@ -78,9 +84,9 @@ pub(super) struct Index {
     between: Vec<&'static [u8]>,
 }
 
-impl Index {
+impl KindIndex {
     pub(super) fn shared() -> &'static Self {
-        static INDEX: OnceLock<Index> = OnceLock::new();
+        static INDEX: OnceLock<KindIndex> = OnceLock::new();
         INDEX.get_or_init(Self::build)
     }
 
@@ -194,7 +200,7 @@ mod tests {
     fn token(path: &str) -> Option<&'static str> {
         let path = Path::new(path);
         let directory = path.parent()?;
-        let index = Index::shared();
+        let index = KindIndex::shared();
         let row = index.row(directory, path.file_name()?, &index.patterns(directory))?;
         Some(KINDS[row].token)
     }

@@ -31,9 +31,6 @@ pub(super) const END_TIME: Duration = Duration::from_secs(1);
 /// Directories inside one another: no work tree of people is deeper.
 pub(super) const DEPTH_MAX: usize = 64;
 
-/// Links on one way at most, as the kernel has it (path_resolution(7)).
-pub(super) const LINKS_MAX: usize = 40;
-
 /// Files of settings of git that are followed beside those of the table, and of each directories
 /// of hooks and programs that settings name: people have a handful.
 pub(super) const SETTINGS_MAX: usize = 256;

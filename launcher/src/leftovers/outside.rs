@@ -12,14 +12,14 @@ use crate::git::{limits::LINK_BYTES_MAX, read_file, read_text};
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(super) struct Outside {
+pub(super) struct OutsideLinks {
     /// Texts of settings, each with the directory that it lies in.
     pub(super) settings: Vec<(PathBuf, String)>,
     /// First directories of work trees.
     pub(super) tops: Vec<PathBuf>,
 }
 
-impl Outside {
+impl OutsideLinks {
     /// Reads `files`, those of repositories around `grants`, and what they include.
     pub(super) fn of(files: &[PathBuf], grants: &[PathBuf], home: Option<&Path>) -> Self {
         let is_inside = |path: &Path| grants.iter().any(|grant| path.starts_with(grant));

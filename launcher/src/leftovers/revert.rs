@@ -13,8 +13,8 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2, renamea
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
-use super::file::{self, Content};
-use super::{Kept, Leftover, LeftoversError, Was};
+use super::file::{self, FileContent};
+use super::{KeptLeftovers, Leftover, LeftoversError, Was};
 
 /// What became of one leftover.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,10 @@ pub enum Reverted {
 ///
 /// # Errors
 /// There is no place for what is replaced; nothing was touched then.
-pub fn revert(path: &Path, kept: &Kept) -> Result<(Vec<Reverted>, PathBuf), LeftoversError> {
+pub fn revert(
+    path: &Path,
+    kept: &KeptLeftovers,
+) -> Result<(Vec<Reverted>, PathBuf), LeftoversError> {
     let backup =
         fresh(&path.with_extension("reverted")).map_err(|source| LeftoversError::File {
             path: path.with_extension("reverted"),
@@ -78,18 +81,18 @@ fn put_back(left: &Leftover, number: usize, backup: &Path) -> Result<Reverted, S
         Was::Absent => (None, 0),
         Was::Unknown => return Err("nobody noted what was there before".to_owned()),
         Was::Known {
-            content: Content::Unknown(_),
+            content: FileContent::Unknown(_),
             ..
         } => return Err("what was there before could not be read".to_owned()),
         Was::Known { content, mode } => (Some(content), *mode),
     };
     let now = file::content(directory.as_fd(), name, left.state);
     match &now {
-        Content::Text(bytes) => save(backup, number, name, bytes)?,
-        Content::Link(target) => save(backup, number, name, target.as_bytes())?,
+        FileContent::Text(bytes) => save(backup, number, name, bytes)?,
+        FileContent::Link(target) => save(backup, number, name, target.as_bytes())?,
         // A fifo, a socket or a device holds nothing.
-        Content::Unknown(_) if !left.state.is_file() => {}
-        Content::Unknown(why) => return Err((*why).to_owned()),
+        FileContent::Unknown(_) if !left.state.is_file() => {}
+        FileContent::Unknown(why) => return Err((*why).to_owned()),
     }
     if !is_same() {
         return Err(changed());
@@ -113,10 +116,10 @@ fn put_back(left: &Leftover, number: usize, backup: &Path) -> Result<Reverted, S
 }
 
 /// Makes a new file or link with what was there before.
-fn make(directory: &OwnedFd, name: &str, content: &Content, mode: u32) -> io::Result<()> {
+fn make(directory: &OwnedFd, name: &str, content: &FileContent, mode: u32) -> io::Result<()> {
     match content {
-        Content::Link(target) => symlinkat(target.as_os_str(), directory, name)?,
-        Content::Text(bytes) => {
+        FileContent::Link(target) => symlinkat(target.as_os_str(), directory, name)?,
+        FileContent::Text(bytes) => {
             let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
             let opened = openat(
                 directory,
@@ -128,7 +131,7 @@ fn make(directory: &OwnedFd, name: &str, content: &Content, mode: u32) -> io::Re
             file.write_all(bytes)?;
             file.set_permissions(Permissions::from_mode(mode & 0o777))?;
         }
-        Content::Unknown(_) => return Err(io::ErrorKind::InvalidData.into()),
+        FileContent::Unknown(_) => return Err(io::ErrorKind::InvalidData.into()),
     }
     Ok(())
 }

@@ -4,15 +4,15 @@
 //! instructions that agents read (`AGENTS.md`, rules, commands) are not: nothing executes
 //! them, and the next agent runs confined again.
 
-use super::kinds::{Contents, Judge, Kind};
+use super::kinds::{Contents, Judge, LeftoverKind};
 
 const fn plain(
     token: &'static str,
     (what, when): (&'static str, &'static str),
     judge: Judge,
     paths: &'static [&'static str],
-) -> Kind {
-    Kind {
+) -> LeftoverKind {
+    LeftoverKind {
         token,
         what,
         when,
@@ -22,8 +22,8 @@ const fn plain(
     }
 }
 
-const fn secret(kind: Kind) -> Kind {
-    Kind {
+const fn secret(kind: LeftoverKind) -> LeftoverKind {
+    LeftoverKind {
         contents: Contents::Secret,
         ..kind
     }
@@ -41,12 +41,16 @@ pub(super) const GIT_ATTRIBUTES: &str = "git-attributes";
 pub(super) const GIT_PROGRAM: &str = "git-program";
 /// Pointers to directories of git.
 pub(super) const GIT_DIRECTORY: &str = "git-directory";
+/// Names of linked work trees within a repository.
+pub(super) const GIT_WORK_TREE: &str = "git-work-tree";
 /// What Python starts with, and modules that it names.
 pub(super) const PYTHON_START: &str = "python-start";
 pub(super) const PYTHON_ENTRY: &str = "python-entry";
 pub(super) const PYTHON_MODULE: &str = "python-module";
 /// A program in a directory in which the user's shell looks for them.
 pub(super) const PATH_PROGRAM: &str = "path-program";
+/// A program with rights of others than who starts it.
+pub(super) const SET_ID: &str = "set-id";
 
 /// Beginnings of settings of VS Code that say how it looks and what text looks like: all
 /// others may name what is executed, by whatever extension.
@@ -66,22 +70,57 @@ const AGENT: &[&str] = &[
     "hook", "env", "helper", "statusline", "mcp", "command", "defaultmode", "plugin",
     "marketplace", "refresh", "bypass", "skipdangerous", "sandbox", "yolo", "autoaccept",
     "approval", "notify", "trust", "extension", "tooldiscovery", "toolcall",
+    "permissions.allow", "permissions.additional", "permission.", "allowedtools", "allowed_tools",
+    "allowlist", "tools.allowed", "toolpermissions",
 ];
 
 /// The same of files that agents write as they go: only what starts programs.
-const AGENT_STATE: &[&str] = &["mcpserver", "mcp_server", "hooks", "notify", "apikeyhelper"];
+const AGENT_STATE: &[&str] = &[
+    "mcpserver",
+    "mcp_server",
+    "hooks",
+    "notify",
+    "apikeyhelper",
+    "allowedtools",
+    "bypass",
+];
+
+/// Items of jj's settings that name programs, or what words of the user's stand for.
+pub(super) const JJ: &[&str] = &[
+    "[aliases",
+    "aliases.",
+    "editor",
+    "pager",
+    "tool",
+    "program",
+    "executable",
+    "command",
+    "fsmonitor",
+    "watchman",
+    "backend",
+    "exec",
+    "filter",
+    "fix",
+];
 
 #[rustfmt::skip]
-pub(super) const KINDS: &[Kind] = &[
+pub(super) const KINDS: &[LeftoverKind] = &[
     plain(GIT_HOOK, ("git hook", "git runs it"), Judge::Program,
         &["@git/hooks/*", ".githooks/*", ".git-hooks/*"]),
     secret(plain(GIT_CONFIG, ("settings of git that execute", "git runs them"), Judge::Git,
         &["@git/config", "@git/config.worktree", ".gitconfig", ".config/git/config"])),
     plain(GIT_DIRECTORY, ("pointer of a git repository", "git reads settings and hooks there"),
         Judge::Pointer, &[".git", "@git/commondir"]),
+    plain(GIT_WORK_TREE, ("work tree of a git repository elsewhere", "runs there write this repository"),
+        Judge::WorkTree, &["@git/gitdir"]),
     plain(GIT_ATTRIBUTES, ("attributes that hand files to a program", "git runs it"),
         Judge::Attributes, &[".gitattributes", "@git/info/attributes", ".config/git/attributes"]),
     plain(GIT_PROGRAM, ("program that settings of git name", "git runs it"), Judge::Whole, &[]),
+    secret(plain("hg-settings", ("settings of Mercurial that execute", "hg runs them"),
+        Judge::Sections(&["paths"]), &[".hg/hgrc", ".hg/hgrc-not-shared", ".hgrc", ".config/hg/hgrc"])),
+    secret(plain("jj-settings", ("settings of jj that execute", "jj runs them"), Judge::Toml(JJ),
+        &[".jj/repo/config.toml", ".jj/workspace-config.toml", ".jjconfig.toml", ".config/jj/config.toml",
+          ".config/jj/conf.d/*", ".config/jj/repos/*/*"])),
     plain("hook-manager", ("git hooks of a hook manager", "git runs them"), Judge::Whole,
         &[".husky/*", ".husky/_/*", ".pre-commit-config.yaml", ".pre-commit-config.yml",
           "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml", "lefthook.toml",
@@ -116,7 +155,15 @@ pub(super) const KINDS: &[Kind] = &[
         Judge::Json(AGENT), &[".claude/settings*.json", ".gemini/settings.json",
           ".qwen/settings.json", ".cursor/cli.json", ".cursor/hooks.json", "opencode.json",
           "opencode.jsonc", ".opencode/opencode.json", ".config/opencode/opencode.json",
-          ".copilot/config.json", ".crush.json", "crush.json", ".factory/settings.json"])),
+          ".copilot/config.json", ".crush.json", "crush.json", ".factory/settings.json",
+          ".augment/settings.json", ".amp/settings.json", ".config/amp/settings.json"])),
+    plain("agent-permissions", ("what agents may do without asking", "the next agent does it"),
+        Judge::Whole, &[".continue/permissions.yaml", ".codex/rules/*", ".gemini/policies/*",
+          ".gemini/trustedFolders.json", ".qwen/trustedFolders.json"]),
+    plain("agent-allowance", ("command or skill that allows itself tools", "the next agent uses them unasked"),
+        Judge::Mentions("allowed-tools"), &[".claude/commands/*", ".claude/commands/*/*", ".claude/skills/*/*"]),
+    plain("agent-mode", ("agent with a mode of its own", "the next agent works in it"),
+        Judge::Mentions("permission"), &[".claude/agents/*", ".opencode/agent/*", ".opencode/agents/*"]),
     secret(plain("agent-state", ("servers or hooks in an agent's state", "the next agent runs them"),
         Judge::Json(AGENT_STATE), &[".claude.json"])),
     secret(plain("codex-settings", ("servers or hooks of codex", "the next agent runs them"),
@@ -178,6 +225,10 @@ pub(super) const KINDS: &[Kind] = &[
           ".docker/config.json", ".kube/config", ".aws/config", ".rhosts", ".shosts"])),
     plain(PATH_PROGRAM, ("program where the shell looks for programs", "it runs by its name"),
         Judge::Whole, &[]),
-    plain(LINK, ("link that leads where the command may not", "who writes there writes elsewhere"),
+    plain("package-pointers", ("packages or a Python that lie in the caches of runs", "who runs the project runs what later runs write there"),
+        Judge::Mentions("/.cache/outgate/"), &[".pnp.cjs", ".pnp.js", ".pnp.data.json", "pyvenv.cfg"]),
+    plain(SET_ID, ("program with the rights of others than who starts it", "who starts it has them"),
+        Judge::Whole, &[]),
+    plain(LINK, ("link that leads where the command may not, or where other runs write", "who writes there writes elsewhere, and who runs it runs what lies there"),
         Judge::Whole, &[]),
 ];

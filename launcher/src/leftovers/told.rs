@@ -5,11 +5,11 @@ use std::path::Path;
 use outgate_policy::printable;
 
 use super::limits::{LINES_MAX, SHOWN_BYTES_MAX};
-use super::{Leftover, Look};
+use super::{Leftover, LeftoverLook};
 
 /// Lines for the end of a run, five at most. `directory` is where the run began, and `kept`
 /// says whether the differences can be shown.
-pub fn lines(look: &Look, directory: &Path, kept: Option<&Path>) -> Vec<String> {
+pub fn lines(look: &LeftoverLook, directory: &Path, kept: Option<&Path>) -> Vec<String> {
     let mut last = Vec::new();
     if let Some(why) = &look.unseen {
         let why = printable(why);

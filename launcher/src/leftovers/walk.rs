@@ -12,13 +12,15 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::unistd::geteuid;
 
-use super::file::{self, Content, Moment, State};
-use super::ground::{Ground, Root};
-use super::kinds::{Index, Row};
+use super::file::{self, FileContent, FileState, Moment};
+use super::ground::{GrantRoot, Ground};
+use super::kinds::{KindIndex, Row};
 use super::limits::{DEPTH_MAX, SETTINGS_MAX};
 use super::table::{GIT_CONFIG, GIT_DIRECTORY, KINDS, LINK, PATH_PROGRAM, PYTHON_START};
 
 mod follow;
+
+use follow::{GIT_DATA, StandsFor};
 
 /// How far a walk goes.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +43,7 @@ pub(super) struct Listed {
 
 /// What is known of a directory when a file is found in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum DirectoryStanding {
     /// It was read before the command started.
     Listed,
     /// It was not; the times of inodes tell.
@@ -54,21 +56,21 @@ pub(super) enum Standing {
 
 /// One file of the table, or a link.
 #[derive(Debug)]
-pub(super) struct Found<'w> {
+pub(super) struct FoundFile<'w> {
     pub(super) directory: &'w OwnedFd,
     pub(super) name: &'w OsStr,
     pub(super) path: PathBuf,
     pub(super) row: Row,
-    pub(super) state: State,
-    pub(super) standing: Standing,
+    pub(super) state: FileState,
+    pub(super) standing: DirectoryStanding,
 }
 
-impl Found<'_> {
+impl FoundFile<'_> {
     pub(super) fn token(&self) -> &'static str {
         KINDS.get(self.row).map_or("", |kind| kind.token)
     }
 
-    pub(super) fn content(&self) -> Content {
+    pub(super) fn content(&self) -> FileContent {
         file::content(self.directory.as_fd(), self.name, self.state)
     }
 }
@@ -78,14 +80,14 @@ impl Found<'_> {
 pub(super) struct Cut(pub(super) String);
 
 #[derive(Debug)]
-struct Item {
+struct WalkItem {
     root: usize,
     /// Below the root.
     path: PathBuf,
     /// As patterns see it: by the way through links, and with `@git` for a repository's own.
     seen: PathBuf,
     depth: usize,
-    standing: Standing,
+    standing: DirectoryStanding,
     /// Whether the directory above was changed during the run.
     touched_above: Touched,
     area: Area,
@@ -95,14 +97,6 @@ struct Item {
 enum Touched {
     Yes,
     No,
-}
-
-/// What a link is in the place of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StandsFor {
-    /// A directory on the way to files of the table.
-    Way,
-    File,
 }
 
 /// Whose files lie there.
@@ -118,8 +112,6 @@ enum Area {
 
 /// Directories of packages and of what was built.
 const INSTALLED: [&str; 3] = ["node_modules", "target", "__pycache__"];
-/// What of a repository holds no settings.
-const GIT_DATA: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 
 /// A walk.
 pub(super) struct Walk<'w> {
@@ -130,7 +122,7 @@ pub(super) struct Walk<'w> {
     pub(super) before: Option<&'w Listed>,
     pub(super) listed: Listed,
     pub(super) cut: Option<Cut>,
-    queue: VecDeque<Item>,
+    queue: VecDeque<WalkItem>,
     /// Directories that were seen as others, so that links in circles end.
     followed: HashSet<(PathBuf, OsString)>,
     /// First directories of work trees, and repositories: where hooks may be named from.
@@ -169,19 +161,19 @@ impl<'w> Walk<'w> {
     }
 
     /// Walks below every root.
-    pub(super) fn run(&mut self, on: &mut dyn FnMut(&Found<'_>)) {
+    pub(super) fn run(&mut self, on: &mut dyn FnMut(&FoundFile<'_>)) {
         for (number, root) in self.ground.roots().iter().enumerate() {
             match root {
-                Root::Directory { path, .. } => self.queue.push_back(Item {
+                GrantRoot::Directory { path, .. } => self.queue.push_back(WalkItem {
                     root: number,
                     path: PathBuf::new(),
                     seen: path.clone(),
                     depth: 0,
-                    standing: Standing::Listed,
+                    standing: DirectoryStanding::Listed,
                     touched_above: Touched::No,
                     area: Area::Own,
                 }),
-                Root::File { above, name, path } => Self::single(above, name, path, on),
+                GrantRoot::File { above, name, path } => Self::single(above, name, path, on),
             }
         }
         self.around(on);
@@ -217,24 +209,25 @@ impl<'w> Walk<'w> {
     }
 
     /// A grant of one file.
-    fn single(above: &OwnedFd, name: &OsStr, path: &Path, on: &mut dyn FnMut(&Found<'_>)) {
+    fn single(above: &OwnedFd, name: &OsStr, path: &Path, on: &mut dyn FnMut(&FoundFile<'_>)) {
         let directory = path.parent().unwrap_or(Path::new("/"));
-        let index = Index::shared();
+        let index = KindIndex::shared();
         let row = index.row(directory, name, &index.patterns(directory));
         if let (Some(row), Some(state)) = (row, file::state(above.as_fd(), name)) {
-            on(&Found {
+            on(&FoundFile {
                 directory: above,
                 name,
                 path: path.to_owned(),
                 row,
                 state,
-                standing: Standing::Listed,
+                standing: DirectoryStanding::Listed,
             });
         }
     }
 
-    fn directory(&mut self, item: Item, on: &mut dyn FnMut(&Found<'_>)) {
-        let Some(Root::Directory { path: root, open }) = self.ground.roots().get(item.root) else {
+    fn directory(&mut self, item: WalkItem, on: &mut dyn FnMut(&FoundFile<'_>)) {
+        let Some(GrantRoot::Directory { path: root, open }) = self.ground.roots().get(item.root)
+        else {
             return;
         };
         let absolute = join(root, &item.path);
@@ -280,7 +273,7 @@ impl<'w> Walk<'w> {
                 Touched::No
             },
             is_path: self.ground.is_path(&absolute),
-            item: Item {
+            item: WalkItem {
                 seen,
                 standing,
                 area,
@@ -289,7 +282,7 @@ impl<'w> Walk<'w> {
             absolute,
             opened,
         };
-        let patterns = Index::shared().patterns(&here.item.seen);
+        let patterns = KindIndex::shared().patterns(&here.item.seen);
         for (name, kind) in &names {
             if kind.is_dir() {
                 self.enter(&here, name);
@@ -337,25 +330,27 @@ impl<'w> Walk<'w> {
         self.cut(format!("`{}`: {}", absolute.display(), error.desc()));
     }
 
-    fn standing(&self, item: &Item, absolute: &Path, state: State) -> Standing {
+    fn standing(&self, item: &WalkItem, absolute: &Path, state: FileState) -> DirectoryStanding {
         let Some(before) = self.before else {
-            return Standing::Listed;
+            return DirectoryStanding::Listed;
         };
-        if item.standing == Standing::Fresh {
-            return Standing::Fresh;
+        if item.standing == DirectoryStanding::Fresh {
+            return DirectoryStanding::Fresh;
         }
         match before.read.get(absolute) {
-            Some(inode) if *inode == (state.device, state.inode) => Standing::Listed,
-            Some(_) => Standing::Fresh,
+            Some(inode) if *inode == (state.device, state.inode) => DirectoryStanding::Listed,
+            Some(_) => DirectoryStanding::Fresh,
             None => {
                 let is_touched = state.is_since(self.since);
                 let is_above = item.touched_above == Touched::Yes;
                 let was_seen = before.seen.contains(absolute);
                 match item.standing {
-                    Standing::Listed if !was_seen && item.depth > 0 => Standing::Fresh,
-                    Standing::Moved => Standing::Moved,
-                    _ if is_touched && is_above => Standing::Moved,
-                    _ => Standing::Unlisted,
+                    DirectoryStanding::Listed if !was_seen && item.depth > 0 => {
+                        DirectoryStanding::Fresh
+                    }
+                    DirectoryStanding::Moved => DirectoryStanding::Moved,
+                    _ if is_touched && is_above => DirectoryStanding::Moved,
+                    _ => DirectoryStanding::Unlisted,
                 }
             }
         }
@@ -368,9 +363,7 @@ impl<'w> Walk<'w> {
             self.listed.seen.insert(here.absolute.join(name));
         }
         let is_named = |list: &[&str]| list.iter().any(|other| name == *other);
-        let is_data =
-            item.area == Area::Git && item.seen == Path::new("/@git") && is_named(&GIT_DATA);
-        if is_data || is_named(self.bounds.omitted) {
+        if here.is_data(name) || is_named(self.bounds.omitted) {
             return;
         }
         if item.depth >= DEPTH_MAX {
@@ -382,8 +375,8 @@ impl<'w> Walk<'w> {
             item.area
         };
         // What lies on the way to settings comes first, however much lies beside it.
-        let is_first = name == ".git" || area == Area::Git || Index::shared().is_between(name);
-        let next = Item {
+        let is_first = name == ".git" || area == Area::Git || KindIndex::shared().is_between(name);
+        let next = WalkItem {
             root: item.root,
             path,
             seen: item.seen.join(name),
@@ -404,9 +397,9 @@ impl<'w> Walk<'w> {
         here: &Here,
         (name, kind): (&OsStr, FileType),
         patterns: &[(Row, &'static str)],
-        on: &mut dyn FnMut(&Found<'_>),
+        on: &mut dyn FnMut(&FoundFile<'_>),
     ) {
-        let index = Index::shared();
+        let index = KindIndex::shared();
         let is_way =
             kind.is_symlink() && (name == ".git" || index.is_between(name) || here.is_git(name));
         let by_name = index
@@ -417,13 +410,13 @@ impl<'w> Walk<'w> {
             Some(row) => Some(row),
             None if here.is_path => row(PATH_PROGRAM),
             None if kind.is_symlink() && self.before.is_some() => row(LINK),
-            None => None,
+            None => self.raising(here, (name, kind)),
         };
         let state = |row| Some((row, file::state(here.opened.as_fd(), name)?));
         let Some((row, state)) = row.and_then(state) else {
             return;
         };
-        let found = Found {
+        let found = FoundFile {
             directory: &here.opened,
             name,
             path: here.absolute.join(name),
@@ -436,8 +429,14 @@ impl<'w> Walk<'w> {
             return;
         }
         let is_link = kind.is_symlink();
+        if is_link && !here.is_data(name) {
+            self.data_behind(here, &found);
+        }
         if is_link && by_name.is_none() && !is_way && token == Some(LINK) {
-            let is_moved = matches!(here.item.standing, Standing::Fresh | Standing::Moved);
+            let is_moved = matches!(
+                here.item.standing,
+                DirectoryStanding::Fresh | DirectoryStanding::Moved
+            );
             let is_new = is_moved || state.is_since(self.since);
             if is_new && self.ground.leads_away(&found.path, &found.content()) {
                 on(&found);
@@ -459,7 +458,7 @@ impl<'w> Walk<'w> {
 
 /// A directory that is being read.
 struct Here {
-    item: Item,
+    item: WalkItem,
     absolute: PathBuf,
     opened: OwnedFd,
     touched: Touched,
@@ -471,6 +470,12 @@ impl Here {
     fn is_git(&self, name: &OsStr) -> bool {
         self.item.seen == Path::new("/@git")
             && (name == "hooks" || name == "info" || name == "modules")
+    }
+
+    /// Whether an entry is what is looked at only where something else leads there.
+    fn is_data(&self, name: &OsStr) -> bool {
+        let is_git = self.item.area == Area::Git && self.item.seen == Path::new("/@git");
+        is_git && GIT_DATA.iter().any(|other| name == *other)
     }
 }
 

@@ -10,19 +10,19 @@ use nix::errno::Errno;
 
 use super::file;
 use super::ground::Ground;
-use super::limits::LINKS_MAX;
+use crate::limits::LINKS_MAX;
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct WalkedPath {
     /// Links below the grants that are on the way, each by a path without links.
     pub(super) links: Vec<PathBuf>,
-    pub(super) end: End,
+    pub(super) end: WayEnd,
 }
 
 /// What is at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum WayEnd {
     /// A place below a grant, without links, whether something lies there or not.
     Inside(PathBuf),
     /// One that no grant for writing is around, by text.
@@ -31,18 +31,18 @@ pub(super) enum End {
     Unknown,
 }
 
-impl Way {
+impl WalkedPath {
     /// The place, if it lies below a grant.
     pub(super) fn inside(&self) -> Option<&Path> {
         match &self.end {
-            End::Inside(path) => Some(path),
-            End::Outside(_) | End::Unknown => None,
+            WayEnd::Inside(path) => Some(path),
+            WayEnd::Outside(_) | WayEnd::Unknown => None,
         }
     }
 }
 
 /// One step's place.
-enum Said {
+enum StepPlace {
     Link(PathBuf),
     Plain,
     Absent,
@@ -52,13 +52,13 @@ enum Said {
 impl Ground {
     /// Goes along `target`, as a link in `directory` would say it. `directory` is a path
     /// without links.
-    pub(super) fn way(&self, directory: &Path, target: &Path) -> Way {
+    pub(super) fn way(&self, directory: &Path, target: &Path) -> WalkedPath {
         let mut links = Vec::new();
         let end = match self.straight(directory, target) {
-            Some(place) => End::Inside(place),
+            Some(place) => WayEnd::Inside(place),
             None => self.end(directory, target, &mut links),
         };
-        Way { links, end }
+        WalkedPath { links, end }
     }
 
     /// Where it leads, if that lies below a grant.
@@ -86,7 +86,7 @@ impl Ground {
         there.is_none().then_some(at)
     }
 
-    fn end(&self, directory: &Path, target: &Path, links: &mut Vec<PathBuf>) -> End {
+    fn end(&self, directory: &Path, target: &Path, links: &mut Vec<PathBuf>) -> WayEnd {
         let mut at = directory.to_owned();
         let mut steps = Vec::new();
         push(&mut steps, &mut at, target);
@@ -94,47 +94,47 @@ impl Ground {
         while let Some(name) = steps.pop() {
             if name == ".." {
                 if is_absent || !(self.holding(&at).is_some() || self.is_above(&at)) {
-                    return End::Unknown;
+                    return WayEnd::Unknown;
                 }
                 at.pop();
                 continue;
             }
             at.push(name);
             if is_anybodys(&at) {
-                return End::Unknown;
+                return WayEnd::Unknown;
             }
             if is_absent {
                 continue;
             }
             match self.said(&at) {
-                Some(Said::Link(target)) => {
+                Some(StepPlace::Link(target)) => {
                     if links.len() >= LINKS_MAX {
-                        return End::Unknown;
+                        return WayEnd::Unknown;
                     }
                     links.push(at.clone());
                     at.pop();
                     push(&mut steps, &mut at, &target);
                 }
-                Some(Said::Closed) => return End::Unknown,
-                Some(Said::Absent) => is_absent = true,
-                Some(Said::Plain) | None => {}
+                Some(StepPlace::Closed) => return WayEnd::Unknown,
+                Some(StepPlace::Absent) => is_absent = true,
+                Some(StepPlace::Plain) | None => {}
             }
         }
         if self.holding(&at).is_some() {
-            End::Inside(at)
+            WayEnd::Inside(at)
         } else {
-            End::Outside(at)
+            WayEnd::Outside(at)
         }
     }
 
     /// What lies at a place without links on the way there; nothing outside the grants.
-    fn said(&self, place: &Path) -> Option<Said> {
+    fn said(&self, place: &Path) -> Option<StepPlace> {
         let (open, below) = self.open(place)?;
         Some(match file::link(open, &below) {
-            Ok(Some(target)) => Said::Link(target.into()),
-            Ok(None) => Said::Plain,
-            Err(Errno::ENOENT | Errno::ENOTDIR) => Said::Absent,
-            Err(_) => Said::Closed,
+            Ok(Some(target)) => StepPlace::Link(target.into()),
+            Ok(None) => StepPlace::Plain,
+            Err(Errno::ENOENT | Errno::ENOTDIR) => StepPlace::Absent,
+            Err(_) => StepPlace::Closed,
         })
     }
 }
@@ -182,7 +182,7 @@ pub(super) fn plain(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ground::Places;
+    use super::super::ground::RunPlaces;
     use super::*;
     use std::os::unix::fs::symlink;
 
@@ -204,44 +204,45 @@ mod tests {
         ] {
             symlink(target, work.join(name)).unwrap();
         }
-        let ground = Ground::new(Places {
+        let ground = Ground::new(RunPlaces {
             ground: std::slice::from_ref(&work),
+            shared: &[],
             reach: Vec::new(),
             private: Path::new("/nonexistent"),
             search: None,
             home: None,
             settings: Vec::new(),
         });
-        let outside = |path: &Path| End::Outside(path.to_owned());
+        let outside = |path: &Path| WayEnd::Outside(path.to_owned());
         for (target, end, links) in [
-            ("file", End::Inside(work.join("file")), &[][..]),
-            ("s/../file", End::Inside(work.join("file")), &[]),
-            ("to-file", End::Inside(work.join("file")), &["to-file"]),
+            ("file", WayEnd::Inside(work.join("file")), &[][..]),
+            ("s/../file", WayEnd::Inside(work.join("file")), &[]),
+            ("to-file", WayEnd::Inside(work.join("file")), &["to-file"]),
             (
                 "chain",
-                End::Inside(work.join("file")),
+                WayEnd::Inside(work.join("file")),
                 &["chain", "s/t/up", "to-file"],
             ),
             ("s/t/up/../out/x", outside(&base.join("out/x")), &["s/t/up"]),
-            ("new/er", End::Inside(work.join("new/er")), &[]),
-            ("new/../file", End::Unknown, &[]),
+            ("new/er", WayEnd::Inside(work.join("new/er")), &[]),
+            ("new/../file", WayEnd::Unknown, &[]),
             ("../out/x", outside(&base.join("out/x")), &[]),
-            ("../out/../work/file", End::Unknown, &[]),
+            ("../out/../work/file", WayEnd::Unknown, &[]),
             ("away/x", outside(&base.join("out/x")), &["away"]),
             (
                 "root/etc/passwd",
                 outside(Path::new("/etc/passwd")),
                 &["root"],
             ),
-            ("/proc/self/cwd/file", End::Unknown, &[]),
-            ("/proc/1/cwd/etc", End::Unknown, &[]),
+            ("/proc/self/cwd/file", WayEnd::Unknown, &[]),
+            ("/proc/1/cwd/etc", WayEnd::Unknown, &[]),
             ("/proc/cpuinfo", outside(Path::new("/proc/cpuinfo")), &[]),
         ] {
             let way = ground.way(&work, Path::new(target));
             let links: Vec<PathBuf> = links.iter().map(|link| work.join(link)).collect();
-            assert_eq!(way, Way { links, end }, "{target}");
+            assert_eq!(way, WalkedPath { links, end }, "{target}");
         }
-        assert_eq!(ground.way(&work, Path::new("circle")).end, End::Unknown);
+        assert_eq!(ground.way(&work, Path::new("circle")).end, WayEnd::Unknown);
         std::fs::remove_dir_all(base).unwrap();
     }
 }

@@ -5,14 +5,23 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, Shutdown, recv, send, shutdown};
 
+use crate::presence::WantedChange;
+
 /// Processes that serve the supervisor: the gateway, the holder of the sealed namespace,
 /// and the one that looks paths up.
 const HELPERS: usize = 3;
+/// Changes of the policy that wait for those before them.
+const CHANGES_MAX: usize = 16;
+/// The word for a bundle of certificates that somebody waits for.
+const CERTIFICATES: u8 = 0;
+/// The word for a change of the policy that somebody wants.
+const CHANGE: u8 = 1;
 
 /// What is said by being there to read.
 #[derive(Debug, Default)]
@@ -20,6 +29,8 @@ struct Board {
     /// How the run ended, once that was said.
     status: AtomicU8,
     held: AtomicU64,
+    /// How many rules are granted.
+    granted: AtomicU64,
     helpers: [AtomicU32; HELPERS],
     record: Mutex<String>,
 }
@@ -29,6 +40,7 @@ struct Board {
 pub(crate) struct LifetimeEnd {
     /// Hangs up when the supervisor is gone. None once that is known.
     socket: Option<UnixStream>,
+    changes: SyncSender<WantedChange>,
     board: Arc<Board>,
 }
 
@@ -36,12 +48,13 @@ pub(crate) struct LifetimeEnd {
 #[derive(Debug)]
 pub(crate) struct SupervisorEnd {
     socket: UnixStream,
+    changes: Receiver<WantedChange>,
     board: Arc<Board>,
 }
 
 /// What the supervisor is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum SupervisorMessage {
     /// Nothing new.
     Nothing,
     /// Somebody opened a bundle of certificates and waits for it.
@@ -61,12 +74,18 @@ pub(crate) fn pair() -> io::Result<(LifetimeEnd, SupervisorEnd)> {
         status: AtomicU8::new(125),
         ..Board::default()
     });
+    let (wanted, changes) = sync_channel(CHANGES_MAX);
     let lifetime = LifetimeEnd {
         socket: Some(ours),
+        changes: wanted,
         board: Arc::clone(&board),
     };
-    let socket = theirs;
-    Ok((lifetime, SupervisorEnd { socket, board }))
+    let supervisor = SupervisorEnd {
+        socket: theirs,
+        changes,
+        board,
+    };
+    Ok((lifetime, supervisor))
 }
 
 impl LifetimeEnd {
@@ -82,11 +101,32 @@ impl LifetimeEnd {
 
     /// Somebody waits for a bundle.
     pub(crate) fn certificates_wanted(&self) {
+        self.say(CERTIFICATES);
+    }
+
+    /// Somebody wants the policy changed, or to see it.
+    ///
+    /// # Errors
+    /// It is given back: too many wait already.
+    pub(crate) fn wants(&self, change: WantedChange) -> Result<(), WantedChange> {
+        self.changes.try_send(change).map_err(|error| match error {
+            TrySendError::Full(change) | TrySendError::Disconnected(change) => change,
+        })?;
+        self.say(CHANGE);
+        Ok(())
+    }
+
+    fn say(&self, word: u8) {
         if let Some(socket) = &self.socket {
-            // Where there is no room, so many words wait that this one is among them.
+            // Where there is no room, so many words wait that the other looks anyway.
             let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-            let _ = send(socket.as_raw_fd(), &[0], flags);
+            let _ = send(socket.as_raw_fd(), &[word], flags);
         }
+    }
+
+    /// How many rules are granted.
+    pub(crate) fn granted(&self) -> u64 {
+        self.board.granted.load(Ordering::Relaxed)
     }
 
     /// No process of the run is left. To say so is to say no more.
@@ -125,13 +165,31 @@ impl SupervisorEnd {
     }
 
     /// The next word.
-    pub(crate) fn receive(&self) -> Word {
+    pub(crate) fn receive(&self) -> SupervisorMessage {
         let mut words = [0_u8; 64];
         match recv(self.socket.as_raw_fd(), &mut words, MsgFlags::MSG_DONTWAIT) {
-            Ok(1..) => Word::CertificatesWanted,
-            Err(Errno::EAGAIN | Errno::EINTR) => Word::Nothing,
-            Ok(_) | Err(_) => Word::Over(self.board.status.load(Ordering::Acquire)),
+            Ok(count @ 1..) => {
+                let mut said = words.iter().take(count);
+                if said.any(|word| *word == CERTIFICATES) {
+                    SupervisorMessage::CertificatesWanted
+                } else {
+                    SupervisorMessage::Nothing
+                }
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => SupervisorMessage::Nothing,
+            Ok(_) | Err(_) => SupervisorMessage::Over(self.board.status.load(Ordering::Acquire)),
         }
+    }
+
+    /// The next change that somebody wants.
+    pub(crate) fn wanted(&self) -> Option<WantedChange> {
+        self.changes.try_recv().ok()
+    }
+
+    /// How many rules are granted.
+    pub(crate) fn granted(&self, rules: usize) {
+        let rules = u64::try_from(rules).unwrap_or(u64::MAX);
+        self.board.granted.store(rules, Ordering::Relaxed);
     }
 
     /// How many calls were held.
@@ -164,12 +222,12 @@ mod tests {
     #[test]
     fn the_end_of_a_run_comes_after_every_word_before_it() {
         let (lifetime, supervisor) = pair().unwrap();
-        assert_eq!(supervisor.receive(), Word::Nothing);
+        assert_eq!(supervisor.receive(), SupervisorMessage::Nothing);
         lifetime.certificates_wanted();
         lifetime.over(7);
-        assert_eq!(supervisor.receive(), Word::CertificatesWanted);
-        assert_eq!(supervisor.receive(), Word::Over(7));
-        assert_eq!(supervisor.receive(), Word::Over(7));
+        assert_eq!(supervisor.receive(), SupervisorMessage::CertificatesWanted);
+        assert_eq!(supervisor.receive(), SupervisorMessage::Over(7));
+        assert_eq!(supervisor.receive(), SupervisorMessage::Over(7));
     }
 
     #[test]
@@ -180,11 +238,11 @@ mod tests {
         }
         lifetime.over(1);
         let mut words = 0;
-        while supervisor.receive() == Word::CertificatesWanted {
+        while supervisor.receive() == SupervisorMessage::CertificatesWanted {
             words += 1;
         }
         assert!(words > 0);
-        assert_eq!(supervisor.receive(), Word::Over(1));
+        assert_eq!(supervisor.receive(), SupervisorMessage::Over(1));
     }
 
     #[test]
@@ -216,6 +274,6 @@ mod tests {
     fn a_run_that_is_lost_is_over() {
         let (lifetime, supervisor) = pair().unwrap();
         drop(lifetime);
-        assert_eq!(supervisor.receive(), Word::Over(125));
+        assert_eq!(supervisor.receive(), SupervisorMessage::Over(125));
     }
 }

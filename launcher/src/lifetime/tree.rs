@@ -12,9 +12,15 @@ use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::time::ClockId;
 use nix::unistd::{Pid, getpgid, getpgrp, getpid, getsid};
-use outgate_sys::spawn::{Change, Order, REPORT_BYTES, Report, order};
+use outgate_sys::spawn::{GuardianOrder, GuardianReport, REPORT_BYTES, StateChange, order};
 
 use crate::process::signal_tree;
+
+/// The shortest time that a timer takes: with none it would not be set.
+const WAKE_MIN: Duration = Duration::from_millis(1);
+
+/// Between two signals that continue this process: as long as nobody minds that it stopped.
+const WAKE_AGAIN_TIME: Duration = Duration::from_secs(1);
 
 /// Between SIGTERM and SIGKILL when the wall time is over.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
@@ -74,7 +80,7 @@ pub(super) enum Leased {
 /// Where the run stands with its time. The guardian has a clock of its own, which
 /// the command cannot keep busy; this one also wakes a launcher that is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Clock {
+enum TreeDeadline {
     /// No limit, or not reached.
     Running(Option<Instant>),
     /// SIGTERM was sent; SIGKILL follows.
@@ -93,14 +99,14 @@ enum Pace {
 
 /// The processes of one sandbox.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct ProcessTree {
     reports: OwnedFd,
     guardian: i32,
     command: i32,
     ending: Option<Ending>,
-    clock: Clock,
-    filter: Filter,
-    guard: Guard,
+    clock: TreeDeadline,
+    filter: TreeFilter,
+    guard: GuardianState,
     /// A signal that asked the command to end.
     farewell: Option<Signal>,
     pace: Pace,
@@ -110,19 +116,19 @@ pub(crate) struct Tree {
 
 /// Whether the guardian does its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Guard {
+enum GuardianState {
     Alive,
     Lost,
 }
 
 /// Whether any task still runs under the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Filter {
+enum TreeFilter {
     Used,
     Unused,
 }
 
-impl Tree {
+impl ProcessTree {
     /// That of a command which began now.
     pub(crate) fn new(
         reports: OwnedFd,
@@ -136,9 +142,9 @@ impl Tree {
             guardian,
             command,
             ending: None,
-            clock: Clock::Running(until),
-            filter: Filter::Used,
-            guard: Guard::Alive,
+            clock: TreeDeadline::Running(until),
+            filter: TreeFilter::Used,
+            guard: GuardianState::Alive,
             farewell: None,
             pace: Pace::GoesOn,
             stops_again: None,
@@ -156,17 +162,17 @@ impl Tree {
 
     /// Whether the command ended and no task uses the filter any more.
     pub(super) fn is_empty(&self) -> bool {
-        self.ending.is_some() && self.filter == Filter::Unused
+        self.ending.is_some() && self.filter == TreeFilter::Unused
     }
 
     /// Whether a task may still use the filter.
     pub(super) fn is_filtered(&self) -> bool {
-        self.filter == Filter::Used
+        self.filter == TreeFilter::Used
     }
 
     /// The kernel says that no task uses the filter.
     pub(super) fn filter_unused(&mut self) {
-        self.filter = Filter::Unused;
+        self.filter = TreeFilter::Unused;
         if self.ending.is_none() {
             // The last report may still be on its way through the guardian.
             let mut polled = [PollFd::new(self.reports.as_fd(), PollFlags::POLLIN)];
@@ -190,7 +196,7 @@ impl Tree {
         for _ in 0..REPORTS_MAX {
             let mut bytes = [0_u8; REPORT_BYTES];
             match nix::unistd::read(&self.reports, &mut bytes) {
-                Ok(REPORT_BYTES) => self.changed(Report::from_bytes(bytes).change()),
+                Ok(REPORT_BYTES) => self.changed(GuardianReport::from_bytes(bytes).change()),
                 Ok(_) => return self.guardian_ended(),
                 Err(Errno::EINTR) => {}
                 Err(_) => return,
@@ -198,12 +204,12 @@ impl Tree {
         }
     }
 
-    fn changed(&mut self, change: Change) {
+    fn changed(&mut self, change: StateChange) {
         match change {
-            Change::Exited(code) => self.ending = Some(Ending::Exited(code)),
-            Change::Killed(signal) => self.ending = Some(Ending::Killed(signal)),
-            Change::Stopped => self.pace = Pace::Stopped,
-            Change::Continued => self.pace = Pace::GoesOn,
+            StateChange::Exited(code) => self.ending = Some(Ending::Exited(code)),
+            StateChange::Killed(signal) => self.ending = Some(Ending::Killed(signal)),
+            StateChange::Stopped => self.pace = Pace::Stopped,
+            StateChange::Continued => self.pace = Pace::GoesOn,
         }
         // Who asks outgate to end means all of it, also what the command left.
         if self.ending.is_some()
@@ -271,9 +277,9 @@ impl Tree {
             return;
         }
         if self.ending.is_some() && self.guardian_is_done() {
-            self.filter = Filter::Unused;
+            self.filter = TreeFilter::Unused;
         } else {
-            self.guard = Guard::Lost;
+            self.guard = GuardianState::Lost;
             self.ending.get_or_insert(Ending::Lost);
         }
     }
@@ -281,7 +287,7 @@ impl Tree {
     /// Kills what a dead guardian left: every child of ours but `spared`, again
     /// and again, since each death makes its children ours.
     pub(super) fn end_orphans(&mut self, spared: &[u32]) {
-        if self.guard == Guard::Alive {
+        if self.guard == GuardianState::Alive {
             return;
         }
         let ourselves = std::process::id();
@@ -304,8 +310,8 @@ impl Tree {
                 break;
             }
         }
-        self.guard = Guard::Alive;
-        self.filter = Filter::Unused;
+        self.guard = GuardianState::Alive;
+        self.filter = TreeFilter::Unused;
     }
 
     /// How long a poll may wait.
@@ -318,7 +324,7 @@ impl Tree {
     fn until_the_stop(&self) -> Option<Duration> {
         let follows = self.pace == Pace::Stopped
             && self.ending.is_none()
-            && matches!(self.clock, Clock::Running(_));
+            && matches!(self.clock, TreeDeadline::Running(_));
         follows.then(|| {
             self.stops_again.map_or(Duration::ZERO, |again| {
                 again.saturating_duration_since(Instant::now())
@@ -329,39 +335,39 @@ impl Tree {
     /// How long the clock still runs.
     fn until_the_end(&self) -> Option<Duration> {
         match self.clock {
-            Clock::Running(until) | Clock::Ending(until) => {
+            TreeDeadline::Running(until) | TreeDeadline::Ending(until) => {
                 until.map(|until| until.saturating_duration_since(Instant::now()))
             }
-            Clock::Killed => None,
+            TreeDeadline::Killed => None,
         }
     }
 
     /// Ends the tree as if its time were over.
     pub(super) fn end(&mut self) {
-        if let Clock::Running(_) = self.clock {
-            self.clock = Clock::Running(Some(Instant::now()));
+        if let TreeDeadline::Running(_) = self.clock {
+            self.clock = TreeDeadline::Running(Some(Instant::now()));
         }
     }
 
     /// Kills the tree at once: nobody serves it.
     pub(super) fn kill(&mut self) {
-        order(self.guardian, Order::Kill);
-        self.clock = Clock::Killed;
+        order(self.guardian, GuardianOrder::Kill);
+        self.clock = TreeDeadline::Killed;
     }
 
     /// Ends the tree when its time is over.
     pub(super) fn tick(&mut self, now: Instant) {
         let over = |until: Option<Instant>| until.is_some_and(|until| now >= until);
         match self.clock {
-            Clock::Running(until) if over(until) => {
-                order(self.guardian, Order::Ask);
-                self.clock = Clock::Ending(now.checked_add(GRACE));
+            TreeDeadline::Running(until) if over(until) => {
+                order(self.guardian, GuardianOrder::Ask);
+                self.clock = TreeDeadline::Ending(now.checked_add(GRACE));
             }
-            Clock::Ending(until) if over(until) => {
-                order(self.guardian, Order::Kill);
-                self.clock = Clock::Killed;
+            TreeDeadline::Ending(until) if over(until) => {
+                order(self.guardian, GuardianOrder::Kill);
+                self.clock = TreeDeadline::Killed;
             }
-            Clock::Running(_) | Clock::Ending(_) | Clock::Killed => {}
+            TreeDeadline::Running(_) | TreeDeadline::Ending(_) | TreeDeadline::Killed => {}
         }
     }
 
@@ -400,8 +406,9 @@ impl Tree {
         leased
     }
 
-    /// A child of ours ended: if it is the guardian, its last report comes first.
+    /// A child of ours ended, maybe a helper: if it is the guardian, its last report comes first.
     fn reap(&mut self) {
+        outgate_sys::process::reap_helpers();
         if !matches!(self.peek(), Ok(WaitStatus::StillAlive)) {
             self.read_reports();
         }
@@ -416,8 +423,8 @@ fn wake_after(time: Duration) -> Option<Timer> {
         si_value: 0,
     });
     let mut timer = Timer::new(ClockId::CLOCK_MONOTONIC, event).ok()?;
-    let first = time.max(Duration::from_millis(1)).into();
-    let rhythm = Expiration::IntervalDelayed(first, Duration::from_secs(1).into());
+    let first = time.max(WAKE_MIN).into();
+    let rhythm = Expiration::IntervalDelayed(first, WAKE_AGAIN_TIME.into());
     timer.set(rhythm, TimerSetTimeFlags::empty()).ok()?;
     Some(timer)
 }

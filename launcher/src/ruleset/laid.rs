@@ -15,14 +15,12 @@ use outgate_policy::Filesystem;
 
 use super::Right;
 use crate::git::is_looked_at;
+use crate::limits::LINKS_MAX;
 use crate::writable::Granted;
-
-/// Links on one way at most, as the kernel has it (path_resolution(7)).
-const LINKS_MAX: usize = 40;
 
 /// What a granted path leads to.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum GrantedPath {
     /// This, and no link that a command may have laid led there. With its path, where no link
     /// is on the way.
     Object(OwnedFd, Option<PathBuf>),
@@ -55,7 +53,7 @@ struct Laid {
 }
 
 /// A way that was walked.
-struct Way {
+struct WalkedGrant {
     /// Where it leads: no link is left.
     target: PathBuf,
     /// The first link on it that a command may have laid.
@@ -94,16 +92,16 @@ impl<'p> Ways<'p> {
     ///
     /// # Errors
     /// Those of open(2). `ELOOP`: somebody lays links at this moment.
-    pub(super) fn open(&self, path: &Path, right: Right) -> nix::Result<Found> {
+    pub(super) fn open(&self, path: &Path, right: Right) -> nix::Result<GrantedPath> {
         if path == self.directory {
             let here = by_name(Path::new("."))?;
-            return Ok(Found::Object(here, None));
+            return Ok(GrantedPath::Object(here, None));
         }
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
             .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
         match openat2(AT_FDCWD, path, how) {
-            Ok(object) => return Ok(Found::Object(object, named(path))),
+            Ok(object) => return Ok(GrantedPath::Object(object, named(path))),
             // There is a link; or a filter around us does not know the call.
             Err(Errno::ELOOP | Errno::ENOSYS | Errno::EPERM) => {}
             Err(errno) => return Err(errno),
@@ -111,15 +109,15 @@ impl<'p> Ways<'p> {
         let way = self.walk(path)?;
         if let Some(link) = way.laid {
             return Ok(if self.is_named(&way.target, right) {
-                Found::Named
+                GrantedPath::Named
             } else {
                 let target = way.target;
-                Found::Laid { link, target }
+                GrantedPath::Laid { link, target }
             });
         }
         // Links of the system lead to what it has elsewhere: /bin to /usr/bin.
         if right == Right::Read && way.by == By::Paths && self.gives(&way.target) {
-            return Ok(Found::Named);
+            return Ok(GrantedPath::Named);
         }
         let object = if way.by == By::Places {
             without_links(&way.target)
@@ -127,7 +125,7 @@ impl<'p> Ways<'p> {
             // By whatever is no path, too: /dev/stdout may lead to a pipe.
             by_name(path)
         };
-        Ok(Found::Object(object?, None))
+        Ok(GrantedPath::Object(object?, None))
     }
 
     /// Whether what lies at a path without links was granted to be read by a grant around it.
@@ -137,8 +135,8 @@ impl<'p> Ways<'p> {
     }
 
     /// Walks an absolute path, link by link.
-    fn walk(&self, path: &Path) -> nix::Result<Way> {
-        let mut way = Way {
+    fn walk(&self, path: &Path) -> nix::Result<WalkedGrant> {
+        let mut way = WalkedGrant {
             target: path.to_owned(),
             laid: None,
             by: By::Paths,
@@ -153,7 +151,7 @@ impl<'p> Ways<'p> {
 
     /// Follows the first link of a way; whether there was one. Where something is absent,
     /// nothing behind it is a link.
-    fn step(&self, way: &mut Way) -> bool {
+    fn step(&self, way: &mut WalkedGrant) -> bool {
         let mut at = PathBuf::from("/");
         let laid = self.laid();
         let mut is_inside = laid.all;
@@ -286,15 +284,15 @@ mod tests {
     use outgate_policy::PathGrant;
     use std::os::unix::fs::symlink;
 
-    struct Root(PathBuf);
+    struct TestRoot(PathBuf);
 
-    impl Drop for Root {
+    impl Drop for TestRoot {
         fn drop(&mut self) {
             fs::remove_dir_all(&self.0).ok();
         }
     }
 
-    impl Root {
+    impl TestRoot {
         fn new(name: &str) -> Self {
             let root = std::env::temp_dir();
             let root = root.join(format!("outgate-laid-{name}-{}", std::process::id()));
@@ -329,13 +327,13 @@ mod tests {
             let ways = Ways::new(&files, &directory);
             let short = |path: &Path| path.strip_prefix(&self.0).unwrap().display().to_string();
             match ways.open(&self.0.join(path), Right::Write) {
-                Ok(Found::Object(object, path)) => {
+                Ok(GrantedPath::Object(object, path)) => {
                     let real = real(&object).unwrap();
                     assert!(path.is_none_or(|path| path == real));
                     Ok(short(&real))
                 }
-                Ok(Found::Named) => Ok("named".to_owned()),
-                Ok(Found::Laid { link, target }) => {
+                Ok(GrantedPath::Named) => Ok("named".to_owned()),
+                Ok(GrantedPath::Laid { link, target }) => {
                     Err(format!("{} {}", short(&link), short(&target)))
                 }
                 Err(errno) => Err(errno.to_string()),
@@ -345,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_link_that_a_command_may_have_laid_is_followed_to_what_is_named_alone() {
-        let root = Root::new("followed");
+        let root = TestRoot::new("followed");
         root.link("home/.ssh", "work/out");
         root.link("home", "work/deep");
         root.link("work/out", "home/way");
@@ -401,7 +399,7 @@ mod tests {
 
     #[test]
     fn links_in_a_work_tree_are_those_of_its_runs() {
-        let root = Root::new("tree");
+        let root = TestRoot::new("tree");
         root.link("home/.ssh", "tree/out");
         let files = Filesystem {
             read: root.grants("the project's root", &["tree"]),
@@ -410,7 +408,7 @@ mod tests {
         let directory = root.0.join("tree/sub");
         let ways = Ways::new(&files, &directory);
         let found = ways.open(&root.0.join("tree/out"), Right::Read).unwrap();
-        assert!(matches!(found, Found::Laid { .. }), "{found:?}");
+        assert!(matches!(found, GrantedPath::Laid { .. }), "{found:?}");
     }
 
     #[test]
@@ -421,7 +419,7 @@ mod tests {
             let found = ways.open(Path::new(path), Right::Read);
             let is_absent = matches!(found, Err(Errno::ENOENT));
             assert!(
-                is_absent || matches!(found, Ok(Found::Object(..))),
+                is_absent || matches!(found, Ok(GrantedPath::Object(..))),
                 "{path}: {found:?}"
             );
         }
@@ -431,7 +429,7 @@ mod tests {
 
     #[test]
     fn a_link_that_is_laid_between_the_look_and_the_opening_leads_nowhere() {
-        let root = Root::new("race");
+        let root = TestRoot::new("race");
         let place = root.0.join("work/build");
         assert!(without_links(&place).is_ok());
         fs::remove_dir(&place).unwrap();

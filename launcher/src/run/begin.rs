@@ -5,42 +5,51 @@ use std::sync::Arc;
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use outgate_handoff::Status;
 use outgate_handoff::status::PLACES_MAX;
-use outgate_policy::Policy;
-use outgate_sys::seccomp::Listener;
+use outgate_handoff::{NAME_BYTES_MAX, Status};
+use outgate_policy::{Policy, SourceKind};
+use outgate_sys::seccomp::NotificationListener;
 use outgate_sys::spawn::{Plan, SignalMask, Started};
 
-use super::{Options, RunError};
-use crate::denials::Denials;
+use super::{RunError, RunOptions};
+use crate::denials::DenialsFile;
 use crate::filter::{Arch, held};
-use crate::gateway_link::{Link, Opening, Whose};
+use crate::gateway_link::{GatewayLink, GatewayPlace, Opening};
 use crate::lifetime::between::{SupervisorEnd, pair};
-use crate::lifetime::{FORWARDED, Lifetime, Tree};
+use crate::lifetime::{FORWARDED, Lifetime, ProcessTree};
+use crate::options::Sealing;
 use crate::presence::Presence;
-use crate::private::Private;
+use crate::private::PrivateDirectory;
 use crate::ruleset::Reach;
 use crate::run_error::start_error;
 use crate::scarcity::Score;
-use crate::supervisor::{Eager, Leaving, Outcome, Outside, Prepared, Setting, Substitutes};
+use crate::supervisor::{
+    ChangeSetting, Eager, Leaving, OutsideSockets, Prepared, RunOutcome, Substitutes,
+    SupervisorSetting,
+};
+use crate::text::cut;
 use crate::trust::Late;
 use crate::voice::Voice;
 
+/// What notes about such sandboxes have in common.
+const OWN_SANDBOX: &str = "own sandbox";
+
 /// A run whose command is to start.
-pub(super) struct Ready<'r> {
-    pub(super) options: &'r Options,
+pub(super) struct ReadyRun<'r> {
+    pub(super) options: &'r RunOptions,
     pub(super) policy: &'r Policy,
-    pub(super) link: Link,
+    pub(super) link: GatewayLink,
     pub(super) reach: Reach,
     pub(super) substitutes: Substitutes,
     pub(super) late: Option<Late>,
-    pub(super) denials: Option<Denials>,
+    pub(super) denials: Option<DenialsFile>,
     pub(super) leaving: Option<Leaving>,
-    pub(super) private: &'r Private,
+    pub(super) changes: ChangeSetting,
+    pub(super) private: &'r PrivateDirectory,
     pub(super) score: Option<Score>,
 }
 
-impl Ready<'_> {
+impl ReadyRun<'_> {
     /// Starts the command and serves it until no process of it is left.
     ///
     /// # Errors
@@ -51,7 +60,7 @@ impl Ready<'_> {
         (signals, status): (SignalFd, Status),
         prepared: Prepared<'scope>,
         voice: &'scope mut dyn Voice,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<RunOutcome, RunError> {
         let (for_lifetime, for_supervisor) = pair().map_err(thread_error)?;
         // A run that cannot be listed runs all the same.
         let presence = Presence::announce(status).ok();
@@ -68,9 +77,9 @@ impl Ready<'_> {
             guardian,
             command,
         } = started;
-        let listener = Arc::new(Listener::new(listener));
+        let listener = Arc::new(NotificationListener::new(listener));
         let wall_time = self.policy.limits().wall_time;
-        let tree = Tree::new(reports, guardian, command, wall_time);
+        let tree = ProcessTree::new(reports, guardian, command, wall_time);
         let (calls, private) = (Arc::clone(&listener), self.private);
         let setting = self.setting((calls, guardian), for_supervisor);
         let thread = prepared.begin(setting, voice);
@@ -82,7 +91,7 @@ impl Ready<'_> {
         // ended by now.
         outgate_sys::process::end_guardian(guardian);
         let served = thread.join().unwrap_or_default();
-        Ok(Outcome {
+        Ok(RunOutcome {
             status: served.status.unwrap_or(status),
             counters: served.counters,
             farewell: served.farewell,
@@ -91,13 +100,13 @@ impl Ready<'_> {
 
     fn setting(
         self,
-        (listener, guardian): (Arc<Listener>, i32),
+        (listener, guardian): (Arc<NotificationListener>, i32),
         lifetime: SupervisorEnd,
-    ) -> Setting {
+    ) -> SupervisorSetting {
         let Self {
             options, policy, ..
         } = self;
-        Setting {
+        SupervisorSetting {
             listener,
             guardian,
             lifetime,
@@ -110,18 +119,26 @@ impl Ready<'_> {
             },
             summary: options.summary,
             outside: if policy.allows_unix() {
-                Outside::Granted
+                OutsideSockets::Granted
             } else {
-                Outside::Closed
+                OutsideSockets::Closed
             },
             listen: policy.listen().to_vec(),
             substitutes: self.substitutes,
             late: self.late,
             denials: self.denials,
             leaving: self.leaving,
+            changes: self.changes,
+            own_sandboxes: own_sandboxes(policy),
             reach: self.reach,
         }
     }
+}
+
+/// Notes of the policy about sandboxes that programs would make of their own.
+fn own_sandboxes(policy: &Policy) -> Vec<String> {
+    let notes = policy.notes().iter().map(|note| note.text.clone());
+    notes.filter(|text| text.contains(OWN_SANDBOX)).collect()
 }
 
 /// The supervisor's thread cannot be had.
@@ -154,18 +171,30 @@ pub(super) fn signals() -> std::io::Result<(SignalFd, SignalMask)> {
 }
 
 /// What the run says about itself to who asks.
-pub(super) fn status(opening: &Opening) -> Status {
+pub(super) fn status(opening: &Opening, options: &RunOptions) -> Status {
     let mut places: Vec<String> = Vec::new();
-    for (_, place, _) in &opening.sources {
-        if !places.contains(place) && places.len() < PLACES_MAX {
-            places.push(place.clone());
+    for source in &opening.sources {
+        if !places.contains(&source.place) && places.len() < PLACES_MAX {
+            places.push(cut(source.place.clone(), NAME_BYTES_MAX));
         }
     }
     let gateway = match &opening.whose {
-        Whose::Private { .. } => String::new(),
-        Whose::Shared(door) => door.path().display().to_string(),
+        GatewayPlace::Private { .. } => String::new(),
+        GatewayPlace::Shared(door) => door.path().display().to_string(),
+    };
+    let mut sources = opening.sources.iter();
+    let mode = if sources.any(|source| source.kind == SourceKind::Learning) {
+        "learning"
+    } else {
+        ""
+    };
+    let sealing = match options.sealing {
+        Sealing::Sealed => "sealed",
+        Sealing::Open => "",
     };
     Status {
+        mode: mode.to_owned(),
+        sealing: sealing.to_owned(),
         name: opening.sandbox.clone(),
         command: opening.begin.command.clone(),
         directory: opening.begin.working_directory.clone(),

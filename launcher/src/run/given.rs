@@ -6,11 +6,12 @@ use std::path::Path;
 
 use outgate_policy::Policy;
 
-use super::Options;
+use super::RunOptions;
 use crate::environment::{self, Variables};
 use crate::placeholders;
+use crate::private::HeldDirectory;
 use crate::trust::java::keep_temporary;
-use crate::trust::{Presence, presence};
+use crate::trust::{JavaPresence, presence};
 use crate::voice::Voice;
 use crate::withheld::withhold;
 
@@ -20,11 +21,11 @@ const TERMINAL_SERVERS: [&str; 4] = ["TMUX", "TMUX_PANE", "STY", "KITTY_LISTEN_O
 
 /// The command's environment, without what stays outside, and whether it finds a Java.
 pub(super) fn variables(
-    options: &Options,
+    options: &RunOptions,
     policy: &Policy,
     private: &Path,
     voice: &mut dyn Voice,
-) -> (Variables, Presence) {
+) -> (Variables, JavaPresence) {
     let mut variables = environment::build(
         options.variables.clone(),
         policy.environment(),
@@ -55,11 +56,14 @@ pub(super) fn variables(
 
 /// Has git read a copy of the user's settings, without what holds credentials.
 pub(super) fn git(
-    options: &Options,
+    options: &RunOptions,
     policy: &Policy,
-    (private, variables): (&Path, &mut Variables),
+    (private, variables): (&HeldDirectory, &mut Variables),
     voice: &mut dyn Voice,
 ) -> io::Result<()> {
+    if let Some(said) = &options.repository {
+        voice.say(said);
+    }
     let Some(settings) = &options.git else {
         return Ok(());
     };

@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::Options;
-use crate::leftovers::{Mode, Places, Watch};
+use super::RunOptions;
+use crate::leftovers::{LeftoverWatch, LeftoversMode, RunPlaces};
 use crate::plan::Command;
 use crate::record::{Grants, records_directory};
 use crate::ruleset::Reach;
@@ -35,12 +35,12 @@ fn settings(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
 
 /// Notes what lies where the command may write.
 pub(super) fn watch(
-    options: &Options,
+    options: &RunOptions,
     (grants, reach): (Grants<'_>, &Reach),
     command: &Command,
     run: &str,
 ) -> Option<Leaving> {
-    if options.leftovers == Mode::Off {
+    if options.leftovers == LeftoversMode::Off {
         return None;
     }
     let files = grants.policy.filesystem();
@@ -50,8 +50,9 @@ pub(super) fn watch(
     let real = reach.visible.places().map(Path::to_owned);
     let records = records_directory(variable("XDG_STATE_HOME"), variable("HOME"));
     Some(Leaving {
-        watch: Watch::begin(Places {
+        watch: LeftoverWatch::begin(RunPlaces {
             ground: &reach.ground,
+            shared: &reach.shared,
             reach: named.chain(real).collect(),
             private: &command.private_directory,
             search: variable("PATH"),

@@ -3,9 +3,9 @@
 
 use crate::filter::Opens;
 use crate::probe;
-use crate::trust::Way;
+use crate::trust::TrustMeans;
 
-/// How programs with a resolver of their own learn stand-in addresses.
+/// How programs with a resolver of their own learn synthetic addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
     /// They ask over datagram sockets, which can be made.
@@ -25,10 +25,10 @@ impl Names {
 
     /// Whether opens are held: for names, or for certificates where those are
     /// given that way.
-    pub(super) fn opens(self, trust: Option<Way>) -> Opens {
+    pub(super) fn opens(self, trust: Option<TrustMeans>) -> Opens {
         match (self, trust) {
-            (Self::Substituted, _) | (Self::Asked, Some(Way::Splice)) => Opens::Trap,
-            (Self::Asked, None | Some(Way::Variables)) => Opens::Pass,
+            (Self::Substituted, _) | (Self::Asked, Some(TrustMeans::Splice)) => Opens::Trap,
+            (Self::Asked, None | Some(TrustMeans::Variables)) => Opens::Pass,
         }
     }
 

@@ -5,17 +5,17 @@ use std::path::Path;
 
 use outgate_policy::Policy;
 
-use super::{Options, RunError};
-use crate::gateway_link::Link;
+use super::{RunError, RunOptions};
+use crate::gateway_link::GatewayLink;
 use crate::supervisor::{Aside, Prepared};
 use crate::trust::splice::Stores;
-use crate::trust::{Late, Trust, Way};
+use crate::trust::{Late, Trust, TrustMeans};
 use crate::voice::Voice;
 
 /// Whether the command is told to trust the authority that the gateway opens TLS with:
 /// where it is opened, or only to say there what is denied, and where the command may read
 /// what it is told.
-pub(super) fn trusts(policy: &Policy, options: &Options, private: &Path) -> bool {
+pub(super) fn trusts(policy: &Policy, options: &RunOptions, private: &Path) -> bool {
     let is_told = || policy.has_network_rules() || is_readable(policy, private);
     // What a shared gateway opens, only it knows.
     options.gateway.is_some() || (policy.opens_tls() && is_told())
@@ -37,10 +37,10 @@ pub(super) enum Bundles {
 }
 
 /// Makes bundles, beside whatever else is made ready.
-pub(super) fn bundles(trust: Trust, way: Way, prepared: &Prepared<'_>) -> Bundles {
+pub(super) fn bundles(trust: Trust, way: TrustMeans, prepared: &Prepared<'_>) -> Bundles {
     match way {
-        Way::Variables => Bundles::Late(prepared.aside(|| Late::make(trust))),
-        Way::Splice => Bundles::Now(trust),
+        TrustMeans::Variables => Bundles::Late(prepared.aside(|| Late::make(trust))),
+        TrustMeans::Splice => Bundles::Now(trust),
     }
 }
 
@@ -48,8 +48,8 @@ pub(super) fn bundles(trust: Trust, way: Way, prepared: &Prepared<'_>) -> Bundle
 /// somebody opens one of the bundles.
 pub(super) fn stores(
     bundles: Option<Bundles>,
-    way: Way,
-    link: &mut Link,
+    way: TrustMeans,
+    link: &mut GatewayLink,
     voice: &mut dyn Voice,
 ) -> Result<(Option<Stores>, Option<Late>), RunError> {
     let machine = |source| RunError::Machine {
@@ -67,7 +67,7 @@ pub(super) fn stores(
     link.start();
     let authority = link.authority();
     trust.write(&authority).map_err(machine)?;
-    if way == Way::Variables || authority.is_empty() {
+    if way == TrustMeans::Variables || authority.is_empty() {
         return Ok((None, None));
     }
     let stores = Stores::make(&authority).map_err(machine)?;

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{SockaddrStorage, bind};
-use outgate_handoff::Question;
+use outgate_handoff::CallQuestion;
 use outgate_sys::socket::{AF_INET, AF_INET6, IPPROTO_TCP, SOCK_STREAM};
 
 use super::connect::{copy_address, errno_of};
@@ -82,7 +82,7 @@ impl Supervisor<'_> {
             return bind_now(notification, &call);
         }
         let process = self.with_ancestors(&describe(notification.held().thread));
-        let question = Question::Listen { address: local };
+        let question = CallQuestion::Listen { address: local };
         self.ask(notification, question, process, Want::Bind(call));
     }
 }

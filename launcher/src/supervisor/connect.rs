@@ -7,18 +7,19 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::socket::{SockaddrStorage, connect, getpeername};
-use outgate_handoff::{Ask, Decision, Flow, Process, Question, ToGateway};
+use outgate_handoff::{Ask, CallQuestion, Decision, FlowFrame, ProcessFacts, ToGateway};
 use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, IPPROTO_TCP, SOCK_DGRAM, SOCK_STREAM};
 
-use super::wait::{Arriving, Asked, Connecting, Want};
+use super::wait::{Arriving, Connecting, GatewayAnswer, Want};
 use super::{ANSWER_TIMEOUT, Once, Supervisor};
-use crate::address::{self, Address, Family, SOCKADDR_BYTES_MAX};
+use crate::address::{self, Address, Family};
 use crate::gateway_link::descriptors;
 use crate::grip::{Begun, Grip, GripError, perform};
-use crate::notification::{Notification, Reached};
-use crate::own::Kept;
+use crate::limits::SOCKADDR_BYTES_MAX;
+use crate::notification::{AnswerReached, Notification};
+use crate::own::KeptListener;
 use crate::process::{ancestors, describe};
-use crate::redirect::{Caller, Kind, Mapped, Recognised, local_address};
+use crate::redirect::{ListenerKind, Mapped, OwnConnection, RedirectPeer, local_address};
 use crate::sealed::Blocking;
 
 /// How long a completed loopback connection may take to be accepted.
@@ -31,10 +32,10 @@ pub(super) struct Call {
     pub(super) mapped: Mapped,
     pub(super) only_v6: Only,
     pub(super) destination: SocketAddr,
-    pub(super) process: Process,
+    pub(super) process: ProcessFacts,
     /// The listener of the sandbox's own that this goes to: held until no packet of
     /// the connection could reach anybody who had its port after it.
-    pub(super) listener: Option<Kept>,
+    pub(super) listener: Option<KeptListener>,
 }
 
 /// Whether an IPv6 socket takes IPv4 too.
@@ -222,7 +223,7 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn ask_connect(&mut self, notification: Notification, call: Call) {
-        let question = Question::Connect {
+        let question = CallQuestion::Connect {
             destination: call.destination,
         };
         let process = self.with_ancestors(&call.process);
@@ -230,9 +231,9 @@ impl Supervisor<'_> {
     }
 
     /// Who asks, with the ancestors inside the sandbox.
-    pub(super) fn with_ancestors(&self, process: &Process) -> Process {
+    pub(super) fn with_ancestors(&self, process: &ProcessFacts) -> ProcessFacts {
         let parent = self.last_thread.parent(process.pid);
-        Process {
+        ProcessFacts {
             parents: ancestors(parent, self.root),
             ..process.clone()
         }
@@ -243,8 +244,8 @@ impl Supervisor<'_> {
     pub(super) fn ask(
         &mut self,
         notification: Notification,
-        question: Question,
-        process: Process,
+        question: CallQuestion,
+        process: ProcessFacts,
         want: Want,
     ) {
         if !notification.holds() {
@@ -260,7 +261,7 @@ impl Supervisor<'_> {
         let until = Instant::now().checked_add(ANSWER_TIMEOUT);
         self.asked.insert(
             id,
-            Asked {
+            GatewayAnswer {
                 notification,
                 want,
                 until,
@@ -280,10 +281,10 @@ impl Supervisor<'_> {
 
     /// Connects the socket to a private listener.
     fn connect_redirected(&mut self, notification: Notification, call: Call) {
-        let kinds: &[Kind] = match (call.only_v6, call.mapped) {
-            (Only::V6, _) => &[Kind::V6],
-            (Only::Both, Mapped::Yes) => &[Kind::V4, Kind::V6],
-            (Only::Both, Mapped::No) => &[Kind::V4],
+        let kinds: &[ListenerKind] = match (call.only_v6, call.mapped) {
+            (Only::V6, _) => &[ListenerKind::V6],
+            (Only::Both, Mapped::Yes) => &[ListenerKind::V4, ListenerKind::V6],
+            (Only::Both, Mapped::No) => &[ListenerKind::V4],
         };
         let mut failure = Errno::ECONNREFUSED;
         for kind in kinds {
@@ -302,7 +303,7 @@ impl Supervisor<'_> {
         &mut self,
         notification: Notification,
         call: Call,
-        (kind, begun): (Kind, (Begun, Blocking)),
+        (kind, begun): (ListenerKind, (Begun, Blocking)),
     ) {
         let Some(local) = local_address(call.grip.socket()) else {
             return notification.fail(Errno::ECONNREFUSED);
@@ -311,7 +312,7 @@ impl Supervisor<'_> {
             notification,
             call,
             kind,
-            caller: Caller::Tcp(local),
+            caller: RedirectPeer::Tcp(local),
             begun,
             until: Instant::now().checked_add(ARRIVAL_TIMEOUT),
         });
@@ -320,7 +321,7 @@ impl Supervisor<'_> {
 
     /// Accepts what waits at the private listeners and hands it over.
     pub(super) fn accept_arrivals(&mut self) {
-        for kind in [Kind::V4, Kind::V6] {
+        for kind in [ListenerKind::V4, ListenerKind::V6] {
             loop {
                 let mut matched = None;
                 let arriving = &self.arriving;
@@ -332,9 +333,9 @@ impl Supervisor<'_> {
                         .iter()
                         .position(|waiting| waiting.kind == kind && waiting.caller == *caller);
                     if matched.is_some() {
-                        Recognised::Yes
+                        OwnConnection::Yes
                     } else {
-                        Recognised::No
+                        OwnConnection::No
                     }
                 });
                 let (Some(accepted), Some(index)) = (accepted, matched) else {
@@ -357,15 +358,15 @@ impl Supervisor<'_> {
             process,
             ..
         } = arrived.call;
-        let question = Question::Connect { destination };
-        let flow = ToGateway::Flow(Flow { question, process });
+        let question = CallQuestion::Connect { destination };
+        let flow = ToGateway::Flow(FlowFrame { question, process });
         // The command goes on first: what it writes waits in its socket. If the
         // gateway is gone or we die, the other end closes, and it reads the end.
         let reached = match (&grip, arrived.begun) {
             (Grip::Shared(_), (_, Blocking::No)) => grip.under_way(arrived.notification),
             (_, (begun, _)) => grip.conclude(arrived.notification, begun),
         };
-        if reached == Reached::Caller {
+        if reached == AnswerReached::Caller {
             self.tell(&flow, descriptors([accepted]));
         }
     }

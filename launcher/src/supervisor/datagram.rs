@@ -13,8 +13,9 @@ use super::{Once, Supervisor};
 use crate::address::Family;
 use crate::grip::perform;
 use crate::notification::Notification;
+use crate::options::Summary;
 use crate::redirect::Mapped;
-use crate::sealed::{Blocking, Reply, Request, Sealed};
+use crate::sealed::{Blocking, HelperReply, HelperRequest, SealedNetwork};
 
 /// A call that waits for its socket.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl Supervisor<'_> {
             Family::V4
         };
         let flags = notification.int(1);
-        let request = Request {
+        let request = HelperRequest {
             family,
             blocking: if flags & SOCK_NONBLOCK == 0 {
                 Blocking::Yes
@@ -56,8 +57,8 @@ impl Supervisor<'_> {
     pub(super) fn serve_sealed(&mut self) {
         loop {
             match self.sealed.receive() {
-                Reply::None => return,
-                Reply::Stubs(stubs) => {
+                HelperReply::None => return,
+                HelperReply::Stubs(stubs) => {
                     if self.link.is_shared() {
                         self.stubs = stubs.iter().filter_map(|s| s.try_clone().ok()).collect();
                     }
@@ -65,17 +66,17 @@ impl Supervisor<'_> {
                         self.tell(&ToGateway::Stub, vec![stub]);
                     }
                 }
-                Reply::Socket(asker, socket) => {
+                HelperReply::Socket(asker, socket) => {
                     asker.notification.give(socket.as_fd(), asker.on_exec);
                 }
-                Reply::Failed(asker, errno) => asker.notification.fail(errno),
-                Reply::Gone(askers) => return self.refuse_datagrams(askers),
+                HelperReply::Failed(asker, errno) => asker.notification.fail(errno),
+                HelperReply::Gone(askers) => return self.refuse_datagrams(askers),
             }
         }
     }
 
     fn refuse_datagrams(&mut self, askers: Vec<Asker>) {
-        if let (Sealed::Absent(reason), Once::No) = (&self.sealed, &self.said.sealed) {
+        if let (SealedNetwork::Absent(reason), Once::No) = (&self.sealed, &self.said.sealed) {
             let line = format!(
                 "outgate: datagram sockets are refused ({reason}); names resolve over TCP for programs that can"
             );
@@ -110,13 +111,42 @@ impl Supervisor<'_> {
             })
         };
         let connected = match to(&address) {
-            Err(Errno::ENETUNREACH) => to(&SockaddrStorage::from(nobody(destination, mapped))),
+            Err(Errno::ENETUNREACH) => {
+                self.unrouted = self.unrouted.saturating_add(1);
+                to(&SockaddrStorage::from(nobody(destination, mapped)))
+            }
             connected => connected,
         };
         match connected {
             Ok(()) => notification.succeed(0),
             Err(errno) => notification.fail(errno),
         }
+    }
+}
+
+impl Supervisor<'_> {
+    /// Tells at the end that datagrams were sent to where nothing goes. Who only connected a
+    /// socket, as resolvers do to sort addresses, sent none.
+    pub(super) fn tell_datagrams(&mut self) {
+        let Some(refused) = self.sealed.refused() else {
+            return;
+        };
+        let sent = refused.no_way.saturating_sub(self.unrouted);
+        let to_nobody = if self.unrouted > 0 {
+            refused.no_port
+        } else {
+            0
+        };
+        let count = sent.saturating_add(to_nobody);
+        if count == 0 || self.say_summary == Summary::Omit {
+            return;
+        }
+        let what = if count == 1 { "datagram" } else { "datagrams" };
+        let line = format!(
+            "outgate: denied {count} {what} (UDP: QUIC, NTP and the like have no way out; names \
+             alone are asked for by it)"
+        );
+        self.voice.say(&line);
     }
 }
 

@@ -7,7 +7,7 @@ use outgate_handoff::{Answer, Decision, ToLauncher};
 
 use super::bind::bind_now;
 use super::connect::Call;
-use super::wait::{Asked, Want};
+use super::wait::{GatewayAnswer, Want};
 use super::{Supervisor, VERDICTS_MAX};
 
 /// Frames read in a row before other work goes on.
@@ -45,6 +45,10 @@ impl Supervisor<'_> {
                     self.generation = generation;
                     self.verdicts.clear();
                 }
+                ToLauncher::Changed(id, message) => self.changed(id, message),
+                ToLauncher::Spent { place } => self.grant_used(place),
+                ToLauncher::Question(id, question) => self.asked_of_people(id, question),
+                ToLauncher::Withdrawn(id) => self.withdrawn(id),
                 ToLauncher::Summary { lines } => self.summary = Some(lines),
                 // The command has its environment by now.
                 ToLauncher::Variables { .. } => {}
@@ -55,7 +59,7 @@ impl Supervisor<'_> {
 
     fn answered(&mut self, id: u64, answer: Answer) {
         // An answer to a call that is no longer held is for nobody.
-        let Some(Asked {
+        let Some(GatewayAnswer {
             notification, want, ..
         }) = self.asked.remove(&id)
         else {
@@ -112,6 +116,6 @@ impl Supervisor<'_> {
         let key = (call.destination, call.process.executable.clone());
         let decision = decision.clone();
         self.verdicts
-            .insert(key, super::Verdict { decision, until });
+            .insert(key, super::TimedDecision { decision, until });
     }
 }

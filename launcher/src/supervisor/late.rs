@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Eager, Supervisor};
-use crate::gateway_link::Link;
+use crate::gateway_link::GatewayLink;
 use crate::trust::Late;
 
 /// How long after the command the gateway starts beside it. A command that is over
@@ -18,7 +18,7 @@ const WANTED_TIME: Duration = Duration::from_secs(10);
 
 /// What waits for the gateway to begin.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingCall {
     bundles: Option<Late>,
     /// The authority, once it is known.
     authority: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Waiting {
     beside: Option<Instant>,
 }
 
-impl Waiting {
+impl PendingCall {
     pub(super) fn new(bundles: Option<Late>, eager: Eager) -> Self {
         let beside = match eager {
             Eager::Yes => Instant::now().checked_add(BESIDE),
@@ -87,7 +87,7 @@ impl Supervisor<'_> {
             return;
         };
         let is_over = now.saturating_duration_since(since) > WANTED_TIME;
-        if is_over || matches!(self.link, Link::Gone(_)) {
+        if is_over || matches!(self.link, GatewayLink::Gone(_)) {
             self.late.authority.get_or_insert_default();
         }
         self.write_certificates();

@@ -8,9 +8,9 @@ use nix::poll::{PollFd, PollFlags, poll};
 use outgate_handoff::{LINE_BYTES_MAX, PATH_BYTES_MAX, SUMMARY_LINES_MAX, ToGateway};
 use outgate_policy::printable;
 
-use super::{Farewell, Served, Supervisor};
-use crate::gateway_link::Link;
-use crate::leftovers::{Kept, Look, Mode, Watch, lines};
+use super::{Farewell, ServedCalls, Supervisor};
+use crate::gateway_link::GatewayLink;
+use crate::leftovers::{KeptLeftovers, LeftoverLook, LeftoverWatch, LeftoversMode, lines};
 use crate::options::Summary;
 
 /// How long the gateway may take for its closing words.
@@ -24,9 +24,9 @@ const LEFT_STATUS: u8 = 3;
 #[derive(Debug)]
 pub struct Leaving {
     /// What was there before.
-    pub watch: Watch,
+    pub watch: LeftoverWatch,
     /// What is done.
-    pub mode: Mode,
+    pub mode: LeftoversMode,
     /// Name of the sandbox.
     pub run: String,
     /// Where the run began.
@@ -37,8 +37,8 @@ pub struct Leaving {
 
 /// What was found.
 pub(super) struct Left {
-    look: Look,
-    mode: Mode,
+    look: LeftoverLook,
+    mode: LeftoversMode,
     run: String,
     directory: PathBuf,
     records: Option<PathBuf>,
@@ -46,18 +46,18 @@ pub(super) struct Left {
 
 impl Supervisor<'_> {
     /// Collects the gateway's closing words and ends it.
-    pub(super) fn finish(mut self) -> Served {
+    pub(super) fn finish(mut self) -> ServedCalls {
         self.alarm.stop();
         let status = self.over.unwrap_or(125);
         let left = self
             .leaving
             .take()
             .map(|leaving| self.look_for_left(leaving));
-        if matches!(self.link, Link::Open(_)) {
+        if matches!(self.link, GatewayLink::Open(_)) {
             self.tell(&ToGateway::Finish { status }, Vec::new());
             let until = Instant::now().checked_add(SUMMARY_TIMEOUT);
             while self.summary.is_none()
-                && matches!(self.link, Link::Open(_))
+                && matches!(self.link, GatewayLink::Open(_))
                 && until.is_some_and(|until| Instant::now() < until)
             {
                 self.wait_for_gateway();
@@ -76,13 +76,14 @@ impl Supervisor<'_> {
                 self.voice.say(line);
             }
         }
+        self.tell_datagrams();
         let status = left.and_then(|left| self.tell_left(left));
-        if let Link::Open(open) = self.link {
+        if let GatewayLink::Open(open) = self.link {
             open.finish(500);
         }
         // Sockets of the command close with the supervisor.
         self.alarm.set();
-        Served {
+        ServedCalls {
             counters: self.counters,
             farewell,
             status,
@@ -146,19 +147,19 @@ impl Supervisor<'_> {
         let told = |kept: Option<&Path>| lines(&look, &directory, kept);
         let (mut with, without) = (told(records.as_deref()), told(None));
         if let Some(records) = records {
-            let kept = Kept::write(look, &directory, (&records, &stem), &run);
+            let kept = KeptLeftovers::write(look, &directory, (&records, &stem), &run);
             if kept.is_err() {
                 with = without;
             }
         }
-        if self.say_summary == Summary::Say || mode == Mode::Fail {
+        if self.say_summary == Summary::Say || mode == LeftoversMode::Fail {
             for line in with {
                 self.voice.say(&line);
             }
         }
         match mode {
-            Mode::Fail => Some(LEFT_STATUS),
-            Mode::Tell | Mode::Off => None,
+            LeftoversMode::Fail => Some(LEFT_STATUS),
+            LeftoversMode::Tell | LeftoversMode::Off => None,
         }
     }
 

@@ -9,17 +9,17 @@ use std::os::unix::ffi::OsStrExt;
 
 use nix::errno::Errno;
 use nix::sys::socket::{Backlog, SockType, SockaddrStorage, UnixAddr, bind, getsockname, listen};
-use outgate_handoff::Question;
+use outgate_handoff::CallQuestion;
 use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, SOCK_SEQPACKET};
 
 use super::Supervisor;
 use super::bind::loopback;
 use super::connect::errno_of;
-use super::lookup::{Proof, Then};
+use super::lookup::{CallContinuation, Proof};
 use super::wait::Want;
 use crate::grip::{Grip, GripError, NOBODY_WAITS, give_up};
-use crate::lookups::{Found, Waits};
-use crate::notification::{Notification, Reached};
+use crate::lookups::{FoundPath, Waits};
+use crate::notification::{AnswerReached, Notification};
 use crate::process::describe;
 use crate::redirect::local_address;
 use crate::seek::Whereabouts;
@@ -80,9 +80,9 @@ impl Supervisor<'_> {
             let name = name.as_ref().ok().and_then(UnixAddr::as_abstract);
             return self.listen_named(notification, &grip, backlog, name);
         };
-        let then = Then::Listen(notification, grip, backlog);
+        let then = CallContinuation::Listen(notification, grip, backlog);
         let path = path.as_os_str().as_bytes();
-        if let Some((Then::Listen(notification, grip, backlog), found)) =
+        if let Some((CallContinuation::Listen(notification, grip, backlog), found)) =
             self.find(path, SockType::Stream, then)
         {
             self.listen_found(notification, grip, backlog, found.ok());
@@ -113,7 +113,7 @@ impl Supervisor<'_> {
         notification: Notification,
         grip: Grip,
         backlog: i32,
-        found: Option<Found>,
+        found: Option<FoundPath>,
     ) {
         let silent = found.filter(|found| {
             let occupant = || occupant(found.place.target.as_fd(), SockType::Stream);
@@ -121,7 +121,7 @@ impl Supervisor<'_> {
         });
         let result = listen_with(&notification, &grip, backlog);
         match silent.filter(|_| result.is_ok()) {
-            Some(Found {
+            Some(FoundPath {
                 place,
                 waits: Waits::Perhaps,
                 ..
@@ -129,7 +129,7 @@ impl Supervisor<'_> {
                 self.prove_elsewhere(notification, grip, place);
             }
             silent => {
-                if let Some(Found { place, waits, .. }) = silent
+                if let Some(FoundPath { place, waits, .. }) = silent
                     && let Some(proof) = prove(place.target.as_fd())
                 {
                     self.own.take_back(grip.socket(), proof);
@@ -150,8 +150,8 @@ impl Supervisor<'_> {
             .lookups
             .connect(connection.as_fd(), place.target.as_fd());
         let proof = Proof { place, connection };
-        if let Some(Then::Prove(notification, grip, _)) =
-            self.look(id, Then::Prove(notification, grip, proof))
+        if let Some(CallContinuation::Prove(notification, grip, _)) =
+            self.look(id, CallContinuation::Prove(notification, grip, proof))
         {
             conclude(notification, &grip, Ok(()));
         }
@@ -178,10 +178,14 @@ impl Supervisor<'_> {
             backlog,
         };
         if address.ip().is_loopback() {
+            let is_granted = self.listen.iter().any(|grant| grant.covers(address));
+            if !is_granted && self.own.is_beside_stranger(address) {
+                return notification.fail(Errno::EADDRINUSE);
+            }
             return self.listen_now(notification, &call);
         }
         let process = self.with_ancestors(&describe(notification.held().thread));
-        let question = Question::Listen { address };
+        let question = CallQuestion::Listen { address };
         self.ask(notification, question, process, Want::Listen(call));
     }
 
@@ -260,7 +264,7 @@ fn whereabouts(notification: &Notification) -> Whereabouts {
 
 pub(super) fn conclude(notification: Notification, grip: &Grip, result: Result<(), Errno>) {
     let reached = notification.conclude(result);
-    if reached == Reached::Nobody && result.is_ok() {
+    if reached == AnswerReached::Nobody && result.is_ok() {
         give_up(grip.socket());
     }
 }

@@ -8,9 +8,9 @@ use nix::errno::Errno;
 use nix::sys::socket::SockType;
 
 use super::Supervisor;
-use super::wait::{Fate, Knocking, fate};
+use super::wait::{Knocking, WaitFate, fate};
 use crate::grip::Grip;
-use crate::lookups::{Found, Reply, Waits};
+use crate::lookups::{FoundPath, LookupReply, Waits};
 use crate::notification::Notification;
 use crate::sealed::Blocking;
 use crate::unix_inode::{Resolved, is_from_here, resolve_cached};
@@ -22,13 +22,13 @@ const LOOKUP_TIME: Duration = Duration::from_secs(2);
 /// A call that waits for a look-up.
 #[derive(Debug)]
 pub(super) struct Looking {
-    then: Then,
+    then: CallContinuation,
     until: Option<Instant>,
 }
 
 /// What a call goes on with.
 #[derive(Debug)]
-pub(super) enum Then {
+pub(super) enum CallContinuation {
     /// Connecting to what is at a path.
     Connect(Notification, Grip),
     /// Listening at a path, whoever else does.
@@ -46,7 +46,7 @@ pub(super) struct Proof {
     pub(super) connection: OwnedFd,
 }
 
-impl Then {
+impl CallContinuation {
     fn notification(&self) -> &Notification {
         match self {
             Self::Connect(notification, _)
@@ -64,18 +64,18 @@ impl Then {
 
 impl Supervisor<'_> {
     /// What a path leads to, where that is known without waiting; otherwise the call
-    /// is found again in [`Then`], as it is returned, when it was looked up.
+    /// is found again in [`CallContinuation`], as it is returned, when it was looked up.
     pub(super) fn find(
         &mut self,
         path: &[u8],
         kind: SockType,
-        then: Then,
-    ) -> Option<(Then, Result<Found, Errno>)> {
+        then: CallContinuation,
+    ) -> Option<(CallContinuation, Result<FoundPath, Errno>)> {
         let thread = then.notification().held().thread;
         match resolve_cached(thread, path) {
             Some(Err(errno)) => return Some((then, Err(errno))),
             Some(Ok(place)) if self.lookups.waits(place.inode().device()) == Waits::No => {
-                let found = Found {
+                let found = FoundPath {
                     place,
                     waits: Waits::No,
                     occupant: None,
@@ -93,7 +93,11 @@ impl Supervisor<'_> {
     }
 
     /// Has a call wait for the look-up `id`; gives it back where there is none.
-    pub(super) fn look(&mut self, id: Option<u64>, then: Then) -> Option<Then> {
+    pub(super) fn look(
+        &mut self,
+        id: Option<u64>,
+        then: CallContinuation,
+    ) -> Option<CallContinuation> {
         let Some(id) = id else {
             return Some(then);
         };
@@ -104,7 +108,7 @@ impl Supervisor<'_> {
 
     /// Goes on with calls whose look-ups were answered.
     pub(super) fn serve_lookups(&mut self) {
-        while let Some(Reply { id, result }) = self.lookups.receive() {
+        while let Some(LookupReply { id, result }) = self.lookups.receive() {
             // An answer that came too late is for nobody.
             if let Some(looking) = self.looking.remove(&id) {
                 self.looked_up(looking.then, result);
@@ -112,23 +116,23 @@ impl Supervisor<'_> {
         }
     }
 
-    fn looked_up(&mut self, then: Then, result: Result<Option<Found>, Errno>) {
+    fn looked_up(&mut self, then: CallContinuation, result: Result<Option<FoundPath>, Errno>) {
         match then {
-            Then::Connect(notification, grip) => {
+            CallContinuation::Connect(notification, grip) => {
                 let found = result.and_then(|found| found.ok_or(Errno::ECONNREFUSED));
                 self.connect_found(notification, grip, found);
             }
-            Then::Listen(notification, grip, backlog) => {
+            CallContinuation::Listen(notification, grip, backlog) => {
                 self.listen_found(notification, grip, backlog, result.ok().flatten());
             }
-            Then::Enter(knocking) => match result {
+            CallContinuation::Enter(knocking) => match result {
                 Ok(_) => knocking.enter(),
                 Err(Errno::EAGAIN) if knocking.blocking == Blocking::Yes => {
                     self.knocking.push(knocking);
                 }
                 Err(errno) => knocking.notification.fail(errno),
             },
-            Then::Prove(notification, grip, Proof { place, connection }) => {
+            CallContinuation::Prove(notification, grip, Proof { place, connection }) => {
                 if result.is_ok() && is_from_here(connection.as_fd()) {
                     self.own.take_back(grip.socket(), connection);
                     self.own.add_unix(place, Waits::Perhaps);
@@ -140,22 +144,24 @@ impl Supervisor<'_> {
 
     /// Ends what waits for nobody, and what nobody answered.
     pub(super) fn tick_looking(&mut self, now: Instant) {
-        let fates: Vec<(u64, Fate)> = self
+        let fates: Vec<(u64, WaitFate)> = self
             .looking
             .iter()
             .map(|(id, looking)| (*id, fate(looking.then.notification(), looking.until, now)))
-            .filter(|(_, fate)| *fate != Fate::Wait)
+            .filter(|(_, fate)| *fate != WaitFate::Wait)
             .collect();
         for (id, fate) in fates {
             let interruptible = |looking: &Looking| looking.then.is_interruptible();
-            if fate == Fate::Interrupted && !self.looking.get(&id).is_some_and(interruptible) {
+            if fate == WaitFate::Interrupted && !self.looking.get(&id).is_some_and(interruptible) {
                 continue;
             }
             let Some(Looking { then, .. }) = self.looking.remove(&id) else {
                 continue;
             };
             match (fate, then) {
-                (Fate::Interrupted, Then::Connect(notification, _)) => notification.interrupt(),
+                (WaitFate::Interrupted, CallContinuation::Connect(notification, _)) => {
+                    notification.interrupt();
+                }
                 (_, then) => self.looked_up(then, Err(Errno::ETIMEDOUT)),
             }
         }

@@ -1,5 +1,5 @@
 //! Substitution at open. Where datagram sockets cannot exist, programs that read
-//! resolv.conf(5) and hosts(5) themselves find the stub and the stand-in
+//! resolv.conf(5) and hosts(5) themselves find the stub and the synthetic address
 //! addresses there; where the user asks for it, bundles of certificates at known
 //! places hold the run's authority. A terminal that the caller made is opened for it.
 //! Every other open is performed by the kernel, where Landlock judges it.
@@ -20,7 +20,7 @@ use crate::trust::splice::{PATH_BYTES, Stores, sealed};
 const NAME_FILE_BYTES: usize = 32;
 /// What programs that speak DNS over TCP find.
 const RESOLV_CONF: &str = "nameserver 127.0.0.1\noptions use-vc\n";
-/// How long the stand-in addresses may take to arrive.
+/// How long the synthetic addresses may take to arrive.
 const HOSTS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What is given in the place of files that the command opens.
@@ -34,25 +34,25 @@ pub struct Substitutes {
 
 /// The substituted hosts file.
 #[derive(Debug)]
-pub(super) struct Hosts {
+pub(super) struct SubstitutedHosts {
     operator: Option<String>,
-    stand_ins: Option<String>,
+    synthetic_addresses: Option<String>,
 }
 
-impl Hosts {
+impl SubstitutedHosts {
     /// Starts from the operator's own hosts file; without one, none of the
     /// files about names is substituted.
     pub(super) fn new(operator: Option<String>) -> Self {
         Self {
             operator,
-            stand_ins: None,
+            synthetic_addresses: None,
         }
     }
 }
 
 /// An open of the hosts file that waits for its content.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(super) struct HostsOpening {
     notification: Notification,
     on_exec: OnExec,
     until: Option<Instant>,
@@ -117,8 +117,8 @@ impl Supervisor<'_> {
 
     fn open_hosts(&mut self, notification: Notification, on_exec: OnExec) {
         self.link.start();
-        let known = self.hosts.stand_ins.is_some() || self.link.gone().is_some();
-        let opening = Opening {
+        let known = self.hosts.synthetic_addresses.is_some() || self.link.gone().is_some();
+        let opening = HostsOpening {
             notification,
             on_exec,
             until: Instant::now().checked_add(HOSTS_TIMEOUT),
@@ -129,9 +129,9 @@ impl Supervisor<'_> {
         }
     }
 
-    /// The stand-in addresses arrived.
+    /// The synthetic addresses arrived.
     pub(super) fn hosts_known(&mut self, lines: &str) {
-        self.hosts.stand_ins = Some(lines.to_owned());
+        self.hosts.synthetic_addresses = Some(lines.to_owned());
         self.pass_opening();
     }
 
@@ -140,16 +140,20 @@ impl Supervisor<'_> {
         if self.opening.is_empty() {
             return;
         }
-        let stand_ins = self.hosts.stand_ins.as_deref().unwrap_or_default();
+        let synthetic_addresses = self
+            .hosts
+            .synthetic_addresses
+            .as_deref()
+            .unwrap_or_default();
         let operator = self.hosts.operator.as_deref().unwrap_or_default();
-        let text = format!("{operator}\n{stand_ins}");
+        let text = format!("{operator}\n{synthetic_addresses}");
         for opening in self.opening.drain(..) {
             give(opening.notification, &text, opening.on_exec);
         }
     }
 
     pub(super) fn tick_opening(&mut self, now: Instant) {
-        let late = |opening: &Opening| opening.until.is_some_and(|until| now >= until);
+        let late = |opening: &HostsOpening| opening.until.is_some_and(|until| now >= until);
         if self.opening.iter().any(late) {
             self.pass_opening();
         }

@@ -26,6 +26,8 @@ impl Supervisor<'_> {
             if self.said.gone <= GONE_TOLD_MAX {
                 self.voice.say(&line);
             }
+            self.questions_lost();
+            self.changes_lost();
             self.refuse_everything();
         }
     }

@@ -4,20 +4,21 @@ use std::os::fd::AsFd;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::{AGAIN_TICK, Filter, Supervisor, TICK};
+use super::{AGAIN_TICK, FilterInUse, Supervisor, TICK};
 
 /// What a poll said, by source.
-pub(super) struct Ready {
+pub(super) struct SupervisorReady {
     pub(super) calls: PollFlags,
     pub(super) lifetime: PollFlags,
     pub(super) gateway: PollFlags,
     pub(super) sealed: PollFlags,
     pub(super) private: PollFlags,
+    pub(super) watchers: PollFlags,
     pub(super) lookups: PollFlags,
     pub(super) connecting: Vec<PollFlags>,
 }
 
-impl Ready {
+impl SupervisorReady {
     /// Nothing happened.
     fn nothing() -> Self {
         let none = PollFlags::empty();
@@ -27,13 +28,14 @@ impl Ready {
             gateway: none,
             sealed: none,
             private: none,
+            watchers: none,
             lookups: none,
             connecting: Vec::new(),
         }
     }
 }
 
-impl Ready {
+impl SupervisorReady {
     /// Whether anything happened.
     pub(super) fn is_something(&self) -> bool {
         let sources = [
@@ -42,6 +44,7 @@ impl Ready {
             self.sealed,
             self.private,
             self.lookups,
+            self.watchers,
         ];
         let one = sources.iter().chain(&self.connecting);
         one.copied().any(|flags| !flags.is_empty())
@@ -53,7 +56,11 @@ impl Supervisor<'_> {
     pub(super) fn timeout(&self) -> PollTimeout {
         let tick = self.is_waiting().then_some(TICK);
         let again = self.link.may_come_back().then_some(AGAIN_TICK);
-        let Some(wait) = self.late.starts_in().or(tick).or(again) else {
+        let waits = [
+            self.late.starts_in().or(tick).or(again),
+            self.changes.ends_in(),
+        ];
+        let Some(wait) = waits.into_iter().flatten().min() else {
             return PollTimeout::NONE;
         };
         let millis = wait.as_millis().clamp(1, 60_000);
@@ -61,13 +68,13 @@ impl Supervisor<'_> {
     }
 
     /// One poll over everything that can happen.
-    pub(super) fn wait(&self, timeout: PollTimeout) -> Ready {
+    pub(super) fn wait(&self, timeout: PollTimeout) -> SupervisorReady {
         let readable = PollFlags::POLLIN;
         let lifetime = PollFd::new(self.lifetime.poll(), readable);
         // A listener whose filter nobody uses reports that for ever.
         let calls = match self.filter {
-            Filter::Used => PollFd::new(self.listener.as_fd(), readable),
-            Filter::Unused => lifetime.clone(),
+            FilterInUse::Used => PollFd::new(self.listener.as_fd(), readable),
+            FilterInUse::Unused => lifetime.clone(),
         };
         let mut sources: Vec<PollFd<'_>> = vec![calls, lifetime];
         let gateway = self.link.poll().map(|(socket, full)| {
@@ -84,6 +91,10 @@ impl Supervisor<'_> {
             sources.push(PollFd::new(socket, readable));
             sources.len().saturating_sub(1)
         });
+        let watchers = sources.len();
+        for watcher in self.people.each() {
+            sources.push(PollFd::new(watcher, readable));
+        }
         let private = sources.len();
         for listener in self.redirect.each() {
             sources.push(PollFd::new(listener.as_fd(), readable));
@@ -95,22 +106,23 @@ impl Supervisor<'_> {
         if poll(&mut sources, timeout).is_err() {
             // The alarm rang, and nothing came since it was set.
             self.alarm.stop();
-            return Ready::nothing();
+            return SupervisorReady::nothing();
         }
         let at = |index: usize| {
             let flags = sources.get(index).and_then(PollFd::revents);
             flags.unwrap_or(PollFlags::empty())
         };
-        Ready {
+        SupervisorReady {
             calls: match self.filter {
-                Filter::Used => at(0),
-                Filter::Unused => PollFlags::empty(),
+                FilterInUse::Used => at(0),
+                FilterInUse::Unused => PollFlags::empty(),
             },
             lifetime: at(1),
             gateway: gateway.map_or(PollFlags::empty(), at),
             sealed: sealed.map_or(PollFlags::empty(), at),
             lookups: lookups.map_or(PollFlags::empty(), at),
             private: (private..connecting).fold(PollFlags::empty(), |all, index| all | at(index)),
+            watchers: (watchers..private).fold(PollFlags::empty(), |all, index| all | at(index)),
             connecting: (connecting..sources.len()).map(at).collect(),
         }
     }

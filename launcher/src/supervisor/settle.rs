@@ -12,7 +12,7 @@ use super::Supervisor;
 use super::connect::{Call, errno_of};
 use crate::grip::{Grip, GripError, NOBODY_WAITS, give_up};
 use crate::notification::Notification;
-use crate::own::{Kept, Near};
+use crate::own::{KeptListener, ListenerSearch};
 
 const TCP_SYN_SENT: u8 = 2;
 /// How long a connection may be on its way, longer than the kernel tries by default
@@ -23,7 +23,7 @@ const SETTLING_TIME: Duration = Duration::from_mins(3);
 #[derive(Debug)]
 pub(super) struct Settling {
     socket: OwnedFd,
-    listener: Kept,
+    listener: KeptListener,
     until: Option<Instant>,
 }
 
@@ -37,8 +37,8 @@ fn is_on_its_way(socket: BorrowedFd<'_>) -> bool {
 
 impl Supervisor<'_> {
     /// Where a listener of the sandbox's own is looked for.
-    pub(super) fn near(&self, notification: &Notification) -> Near {
-        Near {
+    pub(super) fn near(&self, notification: &Notification) -> ListenerSearch {
+        ListenerSearch {
             caller: notification.held().thread,
             root: self.root,
         }

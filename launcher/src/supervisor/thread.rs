@@ -5,9 +5,9 @@ use std::io;
 use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-use outgate_sys::alarm::Alarm;
+use outgate_sys::alarm::CallAlarm;
 
-use super::{Served, Setting, supervise};
+use super::{ServedCalls, SupervisorSetting, supervise};
 use crate::limits::WAIT_MAX;
 use crate::voice::Voice;
 
@@ -15,20 +15,20 @@ use crate::voice::Voice;
 const WORDS: usize = 2;
 
 /// What the thread is told.
-enum Order<'scope> {
+enum ThreadOrder<'scope> {
     /// Something to do while the run gets ready.
     Aside(Box<dyn FnOnce() + Send + 'scope>),
     /// The command to supervise.
-    Begin(Box<Setting>, &'scope mut dyn Voice),
+    Begin(Box<SupervisorSetting>, &'scope mut dyn Voice),
 }
 
 /// A thread that waits for a command to supervise. It ends without one where this is
 /// dropped.
 #[derive(Debug)]
 pub(crate) struct Prepared<'scope> {
-    thread: ScopedJoinHandle<'scope, Served>,
+    thread: ScopedJoinHandle<'scope, ServedCalls>,
     is_ready: Receiver<io::Result<()>>,
-    orders: SyncSender<Order<'scope>>,
+    orders: SyncSender<ThreadOrder<'scope>>,
 }
 
 /// What comes of something that is done aside. It is over when this is dropped.
@@ -59,21 +59,21 @@ impl<'scope> Prepared<'scope> {
     /// `EAGAIN` where the user has too many threads.
     pub(crate) fn start(scope: &'scope Scope<'scope, '_>) -> io::Result<Self> {
         let (ready, is_ready) = sync_channel(WORDS);
-        let (orders, told) = sync_channel::<Order<'scope>>(WORDS);
+        let (orders, told) = sync_channel::<ThreadOrder<'scope>>(WORDS);
         let wait = move || {
-            let alarm = match Alarm::new(WAIT_MAX) {
+            let alarm = match CallAlarm::new(WAIT_MAX) {
                 Ok(alarm) => alarm,
                 Err(error) => {
                     drop(ready.send(Err(error)));
-                    return Served::default();
+                    return ServedCalls::default();
                 }
             };
             drop(ready.send(Ok(())));
             let (setting, voice) = loop {
                 match told.recv() {
-                    Ok(Order::Aside(act)) => act(),
-                    Ok(Order::Begin(setting, voice)) => break (setting, voice),
-                    Err(_) => return Served::default(),
+                    Ok(ThreadOrder::Aside(act)) => act(),
+                    Ok(ThreadOrder::Begin(setting, voice)) => break (setting, voice),
+                    Err(_) => return ServedCalls::default(),
                 }
             };
             // Who answers held calls must not wait behind the crowd that makes them.
@@ -95,8 +95,8 @@ impl<'scope> Prepared<'scope> {
         act: impl FnOnce() -> T + Send + 'scope,
     ) -> Aside<T> {
         let (done, result) = sync_channel(WORDS);
-        let order = Order::Aside(Box::new(move || drop(done.send(act()))));
-        if let Err(SendError(Order::Aside(act))) = self.orders.send(order) {
+        let order = ThreadOrder::Aside(Box::new(move || drop(done.send(act()))));
+        if let Err(SendError(ThreadOrder::Aside(act))) = self.orders.send(order) {
             act();
         }
         Aside(result)
@@ -114,10 +114,13 @@ impl<'scope> Prepared<'scope> {
     /// Begins to serve. Where the thread is gone, the end of the setting tells so.
     pub(crate) fn begin(
         self,
-        setting: Setting,
+        setting: SupervisorSetting,
         voice: &'scope mut dyn Voice,
-    ) -> ScopedJoinHandle<'scope, Served> {
-        drop(self.orders.send(Order::Begin(Box::new(setting), voice)));
+    ) -> ScopedJoinHandle<'scope, ServedCalls> {
+        drop(
+            self.orders
+                .send(ThreadOrder::Begin(Box::new(setting), voice)),
+        );
         self.thread
     }
 }

@@ -10,19 +10,19 @@ use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::sys::socket::{SockType, UnixAddr};
-use outgate_handoff::{Flow, Process, Question, ToGateway};
+use outgate_handoff::{CallQuestion, FlowFrame, ProcessFacts, ToGateway};
 use outgate_sys::socket::SOCK_STREAM;
 
 use super::Supervisor;
-use super::lookup::Then;
+use super::lookup::CallContinuation;
 use super::wait::{Knocking, Want};
 use crate::gateway_link::descriptors;
 use crate::grip::{Begun, Grip, give_up, perform};
-use crate::lookups::{Found, Waits};
-use crate::notification::{Notification, Reached};
+use crate::lookups::{FoundPath, Waits};
+use crate::notification::{AnswerReached, Notification};
 use crate::own::UnixServer;
 use crate::process::describe;
-use crate::redirect::{Caller, Kind, Mapped, Recognised};
+use crate::redirect::{ListenerKind, Mapped, OwnConnection, RedirectPeer};
 use crate::sealed::Blocking;
 use crate::unix_inode::{Occupant, connect_to, connect_unix, is_from_here, occupant};
 
@@ -39,7 +39,7 @@ const NAME_SERVICES: [&[u8]; 6] = [
 
 /// Whether Unix sockets outside the sandbox can be reached at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outside {
+pub enum OutsideSockets {
     /// Some rule grants one.
     Granted,
     /// None does.
@@ -52,13 +52,13 @@ pub(super) struct UnixCall {
     grip: Grip,
     target: Option<OwnedFd>,
     path: Vec<u8>,
-    process: Process,
+    process: ProcessFacts,
 }
 
 impl Knocking {
     /// Answers a call that found room.
     pub(super) fn enter(self) {
-        if self.notification.conclude(Ok(())) == Reached::Nobody {
+        if self.notification.conclude(Ok(())) == AnswerReached::Nobody {
             give_up(self.socket.as_fd());
         }
     }
@@ -70,8 +70,10 @@ impl Supervisor<'_> {
             return notification.fail(Errno::ENOENT);
         }
         let kind = kind_of(&grip);
-        let then = Then::Connect(notification, grip);
-        if let Some((Then::Connect(notification, grip), found)) = self.find(path, kind, then) {
+        let then = CallContinuation::Connect(notification, grip);
+        if let Some((CallContinuation::Connect(notification, grip), found)) =
+            self.find(path, kind, then)
+        {
             self.connect_found(notification, grip, found);
         }
     }
@@ -81,7 +83,7 @@ impl Supervisor<'_> {
         &mut self,
         notification: Notification,
         grip: Grip,
-        found: Result<Found, Errno>,
+        found: Result<FoundPath, Errno>,
     ) {
         let found = match found {
             Ok(found) => found,
@@ -102,7 +104,7 @@ impl Supervisor<'_> {
         }
         // What a server left behind is nothing that could be allowed or denied.
         let occupant = || occupant(place.target.as_fd(), kind_of(&grip));
-        if self.outside == Outside::Closed
+        if self.outside == OutsideSockets::Closed
             && found.occupant.unwrap_or_else(occupant) == Occupant::Nobody
         {
             return notification.fail(Errno::ECONNREFUSED);
@@ -151,7 +153,7 @@ impl Supervisor<'_> {
 
     fn ask_unix(&mut self, notification: Notification, call: UnixCall) {
         let process = self.with_ancestors(&call.process);
-        let question = Question::Unix {
+        let question = CallQuestion::Unix {
             path: call.path.clone(),
         };
         self.ask(notification, question, process, Want::Unix(call));
@@ -198,7 +200,9 @@ impl Supervisor<'_> {
         }
         let (socket, target) = (knocking.socket.as_fd(), knocking.server.target.as_fd());
         let id = self.lookups.connect(socket, target);
-        if let Some(Then::Enter(knocking)) = self.look(id, Then::Enter(knocking)) {
+        if let Some(CallContinuation::Enter(knocking)) =
+            self.look(id, CallContinuation::Enter(knocking))
+        {
             knocking.notification.fail(Errno::EAGAIN);
         }
     }
@@ -209,7 +213,7 @@ impl Supervisor<'_> {
         if outgate_sys::socket::kind(socket).ok() != Some(SOCK_STREAM) {
             return notification.fail(Errno::EPROTOTYPE);
         }
-        let attracted = match self.redirect.listener(Kind::Unix) {
+        let attracted = match self.redirect.listener(ListenerKind::Unix) {
             Ok(private) => private.attract(&notification, &call.grip, Mapped::No),
             Err(_) => Err(Errno::ECONNREFUSED),
         };
@@ -221,12 +225,15 @@ impl Supervisor<'_> {
         // made it is ourselves. All such connections look alike, so none may
         // stay there: if this one is not found, the listener goes.
         let ourselves = i32::try_from(std::process::id()).unwrap_or(-1);
-        let accepted = self.redirect.existing(Kind::Unix).and_then(|private| {
-            private.accept(|caller| match caller {
-                Caller::Process(pid) if *pid == ourselves => Recognised::Yes,
-                Caller::Process(_) | Caller::Tcp(_) => Recognised::No,
-            })
-        });
+        let accepted = self
+            .redirect
+            .existing(ListenerKind::Unix)
+            .and_then(|private| {
+                private.accept(|caller| match caller {
+                    RedirectPeer::Process(pid) if *pid == ourselves => OwnConnection::Yes,
+                    RedirectPeer::Process(_) | RedirectPeer::Tcp(_) => OwnConnection::No,
+                })
+            });
         if let Some(accepted) = accepted {
             self.hand_over_unix(notification, call, (accepted, begun));
         } else {
@@ -250,9 +257,9 @@ impl Supervisor<'_> {
         let Some(target) = target else {
             return notification.fail(Errno::ECONNREFUSED);
         };
-        let question = Question::Unix { path };
-        let flow = ToGateway::Flow(Flow { question, process });
-        if grip.conclude(notification, begun) == Reached::Caller {
+        let question = CallQuestion::Unix { path };
+        let flow = ToGateway::Flow(FlowFrame { question, process });
+        if grip.conclude(notification, begun) == AnswerReached::Caller {
             self.tell(&flow, descriptors([accepted, target]));
         }
     }

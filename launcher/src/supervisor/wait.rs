@@ -17,7 +17,7 @@ use super::unix::UnixCall;
 use crate::grip::{Begun, give_up};
 use crate::notification::Notification;
 use crate::own::UnixServer;
-use crate::redirect::{Caller, Kind};
+use crate::redirect::{ListenerKind, RedirectPeer};
 use crate::sealed::Blocking;
 
 /// Calls in flight at most; further ones are refused.
@@ -32,7 +32,7 @@ const DESCRIPTORS_BESIDE: usize = 64;
 
 /// How much may be held at once, by the descriptors we may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct HeldRoom {
     /// Calls in flight.
     pub(super) calls: usize,
     /// Unix servers of the command, of each of which one descriptor is kept.
@@ -43,7 +43,7 @@ pub(super) struct Room {
 /// is room for then. The command runs already, with its own, which is lower: so many
 /// descriptors as it can have on their way through Unix sockets, we can still send
 /// ours (unix(7), `ETOOMANYREFS`).
-pub(super) fn make_room() -> Room {
+pub(super) fn make_room() -> HeldRoom {
     let wanted = IN_FLIGHT_MAX
         .saturating_mul(DESCRIPTORS_PER_CALL)
         .saturating_add(UNIX_SERVERS_MAX)
@@ -59,11 +59,11 @@ pub(super) fn make_room() -> Room {
 }
 
 /// What so many descriptors are room for: at most a quarter is for servers.
-fn room(descriptors: usize) -> Room {
+fn room(descriptors: usize) -> HeldRoom {
     let free = descriptors.saturating_sub(DESCRIPTORS_BESIDE);
     let servers = (free / 4).min(UNIX_SERVERS_MAX);
     let calls = free.saturating_sub(servers) / DESCRIPTORS_PER_CALL;
-    Room {
+    HeldRoom {
         calls: calls.clamp(1, IN_FLIGHT_MAX),
         servers,
     }
@@ -83,7 +83,7 @@ pub(super) enum Want {
 
 /// Waits for the gateway's answer.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct GatewayAnswer {
     pub(super) notification: Notification,
     pub(super) want: Want,
     pub(super) until: Option<Instant>,
@@ -94,8 +94,8 @@ pub(super) struct Asked {
 pub(super) struct Arriving {
     pub(super) notification: Notification,
     pub(super) call: Call,
-    pub(super) kind: Kind,
-    pub(super) caller: Caller,
+    pub(super) kind: ListenerKind,
+    pub(super) caller: RedirectPeer,
     pub(super) begun: (Begun, Blocking),
     pub(super) until: Option<Instant>,
 }
@@ -127,30 +127,30 @@ pub(super) struct Knocking {
 
 /// Whether a waiting call goes on waiting.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum WaitFate {
     Wait,
     Gone,
     Interrupted,
     Late,
 }
 
-pub(super) fn fate(notification: &Notification, until: Option<Instant>, now: Instant) -> Fate {
+pub(super) fn fate(notification: &Notification, until: Option<Instant>, now: Instant) -> WaitFate {
     if !notification.holds() {
-        Fate::Gone
+        WaitFate::Gone
     } else if until.is_some_and(|until| now >= until) {
-        Fate::Late
+        WaitFate::Late
     } else if crate::process::interrupted(notification.held().thread) {
-        Fate::Interrupted
+        WaitFate::Interrupted
     } else {
-        Fate::Wait
+        WaitFate::Wait
     }
 }
 
-fn end(notification: Notification, fate: &Fate, late: Errno) {
+fn end(notification: Notification, fate: &WaitFate, late: Errno) {
     match fate {
-        Fate::Interrupted => notification.interrupt(),
-        Fate::Late => notification.fail(late),
-        Fate::Wait | Fate::Gone => drop(notification),
+        WaitFate::Interrupted => notification.interrupt(),
+        WaitFate::Late => notification.fail(late),
+        WaitFate::Wait | WaitFate::Gone => drop(notification),
     }
 }
 
@@ -179,11 +179,11 @@ impl Supervisor<'_> {
         if self.is_waiting() {
             self.alarm.set();
         }
-        let ended: Vec<(u64, Fate)> = self
+        let ended: Vec<(u64, WaitFate)> = self
             .asked
             .iter()
             .map(|(id, asked)| (*id, fate(&asked.notification, asked.until, now)))
-            .filter(|(_, fate)| *fate != Fate::Wait)
+            .filter(|(_, fate)| *fate != WaitFate::Wait)
             .collect();
         for (id, fate) in ended {
             if let Some(asked) = self.asked.remove(&id) {
@@ -193,9 +193,9 @@ impl Supervisor<'_> {
         for waiting in std::mem::take(&mut self.arriving) {
             match fate(&waiting.notification, waiting.until, now) {
                 // Its connection is complete in the kernel: soon accepted.
-                Fate::Wait | Fate::Interrupted => self.arriving.push(waiting),
-                Fate::Gone => give_up(waiting.call.grip.socket()),
-                fate @ Fate::Late => end(waiting.notification, &fate, Errno::ECONNREFUSED),
+                WaitFate::Wait | WaitFate::Interrupted => self.arriving.push(waiting),
+                WaitFate::Gone => give_up(waiting.call.grip.socket()),
+                fate @ WaitFate::Late => end(waiting.notification, &fate, Errno::ECONNREFUSED),
             }
         }
         for mut waiting in std::mem::take(&mut self.connecting) {
@@ -206,8 +206,8 @@ impl Supervisor<'_> {
                 continue;
             }
             match fate(&waiting.notification, waiting.until, now) {
-                Fate::Wait => self.connecting.push(waiting),
-                Fate::Gone => give_up(waiting.socket()),
+                WaitFate::Wait => self.connecting.push(waiting),
+                WaitFate::Gone => give_up(waiting.socket()),
                 // SO_SNDTIMEO ends a blocking connect with EINPROGRESS.
                 fate => {
                     self.settle(&mut waiting.call);
@@ -228,7 +228,7 @@ impl Supervisor<'_> {
         let mut rest = std::mem::take(&mut self.knocking).into_iter();
         for waiting in rest.by_ref() {
             match fate(&waiting.notification, waiting.until, now) {
-                Fate::Wait => self.knock(waiting),
+                WaitFate::Wait => self.knock(waiting),
                 fate => end(waiting.notification, &fate, Errno::EAGAIN),
             }
             if now.elapsed() > KNOCKING_MAX {

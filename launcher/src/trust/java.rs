@@ -22,7 +22,7 @@ const ENTRIES_MAX: u32 = 4096;
 
 /// Whether there is a Java for which a store is worth its making.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
+pub enum JavaPresence {
     /// One is found.
     Here,
     /// None is told of a store either, and nobody sees its word about that.
@@ -30,7 +30,7 @@ pub enum Presence {
 }
 
 /// Looks for a Java once, in every directory where the command looks for programs.
-pub fn presence(variables: &Variables) -> Presence {
+pub fn presence(variables: &Variables) -> JavaPresence {
     let set = |name: &str| {
         variables
             .get(OsStr::new(name))
@@ -40,9 +40,9 @@ pub fn presence(variables: &Variables) -> Presence {
     let is_here = set("JAVA_HOME").is_some()
         || std::env::split_paths(&path).any(|folder| folder.join("java").is_file());
     if is_here {
-        Presence::Here
+        JavaPresence::Here
     } else {
-        Presence::Absent
+        JavaPresence::Absent
     }
 }
 
@@ -62,10 +62,10 @@ const TEMPORARY: &str = "-Djava.io.tmpdir=";
 
 /// Has Java, where there is one, keep temporary files in a directory, unless the user's
 /// options name another.
-pub(crate) fn keep_temporary(directory: &Path, java: Presence, variables: &mut Variables) {
+pub(crate) fn keep_temporary(directory: &Path, java: JavaPresence, variables: &mut Variables) {
     let own = variables.get(OsStr::new(OPTIONS));
     let is_named = own.is_some_and(|own| own.to_string_lossy().contains(TEMPORARY));
-    if is_named || directory.as_os_str().is_empty() || java == Presence::Absent {
+    if is_named || directory.as_os_str().is_empty() || java == JavaPresence::Absent {
         return;
     }
     add(variables, TEMPORARY, directory);
@@ -121,7 +121,7 @@ pub(super) fn forget(directory: &Path, variables: &mut Variables) {
 /// The certificates of a store in Java's own format (JKS), each in DER. `None`
 /// for what is something else: certificates there may be locked.
 pub(super) fn certificates(store: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let mut reader = Reader(store);
+    let mut reader = KeystoreReader(store);
     let (magic, version) = (reader.number()?, reader.number()?);
     if magic != MAGIC || !VERSIONS.contains(&version) {
         return None;
@@ -155,9 +155,9 @@ pub(super) fn certificates(store: &[u8]) -> Option<Vec<Vec<u8>>> {
 }
 
 /// Big-endian numbers, and blocks that say their length.
-struct Reader<'a>(&'a [u8]);
+struct KeystoreReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> KeystoreReader<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

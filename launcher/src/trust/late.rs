@@ -3,13 +3,13 @@
 //! for no gateway, and a client never sees a bundle without the authority. Writes
 //! below the private directory and nowhere else.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
 use outgate_sys::lease;
 
-use super::{Trust, Waiting};
+use super::{PendingStore, Trust};
 
 /// The size a file shows before it has its content, in bytes: some programs look at
 /// that first, and take an empty file for none.
@@ -20,7 +20,7 @@ const SHOWN_BYTES: u64 = 4096;
 pub struct Late {
     trust: Trust,
     /// In the order in which they were made; those before have none without it.
-    files: Vec<(Waiting, File)>,
+    files: Vec<(PendingStore, File)>,
 }
 
 impl Late {
@@ -33,17 +33,11 @@ impl Late {
     pub fn make(trust: Trust) -> io::Result<Result<Self, Trust>> {
         let mut files = Vec::new();
         for waiting in trust.waiting() {
-            let path = waiting.path(&trust);
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)?;
+            let file = trust.directory.make(Path::new(waiting.name(&trust)))?;
             if lease::take(&file).is_err() {
                 files.push((waiting, file));
                 for (waiting, _) in &files {
-                    std::fs::remove_file(waiting.path(&trust))?;
+                    trust.directory.remove(Path::new(waiting.name(&trust)))?;
                 }
                 return Ok(Err(trust));
             }

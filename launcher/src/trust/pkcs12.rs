@@ -95,15 +95,15 @@ fn value(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
 /// `None` where some are locked: what a password opens cannot be taken over, and
 /// the rest alone would be less than the store.
 pub(super) fn certificates(store: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let outer = Reader(Reader(store).next(SEQUENCE)?);
+    let outer = DerValues(DerValues(store).next(SEQUENCE)?);
     let rest = outer.0.strip_prefix(VERSION)?;
-    let mut parts = Reader(content(Reader(rest).next(SEQUENCE)?)?);
-    let mut parts = Reader(parts.next(SEQUENCE)?);
+    let mut parts = DerValues(content(DerValues(rest).next(SEQUENCE)?)?);
+    let mut parts = DerValues(parts.next(SEQUENCE)?);
     let mut found = Vec::new();
     while !parts.0.is_empty() {
         // A part of another kind than `data` is locked.
-        let mut bags = Reader(content(parts.next(SEQUENCE)?)?);
-        let mut bags = Reader(bags.next(SEQUENCE)?);
+        let mut bags = DerValues(content(parts.next(SEQUENCE)?)?);
+        let mut bags = DerValues(bags.next(SEQUENCE)?);
         while !bags.0.is_empty() {
             gather(bags.next(SEQUENCE)?, &mut found)?;
         }
@@ -113,8 +113,8 @@ pub(super) fn certificates(store: &[u8]) -> Option<Vec<Vec<u8>>> {
 
 /// What a part of the kind `data` holds.
 fn content(part: &[u8]) -> Option<&[u8]> {
-    let mut explicit = Reader(part.strip_prefix(DATA)?);
-    Reader(explicit.next(EXPLICIT_0)?).next(OCTET_STRING)
+    let mut explicit = DerValues(part.strip_prefix(DATA)?);
+    DerValues(explicit.next(EXPLICIT_0)?).next(OCTET_STRING)
 }
 
 /// Takes the certificate of a bag, if it is one that is trusted: a key is none,
@@ -123,14 +123,14 @@ fn gather(bag: &[u8], found: &mut Vec<Vec<u8>>) -> Option<()> {
     let Some(bag) = bag.strip_prefix(CERTIFICATE_BAG) else {
         return Some(());
     };
-    let mut bag = Reader(bag);
-    let mut held = Reader(bag.next(EXPLICIT_0)?);
-    let mut held = Reader(held.next(SEQUENCE)?.strip_prefix(X509)?);
-    let certificate = Reader(held.next(EXPLICIT_0)?).next(OCTET_STRING)?;
+    let mut bag = DerValues(bag);
+    let mut held = DerValues(bag.next(EXPLICIT_0)?);
+    let mut held = DerValues(held.next(SEQUENCE)?.strip_prefix(X509)?);
+    let certificate = DerValues(held.next(EXPLICIT_0)?).next(OCTET_STRING)?;
     if bag.0.is_empty() {
         return Some(());
     }
-    let mut attributes = Reader(bag.next(SET)?);
+    let mut attributes = DerValues(bag.next(SET)?);
     let mut is_trusted = false;
     while !attributes.0.is_empty() {
         is_trusted |= attributes.next(SEQUENCE)?.starts_with(TRUSTED_FOR);
@@ -140,9 +140,9 @@ fn gather(bag: &[u8], found: &mut Vec<Vec<u8>>) -> Option<()> {
 }
 
 /// Values one after the other, of known kinds and definite lengths (X.690 8.1).
-struct Reader<'a>(&'a [u8]);
+struct DerValues<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> DerValues<'a> {
     fn next(&mut self, kind: u8) -> Option<&'a [u8]> {
         let (&[found, short], rest) = self.0.split_first_chunk()?;
         let digits = match short {

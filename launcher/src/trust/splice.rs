@@ -81,8 +81,8 @@ impl Stores {
     /// What stands at this path, opened anew; nothing for any other.
     pub(crate) fn at(&self, path: &[u8]) -> Option<nix::Result<OwnedFd>> {
         let file = match kind(path)? {
-            Kind::Bundle => &self.bundle,
-            Kind::Java => &self.java,
+            StoreFormat::Bundle => &self.bundle,
+            StoreFormat::Java => &self.java,
         };
         // A description of its own: each reader begins at the beginning.
         let own = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -93,17 +93,17 @@ impl Stores {
 
 /// Which format stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StoreFormat {
     Bundle,
     Java,
 }
 
-fn kind(path: &[u8]) -> Option<Kind> {
+fn kind(path: &[u8]) -> Option<StoreFormat> {
     let ends = |ending: &&[u8]| path.ends_with(ending);
     if BUNDLES.contains(&path) || COPIES.iter().any(ends) {
-        Some(Kind::Bundle)
+        Some(StoreFormat::Bundle)
     } else if JAVA.iter().any(ends) {
-        Some(Kind::Java)
+        Some(StoreFormat::Java)
     } else {
         None
     }
@@ -130,22 +130,25 @@ mod tests {
     #[test]
     fn only_known_places_are_bundles() {
         for (path, expected) in [
-            ("/etc/ssl/certs/ca-certificates.crt", Some(Kind::Bundle)),
+            (
+                "/etc/ssl/certs/ca-certificates.crt",
+                Some(StoreFormat::Bundle),
+            ),
             ("/etc/ssl/certs/ca-certificates.crt.bak", None),
             ("/home/u/etc/ssl/certs/ca-certificates.crt", None),
             (
                 "/opt/v/lib/python3/site-packages/certifi/cacert.pem",
-                Some(Kind::Bundle),
+                Some(StoreFormat::Bundle),
             ),
             (
                 "site-packages/pip/_vendor/certifi/cacert.pem",
-                Some(Kind::Bundle),
+                Some(StoreFormat::Bundle),
             ),
             ("/home/u/cacert.pem", None),
             ("/home/u/notcertifi/cacert.pem", None),
             (
                 "/usr/lib/jvm/java-17/lib/security/cacerts",
-                Some(Kind::Java),
+                Some(StoreFormat::Java),
             ),
             ("/home/u/cacerts", None),
             ("", None),

@@ -13,7 +13,7 @@ const SIGNAL: libc::c_int = libc::SIGURG;
 
 /// An alarm of the thread that made it.
 #[derive(Debug)]
-pub struct Alarm {
+pub struct CallAlarm {
     timer: libc::timer_t,
     period: Duration,
     is_set: Cell<bool>,
@@ -23,7 +23,7 @@ pub struct Alarm {
 /// system calls").
 extern "C" fn rang(_: libc::c_int) {}
 
-impl Alarm {
+impl CallAlarm {
     /// An alarm that is not set yet, and rings every `period` once it is. The
     /// kernel sets aside what it needs to ring now, whatever else is used up then.
     ///
@@ -84,7 +84,7 @@ impl Alarm {
     }
 }
 
-impl Drop for Alarm {
+impl Drop for CallAlarm {
     fn drop(&mut self) {
         // SAFETY: the timer is ours, and this is its last use.
         unsafe { libc::timer_delete(self.timer) };
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_call_that_waits_is_interrupted() {
-        let alarm = Alarm::new(Duration::from_millis(1)).unwrap();
+        let alarm = CallAlarm::new(Duration::from_millis(1)).unwrap();
         let wait = || {
             let began = Instant::now();
             // SAFETY: no descriptors, so none is read.

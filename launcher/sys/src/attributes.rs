@@ -64,7 +64,7 @@ pub fn remove(path: &CStr, name: &CStr) -> Result<(), SysError> {
 
 /// Which inode a descriptor leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Inode {
+pub struct StatInode {
     /// Its type and mode.
     pub mode: u32,
     /// Number of its device.
@@ -78,7 +78,7 @@ pub struct Inode {
 ///
 /// # Errors
 /// As the kernel says: `EBADF`, `ENOMEM`.
-pub fn inode(file: BorrowedFd<'_>) -> Result<Inode, SysError> {
+pub fn inode(file: BorrowedFd<'_>) -> Result<StatInode, SysError> {
     // SAFETY: all-zero bytes are a valid value of this plain struct.
     let mut stat: libc::statx = unsafe { std::mem::zeroed() };
     // SAFETY: the path is empty and static, the struct live and writable.
@@ -92,7 +92,7 @@ pub fn inode(file: BorrowedFd<'_>) -> Result<Inode, SysError> {
         )
     };
     check(result.into())?;
-    Ok(Inode {
+    Ok(StatInode {
         mode: stat.stx_mode.into(),
         device: libc::makedev(stat.stx_dev_major, stat.stx_dev_minor),
         number: stat.stx_ino,

@@ -1,6 +1,8 @@
 //! This process and its helpers: attributes, forks, namespaces, signals.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 use crate::{SysError, check, last_error};
 
@@ -25,6 +27,58 @@ pub fn adopt_orphans() -> Result<(), SysError> {
     check(result.into()).map(drop)
 }
 
+/// Helpers that nobody waited for yet. One that finds no room is waited for by whoever
+/// comes after this process.
+static HELPERS: [AtomicI32; HELPERS_MAX] = [const { AtomicI32::new(0) }; HELPERS_MAX];
+
+/// Helpers at one time: those of the sealed network, of looks at paths, and of attempts.
+const HELPERS_MAX: usize = 16;
+
+/// Waits for helpers that have ended: they would stay dead processes as long as this one
+/// lives. To be called when a child has changed its state.
+pub fn reap_helpers() {
+    for slot in &HELPERS {
+        let pid = slot.load(Ordering::Acquire);
+        // SAFETY: plain integers and a null status, which the call allows. A number that
+        // stands here was not waited for, so it is a child's of ours.
+        let ended = pid > 0
+            && unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG | libc::__WALL) }
+                != 0;
+        if ended {
+            slot.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// Ends all helpers, and waits for each no longer than that: one whose thread waits in the
+/// kernel, for a file system that does not answer, is left to whoever comes after.
+pub fn end_helpers(wait: Duration) {
+    // What is left after this is a child of ours, whose number is its own.
+    reap_helpers();
+    for slot in &HELPERS {
+        let pid = slot.load(Ordering::Acquire);
+        let Ok(number) = u32::try_from(pid) else {
+            continue;
+        };
+        if number == 0 {
+            continue;
+        }
+        // SAFETY: plain integers; a child of ours that was not waited for yet.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+        if let Ok(process) = crate::pidfd::open(number) {
+            let mut polled = libc::pollfd {
+                fd: process.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            let millis = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
+            // SAFETY: one live entry, as said.
+            unsafe { libc::poll(&raw mut polled, 1, millis) };
+        }
+    }
+    reap_helpers();
+}
+
 /// Forks a helper that runs `body` and exits with what it returns.
 ///
 /// The copy has this thread alone: locks that another one holds stay locked in
@@ -44,6 +98,12 @@ pub fn fork_helper(body: impl FnOnce() -> i32) -> Result<i32, SysError> {
         let status = body();
         // SAFETY: ends this process without running the parent's destructors.
         unsafe { libc::_exit(status) };
+    }
+    for slot in &HELPERS {
+        let free = slot.compare_exchange(0, pid, Ordering::AcqRel, Ordering::Relaxed);
+        if free.is_ok() {
+            break;
+        }
     }
     Ok(pid)
 }

@@ -5,7 +5,7 @@ use crate::raw::{call, int};
 
 /// `struct sched_attr` of the first version: 48 bytes (sched_setattr(2)).
 #[repr(C)]
-struct Attributes {
+struct SchedAttr {
     size: u32,
     policy: u32,
     flags: u64,
@@ -57,8 +57,8 @@ fn is_ordinary() -> bool {
 }
 
 fn set(nice: i32) -> i32 {
-    let attributes = Attributes {
-        size: u32::try_from(size_of::<Attributes>()).unwrap_or(0),
+    let attributes = SchedAttr {
+        size: u32::try_from(size_of::<SchedAttr>()).unwrap_or(0),
         policy: 0,
         flags: RESET_ON_FORK,
         nice,

@@ -26,11 +26,11 @@ pub struct SockFilter {
 
 /// The descriptor on which held calls arrive.
 #[derive(Debug)]
-pub struct Listener(OwnedFd);
+pub struct NotificationListener(OwnedFd);
 
 /// One held call, as the kernel described it.
 #[derive(Debug, Clone, Copy)]
-pub struct Held {
+pub struct HeldCall {
     /// Names this call in answers and checks: the notification's cookie.
     pub cookie: u64,
     /// Thread id of the caller, in our pid namespace.
@@ -43,7 +43,7 @@ pub struct Held {
 
 /// How a held call ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum NotificationResponse {
     /// It returns this value.
     Value(i64),
     /// It fails with this errno, a positive number.
@@ -73,7 +73,7 @@ pub enum OnExec {
     Keep,
 }
 
-impl Listener {
+impl NotificationListener {
     /// Takes the descriptor that `seccomp(2)` returned.
     pub fn new(descriptor: OwnedFd) -> Self {
         Self(descriptor)
@@ -100,7 +100,7 @@ impl Listener {
     ///
     /// # Errors
     /// `ENOENT` when the caller died in between: not a fault.
-    pub fn receive(&self) -> Result<Held, SysError> {
+    pub fn receive(&self) -> Result<HeldCall, SysError> {
         // SAFETY: all-zero bytes are a valid value, and the kernel demands them.
         let mut raw: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: `raw` is a live, writable struct of the type this ioctl fills.
@@ -112,7 +112,7 @@ impl Listener {
             )
         };
         check(result.into())?;
-        Ok(Held {
+        Ok(HeldCall {
             cookie: raw.id,
             thread: raw.pid,
             number: raw.data.nr,
@@ -138,7 +138,7 @@ impl Listener {
     ///
     /// # Errors
     /// `ENOENT` when the caller died or was answered: not a fault.
-    pub fn answer(&self, cookie: u64, answer: Answer) -> Result<(), SysError> {
+    pub fn answer(&self, cookie: u64, answer: NotificationResponse) -> Result<(), SysError> {
         let mut raw = libc::seccomp_notif_resp {
             id: cookie,
             val: 0,
@@ -146,9 +146,9 @@ impl Listener {
             flags: 0,
         };
         match answer {
-            Answer::Value(value) => raw.val = value,
-            Answer::Errno(errno) => raw.error = errno.saturating_neg(),
-            Answer::Continue => raw.flags = 1,
+            NotificationResponse::Value(value) => raw.val = value,
+            NotificationResponse::Errno(errno) => raw.error = errno.saturating_neg(),
+            NotificationResponse::Continue => raw.flags = 1,
         }
         // SAFETY: the ioctl reads the struct it is given, which is live.
         let send = || unsafe {
@@ -213,13 +213,13 @@ fn uninterrupted(call: impl Fn() -> libc::c_int) -> Result<(), SysError> {
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for NotificationListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl AsRawFd for Listener {
+impl AsRawFd for NotificationListener {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }

@@ -113,6 +113,21 @@ pub fn namespace_cookie(socket: BorrowedFd<'_>) -> Result<u64, SysError> {
 /// KERNEL: 5.14, asm-generic/socket.h.
 const SO_NETNS_COOKIE: i32 = 71;
 
+/// KERNEL: 6.5, asm-generic/socket.h.
+const SO_PEERPIDFD: i32 = 77;
+
+/// A descriptor for the process that the kernel names as the peer of a local socket: who
+/// connected, or who had the peer listen. It is that process and no other with its id
+/// (`SO_PEERPIDFD`).
+///
+/// # Errors
+/// `ENOPROTOOPT` before Linux 6.5; others: it is gone.
+pub fn peer_process(socket: BorrowedFd<'_>) -> Result<OwnedFd, SysError> {
+    let number = integer(socket, libc::SOL_SOCKET, SO_PEERPIDFD)?;
+    // SAFETY: the kernel just gave us this descriptor, and nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
 /// How long a blocking connect may take, in microseconds; 0 = for ever
 /// (`SO_SNDTIMEO`, as connect(2) uses it).
 ///

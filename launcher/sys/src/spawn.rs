@@ -95,7 +95,7 @@ pub struct SignalMask(pub u64);
 pub struct Started {
     /// Where held calls arrive.
     pub listener: OwnedFd,
-    /// Where [`Report`]s arrive, [`REPORT_BYTES`] each.
+    /// Where [`GuardianReport`]s arrive, [`REPORT_BYTES`] each.
     pub reports: OwnedFd,
     /// Process id of the guardian.
     pub guardian: i32,
@@ -108,14 +108,14 @@ pub const REPORT_BYTES: usize = 8;
 
 /// A change in the command's state, seen by the guardian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Report {
+pub struct GuardianReport {
     /// The status word of wait(2).
     status: i32,
 }
 
 /// What a report says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum StateChange {
     /// The command ended with an exit status.
     Exited(u8),
     /// A signal ended it, real-time ones included.
@@ -126,7 +126,7 @@ pub enum Change {
     Continued,
 }
 
-impl Report {
+impl GuardianReport {
     /// Reads a report the guardian wrote.
     pub fn from_bytes(bytes: [u8; REPORT_BYTES]) -> Self {
         let [_, _, _, _, a, b, c, d] = bytes;
@@ -136,24 +136,24 @@ impl Report {
     }
 
     /// What it says. A status word of no known form counts as an end by SIGKILL.
-    pub fn change(self) -> Change {
+    pub fn change(self) -> StateChange {
         let status = self.status;
         if libc::WIFEXITED(status) {
-            Change::Exited(u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX))
+            StateChange::Exited(u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX))
         } else if libc::WIFSTOPPED(status) {
-            Change::Stopped
+            StateChange::Stopped
         } else if libc::WIFCONTINUED(status) {
-            Change::Continued
+            StateChange::Continued
         } else {
             let signal = u8::try_from(libc::WTERMSIG(status)).ok();
-            Change::Killed(signal.filter(|signal| *signal > 0).unwrap_or(9))
+            StateChange::Killed(signal.filter(|signal| *signal > 0).unwrap_or(9))
         }
     }
 }
 
 /// What the guardian is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum GuardianOrder {
     /// To ask every process of the tree to end, and to kill them when the grace is
     /// over. Said twice it is as said once.
     Ask,
@@ -162,10 +162,10 @@ pub enum Order {
 }
 
 /// Tells the guardian of a run something. It must not have been waited for yet.
-pub fn order(guardian: i32, order: Order) {
+pub fn order(guardian: i32, order: GuardianOrder) {
     let signal = match order {
-        Order::Ask => guardian::ASK,
-        Order::Kill => guardian::KILL,
+        GuardianOrder::Ask => guardian::ASK,
+        GuardianOrder::Kill => guardian::KILL,
     };
     if guardian > 1 {
         // SAFETY: plain integers. A child of ours, whose number is its own.
@@ -175,7 +175,7 @@ pub fn order(guardian: i32, order: Order) {
 
 /// The step at which the child stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ChildStep {
     /// Nothing went wrong.
     None,
     /// Clone of the guardian or of the child.
@@ -197,23 +197,23 @@ pub enum Step {
 }
 
 /// Every step at its own number, which is how the child names it.
-const STEPS: [Step; 9] = [
-    Step::None,
-    Step::Clone,
-    Step::ParentDeath,
-    Step::Limit,
-    Step::Capabilities,
-    Step::NoNewPrivileges,
-    Step::Landlock,
-    Step::Filter,
-    Step::Execute,
+const STEPS: [ChildStep; 9] = [
+    ChildStep::None,
+    ChildStep::Clone,
+    ChildStep::ParentDeath,
+    ChildStep::Limit,
+    ChildStep::Capabilities,
+    ChildStep::NoNewPrivileges,
+    ChildStep::Landlock,
+    ChildStep::Filter,
+    ChildStep::Execute,
 ];
 
 /// Why the command did not start.
 #[derive(Debug)]
 pub struct StartError {
     /// Where.
-    pub step: Step,
+    pub step: ChildStep,
     /// Why.
     pub error: SysError,
 }
@@ -255,7 +255,7 @@ fn caller_pipe_signal() -> PipeSignal {
 }
 
 /// Everything guardian and child need, in shared memory that is never freed.
-struct Shared {
+struct SharedMemory {
     launcher: i32,
     guardian: AtomicI32,
     mask: u64,
@@ -329,7 +329,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), SysError> {
 /// [`StartError`] names the step and its errno; nothing runs then.
 pub fn start(plan: Plan) -> Result<Started, StartError> {
     let failed = |error| StartError {
-        step: Step::Clone,
+        step: ChildStep::Clone,
         error,
     };
     let (reports, reports_write) = pipe().map_err(failed)?;
@@ -338,7 +338,7 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
     // SAFETY: sets a status flag of our own end of the pipe.
     unsafe { libc::fcntl(reports_write.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
     let scope = crate::landlock::signal_scope().map_err(|error| StartError {
-        step: Step::Landlock,
+        step: ChildStep::Landlock,
         error,
     })?;
     let guardian_stack = stack().map_err(failed)?;
@@ -347,7 +347,7 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
     shell_arguments.push(plan.programs.first().map_or(null(), |p| p.as_ptr()));
     shell_arguments.extend(plan.arguments.iter().skip(1).map(|a| a.as_ptr()));
     shell_arguments.push(null());
-    let shared = Shared {
+    let shared = SharedMemory {
         launcher: i32::try_from(std::process::id()).unwrap_or(-1),
         guardian: AtomicI32::new(-1),
         mask: plan.mask.0,
@@ -374,7 +374,7 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
     };
     // The guardian reads both for as long as it lives, which may be longer than
     // we do: they are never freed.
-    let shared: &'static Shared = Box::leak(Box::new(shared));
+    let shared: &'static SharedMemory = Box::leak(Box::new(shared));
     let plan: &'static Plan = Box::leak(Box::new(plan));
     // SAFETY: the stack is fresh and large enough, `shared` lives for ever, and
     // `guardian` keeps the rules of this module.
@@ -412,7 +412,7 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
     })
 }
 
-fn start_error(shared: &Shared) -> StartError {
+fn start_error(shared: &SharedMemory) -> StartError {
     let step = usize::try_from(shared.step.load(Ordering::Acquire)).unwrap_or(0);
     let listener = shared.listener.load(Ordering::Acquire);
     if listener >= 0 {
@@ -420,20 +420,20 @@ fn start_error(shared: &Shared) -> StartError {
         unsafe { libc::close(listener) };
     }
     StartError {
-        step: STEPS.get(step).copied().unwrap_or(Step::Clone),
+        step: STEPS.get(step).copied().unwrap_or(ChildStep::Clone),
         error: SysError::from_raw_os_error(shared.errno.load(Ordering::Acquire)),
     }
 }
 
 /// Waits for the guardian's first report: status 0 after exec, 1 before.
-fn wait_for_start(reports: &OwnedFd, shared: &Shared) -> bool {
+fn wait_for_start(reports: &OwnedFd, shared: &SharedMemory) -> bool {
     let mut bytes = [0_u8; REPORT_BYTES];
     loop {
         // SAFETY: the buffer is live and as long as said.
         let count =
             unsafe { libc::read(reports.as_raw_fd(), bytes.as_mut_ptr().cast(), REPORT_BYTES) };
         if count == 8 {
-            return Report::from_bytes(bytes).status == 0
+            return GuardianReport::from_bytes(bytes).status == 0
                 && shared.listener.load(Ordering::Acquire) >= 0;
         }
         if count >= 0 || last_error().raw_os_error() != Some(libc::EINTR) {

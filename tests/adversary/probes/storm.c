@@ -202,6 +202,17 @@ static void *wait_for_ever(void *none) {
     return none;
 }
 
+/* Reads a limit of a process, sets it to the same, and finds it set. */
+static void limit(const char *who, pid_t pid) {
+    struct rlimit old = {0, 0}, lower, now = {0, 0};
+    named("prlimit-read", who, prlimit(pid, RLIMIT_NOFILE, 0, &old));
+    lower.rlim_cur = old.rlim_cur - 1, lower.rlim_max = old.rlim_max;
+    named("prlimit-set", who, prlimit(pid, RLIMIT_NOFILE, &lower, 0));
+    prlimit(pid, RLIMIT_NOFILE, &old, &now);
+    errno = ERANGE;
+    named("prlimit-held", who, now.rlim_cur == lower.rlim_cur ? 0 : -1);
+}
+
 /* own-turns: the same for a thread, a child, an orphan and a group of its own. */
 static int probe_own_turns(int n, char **a) {
     (void)n, (void)a;
@@ -222,6 +233,7 @@ static int probe_own_turns(int n, char **a) {
     named("setpriority", "self-by-number", setpriority(PRIO_PROCESS, (id_t)getpid(), 17));
     named("ioprio_set", "self", syscall(SYS_ioprio_set, IO_PROCESS, 0, IO_IDLE));
     named("sched_setparam", "self", sched_setparam(0, &none));
+    limit("self", 0), limit("self-by-number", getpid()), limit("thread", other);
     int ends[2];
     pid_t orphan = 0;
     if (pipe(ends)) return 1;
@@ -246,6 +258,7 @@ static int probe_own_turns(int n, char **a) {
         named("sched_setscheduler", all[i].who, sched_setscheduler(all[i].pid, SCHED_BATCH, &none));
         named("sched_setparam", all[i].who, sched_setparam(all[i].pid, &none));
         named("ioprio_set", all[i].who, syscall(SYS_ioprio_set, IO_PROCESS, all[i].pid, IO_IDLE));
+        limit(all[i].who, all[i].pid);
     }
     named("setpriority", "group", setpriority(PRIO_PGRP, (id_t)child, 18));
     named("ioprio_set", "group", syscall(SYS_ioprio_set, IO_GROUP, child, IO_IDLE));

@@ -1,21 +1,33 @@
-//! Reads an audit file as a stranger would: one JSON value per line.
+//! Reads an audit file as a stranger would: one JSON value per line, each as the published
+//! schema says.
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use serde_json::Value;
+
+use crate::schema::Schema;
+
+/// What a record may be.
+const SCHEMA: &str = include_str!("../../../gateway/record/schema.json");
 
 /// Every record of `file`, in order; empty when there is no file.
 ///
 /// # Panics
-/// When a line is not JSON.
+/// When a line is not JSON, or not what the schema says.
 pub fn records(file: &Path) -> Vec<Value> {
+    static READ: OnceLock<Schema> = OnceLock::new();
     let text = fs::read_to_string(file).unwrap_or_default();
-    text.lines()
-        .map(|line| {
-            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in record {line}"))
-        })
-        .collect()
+    let schema = READ.get_or_init(|| Schema::new(SCHEMA));
+    let read = |line: &str| {
+        let record = serde_json::from_str(line);
+        let record = record.unwrap_or_else(|error| panic!("{error} in record {line}"));
+        let faults = schema.faults(&record);
+        assert!(faults.is_empty(), "{faults:?} in record {line}");
+        record
+    };
+    text.lines().map(read).collect()
 }
 
 /// The text of a member of a record; empty when it has none.

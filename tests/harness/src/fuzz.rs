@@ -17,6 +17,53 @@ const INPUT_BYTES_MAX: usize = 4096;
 /// Values at the borders of what bytes mean.
 const VALUES: [u8; 10] = [0, 1, 0x7d, 0x7e, 0x7f, 0x80, 0xfd, 0xfe, 0xff, b'\\'];
 
+/// What every crate with targets tests of them: the corpus of each, a short run, and that
+/// each has a front for a fuzzer.
+///
+/// # Panics
+/// When a target finds a fault, or has no front.
+#[macro_export]
+macro_rules! fuzz_tests {
+    ($targets:expr, $time:expr, $turns:expr) => {
+        fn crate_folder() -> &'static ::std::path::Path {
+            ::std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        }
+
+        #[test]
+        fn no_target_finds_a_fault_in_its_corpus() {
+            $crate::fuzz::replay(&crate_folder().join("fuzz/corpus"), &$targets);
+        }
+
+        #[test]
+        fn no_target_finds_a_fault_in_a_short_run() {
+            $crate::fuzz::smoke(
+                &crate_folder().join("fuzz/corpus"),
+                &$targets,
+                $time,
+                $turns,
+            );
+        }
+
+        #[test]
+        fn every_target_has_a_front() {
+            $crate::fuzz::has_fronts(crate_folder(), &$targets);
+        }
+    };
+}
+
+/// Whether each target has a front for a fuzzer, and each front a target.
+///
+/// # Panics
+/// When one has none.
+pub fn has_fronts(folder: &Path, targets: &[Target]) {
+    let path = folder.join("fuzz/Cargo.toml");
+    let fronts = fs::read_to_string(path).expect("the fronts");
+    for (name, _) in targets {
+        assert!(fronts.contains(&format!("name = \"{name}\"\n")), "{name}");
+    }
+    assert_eq!(fronts.matches("[[bin]]").count(), targets.len());
+}
+
 /// The inputs of a target, in order of their names.
 ///
 /// # Panics

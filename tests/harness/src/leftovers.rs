@@ -39,13 +39,25 @@ fn process(pid: i32) -> Option<Process> {
 
 /// Every process that is not dead already.
 pub fn processes() -> Vec<Process> {
+    let mut all = all();
+    all.retain(|process| process.state != 'Z' && process.state != 'X');
+    all
+}
+
+/// Every process that is dead, and that nobody waited for.
+pub fn dead() -> Vec<Process> {
+    let mut all = all();
+    all.retain(|process| process.state == 'Z');
+    all
+}
+
+fn all() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter_map(process)
-        .filter(|process| process.state != 'Z' && process.state != 'X')
         .collect()
 }
 

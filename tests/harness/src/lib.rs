@@ -26,6 +26,7 @@ pub mod names;
 pub mod origin;
 pub mod run;
 pub mod sandbox;
+pub mod schema;
 pub mod servers;
 pub mod tools;
 pub mod witness;

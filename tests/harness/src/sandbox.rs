@@ -25,6 +25,7 @@ pub struct Sandbox<'lab> {
     input: Input,
     limit: Duration,
     directory: Option<PathBuf>,
+    subcommand: &'static str,
 }
 
 #[derive(Debug)]
@@ -54,7 +55,15 @@ impl<'lab> Sandbox<'lab> {
             input: Input::Nothing,
             limit: Duration::from_secs(RUN_SECONDS_MAX),
             directory: None,
+            subcommand: "run",
         }
+    }
+
+    /// Runs `outgate SUBCOMMAND` in the place of `outgate run`.
+    #[must_use]
+    pub fn subcommand(mut self, name: &'static str) -> Self {
+        self.subcommand = name;
+        self
     }
 
     /// Starts in this directory, not in [`Sandbox::work`].
@@ -157,7 +166,7 @@ impl<'lab> Sandbox<'lab> {
         let outgate = self.programs.join("outgate");
         let mut words = self.before.clone();
         words.push(outgate.to_string_lossy().into_owned());
-        words.push("run".to_owned());
+        words.push(self.subcommand.to_owned());
         words.extend(self.options.iter().cloned());
         words.push("--".to_owned());
         words.extend_from_slice(command);

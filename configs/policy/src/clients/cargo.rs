@@ -4,7 +4,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Configuration, Named, Variable, directory};
+use super::{Configuration, NamedRegistry, Variable, directory};
 
 /// The files of the user. Those of the working directory are a project's.
 pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
@@ -24,9 +24,9 @@ pub(super) fn line_of(text: &str, offset: usize) -> usize {
 }
 
 /// What a file names.
-pub(super) fn read(file: &Configuration) -> Vec<Named> {
+pub(super) fn read(file: &Configuration) -> Vec<NamedRegistry> {
     let Some(table) = parse(&file.text) else {
-        return vec![Named {
+        return vec![NamedRegistry {
             place: file.place.clone(),
             key: "config.toml".to_owned(),
             value: String::new(),
@@ -46,7 +46,7 @@ pub(super) fn read(file: &Configuration) -> Vec<Named> {
             };
             for key in keys {
                 let Some(item) = one.get(*key) else { continue };
-                found.push(Named {
+                found.push(NamedRegistry {
                     place: format!("{}:{}", file.place, line_of(&file.text, item.span().start)),
                     key: format!("{section}.{}.{key}", name.get_ref()),
                     value: item.get_ref().as_str().unwrap_or_default().to_owned(),

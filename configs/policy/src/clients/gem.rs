@@ -1,7 +1,7 @@
 //! Sources of gems: mirrors in Bundler's configuration, `:sources:` of RubyGems', and the
 //! variables that stand for them.
 
-use super::{Configuration, Named, Variable, directory, unquoted};
+use super::{Configuration, NamedRegistry, Variable, directory, unquoted};
 
 /// How the key of a mirror begins, in a file and as a variable.
 pub(super) const MIRROR: &str = "BUNDLE_MIRROR__";
@@ -31,7 +31,7 @@ fn is_mirror(key: &str) -> bool {
 }
 
 /// What a file names.
-pub(super) fn read(file: &Configuration) -> Vec<Named> {
+pub(super) fn read(file: &Configuration) -> Vec<NamedRegistry> {
     let mut found = Vec::new();
     let mut is_list = false;
     for (index, line) in file.text.lines().enumerate() {
@@ -39,7 +39,7 @@ pub(super) fn read(file: &Configuration) -> Vec<Named> {
         let text = line.trim();
         if is_list && let Some(item) = text.strip_prefix("- ") {
             let value = unquoted(item.trim()).to_owned();
-            found.push(Named {
+            found.push(NamedRegistry {
                 place,
                 key: "sources".to_owned(),
                 value,
@@ -55,7 +55,7 @@ pub(super) fn read(file: &Configuration) -> Vec<Named> {
         is_list = matches!(key, ":sources" | "sources");
         let value = unquoted(value.trim());
         if is_mirror(key) && !value.is_empty() {
-            found.push(Named {
+            found.push(NamedRegistry {
                 place,
                 key: key.to_owned(),
                 value: value.to_owned(),

@@ -1,7 +1,7 @@
 //! Module proxies of Go: `GOPROXY` and `GOSUMDB` of the variables, of the user's
 //! `go env -w`, and of the toolchain's own `go.env`.
 
-use super::{Configuration, Named, Variable, directory, settings};
+use super::{Configuration, NamedRegistry, Variable, directory, settings};
 
 /// Settings that are no secret and say which modules are nobody else's.
 const PLAIN: [&str; 4] = ["GOSUMDB", "GOPRIVATE", "GONOPROXY", "GONOSUMDB"];
@@ -20,12 +20,12 @@ pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
 }
 
 /// What a file names.
-pub(super) fn read(file: &Configuration) -> Vec<Named> {
+pub(super) fn read(file: &Configuration) -> Vec<NamedRegistry> {
     let found = settings(&file.text);
     let named = found.iter().flat_map(|setting| {
         variable(setting.key, setting.value)
             .into_iter()
-            .map(|value| Named {
+            .map(|value| NamedRegistry {
                 place: format!("{}:{}", file.place, setting.line),
                 key: setting.key.to_owned(),
                 value,

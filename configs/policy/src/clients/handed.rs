@@ -2,11 +2,11 @@
 //! for a command that cannot read the user's, since those hold tokens. Nothing that is
 //! handed over holds one.
 
-use super::{Client, Configuration, Named, gem, go, maven, npm, pip};
+use super::{Client, Configuration, NamedRegistry, gem, go, maven, npm, pip};
 
 /// What a command is given in the place of configuration that it cannot read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Handed {
+pub struct HandedConfiguration {
     /// Names and values.
     pub variables: Vec<(String, String)>,
     /// Files in the private directory of the run: their names there, and their texts.
@@ -16,13 +16,17 @@ pub struct Handed {
 impl Client {
     /// What names for a command what these files name, where the caller has no variable for
     /// it. Of cargo and kubectl there is nothing: commands read their configuration themselves.
-    pub fn handed(self, files: &[Configuration], variables: &[(String, String)]) -> Handed {
+    pub fn handed(
+        self,
+        files: &[Configuration],
+        variables: &[(String, String)],
+    ) -> HandedConfiguration {
         let mut handed = match self {
             Self::Npm | Self::Pip => self.registries_of(files, variables),
             Self::Go => Making::go(files).variables(),
             Self::Gem => gems(files),
             Self::Maven => settings(files, variables),
-            Self::Cargo | Self::Kubectl => Handed::default(),
+            Self::Cargo | Self::Kubectl => HandedConfiguration::default(),
         };
         let is_set = |own: &str, name: &str| match name {
             // It holds more than the name of a registry, and is made of the caller's own.
@@ -37,8 +41,12 @@ impl Client {
         handed
     }
 
-    fn registries_of(self, files: &[Configuration], variables: &[(String, String)]) -> Handed {
-        let found: Vec<Named> = match self {
+    fn registries_of(
+        self,
+        files: &[Configuration],
+        variables: &[(String, String)],
+    ) -> HandedConfiguration {
+        let found: Vec<NamedRegistry> = match self {
             Self::Npm => files
                 .iter()
                 .flat_map(|file| npm::read(file, variables))
@@ -67,7 +75,7 @@ const NPM_IN_CAPITALS: &str = "NPM_CONFIG_REGISTRY";
 const MAVEN_OPTIONS: &str = "MAVEN_OPTS";
 
 /// Mirrors of gems in files of the run's own.
-fn gems(files: &[Configuration]) -> Handed {
+fn gems(files: &[Configuration]) -> HandedConfiguration {
     let (mut mirrors, mut sources) = (Vec::new(), Vec::new());
     for named in files.iter().flat_map(gem::read) {
         let Some(url) = without_credentials(&named.value) else {
@@ -79,7 +87,7 @@ fn gems(files: &[Configuration]) -> Handed {
             sources.push(format!("- {url}\n"));
         }
     }
-    let mut handed = Handed::default();
+    let mut handed = HandedConfiguration::default();
     for (variable, name, begin, lines) in [
         ("BUNDLE_USER_CONFIG", "bundle-config", "---\n", mirrors),
         ("GEMRC", "gemrc", "---\n:sources:\n", sources),
@@ -97,7 +105,7 @@ fn gems(files: &[Configuration]) -> Handed {
 
 /// Mirrors of Maven in settings of the run's own, in a home directory that is Maven's alone;
 /// the repository stays the one that runs share.
-fn settings(files: &[Configuration], variables: &[(String, String)]) -> Handed {
+fn settings(files: &[Configuration], variables: &[(String, String)]) -> HandedConfiguration {
     let mirrors = files.iter().filter_map(|file| maven::mirrors(&file.text));
     let mirrors = mirrors.flatten().filter_map(|mirror| {
         let url = without_credentials(&mirror.url)?;
@@ -113,7 +121,7 @@ fn settings(files: &[Configuration], variables: &[(String, String)]) -> Handed {
         ""
     };
     let options = format!("-Duser.home=$TMPDIR/maven {own}");
-    Handed {
+    HandedConfiguration {
         variables: vec![(MAVEN_OPTIONS.to_owned(), options.trim_end().to_owned())],
         files: vec![("maven/.m2/settings.xml".to_owned(), text)],
     }
@@ -124,8 +132,8 @@ fn settings(files: &[Configuration], variables: &[(String, String)]) -> Handed {
 struct Making(Vec<(String, String)>);
 
 impl Making {
-    fn variables(self) -> Handed {
-        Handed {
+    fn variables(self) -> HandedConfiguration {
+        HandedConfiguration {
             variables: self.0,
             files: Vec::new(),
         }
@@ -156,7 +164,7 @@ impl Making {
         self.set(name, known.unwrap_or_else(|| value.to_owned()));
     }
 
-    fn npm(&mut self, named: &Named, url: String) {
+    fn npm(&mut self, named: &NamedRegistry, url: String) {
         match named.key.as_str() {
             "npmRegistryServer" => self.set("YARN_NPM_REGISTRY_SERVER", url),
             "registry" => self.set("npm_config_registry", url),
@@ -164,7 +172,7 @@ impl Making {
         }
     }
 
-    fn pip(&mut self, named: &Named, url: &str) {
+    fn pip(&mut self, named: &NamedRegistry, url: &str) {
         let is_uv = named.place.contains("uv.toml");
         let key = named.key.replace('_', "-").to_ascii_lowercase();
         match (key.as_str(), is_uv) {
@@ -283,7 +291,12 @@ mod tests {
     }
 
     /// What is handed over of one file.
-    fn handed(client: Client, file: &str, text: &str, variables: &[(&str, &str)]) -> Handed {
+    fn handed(
+        client: Client,
+        file: &str,
+        text: &str,
+        variables: &[(&str, &str)],
+    ) -> HandedConfiguration {
         let files = [Configuration {
             place: file.to_owned(),
             text: text.to_owned(),
@@ -334,7 +347,7 @@ mod tests {
             expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
         let odd = handed(Client::Go, FILE, "GOPROXY=https://p.test,https://a b/", &[]);
-        assert_eq!(odd, Handed::default());
+        assert_eq!(odd, HandedConfiguration::default());
     }
 
     #[test]

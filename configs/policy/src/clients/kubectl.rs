@@ -1,6 +1,6 @@
 //! Clusters of kubectl: `server:` in its configuration.
 
-use super::{Configuration, Named, Variable, unquoted};
+use super::{Configuration, NamedRegistry, Variable, unquoted};
 
 /// The files of the user.
 pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
@@ -12,7 +12,7 @@ pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
 }
 
 /// What a file names.
-pub(super) fn read(file: &Configuration) -> Vec<Named> {
+pub(super) fn read(file: &Configuration) -> Vec<NamedRegistry> {
     let lines = file.text.lines().enumerate();
     let named = lines.filter_map(|(index, line)| {
         let text = line.trim();
@@ -21,7 +21,7 @@ pub(super) fn read(file: &Configuration) -> Vec<Named> {
             .unwrap_or(text)
             .trim()
             .strip_prefix("server:")?;
-        Some(Named {
+        Some(NamedRegistry {
             place: format!("{}:{}", file.place, index + 1),
             key: "server".to_owned(),
             value: unquoted(value.trim()).to_owned(),

@@ -1,7 +1,7 @@
 //! Mirrors of Maven: `<mirror>` in its settings. As much of XML as people write there;
 //! what is more is an error, and nothing is guessed.
 
-use super::{Configuration, Named, Variable};
+use super::{Configuration, NamedRegistry, Variable};
 
 /// The files of the machine and of the user.
 pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
@@ -19,12 +19,12 @@ pub(super) struct Mirror {
     pub(super) line: usize,
     pub(super) of: String,
     pub(super) url: String,
-    pub(super) kind: Kind,
+    pub(super) kind: MirrorKind,
 }
 
 /// What a mirror is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MirrorKind {
     /// It is asked.
     Asked,
     /// What it stands for is not asked at all (Maven 3.8.1).
@@ -32,21 +32,21 @@ pub(super) enum Kind {
 }
 
 /// What a file names.
-pub(super) fn read(file: &Configuration) -> Vec<Named> {
+pub(super) fn read(file: &Configuration) -> Vec<NamedRegistry> {
     let Some(mirrors) = mirrors(&file.text) else {
-        return vec![Named {
+        return vec![NamedRegistry {
             place: file.place.clone(),
             key: "settings.xml".to_owned(),
             value: String::new(),
         }];
     };
-    let named = |mirror: Mirror| Named {
+    let named = |mirror: Mirror| NamedRegistry {
         place: format!("{}:{}", file.place, mirror.line),
         key: "mirror".to_owned(),
         value: mirror.url,
     };
     let asked = mirrors.into_iter();
-    let asked = asked.filter(|mirror| mirror.kind == Kind::Asked);
+    let asked = asked.filter(|mirror| mirror.kind == MirrorKind::Asked);
     asked.map(named).collect()
 }
 
@@ -66,8 +66,8 @@ pub(super) fn mirrors(text: &str) -> Option<Vec<Mirror>> {
         let of = element(inside, "mirrorOf")?.to_owned();
         let url = element(inside, "url")?.to_owned();
         let kind = match element(inside, "blocked") {
-            Some("true") => Kind::Blocked,
-            _ => Kind::Asked,
+            Some("true") => MirrorKind::Blocked,
+            _ => MirrorKind::Asked,
         };
         found.push(Mirror {
             line,
@@ -105,8 +105,8 @@ fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 pub(super) fn settings(mirrors: &[Mirror]) -> String {
     let mirror = |(index, mirror): (usize, &Mirror)| {
         let blocked = match mirror.kind {
-            Kind::Asked => "",
-            Kind::Blocked => "<blocked>true</blocked>",
+            MirrorKind::Asked => "",
+            MirrorKind::Blocked => "<blocked>true</blocked>",
         };
         format!(
             "<mirror><id>mirror-{index}</id><mirrorOf>{}</mirrorOf><url>{}</url>{blocked}</mirror>",

@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::cargo::{line_of, parse};
-use super::{Configuration, Named, Variable, directory, settings, unquoted, value};
+use super::{Configuration, NamedRegistry, Variable, directory, settings, unquoted, value};
 
 /// The files of the user and of the machine.
 pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
@@ -40,7 +40,7 @@ pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
 }
 
 /// What a file names.
-pub(super) fn read(file: &Configuration, variables: &[(String, String)]) -> Vec<Named> {
+pub(super) fn read(file: &Configuration, variables: &[(String, String)]) -> Vec<NamedRegistry> {
     if file.place.ends_with(".bunfig.toml") {
         return read_bun(file);
     }
@@ -53,7 +53,7 @@ pub(super) fn read(file: &Configuration, variables: &[(String, String)]) -> Vec<
     let found = settings(&file.text);
     let found = found.iter().filter(|setting| is_registry(setting.key));
     found
-        .map(|setting| Named {
+        .map(|setting| NamedRegistry {
             place: format!("{}:{}", file.place, setting.line),
             key: setting.key.to_owned(),
             value: expanded(unquoted(setting.value), variables),
@@ -62,9 +62,9 @@ pub(super) fn read(file: &Configuration, variables: &[(String, String)]) -> Vec<
 }
 
 /// `[install] registry`, and `[install.scopes]`: a URL, or a table that has one.
-fn read_bun(file: &Configuration) -> Vec<Named> {
+fn read_bun(file: &Configuration) -> Vec<NamedRegistry> {
     let Some(table) = parse(&file.text) else {
-        return vec![Named {
+        return vec![NamedRegistry {
             place: file.place.clone(),
             key: "bunfig.toml".to_owned(),
             value: String::new(),
@@ -78,14 +78,14 @@ fn read_bun(file: &Configuration) -> Vec<Named> {
             DeValue::Table(table) => table.get("url").and_then(|url| url.get_ref().as_str()),
             other => other.as_str(),
         };
-        Named {
+        NamedRegistry {
             place: format!("{}:{}", file.place, line_of(&file.text, item.span().start)),
             key,
             value: url.unwrap_or_default().to_owned(),
         }
     };
     let registry = install.get("registry");
-    let mut found: Vec<Named> = registry
+    let mut found: Vec<NamedRegistry> = registry
         .map(|item| named("registry".to_owned(), item))
         .into_iter()
         .collect();
@@ -111,13 +111,13 @@ fn is_registry(key: &str) -> bool {
 }
 
 /// Lines of a key and a value with something between them.
-fn words(file: &Configuration, between: char, is_key: fn(&str) -> bool) -> Vec<Named> {
+fn words(file: &Configuration, between: char, is_key: fn(&str) -> bool) -> Vec<NamedRegistry> {
     let lines = file.text.lines().enumerate();
     lines
         .filter_map(|(index, line)| {
             let (key, value) = line.trim().split_once(between)?;
             let key = unquoted(key.trim());
-            is_key(key).then(|| Named {
+            is_key(key).then(|| NamedRegistry {
                 place: format!("{}:{}", file.place, index + 1),
                 key: key.to_owned(),
                 value: unquoted(value.trim()).to_owned(),

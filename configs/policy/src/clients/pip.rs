@@ -4,7 +4,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Configuration, Named, Variable, directory, settings};
+use super::{Configuration, NamedRegistry, Variable, directory, settings};
 use crate::clients::cargo::{line_of, parse};
 
 /// The files of the user and of the machine. Those of a virtual environment
@@ -27,7 +27,7 @@ pub(super) fn files(home: &str, variable: Variable<'_>) -> Vec<String> {
 }
 
 /// What a file names.
-pub(super) fn read(file: &Configuration) -> Vec<Named> {
+pub(super) fn read(file: &Configuration) -> Vec<NamedRegistry> {
     let (_, ending) = file.place.rsplit_once('.').unwrap_or_default();
     if ending == "toml" {
         return read_uv(file);
@@ -36,7 +36,7 @@ pub(super) fn read(file: &Configuration) -> Vec<Named> {
     let found = found.iter().filter(|setting| is_index(setting.key));
     found
         .flat_map(|setting| {
-            setting.value.split_whitespace().map(|value| Named {
+            setting.value.split_whitespace().map(|value| NamedRegistry {
                 place: format!("{}:{}", file.place, setting.line),
                 key: setting.key.to_owned(),
                 value: value.to_owned(),
@@ -51,9 +51,9 @@ fn is_index(key: &str) -> bool {
 }
 
 /// `index-url`, `extra-index-url` and `[[index]] url`, at the top or below `[pip]`.
-fn read_uv(file: &Configuration) -> Vec<Named> {
+fn read_uv(file: &Configuration) -> Vec<NamedRegistry> {
     let Some(table) = parse(&file.text) else {
-        return vec![Named {
+        return vec![NamedRegistry {
             place: file.place.clone(),
             key: "uv.toml".to_owned(),
             value: String::new(),
@@ -67,7 +67,7 @@ fn read_uv(file: &Configuration) -> Vec<Named> {
     found
 }
 
-fn collect(file: &Configuration, table: &DeTable<'_>, found: &mut Vec<Named>) {
+fn collect(file: &Configuration, table: &DeTable<'_>, found: &mut Vec<NamedRegistry>) {
     for (key, item) in table {
         let name = key.get_ref();
         let values: Vec<&Spanned<DeValue<'_>>> = match item.get_ref() {
@@ -89,7 +89,7 @@ fn collect(file: &Configuration, table: &DeTable<'_>, found: &mut Vec<Named>) {
                     .map(str::to_owned),
                 _ => None,
             };
-            found.push(Named {
+            found.push(NamedRegistry {
                 place: format!("{}:{}", file.place, line_of(&file.text, item.span().start)),
                 key: name.to_string(),
                 value: url.unwrap_or_default(),

@@ -1,11 +1,11 @@
 //! The `[[arguments]]` tables of a policy document: what a program is started with besides.
 
-use super::reader::{Item, Reader};
+use super::reader::{DocumentReader, Item};
 use crate::grant::Arguments;
 use crate::limits::{ARGUMENT_BYTES_MAX, ARGUMENT_WORDS_MAX, ARGUMENTS_MAX, NOTE_BYTES_MAX};
 
 /// Reads `[[arguments]]`.
-pub(crate) fn arguments(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+pub(crate) fn arguments(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     for item in reader.array("arguments", value) {
         let mut table = Arguments {
             program: String::new(),
@@ -32,12 +32,12 @@ pub(crate) fn arguments(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
     }
 }
 
-fn text(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) -> String {
+fn text(reader: &mut DocumentReader<'_, '_, '_>, key: &str, value: Item<'_>) -> String {
     let text = reader.string(key, value);
     text.map(|(_, text)| text.to_owned()).unwrap_or_default()
 }
 
-fn list(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) -> Vec<String> {
+fn list(reader: &mut DocumentReader<'_, '_, '_>, key: &str, value: Item<'_>) -> Vec<String> {
     let all = reader.strings(key, value);
     all.into_iter().map(|(_, text)| text.to_owned()).collect()
 }

@@ -2,13 +2,13 @@
 //! full disk means, and how long one file of the record gets. Values only; what
 //! they mean is decided where the record is written.
 
-use super::reader::{Item, Reader};
+use super::reader::{DocumentReader, Item};
 use crate::limits;
 use crate::quantity::{QuantityError, parse_size};
 use crate::settings::AuditFull;
 
 /// Reads the table.
-pub(crate) fn audit(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+pub(crate) fn audit(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     let full = [("deny", AuditFull::Deny), ("drop", AuditFull::Drop)];
     let keys = ["file", "full", "rotate"];
     reader.table("audit", value, &keys, |reader, key, value| match key {
@@ -39,7 +39,7 @@ fn rotation(text: &str) -> Result<u64, QuantityError> {
     Ok(bytes)
 }
 
-fn audit_file(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) {
+fn audit_file(reader: &mut DocumentReader<'_, '_, '_>, key: &str, value: Item<'_>) {
     let Some((at, text)) = reader.string(key, value) else {
         return;
     };

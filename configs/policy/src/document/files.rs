@@ -3,13 +3,13 @@
 
 use super::moved::moved;
 use super::not_for_projects;
-use super::reader::{Item, Reader};
+use super::reader::{DocumentReader, Item};
 use crate::author::{Access, Author};
 use crate::grant::Note;
 use crate::limits::{MADE_BYTES_MAX, NOTE_BYTES_MAX, NOTES_MAX};
 
 /// Reads `[filesystem]`.
-pub(crate) fn filesystem(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+pub(crate) fn filesystem(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     let keys = ["read", "write", "deny", "new", "moved"];
     if reader.author != Author::Project
         && let Some(table) = value.get_ref().as_table()
@@ -41,7 +41,7 @@ pub(crate) fn filesystem(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
 }
 
 /// Files that are made where they are absent: each path, and the text it begins with.
-fn new_files(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+fn new_files(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     let Some(table) = reader.expect_table("new", value) else {
         return;
     };
@@ -71,7 +71,7 @@ fn new_files(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
 }
 
 /// Reads `[[note]]`.
-pub(crate) fn note(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+pub(crate) fn note(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     for item in reader.array("note", value) {
         let start = reader.at(item.span().start);
         let mut note = Note {

@@ -4,13 +4,15 @@
 //! by whoever scans.
 
 use super::known;
-use super::reader::{Item, Reader};
+use super::reader::{DocumentReader, Item};
 use crate::host::{Host, shown};
 use crate::limits::{
     ALLOWANCES_MAX, DESCRIPTION_BYTES_MAX, DETECTOR_LIST_MAX, DETECTORS_MAX, PATTERN_BYTES_MAX,
 };
 use crate::location::At;
-use crate::settings::{DetectorForm, Inspect, InspectDetector, InspectScope, Tenants, Unscannable};
+use crate::settings::{
+    DetectorForm, HostTenancy, Inspect, InspectDetector, InspectScope, Unscannable,
+};
 
 /// The words for what a finding does.
 pub(crate) const MODES: [(&str, Inspect); 3] = [
@@ -19,7 +21,7 @@ pub(crate) const MODES: [(&str, Inspect); 3] = [
     ("off", Inspect::Off),
 ];
 
-const TENANTS: [(&str, Tenants); 2] = [("one", Tenants::One), ("many", Tenants::Many)];
+const TENANTS: [(&str, HostTenancy); 2] = [("one", HostTenancy::One), ("many", HostTenancy::Many)];
 
 const KEYS: &[&str] = &[
     "mode",
@@ -36,7 +38,7 @@ const KEYS: &[&str] = &[
 const ONE_HOST: &str = "name each host; a credential is never scoped by a wildcard";
 
 /// Reads the table.
-pub(crate) fn inspect(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+pub(crate) fn inspect(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     let unscannable = [
         ("refuse", Unscannable::Refuse),
         ("refuse-bombs", Unscannable::RefuseBombs),
@@ -77,17 +79,17 @@ type Text<'a, 't> = (At<'a>, &'t str);
 
 /// What stands in one `[[inspect.detector]]`.
 #[derive(Default)]
-struct Parts<'a, 't> {
+struct DetectorParts<'a, 't> {
     id: Option<Text<'a, 't>>,
     mode: Option<Inspect>,
     description: Option<Text<'a, 't>>,
     pattern: Option<Text<'a, 't>>,
     literals: Vec<Text<'a, 't>>,
     issuers: Vec<Text<'a, 't>>,
-    tenants: Option<Tenants>,
+    tenants: Option<HostTenancy>,
 }
 
-fn detector(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
+fn detector(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
     let known = &[
         "id",
         "mode",
@@ -97,7 +99,7 @@ fn detector(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
         "issuers",
         "tenants",
     ];
-    let mut parts = Parts::default();
+    let mut parts = DetectorParts::default();
     let before = reader.draft.faults();
     reader.table("detector", item, known, |reader, key, value| match key {
         "id" => parts.id = reader.string(key, value),
@@ -136,7 +138,11 @@ fn detector(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
 }
 
 /// Judges what says nothing of a form: it may only weigh a detector.
-fn formless(reader: &mut Reader<'_, '_, '_>, item: Item<'_>, parts: &Parts<'_, '_>) {
+fn formless(
+    reader: &mut DocumentReader<'_, '_, '_>,
+    item: Item<'_>,
+    parts: &DetectorParts<'_, '_>,
+) {
     let unused = [("literals", &parts.literals), ("issuers", &parts.issuers)];
     let unused = unused.into_iter().find(|(_, list)| !list.is_empty());
     let unused = unused.map(|(key, _)| key);
@@ -153,8 +159,8 @@ fn formless(reader: &mut Reader<'_, '_, '_>, item: Item<'_>, parts: &Parts<'_, '
 
 /// What a detector of the user's own finds, as far as a text can be judged here.
 fn form(
-    reader: &mut Reader<'_, '_, '_>,
-    parts: &Parts<'_, '_>,
+    reader: &mut DocumentReader<'_, '_, '_>,
+    parts: &DetectorParts<'_, '_>,
     pattern: Text<'_, '_>,
 ) -> DetectorForm {
     let description = parts.description.or(parts.id);
@@ -196,7 +202,7 @@ fn form(
 }
 
 /// Adds a detector: of two modes the last holds, and a form stands once.
-fn add(reader: &mut Reader<'_, '_, '_>, at: At<'_>, own: InspectDetector) {
+fn add(reader: &mut DocumentReader<'_, '_, '_>, at: At<'_>, own: InspectDetector) {
     let known = &mut reader.draft.policy.settings.inspect_detectors;
     if let Some(other) = known.iter_mut().find(|other| other.id == own.id) {
         if let (Some(form), Some(_)) = (&other.form, &own.form) {
@@ -228,7 +234,7 @@ fn is_id(text: &str) -> bool {
     text.len() <= 48 && text.split('-').all(part)
 }
 
-fn allow(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
+fn allow(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
     let (mut detector, mut hosts) = (None, None);
     let known = &["detector", "host", "note"];
     reader.table("allow", item, known, |reader, key, value| match key {
@@ -246,7 +252,7 @@ fn allow(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
     }
 }
 
-fn scope(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
+fn scope(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
     let (mut detector, mut hosts) = (None, Vec::new());
     let known = &["detector", "hosts"];
     reader.table("scope", item, known, |reader, key, value| {
@@ -264,7 +270,7 @@ fn scope(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
 }
 
 /// The hosts of an allowance, one by one.
-fn parsed(reader: &mut Reader<'_, '_, '_>, names: Vec<Text<'_, '_>>) -> Vec<Host> {
+fn parsed(reader: &mut DocumentReader<'_, '_, '_>, names: Vec<Text<'_, '_>>) -> Vec<Host> {
     let mut hosts = Vec::new();
     for (at, text) in names {
         match Host::parse(text) {
@@ -279,7 +285,11 @@ fn parsed(reader: &mut Reader<'_, '_, '_>, names: Vec<Text<'_, '_>>) -> Vec<Host
 }
 
 /// Lets what one detector finds go to these hosts.
-fn allowed(reader: &mut Reader<'_, '_, '_>, (at, detector): Text<'_, '_>, hosts: Vec<Host>) {
+fn allowed(
+    reader: &mut DocumentReader<'_, '_, '_>,
+    (at, detector): Text<'_, '_>,
+    hosts: Vec<Host>,
+) {
     if !is_id(detector) {
         let message = format!("`{}` is no id of a detector", shown(detector));
         let hint = "name the one that a denial or `outgate scan` names; no allowance is for all";

@@ -4,7 +4,7 @@
 //! Split off [`crate::document`] for length; the same duties and limits. Names of
 //! variables and files stay text: nothing here reads one.
 
-use super::reader::{Item, Reader};
+use super::reader::{DocumentReader, Item};
 use super::tls::absolute;
 use crate::host::Host;
 use crate::limits;
@@ -13,7 +13,7 @@ use crate::settings::{KnownHosts, Precaution};
 const WORDS: [(&str, Precaution); 2] = [("on", Precaution::On), ("off", Precaution::Off)];
 
 /// Reads one key.
-pub(crate) fn key(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) {
+pub(crate) fn key(reader: &mut DocumentReader<'_, '_, '_>, key: &str, value: Item<'_>) {
     match key {
         "known" => {
             if let Some(known) = reader.word(key, value, &WORDS) {
@@ -41,7 +41,7 @@ pub(crate) fn key(reader: &mut Reader<'_, '_, '_>, key: &str, value: Item<'_>) {
 }
 
 /// Where one known value may go.
-fn bound(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
+fn bound(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
     let mut name = None;
     let mut hosts = Vec::new();
     let known = ["name", "hosts"];

@@ -1,11 +1,11 @@
 //! The `[filesystem.moved]` table of a policy document: variables with which the user
 //! moves what the document names in the home directory. Looks at no file.
 
-use super::reader::{Item, Reader};
+use super::reader::{DocumentReader, Item};
 
 /// Where places of this document lie if a variable says so: `VARIABLE` or `VARIABLE/REST`,
 /// and the place.
-pub(crate) fn moved(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+pub(crate) fn moved(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     let Some(table) = reader.expect_table("moved", value) else {
         return;
     };

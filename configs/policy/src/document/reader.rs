@@ -18,7 +18,7 @@ use crate::settings::{Settings, Switch};
 pub(crate) type Item<'a> = &'a Spanned<DeValue<'a>>;
 
 /// A document being read into a draft.
-pub(crate) struct Reader<'d, 'c, 'a> {
+pub(crate) struct DocumentReader<'d, 'c, 'a> {
     pub(crate) draft: &'d mut Draft<'c>,
     pub(crate) location: &'a Location<'a>,
     pub(crate) author: Author,
@@ -29,7 +29,7 @@ pub(crate) struct Reader<'d, 'c, 'a> {
 /// A text with its place.
 type Text<'a, 't> = (At<'a>, &'t str);
 
-impl<'a> Reader<'_, '_, 'a> {
+impl<'a> DocumentReader<'_, '_, 'a> {
     /// The place at an offset.
     pub(crate) fn at(&self, offset: usize) -> At<'a> {
         At {

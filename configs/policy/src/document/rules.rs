@@ -6,10 +6,10 @@ use toml::de::DeValue;
 
 use super::inspect::MODES;
 use super::not_for_projects;
-use super::reader::{Item, Reader};
+use super::reader::{DocumentReader, Item};
 use crate::author::Author;
 use crate::draft::RuleExtras;
-use crate::draft::secret::{self, Parts};
+use crate::draft::secret::{self, SecretParts};
 use crate::effect::Effect;
 use crate::expand::expand;
 use crate::grammar;
@@ -20,7 +20,7 @@ use crate::rule_host::parse_range;
 
 /// The items of a list of rules, with their offsets.
 pub(crate) fn rule_items<'t>(
-    reader: &mut Reader<'_, '_, '_>,
+    reader: &mut DocumentReader<'_, '_, '_>,
     effect: Effect,
     value: Item<'t>,
 ) -> Vec<(usize, Effect, Item<'t>)> {
@@ -32,7 +32,7 @@ pub(crate) fn rule_items<'t>(
 }
 
 /// Adds one rule: a text, or a table with one.
-pub(crate) fn rule(reader: &mut Reader<'_, '_, '_>, effect: Effect, item: Item<'_>) {
+pub(crate) fn rule(reader: &mut DocumentReader<'_, '_, '_>, effect: Effect, item: Item<'_>) {
     if let DeValue::String(text) = item.get_ref() {
         let at = reader.at_string(item);
         reader.draft.rule(at, effect, text, RuleExtras::default());
@@ -60,13 +60,13 @@ pub(crate) fn rule(reader: &mut Reader<'_, '_, '_>, effect: Effect, item: Item<'
         let before = reader.draft.faults();
         match key {
             "rule" => text = reader.string(key, value),
-            "process" => extras.process = executables(reader, value),
+            "process" => extras.keys.process = executables(reader, value),
             "addresses" => extras.addresses = ranges(reader, value),
             "budget" | "inspect" if reader.author == Author::Project => {
                 not_for_projects(reader, key, value);
             }
-            "budget" => extras.budget = reader.quantity(key, value, "10M", parse_size),
-            "inspect" => extras.inspect = reader.word(key, value, &MODES),
+            "budget" => extras.keys.budget = reader.quantity(key, value, "10M", parse_size),
+            "inspect" => extras.keys.inspect = reader.word(key, value, &MODES),
             _ => drop(reader.string(key, value)),
         }
         sound &= reader.draft.faults() == before;
@@ -84,7 +84,7 @@ pub(crate) fn rule(reader: &mut Reader<'_, '_, '_>, effect: Effect, item: Item<'
     }
 }
 
-fn executables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) -> Vec<Box<str>> {
+fn executables(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) -> Vec<Box<str>> {
     let mut out: Vec<Box<str>> = Vec::new();
     let list = reader.strings("process", value);
     if list.is_empty() {
@@ -113,7 +113,7 @@ fn executables(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) -> Vec<Box<str>
     out
 }
 
-fn ranges(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) -> Vec<Net> {
+fn ranges(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) -> Vec<Net> {
     let mut out = Vec::new();
     for (at, text) in reader.strings("addresses", value) {
         match parse_range(text) {
@@ -127,7 +127,7 @@ fn ranges(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) -> Vec<Net> {
 }
 
 /// Adds the pins of a document.
-pub(crate) fn pins(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+pub(crate) fn pins(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     for item in reader.array("pin", value) {
         let mut host = None;
         let mut address = None;
@@ -149,7 +149,7 @@ pub(crate) fn pins(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
 }
 
 /// Adds the secrets of a document.
-pub(crate) fn secrets(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+pub(crate) fn secrets(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     for item in reader.array("secret", value) {
         let (mut name, mut from, mut hosts, mut places) = (None, None, Vec::new(), None);
         let known = &["name", "from", "hosts", "in"];
@@ -173,7 +173,7 @@ pub(crate) fn secrets(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
         }
         for binding in hosts {
             let places = places.clone();
-            let parts = Parts {
+            let parts = SecretParts {
                 name,
                 value: from,
                 binding,

@@ -4,14 +4,14 @@
 //! Split off [`crate::document`] for length; the same duties and limits. Paths
 //! stay text: nothing here looks at a file.
 
-use super::reader::{Item, Reader};
+use super::reader::{DocumentReader, Item};
 use crate::expand::{PathFault, expand};
 use crate::host::{Host, shown};
 use crate::location::At;
 use crate::settings::{ClientCertificate, Intercept};
 
 /// Reads the table.
-pub(crate) fn tls(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
+pub(crate) fn tls(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     let words = [
         ("when-needed", Intercept::WhenNeeded),
         ("always", Intercept::Always),
@@ -40,7 +40,7 @@ pub(crate) fn tls(reader: &mut Reader<'_, '_, '_>, value: Item<'_>) {
 }
 
 /// One certificate that is presented to one host.
-fn client(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
+fn client(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
     let (mut host, mut certificate, mut private) = (None, None, None);
     let mut sound = true;
     let known = ["host", "certificate", "key"];
@@ -85,7 +85,11 @@ fn client(reader: &mut Reader<'_, '_, '_>, item: Item<'_>) {
 }
 
 /// A path of the document, absolute.
-pub(crate) fn absolute(reader: &mut Reader<'_, '_, '_>, at: At<'_>, text: &str) -> Option<String> {
+pub(crate) fn absolute(
+    reader: &mut DocumentReader<'_, '_, '_>,
+    at: At<'_>,
+    text: &str,
+) -> Option<String> {
     match expand(text, reader.draft.context) {
         Ok(path) => return Some(path),
         Err(PathFault::Unknown(name)) => {

@@ -12,12 +12,12 @@ use crate::host::{HostPattern, shown};
 use crate::limits::{SECRET_BYTES_MAX, SECRETS_MAX};
 use crate::location::At;
 use crate::pattern::PathPattern;
-use crate::rule::{Protocol, Target};
+use crate::rule::{Protocol, RuleTarget};
 use crate::rule_error::RuleError;
 use crate::rule_host;
-use crate::secret::{Allowed, Binding, Fields, Places, Secret, SecretKind, SecretSource};
+use crate::secret::{Allowed, Binding, BindingPlaces, Fields, Secret, SecretKind, SecretSource};
 use crate::settings::Intercept;
-use crate::survey::Destination;
+use crate::survey::SurveyDestination;
 
 const EXAMPLE: &str = "write `GH_TOKEN=env:GH_TOKEN@api.github.com`";
 
@@ -28,7 +28,7 @@ const NOT_SECRETS: [&str; 8] = [
 ];
 
 /// The parts of a secret, each with its place.
-pub(crate) struct Parts<'a, 't> {
+pub(crate) struct SecretParts<'a, 't> {
     pub(crate) name: (At<'a>, &'t str),
     pub(crate) value: (At<'a>, &'t str),
     pub(crate) binding: (At<'a>, &'t str),
@@ -66,7 +66,7 @@ pub(crate) fn argument(draft: &mut Draft<'_>, at: At<'_>, text: &str) {
             return draft.fault(options_at.error(0, message, Some(hint.to_owned())));
         }
     };
-    let parts = Parts {
+    let parts = SecretParts {
         name: (at, name),
         value: (behind(name.len() + 1), value),
         binding: (behind(target_at), binding),
@@ -76,7 +76,7 @@ pub(crate) fn argument(draft: &mut Draft<'_>, at: At<'_>, text: &str) {
 }
 
 /// Adds a secret from its parts.
-pub(crate) fn add(draft: &mut Draft<'_>, parts: Parts<'_, '_>) {
+pub(crate) fn add(draft: &mut Draft<'_>, parts: SecretParts<'_, '_>) {
     let (at, name) = parts.name;
     let before = draft.faults();
     if let Err((message, hint)) = check_name(name) {
@@ -98,7 +98,7 @@ pub(crate) fn add(draft: &mut Draft<'_>, parts: Parts<'_, '_>) {
     if draft.faults() > before {
         return;
     }
-    if kind == SecretKind::Aws && places != Places::default() {
+    if kind == SecretKind::Aws && places != BindingPlaces::default() {
         let hint = "remove `in`: keys sign the field or the query that holds them";
         let message = "a pair of keys has no places of its own".to_owned();
         return draft.fault(at.error(0, message, Some(hint.to_owned())));
@@ -266,13 +266,13 @@ fn binding(text: &str, keys: Option<SecretKind>) -> Result<Binding, RuleError> {
             "" => None,
             path => PathPattern::parse(path).map_err(path_fault)?,
         },
-        places: Places::default(),
+        places: BindingPlaces::default(),
         text: text.to_owned(),
     })
 }
 
-fn places(draft: &mut Draft<'_>, list: Option<Vec<(At<'_>, &str)>>) -> Places {
-    let mut places = Places::default();
+fn places(draft: &mut Draft<'_>, list: Option<Vec<(At<'_>, &str)>>) -> BindingPlaces {
+    let mut places = BindingPlaces::default();
     let Some(list) = list else {
         return places;
     };
@@ -362,10 +362,10 @@ fn unreachable(
         return None;
     };
     let process = Process { executable: "" };
-    let to = Destination::new(process, Peer::Name(host), binding.port);
+    let to = SurveyDestination::new(process, Peer::Name(host), binding.port);
     let grants = |protocols: &[Protocol]| {
         policy.all_rules().iter().any(|rule| {
-            let Target::Network(target) = &rule.target else {
+            let RuleTarget::Network(target) = &rule.target else {
                 return false;
             };
             rule.reference.effect != Effect::Deny

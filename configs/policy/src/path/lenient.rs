@@ -7,12 +7,11 @@
 //! behind the name of a script comes what it serves (CGI's `PATH_INFO`, RFC 3875 4.1.5),
 //! and before it the script. Nothing here knows patterns or rules.
 
-use std::collections::BTreeSet;
-
 use super::TargetError;
-use super::readings::{Reading, SEPARATOR, begins_with_authority, collapse, without_authority};
+use super::readings::{
+    Reading, SEPARATOR, UniqueReadings, begins_with_authority, collapse, without_authority,
+};
 use crate::fold::fold_case;
-use crate::limits::READINGS_BYTES_MAX;
 
 /// Letters and digits of an ending by which a server knows a program, at most.
 const ENDING_BYTES_MAX: usize = 8;
@@ -43,7 +42,7 @@ pub(crate) fn is_one(reading: &[u8]) -> bool {
 pub(crate) fn of<'r>(
     others: impl Iterator<Item = &'r Reading>,
 ) -> Result<Vec<Reading>, TargetError> {
-    let mut found = Found::default();
+    let mut found = LenientReadings::default();
     for reading in others {
         let folded = fold_case(reading);
         found.add_reading(&folded)?;
@@ -53,18 +52,14 @@ pub(crate) fn of<'r>(
             found.add_reading(&blanks)?;
         }
     }
-    Ok(found.readings)
+    Ok(found.0.into_readings())
 }
 
 /// The lenient readings found so far.
 #[derive(Debug, Default)]
-struct Found {
-    readings: Vec<Reading>,
-    known: BTreeSet<Reading>,
-    bytes: usize,
-}
+struct LenientReadings(UniqueReadings);
 
-impl Found {
+impl LenientReadings {
     /// Adds a structural reading in lower case: as it is, and as programs clean it.
     fn add_reading(&mut self, folded: &[u8]) -> Result<(), TargetError> {
         self.add(folded.split(|byte| *byte == SEPARATOR).collect())?;
@@ -148,26 +143,11 @@ impl Found {
 
     /// Keeps it as it is and without a slash at its end.
     fn keep_either_end(&mut self, parts: &[&[u8]]) -> Result<(), TargetError> {
-        self.keep(parts.join(&SEPARATOR))?;
+        self.0.add(parts.join(&SEPARATOR))?;
         match parts {
-            [head @ .., b""] if !head.is_empty() => self.keep(head.join(&SEPARATOR)),
+            [head @ .., b""] if !head.is_empty() => self.0.add(head.join(&SEPARATOR)),
             _ => Ok(()),
         }
-    }
-
-    fn keep(&mut self, reading: Reading) -> Result<(), TargetError> {
-        if self.known.contains(&reading) {
-            return Ok(());
-        }
-        self.bytes = self.bytes.saturating_add(reading.len());
-        if self.bytes > READINGS_BYTES_MAX {
-            return Err(TargetError::new(format!(
-                "the readings of the path have more than {READINGS_BYTES_MAX} bytes"
-            )));
-        }
-        self.known.insert(reading.clone());
-        self.readings.push(reading);
-        Ok(())
     }
 }
 
@@ -232,7 +212,7 @@ fn stems(name: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::limits::READINGS_BYTES_MAX;
     use crate::path::readings::Readings;
 
     fn lenient(path: &str) -> Vec<String> {

@@ -79,7 +79,7 @@ impl Readings {
                 .skip(1)
                 .map(|s| unescape(s.as_bytes()))
                 .collect();
-            let mut found = Found::default();
+            let mut found = FoundReadings::default();
             found.add_rounds(&mut segments.clone(), Pass::AS_IT_IS)?;
             // Before any decoding, the authority ends at a slash that is sent as one.
             if begins_with_authority(&segments) {
@@ -101,6 +101,20 @@ impl Readings {
             lenient,
             tails,
         })
+    }
+
+    /// The same readings, and those of another path that some take this one for: they count
+    /// for rules that deny, and for none that allows.
+    pub(super) fn or_of(mut self, other: &Self) -> Self {
+        let both = self.lenient().chain(other.lenient());
+        let mut lenient: Vec<Reading> = Vec::new();
+        for reading in both {
+            if !lenient.iter().any(|known| known == reading) {
+                lenient.push(reading.to_vec());
+            }
+        }
+        self.lenient = lenient;
+        self
     }
 
     /// The canonical reading.
@@ -143,14 +157,19 @@ fn joined_plain(path: &str) -> Reading {
 
 /// Readings in their order and without repetition.
 #[derive(Debug, Default)]
-struct Kept {
+pub(super) struct UniqueReadings {
     readings: Vec<Reading>,
     known: BTreeSet<Reading>,
     bytes: usize,
 }
 
-impl Kept {
-    fn add(&mut self, reading: Reading) -> Result<(), TargetError> {
+impl UniqueReadings {
+    /// All of them, in the order in which they came.
+    pub(super) fn into_readings(self) -> Vec<Reading> {
+        self.readings
+    }
+
+    pub(super) fn add(&mut self, reading: Reading) -> Result<(), TargetError> {
         if self.known.contains(&reading) {
             return Ok(());
         }
@@ -200,13 +219,13 @@ impl Pass {
 
 /// The readings found so far.
 #[derive(Debug, Default)]
-struct Found {
-    structural: Kept,
-    names: Kept,
+struct FoundReadings {
+    structural: UniqueReadings,
+    names: UniqueReadings,
     tails: Tails,
 }
 
-impl Found {
+impl FoundReadings {
     /// Adds the readings of the once decoded segments, and of each further round; and of
     /// all that are left from any round on where bytes are dropped from then on.
     fn add_rounds(&mut self, segments: &mut [Vec<u8>], mut pass: Pass) -> Result<(), TargetError> {

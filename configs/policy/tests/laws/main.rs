@@ -12,8 +12,8 @@
 mod readings;
 
 use outgate_policy::{
-    AddressSource, Context, Facts, Host, HostName, Peer, Policy, Process, Reason, RequestTarget,
-    Scheme, Source, SourceKind, Verdict, compile,
+    AddressSource, Context, DenialReason, Facts, Host, HostName, Peer, Policy, Process,
+    RequestTarget, Scheme, Source, SourceKind, Verdict, compile,
 };
 use proptest::prelude::*;
 
@@ -378,7 +378,7 @@ proptest! {
         let Some(hint) = denial.hint() else {
             return Ok(());
         };
-        prop_assert!(matches!(denial.reason(), Reason::NoRule | Reason::SpecialUse | Reason::NeedsInspection));
+        prop_assert!(matches!(denial.reason(), DenialReason::NoRule | DenialReason::SpecialUse | DenialReason::NeedsInspection));
         let text = hint.strip_prefix("-a '").and_then(|h| h.strip_suffix('\'')).expect("a quoted rule");
         let mut more = rules;
         more.push(source(SourceKind::Allow, text));
@@ -391,7 +391,7 @@ proptest! {
         match after {
             Verdict::Allow(_) => {}
             // Its own methods may be denied, which only a look at the others tells.
-            Verdict::Deny(next) => prop_assert!(next.reason() != Reason::NoRule, "{hint}: {}", next.sentence()),
+            Verdict::Deny(next) => prop_assert!(next.reason() != DenialReason::NoRule, "{hint}: {}", next.sentence()),
         }
     }
 

@@ -59,7 +59,7 @@ const _: () = assert!(limits::BASE64_SYMBOLS_MIN <= limits::DIGITS_MIN);
 /// What stands where in blocks of 64 bytes: of each block a bit for each byte, the first
 /// one's lowest. What there are no blocks for stands nowhere.
 #[derive(Default)]
-pub(super) struct Blocks {
+pub(super) struct ClassBits {
     pub(super) base64: Vec<u64>,
     /// Bytes from which on so many are of base64 that they may be a run.
     pub(super) starts: Vec<u64>,
@@ -70,8 +70,8 @@ pub(super) struct Blocks {
     pub(super) uncommon: Vec<u64>,
 }
 
-impl Blocks {
-    /// All there is of them, in the order of [`Told::rows`].
+impl ClassBits {
+    /// All there is of them, in the order of [`BlockMarks::rows`].
     pub(super) fn rows(&mut self) -> [&mut Vec<u64>; 5] {
         [
             &mut self.base64,
@@ -84,7 +84,7 @@ impl Blocks {
 }
 
 /// What the marks of some blocks come to, place by place.
-pub(super) struct Told {
+pub(super) struct BlockMarks {
     /// Known before.
     pub(super) escape: [u64; PLACES],
     starts: [u64; PLACES],
@@ -92,7 +92,7 @@ pub(super) struct Told {
     flags: [u64; PLACES],
 }
 
-impl Told {
+impl BlockMarks {
     pub(super) const NONE: Self = Self {
         escape: [0; PLACES],
         starts: [0; PLACES],
@@ -124,7 +124,7 @@ impl Told {
         }
     }
 
-    /// What stands where, in the order of [`Blocks::rows`].
+    /// What stands where, in the order of [`ClassBits::rows`].
     pub(super) fn rows<'a>(&'a self, marks: &'a Marks<ASCII, HIGH>) -> [&'a [u64; PLACES]; 5] {
         let [base64, hex, ..] = &marks.ascii;
         [base64, &self.starts, hex, &self.escape, &self.uncommon]
@@ -140,9 +140,9 @@ impl Told {
     }
 }
 
-/// See [`Told::tell`]. Behind the end some byte may go on with a character.
+/// See [`BlockMarks::tell`]. Behind the end some byte may go on with a character.
 struct Telling<'a> {
-    told: &'a mut Told,
+    told: &'a mut BlockMarks,
     marks: &'a Marks<ASCII, HIGH>,
     /// None where neither zeros nor bytes above 127 stand in any block.
     may_go_on: Option<&'a [u64; PLACES]>,

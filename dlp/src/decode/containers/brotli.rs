@@ -8,8 +8,9 @@ use brotli_decompressor::{
 };
 
 use crate::limits;
+use crate::span;
 
-use super::unpack::{Fault, Made, Progress, Sink, Unpack};
+use super::unpack::{Sink, Unpack, UnpackFault, UnpackProgress, Unpacked};
 
 type State = BrotliState<Rooms, StandardAlloc, StandardAlloc>;
 
@@ -35,19 +36,19 @@ const ROOM_SLACK: usize = 256;
 
 /// A window, all zeros but where something came out.
 #[derive(Default)]
-struct Room {
+struct BrotliWindow {
     bytes: Vec<u8>,
     /// How many of them a stream asked for.
     count: usize,
 }
 
-impl SliceWrapper<u8> for Room {
+impl SliceWrapper<u8> for BrotliWindow {
     fn slice(&self) -> &[u8] {
-        self.bytes.get(..self.count).unwrap_or_default()
+        span::upto(&self.bytes, self.count)
     }
 }
 
-impl SliceWrapperMut<u8> for Room {
+impl SliceWrapperMut<u8> for BrotliWindow {
     fn slice_mut(&mut self) -> &mut [u8] {
         self.bytes.get_mut(..self.count).unwrap_or_default()
     }
@@ -64,9 +65,9 @@ thread_local! {
 struct Rooms;
 
 impl Allocator<u8> for Rooms {
-    type AllocatedMemory = Room;
+    type AllocatedMemory = BrotliWindow;
 
-    fn alloc_cell(&mut self, count: usize) -> Room {
+    fn alloc_cell(&mut self, count: usize) -> BrotliWindow {
         let spare = if count >= limits::ROOM_BYTES_MIN {
             SPARE.take()
         } else {
@@ -77,23 +78,23 @@ impl Allocator<u8> for Rooms {
         } else {
             vec![0; count]
         };
-        Room { bytes, count }
+        BrotliWindow { bytes, count }
     }
 
-    fn free_cell(&mut self, _: Room) {}
+    fn free_cell(&mut self, _: BrotliWindow) {}
 }
 
 /// What goes on between two pieces.
-struct Decoder(Box<State>);
+struct BrotliDecoder(Box<State>);
 
-impl Decoder {
+impl BrotliDecoder {
     fn new() -> Self {
         let (bytes, numbers, codes) = Default::default();
         Self(Box::new(BrotliState::new_strict(bytes, numbers, codes)))
     }
 }
 
-impl Drop for Decoder {
+impl Drop for BrotliDecoder {
     fn drop(&mut self) {
         let mut room = std::mem::take(&mut self.0.ringbuffer);
         let end = usize::try_from(self.0.pos).unwrap_or(usize::MAX);
@@ -123,14 +124,14 @@ pub(super) fn makes_some(bytes: &[u8]) -> bool {
         &mut written,
         &mut space,
         &mut total,
-        &mut Decoder::new().0,
+        &mut BrotliDecoder::new().0,
     );
     written > 0 || !matches!(result, BrotliResult::ResultFailure)
 }
 
 /// The window a stream asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Window {
+enum WindowSize {
     /// At most 8 MiB.
     Usual,
     /// 16 MiB.
@@ -139,19 +140,19 @@ enum Window {
 
 /// Brotli.
 pub(super) struct Brotli {
-    decoder: Decoder,
+    decoder: BrotliDecoder,
     space: Vec<u8>,
     is_begun: bool,
-    window: Window,
+    window: WindowSize,
 }
 
 impl Brotli {
     pub(super) fn new() -> Self {
         Self {
-            decoder: Decoder::new(),
+            decoder: BrotliDecoder::new(),
             space: vec![0; SPACE_BYTES],
             is_begun: false,
-            window: Window::Usual,
+            window: WindowSize::Usual,
         }
     }
 }
@@ -159,22 +160,22 @@ impl Brotli {
 impl Unpack for Brotli {
     fn reset(&mut self) {
         if self.is_begun {
-            self.decoder = Decoder::new();
+            self.decoder = BrotliDecoder::new();
             self.is_begun = false;
-            self.window = Window::Usual;
+            self.window = WindowSize::Usual;
         }
     }
 
-    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<UnpackProgress, UnpackFault> {
         if !self.is_begun
             && let Some(first) = input.first()
         {
             self.is_begun = true;
             if first & 0x7f == LARGE_WINDOW {
-                return Err(Fault::Memory);
+                return Err(UnpackFault::Memory);
             }
             if first & 0x0f == WIDE_WINDOW {
-                self.window = Window::Wide;
+                self.window = WindowSize::Wide;
             }
         }
         let (mut left, mut used, mut total) = (input.len(), 0, 0);
@@ -190,18 +191,18 @@ impl Unpack for Brotli {
                 &mut total,
                 &mut self.decoder.0,
             );
-            let made = self.space.get(..written).unwrap_or_default();
-            if !made.is_empty() && !sink(Made::Bytes(made)) {
-                return Err(Fault::Stopped);
+            let made = span::upto(&self.space, written);
+            if !made.is_empty() && !sink(Unpacked::Bytes(made)) {
+                return Err(UnpackFault::Stopped);
             }
             let is_done = match result {
                 BrotliResult::ResultSuccess => true,
                 // What had no room waits beside what is missing.
                 BrotliResult::NeedsMoreInput if room > 0 => false,
                 BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => continue,
-                BrotliResult::ResultFailure => return Err(Fault::Damaged),
+                BrotliResult::ResultFailure => return Err(UnpackFault::Damaged),
             };
-            return Ok(Progress { used, is_done });
+            return Ok(UnpackProgress { used, is_done });
         }
     }
 
@@ -211,7 +212,7 @@ impl Unpack for Brotli {
 
     fn kept(&self, made: u64) -> u64 {
         // It may take a window at once, or as much as comes out.
-        if self.window == Window::Wide && made > limits::WIDE_FREE_BYTES {
+        if self.window == WindowSize::Wide && made > limits::WIDE_FREE_BYTES {
             return WIDE_BYTES;
         }
         made.min(limits::DECODER_WINDOW_BYTES_MAX)
@@ -229,7 +230,7 @@ mod tests {
         let mut brotli = Brotli::new();
         let mut made = 0;
         let pushed = brotli.push(&content, &mut |bytes| {
-            if let Made::Bytes(bytes) = bytes {
+            if let Unpacked::Bytes(bytes) = bytes {
                 made += bytes.len();
             }
             true

@@ -18,13 +18,13 @@ use ruzstd::decoding::StreamingDecoder;
 use crate::coding::Coding;
 use crate::fuzz::{pieces, split};
 use crate::limits;
+use crate::magic::{self, Magic, OpaqueFormat};
 use crate::trail::Trail;
 
-use super::guess::{self, Looks};
-use super::recognise::{self, Magic, Recognised, Wait};
-use super::sealed::Sealed;
+use super::guess::{self, DeflateLooks};
+use super::recognise::{self, Recognition, Wait};
 use super::seek;
-use super::unpack::{Fault, Made, Unpack};
+use super::unpack::{Unpack, UnpackFault, Unpacked};
 
 /// Bytes that are taken out at most.
 const MADE_BYTES_MAX: usize = 1 << 16;
@@ -45,7 +45,7 @@ enum End {
     /// Over, behind so many bytes.
     Done(usize),
     /// It stopped making sense.
-    Fault(Fault),
+    Fault(UnpackFault),
 }
 
 /// Feeds pieces to a decompressor.
@@ -54,8 +54,8 @@ fn unpack(mut unpack: Box<dyn Unpack>, pieces: &[&[u8]]) -> Outcome {
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
         let progress = unpack.push(piece, &mut |one| {
             match one {
-                Made::Border => borders.push(made.len()),
-                Made::Bytes(bytes) => {
+                Unpacked::Border => borders.push(made.len()),
+                Unpacked::Bytes(bytes) => {
                     assert!(!bytes.is_empty(), "nothing came out");
                     let room = MADE_BYTES_MAX - made.len();
                     made.extend(bytes.iter().take(room));
@@ -75,7 +75,7 @@ fn unpack(mut unpack: Box<dyn Unpack>, pieces: &[&[u8]]) -> Outcome {
         return Outcome { made, borders, end };
     }
     unpack.finish(&mut |one| {
-        if let Made::Bytes(bytes) = one {
+        if let Unpacked::Bytes(bytes) = one {
             let room = MADE_BYTES_MAX - made.len();
             made.extend(bytes.iter().take(room));
         }
@@ -90,7 +90,7 @@ fn unpacked(input: &[u8], coding: Coding) -> (&[u8], Outcome) {
     let (cut, bytes) = split(input);
     let outcome = unpack(declared(coding), &pieces(cut, bytes));
     let whole = unpack(declared(coding), &[bytes]);
-    if coding == Coding::Brotli && outcome.end == End::Fault(Fault::Damaged) {
+    if coding == Coding::Brotli && outcome.end == End::Fault(UnpackFault::Damaged) {
         // Of a piece with damage in it nothing comes out, and the damage is told.
         assert_eq!(whole.end, outcome.end, "cut and whole");
         assert_common(&whole.made, &outcome.made);
@@ -107,7 +107,7 @@ fn assert_common(one: &[u8], other: &[u8]) {
 }
 
 fn declared(coding: Coding) -> Box<dyn Unpack> {
-    recognise::unpack(coding).expect("a decompressor")
+    recognise::one(coding).expect("a decompressor")
 }
 
 /// What a reader takes out that has all bytes at once.
@@ -195,7 +195,10 @@ pub(crate) fn zlib(input: &[u8]) {
         && recognise::is_zlib(bytes)
     {
         assert!(!seek::is_hopeless(behind), "it is looked at");
-        assert_eq!(guess::looks_deflated(behind, Wait::Over), Looks::Right);
+        assert_eq!(
+            guess::looks_deflated(behind, Wait::Over),
+            DeflateLooks::Right
+        );
     }
 }
 
@@ -224,7 +227,7 @@ fn read(mut reader: impl Read) -> (Vec<u8>, bool) {
 /// Brotli.
 pub(crate) fn brotli(input: &[u8]) {
     let (bytes, outcome) = unpacked(input, Coding::Brotli);
-    if outcome.end != End::Fault(Fault::Memory) {
+    if outcome.end != End::Fault(UnpackFault::Memory) {
         let (made, is_whole) = read(Decompressor::new(bytes, 4096));
         assert_common(&made, &outcome.made);
         assert!(
@@ -237,7 +240,10 @@ pub(crate) fn brotli(input: &[u8]) {
 /// One frame of Zstandard.
 pub(crate) fn zstd(input: &[u8]) {
     let (bytes, outcome) = unpacked(input, Coding::Zstd);
-    if matches!(outcome.end, End::Fault(Fault::Memory | Fault::Unknown)) {
+    if matches!(
+        outcome.end,
+        End::Fault(UnpackFault::Memory | UnpackFault::Unknown)
+    ) {
         return;
     }
     let most = limits::DECODER_WINDOW_BYTES_MAX;
@@ -321,11 +327,11 @@ fn added(delta: &[u8], made: &mut Vec<u8>) {
 pub(crate) fn zip(input: &[u8]) {
     let (cut, bytes) = split(input);
     let begin = || match recognise::recognise(Magic::Zip, bytes, &Trail::default(), Wait::Long) {
-        Recognised::Begin(begin) | Recognised::Perhaps(begin) => Some(begin),
-        Recognised::More
-        | Recognised::Other
-        | Recognised::Unreadable(_)
-        | Recognised::Behind(_) => None,
+        Recognition::Begin(begin) | Recognition::Perhaps(begin) => Some(begin),
+        Recognition::More
+        | Recognition::Other
+        | Recognition::Unreadable(_)
+        | Recognition::Behind(_) => None,
     };
     let Some(data) = begin().and_then(|begin| usize::try_from(begin.data).ok()) else {
         return;
@@ -371,7 +377,7 @@ pub(crate) fn beginnings(input: &[u8]) {
         Magic::Brotli,
     ];
     // Those that nobody opens behind them, so that what is kept means what it did.
-    let sealed: Vec<Magic> = recognise::sealed().map(|(_, magic)| magic).collect();
+    let sealed: Vec<Magic> = magic::sealed().map(|(_, magic)| magic).collect();
     let magic = match usize::from(kind).checked_sub(128) {
         Some(place) => sealed[place % sealed.len()],
         None => magics[usize::from(kind) % magics.len()],
@@ -379,11 +385,11 @@ pub(crate) fn beginnings(input: &[u8]) {
     let bytes = bytes.get(..1200).unwrap_or(bytes);
     let trail = Trail::default();
     let tell = |bytes: &[u8]| match recognise::recognise(magic, bytes, &trail, Wait::Long) {
-        Recognised::More => None,
-        Recognised::Other => Some((0, None)),
-        Recognised::Unreadable(reason) => Some((1, Some(format!("{reason}")))),
-        Recognised::Behind(bytes) => Some((3, Some(format!("{bytes}")))),
-        Recognised::Begin(begin) | Recognised::Perhaps(begin) => {
+        Recognition::More => None,
+        Recognition::Other => Some((0, None)),
+        Recognition::Unreadable(reason) => Some((1, Some(format!("{reason}")))),
+        Recognition::Behind(bytes) => Some((3, Some(format!("{bytes}")))),
+        Recognition::Begin(begin) | Recognition::Perhaps(begin) => {
             let data = begin.data;
             Some((2, Some(format!("{:?} at {data}", begin.trail.inside()))))
         }
@@ -392,7 +398,7 @@ pub(crate) fn beginnings(input: &[u8]) {
     // Of what has no mark more bytes may show that it is none.
     let may_change = matches!(
         magic,
-        Magic::Deflate | Magic::Brotli | Magic::Sealed(Sealed::Pgp)
+        Magic::Deflate | Magic::Brotli | Magic::Sealed(OpaqueFormat::Pgp)
     );
     for length in 0..bytes.len() {
         let some = tell(bytes.get(..length).unwrap_or_default());

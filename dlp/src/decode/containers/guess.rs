@@ -5,10 +5,12 @@
 
 use super::brotli;
 use super::meta_block::{self, Header, Plain};
-use super::prefix::{Bits, Code, End, LENGTH_MAX, Read};
+use super::prefix::{BitReader, Code, LENGTH_MAX, PrefixEnd, Read};
 use super::recognise::{Wait, is_zlib};
 use super::sealed;
+use crate::decode::layer::{LayerExtent, View};
 use crate::limits;
+use crate::magic::Magic;
 
 /// Bytes that make it certain enough: with fewer, more may be waited for.
 pub(super) const GUESS_BYTES: usize = 16;
@@ -58,8 +60,8 @@ fn has_begun(header: &Read<Header>, bytes: &[u8]) -> bool {
     let few = bytes.get(..GUESS_BYTES).unwrap_or(bytes);
     match header {
         Ok(Header::Skip(_)) => true,
-        Ok(Header::Plain(_) | Header::Codes) | Err(End::Short) => !is_text(few),
-        Err(End::Wrong) => false,
+        Ok(Header::Plain(_) | Header::Codes) | Err(PrefixEnd::Short) => !is_text(few),
+        Err(PrefixEnd::Wrong) => false,
     }
 }
 
@@ -86,38 +88,42 @@ fn is_text(bytes: &[u8]) -> bool {
 /// Whether bare deflate may begin so (RFC 1951 3.2.3), with something in it.
 pub(super) fn is_deflate(bytes: &[u8]) -> bool {
     !matches!(
-        blocks(&mut Bits::of(bytes), &mut Made::default()),
-        Err(End::Wrong)
+        blocks(&mut BitReader::of(bytes), &mut GuessedOutput::default()),
+        Err(PrefixEnd::Wrong)
     )
 }
 
 /// Whether bare deflate begins so of which all is there: a block that chance hardly makes,
 /// or as much as a credential takes.
 pub(super) fn is_whole_deflate(bytes: &[u8]) -> bool {
-    let mut made = Made::default();
-    let end = blocks(&mut Bits::of(bytes), &mut made);
+    let mut made = GuessedOutput::default();
+    let end = blocks(&mut BitReader::of(bytes), &mut made);
     let is_much =
         made.bytes >= limits::DEFLATED_BYTES_MIN || made.longest >= limits::DEFLATED_TEXT_MIN;
     match end {
-        Ok(Last::Fixed) | Err(End::Short) => is_much,
-        Ok(Last::Other) => true,
-        Err(End::Wrong) => false,
+        Ok(GuessEnd::Fixed) | Err(PrefixEnd::Short) => is_much,
+        Ok(GuessEnd::Other) => true,
+        Err(PrefixEnd::Wrong) => false,
     }
 }
 
 /// Whether Brotli begins so where the content of a part does.
-pub(super) fn looks_like_brotli(bytes: &[u8], wait: Wait) -> Looks {
+pub(super) fn looks_like_brotli(bytes: &[u8], wait: Wait) -> DeflateLooks {
     let is_right = match wait {
-        Wait::Long if bytes.len() < GUESS_BYTES => return Looks::Short,
+        Wait::Long if bytes.len() < GUESS_BYTES => return DeflateLooks::Short,
         Wait::Long | Wait::Short => is_brotli(bytes),
         Wait::Over => is_whole_brotli(bytes),
     };
-    if is_right { Looks::Right } else { Looks::Wrong }
+    if is_right {
+        DeflateLooks::Right
+    } else {
+        DeflateLooks::Wrong
+    }
 }
 
 /// What a look at bytes says that may begin bare deflate behind other bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Looks {
+pub(super) enum DeflateLooks {
     /// More bytes are needed.
     Short,
     /// It is none.
@@ -127,9 +133,9 @@ pub(super) enum Looks {
 }
 
 /// Whether bare deflate begins so behind other bytes, where chance begins often.
-pub(super) fn looks_deflated(bytes: &[u8], wait: Wait) -> Looks {
+pub(super) fn looks_deflated(bytes: &[u8], wait: Wait) -> DeflateLooks {
     let Some(first) = bytes.first() else {
-        return Looks::Short;
+        return DeflateLooks::Short;
     };
     // One block with fixed codes says with each symbol whether it is one; others need the
     // whole of their codes.
@@ -139,26 +145,26 @@ pub(super) fn looks_deflated(bytes: &[u8], wait: Wait) -> Looks {
         limits::CODES_LOOK_BYTES
     };
     let here = bytes.get(..most).unwrap_or(bytes);
-    let mut made = Made::default();
-    let end = blocks(&mut Bits::of(here), &mut made);
+    let mut made = GuessedOutput::default();
+    let end = blocks(&mut BitReader::of(here), &mut made);
     let is_much =
         made.bytes >= limits::DEFLATED_BYTES_MIN || made.longest >= limits::DEFLATED_TEXT_MIN;
     match end {
-        Ok(Last::Other) => Looks::Right,
-        Ok(Last::Fixed) if is_much => Looks::Right,
-        Err(End::Wrong) | Ok(Last::Fixed) => Looks::Wrong,
-        Err(End::Short) if here.len() == most => Looks::Right,
-        Err(End::Short) => match wait {
-            Wait::Long => Looks::Short,
-            Wait::Short => Looks::Right,
-            Wait::Over if is_much => Looks::Right,
-            Wait::Over => Looks::Wrong,
+        Ok(GuessEnd::Other) => DeflateLooks::Right,
+        Ok(GuessEnd::Fixed) if is_much => DeflateLooks::Right,
+        Err(PrefixEnd::Wrong) | Ok(GuessEnd::Fixed) => DeflateLooks::Wrong,
+        Err(PrefixEnd::Short) if here.len() == most => DeflateLooks::Right,
+        Err(PrefixEnd::Short) => match wait {
+            Wait::Long => DeflateLooks::Short,
+            Wait::Short => DeflateLooks::Right,
+            Wait::Over if is_much => DeflateLooks::Right,
+            Wait::Over => DeflateLooks::Wrong,
         },
     }
 }
 
 /// With what a look at blocks ended.
-enum Last {
+enum GuessEnd {
     /// The last block, which had the fixed codes.
     Fixed,
     /// The beginning of one that has others, or none.
@@ -167,7 +173,7 @@ enum Last {
 
 /// What comes out of blocks with the fixed codes.
 #[derive(Default)]
-struct Made {
+struct GuessedOutput {
     /// So many bytes.
     bytes: u32,
     /// How many of the last ones are text, or were made before,
@@ -176,7 +182,7 @@ struct Made {
     longest: u32,
 }
 
-impl Made {
+impl GuessedOutput {
     fn literal(&mut self, value: u32) {
         let is_text = matches!(value, 0x20..=0x7e);
         self.bytes = self.bytes.saturating_add(1);
@@ -196,7 +202,7 @@ impl Made {
 }
 
 /// Reads the first blocks, and counts what comes out of them.
-fn blocks(bits: &mut Bits<'_>, made: &mut Made) -> Read<Last> {
+fn blocks(bits: &mut BitReader<'_>, made: &mut GuessedOutput) -> Read<GuessEnd> {
     loop {
         let is_last = bits.bit()? == 1;
         match bits.take(2)? {
@@ -205,20 +211,22 @@ fn blocks(bits: &mut Bits<'_>, made: &mut Made) -> Read<Last> {
                 bits.pad()?;
                 let length = bits.take(16)?;
                 let is_right = length ^ bits.take(16)? == 0xffff;
-                return is_right.then_some(Last::Other).ok_or(End::Wrong);
+                return is_right.then_some(GuessEnd::Other).ok_or(PrefixEnd::Wrong);
             }
             1 => fixed(bits, made)?,
-            2 => return lengths(bits).map(|()| Last::Other),
-            _ => return Err(End::Wrong),
+            2 => return lengths(bits).map(|()| GuessEnd::Other),
+            _ => return Err(PrefixEnd::Wrong),
         }
         if is_last {
-            return (made.bytes > 0).then_some(Last::Fixed).ok_or(End::Wrong);
+            return (made.bytes > 0)
+                .then_some(GuessEnd::Fixed)
+                .ok_or(PrefixEnd::Wrong);
         }
     }
 }
 
 /// Goes through a block with the fixed codes (RFC 1951 3.2.6), and counts what comes out.
-fn fixed(bits: &mut Bits<'_>, made: &mut Made) -> Read<()> {
+fn fixed(bits: &mut BitReader<'_>, made: &mut GuessedOutput) -> Read<()> {
     loop {
         let mut code = bits.code(7)?;
         if code > 0b001_0111 {
@@ -245,7 +253,7 @@ fn fixed(bits: &mut Bits<'_>, made: &mut Made) -> Read<()> {
                 (base.saturating_add(3), extra)
             }
             29 => (258, 0),
-            _ => return Err(End::Wrong),
+            _ => return Err(PrefixEnd::Wrong),
         };
         let length = base.saturating_add(bits.take(extra)?);
         let code = bits.code(5)?;
@@ -256,11 +264,11 @@ fn fixed(bits: &mut Bits<'_>, made: &mut Made) -> Read<()> {
                 let base = ((code & 1) | 2) << extra;
                 (base.saturating_add(1), extra)
             }
-            _ => return Err(End::Wrong),
+            _ => return Err(PrefixEnd::Wrong),
         };
         (base.saturating_add(bits.take(extra)?) <= made.bytes)
             .then_some(())
-            .ok_or(End::Wrong)?;
+            .ok_or(PrefixEnd::Wrong)?;
         made.copy(length);
     }
 }
@@ -272,21 +280,21 @@ const ORDER: [usize; 19] = [
 
 /// Reads the codes of a block that has its own (RFC 1951 3.2.7): each has to be whole, or
 /// of one symbol.
-fn lengths(bits: &mut Bits<'_>) -> Read<()> {
+fn lengths(bits: &mut BitReader<'_>) -> Read<()> {
     let literals = usize::try_from(bits.take(5)?.saturating_add(257)).unwrap_or_default();
-    (literals <= 286).then_some(()).ok_or(End::Wrong)?;
+    (literals <= 286).then_some(()).ok_or(PrefixEnd::Wrong)?;
     let distances = usize::try_from(bits.take(5)?.saturating_add(1)).unwrap_or_default();
     let count = usize::try_from(bits.take(4)?).unwrap_or_default();
     let mut of_lengths = [0_u8; ORDER.len()];
     for symbol in ORDER.into_iter().take(count.saturating_add(4)) {
         let length = u8::try_from(bits.take(3)?).unwrap_or_default();
-        *of_lengths.get_mut(symbol).ok_or(End::Wrong)? = length;
+        *of_lengths.get_mut(symbol).ok_or(PrefixEnd::Wrong)? = length;
     }
     // With one length only no code of 257 symbols or more is whole.
     let is_one = of_lengths.iter().filter(|length| **length > 0).count() < 2;
     (!is_one && is_whole(&of_lengths))
         .then_some(())
-        .ok_or(End::Wrong)?;
+        .ok_or(PrefixEnd::Wrong)?;
     let of_lengths = Code::of(&of_lengths);
     let all = literals.saturating_add(distances);
     let mut lengths = [0_u8; 286 + 32];
@@ -301,9 +309,9 @@ fn lengths(bits: &mut Bits<'_>) -> Read<()> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         (count <= all.saturating_sub(at))
             .then_some(())
-            .ok_or(End::Wrong)?;
+            .ok_or(PrefixEnd::Wrong)?;
         let behind = at.saturating_add(count);
-        let here = lengths.get_mut(at..behind).ok_or(End::Wrong)?;
+        let here = lengths.get_mut(at..behind).ok_or(PrefixEnd::Wrong)?;
         here.fill(length);
         (at, before) = (behind, length);
     }
@@ -311,7 +319,7 @@ fn lengths(bits: &mut Bits<'_>) -> Read<()> {
     let ends = of_literals.get(256).is_some_and(|length| *length > 0);
     (ends && is_whole(of_literals) && is_whole(of_distances))
         .then_some(())
-        .ok_or(End::Wrong)
+        .ok_or(PrefixEnd::Wrong)
 }
 
 /// Whether lengths make a whole code, or one of at most one symbol.
@@ -322,6 +330,25 @@ fn is_whole(lengths: &[u8]) -> bool {
         (used, sum) = (used.saturating_add(1), sum.saturating_add(part));
     }
     used <= 1 || sum == 1 << LENGTH_MAX
+}
+
+/// What a close look says of what may begin behind other bytes.
+pub(super) fn looks(magic: Magic, view: &View<'_>, at: u64) -> DeflateLooks {
+    let here = view.so_far(at, view.end());
+    let wait = match view.until {
+        LayerExtent::Step => Wait::Long,
+        // Of a header alone nothing can be said; what follows it is seen with it.
+        LayerExtent::Flush if here.len() < limits::FLUSHED_LOOK_BYTES => {
+            return DeflateLooks::Short;
+        }
+        LayerExtent::Flush => Wait::Short,
+        LayerExtent::End => Wait::Over,
+    };
+    match magic {
+        Magic::Zlib => looks_deflated(here.get(2..).unwrap_or_default(), wait),
+        Magic::Brotli => looks_like_brotli(here, wait),
+        _ => looks_deflated(here, wait),
+    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 //! (RFC 1952). Checksums at the end are not compared: what came out was looked
 //! at whatever they say.
 
+use crate::span;
 use std::cell::Cell;
 
 use miniz_oxide::DataFormat;
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
 
-use super::unpack::{Fault, Made, Progress, Sink, Unpack};
+use super::unpack::{Sink, Unpack, UnpackFault, UnpackProgress, Unpacked};
 
 /// How far back anything may be copied from (RFC 1951 2). What comes out is taken
 /// from here: nothing waits for room elsewhere when damage comes.
@@ -83,13 +84,13 @@ impl Unpack for Inflate {
         self.at = 0;
     }
 
-    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<UnpackProgress, UnpackFault> {
         let Some(space) = &mut self.space else {
-            return Err(Fault::Memory);
+            return Err(UnpackFault::Memory);
         };
         let mut used = 0_usize;
         loop {
-            let rest = input.get(used..).unwrap_or_default();
+            let rest = span::from(input, used);
             let (status, taken, count) = decompress(
                 &mut space.state,
                 rest,
@@ -100,18 +101,18 @@ impl Unpack for Inflate {
             used = used.saturating_add(taken);
             let end = self.at.saturating_add(count);
             self.used = self.used.max(end);
-            let made = space.window.get(self.at..end).unwrap_or_default();
+            let made = span::within(&space.window, self.at..end);
             self.at = end % WINDOW_BYTES;
-            if !made.is_empty() && !sink(Made::Bytes(made)) {
-                return Err(Fault::Stopped);
+            if !made.is_empty() && !sink(Unpacked::Bytes(made)) {
+                return Err(UnpackFault::Stopped);
             }
             let is_done = match status {
                 TINFLStatus::Done => true,
                 TINFLStatus::NeedsMoreInput => false,
                 TINFLStatus::HasMoreOutput => continue,
-                _ => return Err(Fault::Damaged),
+                _ => return Err(UnpackFault::Damaged),
             };
-            return Ok(Progress { used, is_done });
+            return Ok(UnpackProgress { used, is_done });
         }
     }
 
@@ -122,13 +123,13 @@ impl Unpack for Inflate {
 
 /// One member of gzip.
 pub(super) struct Gzip {
-    stage: Stage,
+    stage: GzipStage,
     inflate: Inflate,
 }
 
 /// What of a member comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum GzipStage {
     /// The ten bytes every member begins with: how many came, and the flags.
     Fixed(u8, u8),
     /// The length of the extra field: flags, bytes that came, and their value.
@@ -153,76 +154,78 @@ const FLAG_COMMENT: u8 = 16;
 impl Gzip {
     pub(super) fn new() -> Self {
         Self {
-            stage: Stage::Fixed(0, 0),
+            stage: GzipStage::Fixed(0, 0),
             inflate: Inflate::new(DataFormat::Raw),
         }
     }
 
     /// One byte of the header or the trailer.
-    fn step(&mut self, byte: u8) -> Result<(), Fault> {
+    fn step(&mut self, byte: u8) -> Result<(), UnpackFault> {
         self.stage = match self.stage {
-            Stage::Fixed(count, flags) => {
+            GzipStage::Fixed(count, flags) => {
                 let expected = [0x1f, 0x8b, 8].get(usize::from(count));
                 if expected.is_some_and(|expected| *expected != byte) {
-                    return Err(Fault::Damaged);
+                    return Err(UnpackFault::Damaged);
                 }
                 // Those that mean nothing have to be zero (RFC 1952 2.3.1.2): some programs
                 // read on where they are not.
                 let flags = if count == 3 { byte & 0x1f } else { flags };
                 match count {
                     9 => next(flags),
-                    _ => Stage::Fixed(count.saturating_add(1), flags),
+                    _ => GzipStage::Fixed(count.saturating_add(1), flags),
                 }
             }
-            Stage::ExtraLength(flags, 0, _) => Stage::ExtraLength(flags, 1, u16::from(byte)),
-            Stage::ExtraLength(flags, _, low) => match low | (u16::from(byte) << 8) {
+            GzipStage::ExtraLength(flags, 0, _) => {
+                GzipStage::ExtraLength(flags, 1, u16::from(byte))
+            }
+            GzipStage::ExtraLength(flags, _, low) => match low | (u16::from(byte) << 8) {
                 0 => next(flags),
-                length => Stage::Extra(flags, length),
+                length => GzipStage::Extra(flags, length),
             },
-            Stage::Extra(flags, 1) => next(flags),
-            Stage::Extra(flags, left) => Stage::Extra(flags, left.saturating_sub(1)),
-            Stage::Text(flags) if byte == 0 => next(flags),
-            Stage::Text(flags) => Stage::Text(flags),
-            Stage::Checksum(1) => Stage::Body,
-            Stage::Checksum(left) => Stage::Checksum(left.saturating_sub(1)),
-            Stage::Trailer(1) => Stage::Done,
-            Stage::Trailer(left) => Stage::Trailer(left.saturating_sub(1)),
-            Stage::Body | Stage::Done => self.stage,
+            GzipStage::Extra(flags, 1) => next(flags),
+            GzipStage::Extra(flags, left) => GzipStage::Extra(flags, left.saturating_sub(1)),
+            GzipStage::Text(flags) if byte == 0 => next(flags),
+            GzipStage::Text(flags) => GzipStage::Text(flags),
+            GzipStage::Checksum(1) => GzipStage::Body,
+            GzipStage::Checksum(left) => GzipStage::Checksum(left.saturating_sub(1)),
+            GzipStage::Trailer(1) => GzipStage::Done,
+            GzipStage::Trailer(left) => GzipStage::Trailer(left.saturating_sub(1)),
+            GzipStage::Body | GzipStage::Done => self.stage,
         };
         Ok(())
     }
 }
 
 /// What follows in a header whose flags are what is left of them.
-fn next(flags: u8) -> Stage {
+fn next(flags: u8) -> GzipStage {
     if flags & FLAG_EXTRA != 0 {
-        Stage::ExtraLength(flags & !FLAG_EXTRA, 0, 0)
+        GzipStage::ExtraLength(flags & !FLAG_EXTRA, 0, 0)
     } else if flags & FLAG_NAME != 0 {
-        Stage::Text(flags & !FLAG_NAME)
+        GzipStage::Text(flags & !FLAG_NAME)
     } else if flags & FLAG_COMMENT != 0 {
-        Stage::Text(flags & !FLAG_COMMENT)
+        GzipStage::Text(flags & !FLAG_COMMENT)
     } else if flags & FLAG_CHECKSUM != 0 {
-        Stage::Checksum(2)
+        GzipStage::Checksum(2)
     } else {
-        Stage::Body
+        GzipStage::Body
     }
 }
 
 impl Unpack for Gzip {
     fn reset(&mut self) {
-        self.stage = Stage::Fixed(0, 0);
+        self.stage = GzipStage::Fixed(0, 0);
         self.inflate.reset();
     }
 
-    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<UnpackProgress, UnpackFault> {
         let mut used = 0_usize;
-        while used < input.len() && self.stage != Stage::Done {
-            let rest = input.get(used..).unwrap_or_default();
-            if self.stage == Stage::Body {
+        while used < input.len() && self.stage != GzipStage::Done {
+            let rest = span::from(input, used);
+            if self.stage == GzipStage::Body {
                 let progress = self.inflate.push(rest, sink)?;
                 used = used.saturating_add(progress.used);
                 if progress.is_done {
-                    self.stage = Stage::Trailer(8);
+                    self.stage = GzipStage::Trailer(8);
                 } else {
                     break;
                 }
@@ -231,12 +234,15 @@ impl Unpack for Gzip {
                 used = used.saturating_add(1);
             }
         }
-        let is_done = self.stage == Stage::Done;
-        Ok(Progress { used, is_done })
+        let is_done = self.stage == GzipStage::Done;
+        Ok(UnpackProgress { used, is_done })
     }
 
     fn is_ahead(&self) -> bool {
-        !matches!(self.stage, Stage::Body | Stage::Trailer(_) | Stage::Done)
+        !matches!(
+            self.stage,
+            GzipStage::Body | GzipStage::Trailer(_) | GzipStage::Done
+        )
     }
 
     fn is_pending(&self) -> bool {

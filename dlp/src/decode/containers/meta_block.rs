@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::prefix::{Bits, Code, End, LENGTH_MAX, Read, SYMBOLS_MAX};
+use super::prefix::{BitReader, Code, LENGTH_MAX, PrefixEnd, Read, SYMBOLS_MAX};
 
 /// Lengths and bits of the code for the lengths of the code of lengths, by the next four
 /// bits (RFC 7932 3.5).
@@ -36,14 +36,14 @@ const BLOCK_BITS: [u32; 26] = [
 ];
 
 /// A prefix code for so many symbols (RFC 7932 3.4, 3.5).
-fn code(bits: &mut Bits<'_>, alphabet: u32) -> Read<Code> {
+fn code(bits: &mut BitReader<'_>, alphabet: u32) -> Read<Code> {
     match bits.take(2)? {
         1 => simple(bits, alphabet),
         skipped => complex(bits, alphabet, skipped),
     }
 }
 
-fn simple(bits: &mut Bits<'_>, alphabet: u32) -> Read<Code> {
+fn simple(bits: &mut BitReader<'_>, alphabet: u32) -> Read<Code> {
     let count = usize::try_from(bits.take(2)?.saturating_add(1)).unwrap_or_default();
     let width = 32_u32.saturating_sub(alphabet.saturating_sub(1).leading_zeros());
     let (mut symbols, mut lengths) = ([0_u32; 4], [0_u8; SYMBOLS_MAX]);
@@ -60,11 +60,11 @@ fn simple(bits: &mut Bits<'_>, alphabet: u32) -> Read<Code> {
     };
     for (symbol, own) in symbols.iter().zip(own) {
         let known = usize::try_from(*symbol).unwrap_or(usize::MAX);
-        let known = lengths.get_mut(known).ok_or(End::Wrong)?;
+        let known = lengths.get_mut(known).ok_or(PrefixEnd::Wrong)?;
         // None twice.
         (*symbol < alphabet && *known == 0)
             .then_some(())
-            .ok_or(End::Wrong)?;
+            .ok_or(PrefixEnd::Wrong)?;
         *known = *own;
     }
     match symbols {
@@ -73,7 +73,7 @@ fn simple(bits: &mut Bits<'_>, alphabet: u32) -> Read<Code> {
     }
 }
 
-fn complex(bits: &mut Bits<'_>, alphabet: u32, skipped: u32) -> Read<Code> {
+fn complex(bits: &mut BitReader<'_>, alphabet: u32, skipped: u32) -> Read<Code> {
     let of_lengths = code_of_lengths(bits, skipped)?;
     let mut lengths = [0_u8; SYMBOLS_MAX];
     let (mut symbol, mut space, mut before) = (0_u32, 1_u32 << LENGTH_MAX, 8_u8);
@@ -96,22 +96,22 @@ fn complex(bits: &mut Bits<'_>, alphabet: u32, skipped: u32) -> Read<Code> {
             let known = repeat;
             repeat = repeat.saturating_sub(2) << if known > 0 { extra } else { 0 };
             repeat = repeat.saturating_add(bits.take(extra)?).saturating_add(3);
-            (repeat <= alphabet).then_some(()).ok_or(End::Wrong)?;
+            (repeat <= alphabet).then_some(()).ok_or(PrefixEnd::Wrong)?;
             (length, repeat.saturating_sub(known))
         };
         (count <= alphabet.saturating_sub(symbol))
             .then_some(())
-            .ok_or(End::Wrong)?;
+            .ok_or(PrefixEnd::Wrong)?;
         let behind = symbol.saturating_add(count);
         if length > 0 {
             let taken = count << LENGTH_MAX.saturating_sub(usize::from(length));
-            space = space.checked_sub(taken).ok_or(End::Wrong)?;
+            space = space.checked_sub(taken).ok_or(PrefixEnd::Wrong)?;
             let all = places(symbol, behind);
-            lengths.get_mut(all).ok_or(End::Wrong)?.fill(length);
+            lengths.get_mut(all).ok_or(PrefixEnd::Wrong)?.fill(length);
         }
         symbol = behind;
     }
-    (space == 0).then_some(()).ok_or(End::Wrong)?;
+    (space == 0).then_some(()).ok_or(PrefixEnd::Wrong)?;
     Ok(Code::of(&lengths))
 }
 
@@ -121,19 +121,19 @@ fn places(from: u32, to: u32) -> Range<usize> {
     place(from)..place(to)
 }
 
-fn code_of_lengths(bits: &mut Bits<'_>, skipped: u32) -> Read<Code> {
+fn code_of_lengths(bits: &mut BitReader<'_>, skipped: u32) -> Read<Code> {
     let mut lengths = [0_u8; ORDER.len()];
     let (mut space, mut used, mut last) = (32_u32, 0_usize, 0_usize);
     let skipped = usize::try_from(skipped).unwrap_or_default();
     for symbol in ORDER.into_iter().skip(skipped) {
         // Of a code that ends before four bits the others do not matter.
         let four = usize::try_from(bits.peek() & 15).unwrap_or_default();
-        let (length, width) = LENGTHS.get(four).copied().ok_or(End::Wrong)?;
+        let (length, width) = LENGTHS.get(four).copied().ok_or(PrefixEnd::Wrong)?;
         bits.skip(width)?;
         if length > 0 {
-            *lengths.get_mut(symbol).ok_or(End::Wrong)? = length;
+            *lengths.get_mut(symbol).ok_or(PrefixEnd::Wrong)? = length;
             (used, last) = (used.saturating_add(1), symbol);
-            space = space.checked_sub(32 >> length).ok_or(End::Wrong)?;
+            space = space.checked_sub(32 >> length).ok_or(PrefixEnd::Wrong)?;
             if space == 0 {
                 break;
             }
@@ -142,12 +142,12 @@ fn code_of_lengths(bits: &mut Bits<'_>, skipped: u32) -> Read<Code> {
     if used == 1 {
         return Ok(Code::single(u32::try_from(last).unwrap_or_default()));
     }
-    (space == 0).then_some(()).ok_or(End::Wrong)?;
+    (space == 0).then_some(()).ok_or(PrefixEnd::Wrong)?;
     Ok(Code::of(&lengths))
 }
 
 /// A number of kinds or of codes, from 1 to 256.
-fn count(bits: &mut Bits<'_>) -> Read<u32> {
+fn count(bits: &mut BitReader<'_>) -> Read<u32> {
     if bits.bit()? == 0 {
         return Ok(1);
     }
@@ -157,7 +157,7 @@ fn count(bits: &mut Bits<'_>) -> Read<u32> {
 }
 
 /// A map of `size` contexts to so many codes (RFC 7932 7.3).
-fn context_map(bits: &mut Bits<'_>, size: u32, trees: u32) -> Read<()> {
+fn context_map(bits: &mut BitReader<'_>, size: u32, trees: u32) -> Read<()> {
     let zeros = if bits.bit()? == 1 {
         bits.take(4)?.saturating_add(1)
     } else {
@@ -174,7 +174,7 @@ fn context_map(bits: &mut Bits<'_>, size: u32, trees: u32) -> Read<()> {
         };
         (run <= size.saturating_sub(at))
             .then_some(())
-            .ok_or(End::Wrong)?;
+            .ok_or(PrefixEnd::Wrong)?;
         at = at.saturating_add(run);
     }
     bits.bit()?;
@@ -202,34 +202,34 @@ pub(super) struct Plain {
 /// # Errors
 /// Says why it was not read to its end.
 pub(super) fn read(bytes: &[u8]) -> Read<Header> {
-    let mut bits = Bits::of(bytes);
+    let mut bits = BitReader::of(bytes);
     if bits.bit()? == 1 && bits.take(3)? == 0 {
         // A large window.
-        (bits.take(3)? != 1).then_some(()).ok_or(End::Wrong)?;
+        (bits.take(3)? != 1).then_some(()).ok_or(PrefixEnd::Wrong)?;
     }
     let is_last = bits.bit()? == 1;
     // An empty one is of no interest.
     (!is_last || bits.bit()? == 0)
         .then_some(())
-        .ok_or(End::Wrong)?;
+        .ok_or(PrefixEnd::Wrong)?;
     let nibbles = bits.take(2)?.saturating_add(4);
     if nibbles == 7 {
         // Something to be skipped.
         (!is_last && bits.bit()? == 0)
             .then_some(())
-            .ok_or(End::Wrong)?;
+            .ok_or(PrefixEnd::Wrong)?;
         let bytes = bits.take(2)?;
         let length = bits.take(bytes.saturating_mul(8))?;
         (bytes <= 1 || length >> bytes.saturating_sub(1).saturating_mul(8) != 0)
             .then_some(())
-            .ok_or(End::Wrong)?;
+            .ok_or(PrefixEnd::Wrong)?;
         bits.align()?;
         return Ok(Header::Skip(bits.plain(length)));
     }
     let length = bits.take(nibbles.saturating_mul(4))?;
     (nibbles == 4 || length >> nibbles.saturating_sub(1).saturating_mul(4) != 0)
         .then_some(())
-        .ok_or(End::Wrong)?;
+        .ok_or(PrefixEnd::Wrong)?;
     if !is_last && bits.bit()? == 1 {
         bits.align()?;
         return Ok(Header::Plain(Plain {
@@ -242,7 +242,7 @@ pub(super) fn read(bytes: &[u8]) -> Read<Header> {
 }
 
 /// Reads the codes of a compressed meta-block (RFC 7932 9.2).
-fn codes(bits: &mut Bits<'_>) -> Read<()> {
+fn codes(bits: &mut BitReader<'_>) -> Read<()> {
     let mut kinds = [1_u32; 3];
     for kind in &mut kinds {
         *kind = count(bits)?;
@@ -250,7 +250,7 @@ fn codes(bits: &mut Bits<'_>) -> Read<()> {
             code(bits, kind.saturating_add(2))?;
             let first = code(bits, 26)?.next(bits)?;
             let first = usize::try_from(first).unwrap_or(usize::MAX);
-            bits.take(*BLOCK_BITS.get(first).ok_or(End::Wrong)?)?;
+            bits.take(*BLOCK_BITS.get(first).ok_or(PrefixEnd::Wrong)?)?;
         }
     }
     let [literals, commands, distances] = kinds;

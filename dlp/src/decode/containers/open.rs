@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 
 use super::Certainty;
-use super::recognise::Begin;
-use super::unpack::{Fault, Made, Progress, Unpack};
+use super::recognise::CompressedBegin;
+use super::unpack::{Unpack, UnpackFault, UnpackProgress, Unpacked};
 use crate::budget::{Growth, Taken, wide};
-use crate::decode::layer::{FREE, Layer, Until, View};
+use crate::decode::layer::{FREE, Layer, LayerExtent, View};
 use crate::finding::UnscannedReason;
 use crate::limits;
+use crate::magic::Magic;
 use crate::scan::Scan;
 
 /// Something under decompression.
@@ -17,6 +18,8 @@ pub(super) struct Container {
     unpack: Box<dyn Unpack>,
     pub(super) layer: Box<Layer>,
     pub(super) certainty: Certainty,
+    /// Where its data begin.
+    begin: u64,
     /// Bytes of the layer around it before this offset went in.
     pub(super) fed: u64,
     /// Those from this offset on do not belong to it.
@@ -50,7 +53,11 @@ pub(super) enum Became {
 
 impl Container {
     /// What begins, its data from this offset of the outermost stream on.
-    pub(super) fn new(begin: Begin, origin: u64, (certainty, until): (Certainty, u64)) -> Self {
+    pub(super) fn new(
+        begin: CompressedBegin,
+        origin: u64,
+        (certainty, until): (Certainty, u64),
+    ) -> Self {
         let depth = begin.trail.depth();
         let mut layer = Box::new(Layer::new(begin.trail));
         layer.containers().expect(0);
@@ -58,6 +65,7 @@ impl Container {
             unpack: begin.unpack,
             layer,
             certainty,
+            begin: begin.data,
             fed: begin.data,
             until,
             quiet: origin,
@@ -69,6 +77,23 @@ impl Container {
             spoke: begin.data,
             behind: VecDeque::new(),
         }
+    }
+
+    /// Whether it goes on with what begins so, and has not come there.
+    pub(super) fn joins(&self, magic: Magic, at: u64) -> bool {
+        self.unpack.joins() == Some(magic) && self.begin < at
+    }
+
+    /// Where streams began that it went on with, in offsets of the layer around it.
+    pub(super) fn begun(&mut self) -> impl Iterator<Item = u64> + use<> {
+        let begin = self.begin;
+        let begun = self.unpack.begun().into_iter();
+        begun.map(move |taken| begin.saturating_add(taken))
+    }
+
+    /// Which bytes of the layer around it it has taken.
+    pub(super) fn taken(&self) -> (u64, u64) {
+        (self.begin, self.fed)
     }
 
     pub(super) fn drop(mut self, scan: &mut Scan<'_>) {
@@ -101,7 +126,7 @@ impl Container {
             self.settle(here);
             match progress {
                 Ok(progress) if progress.is_done => {
-                    self.layer.work(scan, Until::End);
+                    self.layer.work(scan, LayerExtent::End);
                     self.fed = self.fed.saturating_add(wide(progress.used));
                     return Became::Done;
                 }
@@ -109,11 +134,11 @@ impl Container {
                 Err(fault) => return self.fail(scan, fault),
             }
         }
-        if until == Until::End {
+        if until == LayerExtent::End {
             let layer = &mut self.layer;
             let quiet = self.quiet.min(view.origin(view.end()));
             self.unpack.finish(&mut |made| {
-                if let Made::Bytes(bytes) = made {
+                if let Unpacked::Bytes(bytes) = made {
                     layer.push(scan, bytes, Some(quiet));
                 }
                 !scan.is_over()
@@ -121,13 +146,13 @@ impl Container {
         }
         self.layer.work(scan, until);
         match until {
-            Until::End if self.unpack.may_end() => Became::Done,
-            Until::End => self.fail(scan, Fault::Damaged),
-            Until::Flush if !self.unpack.is_pending() => {
+            LayerExtent::End if self.unpack.may_end() => Became::Done,
+            LayerExtent::End => self.fail(scan, UnpackFault::Damaged),
+            LayerExtent::Flush if !self.unpack.is_pending() => {
                 self.quiet = FREE;
                 Became::Open
             }
-            Until::Flush | Until::Step => {
+            LayerExtent::Flush | LayerExtent::Step => {
                 let last = end.saturating_sub(wide(limits::PIECE_BYTES));
                 self.quiet = self.quiet.min(view.origin(last.max(view.base)));
                 Became::Open
@@ -136,7 +161,12 @@ impl Container {
     }
 
     /// Feeds the bytes before `next` to the decompressor, and what comes out to the layer.
-    fn feed(&mut self, scan: &mut Scan<'_>, view: &View<'_>, next: u64) -> Result<Progress, Fault> {
+    fn feed(
+        &mut self,
+        scan: &mut Scan<'_>,
+        view: &View<'_>,
+        next: u64,
+    ) -> Result<UnpackProgress, UnpackFault> {
         let piece = view.slice(self.fed, next);
         let (layer, quiet) = (&mut self.layer, self.quiet.min(view.origin(self.fed)));
         let (all, is_closed) = (&mut self.made, &mut self.is_closed);
@@ -144,7 +174,7 @@ impl Container {
         // The outermost bytes that are in this piece stand before those of the next.
         let input = view.origin(next).saturating_sub(origin);
         self.unpack.push(piece, &mut |made| match made {
-            Made::Bytes(bytes) => {
+            Unpacked::Bytes(bytes) => {
                 *all = all.saturating_add(wide(bytes.len()));
                 let made = *all;
                 let growth = scan
@@ -158,8 +188,8 @@ impl Container {
                 *is_closed = growth == Growth::Closes;
                 !*is_closed && !scan.is_over()
             }
-            Made::Border => {
-                layer.work(scan, Until::End);
+            Unpacked::Border => {
+                layer.work(scan, LayerExtent::End);
                 layer.clear(scan);
                 !scan.is_over()
             }
@@ -183,9 +213,9 @@ impl Container {
     }
 
     /// How far the bytes go that may belong to it.
-    fn goes_on(&self, view: &View<'_>) -> Until {
+    fn goes_on(&self, view: &View<'_>) -> LayerExtent {
         if self.until <= view.end() {
-            Until::End
+            LayerExtent::End
         } else {
             view.until
         }
@@ -224,15 +254,15 @@ impl Container {
         }
     }
 
-    fn fail(&mut self, scan: &mut Scan<'_>, fault: Fault) -> Became {
-        self.layer.work(scan, Until::End);
+    fn fail(&mut self, scan: &mut Scan<'_>, fault: UnpackFault) -> Became {
+        self.layer.work(scan, LayerExtent::End);
         match fault {
-            Fault::Stopped if self.is_closed => Became::Failed(UnscannedReason::Expansion),
+            UnpackFault::Stopped if self.is_closed => Became::Failed(UnscannedReason::Expansion),
             // Over, for a reason that is known elsewhere.
-            Fault::Stopped => Became::Open,
-            Fault::Damaged => Became::Failed(UnscannedReason::Damaged),
-            Fault::Unknown => Became::Failed(UnscannedReason::UnknownCoding),
-            Fault::Memory => Became::Failed(UnscannedReason::Memory),
+            UnpackFault::Stopped => Became::Open,
+            UnpackFault::Damaged => Became::Failed(UnscannedReason::Damaged),
+            UnpackFault::Unknown => Became::Failed(UnscannedReason::UnknownCoding),
+            UnpackFault::Memory => Became::Failed(UnscannedReason::Memory),
         }
     }
 }

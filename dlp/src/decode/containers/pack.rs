@@ -1,10 +1,11 @@
 //! Packs of git (gitformat-pack(5)): every object, inflated. Of a delta only
 //! what it adds comes out; what it copies lies where it is copied from.
 
+use crate::span;
 use miniz_oxide::DataFormat;
 
 use super::inflate::Inflate;
-use super::unpack::{Fault, Made, Progress, Sink, Unpack};
+use super::unpack::{Sink, Unpack, UnpackFault, UnpackProgress, Unpacked};
 
 /// Bytes of the header: name, version, number of objects.
 const HEADER_BYTES: u8 = 12;
@@ -17,14 +18,14 @@ const NUMBER_BYTES_MAX: u8 = 10;
 
 /// A pack.
 pub(super) struct Pack {
-    stage: Stage,
+    stage: PackStage,
     left: u32,
     inflate: Inflate,
     delta: Option<Delta>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum PackStage {
     Header(u8),
     /// Kind and length of an object: the kind, and bytes that came.
     Kind(u8, u8),
@@ -39,106 +40,106 @@ enum Stage {
 impl Pack {
     pub(super) fn new() -> Self {
         Self {
-            stage: Stage::Header(0),
+            stage: PackStage::Header(0),
             left: 0,
             inflate: Inflate::new(DataFormat::Zlib),
             delta: None,
         }
     }
 
-    fn step(&mut self, byte: u8) -> Result<(), Fault> {
+    fn step(&mut self, byte: u8) -> Result<(), UnpackFault> {
         let goes_on = byte & 0x80 != 0;
         self.stage = match self.stage {
-            Stage::Header(count) => {
+            PackStage::Header(count) => {
                 if count >= 8 {
                     self.left = (self.left << 8) | u32::from(byte);
                 }
                 match count.saturating_add(1) {
                     HEADER_BYTES => self.next(),
-                    count => Stage::Header(count),
+                    count => PackStage::Header(count),
                 }
             }
-            Stage::Kind(_, NUMBER_BYTES_MAX..) | Stage::Offset(NUMBER_BYTES_MAX..) => {
-                return Err(Fault::Damaged);
+            PackStage::Kind(_, NUMBER_BYTES_MAX..) | PackStage::Offset(NUMBER_BYTES_MAX..) => {
+                return Err(UnpackFault::Damaged);
             }
-            Stage::Kind(kind, count) => {
+            PackStage::Kind(kind, count) => {
                 let kind = if count == 0 { (byte >> 4) & 7 } else { kind };
                 if goes_on {
-                    Stage::Kind(kind, count.saturating_add(1))
+                    PackStage::Kind(kind, count.saturating_add(1))
                 } else {
                     self.object(kind)?
                 }
             }
-            Stage::Offset(count) if goes_on => Stage::Offset(count.saturating_add(1)),
-            Stage::Name(count) if count.saturating_add(1) < NAME_BYTES => {
-                Stage::Name(count.saturating_add(1))
+            PackStage::Offset(count) if goes_on => PackStage::Offset(count.saturating_add(1)),
+            PackStage::Name(count) if count.saturating_add(1) < NAME_BYTES => {
+                PackStage::Name(count.saturating_add(1))
             }
-            Stage::Offset(_) | Stage::Name(_) => Stage::Body,
-            Stage::Body | Stage::Done => self.stage,
+            PackStage::Offset(_) | PackStage::Name(_) => PackStage::Body,
+            PackStage::Body | PackStage::Done => self.stage,
         };
         Ok(())
     }
 
     /// What follows the kind of an object.
-    fn object(&mut self, kind: u8) -> Result<Stage, Fault> {
+    fn object(&mut self, kind: u8) -> Result<PackStage, UnpackFault> {
         self.inflate.reset();
         self.delta = None;
         match kind {
-            1..=4 => Ok(Stage::Body),
+            1..=4 => Ok(PackStage::Body),
             6 => {
                 self.delta = Some(Delta::new());
-                Ok(Stage::Offset(0))
+                Ok(PackStage::Offset(0))
             }
             7 => {
                 self.delta = Some(Delta::new());
-                Ok(Stage::Name(0))
+                Ok(PackStage::Name(0))
             }
-            _ => Err(Fault::Damaged),
+            _ => Err(UnpackFault::Damaged),
         }
     }
 
-    fn next(&mut self) -> Stage {
+    fn next(&mut self) -> PackStage {
         if self.left == 0 {
-            return Stage::Done;
+            return PackStage::Done;
         }
         self.left = self.left.saturating_sub(1);
-        Stage::Kind(0, 0)
+        PackStage::Kind(0, 0)
     }
 
-    fn body(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+    fn body(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<UnpackProgress, UnpackFault> {
         let Some(delta) = &mut self.delta else {
             return self.inflate.push(input, sink);
         };
         let mut added = Vec::new();
         self.inflate.push(input, &mut |made| match made {
-            Made::Bytes(bytes) => {
+            Unpacked::Bytes(bytes) => {
                 added.clear();
                 delta.push(bytes, &mut added);
-                added.is_empty() || sink(Made::Bytes(&added))
+                added.is_empty() || sink(Unpacked::Bytes(&added))
             }
-            Made::Border => sink(Made::Border),
+            Unpacked::Border => sink(Unpacked::Border),
         })
     }
 }
 
 impl Unpack for Pack {
     fn reset(&mut self) {
-        self.stage = Stage::Header(0);
+        self.stage = PackStage::Header(0);
         self.left = 0;
     }
 
-    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<UnpackProgress, UnpackFault> {
         let mut used = 0_usize;
-        while used < input.len() && self.stage != Stage::Done {
-            let rest = input.get(used..).unwrap_or_default();
-            if self.stage == Stage::Body {
+        while used < input.len() && self.stage != PackStage::Done {
+            let rest = span::from(input, used);
+            if self.stage == PackStage::Body {
                 let progress = self.body(rest, sink)?;
                 used = used.saturating_add(progress.used);
                 if !progress.is_done {
                     break;
                 }
-                if !sink(Made::Border) {
-                    return Err(Fault::Stopped);
+                if !sink(Unpacked::Border) {
+                    return Err(UnpackFault::Stopped);
                 }
                 self.stage = self.next();
             } else if let Some(byte) = rest.first() {
@@ -146,8 +147,8 @@ impl Unpack for Pack {
                 used = used.saturating_add(1);
             }
         }
-        let is_done = self.stage == Stage::Done;
-        Ok(Progress { used, is_done })
+        let is_done = self.stage == PackStage::Done;
+        Ok(UnpackProgress { used, is_done })
     }
 
     fn covers(&self) -> bool {

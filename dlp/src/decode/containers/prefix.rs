@@ -4,7 +4,7 @@
 use crate::limits;
 
 /// Why something was not read to its end.
-pub(super) enum End {
+pub(super) enum PrefixEnd {
     /// There are no more bytes: it may be one.
     Short,
     /// It is none.
@@ -12,15 +12,15 @@ pub(super) enum End {
 }
 
 /// What was read.
-pub(super) type Read<T> = Result<T, End>;
+pub(super) type Read<T> = Result<T, PrefixEnd>;
 
 /// Bits, the first in the lowest place of each byte.
-pub(super) struct Bits<'a> {
+pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Bits<'a> {
+impl<'a> BitReader<'a> {
     /// The first of these bytes, as many as are looked at.
     pub(super) fn of(bytes: &'a [u8]) -> Self {
         let bytes = bytes.get(..limits::HEADER_BYTES_MAX).unwrap_or(bytes);
@@ -29,7 +29,7 @@ impl<'a> Bits<'a> {
 
     /// The next bit.
     pub(super) fn bit(&mut self) -> Read<u32> {
-        let byte = self.bytes.get(self.at >> 3).ok_or(End::Short)?;
+        let byte = self.bytes.get(self.at >> 3).ok_or(PrefixEnd::Short)?;
         let bit = byte >> (self.at & 7) & 1;
         self.at = self.at.saturating_add(1);
         Ok(u32::from(bit))
@@ -60,7 +60,7 @@ impl<'a> Bits<'a> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         self.at = self.at.saturating_add(count);
         if self.at > self.bytes.len().saturating_mul(8) {
-            return Err(End::Short);
+            return Err(PrefixEnd::Short);
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl<'a> Bits<'a> {
     /// Goes to the next whole byte: what is left of this one has to be zero.
     pub(super) fn align(&mut self) -> Read<()> {
         while self.at & 7 != 0 {
-            (self.bit()? == 0).then_some(()).ok_or(End::Wrong)?;
+            (self.bit()? == 0).then_some(()).ok_or(PrefixEnd::Wrong)?;
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Code {
     }
 
     /// The next symbol.
-    pub(super) fn next(&self, bits: &mut Bits<'_>) -> Read<u32> {
+    pub(super) fn next(&self, bits: &mut BitReader<'_>) -> Read<u32> {
         if let Some(symbol) = self.only {
             return Ok(symbol);
         }
@@ -167,13 +167,13 @@ impl Code {
                 bits.skip(length)?;
                 let place = index.saturating_add(code).saturating_sub(first);
                 let place = usize::try_from(place).unwrap_or(usize::MAX);
-                let symbol = self.symbols.get(place).ok_or(End::Wrong)?;
+                let symbol = self.symbols.get(place).ok_or(PrefixEnd::Wrong)?;
                 return Ok(u32::from(*symbol));
             }
             index = index.saturating_add(count);
             first = first.saturating_add(count) << 1;
             code <<= 1;
         }
-        Err(End::Wrong)
+        Err(PrefixEnd::Wrong)
     }
 }

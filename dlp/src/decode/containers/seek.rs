@@ -7,10 +7,11 @@ use std::sync::LazyLock;
 
 use outgate_lanes::{BLOCK_BYTES, KINDS, PLACES, Pair, Pairs};
 
-use super::recognise::{Magic, is_zlib};
-use super::sealed::Sealed;
+use super::recognise::is_zlib;
 use crate::budget::{narrow, wide};
 use crate::decode::layer::View;
+use crate::magic::{Magic, OpaqueFormat};
+use crate::span;
 
 /// Whether a byte is the second of a header that begins with this one.
 fn goes_with<const METHOD: u8>(flags: u8) -> bool {
@@ -50,8 +51,8 @@ const FIELDS_END: &[u8] = b"\r\n\r\n";
 const OF_PARTS: [Magic; 4] = [
     Magic::Deflate,
     Magic::Brotli,
-    Magic::Sealed(Sealed::Lzma),
-    Magic::Sealed(Sealed::Pgp),
+    Magic::Sealed(OpaqueFormat::Lzma),
+    Magic::Sealed(OpaqueFormat::Pgp),
 ];
 
 /// Symbols of a block with the fixed codes that are looked at first, in count: with what a
@@ -60,14 +61,14 @@ const FIXED_SYMBOLS: u128 = 10;
 
 /// How far a layer was looked through.
 #[derive(Default)]
-pub(super) struct Seek {
+pub(super) struct LayerSeek {
     /// Headers that begin before this offset were found.
     headers: u64,
     /// Parts whose fields end before this offset were found.
     parts: u64,
 }
 
-impl Seek {
+impl LayerSeek {
     /// Tells of every place at which something may begin that was not told of.
     pub(super) fn find(&mut self, view: &View<'_>, found: &mut impl FnMut(Magic, u64)) {
         let end = view.end();
@@ -78,14 +79,14 @@ impl Seek {
         places(view.slice(from, end), &mut |place, seen| {
             let at = from.saturating_add(wide(place));
             match seen {
-                Seen::Header if at >= old_headers => found(Magic::Zlib, at),
-                Seen::FieldsEnd => {
+                SeekSeen::Header if at >= old_headers => found(Magic::Zlib, at),
+                SeekSeen::FieldsEnd => {
                     let at = at.saturating_add(wide(FIELDS_END.len()));
                     for magic in OF_PARTS.into_iter().filter(|_| at > old_parts) {
                         found(magic, at);
                     }
                 }
-                Seen::Header => {}
+                SeekSeen::Header => {}
             }
         });
         self.headers = end.saturating_sub(1).max(self.headers);
@@ -151,7 +152,7 @@ fn copies_nothing(first: u128) -> bool {
 
 /// What stands at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum SeekSeen {
     /// A header of zlib.
     Header,
     /// The end of the fields of a part.
@@ -159,7 +160,7 @@ enum Seen {
 }
 
 /// Every place at which a header of zlib stands, or fields end.
-fn places(bytes: &[u8], found: &mut impl FnMut(usize, Seen)) {
+fn places(bytes: &[u8], found: &mut impl FnMut(usize, SeekSeen)) {
     let mut start = 0_usize;
     let mut marks = [0; PLACES];
     while let Some(rest) = bytes.get(start..).filter(|rest| rest.len() > 1) {
@@ -170,11 +171,11 @@ fn places(bytes: &[u8], found: &mut impl FnMut(usize, Seen)) {
             while marks != 0 {
                 let place = narrow(u64::from(marks.trailing_zeros()));
                 let place = number.saturating_mul(BLOCK_BYTES).saturating_add(place);
-                let here = rest.get(place..).unwrap_or_default();
+                let here = span::from(rest, place);
                 if is_zlib(here) && !is_hopeless(here.get(2..).unwrap_or_default()) {
-                    found(start.saturating_add(place), Seen::Header);
+                    found(start.saturating_add(place), SeekSeen::Header);
                 } else if here.starts_with(FIELDS_END) {
-                    found(start.saturating_add(place), Seen::FieldsEnd);
+                    found(start.saturating_add(place), SeekSeen::FieldsEnd);
                 }
                 marks &= marks.wrapping_sub(1);
             }
@@ -189,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::decode::containers::guess::{Looks, looks_deflated};
+    use crate::decode::containers::guess::{DeflateLooks, looks_deflated};
     use crate::decode::containers::recognise::Wait;
 
     proptest! {
@@ -200,7 +201,7 @@ mod tests {
             level in 0_u8..=10,
         ) {
             prop_assert!(!is_hopeless(&compress_to_vec(&text, level)));
-            if looks_deflated(&bytes, Wait::Short) == Looks::Right {
+            if looks_deflated(&bytes, Wait::Short) == DeflateLooks::Right {
                 prop_assert!(!is_hopeless(&bytes));
             }
         }
@@ -220,15 +221,15 @@ mod tests {
             let plain = (0..bytes.len()).filter_map(|place| {
                 let here = &bytes[place..];
                 let seen = if is_zlib(here) && !is_hopeless(&here[2..]) {
-                    Seen::Header
+                    SeekSeen::Header
                 } else if here.starts_with(FIELDS_END) {
-                    Seen::FieldsEnd
+                    SeekSeen::FieldsEnd
                 } else {
                     return None;
                 };
                 Some((place, seen))
             });
-            prop_assert_eq!(found, plain.collect::<Vec<(usize, Seen)>>());
+            prop_assert_eq!(found, plain.collect::<Vec<(usize, SeekSeen)>>());
         }
     }
 }

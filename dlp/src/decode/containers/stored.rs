@@ -1,7 +1,7 @@
 //! What an archive holds as it is. It lies open, and is looked at there; here it
 //! is only told from the name before it and the record behind it.
 
-use super::unpack::{Fault, Made, Progress, Sink, Unpack};
+use super::unpack::{Sink, Unpack, UnpackFault, UnpackProgress, Unpacked};
 
 /// Bytes that are looked at where nobody says how many there are.
 const UNKNOWN_BYTES: usize = 4096;
@@ -58,26 +58,26 @@ impl Unpack for Stored {
         self.left = UNKNOWN_BYTES;
     }
 
-    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<UnpackProgress, UnpackFault> {
         let (now, _) = input.split_at_checked(self.left).unwrap_or((input, &[]));
         self.left = self.left.saturating_sub(now.len());
         let mut is_done = self.left == 0;
         let goes_on = match &mut self.tail {
-            None => sink(Made::Bytes(now)),
+            None => sink(Unpacked::Bytes(now)),
             Some(tail) => {
                 tail.extend_from_slice(now);
                 let (length, is_record) = Self::split(tail);
                 is_done |= is_record;
                 let rest = tail.split_off(length);
                 let content = std::mem::replace(tail, rest);
-                content.is_empty() || sink(Made::Bytes(&content))
+                content.is_empty() || sink(Unpacked::Bytes(&content))
             }
         };
         if !goes_on {
-            return Err(Fault::Stopped);
+            return Err(UnpackFault::Stopped);
         }
         let used = now.len();
-        Ok(Progress { used, is_done })
+        Ok(UnpackProgress { used, is_done })
     }
 
     fn is_pending(&self) -> bool {
@@ -88,7 +88,7 @@ impl Unpack for Stored {
         // It was no record.
         let rest = self.tail.take().unwrap_or_default();
         if !rest.is_empty() {
-            sink(Made::Bytes(&rest));
+            sink(Unpacked::Bytes(&rest));
         }
     }
 

@@ -1,8 +1,10 @@
 //! What every decompressor here is: bytes go in as they come, and what they
 //! stand for comes out in pieces, as much as there is.
 
+use crate::magic::Magic;
+
 /// What comes out.
-pub(super) enum Made<'a> {
+pub(super) enum Unpacked<'a> {
     /// Bytes.
     Bytes(&'a [u8]),
     /// What follows does not belong to what came before.
@@ -10,10 +12,10 @@ pub(super) enum Made<'a> {
 }
 
 /// Takes what comes out; answers whether to go on.
-pub(super) type Sink<'s> = dyn FnMut(Made<'_>) -> bool + 's;
+pub(super) type Sink<'s> = dyn FnMut(Unpacked<'_>) -> bool + 's;
 
 /// How far a decompressor came.
-pub(super) struct Progress {
+pub(super) struct UnpackProgress {
     /// Bytes taken; all, unless it is done.
     pub(super) used: usize,
     /// Whether its end was in them.
@@ -22,7 +24,7 @@ pub(super) struct Progress {
 
 /// Why a decompressor cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum UnpackFault {
     /// The bytes make no sense.
     Damaged,
     /// They need something nobody here reads.
@@ -39,7 +41,7 @@ pub(super) trait Unpack: Send + Sync {
     fn reset(&mut self);
 
     /// Takes the next bytes.
-    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault>;
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<UnpackProgress, UnpackFault>;
 
     /// Whether bytes went in that could have come out and did not.
     fn is_pending(&self) -> bool;
@@ -63,6 +65,16 @@ pub(super) trait Unpack: Send + Sync {
     /// Whether what is compressed in it is undone in it: nobody else has to look there.
     fn covers(&self) -> bool {
         false
+    }
+
+    /// What begins another stream that it goes on with, where it goes on.
+    fn joins(&self) -> Option<Magic> {
+        None
+    }
+
+    /// Where such ones began since it was asked last, in bytes that went in.
+    fn begun(&mut self) -> Vec<u64> {
+        Vec::new()
     }
 
     /// Nothing will come: what waited for it comes out.

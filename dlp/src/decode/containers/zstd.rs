@@ -5,8 +5,9 @@ use std::io::Read;
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::unpack::{Fault, Made, Progress, Sink, Unpack};
+use super::unpack::{Sink, Unpack, UnpackFault, UnpackProgress, Unpacked};
 use crate::limits;
+use crate::span;
 
 /// A last block with nothing in it, and a checksum in case one is asked for.
 const END: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
@@ -20,7 +21,7 @@ const BLOCK_BYTES_MAX: usize = 128 * 1024;
 /// One frame.
 pub(super) struct Zstd {
     decoder: FrameDecoder,
-    stage: Stage,
+    stage: ZstdStage,
     /// What came of the current header or block.
     gathered: Vec<u8>,
     has_checksum: bool,
@@ -30,7 +31,7 @@ pub(super) struct Zstd {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ZstdStage {
     Header,
     Block,
     /// A frame to be skipped: what it holds is looked at where it stands.
@@ -44,7 +45,7 @@ impl Zstd {
         decoder.set_max_window_size(limits::DECODER_WINDOW_BYTES_MAX);
         Self {
             decoder,
-            stage: Stage::Header,
+            stage: ZstdStage::Header,
             gathered: Vec::new(),
             has_checksum: false,
             window: 0,
@@ -52,16 +53,21 @@ impl Zstd {
         }
     }
 
+    /// Whether what came is a frame that readers skip.
+    pub(super) fn is_skipped(&self) -> bool {
+        self.stage == ZstdStage::Skipped
+    }
+
     /// How many bytes the current header or block has, as far as it is known.
-    fn wanted(&self) -> Result<usize, Fault> {
+    fn wanted(&self) -> Result<usize, UnpackFault> {
         match self.stage {
-            Stage::Header => self.header_length(),
-            Stage::Block => self.block_length(),
-            Stage::Skipped | Stage::Done => Ok(0),
+            ZstdStage::Header => self.header_length(),
+            ZstdStage::Block => self.block_length(),
+            ZstdStage::Skipped | ZstdStage::Done => Ok(0),
         }
     }
 
-    fn header_length(&self) -> Result<usize, Fault> {
+    fn header_length(&self) -> Result<usize, UnpackFault> {
         let Some([first, second, third, fourth, descriptor]) = self.gathered.first_chunk::<5>()
         else {
             return Ok(5);
@@ -81,11 +87,11 @@ impl Zstd {
                 let window = usize::from(!is_single);
                 Ok(dictionary.map_or(5, |length| 5 + window + length + content))
             }
-            _ => Err(Fault::Damaged),
+            _ => Err(UnpackFault::Damaged),
         }
     }
 
-    fn block_length(&self) -> Result<usize, Fault> {
+    fn block_length(&self) -> Result<usize, UnpackFault> {
         let Some([low, middle, high]) = self.gathered.first_chunk::<3>() else {
             return Ok(3);
         };
@@ -94,7 +100,7 @@ impl Zstd {
         let body = match (header >> 1) & 3 {
             1 => 1,
             0 | 2 if size <= BLOCK_BYTES_MAX => size,
-            _ => return Err(Fault::Damaged),
+            _ => return Err(UnpackFault::Damaged),
         };
         let is_last = header & 1 != 0;
         let checksum = if is_last && self.has_checksum { 4 } else { 0 };
@@ -102,43 +108,43 @@ impl Zstd {
     }
 
     /// The current header or block is whole.
-    fn take(&mut self, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    fn take(&mut self, sink: &mut Sink<'_>) -> Result<(), UnpackFault> {
         let gathered = std::mem::take(&mut self.gathered);
         match self.stage {
-            Stage::Header if gathered.len() == 8 && gathered.get(3) == Some(&0x18) => {
-                self.stage = Stage::Skipped;
+            ZstdStage::Header if gathered.len() == 8 && gathered.get(3) == Some(&0x18) => {
+                self.stage = ZstdStage::Skipped;
             }
-            Stage::Header => {
+            ZstdStage::Header => {
                 let descriptor = gathered.get(4).copied().unwrap_or_default();
                 if descriptor & 3 != 0 {
-                    return Err(Fault::Unknown);
+                    return Err(UnpackFault::Unknown);
                 }
                 self.has_checksum = descriptor & 4 != 0;
                 let result = self.decoder.reset(gathered.as_slice());
-                result.map_err(|_| Fault::Memory)?;
-                self.window = window(descriptor, gathered.get(5..).unwrap_or_default());
-                self.stage = Stage::Block;
+                result.map_err(|_| UnpackFault::Memory)?;
+                self.window = window(descriptor, span::from(&gathered, 5));
+                self.stage = ZstdStage::Block;
             }
-            Stage::Block => {
+            ZstdStage::Block => {
                 let is_last = gathered.first().is_some_and(|byte| byte & 1 != 0);
                 let one = BlockDecodingStrategy::UptoBlocks(1);
                 let result = self.decoder.decode_blocks(gathered.as_slice(), one);
-                result.map_err(|_| Fault::Damaged)?;
+                result.map_err(|_| UnpackFault::Damaged)?;
                 self.drain(sink)?;
                 if is_last {
-                    self.stage = Stage::Done;
+                    self.stage = ZstdStage::Done;
                 }
             }
-            Stage::Skipped | Stage::Done => {}
+            ZstdStage::Skipped | ZstdStage::Done => {}
         }
         Ok(())
     }
 
-    fn feed(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<usize, Fault> {
+    fn feed(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<usize, UnpackFault> {
         let mut used = 0_usize;
-        while used < input.len() && !matches!(self.stage, Stage::Done | Stage::Skipped) {
+        while used < input.len() && !matches!(self.stage, ZstdStage::Done | ZstdStage::Skipped) {
             let wanted = self.wanted()?.saturating_sub(self.gathered.len());
-            let rest = input.get(used..).unwrap_or_default();
+            let rest = span::from(input, used);
             let (now, _) = rest.split_at_checked(wanted).unwrap_or((rest, &[]));
             self.gathered.extend_from_slice(now);
             used = used.saturating_add(now.len());
@@ -150,18 +156,18 @@ impl Zstd {
         Ok(used)
     }
 
-    fn drain(&mut self, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    fn drain(&mut self, sink: &mut Sink<'_>) -> Result<(), UnpackFault> {
         loop {
             let count = self
                 .decoder
                 .read(&mut self.space)
-                .map_err(|_| Fault::Damaged)?;
-            let made = self.space.get(..count).unwrap_or_default();
+                .map_err(|_| UnpackFault::Damaged)?;
+            let made = span::upto(&self.space, count);
             if made.is_empty() {
                 return Ok(());
             }
-            if !sink(Made::Bytes(made)) {
-                return Err(Fault::Stopped);
+            if !sink(Unpacked::Bytes(made)) {
+                return Err(UnpackFault::Stopped);
             }
         }
     }
@@ -189,11 +195,11 @@ fn window(descriptor: u8, rest: &[u8]) -> u64 {
 
 impl Unpack for Zstd {
     fn reset(&mut self) {
-        self.stage = Stage::Header;
+        self.stage = ZstdStage::Header;
         self.gathered.clear();
     }
 
-    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<Progress, Fault> {
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<UnpackProgress, UnpackFault> {
         let used = match self.feed(input, sink) {
             Ok(used) => used,
             Err(fault) => {
@@ -201,8 +207,8 @@ impl Unpack for Zstd {
                 return Err(fault);
             }
         };
-        let is_done = matches!(self.stage, Stage::Done | Stage::Skipped);
-        Ok(Progress { used, is_done })
+        let is_done = matches!(self.stage, ZstdStage::Done | ZstdStage::Skipped);
+        Ok(UnpackProgress { used, is_done })
     }
 
     fn kept(&self, _: u64) -> u64 {
@@ -211,14 +217,14 @@ impl Unpack for Zstd {
 
     fn behind(&self) -> u64 {
         match self.stage {
-            Stage::Block => limits::DECODER_WINDOW_BYTES_MAX.min(self.window),
-            Stage::Header | Stage::Skipped | Stage::Done => 0,
+            ZstdStage::Block => limits::DECODER_WINDOW_BYTES_MAX.min(self.window),
+            ZstdStage::Header | ZstdStage::Skipped | ZstdStage::Done => 0,
         }
     }
 
     fn finish(&mut self, sink: &mut Sink<'_>) {
-        if self.stage == Stage::Block {
-            self.stage = Stage::Done;
+        if self.stage == ZstdStage::Block {
+            self.stage = ZstdStage::Done;
             // The decoder keeps a window of what it made until somebody ends the frame.
             let one = BlockDecodingStrategy::UptoBlocks(1);
             if self.decoder.decode_blocks(END.as_slice(), one).is_ok() {
@@ -230,6 +236,6 @@ impl Unpack for Zstd {
 
     fn is_pending(&self) -> bool {
         // What is within the window comes out when the frame ends.
-        !matches!(self.stage, Stage::Done | Stage::Skipped)
+        !matches!(self.stage, ZstdStage::Done | ZstdStage::Skipped)
     }
 }

@@ -2,28 +2,28 @@
 //! own as soon as there are so many that they may be a credential.
 
 use crate::budget::wide;
-use crate::decode::layer::{FREE, Layer, Until};
+use crate::decode::layer::{FREE, Layer, LayerExtent};
 use crate::finding::UnscannedReason;
 use crate::limits;
 use crate::scan::Scan;
 use crate::trail::Trail;
 
-use super::number::{Number, Reading, Since};
+use super::number::{Number, NumberFormat, Since};
 
 /// Between what numbers stand for that stand apart: in no credential and in no run.
 const BORDER: u8 = 1;
 
 /// What came last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum LastSymbol {
     Number,
     /// A border, or nothing at all.
     Border,
 }
 
 /// One reading.
-pub(super) struct Lane {
-    reading: Reading,
+pub(super) struct NumberLane {
+    reading: NumberFormat,
     /// What numbers stand for that no layer has.
     made: Vec<u8>,
     /// Where in the outermost stream the first of them begins.
@@ -32,13 +32,13 @@ pub(super) struct Lane {
     /// Where that begins which its layer has and did not look at, and how much it is.
     unseen: Option<u64>,
     fresh: usize,
-    last: Last,
+    last: LastSymbol,
     /// Kept for its space.
     layer: Option<Box<Layer>>,
 }
 
-impl Lane {
-    pub(super) fn new(reading: Reading) -> Self {
+impl NumberLane {
+    pub(super) fn new(reading: NumberFormat) -> Self {
         Self {
             reading,
             made: Vec::new(),
@@ -46,7 +46,7 @@ impl Lane {
             is_awake: false,
             unseen: None,
             fresh: 0,
-            last: Last::Border,
+            last: LastSymbol::Border,
             layer: None,
         }
     }
@@ -68,10 +68,10 @@ impl Lane {
     }
 
     /// What must stay, in offsets of the outermost stream.
-    pub(super) fn held(&self, until: Until) -> u64 {
+    pub(super) fn held(&self, until: LayerExtent) -> u64 {
         let layer = self.layer.as_ref().filter(|_| self.is_awake);
         let own = layer.map_or(FREE, |layer| layer.held());
-        if until != Until::Step {
+        if until != LayerExtent::Step {
             return own;
         }
         let made = if self.made.is_empty() {
@@ -97,7 +97,7 @@ impl Lane {
         if is_first {
             self.outer = number.outer();
         }
-        self.last = Last::Number;
+        self.last = LastSymbol::Number;
         if self.is_awake {
             if self.made.len() >= limits::NUMBERS_PIECE_BYTES {
                 self.give(scan);
@@ -112,9 +112,9 @@ impl Lane {
     pub(super) fn interrupt(&mut self) {
         if !self.is_awake {
             self.made.clear();
-        } else if self.last == Last::Number {
+        } else if self.last == LastSymbol::Number {
             self.made.push(BORDER);
-            self.last = Last::Border;
+            self.last = LastSymbol::Border;
         }
     }
 
@@ -128,8 +128,10 @@ impl Lane {
             return;
         }
         self.is_awake = true;
-        self.layer
+        let layer = self
+            .layer
             .get_or_insert_with(|| Box::new(Layer::new(trail.clone())));
+        layer.containers().expect_sealed(0);
         self.give(scan);
     }
 
@@ -147,10 +149,10 @@ impl Lane {
     }
 
     /// Looks at what came.
-    pub(super) fn work(&mut self, scan: &mut Scan<'_>, trail: &Trail, until: Until) {
+    pub(super) fn work(&mut self, scan: &mut Scan<'_>, trail: &Trail, until: LayerExtent) {
         // What is here should go, and may begin a credential.
         let is_some = wide(self.made.len()) >= wide(limits::LITERAL_BYTES_MIN);
-        if !self.is_awake && until == Until::Flush && is_some {
+        if !self.is_awake && until == LayerExtent::Flush && is_some {
             self.wake(scan, trail);
         }
         if !self.is_awake {
@@ -158,7 +160,7 @@ impl Lane {
         }
         // Steps of what is around may be short.
         let all = self.fresh.saturating_add(self.made.len());
-        if until == Until::Step && all < limits::NUMBERS_STEP_BYTES {
+        if until == LayerExtent::Step && all < limits::NUMBERS_STEP_BYTES {
             return;
         }
         self.give(scan);
@@ -167,7 +169,7 @@ impl Lane {
         if let Some(layer) = &mut self.layer {
             layer.work(scan, until);
         }
-        if until == Until::End {
+        if until == LayerExtent::End {
             self.stop(scan);
         }
     }
@@ -184,6 +186,6 @@ impl Lane {
         self.made.clear();
         self.unseen = None;
         self.fresh = 0;
-        self.last = Last::Border;
+        self.last = LastSymbol::Border;
     }
 }

@@ -1,6 +1,7 @@
 //! One number as programs print it: its digits, what they may be digits of, and the bytes
 //! that it stands for in each of the readings.
 
+use crate::span;
 /// Longest number, in characters with its prefix: sixteen bytes in hexadecimal.
 pub(super) const CHARACTERS_MAX: usize = 40;
 
@@ -26,7 +27,7 @@ pub(super) enum Sign {
 
 /// Characters that stand together, letters and digits.
 #[derive(Clone, Copy)]
-pub(super) struct Word {
+pub(super) struct NumberWord {
     text: [u8; CHARACTERS_MAX],
     length: usize,
     kinds: u8,
@@ -35,7 +36,7 @@ pub(super) struct Word {
     outer: u64,
 }
 
-impl Word {
+impl NumberWord {
     /// No character yet.
     pub(super) const NONE: Self = Self {
         text: [0; CHARACTERS_MAX],
@@ -166,7 +167,7 @@ impl Number {
 
     /// Its digits.
     pub(super) fn digits(&self) -> &[u8] {
-        self.digits.get(..self.length).unwrap_or_default()
+        span::upto(&self.digits, self.length)
     }
 
     /// Where it begins in the outermost stream.
@@ -259,7 +260,7 @@ impl Radix {
 
 /// Which byte of a number comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ByteOrder {
     /// The lowest.
     Little,
     /// The highest.
@@ -275,15 +276,15 @@ pub(super) enum Since {
 
 /// One way to read numbers as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(super) struct NumberFormat {
     pub(super) radix: Radix,
     /// How many bytes a number stands for; none where its digits tell.
     width: Option<usize>,
-    order: Order,
+    order: ByteOrder,
 }
 
-const fn one(radix: Radix, width: Option<usize>, order: Order) -> Reading {
-    Reading {
+const fn one(radix: Radix, width: Option<usize>, order: ByteOrder) -> NumberFormat {
+    NumberFormat {
         radix,
         width,
         order,
@@ -291,30 +292,30 @@ const fn one(radix: Radix, width: Option<usize>, order: Order) -> Reading {
 }
 
 /// All of them: bytes, and words of two, four and eight.
-pub(super) const READINGS: [Reading; 17] = [
-    one(Radix::Hex, None, Order::Big),
-    one(Radix::Hex, None, Order::Little),
-    one(Radix::Decimal, Some(1), Order::Little),
-    one(Radix::Decimal, Some(2), Order::Little),
-    one(Radix::Decimal, Some(2), Order::Big),
-    one(Radix::Decimal, Some(4), Order::Little),
-    one(Radix::Decimal, Some(4), Order::Big),
-    one(Radix::Decimal, Some(8), Order::Little),
-    one(Radix::Decimal, Some(8), Order::Big),
-    one(Radix::Octal, Some(1), Order::Little),
-    one(Radix::Octal, Some(2), Order::Little),
-    one(Radix::Octal, Some(2), Order::Big),
-    one(Radix::Octal, Some(4), Order::Little),
-    one(Radix::Octal, Some(4), Order::Big),
-    one(Radix::Octal, Some(8), Order::Little),
-    one(Radix::Octal, Some(8), Order::Big),
-    one(Radix::Binary, Some(1), Order::Little),
+pub(super) const READINGS: [NumberFormat; 17] = [
+    one(Radix::Hex, None, ByteOrder::Big),
+    one(Radix::Hex, None, ByteOrder::Little),
+    one(Radix::Decimal, Some(1), ByteOrder::Little),
+    one(Radix::Decimal, Some(2), ByteOrder::Little),
+    one(Radix::Decimal, Some(2), ByteOrder::Big),
+    one(Radix::Decimal, Some(4), ByteOrder::Little),
+    one(Radix::Decimal, Some(4), ByteOrder::Big),
+    one(Radix::Decimal, Some(8), ByteOrder::Little),
+    one(Radix::Decimal, Some(8), ByteOrder::Big),
+    one(Radix::Octal, Some(1), ByteOrder::Little),
+    one(Radix::Octal, Some(2), ByteOrder::Little),
+    one(Radix::Octal, Some(2), ByteOrder::Big),
+    one(Radix::Octal, Some(4), ByteOrder::Little),
+    one(Radix::Octal, Some(4), ByteOrder::Big),
+    one(Radix::Octal, Some(8), ByteOrder::Little),
+    one(Radix::Octal, Some(8), ByteOrder::Big),
+    one(Radix::Binary, Some(1), ByteOrder::Little),
 ];
 
 /// The places of those that read hexadecimal digits.
 const HEX_WAYS: u32 = 0b11;
 
-impl Reading {
+impl NumberFormat {
     /// Appends the bytes that a number stands for, if this is a way to read it.
     pub(super) fn read(self, number: &Number, since: Since, made: &mut Vec<u8>) -> bool {
         if number.kinds & self.radix.others() != 0 || number.length == 0 {
@@ -340,12 +341,12 @@ impl Reading {
         let digit = |byte: &u8| char::from(*byte).to_digit(16).unwrap_or_default();
         let start = made.len();
         match number.digits() {
-            [only] if self.order == Order::Big && number.radix.is_some() => {
+            [only] if self.order == ByteOrder::Big && number.radix.is_some() => {
                 made.extend(digit(only).to_le_bytes().first());
             }
             digits if is_plain && digits.len().is_multiple_of(2) => {
                 let is_word = matches!(digits.len(), 4 | 8 | 16);
-                if digits.len() > 2 * BYTES_MAX || self.order == Order::Little && !is_word {
+                if digits.len() > 2 * BYTES_MAX || self.order == ByteOrder::Little && !is_word {
                     return false;
                 }
                 let (pairs, _) = digits.as_chunks();
@@ -353,7 +354,7 @@ impl Reading {
                     let value = digit(high) << 4 | digit(low);
                     made.extend(value.to_le_bytes().first());
                 }
-                if self.order == Order::Little {
+                if self.order == ByteOrder::Little {
                     made.get_mut(start..).unwrap_or_default().reverse();
                 }
             }
@@ -380,8 +381,8 @@ impl Reading {
         let bytes = value.to_le_bytes();
         let bytes = bytes.get(..width).unwrap_or_default();
         match self.order {
-            Order::Little => made.extend_from_slice(bytes),
-            Order::Big => made.extend(bytes.iter().rev()),
+            ByteOrder::Little => made.extend_from_slice(bytes),
+            ByteOrder::Big => made.extend(bytes.iter().rev()),
         }
         true
     }
@@ -430,8 +431,8 @@ fn is_bits(number: &Number) -> bool {
 mod tests {
     use super::*;
 
-    fn read(word: &str, radix: Radix, width: Option<usize>, order: Order) -> Option<Vec<u8>> {
-        let mut own = Word::NONE;
+    fn read(word: &str, radix: Radix, width: Option<usize>, order: ByteOrder) -> Option<Vec<u8>> {
+        let mut own = NumberWord::NONE;
         let digits = word.strip_prefix('-');
         own.begin(0, digits.map_or(Sign::None, |_| Sign::Minus));
         digits
@@ -446,7 +447,7 @@ mod tests {
 
     #[test]
     fn numbers_stand_for_bytes() {
-        use Order::{Big, Little};
+        use ByteOrder::{Big, Little};
         use Radix::{Binary, Decimal, Hex, Octal};
         for (word, radix, width, order, expected) in [
             ("6768", Hex, None, Big, Some(&b"gh"[..])),

@@ -3,19 +3,19 @@
 //! list, whatever a language writes between them. Keeps a few numbers of state, and reads
 //! every byte once.
 
-use super::number::{Number, Radix, Sign, Word};
+use super::number::{Number, NumberWord, Radix, Sign};
 
 /// What is said of the numbers that come.
-pub(super) enum Event<'a> {
+pub(super) enum NumberEvent<'a> {
     /// One more; and whether it is one of hexadecimal digits at most by chance.
-    Number(&'a Number, Column),
+    Number(&'a Number, DumpColumn),
     /// What follows belongs to nothing before.
     Apart,
 }
 
 /// In which part of a line something stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Column {
+pub(super) enum DumpColumn {
     #[default]
     Data,
     /// Where some programs show data as text.
@@ -25,12 +25,12 @@ pub(super) enum Column {
 }
 
 /// Reads numbers.
-pub(super) struct Reader {
-    word: Word,
+pub(super) struct NumberReader {
+    word: NumberWord,
     /// A number that may turn out to be a label.
     held: Option<Number>,
     behind: Behind,
-    line: Line,
+    line: DumpLine,
     before: Before,
     /// What the words between two numbers come to, and between the two before.
     between: u32,
@@ -51,7 +51,7 @@ enum Behind {
 
 /// The line that is read.
 #[derive(Clone, Copy, Default)]
-struct Line {
+struct DumpLine {
     /// The first number, until the next tells what it is.
     first: Option<Number>,
     /// The same when that was no offset.
@@ -66,7 +66,7 @@ struct Line {
     /// Blanks since the last character, and fewest between two numbers.
     gap: usize,
     usual: usize,
-    column: Column,
+    column: DumpColumn,
 }
 
 /// How a line says where it stands.
@@ -84,14 +84,14 @@ struct Before {
     is_dump: bool,
 }
 
-impl Reader {
+impl NumberReader {
     /// At the beginning of something, behind this byte.
     pub(super) fn new(last: u8) -> Self {
         Self {
-            word: Word::NONE,
+            word: NumberWord::NONE,
             held: None,
             behind: Behind::Nothing,
-            line: Line::default(),
+            line: DumpLine::default(),
             before: Before::default(),
             between: 0,
             known: 0,
@@ -117,7 +117,7 @@ impl Reader {
         &mut self,
         bytes: &[u8],
         outer: impl Fn(usize) -> u64,
-        found: &mut impl FnMut(Event<'_>),
+        found: &mut impl FnMut(NumberEvent<'_>),
     ) {
         for (place, byte) in bytes.iter().enumerate() {
             let [before, last] = self.last;
@@ -143,12 +143,12 @@ impl Reader {
     }
 
     /// The end of all: what waits is what it is.
-    pub(super) fn finish(&mut self, found: &mut impl FnMut(Event<'_>)) {
+    pub(super) fn finish(&mut self, found: &mut impl FnMut(NumberEvent<'_>)) {
         self.end_line(found);
     }
 
     /// A byte that is no letter and no digit.
-    fn separate(&mut self, byte: u8, found: &mut impl FnMut(Event<'_>)) {
+    fn separate(&mut self, byte: u8, found: &mut impl FnMut(NumberEvent<'_>)) {
         if !self.word.is_empty() {
             self.end_word(found);
         }
@@ -165,7 +165,7 @@ impl Reader {
                 let gap = self.line.gap;
                 let is_column = self.is_dump() && gap > 0 || self.line.count > 0 && gap > 1;
                 if is_column {
-                    self.line.column = Column::Text;
+                    self.line.column = DumpColumn::Text;
                 }
                 self.is_closed = false;
             }
@@ -177,15 +177,15 @@ impl Reader {
     }
 
     /// A word is whole.
-    fn end_word(&mut self, found: &mut impl FnMut(Event<'_>)) {
+    fn end_word(&mut self, found: &mut impl FnMut(NumberEvent<'_>)) {
         if let Some(number) = self.word.number() {
             self.held = Some(number);
             self.behind = Behind::Nothing;
         } else {
             self.release_first(found);
             if self.line.offset.is_some() {
-                self.line.column = Column::Text;
-            } else if self.line.column != Column::Text {
+                self.line.column = DumpColumn::Text;
+            } else if self.line.column != DumpColumn::Text {
                 self.between = self.between.rotate_left(7) ^ self.word.mixed();
             }
             self.line.gap = 0;
@@ -194,7 +194,7 @@ impl Reader {
     }
 
     /// Whether the number that is held is a label, as the next byte tells.
-    fn settle(&mut self, byte: u8, found: &mut impl FnMut(Event<'_>)) {
+    fn settle(&mut self, byte: u8, found: &mut impl FnMut(NumberEvent<'_>)) {
         let is_blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\\');
         match (self.behind, byte) {
             (Behind::Nothing, b'"' | b'\'') => self.behind = Behind::Quote,
@@ -222,11 +222,11 @@ impl Reader {
     }
 
     /// The number that is held is none.
-    fn release(&mut self, found: &mut impl FnMut(Event<'_>)) {
+    fn release(&mut self, found: &mut impl FnMut(NumberEvent<'_>)) {
         let Some(number) = self.held.take() else {
             return;
         };
-        if self.line.column == Column::Text {
+        if self.line.column == DumpColumn::Text {
             return;
         }
         let is_first = self.line.count == 0 && self.line.offset.is_none();
@@ -251,7 +251,7 @@ impl Reader {
     }
 
     /// The first number of a line is no offset.
-    fn release_first(&mut self, found: &mut impl FnMut(Event<'_>)) {
+    fn release_first(&mut self, found: &mut impl FnMut(NumberEvent<'_>)) {
         self.release(found);
         if let Some(first) = self.line.first.take() {
             self.data(&first, found);
@@ -278,7 +278,7 @@ impl Reader {
     }
 
     /// A number that stands for something.
-    fn data(&mut self, number: &Number, found: &mut impl FnMut(Event<'_>)) {
+    fn data(&mut self, number: &Number, found: &mut impl FnMut(NumberEvent<'_>)) {
         let line = &mut self.line;
         if let Some(offset) = line.offset {
             // Some programs leave a wider gap in the middle.
@@ -288,12 +288,12 @@ impl Reader {
             let is_wide = line.count > 0 && line.gap > line.usual.max(1);
             if is_wide && !goes_on {
                 line.column = if offset.is_colon {
-                    Column::Text
+                    DumpColumn::Text
                 } else {
-                    Column::Perhaps
+                    DumpColumn::Perhaps
                 };
             }
-            if line.column == Column::Text {
+            if line.column == DumpColumn::Text {
                 return;
             }
             line.usual = match line.usual {
@@ -308,7 +308,7 @@ impl Reader {
                 between => between != self.known,
             };
             if is_behind || is_other {
-                found(Event::Apart);
+                found(NumberEvent::Apart);
             }
             self.known = self.between;
         }
@@ -319,10 +319,10 @@ impl Reader {
         line.width = number.length();
         line.gap = 0;
         let column = line.column;
-        found(Event::Number(number, column));
+        found(NumberEvent::Number(number, column));
     }
 
-    fn end_line(&mut self, found: &mut impl FnMut(Event<'_>)) {
+    fn end_line(&mut self, found: &mut impl FnMut(NumberEvent<'_>)) {
         if !self.word.is_empty() {
             self.end_word(found);
         }
@@ -341,6 +341,6 @@ impl Reader {
                 is_dump: line.offset.is_some(),
             };
         }
-        self.line = Line::default();
+        self.line = DumpLine::default();
     }
 }

@@ -3,14 +3,13 @@
 
 use crate::fuzz::{pieces, split};
 
-use super::Kind;
-use super::decode::Decoder;
+use crate::escapes::{EscapeDecoder, EscapeKind};
 
 /// The most that may wait: what stands between two lines, which is longer than any escape.
 const WAITING_MAX: u64 = 130;
 
-fn decoded(kind: Kind, pieces: &[&[u8]]) -> Vec<u8> {
-    let (mut decoder, mut made) = (Decoder::new(kind), Vec::new());
+fn decoded(kind: EscapeKind, pieces: &[&[u8]]) -> Vec<u8> {
+    let (mut decoder, mut made) = (EscapeDecoder::new(kind), Vec::new());
     for piece in pieces {
         decoder.push(piece, &mut made, &mut Vec::new());
         assert!(
@@ -26,7 +25,7 @@ fn decoded(kind: Kind, pieces: &[&[u8]]) -> Vec<u8> {
 
 /// Holds a decoder against itself, and against what was escaped: `encode` may leave
 /// out what cannot be.
-fn check(kind: Kind, input: &[u8], encode: impl Fn(&[u8]) -> (Vec<u8>, Vec<u8>)) {
+fn check(kind: EscapeKind, input: &[u8], encode: impl Fn(&[u8]) -> (Vec<u8>, Vec<u8>)) {
     let (cut, bytes) = split(input);
     let made = decoded(kind, &pieces(cut, bytes));
     assert_eq!(made, decoded(kind, &[bytes]), "cut and whole");
@@ -43,14 +42,14 @@ fn each(bytes: &[u8], form: impl Fn(u8) -> String) -> (Vec<u8>, Vec<u8>) {
 
 /// `%41`.
 pub(crate) fn percent(input: &[u8]) {
-    check(Kind::Percent, input, |bytes| {
+    check(EscapeKind::Percent, input, |bytes| {
         each(bytes, |byte| format!("%{byte:02x}"))
     });
 }
 
 /// `\u0041`, `\x41`, `\101`.
 pub(crate) fn escapes(input: &[u8]) {
-    check(Kind::Escape, input, |bytes| {
+    check(EscapeKind::Escape, input, |bytes| {
         each(bytes, |byte| match byte {
             0x80.. => format!("\\x{byte:02x}"),
             _ if byte % 4 == 0 => format!("\\u{byte:04X}"),
@@ -63,7 +62,7 @@ pub(crate) fn escapes(input: &[u8]) {
 
 /// `&#65;`.
 pub(crate) fn references(input: &[u8]) {
-    check(Kind::Reference, input, |bytes| {
+    check(EscapeKind::Reference, input, |bytes| {
         let ascii: Vec<u8> = bytes.iter().map(|byte| byte & 0x7f).collect();
         each(&ascii, |byte| match byte {
             b'_' => "&lowbar;".to_owned(),
@@ -77,7 +76,7 @@ pub(crate) fn references(input: &[u8]) {
 
 /// `=41`, and lines that go on.
 pub(crate) fn quoted(input: &[u8]) {
-    check(Kind::Quoted, input, |bytes| {
+    check(EscapeKind::Quoted, input, |bytes| {
         each(bytes, |byte| match byte % 3 {
             0 => format!("={byte:02X}=\r\n"),
             1 => format!("={byte:02x}=\n"),
@@ -89,7 +88,7 @@ pub(crate) fn quoted(input: &[u8]) {
 /// Characters two bytes wide, of which any may be zero.
 pub(crate) fn wide(input: &[u8]) {
     let is_big = input.len().is_multiple_of(2);
-    check(Kind::Wide, input, |bytes| {
+    check(EscapeKind::Wide, input, |bytes| {
         let wide = |byte: &u8| if is_big { [0, *byte] } else { [*byte, 0] };
         (bytes.to_vec(), bytes.iter().flat_map(wide).collect())
     });
@@ -97,7 +96,7 @@ pub(crate) fn wide(input: &[u8]) {
 
 /// Bytes that were each made a character.
 pub(crate) fn latin(input: &[u8]) {
-    check(Kind::Latin, input, |bytes| {
+    check(EscapeKind::Latin, input, |bytes| {
         let text: String = bytes.iter().copied().map(char::from).collect();
         (bytes.to_vec(), text.into_bytes())
     });
@@ -105,7 +104,7 @@ pub(crate) fn latin(input: &[u8]) {
 
 /// Characters that look like a letter, and characters that do not show.
 pub(crate) fn fold(input: &[u8]) {
-    check(Kind::Fold, input, |bytes| {
+    check(EscapeKind::Fold, input, |bytes| {
         let graphic = bytes.iter().map(|byte| b'!' + byte % 94);
         let coded: String = graphic
             .clone()
@@ -120,7 +119,7 @@ pub(crate) fn fold(input: &[u8]) {
 
 /// The values of a form.
 pub(crate) fn form(input: &[u8]) {
-    check(Kind::Form, input, |bytes| {
+    check(EscapeKind::Form, input, |bytes| {
         let plain: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != b'&').collect();
         let values = plain.chunks(7).map(|value| [b"name=", value].concat());
         let coded = values.collect::<Vec<_>>().join(&b'&');
@@ -132,8 +131,8 @@ pub(crate) fn form(input: &[u8]) {
 pub(crate) fn lines(input: &[u8]) {
     const AROUND: [&str; 5] = ["\n  ", "\r\n\t", "\\n    ", "\n> ", "\" +\n \""];
     let (cut, bytes) = split(input);
-    let made = decoded(Kind::Lines, &pieces(cut, bytes));
-    assert_eq!(made, decoded(Kind::Lines, &[bytes]), "cut and whole");
+    let made = decoded(EscapeKind::Lines, &pieces(cut, bytes));
+    assert_eq!(made, decoded(EscapeKind::Lines, &[bytes]), "cut and whole");
     assert!(made.len() <= bytes.len(), "nothing is added");
     let plain: Vec<u8> = bytes.iter().map(|byte| b'a' + byte % 26).collect();
     let around = AROUND.iter().cycle().nth(usize::from(cut));
@@ -141,7 +140,7 @@ pub(crate) fn lines(input: &[u8]) {
     let lines: Vec<&[u8]> = plain.chunks(20 + usize::from(cut) % 60).collect();
     let coded = lines.join(around.as_bytes());
     assert_eq!(
-        decoded(Kind::Lines, &pieces(cut, &coded)),
+        decoded(EscapeKind::Lines, &pieces(cut, &coded)),
         plain,
         "there and back"
     );

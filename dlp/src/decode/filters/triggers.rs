@@ -3,11 +3,10 @@
 
 use outgate_lanes::{KINDS, Pair};
 
-use super::Kind;
-use super::decode::{self, Token, digit};
-use super::{fold, references};
-use crate::budget::narrow;
 use crate::decode::classes::Classes;
+use crate::escapes::decode::{self, digit};
+use crate::escapes::{EscapeKind, EscapeToken, fold, references};
+use crate::span::{self, Offset};
 
 /// Bytes on one side of an escape that must be text: the longer part of the
 /// shortest credential that it could stand in.
@@ -47,10 +46,13 @@ const QUOTED_NEAR_BYTES: usize = 8;
 /// Who looks for escapes.
 pub(crate) trait Seeker {
     /// Whether it makes a difference that an escape of a kind stands there.
-    fn wants(&mut self, kind: Kind, at: u64) -> bool;
+    fn wants(&mut self, kind: EscapeKind, at: u64) -> bool;
 
     /// One does.
-    fn found(&mut self, kind: Kind, at: u64);
+    fn found(&mut self, kind: EscapeKind, at: u64);
+
+    /// A place was given that is not among the bytes.
+    fn lose(&mut self);
 }
 
 /// Every escape that begins in `from..to`, in offsets of the layer of which `bytes` are
@@ -64,24 +66,28 @@ pub(crate) fn find(
     range: (u64, u64),
     seeker: &mut impl Seeker,
 ) {
-    let look = |at: u64, seeker: &mut dyn Seeker| -> Option<(Kind, u64)> {
-        let place = narrow(at.saturating_sub(base));
-        let (before, here) = bytes.split_at_checked(place).unwrap_or_default();
+    let look = |at: u64, seeker: &mut dyn Seeker| -> Option<(EscapeKind, u64)> {
+        let place = Offset(at).within(base, bytes.len());
+        let Some((before, here)) = place.ok().and_then(|place| bytes.split_at_checked(place))
+        else {
+            seeker.lose();
+            return None;
+        };
         let kind = shape(here)?;
         // The letter before the zero is part of it.
-        let back = u64::from(kind == Kind::Wide);
+        let back = u64::from(kind == EscapeKind::Wide);
         let at = at.saturating_sub(back);
         let is_one = seeker.wants(kind, at) && is_among_text(kind, before, here);
         is_one.then_some((kind, at))
     };
     let mut quoted = Vec::new();
     classes.escapes(range, &mut |at| match look(at, seeker) {
-        Some((Kind::Quoted, at)) => quoted.push(at),
+        Some((EscapeKind::Quoted, at)) => quoted.push(at),
         Some((kind, at)) => seeker.found(kind, at),
         None => {}
     });
     for at in quoted {
-        seeker.found(Kind::Quoted, at);
+        seeker.found(EscapeKind::Quoted, at);
     }
     classes.uncommon(range, &mut |at| {
         if let Some((kind, at)) = look(at, seeker) {
@@ -91,35 +97,35 @@ pub(crate) fn find(
 }
 
 /// The kind of escape that begins with the first of `here`.
-fn shape(here: &[u8]) -> Option<Kind> {
+fn shape(here: &[u8]) -> Option<EscapeKind> {
     Some(match here.first()? {
         b'%' | b'\\' | b'&' => escape(here)?,
-        b'=' if is_quoted(here) => Kind::Quoted,
+        b'=' if is_quoted(here) => EscapeKind::Quoted,
         // Once it is removed the line goes on.
-        b'=' if is_before_escaped_end(here) => Kind::Escape,
-        0 if is_wide(here) => Kind::Wide,
-        0xc2 if is_control(here) => Kind::Latin,
+        b'=' if is_before_escaped_end(here) => EscapeKind::Escape,
+        0 if is_wide(here) => EscapeKind::Wide,
+        0xc2 if is_control(here) => EscapeKind::Latin,
         // Most of those that are there are letters of other languages.
-        0xc2.. if fold::may_begin(*here.first_chunk()?) => Kind::Fold,
+        0xc2.. if fold::may_begin(*here.first_chunk()?) => EscapeKind::Fold,
         _ => return None,
     })
 }
 
 /// Whether it stands in text: among other bytes it could stand in no credential.
-fn is_among_text(kind: Kind, before: &[u8], here: &[u8]) -> bool {
+fn is_among_text(kind: EscapeKind, before: &[u8], here: &[u8]) -> bool {
     let behind = match kind {
         // Three letters with zeros between are.
-        Kind::Wide => return true,
-        Kind::Fold if !fold::begins(here) => return false,
+        EscapeKind::Wide => return true,
+        EscapeKind::Fold if !fold::begins(here) => return false,
         // What was looked at counts for nothing, nor does the escape itself.
-        Kind::Fold => 2 * fold::NEAR_BYTES,
+        EscapeKind::Fold => 2 * fold::NEAR_BYTES,
         _ => TEXT_BYTES + 2,
     };
     let last = before.len().saturating_sub(TEXT_BYTES);
     let is_behind = fold::is_utf8(here.get(..behind).unwrap_or(here));
-    let is_before = || fold::is_utf8(before.get(last..).unwrap_or_default());
+    let is_before = || fold::is_utf8(span::from(before, last));
     // What was made text is text on both sides, and other bytes often look like one of it.
-    if kind == Kind::Latin {
+    if kind == EscapeKind::Latin {
         is_behind && is_before()
     } else {
         is_behind || is_before()
@@ -127,15 +133,15 @@ fn is_among_text(kind: Kind, before: &[u8], here: &[u8]) -> bool {
 }
 
 /// The kind of escape that begins here.
-fn escape(here: &[u8]) -> Option<Kind> {
+fn escape(here: &[u8]) -> Option<EscapeKind> {
     let is_digit = |place: usize| here.get(place).is_some_and(|byte| digit(*byte).is_some());
     match here {
-        [b'%', ..] if is_digit(1) && is_digit(2) => Some(Kind::Percent),
+        [b'%', ..] if is_digit(1) && is_digit(2) => Some(EscapeKind::Percent),
         // Ends of lines and quotes are escaped everywhere, and split nothing.
         [b'\\', b'u' | b'U' | b'x' | b'0'..=b'7' | b'/', ..] if is_escape(here) => {
-            Some(Kind::Escape)
+            Some(EscapeKind::Escape)
         }
-        [b'&', ..] if references::begins(here) => Some(Kind::Reference),
+        [b'&', ..] if references::begins(here) => Some(EscapeKind::Reference),
         _ => None,
     }
 }
@@ -143,7 +149,7 @@ fn escape(here: &[u8]) -> Option<Kind> {
 /// Whether decoding takes it for an escape too: otherwise it would stand in the
 /// next layer as it stands here, and so on without end.
 fn is_escape(here: &[u8]) -> bool {
-    !matches!(decode::escape(here), Token::Plain | Token::More)
+    !matches!(decode::escape(here), EscapeToken::Plain | EscapeToken::More)
 }
 
 /// Whether quoted-printable stands here: a character of text, a line that goes on, or one
@@ -210,12 +216,6 @@ fn is_wide(here: &[u8]) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether a character that folds can begin with this byte. Ranges only, and
-/// without those of Latin letters and of most of East Asia.
-pub(crate) fn is_lead(byte: u8) -> bool {
-    matches!(byte, 0xc2 | 0xc4..=0xd8 | 0xe1..=0xe3 | 0xef | 0xf0 | 0xf3)
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 
 use crate::coding::Coding;
 use crate::limits;
+use crate::span;
 
-use super::lane::Extent;
+use super::lane::RunExtent;
 use super::name;
 
 /// An alphabet.
@@ -219,7 +220,7 @@ impl Alphabet {
 
     /// Where in a run compressed data without a mark may begin: text that stands before them
     /// may look as if it belonged to it.
-    pub(super) fn starts(self, run: &[u8], extent: Extent) -> Starts {
+    pub(super) fn starts(self, run: &[u8], extent: RunExtent) -> Starts {
         let mut starts = Starts::NONE;
         let few = run.get(..limits::STARTS_BYTES).unwrap_or(run);
         if self == Self::Base64 && memchr::memchr3(b'\r', b'\n', b'\\', few).is_none() {
@@ -242,7 +243,7 @@ impl Alphabet {
             let is_first = symbols == 0;
             if is_first || is_between {
                 asked = asked.saturating_add(1);
-                let word = run.get(place..).unwrap_or_default();
+                let word = span::from(run, place);
                 let is_name = self == Self::Base64 && name::is_name(word, extent);
                 match (is_first, is_name) {
                     (_, true) => {}
@@ -277,8 +278,8 @@ impl Alphabet {
     }
 
     /// Reads symbols.
-    pub(super) fn reader(self) -> Reader {
-        Reader {
+    pub(super) fn reader(self) -> SymbolReader {
+        SymbolReader {
             alphabet: self,
             last: 0,
             has_zero: false,
@@ -291,14 +292,14 @@ fn value(table: &[u8; 256], byte: u8) -> u8 {
 }
 
 /// Reads the symbols of one run.
-pub(super) struct Reader {
+pub(super) struct SymbolReader {
     alphabet: Alphabet,
     last: u8,
     /// A zero that is a digit unless an `x` follows.
     has_zero: bool,
 }
 
-impl Reader {
+impl SymbolReader {
     /// Appends the values of the symbols in `bytes`. A backslash takes the letter
     /// of an escaped end of line with it; `0x` is no digit.
     pub(super) fn read(&mut self, bytes: &[u8], symbols: &mut Vec<u8>) {

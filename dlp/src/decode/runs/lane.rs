@@ -5,7 +5,7 @@ use crate::scan::Scan;
 
 /// How much of a run is here when it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum RunExtent {
     /// All of it.
     Whole,
     /// More may come.
@@ -14,7 +14,7 @@ pub(super) enum Extent {
 
 /// One phase.
 #[derive(Default)]
-pub(super) struct Lane {
+pub(super) struct PhaseLane {
     pub(super) layer: Option<Box<Layer>>,
     pub(super) is_active: bool,
     /// Symbols before this number went in.
@@ -25,7 +25,7 @@ pub(super) struct Lane {
     pub(super) until: u64,
 }
 
-impl Lane {
+impl PhaseLane {
     /// Ends it, and keeps its space.
     pub(super) fn stop(&mut self, scan: &mut Scan<'_>) {
         if self.is_active {

@@ -3,7 +3,7 @@
 
 use crate::limits;
 
-use super::lane::Extent;
+use super::lane::RunExtent;
 
 /// Symbols of a word that are looked at: as many as the least that is worth a look.
 const SYMBOLS: usize = (limits::UNMARKED_BYTES_MIN * 8).div_ceil(6);
@@ -16,7 +16,7 @@ const ZEROS: usize = 6;
 /// Of random symbols two in ten thousand look so; zeros, with which much begins, do not. One
 /// that is too short to hold anything counts as a name, unless more of it may come; one whose
 /// symbols stand far apart does not.
-pub(super) fn is_name(word: &[u8], extent: Extent) -> bool {
+pub(super) fn is_name(word: &[u8], extent: RunExtent) -> bool {
     let (mut turns, mut before, mut all, mut count) = (0_usize, 0_u8, 0_u8, 0_usize);
     let mut zeros = 0_usize;
     for byte in word.iter().take(limits::STARTS_BYTES) {
@@ -42,7 +42,7 @@ pub(super) fn is_name(word: &[u8], extent: Extent) -> bool {
             return is_hex || turns.saturating_mul(7) < count.saturating_mul(2);
         }
     }
-    extent == Extent::Whole && word.len() <= limits::STARTS_BYTES
+    extent == RunExtent::Whole && word.len() <= limits::STARTS_BYTES
 }
 
 /// Of each byte whether it is a small letter, a capital, a digit, each a bit, and whether it
@@ -88,7 +88,7 @@ mod tests {
             "46212ac0100668f14eb9e2843bdd846e510a1e",
             "tooShortForAnything0",
         ] {
-            assert!(is_name(name.as_bytes(), Extent::Whole), "{name}");
+            assert!(is_name(name.as_bytes(), RunExtent::Whole), "{name}");
         }
         for other in [
             "dVY7DoAgDN05BUfg/wGPwupmYly8v0ILLUgYlPeX",
@@ -96,10 +96,10 @@ mod tests {
             "AFoApf8AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
             "dVY7DoAgDN05BUfg/wGPwupmYly8andlettersbehinditthatgoonandonandon",
         ] {
-            assert!(!is_name(other.as_bytes(), Extent::Whole), "{other}");
+            assert!(!is_name(other.as_bytes(), RunExtent::Whole), "{other}");
         }
-        assert!(!is_name(b"tooShortForAnything0", Extent::Part));
+        assert!(!is_name(b"tooShortForAnything0", RunExtent::Part));
         let apart = "a\n\n\n\n\n".repeat(1000);
-        assert!(!is_name(apart.as_bytes(), Extent::Whole));
+        assert!(!is_name(apart.as_bytes(), RunExtent::Whole));
     }
 }

@@ -7,19 +7,20 @@ use std::collections::VecDeque;
 
 use crate::budget::{narrow, wide};
 use crate::decode::containers::{Containers, is_zlib, may_be_unmarked};
-use crate::decode::layer::{FREE, Layer, Until, View, unbroken};
+use crate::decode::layer::{FREE, Layer, LayerExtent, View, unbroken};
 use crate::finding::UnscannedReason;
-use crate::known::Known;
+use crate::known::KnownValues;
 use crate::limits;
 use crate::prefilter::OVERLAP;
 use crate::scan::Scan;
+use crate::span::{self, Span};
 use crate::trail::Trail;
 
-use super::alphabet::{Alphabet, Reader, Starts};
+use super::alphabet::{Alphabet, Starts, SymbolReader};
 use super::is_dense;
-use super::lane::{Extent, Lane};
+use super::lane::{PhaseLane, RunExtent};
 use super::probe::{Cover, MARGIN_SYMBOLS, Probe};
-use super::radix::{self, Phase, slice};
+use super::radix::{self, Phase};
 
 /// Symbols decoded behind a place where something begins: the longest literal and more.
 const AFTER_SYMBOLS: u64 = 256;
@@ -31,9 +32,9 @@ const WITHIN_SYMBOLS: u64 = 184;
 const CONTEXT_BYTES: usize = 256;
 
 /// A run, or what is left of the last one for the next.
-pub(super) struct Open {
+pub(super) struct OpenRun {
     alphabet: Alphabet,
-    reader: Reader,
+    reader: SymbolReader,
     symbols: Vec<u8>,
     /// The number of the first of them in the run.
     base: u64,
@@ -44,7 +45,7 @@ pub(super) struct Open {
     /// Known values that end before this number were found.
     recalled: u64,
     trail: Trail,
-    phases: Vec<Lane>,
+    phases: Vec<PhaseLane>,
     /// Whether all of it goes through layers.
     is_dense: bool,
     /// What must stay of what is not decoded, in offsets of the outermost stream.
@@ -54,7 +55,7 @@ pub(super) struct Open {
     probe: Probe,
 }
 
-impl Open {
+impl OpenRun {
     /// No run yet.
     pub(super) fn new(alphabet: Alphabet, trail: &Trail) -> Self {
         Self {
@@ -66,7 +67,9 @@ impl Open {
             looked: 0,
             recalled: 0,
             trail: trail.with(alphabet.coding(), None),
-            phases: (0..alphabet.phases()).map(|_| Lane::default()).collect(),
+            phases: (0..alphabet.phases())
+                .map(|_| PhaseLane::default())
+                .collect(),
             is_dense: true,
             floor: FREE,
             spots: Vec::new(),
@@ -137,7 +140,7 @@ impl Open {
 
     /// The run begins: its first symbols are here, or all of it, and these are where words
     /// begin.
-    pub(super) fn begin(&mut self, scan: &mut Scan<'_>, starts: Starts, extent: Extent) {
+    pub(super) fn begin(&mut self, scan: &mut Scan<'_>, starts: Starts, extent: RunExtent) {
         let is_dense = is_dense(self.alphabet, scan);
         self.is_dense = is_dense;
         for start in 0..self.group() {
@@ -153,7 +156,7 @@ impl Open {
         for start in starts.all().map(wide) {
             let symbols = self.end().saturating_sub(start);
             let all = narrow(symbols.saturating_mul(bits) / 8);
-            let all = (extent == Extent::Whole).then_some(all);
+            let all = (extent == RunExtent::Whole).then_some(all);
             if is_dense || may_be_unmarked(&self.first(start), all) {
                 // What stands before it in its phase is not looked at otherwise.
                 self.wake(scan, start, start % self.group().max(1));
@@ -163,7 +166,7 @@ impl Open {
     }
 
     /// The phase of a symbol.
-    fn lane(&mut self, number: u64) -> Option<&mut Lane> {
+    fn lane(&mut self, number: u64) -> Option<&mut PhaseLane> {
         let phase = number.checked_rem(self.group()).map(narrow);
         self.phases.get_mut(phase.unwrap_or_default())
     }
@@ -183,15 +186,15 @@ impl Open {
     /// The first bytes of a phase.
     fn first(&self, skip: u64) -> Vec<u8> {
         let mut made = Vec::new();
-        let symbols = self.symbols.get(narrow(skip)..).unwrap_or_default();
+        let symbols = span::from(&self.symbols, narrow(skip));
         let few = symbols.get(..limits::FIRST_SYMBOLS).unwrap_or(symbols);
         Phase::new(self.alphabet.bits()).push(few, &mut made);
         made
     }
 
     /// Goes on with what came.
-    pub(super) fn work(&mut self, scan: &mut Scan<'_>, until: Until) {
-        if until == Until::End {
+    pub(super) fn work(&mut self, scan: &mut Scan<'_>, until: LayerExtent) {
+        if until == LayerExtent::End {
             self.reader.finish(&mut self.symbols);
         }
         self.look(scan, until);
@@ -202,28 +205,32 @@ impl Open {
             self.settle(scan, phase, until);
         }
         self.floor = match until {
-            Until::Step if self.is_dense => FREE,
-            Until::Step => {
-                let known = scan.rules.known().map_or(0, Known::longest);
+            LayerExtent::Step if self.is_dense => FREE,
+            LayerExtent::Step => {
+                let known = scan.rules.known().map_or(0, KnownValues::longest);
                 let back = scan.rules.before().max(OVERLAP).max(known);
                 let back = back.saturating_add(3);
                 let first = self.looked.saturating_sub(self.symbols_of(back));
                 self.outer(first)
             }
-            Until::Flush => self.flushed(scan),
-            Until::End => FREE,
+            LayerExtent::Flush => self.flushed(scan),
+            LayerExtent::End => FREE,
         };
         self.trim(scan);
     }
 
     /// Looks for places where something begins in what was not looked at.
-    fn look(&mut self, scan: &mut Scan<'_>, until: Until) {
+    fn look(&mut self, scan: &mut Scan<'_>, until: LayerExtent) {
         if self.is_dense {
             return;
         }
         let end = self.end();
         let certain = end.saturating_sub(wide(MARGIN_SYMBOLS)).max(self.looked);
-        let to = if until == Until::Step { certain } else { end };
+        let to = if until == LayerExtent::Step {
+            certain
+        } else {
+            end
+        };
         let mut cover = Cover {
             until: [0; 4],
             after: AFTER_SYMBOLS,
@@ -234,14 +241,15 @@ impl Open {
             *known = if lane.is_active { lane.until } else { 0 };
         }
         cover.spots.clear();
-        let range = (
-            narrow(self.looked.saturating_sub(self.base)),
-            narrow(to.saturating_sub(self.base)),
-        );
+        let range = Span::new(self.looked, to).places(self.base, self.symbols.len());
+        let Ok(range) = range else {
+            return scan.state.budget.lost().set();
+        };
         let text = (self.symbols.as_slice(), self.base);
         let prefilter = scan.rules.prefilter();
         let probe = &mut self.probe;
-        probe.find(prefilter, text, range, &mut cover);
+        let looked = probe.find(prefilter, text, range, &mut cover);
+        scan.state.budget.lost().found(looked);
         for spot in &cover.spots {
             // Of what began before, and goes on behind the end, nothing is told yet:
             // a phase that begins here has to see it when the rest comes.
@@ -250,7 +258,11 @@ impl Open {
             self.wake(scan, *spot, self.aligned(least, phase).min(*spot));
         }
         self.spots = cover.spots;
-        self.looked = if until == Until::End { end } else { certain };
+        self.looked = if until == LayerExtent::End {
+            end
+        } else {
+            certain
+        };
     }
 
     /// Known values at every phase: they have no beginning that could be told.
@@ -262,7 +274,7 @@ impl Open {
         let mut made = std::mem::take(&mut self.made);
         for phase in 0..self.group() {
             let first = self.aligned(self.recalled.saturating_sub(back), phase);
-            let symbols = slice(&self.symbols, self.base, (first, self.end()));
+            let symbols = radix::part(scan, (&self.symbols, self.base), (first, self.end()));
             made.clear();
             Phase::new(self.alphabet.bits()).push(symbols, &mut made);
             let bits = u64::from(self.alphabet.bits());
@@ -289,7 +301,7 @@ impl Open {
     /// is from `from` on.
     fn wake(&mut self, scan: &mut Scan<'_>, at: u64, from: u64) {
         let phase = narrow(at.checked_rem(self.group()).unwrap_or_default());
-        let is_over = |lane: &Lane| lane.is_active && at >= lane.until;
+        let is_over = |lane: &PhaseLane| lane.is_active && at >= lane.until;
         if self.phases.get(phase).is_some_and(is_over) {
             self.advance(scan, phase, at);
         }
@@ -316,7 +328,7 @@ impl Open {
         let back = self.symbols_of(back);
         let first = self.aligned(at.saturating_sub(back), wide(phase));
         self.made.clear();
-        let symbols = slice(&self.symbols, self.base, (first, at));
+        let symbols = radix::part(scan, (&self.symbols, self.base), (first, at));
         Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
         let outer = self.outer(first);
         let Some(lane) = self.phases.get_mut(phase) else {
@@ -351,11 +363,11 @@ impl Open {
             let Some(layer) = &mut lane.layer else {
                 return;
             };
-            layer.work(scan, Until::Step);
+            layer.work(scan, LayerExtent::Step);
             if layer.is_open() {
                 lane.until = lane.until.saturating_add(AFTER_SYMBOLS);
             } else {
-                layer.work(scan, Until::End);
+                layer.work(scan, LayerExtent::End);
                 lane.stop(scan);
             }
         }
@@ -386,14 +398,14 @@ impl Open {
 
     fn give(&mut self, scan: &mut Scan<'_>, phase: usize, range: (u64, u64)) {
         self.made.clear();
-        let symbols = slice(&self.symbols, self.base, range);
+        let symbols = radix::part(scan, (&self.symbols, self.base), range);
         Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
         let outer = self.outer(range.0);
         let Some(lane) = self.phases.get_mut(phase) else {
             return;
         };
         let ahead = std::mem::take(&mut lane.ahead);
-        let new = self.made.get(ahead..).unwrap_or_default();
+        let new = span::from(&self.made, ahead);
         if let Some(layer) = &mut lane.layer
             && scan.state.budget.derive(new.len())
         {
@@ -402,11 +414,11 @@ impl Open {
     }
 
     /// The end of what is here, for a phase.
-    fn settle(&mut self, scan: &mut Scan<'_>, phase: usize, until: Until) {
+    fn settle(&mut self, scan: &mut Scan<'_>, phase: usize, until: LayerExtent) {
         let Some(lane) = self.phases.get(phase).filter(|lane| lane.is_active) else {
             return;
         };
-        if until != Until::Step {
+        if until != LayerExtent::Step {
             // The last symbols make no whole group, but may end a credential.
             self.give(scan, phase, (lane.fed, self.end()));
         }
@@ -415,9 +427,9 @@ impl Open {
         {
             layer.work(scan, until);
             match until {
-                Until::Step => {}
-                Until::Flush => lane.ahead = self.made.len(),
-                Until::End => lane.stop(scan),
+                LayerExtent::Step => {}
+                LayerExtent::Flush => lane.ahead = self.made.len(),
+                LayerExtent::End => lane.stop(scan),
             }
         }
     }
@@ -438,7 +450,7 @@ impl Open {
             let first = end.saturating_sub(self.symbols_of(before));
             let first = self.aligned(first, wide(phase));
             self.made.clear();
-            let symbols = slice(&self.symbols, self.base, (first, end));
+            let symbols = radix::part(scan, (&self.symbols, self.base), (first, end));
             Phase::new(self.alphabet.bits()).push(symbols, &mut self.made);
             let tail = unbroken(&self.made, before);
             if tail >= limits::UNBROKEN_BYTES_MIN {
@@ -453,7 +465,7 @@ impl Open {
     fn trim(&mut self, scan: &Scan<'_>) {
         let active = self.phases.iter().filter(|lane| lane.is_active);
         let fed = active.map(|lane| lane.fed).min().unwrap_or(FREE);
-        let known = scan.rules.known().map_or(0, Known::longest);
+        let known = scan.rules.known().map_or(0, KnownValues::longest);
         let reach = scan.rules.reach().max(CONTEXT_BYTES).max(known);
         let reach = reach.saturating_add(64);
         let context = self.looked.saturating_sub(self.symbols_of(reach));

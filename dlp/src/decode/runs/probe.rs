@@ -4,13 +4,17 @@
 //! them, and asks the searches that need no more than a look, so that only what
 //! surrounds such places goes through a layer. May say too much, never too little.
 
+use std::ops::Range;
+
 use outgate_lanes::{GROUP_BYTES, STRIDE_SYMBOLS, pack};
 
 use crate::decode::classes::Classes;
 use crate::decode::containers::{is_unmarked, is_zlib};
-use crate::decode::filters::{self, Kind, Seeker};
+use crate::decode::filters::{self, Seeker};
+use crate::escapes::EscapeKind;
 use crate::limits;
 use crate::prefilter::Prefilter;
+use crate::span::{self, Misplaced};
 
 use super::alphabet::{Alphabet, Starts};
 use super::radix::Phase;
@@ -68,14 +72,14 @@ impl Cover {
 pub(super) struct Probe {
     /// What the phases stand for, with a border behind each.
     made: Vec<u8>,
-    parts: Vec<Part>,
+    parts: Vec<RunPhase>,
     classes: Classes,
     /// Where in it something begins.
     places: Vec<usize>,
 }
 
 /// One phase of a run.
-pub(super) struct Part {
+pub(super) struct RunPhase {
     /// For [`Probe::find`] the number of its first symbol, for [`Probe::take`] where in
     /// the outermost stream its run stands.
     start: u64,
@@ -93,7 +97,7 @@ pub(super) struct Part {
 
 /// How certain it is that something begins in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begins {
+pub(super) enum PhaseBegin {
     /// A literal, an escape, a run or something with a mark, which may go on behind it.
     Surely,
     /// Only what may be compressed, and ends with it: if nothing is told of it, it held
@@ -101,7 +105,7 @@ pub(super) enum Begins {
     Perhaps,
 }
 
-impl Part {
+impl RunPhase {
     /// Where in what it stands for something may begin.
     pub(super) fn starts(&self) -> impl Iterator<Item = usize> + use<> {
         let (phase, starts) = self.starts;
@@ -123,14 +127,17 @@ impl Probe {
         &mut self,
         prefilter: &Prefilter,
         (symbols, base): (&[u8], u64),
-        (from, to): (usize, usize),
+        Range {
+            start: from,
+            end: to,
+        }: Range<usize>,
         cover: &mut Cover,
-    ) {
+    ) -> Result<(), Misplaced> {
         let mut start = from;
         while start < to {
             let stop = start.saturating_add(limits::LOOK_SYMBOLS).min(to);
             self.clear();
-            self.decode((symbols, base), (start, stop), cover);
+            self.decode((symbols, base), (start, stop), cover)?;
             self.look(prefilter);
             for place in &self.places {
                 let Some(part) = part_of(&self.parts, *place) else {
@@ -149,11 +156,17 @@ impl Probe {
             }
             start = stop;
         }
+        Ok(())
     }
 
     /// Decodes the phases in which something may begin that does not go through a layer in
     /// any case.
-    fn decode(&mut self, (symbols, base): (&[u8], u64), range: (usize, usize), cover: &Cover) {
+    fn decode(
+        &mut self,
+        (symbols, base): (&[u8], u64),
+        range: (usize, usize),
+        cover: &Cover,
+    ) -> Result<(), Misplaced> {
         let (start, stop) = range;
         let end = stop.saturating_add(MARGIN_SYMBOLS).min(symbols.len());
         for phase in 0..GROUP {
@@ -168,10 +181,11 @@ impl Probe {
             let begin = first.saturating_sub(before.saturating_mul(GROUP));
             let groups = stop.saturating_sub(first).div_ceil(GROUP);
             let number = base.saturating_add(wide(begin));
-            let symbols = symbols.get(begin..end).unwrap_or_default();
+            let symbols = symbols.get(begin..end).ok_or(Misplaced)?;
             let looked = (before.saturating_mul(3), groups.saturating_mul(3));
             self.push(symbols, number, looked);
         }
+        Ok(())
     }
 
     /// Forgets what was made.
@@ -195,11 +209,11 @@ impl Probe {
             let padded = begin.saturating_add(groups.saturating_mul(GROUP_BYTES));
             self.made.resize(padded, 0);
             let space = self.made.get_mut(begin..).unwrap_or_default();
-            let symbols = symbols.get(phase..).unwrap_or_default();
+            let symbols = span::from(symbols, phase);
             pack(symbols.as_chunks().0, space.as_chunks_mut().0);
             let end = begin.saturating_add(there.saturating_mul(GROUP_BYTES) / GROUP);
             self.made.truncate(end);
-            self.parts.push(Part {
+            self.parts.push(RunPhase {
                 start: outer,
                 begin,
                 from: begin,
@@ -217,7 +231,7 @@ impl Probe {
         Phase::new(Alphabet::Base64.bits()).push(symbols, &mut self.made);
         let end = self.made.len();
         let from = begin.saturating_add(skip);
-        self.parts.push(Part {
+        self.parts.push(RunPhase {
             start,
             begin,
             from,
@@ -235,7 +249,7 @@ impl Probe {
 
     /// All that was made, and where in the outermost stream a place of it comes from.
     pub(super) fn made(&self) -> (&[u8], impl Fn(usize) -> u64) {
-        let origin = |place| part_of(&self.parts, place).map_or(0, Part::outer);
+        let origin = |place| part_of(&self.parts, place).map_or(0, RunPhase::outer);
         (&self.made, origin)
     }
 
@@ -243,21 +257,21 @@ impl Probe {
     pub(super) fn found(
         &mut self,
         prefilter: &Prefilter,
-    ) -> impl Iterator<Item = (&Part, &[u8], Begins)> {
+    ) -> impl Iterator<Item = (&RunPhase, &[u8], PhaseBegin)> {
         self.look(prefilter);
         let mut places = self.places.iter().peekable();
         let made = &self.made;
         self.parts.iter().filter_map(move |part| {
-            let here = made.get(part.begin..part.end).unwrap_or_default();
+            let here = span::within(made, part.begin..part.end);
             let mut starts = part.starts();
             let is_unmarked = |start| {
-                let here = here.get(start..).unwrap_or_default();
+                let here = span::from(here, start);
                 is_zlib(here) || is_unmarked(here)
             };
             let is_guess = is_zlib(here) || starts.any(is_unmarked);
-            let mut begins = is_guess.then_some(Begins::Perhaps);
+            let mut begins = is_guess.then_some(PhaseBegin::Perhaps);
             while places.next_if(|place| **place < part.end).is_some() {
-                begins = Some(Begins::Surely);
+                begins = Some(PhaseBegin::Surely);
             }
             Some((part, here, begins?))
         })
@@ -269,9 +283,17 @@ impl Probe {
         places.clear();
         self.classes.clear();
         self.classes.read(made);
-        prefilter.scan(made, 0, made.len(), &mut |_, place| places.push(place));
+        prefilter.scan_all(made, &mut |_, place| places.push(place));
         let range = (0, wide(made.len()));
-        filters::find(made, &self.classes, 0, range, &mut Escapes(places));
+        let mut escapes = Escapes {
+            places,
+            is_lost: false,
+        };
+        filters::find(made, &self.classes, 0, range, &mut escapes);
+        // Where that cannot be told, something may begin in each.
+        if escapes.is_lost {
+            places.extend(self.parts.iter().map(|part| part.begin));
+        }
         for alphabet in [Alphabet::Base64, Alphabet::Hex] {
             // The others have no byte that these have not.
             let mut from = 0;
@@ -287,22 +309,30 @@ impl Probe {
 }
 
 /// Takes down where escapes stand.
-struct Escapes<'a>(&'a mut Vec<usize>);
+struct Escapes<'a> {
+    places: &'a mut Vec<usize>,
+    is_lost: bool,
+}
 
 impl Seeker for Escapes<'_> {
-    fn wants(&mut self, _: Kind, _: u64) -> bool {
+    fn wants(&mut self, _: EscapeKind, _: u64) -> bool {
         true
     }
 
-    fn found(&mut self, kind: Kind, at: u64) {
+    fn found(&mut self, kind: EscapeKind, at: u64) {
         // The zero of a wide letter: the letter may stand before all that was made.
-        let skip = u64::from(kind == Kind::Wide);
-        self.0.push(narrow(at.saturating_add(skip)));
+        let skip = u64::from(kind == EscapeKind::Wide);
+        self.places.push(narrow(at.saturating_add(skip)));
+    }
+
+    fn lose(&mut self) {
+        debug_assert!(false, "the scan lost its place");
+        self.is_lost = true;
     }
 }
 
 /// The part that a place belongs to, or the border behind it.
-fn part_of(parts: &[Part], place: usize) -> Option<&Part> {
+fn part_of(parts: &[RunPhase], place: usize) -> Option<&RunPhase> {
     let behind = parts.partition_point(|part| part.begin <= place);
     parts.get(behind.checked_sub(1)?)
 }
@@ -355,14 +385,15 @@ mod tests {
             let mut probe = Probe::default();
             let mut cover = Cover { until: [0; 4], after: 256, within: 184, spots: Vec::new() };
             let cut = cut.min(symbols.len());
-            for range in [(0, cut), (cut, symbols.len())] {
+            for range in [0..cut, cut..symbols.len()] {
                 // The second look has all that the first had.
-                let there = if range.1 == cut {
+                let there = if range.end == cut {
                     cut.saturating_add(MARGIN_SYMBOLS).min(symbols.len())
                 } else {
                     symbols.len()
                 };
-                probe.find(&prefilter, (&symbols[..there], base), range, &mut cover);
+                let text = (&symbols[..there], base);
+                probe.find(&prefilter, text, range, &mut cover).unwrap();
             }
             let first = base + wide(phase + group * GROUP);
             let found = cover.spots.iter().any(|spot| {

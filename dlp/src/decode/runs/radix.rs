@@ -3,7 +3,8 @@
 
 use outgate_lanes::{GROUP_BYTES, pack};
 
-use super::narrow;
+use crate::scan::Scan;
+use crate::span::Span;
 
 /// How many bytes before a piece the first byte it makes may have begun: the
 /// symbols of one byte, with what may stand between them.
@@ -86,11 +87,16 @@ impl Phase {
     }
 }
 
-/// Symbols by their numbers, as far as they are there.
-pub(super) fn slice(symbols: &[u8], base: u64, (from, to): (u64, u64)) -> &[u8] {
-    let from = narrow(from.saturating_sub(base)).min(symbols.len());
-    let to = narrow(to.saturating_sub(base)).min(symbols.len());
-    symbols.get(from..to).unwrap_or_default()
+/// Symbols by their numbers, of those from `base` on; where they are not there, the scan is
+/// over.
+#[track_caller]
+pub(super) fn part<'s>(
+    scan: &Scan<'_>,
+    (symbols, base): (&'s [u8], u64),
+    (from, to): (u64, u64),
+) -> &'s [u8] {
+    let part = Span::new(from, to).of(symbols, base);
+    scan.state.budget.lost().found(part)
 }
 
 #[cfg(test)]

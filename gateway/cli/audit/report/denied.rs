@@ -2,10 +2,12 @@
 //! would allow it. A connection that was denied because of what was in it is told
 //! by what was in it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::bounded::Bounded;
-use crate::audit::record::{Record, Verdict};
+use crate::audit::Record;
+use outgate_record::{Kind, Outcome};
 
 /// Denied things that are told apart.
 const DENIALS_MAX: usize = 2048;
@@ -31,7 +33,7 @@ pub(super) struct Denied {
 pub(super) struct Denials {
     pub(super) told: Bounded<String, Denied>,
     /// Denied connections by run and process.
-    pending: BTreeMap<(String, u64), Record>,
+    pending: BTreeMap<(String, u32), Record>,
 }
 
 impl Default for Denials {
@@ -48,10 +50,10 @@ impl Denials {
     /// Gives back what counts from now on: the record itself, unless something more
     /// telling may follow, and a connection before it that nothing followed.
     pub(super) fn add(&mut self, record: &Record) -> Vec<Record> {
-        if record.verdict != Verdict::Deny {
+        if record.verdict != Outcome::Deny {
             return vec![record.clone()];
         }
-        let key = (record.run.clone(), record.pid.unwrap_or(0));
+        let key = (record.run.to_string(), record.pid.unwrap_or(0));
         let before = self.pending.remove(&key);
         let (leading, alone) = match before {
             Some(connection) if may_follow(record) && leads(&connection, record) => {
@@ -64,14 +66,17 @@ impl Denials {
             self.tell(&connection, None);
             counted.push(connection);
         }
-        if record.kind == "connect" && self.pending.len() < PENDING_MAX {
+        if record.kind == Kind::Connect && self.pending.len() < PENDING_MAX {
             self.pending.insert(key, record.clone());
             return counted;
         }
         if record.finding.is_none() && record.unscanned.is_none() {
             // An https:// rule is what one would write, not one for TLS alone.
-            let flag = leading.filter(|_| record.kind == "tunnel");
-            self.tell(record, flag.and_then(|connection| connection.flag));
+            let flag = leading.filter(|_| record.kind == Kind::Tunnel);
+            self.tell(
+                record,
+                flag.and_then(|connection| connection.flag.map(Cow::into_owned)),
+            );
         }
         counted.push(record.clone());
         counted
@@ -104,12 +109,12 @@ impl Denials {
             return;
         };
         denied.count = denied.count.saturating_add(1);
-        denied.last = denied.last.max(record.at);
-        denied.because.clone_from(&record.detail);
-        let flag = flag.or_else(|| record.flag.clone());
+        denied.last = denied.last.max(record.at());
+        record.detail().clone_into(&mut denied.because);
+        let flag = flag.or_else(|| record.flag.as_deref().map(str::to_owned));
         denied.flag = flag.or_else(|| denied.flag.take());
         let rule = record.rule.as_ref();
-        denied.rule = rule.map(|rule| (rule.text.clone(), rule.place.clone()));
+        denied.rule = rule.map(|rule| (rule.text.to_string(), rule.place.to_string()));
         let program = record.program();
         if denied.programs.len() < NAMED_MAX && !program.is_empty() {
             denied.programs.insert(program.to_owned());
@@ -130,21 +135,23 @@ fn leads(connection: &Record, record: &Record) -> bool {
     let authority = record
         .target
         .split_once("://")
-        .map_or(record.target.as_str(), |(_, rest)| rest);
+        .map_or(&*record.target, |(_, rest)| rest);
     authority == connection.target || record.host() == connection.host()
 }
 
 #[cfg(test)]
 mod tests {
+    use outgate_record::Word;
+
     use super::*;
 
     fn denied(kind: &str, target: &str, flag: &str) -> Record {
         Record {
-            kind: kind.to_owned(),
-            verdict: Verdict::Deny,
-            target: target.to_owned(),
-            flag: Some(flag.to_owned()),
-            run: "r".to_owned(),
+            kind: Word::read(kind.to_owned().into()),
+            verdict: Outcome::Deny,
+            target: target.to_owned().into(),
+            flag: Some(flag.to_owned().into()),
+            run: "r".into(),
             pid: Some(7),
             ..Record::default()
         }
@@ -157,7 +164,7 @@ mod tests {
         for record in [
             denied("connect", "a.test:80", "-a a"),
             Record {
-                method: Some("PUT".to_owned()),
+                method: Some("PUT".into()),
                 ..denied("request", "http://a.test", "-a 'PUT http://a.test'")
             },
             denied("connect", "b.test:443", "-a https://b.test"),

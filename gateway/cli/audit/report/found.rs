@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::bounded::Bounded;
-use crate::audit::record::{self, Alarm, Record, Verdict};
+use crate::audit::Record;
+use outgate_record::{Alarm, Kind, Outcome, Reason};
 
 /// Findings, hosts and reasons that are told apart.
 const FINDINGS_MAX: usize = 1024;
@@ -20,10 +21,10 @@ const NAMED_MAX: usize = 8;
 pub(super) struct Finding {
     pub(super) count: u64,
     pub(super) last: u64,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: Outcome,
     pub(super) because: String,
     pub(super) alarm: Alarm,
-    pub(super) found: record::Found,
+    pub(super) found: crate::audit::Found,
     /// What would allow it, where anything would.
     pub(super) flag: Option<String>,
     pub(super) programs: BTreeSet<String>,
@@ -75,7 +76,7 @@ pub(super) struct Found {
     pub(super) alarms_in_all: u64,
     pub(super) unseen: Bounded<(Why, String), Unseen>,
     /// Open connections that pass unopened, by run, process and target.
-    pending: Bounded<(String, u64, String), u64>,
+    pending: Bounded<(String, u32, String), u64>,
 }
 
 impl Default for Found {
@@ -105,12 +106,12 @@ impl Found {
                 self.alarms.push(record.clone());
             }
         }
-        let is_misuse = record.kind == "finding" && record.reason == "secret";
+        let is_misuse = record.kind == Kind::Finding && record.reason() == Reason::Secret.token();
         if record.finding.is_some() || is_misuse {
             self.finding(record);
         }
         if let Some(unscanned) = &record.unscanned
-            && record.verdict != Verdict::Deny
+            && record.verdict != Outcome::Deny
         {
             let key = (Why::Unscannable, record.host().to_owned());
             if let Some(unseen) = self.unseen.of(key) {
@@ -139,14 +140,17 @@ impl Found {
 
     fn finding(&mut self, record: &Record) {
         self.findings_in_all = self.findings_in_all.saturating_add(1);
-        if record.verdict == Verdict::Deny {
+        if record.verdict == Outcome::Deny {
             self.held_back = self.held_back.saturating_add(1);
         }
-        let found = record.finding.clone().unwrap_or_else(|| record::Found {
-            name: "placeholder of a secret".to_owned(),
-            detector: "secret".to_owned(),
-            ..record::Found::default()
-        });
+        let found = record
+            .finding
+            .clone()
+            .unwrap_or_else(|| crate::audit::Found {
+                name: "placeholder of a secret".into(),
+                detector: "secret".into(),
+                ..crate::audit::Found::default()
+            });
         let form = format!(
             "{} {} {}",
             found.chain.join(">"),
@@ -157,24 +161,26 @@ impl Found {
             return;
         };
         finding.count = finding.count.saturating_add(1);
-        finding.last = finding.last.max(record.at);
+        finding.last = finding.last.max(record.at());
         finding.verdict = record.verdict;
-        finding.because.clone_from(&record.detail);
+        record.detail().clone_into(&mut finding.because);
         finding.alarm = record.alarm;
         finding.found = found;
-        finding.flag.clone_from(&record.flag);
+        finding.flag = record.flag.as_deref().map(str::to_owned);
         name(&mut finding.programs, record);
     }
 
     fn unseen(&mut self, record: &Record) {
         let flow = || {
             let pid = record.pid.unwrap_or(0);
-            (record.run.clone(), pid, record.target.clone())
+            (record.run.to_string(), pid, record.target.to_string())
         };
         let (why, counted) = match (record.kind.as_str(), record.verdict) {
-            ("tunnel", Verdict::Allow) => (Why::Unopened, Counted::Yes),
-            ("unix", Verdict::Allow) => (Why::Unix, Counted::Yes),
-            ("connect", Verdict::Allow) if record.detail != "gateway" => (Why::Direct, Counted::No),
+            ("tunnel", Outcome::Allow) => (Why::Unopened, Counted::Yes),
+            ("unix", Outcome::Allow) => (Why::Unix, Counted::Yes),
+            ("connect", Outcome::Allow) if record.detail() != "gateway" => {
+                (Why::Direct, Counted::No)
+            }
             ("flow", _) => {
                 self.ended(record, flow());
                 return;
@@ -186,14 +192,14 @@ impl Found {
         {
             *open = open.saturating_add(1);
         }
-        if let Some(unseen) = self.unseen.of((why, record.target.clone())) {
+        if let Some(unseen) = self.unseen.of((why, record.target.to_string())) {
             unseen.add(record);
             unseen.counted = counted;
         }
     }
 
     /// A connection ended; whether one that nobody looked into.
-    fn ended(&mut self, record: &Record, flow: (String, u64, String)) {
+    fn ended(&mut self, record: &Record, flow: (String, u32, String)) {
         let Some(open) = self.pending.take(&flow) else {
             return;
         };
@@ -207,8 +213,8 @@ impl Found {
         } else {
             Why::Unopened
         };
-        let traffic = record.traffic.unwrap_or_default();
-        if let Some(unseen) = self.unseen.of((why, record.target.clone())) {
+        let traffic = record.traffic().unwrap_or_default();
+        if let Some(unseen) = self.unseen.of((why, record.target.to_string())) {
             unseen.up = unseen.up.saturating_add(traffic.up);
             unseen.down = unseen.down.saturating_add(traffic.down);
         }
@@ -219,7 +225,7 @@ impl Unseen {
     fn add(&mut self, record: &Record) {
         self.count = self.count.saturating_add(1);
         if let Some(rule) = &record.rule {
-            self.rule = Some((rule.text.clone(), rule.place.clone()));
+            self.rule = Some((rule.text.to_string(), rule.place.to_string()));
         }
         name(&mut self.programs, record);
     }
@@ -234,26 +240,25 @@ fn name(programs: &mut BTreeSet<String>, record: &Record) {
 
 #[cfg(test)]
 mod tests {
+    use outgate_record::Word;
+
     use super::*;
-    use crate::audit::record::Traffic;
 
     fn record(kind: &str, detail: &str, up: Option<u64>) -> Record {
         Record {
-            kind: kind.to_owned(),
+            kind: Word::read(kind.to_owned().into()),
             verdict: if up.is_some() {
-                Verdict::Note
+                Outcome::Note
             } else {
-                Verdict::Allow
+                Outcome::Allow
             },
-            target: "a.test:443".to_owned(),
-            detail: detail.to_owned(),
-            run: "r".to_owned(),
+            target: "a.test:443".into(),
+            detail: Some(detail.to_owned().into()),
+            run: "r".into(),
             pid: Some(7),
-            traffic: up.map(|up| Traffic {
-                up,
-                down: 1,
-                millis: 1,
-            }),
+            bytes_up: up,
+            bytes_down: up.map(|_| 1),
+            duration_ms: up.map(|_| 1),
             ..Record::default()
         }
     }

@@ -7,7 +7,8 @@ use super::bounded::Bounded;
 use super::denied::Denials;
 use super::found::Found;
 use super::timeline::{Slice, Timeline};
-use crate::audit::record::{Alarm, Record, Verdict};
+use crate::audit::Record;
+use outgate_record::{Alarm, Kind, Outcome};
 
 /// Hosts, programs, and pairs of them that are told apart.
 const HOSTS_MAX: usize = 4096;
@@ -77,15 +78,15 @@ impl Sum {
     }
 
     fn add(&mut self, record: &Record) {
-        if let Some(traffic) = record.traffic {
+        if let Some(traffic) = record.traffic() {
             self.up = self.up.saturating_add(traffic.up);
             self.down = self.down.saturating_add(traffic.down);
             self.connections = self.connections.saturating_add(1);
         }
         match judged(record) {
-            Some(Verdict::Allow) => self.allowed = self.allowed.saturating_add(1),
-            Some(Verdict::Deny) => self.denied = self.denied.saturating_add(1),
-            Some(Verdict::Note) | None => {}
+            Some(Outcome::Allow) => self.allowed = self.allowed.saturating_add(1),
+            Some(Outcome::Deny) => self.denied = self.denied.saturating_add(1),
+            Some(Outcome::Note) | None => {}
         }
     }
 }
@@ -142,11 +143,11 @@ impl Default for Model {
 
 /// What a record says about something that was to leave, if it does. The question
 /// before a connection is asked again by what is in it.
-fn judged(record: &Record) -> Option<Verdict> {
+fn judged(record: &Record) -> Option<Outcome> {
     match (record.kind.as_str(), record.verdict) {
-        ("connect", Verdict::Allow) if record.detail == "gateway" => None,
+        ("connect", Outcome::Allow) if record.detail() == "gateway" => None,
         // Nothing leaves by listening.
-        (_, Verdict::Note) | ("listen", Verdict::Allow) => None,
+        (_, Outcome::Note) | ("listen", Outcome::Allow) => None,
         (_, verdict) => Some(verdict),
     }
 }
@@ -155,26 +156,33 @@ impl Model {
     /// Takes one record.
     pub(super) fn add(&mut self, record: &Record) {
         self.records = self.records.saturating_add(1);
-        self.lost = self.lost.saturating_add(record.lost);
-        if record.at > 0 {
-            let (first, last) = self.span.unwrap_or((record.at, record.at));
-            self.span = Some((first.min(record.at), last.max(record.at)));
+        self.lost = self.lost.saturating_add(record.lost());
+        if record.at() > 0 {
+            let (first, last) = self.span.unwrap_or((record.at(), record.at()));
+            self.span = Some((first.min(record.at()), last.max(record.at())));
         }
-        if record.kind == "policy" {
+        if record.kind == Kind::Policy {
             self.policies = self.policies.saturating_add(1);
         }
-        if record.kind == "budget"
-            && record.verdict == Verdict::Note
+        if record.kind == Kind::Budget
+            && record.verdict == Outcome::Note
             && self.budgets.len() < BUDGETS_MAX
         {
-            let told = (record.at, record.target.clone(), record.detail.clone());
+            let told = (
+                record.at(),
+                record.target.to_string(),
+                record.detail().to_owned(),
+            );
             self.budgets.push(told);
         }
-        if record.kind == "leftover" {
+        if record.kind == Kind::Leftover {
             self.left_in_all = self.left_in_all.saturating_add(1);
             if self.left.len() < LEFT_MAX {
-                self.left
-                    .push((record.at, record.target.clone(), record.detail.clone()));
+                self.left.push((
+                    record.at(),
+                    record.target.to_string(),
+                    record.detail().to_owned(),
+                ));
             }
         }
         self.found.add(record);
@@ -198,30 +206,30 @@ impl Model {
         let one = |is: bool| u64::from(is);
         let verdict = judged(record);
         let what = Slice {
-            allowed: one(verdict == Some(Verdict::Allow)),
-            denied: one(verdict == Some(Verdict::Deny)),
+            allowed: one(verdict == Some(Outcome::Allow)),
+            denied: one(verdict == Some(Outcome::Deny)),
             findings: one(record.finding.is_some()),
             alarms: one(record.alarm == Alarm::Raised),
         };
         if what != Slice::default() {
-            self.timeline.add(record.at, what);
+            self.timeline.add(record.at(), what);
         }
     }
 
     fn run(&mut self, record: &Record) {
         let session = record.session.unwrap_or(0);
-        let key = (record.run.clone(), session, record.sandbox.clone());
+        let key = (record.run.to_string(), session, record.sandbox.to_string());
         let Some(run) = self.runs.of(key) else {
             return;
         };
         run.sum.add(record);
         if run.first == 0 {
-            run.first = record.at;
+            run.first = record.at();
         }
-        run.last = run.last.max(record.at);
+        run.last = run.last.max(record.at());
         match record.kind.as_str() {
-            "start" => run.command.clone_from(&record.detail),
-            "finish" => run.end.clone_from(&record.detail),
+            "start" => record.detail().clone_into(&mut run.command),
+            "finish" => record.detail().clone_into(&mut run.end),
             _ => {}
         }
     }
@@ -229,7 +237,7 @@ impl Model {
     fn peers(&mut self, record: &Record) {
         let host = record.host();
         let program = record.program();
-        if host.is_empty() || record.kind == "dns" {
+        if host.is_empty() || record.kind == Kind::Dns {
             return;
         }
         if let Some(peer) = self.hosts.of(host.to_owned()) {
@@ -238,7 +246,7 @@ impl Model {
         if program.is_empty() {
             return;
         }
-        if let Some(peer) = self.programs.of(record.executable.clone()) {
+        if let Some(peer) = self.programs.of(record.executable().to_owned()) {
             peer.add(record, host);
         }
         if let Some(sum) = self.pairs.of((program.to_owned(), host.to_owned())) {

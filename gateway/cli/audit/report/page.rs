@@ -3,7 +3,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use outgate_gateway::{End, line_hash, timestamp};
+use outgate_gateway::{RecordEnd, line_hash};
+use outgate_record::timestamp;
 
 use super::html::{Html, counted};
 use super::left;
@@ -88,7 +89,10 @@ fn header(html: &mut Html, model: &Model, about: &About<'_>, name: &str) {
         .text(&when(model))
         .raw("</p>\n<p class=\"pills\">");
     let faults = about.judge.faults_in_all;
-    let open = about.chains.iter().any(|chain| chain.end == End::Open);
+    let open = about
+        .chains
+        .iter()
+        .any(|chain| chain.end == RecordEnd::Open);
     if faults > 0 {
         html.raw("<a class=\"pill bad\" href=\"#record\">record altered: ");
         html.text(&counted(faults, "fault", "faults")).raw("</a>");

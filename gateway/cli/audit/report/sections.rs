@@ -9,7 +9,7 @@ use super::html::{Html, counted};
 use super::model::{Model, Peer};
 use super::page::{lasted, moment, more};
 use crate::audit::lines::size;
-use crate::audit::record::{Alarm, Verdict, short};
+use outgate_record::{Alarm, Outcome, short};
 
 /// Rows of one table.
 const ROWS_MAX: usize = 40;
@@ -22,11 +22,11 @@ pub(super) fn alarms(html: &mut Html, model: &Model) {
     html.raw("<section class=\"card alarms\" aria-label=\"Alarms\">\n<h2>");
     html.text(&counted(all, "alarm", "alarms")).raw("</h2>\n<p>A planted credential has no use but to be found by whoever looks where there is nothing to look for. What sent it had read it first.</p>\n<ul>\n");
     for record in model.found.alarms.iter().take(ROWS_MAX) {
-        html.element("<li><time>", &moment(record.at), "</time> ");
+        html.element("<li><time>", &moment(record.at()), "</time> ");
         html.element("<strong>", &record.subject(), "</strong> by <code>");
-        html.element("", &record.executable, "</code>");
+        html.element("", record.executable(), "</code>");
         if let Some(pid) = record.pid {
-            html.raw(" (process ").number(pid).raw(")");
+            html.raw(" (process ").number(pid.into()).raw(")");
         }
         if !record.parents.is_empty() {
             html.element(
@@ -35,7 +35,7 @@ pub(super) fn alarms(html: &mut Html, model: &Model) {
                 "</small>",
             );
         }
-        html.element("<br><small>", &record.detail, "</small></li>\n");
+        html.element("<br><small>", record.detail(), "</small></li>\n");
     }
     html.raw("</ul>\n");
     more(html, all, ROWS_MAX, "alarm", "alarms");
@@ -183,6 +183,7 @@ fn amount(html: &mut Html, open: &'static str, text: &str, number: u64) {
 }
 
 fn names<'a>(html: &mut Html, names: impl Iterator<Item = &'a String>) {
+    /// What fits a cell of the table.
     const SHOWN_MAX: usize = 5;
     let names: Vec<&String> = names.collect();
     for name in names.iter().take(SHOWN_MAX) {
@@ -274,7 +275,7 @@ pub(super) fn findings(html: &mut Html, model: &Model) {
     let weight = |finding: &Finding| {
         (
             finding.alarm == Alarm::Raised,
-            finding.verdict != Verdict::Deny,
+            finding.verdict != Outcome::Deny,
             finding.count,
         )
     };
@@ -296,8 +297,8 @@ fn finding(html: &mut Html, subject: &str, finding: &Finding) {
     let found = &finding.found;
     html.raw(match (finding.alarm, finding.verdict) {
         (Alarm::Raised, _) => "<li class=\"alarm\"><p class=\"what\"><span class=\"badge alarm\">alarm</span> <strong>",
-        (Alarm::None, Verdict::Deny) => "<li><p class=\"what\"><span class=\"badge held\">held back</span> <strong>",
-        (Alarm::None, Verdict::Allow | Verdict::Note) => "<li><p class=\"what\"><span class=\"badge passed\">passed</span> <strong>",
+        (Alarm::None, Outcome::Deny) => "<li><p class=\"what\"><span class=\"badge held\">held back</span> <strong>",
+        (Alarm::None, Outcome::Allow | Outcome::Note) => "<li><p class=\"what\"><span class=\"badge passed\">passed</span> <strong>",
     });
     html.text(&found.name).raw("</strong>");
     if finding.count > 1 {
@@ -306,7 +307,7 @@ fn finding(html: &mut Html, subject: &str, finding: &Finding) {
             .raw("&times;</span>");
     }
     html.raw("</p>\n<p class=\"chain\">");
-    for coding in &found.chain {
+    for coding in found.chain.iter() {
         html.element(
             "<span class=\"link\">",
             coding,

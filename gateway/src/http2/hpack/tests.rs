@@ -292,7 +292,7 @@ proptest::proptest! {
     fn any_block_is_answered(blocks in proptest::collection::vec(
         proptest::collection::vec(any::<u8>(), 0..60).prop_map(Bytes::from), 0..8,
     )) {
-        let mut reader = Blocks::new();
+        let mut reader = HeaderBlocks::new();
         for block in &blocks {
             if reader.read(block).is_err() {
                 break;
@@ -313,7 +313,7 @@ fn the_examples_of_the_standard_are_read() {
             |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
         digits.chunks(2).map(octet).collect()
     };
-    let mut reader = Blocks::new();
+    let mut reader = HeaderBlocks::new();
     for (block, size) in [
         ("828684418cf1e3c2e5f23a6ba0ab90f4ff", 57),
         ("828684be5886a8eb10649cbf", 110),
@@ -337,23 +337,23 @@ fn what_is_no_block_is_unreadable() {
         (b"\x84\x04\x02/a", Ok(Some(repeated))),
         (b"\x90\x84", Ok(Some(repeated))),
         // A table too large, or changed too late.
-        (b"\x3f\xe2\x1f", Err(Unreadable)),
-        (b"\x82\x20", Err(Unreadable)),
+        (b"\x3f\xe2\x1f", Err(UnreadableBlock)),
+        (b"\x82\x20", Err(UnreadableBlock)),
         // No such field.
-        (b"\x80", Err(Unreadable)),
-        (b"\xbe", Err(Unreadable)),
-        (b"\x7e\x01a", Err(Unreadable)),
+        (b"\x80", Err(UnreadableBlock)),
+        (b"\xbe", Err(UnreadableBlock)),
+        (b"\x7e\x01a", Err(UnreadableBlock)),
         // Numbers and texts without an end.
-        (b"\xff", Err(Unreadable)),
-        (b"\xff\xff\xff\xff\xff\xff\x00", Err(Unreadable)),
-        (b"\x04", Err(Unreadable)),
-        (b"\x04\x03/a", Err(Unreadable)),
+        (b"\xff", Err(UnreadableBlock)),
+        (b"\xff\xff\xff\xff\xff\xff\x00", Err(UnreadableBlock)),
+        (b"\x04", Err(UnreadableBlock)),
+        (b"\x04\x03/a", Err(UnreadableBlock)),
         // Padding that is too long, of zeros, or the code of the end.
-        (b"\x04\x82\x63\xff", Err(Unreadable)),
-        (b"\x04\x81\x60", Err(Unreadable)),
-        (b"\x04\x84\xff\xff\xff\xff", Err(Unreadable)),
+        (b"\x04\x82\x63\xff", Err(UnreadableBlock)),
+        (b"\x04\x81\x60", Err(UnreadableBlock)),
+        (b"\x04\x84\xff\xff\xff\xff", Err(UnreadableBlock)),
     ] {
-        assert_eq!(Blocks::new().read(block), wanted, "{block:?}");
+        assert_eq!(HeaderBlocks::new().read(block), wanted, "{block:?}");
     }
 }
 

@@ -2,16 +2,16 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use outgate_dlp::Nature;
+use outgate_dlp::KnownNature;
 
-use super::{Dice, fresh, knowing, refused, requests, set};
+use super::{CutDice, fresh, knowing, refused, requests, set};
 
 /// Requests of one ordinary run of the test of ordinary values, and of a long one.
 const ORDINARY: usize = 2_000;
 const ORDINARY_LONG: usize = 20_000;
 
 /// A value as ordinary requests have them, in no way a piece of a credential.
-fn ordinary(dice: &mut Dice) -> String {
+fn ordinary(dice: &mut CutDice) -> String {
     const PROSE: [&str; 6] = [
         "Tokens begin with ghp_ or glpat-, see GitHub2 and the 3rd note in v17.2",
         "The function parse_header in src/lib.rs fails on empty input, IPv6 and HTTP/2 too.",
@@ -58,8 +58,8 @@ fn ordinary(dice: &mut Dice) -> String {
 #[test]
 fn ordinary_values_make_no_credential_together() {
     let seed = set("OUTGATE_CUT_SEED").unwrap_or_else(|| RandomState::new().hash_one(1));
-    let mut dice = Dice(seed);
-    let held = knowing("correct-Horse7battery-Staple91", Nature::Sent);
+    let mut dice = CutDice(seed);
+    let held = knowing("correct-Horse7battery-Staple91", KnownNature::Sent);
     let scan = fresh(&held.rules);
     let is_long = set("OUTGATE_CUT_DRAWS").is_some();
     let count = if is_long { ORDINARY_LONG } else { ORDINARY };

@@ -2,10 +2,10 @@
 //! comments and CDATA, each under the name of its tag or attribute. Reads only, and
 //! decides nothing: what is no markup is text.
 
-use super::{Value, find, unquoted};
+use super::{ContentValue, find, is_chosen, unquoted};
 
 /// The texts of content that begins as markup does; nothing of other content.
-pub(super) fn values(content: &[u8]) -> Option<Vec<Value>> {
+pub(super) fn values(content: &[u8]) -> Option<Vec<ContentValue>> {
     let content = content.trim_ascii_start();
     let [b'<', second, ..] = content else {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn values(content: &[u8]) -> Option<Vec<Value>> {
             (_, Some(text)) => until(&mut values, (name, text), b"]]>"),
             (None, None) => {
                 let (inner, behind) = tag.split_at(end(tag));
-                if let Some(own) = attributes(&mut values, inner) {
+                if let Some(own) = tag_of(&mut values, inner) {
                     name = own;
                 }
                 behind.get(1..).unwrap_or_default()
@@ -35,15 +35,19 @@ pub(super) fn values(content: &[u8]) -> Option<Vec<Value>> {
     Some(values)
 }
 
-fn add(values: &mut Vec<Value>, name: &[u8], text: &[u8]) {
+fn add(values: &mut Vec<ContentValue>, name: &[u8], text: &[u8]) {
     let text = text.trim_ascii();
     if !text.is_empty() {
-        values.push(Value::new(name, text));
+        values.push(ContentValue::new(name, text));
     }
 }
 
 /// Adds the text up to a mark, and says what is behind it.
-fn until<'a>(values: &mut Vec<Value>, (name, text): (&[u8], &'a [u8]), mark: &[u8]) -> &'a [u8] {
+fn until<'a>(
+    values: &mut Vec<ContentValue>,
+    (name, text): (&[u8], &'a [u8]),
+    mark: &[u8],
+) -> &'a [u8] {
     let at = find(text, mark).unwrap_or(text.len());
     let (text, behind) = text.split_at(at);
     add(values, name, text);
@@ -64,15 +68,34 @@ fn end(tag: &[u8]) -> usize {
     tag.len()
 }
 
-/// Adds the values of a tag's attributes, and says its name.
-fn attributes<'a>(values: &mut Vec<Value>, tag: &'a [u8]) -> Option<&'a [u8]> {
+/// Adds a tag's name and its attributes, and says the name.
+fn tag_of<'a>(values: &mut Vec<ContentValue>, tag: &'a [u8]) -> Option<&'a [u8]> {
     let tag = tag.strip_prefix(b"<")?;
     let named = tag.iter().position(u8::is_ascii_whitespace);
-    let (name, mut rest) = tag.split_at(named.unwrap_or(tag.len()));
+    let (name, all) = tag.split_at(named.unwrap_or(tag.len()));
+    let own = (!name.starts_with(b"/")).then_some(name);
+    let plain = name.strip_suffix(b"/").unwrap_or(name);
+    let is_named = own.is_some() && !name.starts_with(b"?") && !name.starts_with(b"!");
+    add_names(values, if is_named { plain } else { b"" });
+    let end = [&b"?"[..], b"/"];
+    let rest = end.iter().find_map(|end| all.strip_suffix(*end));
+    attributes(values, rest.unwrap_or(all));
+    own
+}
+
+/// Adds those of some names that are no words.
+fn add_names(values: &mut Vec<ContentValue>, names: &[u8]) {
+    let names = names.split(u8::is_ascii_whitespace);
+    values.extend(names.filter(|name| is_chosen(name)).map(ContentValue::name));
+}
+
+/// Adds the names of attributes and their values.
+fn attributes(values: &mut Vec<ContentValue>, mut rest: &[u8]) {
     while let Some(at) = rest.iter().position(|byte| *byte == b'=') {
         let (before, behind) = rest.split_at(at);
         let behind = behind.get(1..).unwrap_or_default().trim_ascii_start();
         let key = before.trim_ascii_end();
+        add_names(values, key);
         let key = key.rsplit(u8::is_ascii_whitespace).next();
         let length = if let Some((quote @ (b'"' | b'\''), inner)) = behind.split_first() {
             let close = inner.iter().position(|byte| byte == quote);
@@ -85,7 +108,7 @@ fn attributes<'a>(values: &mut Vec<Value>, tag: &'a [u8]) -> Option<&'a [u8]> {
         add(values, key.unwrap_or_default(), unquoted(value));
         rest = after;
     }
-    (!name.starts_with(b"/")).then_some(name)
+    add_names(values, rest);
 }
 
 #[cfg(test)]
@@ -112,6 +135,10 @@ mod tests {
             (
                 "<a><!-- one > --><![CDATA[two<]]>three",
                 &["a:one >", "a:two<", "a:three"],
+            ),
+            (
+                "<k8 A1 B2='x' C3><d-e/></k8>",
+                &["k8:k8", "A1:A1", "B2:B2", "B2:x", "C3:C3", "d-e:d-e"],
             ),
             ("<a b=\"open", &["b:\"open"]),
             ("<a b", &[]),

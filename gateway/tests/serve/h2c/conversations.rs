@@ -12,7 +12,7 @@ use h2::client::{ResponseFuture, SendRequest};
 use h2::ext::Protocol;
 use h2::{Reason, RecvStream, SendStream};
 use http::{Method, Request, Response, StatusCode};
-use outgate_handoff::SourceKind;
+use outgate_policy::SourceKind;
 
 use super::peers::{Asked, Served, Streamed, ask, client, get, run, runtime, session, whole};
 use crate::harness::{Launcher, Origin, field, read_message, start};

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use outgate_handoff::SourceKind;
+use outgate_policy::SourceKind;
 
 use super::peers::{Streamed, hello, session};
 use crate::harness::{Origin, exchange, rest, start};

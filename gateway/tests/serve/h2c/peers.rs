@@ -10,7 +10,7 @@ use h2::RecvStream;
 use h2::client::SendRequest;
 use h2::server::SendResponse;
 use http::{HeaderMap, Method, Request, Response, Version};
-use outgate_handoff::SourceKind;
+use outgate_policy::SourceKind;
 use tokio::time::timeout;
 
 use crate::harness::{Launcher, PATIENCE, start};

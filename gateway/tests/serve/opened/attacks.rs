@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use outgate_ca::Subject;
-use outgate_handoff::SourceKind;
+use outgate_ca::LeafSubject;
+use outgate_policy::SourceKind;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConnection, HandshakeKind, ServerConnection, StreamOwned};
@@ -32,7 +32,7 @@ fn h2_request(authority: &str, path: &str) -> Vec<u8> {
 fn plain_config(trusted: &Trusted) -> Arc<rustls::ServerConfig> {
     let leaf = trusted
         .authority
-        .issue(&Subject::Name("a.test".to_owned()))
+        .issue(&LeafSubject::Name("a.test".to_owned()))
         .unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -171,7 +171,7 @@ fn a_websocket_inside_needs_its_own_rule() {
 
 /// A denial that cannot be explained is in the record all the same.
 #[test]
-fn a_denied_greeting_that_goes_no_further_is_recorded() {
+fn a_denied_client_hello_that_goes_no_further_is_recorded() {
     let trusted = Trusted::new();
     for protocols in [&[&b"foo"[..]][..], &[b"h2"], &[b"http/1.1"]] {
         let mut launcher = trusted.start(&[(SourceKind::Allow, "GET https://a.test/x")]);
@@ -320,7 +320,7 @@ fn early_data_is_not_taken() {
     );
 }
 
-/// Names have no case (RFC 4343), also in a greeting.
+/// Names have no case (RFC 4343), also in a ClientHello.
 #[test]
 fn a_name_in_upper_case_is_the_same_name() {
     let trusted = Trusted::new();
@@ -389,16 +389,16 @@ fn odd_names_are_answered_too() {
     }
 }
 
-/// A greeting of one record, with an Encrypted Client Hello behind its other
+/// A ClientHello of one record, with an Encrypted Client Hello behind its other
 /// extensions (RFC 9849 5).
-fn with_hidden_name(greeting: &[u8]) -> Vec<u8> {
+fn with_hidden_name(hello: &[u8]) -> Vec<u8> {
     // Its kind, algorithms and key, and what is hidden, each with its length.
     let mut hidden = vec![0xfe, 0x0d, 0, 74, 0, 0, 1, 0, 1, 7, 0, 32];
     hidden.extend([8; 32]);
     hidden.extend([0, 32]);
     hidden.extend([9; 32]);
     let more = u16::try_from(hidden.len()).unwrap();
-    let mut bytes = greeting.to_vec();
+    let mut bytes = hello.to_vec();
     // Behind versions and random: session, suites, compression.
     let mut at = 5 + 4 + 2 + 32;
     at += 1 + usize::from(bytes[at]);
@@ -427,13 +427,13 @@ fn a_name_hidden_beside_the_open_one_counts_for_nothing() {
             cut: 0,
         };
         for hides in [false, true] {
-            let mut greeting = Vec::new();
-            client.connection().write_tls(&mut greeting).unwrap();
+            let mut hello = Vec::new();
+            client.connection().write_tls(&mut hello).unwrap();
             if hides {
-                greeting = with_hidden_name(&greeting);
+                hello = with_hidden_name(&hello);
             }
             let mut stream = launcher.connect("a.test", 443);
-            stream.write_all(&greeting).unwrap();
+            stream.write_all(&hello).unwrap();
             let mut first = [0];
             stream.read_exact(&mut first).unwrap();
             assert_eq!(first, [record], "{name}, hidden: {hides}");

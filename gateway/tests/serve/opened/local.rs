@@ -1,7 +1,7 @@
 //! Servers of this machine over TLS, as clients call them: verified by that
 //! name, greeted and asked by it, and never by the other one.
 
-use outgate_handoff::SourceKind;
+use outgate_policy::SourceKind;
 
 use super::{Client, Trusted, get};
 use crate::harness::{Launcher, field};

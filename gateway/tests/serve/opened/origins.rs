@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outgate_handoff::SourceKind;
+use outgate_policy::SourceKind;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair,
@@ -225,7 +225,7 @@ fn what_is_no_handshake_of_an_origin_is_a_bad_gateway_in_time() {
         assert!(answer.starts_with("HTTP/1.1 502"), "{case}: {answer}");
         assert!(!answer.contains("evil"), "{case}: {answer}");
         assert!(begun.elapsed() < Duration::from_secs(5), "{case}");
-        // It saw greetings and nothing of the request.
+        // It saw ClientHellos and nothing of the request.
         let seen = origin.seen.lock().unwrap();
         assert!(
             !seen.is_empty() && seen.iter().all(|bytes| bytes.first() == Some(&22)),

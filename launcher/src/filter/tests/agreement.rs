@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::{ARCHES, OPTIONS, call};
 use crate::filter::interpreter::{self, Data};
-use crate::filter::rule::{Rule, Test};
-use crate::filter::{Action, Arch, Opens, Options, evaluate, program, table};
+use crate::filter::rule::{FilterRule, Test};
+use crate::filter::{Arch, FilterAction, FilterOptions, Opens, evaluate, program, table};
 
 /// Numbers beyond the assigned ones, at every edge.
 const ODD_NUMBERS: [u32; 10] = [
@@ -24,8 +24,8 @@ const ODD_NUMBERS: [u32; 10] = [
 ];
 
 /// Per argument, the values a rule asks about and their neighbours.
-fn samples(rule: &Rule, found: &mut [BTreeSet<u32>; 6]) {
-    let Rule::Ask { question, yes, no } = rule else {
+fn samples(rule: &FilterRule, found: &mut [BTreeSet<u32>; 6]) {
+    let FilterRule::Ask { question, yes, no } = rule else {
         return;
     };
     let set = &mut found[question.argument as usize];
@@ -43,7 +43,7 @@ fn samples(rule: &Rule, found: &mut [BTreeSet<u32>; 6]) {
 }
 
 /// Every combination of the sampled arguments, each also with garbage above.
-fn arguments(rule: &Rule) -> Vec<[u64; 6]> {
+fn arguments(rule: &FilterRule) -> Vec<[u64; 6]> {
     const GARBAGE: [u64; 3] = [0, 0xffff_ffff << 32, 0x0000_0001 << 32];
     let mut found: [BTreeSet<u32>; 6] = Default::default();
     samples(rule, &mut found);
@@ -68,7 +68,7 @@ fn arguments(rule: &Rule) -> Vec<[u64; 6]> {
         .collect()
 }
 
-fn check(arch: Arch, options: Options, data: &Data) {
+fn check(arch: Arch, options: FilterOptions, data: &Data) {
     let program = program(arch, &options).expect("program");
     let outcome = interpreter::run(&program, data).expect("run");
     let expected = evaluate(arch, &options, data);
@@ -86,7 +86,7 @@ fn program_agrees_with_the_table_for_every_number_and_argument() {
             for nr in (0..1024).chain(ODD_NUMBERS) {
                 let rule = table::rows(options)
                     .find(|row| row.numbers.on(arch) == Some(nr))
-                    .map_or(&Rule::Do(Action::Allow), |row| row.rule);
+                    .map_or(&FilterRule::Do(FilterAction::Allow), |row| row.rule);
                 for args in arguments(rule) {
                     check(arch, options, &call(arch, nr, args));
                 }
@@ -111,7 +111,7 @@ fn calls_of_another_architecture_are_killed() {
                 for nr in (0..1024).chain(ODD_NUMBERS) {
                     let mut data = call(arch, nr, [0; 6]);
                     data.arch = other;
-                    assert_eq!(evaluate(arch, &options, &data), Action::Kill);
+                    assert_eq!(evaluate(arch, &options, &data), FilterAction::Kill);
                     check(arch, options, &data);
                 }
             }
@@ -121,11 +121,11 @@ fn calls_of_another_architecture_are_killed() {
 
 #[test]
 fn x32_calls_are_killed_and_skipped_calls_are_not() {
-    let options = Options { opens: Opens::Pass };
+    let options = FilterOptions { opens: Opens::Pass };
     let action = |arch, nr| evaluate(arch, &options, &call(arch, nr, [0; 6]));
-    assert_eq!(action(Arch::X86_64, 0x4000_0000), Action::Kill);
-    assert_eq!(action(Arch::X86_64, 0x4000_0000 + 42), Action::Kill);
-    assert_eq!(action(Arch::X86_64, 0x7fff_ffff), Action::Kill);
+    assert_eq!(action(Arch::X86_64, 0x4000_0000), FilterAction::Kill);
+    assert_eq!(action(Arch::X86_64, 0x4000_0000 + 42), FilterAction::Kill);
+    assert_eq!(action(Arch::X86_64, 0x7fff_ffff), FilterAction::Kill);
     for (arch, nr) in [
         (Arch::X86_64, u32::MAX),
         (Arch::X86_64, table::NEWEST + 1),
@@ -141,7 +141,7 @@ fn x32_calls_are_killed_and_skipped_calls_are_not() {
 /// Values that matter to some rule, of any argument of any call.
 fn telling() -> Vec<u32> {
     let mut found: [BTreeSet<u32>; 6] = Default::default();
-    for row in table::rows(Options { opens: Opens::Trap }) {
+    for row in table::rows(FilterOptions { opens: Opens::Trap }) {
         samples(row.rule, &mut found);
     }
     found.into_iter().flatten().collect()
@@ -193,7 +193,7 @@ proptest! {
         garbage in any::<u32>(),
     ) {
         for arch in ARCHES {
-            let options = Options { opens: Opens::Trap };
+            let options = FilterOptions { opens: Opens::Trap };
             let plain = args.map(|argument| argument & 0xffff_ffff);
             let dirty = plain.map(|argument| argument | u64::from(garbage) << 32);
             prop_assert_eq!(

@@ -2,7 +2,7 @@
 //! any call, on any architecture, and what changes attributes is held.
 
 use super::{ARCHES, OPTIONS, call, run};
-use crate::filter::{Action, Arch, Opens, Options, table};
+use crate::filter::{Arch, FilterAction, FilterOptions, Opens, table};
 
 /// `EPERM` and `ENOSYS`, as a filter returns them.
 const REFUSED: u32 = 0x0005_0001;
@@ -34,23 +34,23 @@ const NEW: [u64; 3] = [0o101, 0o2_0000_0102, 0xffff_ffff_0000_0040];
 const THERE: [u64; 3] = [0, 0o2_0000, 0x0000_0040_0008_0002];
 
 /// What becomes of a call where `arch` has it.
-fn returned(arch: Arch, options: Options, name: &str, args: [u64; 6]) -> Option<u32> {
+fn returned(arch: Arch, options: FilterOptions, name: &str, args: [u64; 6]) -> Option<u32> {
     let row = table::rows(options).find(|row| row.name == name)?;
     let data = call(arch, row.numbers.on(arch)?, args);
     Some(run(arch, options, &data).returned)
 }
 
 /// What it becomes without a mode that it may not have.
-fn otherwise(options: Options, flags: Option<usize>) -> u32 {
+fn otherwise(options: FilterOptions, flags: Option<usize>) -> u32 {
     match (flags, options.opens) {
-        (Some(_), Opens::Trap) => Action::Hold.returned(),
-        (Some(_), Opens::Pass) | (None, _) => Action::Allow.returned(),
+        (Some(_), Opens::Trap) => FilterAction::Hold.returned(),
+        (Some(_), Opens::Pass) | (None, _) => FilterAction::Allow.returned(),
     }
 }
 
 #[test]
 fn what_may_be_a_terminal_made_inside_is_opened_on_behalf() {
-    let hold = Action::Hold.returned();
+    let hold = FilterAction::Hold.returned();
     for (flags, is_talk) in [
         (0o402, true),
         (0o200_4402, true),
@@ -166,7 +166,7 @@ fn a_mode_that_is_changed_is_held_or_refused() {
                         continue;
                     };
                     let expected = if wanted & 0o4000 == 0 {
-                        Action::Hold.returned()
+                        FilterAction::Hold.returned()
                     } else {
                         REFUSED
                     };
@@ -180,7 +180,7 @@ fn a_mode_that_is_changed_is_held_or_refused() {
 #[test]
 fn requests_that_change_files_are_refused_and_others_are_not() {
     let unsupported = 0x0005_005f;
-    let allowed = Action::Allow.returned();
+    let allowed = FilterAction::Allow.returned();
     for (request, expected) in [
         (0x4008_6602, unsupported), // FS_IOC_SETFLAGS
         (0x401c_5820, unsupported), // FS_IOC_FSSETXATTR

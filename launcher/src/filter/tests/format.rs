@@ -3,17 +3,17 @@
 use super::call;
 use crate::filter::assembler::assemble;
 use crate::filter::errno::Errno;
-use crate::filter::interpreter::{self, Fault};
+use crate::filter::interpreter::{self, ProgramFault};
 use crate::filter::limits::INTERPRETED_MAX;
-use crate::filter::rule::{Action, Rule};
+use crate::filter::rule::{FilterAction, FilterRule};
 use crate::filter::spans::{Span, Spans};
-use crate::filter::{Arch, FilterError, Instruction, Opens, Options, listing};
+use crate::filter::{Arch, FilterError, FilterOptions, Instruction, Opens, listing};
 
 /// Every number up to `count` has an errno of its own.
 fn distinct(count: u32) -> Spans {
     let mut spans = Spans::new();
     for number in 0..count {
-        let rule = Rule::Do(Action::Refuse(Errno { name: "", number }));
+        let rule = FilterRule::Do(FilterAction::Refuse(Errno { name: "", number }));
         let last = if number + 1 == count {
             u32::MAX
         } else {
@@ -60,25 +60,25 @@ const fn step(code: u16, k: u32) -> Instruction {
 fn malformed_programs_are_refused() {
     let data = call(Arch::X86_64, 1, [0x1122_3344_5566_7788; 6]);
     let run = |program: &[Instruction]| interpreter::run(program, &data);
-    assert_eq!(run(&[]), Err(Fault::End { at: 0 }));
+    assert_eq!(run(&[]), Err(ProgramFault::End { at: 0 }));
     assert_eq!(
         run(&[step(interpreter::LOAD, 0)]),
-        Err(Fault::End { at: 1 })
+        Err(ProgramFault::End { at: 1 })
     );
     assert_eq!(
         run(&[step(interpreter::JUMP, 7), step(interpreter::RETURN, 1)]),
-        Err(Fault::End { at: 8 })
+        Err(ProgramFault::End { at: 8 })
     );
     for offset in [1, 2, 17, 64, 68, u32::MAX] {
-        let fault = Fault::Offset { at: 0, offset };
+        let fault = ProgramFault::Offset { at: 0, offset };
         assert_eq!(run(&[step(interpreter::LOAD, offset)]), Err(fault));
     }
     assert_eq!(
         run(&[step(0x07, 0)]),
-        Err(Fault::Operation { at: 0, code: 0x07 })
+        Err(ProgramFault::Operation { at: 0, code: 0x07 })
     );
     let long = vec![step(interpreter::LOAD, 0); INTERPRETED_MAX + 1];
-    assert_eq!(run(&long), Err(Fault::Length(INTERPRETED_MAX + 1)));
+    assert_eq!(run(&long), Err(ProgramFault::Length(INTERPRETED_MAX + 1)));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn the_listing_is_the_reviewed_one() {
             include_str!("listing-aarch64.txt"),
         ),
     ] {
-        let text = listing(arch, &Options { opens });
+        let text = listing(arch, &FilterOptions { opens });
         assert_eq!(text, reviewed, "new listing of {}:\n{text}", arch.name());
     }
 }

@@ -4,6 +4,7 @@
 //! x32 and of numbers that no call has.
 
 mod files;
+mod socket_options;
 
 use std::collections::BTreeMap;
 
@@ -15,10 +16,11 @@ use seccompiler::{
 
 use super::{ARCHES, OPTIONS, call, run};
 use crate::filter::interpreter::{self, Data};
-use crate::filter::rule::Rule;
+use crate::filter::rule::FilterRule;
 use crate::filter::table::Row;
-use crate::filter::{Action, Arch, Instruction, Options, table};
+use crate::filter::{Arch, FilterAction, FilterOptions, Instruction, table};
 use files::{file_requests, held_modes, interface_requests, modes, opens};
+use socket_options::{socket_option_reads, socket_options};
 
 /// What the witness returns for a held call: it has no word for that.
 const TRACED: u32 = 0x7ff0_0001;
@@ -122,77 +124,43 @@ fn sockets() -> Vec<(u32, Vec<Conditions>)> {
     rows
 }
 
-fn socket_options() -> Vec<(u32, Vec<Conditions>)> {
-    let (sockets, tcp) = (libc::SOL_SOCKET, libc::IPPROTO_TCP);
-    let (four, six) = (libc::IPPROTO_IP, libc::IPPROTO_IPV6);
-    #[rustfmt::skip]
-    let named = [
-        (1, sockets, libc::SO_BINDTODEVICE),
-        (1, sockets, libc::SO_BINDTOIFINDEX),
-        (1, sockets, libc::SO_SNDBUFFORCE),
-        (1, sockets, libc::SO_RCVBUFFORCE),
-        (1, sockets, libc::SO_MARK),
-        (1, sockets, 73), // SO_RESERVE_MEM
-        (0, sockets, libc::SO_REUSEPORT), // not performed
-        (1, tcp, libc::TCP_REPAIR),
-        (92, tcp, libc::TCP_FASTOPEN_CONNECT),
-        (92, tcp, libc::TCP_ULP),
-        (92, four, libc::IP_OPTIONS),
-        (92, four, libc::IP_IPSEC_POLICY),
-        (92, four, libc::IP_XFRM_POLICY),
-        (92, four, libc::IP_TRANSPARENT),
-        (92, six, libc::IPV6_RTHDR),
-        (92, six, libc::IPV6_2292PKTOPTIONS),
-        (92, six, libc::IPV6_JOIN_ANYCAST),
-        (92, six, 32),       // IPV6_FLOWLABEL_MGR
-        (92, 17, 100),       // UDP_ENCAP
-        (92, six, libc::IPV6_IPSEC_POLICY),
-        (92, six, libc::IPV6_XFRM_POLICY),
-        (92, six, libc::IPV6_HOPOPTS),
-        (92, six, libc::IPV6_RTHDRDSTOPTS),
-        (92, six, libc::IPV6_DSTOPTS),
-        (92, six, libc::IPV6_TRANSPARENT),
-        (92, six, 64), // IP6T_SO_SET_REPLACE
-        (92, six, 65), // IP6T_SO_SET_ADD_COUNTERS
-    ];
-    let option = |(errno, level, name)| (errno, vec![vec![is(1, level), is(2, name)]]);
-    let above = |level, below| {
-        let number = compare(2, SeccompCmpOp::Ge, below);
-        (92, vec![vec![is(1, level), number]])
-    };
-    let named = named.into_iter().map(option);
-    named.chain([above(four, 64), above(six, 128)]).collect()
-}
-
-fn socket_option_reads() -> Vec<(u32, Vec<Conditions>)> {
-    let levels = [libc::IPPROTO_IP, libc::IPPROTO_IPV6];
-    let tables = [64, 65, 96, 97, 128, 129];
-    let both = levels.map(|level| tables.map(|name| vec![is(1, level), is(2, name)]));
-    vec![(92, both.concat())]
-}
-
 /// A flag is set: equal to itself under itself.
 fn flag(argument: u8, flag: i32) -> Vec<Conditions> {
     let mask = u64::from(flag.cast_unsigned());
     vec![vec![compare(argument, SeccompCmpOp::MaskedEq(mask), flag)]]
 }
 
+/// The namespaces that a call makes.
+fn namespaces(name: &str) -> Vec<i32> {
+    let mut all = vec![
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWCGROUP,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWNET,
+    ];
+    if name == "unshare" {
+        all.push(libc::CLONE_NEWTIME);
+    }
+    all
+}
+
 fn processes(name: &str) -> Vec<(u32, Vec<Conditions>)> {
     let each = |argument, values: &[i32]| values.iter().map(|v| vec![is(argument, *v)]).collect();
     match name {
-        "clone" => [
-            libc::CLONE_NEWNS,
-            libc::CLONE_NEWCGROUP,
-            libc::CLONE_NEWUTS,
-            libc::CLONE_NEWIPC,
-            libc::CLONE_NEWUSER,
-            libc::CLONE_NEWPID,
-            libc::CLONE_NEWNET,
-        ]
-        .map(|namespace| (1, flag(0, namespace)))
-        .into(),
-        "prlimit64" => vec![(1, vec![vec![not(0, 0)]])],
-        "sched_setaffinity" | "sched_setscheduler" | "sched_setparam" => {
+        "clone" | "unshare" => {
+            let made = namespaces(name);
+            let all = made.iter().fold(0, |all, one| all | one);
+            let mut rows: Vec<_> = made.into_iter().map(|one| (TRACED, flag(0, one))).collect();
+            if name == "unshare" {
+                let none = SeccompCmpOp::MaskedEq(u64::from(all.cast_unsigned()));
+                rows.push((1, vec![vec![compare(0, none, 0)]]));
+            }
+            rows
+        }
+        "sched_setaffinity" | "sched_setscheduler" | "sched_setparam" | "prlimit64" => {
             vec![(TRACED, vec![vec![not(0, 0)]])]
         }
         "setpriority" => turns(0, 1),
@@ -224,6 +192,7 @@ fn processes(name: &str) -> Vec<(u32, Vec<Conditions>)> {
                 (1, refused),
                 (95, unsupported),
                 (TRACED, each(1, &[0x5441])),
+                (0, each(1, &[0x540c])), // TIOCEXCL, not performed
             ]
         }
         other => panic!("{other} looks at its arguments and has no witness"),
@@ -241,7 +210,7 @@ fn turns(process: i32, group: i32) -> Vec<(u32, Vec<Conditions>)> {
 }
 
 /// What the witness is told of a call that looks at its arguments.
-fn testimony(name: &str, options: Options) -> Vec<(u32, Vec<Conditions>)> {
+fn testimony(name: &str, options: FilterOptions) -> Vec<(u32, Vec<Conditions>)> {
     match name {
         "creat" | "mknod" => modes(1),
         "mknodat" => modes(2),
@@ -270,17 +239,17 @@ fn testimony(name: &str, options: Options) -> Vec<(u32, Vec<Conditions>)> {
 }
 
 /// The witness's filters: for each thing that can happen, one that says when.
-fn witness(arch: Arch, options: Options) -> Vec<Vec<Instruction>> {
+fn witness(arch: Arch, options: FilterOptions) -> Vec<Vec<Instruction>> {
     let mut actions: BTreeMap<u32, BTreeMap<i64, Vec<SeccompRule>>> = BTreeMap::new();
     for row in table::rows(options) {
         let Some(number) = row.numbers.on(arch).map(i64::from) else {
             continue;
         };
         let cases = match row.rule {
-            Rule::Do(Action::Hold) => vec![(TRACED, vec![])],
-            Rule::Do(Action::Refuse(errno)) => vec![(errno.number, vec![])],
-            Rule::Do(_) => panic!("{} needs no row", row.name),
-            Rule::Ask { .. } => testimony(row.name, options),
+            FilterRule::Do(FilterAction::Hold) => vec![(TRACED, vec![])],
+            FilterRule::Do(FilterAction::Refuse(errno)) => vec![(errno.number, vec![])],
+            FilterRule::Do(_) => panic!("{} needs no row", row.name),
+            FilterRule::Ask { .. } => testimony(row.name, options),
         };
         for (action, conditions) in cases {
             let rules = conditions
@@ -330,7 +299,7 @@ fn testify(filters: &[Vec<Instruction>], data: &Data) -> u32 {
         .collect();
     match said[..] {
         [] => ALLOWED,
-        [TRACED] => Action::Hold.returned(),
+        [TRACED] => FilterAction::Hold.returned(),
         [one] => one,
         _ => panic!("the witness contradicts itself: {said:x?} for {data:x?}"),
     }
@@ -338,9 +307,9 @@ fn testify(filters: &[Vec<Instruction>], data: &Data) -> u32 {
 
 /// Names of socket options, protocols and flags.
 #[rustfmt::skip]
-const THIRD: [u64; 32] = [
-    0, 1, 4, 6, 15, 17, 19, 25, 27, 30, 31, 32, 35, 36, 54, 57, 58, 62, 63, 64, 65, 66, 73, 75, 80, 96, 97, 100, 128, 262,
-    1153, 0x2000_0000,
+const THIRD: [u64; 49] = [
+    0, 1, 4, 6, 14, 15, 17, 19, 25, 27, 30, 31, 32, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 46, 47, 48, 49, 50, 51, 52,
+    54, 57, 58, 59, 60, 62, 63, 64, 65, 66, 73, 75, 76, 79, 80, 96, 100, 128, 0x2000_0000,
 ];
 
 /// Arguments worth trying: all that any rule asks about, and their like.
@@ -364,8 +333,8 @@ fn interesting() -> Vec<[u64; 6]> {
         0x0800_0000,
     ];
     #[rustfmt::skip]
-    const SECOND: [u64; 33] = [
-        17, 1024, 0, 1, 2, 3, 5, 6, 10, 41, 0x0008_0001, 0x0008_0802, 0x0000_0803, 0x5412, 0x5423,
+    const SECOND: [u64; 36] = [
+        17, 136, 270, 1024, 0, 1, 2, 3, 5, 6, 10, 41, 0x0008_0001, 0x0008_0802, 0x0000_0803, 0x540c, 0x5412, 0x5423,
         0x541b, 0x88ff, 0x8900, 0x8905, 0x8914, 0x8946, 0x894c, 0x897f, 0x8980, 0x89f1, 0x8a00,
         0xaa00, 0x8008_6601, 0x4008_6602, 0x4004_9409, 0x4008_941a, 0x401c_5820, 0x801c_581f,
     ];
@@ -403,7 +372,7 @@ fn an_independent_compiler_agrees() {
             let program = crate::filter::program(arch, &options).expect("program");
             let mut numbers: Vec<(u32, &[[u64; 6]])> =
                 (0..=table::NEWEST).map(|nr| (nr, &plain[..1])).collect();
-            let asks = |row: &&Row| matches!(row.rule, Rule::Ask { .. });
+            let asks = |row: &&Row| matches!(row.rule, FilterRule::Ask { .. });
             for row in table::rows(options).filter(asks) {
                 let number = row.numbers.on(arch);
                 let tried = [&plain[..], &modes[..]];

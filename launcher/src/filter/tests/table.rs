@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use super::{ARCHES, OPTIONS, call, number, run};
 use crate::filter::limits::INSTRUCTIONS_MAX;
-use crate::filter::rule::{ALLOW, Rule, Test};
+use crate::filter::rule::{ALLOW, FilterRule, Test};
 use crate::filter::spans::{Span, Spans};
-use crate::filter::{Action, Arch, FilterError, Opens, Options, evaluate, program, table};
+use crate::filter::{
+    Arch, FilterAction, FilterError, FilterOptions, Opens, evaluate, program, table,
+};
 
-const ALL: Options = Options { opens: Opens::Trap };
+const ALL: FilterOptions = FilterOptions { opens: Opens::Trap };
 
 /// Instructions that an allowed call without arguments to look at may take.
 const ALLOW_STEPS_MAX: usize = 14;
@@ -38,11 +40,11 @@ fn names_and_numbers_are_unique() {
 }
 
 /// Arguments for which a rule says something else than "allowed".
-fn probe(rule: &Rule, args: [u64; 6]) -> Option<[u64; 6]> {
+fn probe(rule: &FilterRule, args: [u64; 6]) -> Option<[u64; 6]> {
     match rule {
-        Rule::Do(Action::Allow) => None,
-        Rule::Do(_) => Some(args),
-        Rule::Ask { question, yes, no } => {
+        FilterRule::Do(FilterAction::Allow) => None,
+        FilterRule::Do(_) => Some(args),
+        FilterRule::Ask { question, yes, no } => {
             let at = question.argument as usize;
             let (values, mask) = match &question.test {
                 Test::Is { any_of, mask } => (any_of, u64::from(*mask)),
@@ -71,16 +73,21 @@ fn every_row_is_needed() {
                 probe(row.rule, [0; 6]).unwrap_or_else(|| panic!("{} allows everything", row.name));
             let data = call(arch, number, args);
             // Without the row the call would be allowed.
-            assert_ne!(evaluate(arch, &ALL, &data), Action::Allow, "{}", row.name);
+            assert_ne!(
+                evaluate(arch, &ALL, &data),
+                FilterAction::Allow,
+                "{}",
+                row.name
+            );
         }
     }
 }
 
 /// Whether every question makes a difference.
-fn every_question_matters(rule: &Rule) -> bool {
+fn every_question_matters(rule: &FilterRule) -> bool {
     match rule {
-        Rule::Do(_) => true,
-        Rule::Ask { yes, no, .. } => {
+        FilterRule::Do(_) => true,
+        FilterRule::Ask { yes, no, .. } => {
             yes != no && every_question_matters(yes) && every_question_matters(no)
         }
     }
@@ -105,7 +112,7 @@ fn programs_are_short_and_shallow() {
                     continue;
                 }
                 let outcome = run(arch, options, &call(arch, nr, [0; 6]));
-                if outcome.returned == Action::Allow.returned() {
+                if outcome.returned == FilterAction::Allow.returned() {
                     deepest = deepest.max(outcome.steps);
                 }
             }
@@ -123,10 +130,14 @@ fn programs_are_short_and_shallow() {
 fn sends_and_options_take_few_steps() {
     for arch in ARCHES {
         for name in ["sendto", "sendmsg", "sendmmsg", "setsockopt", "ioctl"] {
-            let data = call(arch, number(arch, name), [0xff; 6]);
+            let arguments = match name {
+                "setsockopt" => [3, 6, 1, 0, 0, 0],
+                _ => [0xff; 6],
+            };
+            let data = call(arch, number(arch, name), arguments);
             let outcome = run(arch, ALL, &data);
-            assert_eq!(outcome.returned, Action::Allow.returned(), "{name}");
-            assert!(outcome.steps <= 24, "{name}: {} steps", outcome.steps);
+            assert_eq!(outcome.returned, FilterAction::Allow.returned(), "{name}");
+            assert!(outcome.steps <= 28, "{name}: {} steps", outcome.steps);
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Drivers, Scene};
-use crate::git::syntax::{Entry, parse};
+use crate::git::syntax::{ConfigEntry, parse};
 use crate::leftovers::file::home_of;
 
 /// Sections of which no key names a program, a strategy or a file of settings.
@@ -97,7 +97,7 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// Whether git runs nothing for a setting that it would not run without it.
-fn is_harmless(entry: &Entry, scene: &Scene<'_>) -> bool {
+fn is_harmless(entry: &ConfigEntry, scene: &Scene<'_>) -> bool {
     let value = entry.value.as_deref().unwrap_or_default();
     let name = entry.name();
     match name.as_str() {
@@ -167,7 +167,7 @@ pub(super) fn executing(text: &str, scene: &Scene<'_>) -> Option<Vec<String>> {
     )
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &ConfigEntry) -> String {
     let subsection = entry.subsection.as_deref();
     let between = subsection
         .map(|name| format!(".{name}"))
@@ -178,7 +178,7 @@ fn line(entry: &Entry) -> String {
 
 /// Drivers that a text defines: `filter.x`, `diff.x`, `merge.x`.
 pub(in crate::leftovers) fn drivers(text: &str) -> Vec<String> {
-    let defines = |entry: &Entry| {
+    let defines = |entry: &ConfigEntry| {
         let keys = [
             "clean", "smudge", "process", "command", "textconv", "driver",
         ];
@@ -209,7 +209,8 @@ pub(in crate::leftovers) fn pointed(text: &str) -> &str {
 
 /// The directories of hooks that a text names, as they are written.
 pub(in crate::leftovers) fn hooks_paths(text: &str) -> Vec<String> {
-    let is_it = |entry: &Entry| entry.subsection.is_none() && entry.name() == "core.hookspath";
+    let is_it =
+        |entry: &ConfigEntry| entry.subsection.is_none() && entry.name() == "core.hookspath";
     values(text, is_it)
 }
 
@@ -218,6 +219,11 @@ pub(in crate::leftovers) fn includes(text: &str) -> Vec<String> {
     values(text, |entry| {
         entry.name() == "include.path" || entry.name() == "includeif.path"
     })
+}
+
+/// The work trees that a text names.
+pub(in crate::leftovers) fn work_trees(text: &str) -> Vec<String> {
+    values(text, |entry| entry.name() == "core.worktree")
 }
 
 /// The files of attributes that a text names.
@@ -229,12 +235,12 @@ pub(in crate::leftovers) fn attributes_files(text: &str) -> Vec<String> {
 /// what is executed.
 pub(in crate::leftovers) fn programs(text: &str, scene: &Scene<'_>) -> Vec<String> {
     let is_path = |letter: char| letter.is_alphanumeric() || "._/~+@-".contains(letter);
-    let is_followed = |entry: &Entry| {
+    let is_followed = |entry: &ConfigEntry| {
         let sections = ["include", "includeif", "url", "credential"];
         let keys = ["core.hookspath", "core.attributesfile"];
         sections.contains(&entry.section.as_str()) || keys.contains(&entry.name().as_str())
     };
-    let wanted = |entry: &Entry| !is_followed(entry) && !is_harmless(entry, scene);
+    let wanted = |entry: &ConfigEntry| !is_followed(entry) && !is_harmless(entry, scene);
     let values = values(text, wanted).into_iter();
     let words = values.flat_map(|value| {
         let words = value.split(|letter| !is_path(letter));
@@ -247,7 +253,7 @@ pub(in crate::leftovers) fn programs(text: &str, scene: &Scene<'_>) -> Vec<Strin
     words
 }
 
-fn values(text: &str, is_it: impl Fn(&Entry) -> bool) -> Vec<String> {
+fn values(text: &str, is_it: impl Fn(&ConfigEntry) -> bool) -> Vec<String> {
     let entries = parse(text).unwrap_or_default();
     let named = entries.into_iter().filter(is_it);
     named.filter_map(|entry| entry.value).collect()

@@ -20,7 +20,7 @@ impl Member {
 
 /// The members of a document; nothing where it is none.
 pub(super) fn members(text: &str) -> Option<Vec<Member>> {
-    let mut reader = Reader {
+    let mut reader = JsonReader {
         text: text.strip_prefix('\u{feff}').unwrap_or(text),
         path: Vec::new(),
         members: Vec::new(),
@@ -30,13 +30,13 @@ pub(super) fn members(text: &str) -> Option<Vec<Member>> {
     reader.text.is_empty().then_some(reader.members)
 }
 
-struct Reader<'t> {
+struct JsonReader<'t> {
     text: &'t str,
     path: Vec<String>,
     members: Vec<Member>,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     /// Skips blanks and comments.
     fn blank(&mut self) -> Option<()> {
         loop {

@@ -3,12 +3,12 @@
 
 /// One item, or what stands before the first.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct TomlItem {
     section: String,
     pub(super) text: String,
 }
 
-impl Item {
+impl TomlItem {
     /// Whether one of the words stands in its names, or anywhere in it where its names or
     /// values hide some.
     pub(super) fn is_named(&self, words: &[&str]) -> bool {
@@ -22,9 +22,9 @@ impl Item {
 }
 
 /// The items of a document.
-pub(super) fn items(text: &str) -> Vec<Item> {
+pub(super) fn items(text: &str) -> Vec<TomlItem> {
     let mut section = String::new();
-    let mut items: Vec<Item> = Vec::new();
+    let mut items: Vec<TomlItem> = Vec::new();
     for line in text.lines().map(str::trim_end) {
         let trimmed = line.trim_start();
         if trimmed.is_empty() || trimmed.starts_with('#') {
@@ -40,7 +40,7 @@ pub(super) fn items(text: &str) -> Vec<Item> {
                 item.text.push('\n');
                 item.text.push_str(line);
             }
-            _ => items.push(Item {
+            _ => items.push(TomlItem {
                 section: section.clone(),
                 text: trimmed.to_owned(),
             }),

@@ -3,37 +3,70 @@
 //! settings and directories of hooks; what pointers of git lead to; and modules with which
 //! Python starts.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+
+use nix::errno::Errno;
 
 use super::{
-    Area, DEPTH_MAX, Found, GIT_CONFIG, GIT_DIRECTORY, Here, Item, PYTHON_START, SETTINGS_MAX,
-    Standing, StandsFor, Touched, Walk, row,
+    Area, DEPTH_MAX, DirectoryStanding, FoundFile, GIT_CONFIG, GIT_DIRECTORY, Here, PYTHON_START,
+    SETTINGS_MAX, Touched, Walk, WalkItem, row,
 };
-use crate::leftovers::file::{self, Content};
+use crate::leftovers::file::{self, FileContent};
 use crate::leftovers::judge::{Drivers, Scene, git, python};
 use crate::leftovers::kinds::Row;
 use crate::leftovers::limits::{TOPS_MAX, WORDS_MAX};
-use crate::leftovers::table::{GIT_ATTRIBUTES, GIT_HOOK, GIT_PROGRAM, PYTHON_ENTRY, PYTHON_MODULE};
-use crate::leftovers::way::Way;
+use crate::leftovers::table::{
+    GIT_ATTRIBUTES, GIT_HOOK, GIT_PROGRAM, GIT_WORK_TREE, PYTHON_ENTRY, PYTHON_MODULE, SET_ID,
+};
+use crate::leftovers::way::WalkedPath;
+
+/// What a link is in the place of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StandsFor {
+    /// A directory on the way to files of the table.
+    Way,
+    File,
+}
+
+/// What of a repository holds no settings.
+pub(super) const GIT_DATA: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 
 /// Called with each file that is found.
-type On<'o> = dyn FnMut(&Found<'_>) + 'o;
+type On<'o> = dyn FnMut(&FoundFile<'_>) + 'o;
 
 impl Walk<'_> {
+    /// The row of a file that may give others' rights to who starts it, and that came since,
+    /// where the names in its directory changed: no way is known to give an old one such
+    /// rights, and a look at each file would take long.
+    pub(super) fn raising(&self, here: &Here, (name, kind): (&OsStr, FileType)) -> Option<Row> {
+        let is_moved = matches!(
+            here.item.standing,
+            DirectoryStanding::Fresh | DirectoryStanding::Moved
+        );
+        let is_new = is_moved || here.touched == Touched::Yes;
+        if self.before.is_none() || !kind.is_file() || !is_new {
+            return None;
+        }
+        let state = file::state(here.opened.as_fd(), name)?;
+        let came = is_moved || state.is_since(self.since);
+        let raises = came && file::raises(&here.opened, name, state);
+        raises.then(|| row(SET_ID)).flatten()
+    }
+
     /// What a link of the table leads to, where the command may write it: it is judged as what
     /// the link stands for, and so are the links on the way.
     pub(super) fn follow(
         &mut self,
         here: &Here,
-        found: &Found<'_>,
+        found: &FoundFile<'_>,
         stands_for: StandsFor,
         on: &mut On<'_>,
     ) {
-        let Content::Link(target) = found.content() else {
+        let FileContent::Link(target) = found.content() else {
             return;
         };
         let way = self.ground.way(&here.absolute, target.as_ref());
@@ -48,6 +81,41 @@ impl Walk<'_> {
             }
             StandsFor::File => self.file(target, found.row, on),
         }
+    }
+
+    /// What a link leads to where a walk does not go by itself: within a repository's data.
+    pub(super) fn data_behind(&mut self, here: &Here, found: &FoundFile<'_>) {
+        if let FileContent::Link(target) = found.content() {
+            self.data(&here.absolute, target.as_ref());
+        }
+    }
+
+    /// The same by a path from a directory. What lies there may have come in whole.
+    fn data(&mut self, directory: &Path, target: &Path) {
+        let way = self.ground.way(directory, target);
+        let ground = self.ground;
+        let held = way.inside().and_then(|place| ground.holding(place));
+        let (Some(place), Some((root, path))) = (way.inside(), held) else {
+            return;
+        };
+        if !is_data(&path) {
+            return;
+        }
+        let opened = ground.open(place);
+        let opened = opened.map(|(open, below)| file::directory(open, &below));
+        let is_other = matches!(opened, None | Some(Err(Errno::ENOTDIR | Errno::ENOENT)));
+        if is_other || !self.followed.insert((place.to_owned(), OsString::new())) {
+            return;
+        }
+        self.queue.push_front(WalkItem {
+            root,
+            path,
+            seen: place.to_owned(),
+            depth: 0,
+            standing: DirectoryStanding::Moved,
+            touched_above: Touched::Yes,
+            area: Area::Own,
+        });
     }
 
     /// A file or a link somewhere below the grants, by a path without links, that is judged by
@@ -65,13 +133,13 @@ impl Walk<'_> {
         };
         let state = file::state(directory.as_fd(), name);
         if let Some(state) = state.filter(|state| state.is_file() || state.is_link()) {
-            let found = Found {
+            let found = FoundFile {
                 directory: &directory,
                 name,
                 path: path.to_owned(),
                 row,
                 state,
-                standing: Standing::Unlisted,
+                standing: DirectoryStanding::Unlisted,
             };
             on(&found);
             if state.is_file() {
@@ -81,12 +149,20 @@ impl Walk<'_> {
     }
 
     /// What a file of the table names elsewhere.
-    pub(super) fn named(&mut self, found: &Found<'_>, on: &mut On<'_>) {
+    pub(super) fn named(&mut self, found: &FoundFile<'_>, on: &mut On<'_>) {
         let token = found.token();
-        if ![GIT_CONFIG, GIT_DIRECTORY, PYTHON_START, PYTHON_ENTRY].contains(&token) {
+        let naming = [
+            GIT_CONFIG,
+            GIT_DIRECTORY,
+            GIT_WORK_TREE,
+            PYTHON_START,
+            PYTHON_ENTRY,
+        ];
+        if !naming.contains(&token) {
             return;
         }
-        let (Content::Text(bytes), Some(directory)) = (found.content(), found.path.parent()) else {
+        let (FileContent::Text(bytes), Some(directory)) = (found.content(), found.path.parent())
+        else {
             return;
         };
         let text = String::from_utf8_lossy(&bytes);
@@ -96,6 +172,9 @@ impl Walk<'_> {
             self.words_of(&python::executed(&bytes));
         } else if token == PYTHON_ENTRY {
             self.words_of(&[bytes]);
+        } else if token == GIT_WORK_TREE {
+            let named = Path::new(git::pointed(&text));
+            self.data(directory, named.parent().unwrap_or(named));
         } else {
             let way = self.ground.way(directory, Path::new(git::pointed(&text)));
             self.links(&way, Some(found.row), on);
@@ -155,6 +234,9 @@ impl Walk<'_> {
                 self.led(&top, &named, GIT_PROGRAM, on);
             }
             self.programs.push(named);
+        }
+        for named in paths(git::work_trees(text)) {
+            self.data(directory, &named);
         }
         for named in paths(git::attributes_files(text)) {
             self.led(directory, &named, GIT_ATTRIBUTES, on);
@@ -226,7 +308,7 @@ impl Walk<'_> {
     }
 
     /// Links on a way: whoever turns one has another thing stand at its end.
-    fn links(&mut self, way: &Way, row: Option<Row>, on: &mut On<'_>) {
+    fn links(&mut self, way: &WalkedPath, row: Option<Row>, on: &mut On<'_>) {
         for link in &way.links {
             if let Some(row) = row {
                 self.file(link, row, on);
@@ -247,12 +329,12 @@ impl Walk<'_> {
             return;
         }
         // What is named comes before what only lies there.
-        self.queue.push_front(Item {
+        self.queue.push_front(WalkItem {
             root,
             path,
             seen,
             depth: depth.saturating_add(1),
-            standing: Standing::Unlisted,
+            standing: DirectoryStanding::Unlisted,
             touched_above: Touched::No,
             area,
         });
@@ -262,7 +344,7 @@ impl Walk<'_> {
     pub(super) fn modules(&mut self, here: &Here, names: &[(OsString, FileType)], on: &mut On<'_>) {
         let words = std::mem::take(&mut self.words);
         // In an environment that is new all is new, and its programs as well.
-        let is_new = here.item.standing == Standing::Fresh;
+        let is_new = here.item.standing == DirectoryStanding::Fresh;
         let Some(row) = row(PYTHON_MODULE).filter(|_| !words.is_empty() && !is_new) else {
             return;
         };
@@ -284,7 +366,7 @@ impl Walk<'_> {
             } else if is_code.iter().any(|end| bytes.ends_with(end))
                 && let Some(state) = file::state(here.opened.as_fd(), name)
             {
-                on(&Found {
+                on(&FoundFile {
                     directory: &here.opened,
                     name,
                     path,
@@ -295,4 +377,10 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// Whether a place below a grant lies in what of a repository a walk leaves out.
+fn is_data(place: &Path) -> bool {
+    let mut parts = place.components().map(Component::as_os_str);
+    parts.any(|part| part == ".git") && parts.any(|part| GIT_DATA.iter().any(|data| part == *data))
 }

@@ -8,7 +8,7 @@
 //!
 //! A byte is looked up by its halves: of each set a table has, for every lower
 //! half, the upper halves that go with it. The shuffle of AVX2 looks up 32 halves
-//! in one instruction, that of AVX-512 64. Elsewhere sets read a table of all bytes,
+//! in one instruction. Elsewhere sets read a table of all bytes,
 //! eight bytes at a time; the others go byte by byte.
 
 #![allow(
@@ -16,22 +16,21 @@
     reason = "the fast form may run only where the processor has it"
 )]
 
+mod limits;
 mod pack;
 mod pairs;
 mod registers;
 mod windows;
 
+pub use limits::SETS_MAX;
 pub use pack::{GROUP_BYTES, GROUP_SYMBOLS, STRIDE_SYMBOLS, pack, symbols};
 pub use pairs::{KINDS, Pair, Pairs};
-pub use windows::{GROUPS, WINDOW_BYTES, Windows};
+pub use windows::{GROUPS, LiteralWindows, WINDOW_BYTES};
 
 use registers::Registers;
 
 /// Bytes told of by one mark.
 pub const BLOCK_BYTES: usize = 64;
-
-/// Most sets that can be told apart.
-pub const SETS_MAX: usize = 16;
 
 /// Some sets of bytes: `ASCII` of them have no byte above 127, `HIGH` none below.
 #[derive(Debug)]
@@ -163,9 +162,6 @@ impl<const ASCII: usize, const HIGH: usize> Sets<ASCII, HIGH> {
     ) {
         #[cfg(target_arch = "x86_64")]
         match self.registers {
-            // SAFETY: the processor has AVX-512 F and BW, as was asked when the sets were
-            // made.
-            Registers::Block => return unsafe { wider::mark(self, blocks, first, marks) },
             // SAFETY: the processor has AVX2, as was asked when the sets were made.
             Registers::Half => return unsafe { wide::mark(self, blocks, first, marks) },
             Registers::Plain => {}
@@ -407,69 +403,6 @@ mod wide {
         };
         let (low, high) = (i64::from_le_bytes(low), i64::from_le_bytes(high));
         _mm256_broadcastsi128_si256(_mm_set_epi64x(high, low))
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod wider {
-    use std::arch::x86_64::{
-        __m512i, _mm512_movepi8_mask, _mm512_shuffle_epi8, _mm512_test_epi8_mask,
-    };
-
-    use super::{BLOCK_BYTES, Marks, PLACES, Sets};
-    use crate::registers::block::{all, halves, load_at};
-    use crate::wide::{ABOVE, BELOW};
-
-    /// Marks blocks.
-    #[target_feature(enable = "avx512f,avx512bw")]
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "places are those of a block below the number of places"
-    )]
-    pub(super) fn mark<const ASCII: usize, const HIGH: usize>(
-        sets: &Sets<ASCII, HIGH>,
-        blocks: &[[u8; BLOCK_BYTES]],
-        first: usize,
-        marks: &mut Marks<ASCII, HIGH>,
-    ) {
-        let [below, above] = [all(BELOW), all(ABOVE)];
-        let mut ascii = [below; ASCII];
-        for (wide, table) in ascii.iter_mut().zip(&sets.ascii) {
-            *wide = all(*table);
-        }
-        let mut others = [above; HIGH];
-        for (wide, table) in others.iter_mut().zip(&sets.others) {
-            *wide = all(*table);
-        }
-        for (place, block) in (first..PLACES).zip(blocks) {
-            let Some(bytes) = load_at(block, 0) else {
-                return;
-            };
-            let above_127 = _mm512_movepi8_mask(bytes);
-            marks.high[place] = above_127;
-            let [low, high] = halves(bytes);
-            let upper = _mm512_shuffle_epi8(below, high);
-            for (bits, table) in marks.ascii.iter_mut().zip(&ascii) {
-                bits[place] = has(*table, low, upper);
-            }
-            // Mostly text, all of whose bytes are of ASCII.
-            if above_127 == 0 {
-                for bits in &mut marks.others {
-                    bits[place] = 0;
-                }
-                continue;
-            }
-            let upper = _mm512_shuffle_epi8(above, high);
-            for (bits, table) in marks.others.iter_mut().zip(&others) {
-                bits[place] = has(*table, low, upper);
-            }
-        }
-    }
-
-    /// A bit for each byte of the table that has one of these upper halves.
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn has(table: __m512i, low: __m512i, upper: __m512i) -> u64 {
-        _mm512_test_epi8_mask(_mm512_shuffle_epi8(table, low), upper)
     }
 }
 

@@ -81,9 +81,6 @@ impl Pairs {
     fn mark_blocks(&self, bytes: &[u8], marks: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         match self.registers {
-            // SAFETY: the processor has AVX-512 F and BW, as was asked when the kinds were
-            // taken.
-            Registers::Block => return unsafe { wider::mark(&self.halves, bytes, marks) },
             // SAFETY: the processor has AVX2, as was asked when the kinds were taken.
             Registers::Half => return unsafe { wide::mark(&self.halves, bytes, marks) },
             Registers::Plain => {}
@@ -138,40 +135,6 @@ mod wide {
                 }
                 *mark |= told(kinds) << (half * 32);
             }
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod wider {
-    use std::arch::x86_64::{_mm512_set1_epi8, _mm512_test_epi8_mask};
-
-    use crate::BLOCK_BYTES;
-    use crate::registers::block::{all, halves, load_at, looked_up};
-
-    /// Marks blocks.
-    #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) fn mark(narrow: &[[[u8; 16]; 2]; 2], bytes: &[u8], marks: &mut [u64]) {
-        let mut tables = [[_mm512_set1_epi8(0); 2]; 2];
-        for (wide, narrow) in tables.iter_mut().zip(narrow) {
-            for (wide, narrow) in wide.iter_mut().zip(narrow) {
-                *wide = all(*narrow);
-            }
-        }
-        let [of_first, of_second] = tables;
-        let mut rest = bytes;
-        for mark in marks {
-            let Some(block) = rest.first_chunk::<{ BLOCK_BYTES + 1 }>() else {
-                return;
-            };
-            rest = rest.get(BLOCK_BYTES..).unwrap_or_default();
-            let (Some(first), Some(second)) = (load_at(block, 0), load_at(block, 1)) else {
-                return;
-            };
-            *mark = _mm512_test_epi8_mask(
-                looked_up(halves(first), &of_first),
-                looked_up(halves(second), &of_second),
-            );
         }
     }
 }

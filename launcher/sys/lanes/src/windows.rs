@@ -24,7 +24,7 @@ const NUMBER_BITS: u32 = 16;
     not(target_arch = "x86_64"),
     expect(dead_code, reason = "the fast form reads the rest")
 )]
-pub struct Windows {
+pub struct LiteralWindows {
     /// For eight groups and eight more, for the first, second and third byte, and
     /// for its lower and upper half: the groups that have it.
     halves: [[[[u8; 16]; 2]; WINDOW_BYTES]; 2],
@@ -34,7 +34,7 @@ pub struct Windows {
     registers: Registers,
 }
 
-impl Windows {
+impl LiteralWindows {
     /// The windows of each group: those of a group should be alike.
     pub fn new<'w>(windows: impl IntoIterator<Item = (usize, &'w [u8; WINDOW_BYTES])>) -> Self {
         let mut made = Self {
@@ -121,9 +121,6 @@ impl Windows {
     fn mark(&self, bytes: &[u8], marks: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         match self.registers {
-            // SAFETY: the processor has AVX-512 F and BW, as was asked when the windows were
-            // taken.
-            Registers::Block => return unsafe { wider::mark(&self.halves, bytes, marks) },
             // SAFETY: the processor has AVX2, as was asked when the windows were taken.
             Registers::Half => return unsafe { wide::mark(&self.halves, bytes, marks) },
             Registers::Plain => {}
@@ -167,7 +164,7 @@ type Places = [u16; 2 * FEW_BLOCKS * BLOCK_BYTES];
 /// Places of a block that are written whether they are there or not.
 const SURE: u32 = 2;
 
-/// See [`Windows::sieve`]. Takes no branch that depends on a single place: nobody could
+/// See [`LiteralWindows::sieve`]. Takes no branch that depends on a single place: nobody could
 /// foretell it.
 #[expect(
     clippy::indexing_slicing,
@@ -284,64 +281,13 @@ mod wide {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-mod wider {
-    use std::arch::x86_64::{
-        _mm512_and_si512, _mm512_or_si512, _mm512_set1_epi8, _mm512_test_epi8_mask,
-    };
-
-    use super::WINDOW_BYTES;
-    use crate::BLOCK_BYTES;
-    use crate::registers::block::{all, halves, load_at, looked_up};
-
-    /// Bytes in which the windows that begin in a block lie.
-    const REACH_BYTES: usize = BLOCK_BYTES + WINDOW_BYTES - 1;
-
-    /// Marks the places of a stride.
-    #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) fn mark(
-        narrow: &[[[[u8; 16]; 2]; WINDOW_BYTES]; 2],
-        bytes: &[u8],
-        marks: &mut [u64],
-    ) {
-        let mut tables = [[[_mm512_set1_epi8(0); 2]; WINDOW_BYTES]; 2];
-        for (wide, narrow) in tables.iter_mut().zip(narrow) {
-            for (wide, narrow) in wide.iter_mut().zip(narrow) {
-                for (wide, narrow) in wide.iter_mut().zip(narrow) {
-                    *wide = all(*narrow);
-                }
-            }
-        }
-        let [first, second] = tables;
-        let mut rest = bytes;
-        for marks in marks {
-            let Some(block) = rest.first_chunk::<REACH_BYTES>() else {
-                return;
-            };
-            rest = rest.get(BLOCK_BYTES..).unwrap_or_default();
-            let mut one = _mm512_set1_epi8(-1);
-            let mut other = one;
-            for (skip, (first, second)) in first.iter().zip(&second).enumerate() {
-                let Some(here) = load_at(block, skip) else {
-                    return;
-                };
-                let here = halves(here);
-                one = _mm512_and_si512(one, looked_up(here, first));
-                other = _mm512_and_si512(other, looked_up(here, second));
-            }
-            let any = _mm512_or_si512(one, other);
-            *marks |= _mm512_test_epi8_mask(any, any);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn places(windows: &Windows, bytes: &[u8]) -> Vec<usize> {
+    fn places(windows: &LiteralWindows, bytes: &[u8]) -> Vec<usize> {
         let mut places = Vec::new();
         windows.find(bytes, &mut |place| places.push(place));
         places
@@ -364,7 +310,7 @@ mod tests {
             let window = list[which % list.len()].1;
             bytes.splice(at..at, window);
             for most in Registers::ALL {
-                let windows = Windows::new(list.iter().map(|(group, window)| (*group, window)));
+                let windows = LiteralWindows::new(list.iter().map(|(group, window)| (*group, window)));
                 let windows = windows.within(most);
                 let found = places(&windows, &bytes);
                 prop_assert!(found.windows(2).all(|pair| pair[0] < pair[1]));
@@ -385,7 +331,7 @@ mod tests {
             .flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes())
             .collect();
         for most in Registers::ALL {
-            let windows = Windows::new(list.iter().map(|(group, window)| (*group, window)));
+            let windows = LiteralWindows::new(list.iter().map(|(group, window)| (*group, window)));
             let windows = windows.within(most);
             assert!(places(&windows, &bytes).len() < 100);
         }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{PipeSignal, Shared, Step, address, prctl, sys};
+use super::{ChildStep, PipeSignal, SharedMemory, address, prctl, sys};
 use crate::raw::int;
 
 /// Last capability number tried when the bounding set is emptied; the kernel
@@ -12,17 +12,17 @@ const CAPABILITIES_MAX: usize = 63;
 
 pub(super) extern "C" fn child(argument: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `start` passes a `Shared` that lives for ever.
-    let shared = unsafe { &*argument.cast::<Shared>() };
+    let shared = unsafe { &*argument.cast::<SharedMemory>() };
     let (step, errno) = match confine(shared) {
         Err((step, errno)) => (step, errno),
-        Ok(()) => (Step::Execute, execute(shared)),
+        Ok(()) => (ChildStep::Execute, execute(shared)),
     };
     shared.step.store(step as i32, Ordering::Release);
     shared.errno.store(errno, Ordering::Release);
     127
 }
 
-fn outcome(step: Step, result: isize) -> Result<(), (Step, i32)> {
+fn outcome(step: ChildStep, result: isize) -> Result<(), (ChildStep, i32)> {
     if result < 0 {
         let errno = i32::try_from(result.wrapping_neg()).unwrap_or(libc::EINVAL);
         return Err((step, errno));
@@ -31,31 +31,34 @@ fn outcome(step: Step, result: isize) -> Result<(), (Step, i32)> {
 }
 
 /// The prepared steps, in the order in which each is still possible.
-fn confine(shared: &Shared) -> Result<(), (Step, i32)> {
+fn confine(shared: &SharedMemory) -> Result<(), (ChildStep, i32)> {
     outcome(
-        Step::ParentDeath,
+        ChildStep::ParentDeath,
         prctl(libc::PR_SET_PDEATHSIG, int(libc::SIGKILL)),
     )?;
     // RACE: a guardian that died before the line above sends no signal.
     let parent = i32::try_from(sys(libc::SYS_getppid, [0; 6])).unwrap_or(-1);
     if parent != shared.guardian.load(Ordering::Acquire) {
-        return Err((Step::ParentDeath, libc::ESRCH));
+        return Err((ChildStep::ParentDeath, libc::ESRCH));
     }
     for limit in &shared.limits {
         let value = [limit.soft, limit.hard];
         let resource = usize::try_from(limit.resource).unwrap_or(usize::MAX);
         outcome(
-            Step::Limit,
+            ChildStep::Limit,
             sys(libc::SYS_prlimit64, [0, resource, address(&value), 0, 0, 0]),
         )?;
     }
     if shared.drop_capabilities {
         drop_capabilities()?;
     }
-    outcome(Step::NoNewPrivileges, prctl(libc::PR_SET_NO_NEW_PRIVS, 1))?;
+    outcome(
+        ChildStep::NoNewPrivileges,
+        prctl(libc::PR_SET_NO_NEW_PRIVS, 1),
+    )?;
     let ruleset = int(shared.ruleset);
     outcome(
-        Step::Landlock,
+        ChildStep::Landlock,
         sys(libc::SYS_landlock_restrict_self, [ruleset, 0, 0, 0, 0, 0]),
     )?;
     reset_signals(shared);
@@ -76,7 +79,7 @@ fn confine(shared: &Shared) -> Result<(), (Step, i32)> {
             0,
         ],
     );
-    outcome(Step::Filter, listener)?;
+    outcome(ChildStep::Filter, listener)?;
     let listener = i32::try_from(listener).unwrap_or(-1);
     shared.listener.store(listener, Ordering::Release);
     Ok(())
@@ -84,7 +87,7 @@ fn confine(shared: &Shared) -> Result<(), (Step, i32)> {
 
 /// Empties the bounding, ambient, inheritable, permitted and effective sets
 /// (capabilities(7)), so that exec gives none back, not even to root.
-fn drop_capabilities() -> Result<(), (Step, i32)> {
+fn drop_capabilities() -> Result<(), (ChildStep, i32)> {
     for capability in 0..=CAPABILITIES_MAX {
         let result = prctl(libc::PR_CAPBSET_DROP, capability);
         if result == int(libc::EINVAL).cast_signed().wrapping_neg() && capability > 0 {
@@ -95,15 +98,18 @@ fn drop_capabilities() -> Result<(), (Step, i32)> {
         if result == int(libc::EPERM).cast_signed().wrapping_neg() {
             break;
         }
-        outcome(Step::Capabilities, result)?;
+        outcome(ChildStep::Capabilities, result)?;
     }
     let ambient = usize::try_from(libc::PR_CAP_AMBIENT_CLEAR_ALL).unwrap_or(0);
-    outcome(Step::Capabilities, prctl(libc::PR_CAP_AMBIENT, ambient))?;
+    outcome(
+        ChildStep::Capabilities,
+        prctl(libc::PR_CAP_AMBIENT, ambient),
+    )?;
     // Version 3 header for ourselves, then two empty triples (capset(2)).
     let header = [0x2008_0522_u32, 0];
     let data = [0_u32; 6];
     outcome(
-        Step::Capabilities,
+        ChildStep::Capabilities,
         sys(
             libc::SYS_capset,
             [address(&header), address(&data), 0, 0, 0, 0],
@@ -112,7 +118,7 @@ fn drop_capabilities() -> Result<(), (Step, i32)> {
 }
 
 /// The command starts with the mask and the SIGPIPE action a program expects.
-fn reset_signals(shared: &Shared) {
+fn reset_signals(shared: &SharedMemory) {
     // struct kernel_sigaction: handler, no flags, no restorer, no mask.
     let handler = match shared.pipe {
         PipeSignal::Default => libc::SIG_DFL,
@@ -129,7 +135,7 @@ fn reset_signals(shared: &Shared) {
 }
 
 /// Tries each path as execvp(3) does; returns the errno that says most.
-fn execute(shared: &Shared) -> i32 {
+fn execute(shared: &SharedMemory) -> i32 {
     let environment = shared.environment.as_ptr().expose_provenance();
     let arguments = shared.arguments.as_ptr().expose_provenance();
     let mut best = libc::ENOENT;

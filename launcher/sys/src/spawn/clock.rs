@@ -9,7 +9,7 @@ use crate::raw::int;
 /// Where a run stands with its time. Each time is one since the machine started
 /// (`CLOCK_MONOTONIC`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Clock {
+pub(super) enum GuardianClock {
     /// It may run for ever.
     Unlimited,
     /// It is asked to end then.
@@ -28,7 +28,7 @@ pub(super) enum Due {
     Kill,
 }
 
-impl Clock {
+impl GuardianClock {
     /// One that starts `now`. A time beyond all times is no limit.
     pub(super) fn new(wall_time: Option<Duration>, now: Duration) -> Self {
         let until = wall_time.and_then(|time| now.checked_add(time));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_run_is_asked_once_and_killed_when_the_grace_is_over() {
-        let mut clock = Clock::new(Some(at(10)), at(100));
+        let mut clock = GuardianClock::new(Some(at(10)), at(100));
         assert_eq!(clock.wait(at(100)), Some(at(10)));
         for (now, due) in [
             (109, Due::Nothing),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn an_order_does_not_move_what_is_due_already() {
-        let mut clock = Clock::new(None, at(100));
+        let mut clock = GuardianClock::new(None, at(100));
         assert_eq!(clock.wait(at(100)), None);
         assert_eq!(clock.due(at(1_000_000), GRACE), Due::Nothing);
         clock.hurry();
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn no_time_is_too_long() {
-        let mut clock = Clock::new(Some(Duration::MAX), at(1));
-        assert_eq!(clock, Clock::Unlimited);
+        let mut clock = GuardianClock::new(Some(Duration::MAX), at(1));
+        assert_eq!(clock, GuardianClock::Unlimited);
         assert_eq!(clock.due(at(u64::MAX), GRACE), Due::Nothing);
         assert_eq!(timespec(Duration::MAX), [i64::MAX, 999_999_999]);
         assert!(now() > Duration::ZERO);

@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::child::child;
-use super::clock::{Clock, Due, now, timespec};
-use super::scope::Scope;
-use super::{REPORT_BYTES, Shared, Step, address, prctl, sys};
+use super::clock::{Due, GuardianClock, now, timespec};
+use super::scope::SignalScope;
+use super::{ChildStep, REPORT_BYTES, SharedMemory, address, prctl, sys};
 use crate::raw::int;
 
 /// Signal the guardian gets when the thread that started it dies, and nobody else but the
@@ -42,7 +42,7 @@ fn error(errno: i32) -> isize {
 
 pub(super) extern "C" fn guardian(argument: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `start` passes a `Shared` that lives for ever.
-    let shared = unsafe { &*argument.cast::<Shared>() };
+    let shared = unsafe { &*argument.cast::<SharedMemory>() };
     let all = u64::MAX;
     sys(
         libc::SYS_rt_sigprocmask,
@@ -56,7 +56,7 @@ pub(super) extern "C" fn guardian(argument: *mut libc::c_void) -> libc::c_int {
         libc::PR_SET_NAME,
         c"outgate-guard".as_ptr().expose_provenance(),
     );
-    let scope = Scope::enter(shared).and_then(|scope| {
+    let scope = SignalScope::enter(shared).and_then(|scope| {
         begin(shared, argument)?;
         Ok(scope)
     });
@@ -75,10 +75,10 @@ pub(super) extern "C" fn guardian(argument: *mut libc::c_void) -> libc::c_int {
     // orphaned process groups, as they would without us, and the kernel ends
     // them (setpgid(2)); and a terminal's signals do not reach us.
     sys(libc::SYS_setsid, [0; 6]);
-    let mut guard = Guard {
+    let mut guard = Guardian {
         shared,
         scope,
-        clock: Clock::new(shared.wall_time, now()),
+        clock: GuardianClock::new(shared.wall_time, now()),
         owed: None,
     };
     guard.watch();
@@ -86,7 +86,7 @@ pub(super) extern "C" fn guardian(argument: *mut libc::c_void) -> libc::c_int {
 }
 
 /// Clones the command; with `CLONE_VFORK` we do not run until it is done.
-fn begin(shared: &Shared, argument: *mut libc::c_void) -> Result<(), (Step, i32)> {
+fn begin(shared: &SharedMemory, argument: *mut libc::c_void) -> Result<(), (ChildStep, i32)> {
     // SAFETY: the stack is fresh, `shared` lives for ever, `child` keeps the
     // rules of this module.
     let command = unsafe {
@@ -98,14 +98,14 @@ fn begin(shared: &Shared, argument: *mut libc::c_void) -> Result<(), (Step, i32)
         )
     };
     if command < 0 {
-        return Err((Step::Clone, libc::EAGAIN));
+        return Err((ChildStep::Clone, libc::EAGAIN));
     }
     shared.command.store(command, Ordering::Release);
     Ok(())
 }
 
 /// Leaves the shared descriptor table with nothing but the report pipe.
-fn keep_only_reports(shared: &Shared) {
+fn keep_only_reports(shared: &SharedMemory) {
     let keep = int(shared.reports);
     let unshare = usize::try_from(libc::CLOSE_RANGE_UNSHARE).unwrap_or(0);
     let last = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
@@ -118,18 +118,18 @@ fn keep_only_reports(shared: &Shared) {
 
 /// Whether a report was taken, or nobody takes any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Written {
+enum ReportTaken {
     Yes,
     Full,
 }
 
 /// Writes a report, whole or not at all (pipe(7), `PIPE_BUF`).
-fn write(shared: &Shared, record: [i32; 2]) -> Written {
+fn write(shared: &SharedMemory, record: [i32; 2]) -> ReportTaken {
     let arguments = [int(shared.reports), address(&record), REPORT_BYTES, 0, 0, 0];
     if sys(libc::SYS_write, arguments) == error(libc::EAGAIN) {
-        Written::Full
+        ReportTaken::Full
     } else {
-        Written::Yes
+        ReportTaken::Yes
     }
 }
 
@@ -145,15 +145,15 @@ enum Children {
 }
 
 /// The guardian once the command runs.
-struct Guard<'a> {
-    shared: &'a Shared,
-    scope: Scope,
-    clock: Clock,
+struct Guardian<'a> {
+    shared: &'a SharedMemory,
+    scope: SignalScope,
+    clock: GuardianClock,
     /// The command's end, which the launcher had no room for yet.
     owed: Option<[i32; 2]>,
 }
 
-impl Guard<'_> {
+impl Guardian<'_> {
     /// Waits for children, for the end of their time, for orders, and for the
     /// launcher's death. Returns when no child is left and nothing is left to
     /// remove: every process below was a child by then, so the tree is gone.
@@ -231,7 +231,7 @@ impl Guard<'_> {
         if pid == self.shared.command.load(Ordering::Acquire) {
             let record = [pid, status];
             let passing = libc::WIFSTOPPED(status) || libc::WIFCONTINUED(status);
-            if write(self.shared, record) == Written::Full && !passing {
+            if write(self.shared, record) == ReportTaken::Full && !passing {
                 self.owed = Some(record);
             }
         }
@@ -241,7 +241,7 @@ impl Guard<'_> {
     /// Whether the launcher knows of the command's end, by now if it had no room.
     fn is_told(&mut self) -> bool {
         if let Some(record) = self.owed
-            && write(self.shared, record) == Written::Yes
+            && write(self.shared, record) == ReportTaken::Yes
         {
             self.owed = None;
         }
@@ -255,7 +255,7 @@ impl Guard<'_> {
     }
 
     /// Kills every process of the tree and waits until none is left. Once is
-    /// enough ([`Scope`]); where nobody dies it is done again all the same.
+    /// enough ([`SignalScope`]); where nobody dies it is done again all the same.
     fn end_tree(&mut self) {
         loop {
             self.scope.signal(libc::SIGKILL);
@@ -284,7 +284,7 @@ fn wait_for(wanted: u64, time: Option<Duration>) -> Option<i32> {
 }
 
 /// Removes the run's directory while the launcher wakes up; whether it is gone.
-fn removed(shared: &Shared) -> bool {
+fn removed(shared: &SharedMemory) -> bool {
     if shared.directory.is_null() {
         return true;
     }
@@ -297,7 +297,7 @@ fn removed(shared: &Shared) -> bool {
 }
 
 /// Becomes the cleaner.
-fn clean(shared: &Shared) {
+fn clean(shared: &SharedMemory) {
     if let Some(program) = shared.cleaner.first().filter(|p| !p.is_null()) {
         let arguments = shared.cleaner.as_ptr().wrapping_add(1).expose_provenance();
         let environment = [0_usize; 1];

@@ -7,7 +7,7 @@
 //! (`copy_process`). It never reaches anybody else, whatever the privileges of the
 //! two. And the command, in a domain deeper within, cannot signal the guardian.
 
-use super::{Shared, Step, prctl, sys};
+use super::{ChildStep, SharedMemory, prctl, sys};
 use crate::raw::int;
 
 /// `LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF`: signals to all are refused for most,
@@ -16,16 +16,16 @@ const LOG_SAME_EXEC_OFF: usize = 1;
 
 /// Proof that the calling process signals nobody but its own descendants.
 #[derive(Debug)]
-pub(super) struct Scope(());
+pub(super) struct SignalScope(());
 
-impl Scope {
+impl SignalScope {
     /// Enters the scope, and proves by the launcher, which is outside, that it holds.
     /// A kernel, or a filter around us, that only says so would let a signal to all
     /// reach every process of the user.
-    pub(super) fn enter(shared: &Shared) -> Result<Self, (Step, i32)> {
+    pub(super) fn enter(shared: &SharedMemory) -> Result<Self, (ChildStep, i32)> {
         let failed = |result: isize| {
             let errno = i32::try_from(result.wrapping_neg()).unwrap_or(libc::EINVAL);
-            (Step::Landlock, errno)
+            (ChildStep::Landlock, errno)
         };
         let refused = |errno: i32| int(errno).cast_signed().wrapping_neg();
         let launcher = int(shared.launcher);
@@ -36,7 +36,7 @@ impl Scope {
         }
         let result = prctl(libc::PR_SET_NO_NEW_PRIVS, 1);
         if result < 0 {
-            return Err((Step::NoNewPrivileges, failed(result).1));
+            return Err((ChildStep::NoNewPrivileges, failed(result).1));
         }
         let restrict = |flags| {
             let arguments = [int(shared.scope), flags, 0, 0, 0, 0];
@@ -50,7 +50,7 @@ impl Scope {
             return Err(failed(result));
         }
         if reachable() != refused(libc::EPERM) {
-            return Err((Step::Landlock, libc::EOPNOTSUPP));
+            return Err((ChildStep::Landlock, libc::EOPNOTSUPP));
         }
         Ok(Self(()))
     }

@@ -4,7 +4,7 @@
 use seccompiler::{SeccompCmpOp, SeccompCondition};
 
 use super::{Conditions, TRACED, compare, flag, is, not};
-use crate::filter::{Opens, Options};
+use crate::filter::{FilterOptions, Opens};
 
 /// Requests to file systems, but those that are ordinary, and three of types that
 /// others have, too.
@@ -86,7 +86,7 @@ pub(super) fn held_modes(mode: u8) -> Vec<(u32, Vec<Conditions>)> {
 }
 
 /// A mode at `mode`, of a file that is new only with some of the flags before it.
-pub(super) fn opens(mode: u8, options: Options) -> Vec<(u32, Vec<Conditions>)> {
+pub(super) fn opens(mode: u8, options: FilterOptions) -> Vec<(u32, Vec<Conditions>)> {
     let flags = mode - 1;
     let mut rows = Vec::new();
     for bit in SET_ID.map(u32::cast_signed) {

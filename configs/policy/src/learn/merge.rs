@@ -1,0 +1,26 @@
+//! What was learnt, added to a document that somebody wrote: nothing of it goes, nothing
+//! changes, and what it allows already is not there twice.
+
+use super::{Learnt, LearntLine, LineKind};
+use crate::document::{AddedItem, with_tables, with_texts};
+
+impl Learnt {
+    /// The document with these lines behind its own; nothing where it is no document whose
+    /// lists can be added to.
+    pub fn added_to(&self, document: &str) -> Option<String> {
+        let (listen, allow): (Vec<&LearntLine>, Vec<&LearntLine>) = self
+            .lines
+            .iter()
+            .partition(|line| line.kind == LineKind::Listen);
+        let items = |lines: Vec<&LearntLine>| -> Vec<AddedItem> {
+            let item = |line: &LearntLine| AddedItem {
+                comment: line.comment(),
+                item: line.item(),
+                table: line.table(),
+            };
+            lines.into_iter().map(item).collect()
+        };
+        let text = with_tables(document, "allow", &items(allow))?;
+        with_texts(&text, "listen", &items(listen))
+    }
+}

@@ -1,0 +1,11 @@
+//! How much of one record is read: whoever wrote a record that is not ours had no bounds,
+//! and a report holds many texts.
+
+/// Bytes of a text.
+pub(crate) const TEXT_BYTES_MAX: usize = 2048;
+/// Items of a list.
+pub(crate) const ITEMS_MAX: usize = 64;
+/// Bytes of the items of a list together.
+pub(crate) const LIST_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of the name of a host or of a program; real ones have no more.
+pub(crate) const NAME_BYTES_MAX: usize = 255;

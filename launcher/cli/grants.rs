@@ -1,0 +1,190 @@
+//! `outgate grant`, `revoke` and `reload`: the policy of a run changed while it goes on, by
+//! its user. What may change, the run's launcher says, and the gateway judges it whole.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use outgate_launcher::runs::{PolicyChange, Run};
+use outgate_policy::{Policy, Source, SourceKind, Widenings, compile};
+
+use crate::args::Named;
+use crate::policy_diff::tell;
+use crate::policy_options::context;
+use crate::report;
+use crate::runs::{FAILED, find};
+
+pub(crate) const GRANT_EXAMPLES: &str = "\
+Examples:
+  outgate grant agent 'GET https://api.example.org/repos/**'
+  outgate grant agent https://files.example.org --for 10m
+  outgate grant agent 'POST https://api.example.org/issues' --once
+
+The run is named as `outgate ps` shows it. Only the user who started it, and root, may change
+it; no command can, and a run started with --sealed is changed by nobody. A deny rule beats a
+grant, a shared gateway's policy bounds it, and files, variables and limits stay as they are.
+
+Exit status: 0 it is in force, 1 it is not and nothing changed, 2 bad usage or a bad rule.";
+
+/// Longest time of a grant, in seconds: thirty days.
+const SECONDS_MAX: u32 = 30 * 86400;
+
+/// Allow a running command more
+#[derive(Debug, Args)]
+#[command(after_help = GRANT_EXAMPLES)]
+pub(crate) struct Grant {
+    #[command(flatten)]
+    run: Named,
+    /// Allow what the rule describes
+    #[arg(value_name = "RULE")]
+    rule: String,
+    /// For this long: 90s, 10m, 2h, 1d [default: as long as the run]
+    #[arg(long = "for", value_name = "TIME", value_parser = seconds)]
+    time: Option<u32>,
+    /// For one request
+    #[arg(long)]
+    once: bool,
+}
+
+/// Take back what was granted to a running command
+#[derive(Debug, Args)]
+pub(crate) struct Revoke {
+    #[command(flatten)]
+    run: Named,
+    /// The rule, as it was granted
+    #[arg(
+        value_name = "RULE",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    rule: Option<String>,
+    /// All that was granted
+    #[arg(long)]
+    all: bool,
+}
+
+/// A time as people write it.
+pub(crate) fn seconds(text: &str) -> Result<u32, String> {
+    let wrong = || "write a number and s, m, h or d, as 10m; at most 30d".to_owned();
+    let unit = text.chars().next_back().ok_or_else(wrong)?;
+    let factor = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86400,
+        _ => return Err(wrong()),
+    };
+    let number = text.strip_suffix(unit).unwrap_or_default();
+    let number: u32 = number.parse().map_err(|_| wrong())?;
+    let seconds = number.checked_mul(factor);
+    let seconds = seconds.filter(|seconds| (1..=SECONDS_MAX).contains(seconds));
+    seconds.ok_or_else(wrong)
+}
+
+/// Grants a rule.
+pub(crate) fn grant(options: &Grant) -> ExitCode {
+    // What is wrong with a rule is shown with its place, and what is risky is said.
+    if let Err(failed) = judged(&options.rule) {
+        return failed;
+    }
+    change(
+        &options.run,
+        &PolicyChange::Grant {
+            rule: options.rule.clone(),
+            seconds: options.time.unwrap_or(0),
+            once: options.once,
+        },
+    )
+}
+
+/// Revokes a rule, or all.
+pub(crate) fn revoke(options: &Revoke) -> ExitCode {
+    let rule = options.rule.clone().unwrap_or_default();
+    change(&options.run, &PolicyChange::Revoke { rule })
+}
+
+/// Has a run read its policy files again, and says what that changed.
+pub(crate) fn reload(named: &Named) -> ExitCode {
+    let done = find(named).and_then(|mut run| {
+        let before = policy(&mut run)?;
+        let line = run.change(&PolicyChange::Reload)?;
+        Ok((line, before, policy(&mut run)?))
+    });
+    let (line, before, after) = match done {
+        Ok(done) => done,
+        Err(message) => return failed(&message),
+    };
+    report::line(&line);
+    let wider = Widenings::between(&before, &after);
+    let narrower = Widenings::between(&after, &before);
+    tell("allowed now, and not before:", &wider);
+    tell("allowed before, and not now:", &narrower);
+    ExitCode::SUCCESS
+}
+
+/// The policy of a run as it is in force.
+pub(crate) fn of_run(name: &str) -> Result<Policy, String> {
+    let named = Named {
+        name: name.to_owned(),
+    };
+    policy(&mut find(&named)?)
+}
+
+fn policy(run: &mut Run) -> Result<Policy, String> {
+    let (sources, context) = run.policy()?;
+    compile(&sources, &context).map_err(|errors| errors.to_string())
+}
+
+fn judged(rule: &str) -> Result<(), ExitCode> {
+    let source = Source {
+        kind: SourceKind::Allow,
+        place: "RULE".to_owned(),
+        text: rule.to_owned(),
+    };
+    let context = context().map_err(|error| report::failure(&error))?;
+    let policy = compile(&[source], &context);
+    let policy = policy.map_err(|errors| report::failure(&errors.into()))?;
+    for warning in policy.warnings() {
+        report::warning(&warning.to_string());
+    }
+    Ok(())
+}
+
+fn change(named: &Named, change: &PolicyChange) -> ExitCode {
+    match find(named).and_then(|mut run| run.change(change)) {
+        Ok(line) => {
+            report::line(&line);
+            ExitCode::SUCCESS
+        }
+        Err(message) => failed(&message),
+    }
+}
+
+fn failed(message: &str) -> ExitCode {
+    report::wrong(message);
+    ExitCode::from(FAILED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_in_units_and_within_bounds() {
+        for (text, read) in [
+            ("90s", Some(90)),
+            ("10m", Some(600)),
+            ("2h", Some(7200)),
+            ("30d", Some(SECONDS_MAX)),
+            ("31d", None),
+            ("0m", None),
+            ("10", None),
+            ("m", None),
+            ("-1m", None),
+            ("99999999999d", None),
+            ("1\u{fc}", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds(text).ok(), read, "{text}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Questions of the gateway that people answer: who watches gets each as it comes, and what
+//! one of them says is done. Where nobody watches, the gateway hears that at once. Nothing
+//! here waits: a watcher that does not read is none.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv};
+use outgate_handoff::status::TO_RUN_BYTES_MAX;
+use outgate_handoff::{
+    FromRun, GrantRequest, OpenQuestion, PersonAnswer, Settlement, ToGateway, ToRun,
+};
+
+use super::Supervisor;
+use super::change::ChangeFor;
+use crate::presence::{Told, answer, told};
+use crate::process::{ancestors, parent};
+use crate::text::cut;
+
+/// Who may watch at once.
+const WATCHERS_MAX: usize = 8;
+/// Questions that are open at once; the gateway has fewer.
+const OPEN_MAX: usize = 256;
+/// Words that a watcher has not read yet: more than all that may be open, and their ends.
+const BEHIND_MAX: usize = 1024;
+/// Bytes shown of the path of a program that asks, and of each of those it runs below.
+const PROGRAM_BYTES_MAX: usize = 512;
+const PARENT_BYTES_MAX: usize = 256;
+/// Answers of one watcher that are read in a row.
+const ANSWERS_IN_A_ROW: usize = 16;
+
+/// Who watches, and what is asked.
+#[derive(Debug, Default)]
+pub(super) struct People {
+    watchers: Vec<Watcher>,
+    open: BTreeMap<u64, OpenQuestion>,
+    answers: VecDeque<GrantedAnswer>,
+}
+
+/// Somebody who answers.
+#[derive(Debug)]
+struct Watcher {
+    socket: OwnedFd,
+    uid: u32,
+    /// What it is to hear, once it read what is before.
+    behind: VecDeque<FromRun>,
+}
+
+impl Watcher {
+    /// Tells it what it can take now; whether it is still there.
+    fn catch_up(&mut self) -> Told {
+        while let Some(word) = self.behind.front() {
+            match told(&self.socket, word) {
+                Told::Yes => drop(self.behind.pop_front()),
+                Told::Later if self.behind.len() <= BEHIND_MAX => return Told::Yes,
+                Told::Later | Told::No => return Told::No,
+            }
+        }
+        Told::Yes
+    }
+}
+
+/// A yes that is not in force yet.
+#[derive(Debug)]
+struct GrantedAnswer {
+    id: u64,
+    request: GrantRequest,
+    uid: u32,
+}
+
+impl People {
+    /// What to poll for reading.
+    pub(super) fn each(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.watchers.iter().map(|watcher| watcher.socket.as_fd())
+    }
+
+    /// Whether somebody has something to hear yet.
+    pub(super) fn are_behind(&self) -> bool {
+        let mut all = self.watchers.iter();
+        all.any(|watcher| !watcher.behind.is_empty())
+    }
+
+    /// Tells everybody, each at their own pace; who reads far too little is gone.
+    fn tell(&mut self, word: &FromRun) {
+        for watcher in &mut self.watchers {
+            watcher.behind.push_back(word.clone());
+        }
+        self.catch_up();
+    }
+
+    fn catch_up(&mut self) {
+        self.watchers
+            .retain_mut(|watcher| watcher.catch_up() == Told::Yes);
+    }
+}
+
+impl Supervisor<'_> {
+    /// Somebody watches from now on.
+    pub(super) fn watch(&mut self, socket: OwnedFd, uid: u32) {
+        let refuse = |message: &str| {
+            let message = message.to_owned();
+            answer(&socket, &FromRun::Refused { message });
+        };
+        if !self.asks_people() {
+            return refuse("the run asks nobody; --ask has one ask");
+        }
+        if self.people.watchers.len() >= WATCHERS_MAX {
+            return refuse("as many watch already as may");
+        }
+        let watched = FromRun::Done {
+            line: "watched".to_owned(),
+            generation: self.generation,
+        };
+        let open = self.people.open.iter();
+        let open = open.map(|(id, question)| FromRun::Question(*id, question.clone()));
+        let mut watcher = Watcher {
+            socket,
+            uid,
+            behind: std::iter::once(watched).chain(open).collect(),
+        };
+        if watcher.catch_up() == Told::Yes {
+            self.people.watchers.push(watcher);
+        }
+    }
+
+    /// The gateway asks.
+    pub(super) fn asked_of_people(&mut self, id: u64, mut question: OpenQuestion) {
+        let pid = question.process.pid;
+        let process = &mut question.process;
+        process.parents = ancestors(parent(pid), self.root);
+        let shown = |path: &mut String, most| *path = cut(std::mem::take(path), most);
+        shown(&mut process.executable, PROGRAM_BYTES_MAX);
+        for parent in &mut process.parents {
+            shown(&mut parent.executable, PARENT_BYTES_MAX);
+        }
+        if self.people.open.len() < OPEN_MAX {
+            self.people.tell(&FromRun::Question(id, question.clone()));
+            self.people.open.insert(id, question);
+        }
+        self.nobody_watches();
+    }
+
+    /// The gateway asks no longer.
+    pub(super) fn withdrawn(&mut self, id: u64) {
+        self.gone(id, "nobody waits for it any more");
+    }
+
+    fn gone(&mut self, id: u64, how: &str) {
+        if self.people.open.remove(&id).is_some() {
+            self.people.tell(&FromRun::Gone(id, how.to_owned()));
+        }
+    }
+
+    /// Where nobody is left to ask, every question is answered so.
+    fn nobody_watches(&mut self) {
+        if !self.people.watchers.is_empty() {
+            return;
+        }
+        for id in std::mem::take(&mut self.people.open).into_keys() {
+            self.tell(&ToGateway::Settled(id, Settlement::Nobody), Vec::new());
+        }
+    }
+
+    /// The gateway that asked is gone.
+    pub(super) fn questions_lost(&mut self) {
+        self.people.answers.clear();
+        for id in std::mem::take(&mut self.people.open).into_keys() {
+            self.people
+                .tell(&FromRun::Gone(id, "the gateway is gone".to_owned()));
+        }
+    }
+
+    /// Hears everybody who watches.
+    pub(super) fn serve_watchers(&mut self) {
+        self.people.catch_up();
+        for watcher in std::mem::take(&mut self.people.watchers) {
+            if self.heard(&watcher) == Told::Yes {
+                self.people.watchers.push(watcher);
+            }
+        }
+        self.nobody_watches();
+    }
+
+    /// Hears one; whether it is still there.
+    fn heard(&mut self, watcher: &Watcher) -> Told {
+        for _ in 0..ANSWERS_IN_A_ROW {
+            let mut bytes = [0_u8; TO_RUN_BYTES_MAX + 1];
+            let flags = MsgFlags::MSG_DONTWAIT;
+            let count = match recv(watcher.socket.as_raw_fd(), &mut bytes, flags) {
+                Err(Errno::EAGAIN | Errno::EINTR) => return Told::Yes,
+                Ok(count @ 1..) => count,
+                Ok(0) | Err(_) => return Told::No,
+            };
+            match ToRun::decode(bytes.get(..count).unwrap_or_default()) {
+                Ok(ToRun::Answer(id, word)) => self.answered_by(watcher, id, word),
+                Ok(_) | Err(_) => return Told::No,
+            }
+        }
+        Told::Yes
+    }
+
+    /// Somebody answers a question.
+    fn answered_by(&mut self, watcher: &Watcher, id: u64, word: PersonAnswer) {
+        let refuse = |message: &str| {
+            let message = message.to_owned();
+            answer(&watcher.socket, &FromRun::Refused { message });
+        };
+        let Some(question) = self.people.open.get(&id) else {
+            return refuse("nobody waits for an answer to that any more");
+        };
+        match word {
+            PersonAnswer::Deny => {
+                let line = format!(
+                    "outgate: {} was denied (asked, user {})",
+                    question.subject, watcher.uid
+                );
+                self.voice.say(&line);
+                self.tell(&ToGateway::Settled(id, Settlement::Denied), Vec::new());
+                answer(&watcher.socket, &FromRun::Gone(id, "denied".to_owned()));
+                self.gone(id, "denied");
+            }
+            PersonAnswer::Grant(request) => {
+                let offered = [&question.narrow, &question.broad];
+                if request.rule.is_empty() || !offered.contains(&&request.rule) {
+                    return refuse("the question does not offer that rule");
+                }
+                if self.people.answers.len() >= OPEN_MAX {
+                    return refuse("too many answers wait already");
+                }
+                let uid = watcher.uid;
+                self.people
+                    .answers
+                    .push_back(GrantedAnswer { id, request, uid });
+            }
+        }
+    }
+
+    /// Puts the next yes in force.
+    pub(super) fn grant_answer(&mut self, now: Instant) {
+        while self.has_no_change() {
+            let Some(GrantedAnswer { id, request, uid }) = self.people.answers.pop_front() else {
+                return;
+            };
+            if self.people.open.contains_key(&id) {
+                let by = format!("asked, user {uid}");
+                self.grant(&request, &by, (ChangeFor::Question(id), now));
+            }
+        }
+    }
+
+    /// A yes is in force.
+    pub(super) fn question_granted(&mut self, id: u64, line: &str) {
+        self.tell(&ToGateway::Settled(id, Settlement::Granted), Vec::new());
+        self.gone(id, line);
+    }
+
+    /// A yes cannot be: the question stays.
+    pub(super) fn question_refused(&mut self, message: String) {
+        self.people.tell(&FromRun::Refused { message });
+    }
+}
