@@ -33,7 +33,7 @@ const NPM: Road = Road {
 };
 
 const PUSH: Road = Road {
-    script: "git clone -q http://live.example/git/project.git here && cd here && git config user.name x && git config user.email x@x.example && echo more > more && git add more && git commit -q -m second && git push -q origin HEAD:refs/heads/pushed && echo from-the-real-origin",
+    script: "git clone -q http://live.example/git/project.git here && cd here && git config user.name x && git config user.email x@x.example && echo more > more && git add more && git commit -q -m second && git push -q origin +HEAD:refs/heads/pushed && echo from-the-real-origin",
     learnt: &[
         "POST http://live.example/git/project.git/git-receive-pack",
         "POST http://live.example/git/project.git/git-upload-pack",

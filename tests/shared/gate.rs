@@ -63,7 +63,7 @@ impl Gate {
 
     /// Everything recorded so far.
     pub(crate) fn records(&self) -> Vec<Value> {
-        audit::records(&self.record)
+        audit::records_so_far(&self.record)
     }
 
     /// The process that serves.

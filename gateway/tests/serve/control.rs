@@ -32,6 +32,17 @@ fn ask() -> ToGateway {
     )
 }
 
+fn change() -> ToGateway {
+    ToGateway::Change(1, "granted".to_owned())
+}
+
+fn until(place: &str) -> ToGateway {
+    ToGateway::Until {
+        place: place.to_owned(),
+        left_ms: 1000,
+    }
+}
+
 fn flow() -> ToGateway {
     ToGateway::Flow(FlowFrame {
         question: CallQuestion::Connect {
@@ -54,7 +65,15 @@ fn frames_out_of_order_end_the_session() {
         vec![hello(), source(0, b"\xff"), begin()],
         vec![hello(), begin(), hello()],
         vec![hello(), begin(), begin()],
-        vec![hello(), begin(), source(0, b"*")],
+        vec![hello(), begin(), source(1, b"*")],
+        vec![hello(), begin(), source(0, b"\xff"), change()],
+        vec![
+            hello(),
+            begin(),
+            until("-a"),
+            source(0, b"a.test"),
+            change(),
+        ],
     ];
     for frames in rows {
         let mut launcher = bare();

@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, recv, sendmsg, setsockopt,
-    socketpair, sockopt,
+    AddressFamily, ControlMessage, MsgFlags, Shutdown, SockFlag, SockType, recv, sendmsg,
+    setsockopt, shutdown, socketpair, sockopt,
 };
 use nix::sys::time::TimeVal;
 use outgate_gateway::config::TlsFiles;
@@ -240,6 +240,8 @@ impl Launcher {
 
     /// What the gateway's thread returned.
     pub(crate) fn result(&mut self) -> Result<(), String> {
+        // A session that goes on ends well by this, and nobody waits for it without end.
+        shutdown(self.socket.as_raw_fd(), Shutdown::Write).ok();
         self.thread.take().unwrap().join().unwrap()
     }
 

@@ -17,8 +17,22 @@ const SCHEMA: &str = include_str!("../../../gateway/record/schema.json");
 /// # Panics
 /// When a line is not JSON, or not what the schema says.
 pub fn records(file: &Path) -> Vec<Value> {
+    read(&fs::read_to_string(file).unwrap_or_default())
+}
+
+/// The same of a file that is written meanwhile: a reader may meet a write half done (write(2)).
+///
+/// # Panics
+/// When a whole line is not JSON, or not what the schema says.
+pub fn records_so_far(file: &Path) -> Vec<Value> {
+    let bytes = fs::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    read(whole)
+}
+
+fn read(text: &str) -> Vec<Value> {
     static READ: OnceLock<Schema> = OnceLock::new();
-    let text = fs::read_to_string(file).unwrap_or_default();
     let schema = READ.get_or_init(|| Schema::new(SCHEMA));
     let read = |line: &str| {
         let record = serde_json::from_str(line);
