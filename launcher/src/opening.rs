@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use outgate_handoff::{
     BeginFrame, FrameError, GatewaySetting, HelloFrame, NAME_BYTES_MAX, POLICY_BYTES_MAX, PROTOCOL,
@@ -120,8 +121,14 @@ pub(crate) fn source_frames(sources: &[Source]) -> Vec<ToGateway> {
     frames
 }
 
-/// The frames of a policy in a file without a name, each after its length, and how many
-/// bytes that are.
+/// What nobody can change in memory that is handed to another program any more
+/// (memfd_create(2), F_ADD_SEALS).
+const SEALED: SealFlag = SealFlag::F_SEAL_WRITE
+    .union(SealFlag::F_SEAL_SHRINK)
+    .union(SealFlag::F_SEAL_GROW)
+    .union(SealFlag::F_SEAL_SEAL);
+
+/// The frames of a policy in sealed memory, each after its length, and how many bytes that are.
 pub(crate) fn texts_file(sources: &[Source], begin: &BeginFrame) -> io::Result<(OwnedFd, u32)> {
     let mut bytes = Vec::new();
     for frame in policy_frames(sources, begin)? {
@@ -130,18 +137,25 @@ pub(crate) fn texts_file(sources: &[Source], begin: &BeginFrame) -> io::Result<(
         bytes.extend(frame);
     }
     let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    let mut file = File::from(memfd_create(c"outgate-policy", MFdFlags::MFD_CLOEXEC)?);
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let mut file = File::from(memfd_create(c"outgate-policy", flags)?);
     file.write_all(&bytes)?;
     file.rewind()?;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(SEALED))?;
     Ok((file.into(), length))
 }
 
-/// Reads such a file of so many bytes.
+/// Reads such a file of so many bytes. Who hands it over may be anybody's program, so what
+/// is not sealed is not read: a pipe or a file of a user's file system has its reader wait.
 ///
 /// # Errors
 /// It is none.
 pub(crate) fn read_texts_file(file: OwnedFd, bytes: u32) -> io::Result<(Vec<Source>, BeginFrame)> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+    let seals = fcntl(&file, FcntlArg::F_GET_SEALS).map_err(|_| invalid())?;
+    if !SealFlag::from_bits_retain(seals).contains(SEALED) {
+        return Err(invalid());
+    }
     let most = POLICY_BYTES_MAX.saturating_mul(2);
     let length = usize::try_from(bytes).map_err(io::Error::other)?;
     if length > most {
@@ -213,5 +227,15 @@ mod tests {
         assert_eq!(given, (sources.to_vec(), begin));
         File::from(copy.try_clone().unwrap()).rewind().unwrap();
         assert!(read_texts_file(copy, bytes - 1).is_err());
+    }
+
+    #[test]
+    fn what_may_change_or_never_come_is_not_waited_for() {
+        let (pipe, _writer) = nix::unistd::pipe().unwrap();
+        assert!(read_texts_file(pipe, 8).is_err());
+        let unsealed = memfd_create(c"t", MFdFlags::MFD_ALLOW_SEALING).unwrap();
+        assert!(read_texts_file(unsealed, 8).is_err());
+        let program = File::open("/proc/self/exe").unwrap();
+        assert!(read_texts_file(program.into(), 8).is_err());
     }
 }
