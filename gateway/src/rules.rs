@@ -298,7 +298,8 @@ impl Ceiling {
             | SourceKind::Listen
             | SourceKind::Project
             | SourceKind::Secret
-            | SourceKind::Learning => false,
+            | SourceKind::Learning
+            | SourceKind::Lock => false,
         };
         let own = self.sources.iter().filter(network).cloned();
         own.chain(sources).collect()

@@ -11,6 +11,7 @@ use crate::ca::AuthorityArguments;
 use crate::grants::{Grant, Revoke, seconds};
 use crate::learn::Learn;
 use crate::leftovers::Leftovers;
+use crate::lock::LockCommand;
 use crate::manual::{Completions, Manual};
 use crate::policy::PolicyArguments;
 use crate::policy_options::{KeyOptions, PolicyOptions};
@@ -35,6 +36,7 @@ Examples:
   outgate grant agent https://example.org --for 10m   allow a running command more
   outgate leftovers                              what the last run wrote that runs later
   outgate learn --from last -o agent.toml        make a policy of what the last run did
+  outgate lock -- make deps                      hold a pipeline to what it reached
   outgate policy check agent.toml                is the policy right?
   outgate scan .                                 credentials in files, offline
   outgate audit report -o report.html            where the data of the last run went
@@ -53,6 +55,9 @@ pub(crate) enum Command {
     /// Make a policy of what runs did
     #[command(after_help = crate::learn::EXAMPLES)]
     Learn(Box<Learn>),
+    /// Hold a pipeline to what it reached
+    #[command(after_help = crate::lock::EXAMPLES)]
+    Lock(Box<LockCommand>),
     /// Explain what a policy decides about a request, or what was denied last
     #[command(after_help = crate::why::EXAMPLES)]
     Why(Box<Why>),
@@ -112,7 +117,8 @@ macro_rules! run_status {
         "\
 Exit status: the command's own; 128+n when signal n ended it; 125 outgate could not start
 it; 126 it cannot be executed; 127 it is not found; 2 bad usage or a bad policy; with
---leftovers=fail, 3 when it left something behind that runs later."
+--leftovers=fail, 3 when it left something behind that runs later; with --locked, 3 when it
+asked for more than the lock has."
     };
 }
 
@@ -240,6 +246,17 @@ pub(crate) struct Run {
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "60s", value_parser = seconds, conflicts_with = "sealed")]
     pub(crate) ask: Option<u32>,
+    /// Allow what this lock says and nothing else, whatever policies allow; status 3 if
+    /// anything was denied [default: outgate.lock]
+    ///
+    /// `outgate lock` writes it. Denials of policies, files and limits stay as they are, and
+    /// nobody may change the run while it goes on.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = crate::lock::FILE, conflicts_with = "ask")]
+    pub(crate) locked: Option<PathBuf>,
+    /// With --locked: this step of it alone
+    #[arg(long, value_name = "NAME", requires = "locked")]
+    pub(crate) step: Option<String>,
     /// Nobody may change the policy while the run goes on: no grants, no reload
     #[arg(long)]
     pub(crate) sealed: bool,

@@ -21,7 +21,7 @@ use crate::policy_options::{PolicyOptions, context, surroundings};
 use crate::report;
 use crate::run::{RunMode, launched};
 
-mod targets;
+pub(crate) mod targets;
 
 use targets::Targets;
 
@@ -55,12 +55,19 @@ learn; 2 bad usage or a bad policy.";
 /// Make a policy of what runs did
 #[derive(Debug, Args)]
 pub(crate) struct Learn {
+    #[command(flatten)]
+    pub(crate) lesson: Lesson,
+    #[command(flatten)]
+    pub(crate) written: Written,
+}
+
+/// What is learnt from: a command, or records.
+#[derive(Debug, Args)]
+pub(crate) struct Lesson {
     /// Learn from this record
     #[arg(long, value_name = "RECORD", required_unless_present = "command")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) from: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) written: Written,
     #[command(flatten)]
     pub(crate) policy: PolicyOptions,
     /// Write the record of decisions to FILE
@@ -112,10 +119,10 @@ pub(crate) struct Written {
 }
 
 /// Exit status when there was nothing to learn.
-const NOTHING: u8 = 1;
+pub(crate) const NOTHING: u8 = 1;
 
 /// What went wrong, and what to do.
-enum Failure {
+pub(crate) enum Failure {
     Policy(RunError),
     Words(String, &'static str),
 }
@@ -128,18 +135,30 @@ impl From<RunError> for Failure {
 
 /// Learns from records, or from a run.
 pub(crate) fn learn(options: Learn) -> ExitCode {
-    if options.from.is_empty() {
-        return run_and_learn(options);
-    }
-    let known = known(&options.policy, options.written.merge.as_deref());
-    let done = known
-        .map_err(Failure::Policy)
-        .and_then(|known| learnt(&options.from, &known, &|_| true))
-        .and_then(|learnt| write(&learnt, &Targets::of(&options.written)?));
-    ended(done)
+    let Learn { lesson, written } = options;
+    let known = match known(&lesson.policy, written.merge.as_deref()) {
+        Ok(known) => known,
+        Err(error) => return report::failure(&error),
+    };
+    // A command may write there, and lay links, as soon as it runs.
+    let targets = match Targets::of(&written) {
+        Ok(targets) => targets,
+        Err(failure) => return ended(Err(failure)),
+    };
+    let taught = match taught(lesson, &known) {
+        Ok(taught) => taught,
+        Err(failed) => return failed,
+    };
+    taught.end(|records, is_meant| {
+        if records.is_empty() {
+            return Ok(ExitCode::from(NOTHING));
+        }
+        learnt(Learner::beyond(&known), records, is_meant)
+            .and_then(|learnt| write(&learnt, &targets))
+    })
 }
 
-fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
+pub(crate) fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
     match done {
         Ok(status) => status,
         Err(Failure::Policy(error)) => report::failure(&error),
@@ -147,47 +166,69 @@ fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
     }
 }
 
-/// Runs the command with everything public let through, and learns from its record.
-fn run_and_learn(options: Learn) -> ExitCode {
-    let known = match known(&options.policy, options.written.merge.as_deref()) {
-        Ok(known) => known,
-        Err(error) => return report::failure(&error),
-    };
-    // The command may write there, and lay links, as soon as it runs.
-    let targets = match Targets::of(&options.written) {
-        Ok(targets) => targets,
-        Err(failure) => return ended(Err(failure)),
-    };
-    let named = options.audit.clone();
-    let named = named.or_else(|| known.audit_file().map(PathBuf::from));
+/// Records that there are to learn from.
+pub(crate) struct Taught {
+    records: Vec<PathBuf>,
+    /// How the run is called that is meant, where a record may hold others, and how it ended.
+    run: Option<(String, u8)>,
+}
+
+impl Taught {
+    /// Makes what is to be made of them; the status of it all.
+    pub(crate) fn end(
+        &self,
+        make: impl FnOnce(&[PathBuf], &dyn Fn(&Record<'_>) -> bool) -> Result<ExitCode, Failure>,
+    ) -> ExitCode {
+        let Some((mark, status)) = &self.run else {
+            return ended(make(&self.records, &|_| true));
+        };
+        let done = make(&self.records, &|record| record.run.ends_with(mark));
+        match ended(done) {
+            // The command's own failure is told before that of learning.
+            learning if *status == 0 && learning != ExitCode::from(NOTHING) => learning,
+            _ => ExitCode::from(*status),
+        }
+    }
+}
+
+/// The records that are named, or that of the command, which is run with everything public
+/// let through.
+pub(crate) fn taught(lesson: Lesson, policy: &Policy) -> Result<Taught, ExitCode> {
+    if !lesson.from.is_empty() {
+        return Ok(Taught {
+            records: lesson.from,
+            run: None,
+        });
+    }
+    let named = lesson.audit.clone();
+    let named = named.or_else(|| policy.audit_file().map(PathBuf::from));
     report::note(
         "learning: everything public is let through and recorded; denials, credentials and \
          private addresses stay refused",
     );
     let run = Run {
-        policy: options.policy,
-        audit: options.audit,
+        policy: lesson.policy,
+        audit: lesson.audit,
         gateway: None,
         gateway_user: None,
-        upstream_ca: options.upstream_ca,
-        trust: options.trust,
-        upstream_proxy: options.upstream_proxy,
-        name: options.name,
-        set: options.set,
-        pass: options.pass,
-        clean: options.clean,
+        upstream_ca: lesson.upstream_ca,
+        trust: lesson.trust,
+        upstream_proxy: lesson.upstream_proxy,
+        name: lesson.name,
+        set: lesson.set,
+        pass: lesson.pass,
+        clean: lesson.clean,
         auto: false,
         ask: None,
+        locked: None,
+        step: None,
         sealed: false,
         no_summary: false,
-        leftovers: options.leftovers,
+        leftovers: lesson.leftovers,
         counters: false,
-        command: options.command,
+        command: lesson.command,
     };
-    let status = match launched(run, RunMode::Learning) {
-        Ok(status) => status,
-        Err(failed) => return failed,
-    };
+    let status = launched(run, RunMode::Learning)?;
     if status != 0 {
         report::note(&format!(
             "the command ended with {status}: what it would have done after is not learnt; \
@@ -202,19 +243,15 @@ fn run_and_learn(options: Learn) -> ExitCode {
     };
     if records.is_empty() {
         report::note("the command asked for nothing, so there was nothing to learn");
-        return ExitCode::from(status);
     }
-    let done = learnt(&records, &known, &|record| record.run.ends_with(&mark))
-        .and_then(|learnt| write(&learnt, &targets));
-    match ended(done) {
-        // The command's own failure is told before that of learning.
-        learning if status == 0 && learning != ExitCode::from(NOTHING) => learning,
-        _ => ExitCode::from(status),
-    }
+    Ok(Taught {
+        records,
+        run: Some((mark, status)),
+    })
 }
 
 /// What is allowed already.
-fn known(options: &PolicyOptions, merge: Option<&Path>) -> Result<Policy, RunError> {
+pub(crate) fn known(options: &PolicyOptions, merge: Option<&Path>) -> Result<Policy, RunError> {
     let mut sources = options.sources()?;
     if let Some(path) = merge.filter(|path| path.exists()) {
         let mut collector = SourceCollector::new(surroundings());
@@ -224,13 +261,12 @@ fn known(options: &PolicyOptions, merge: Option<&Path>) -> Result<Policy, RunErr
     Ok(compile(&sources, &context()?)?)
 }
 
-/// What these records teach beyond what is known.
-fn learnt(
+/// What these records teach a learner.
+pub(crate) fn learnt(
+    mut learner: Learner<'_>,
     records: &[PathBuf],
-    known: &Policy,
     is_meant: &dyn Fn(&Record<'_>) -> bool,
 ) -> Result<Learnt, Failure> {
-    let mut learner = Learner::beyond(known);
     let read = past::read(records, |record| {
         if is_meant(&record) {
             see(&mut learner, &record);

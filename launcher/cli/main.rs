@@ -16,6 +16,7 @@ mod grants;
 mod last;
 mod learn;
 mod leftovers;
+mod lock;
 mod manual;
 mod past;
 mod path;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
     match arguments.command {
         args::Command::Run(options) => run::run(*options),
         args::Command::Learn(options) => learn::learn(*options),
+        args::Command::Lock(options) => lock::lock(*options),
         args::Command::Why(options) => why::why(&options),
         args::Command::Ps => runs::ps(),
         args::Command::Kill(named) => runs::kill(&named),

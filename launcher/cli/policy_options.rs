@@ -275,6 +275,10 @@ impl PolicyOptions {
         ];
         for (kind, place, list) in texts {
             for text in list {
+                if kind == SourceKind::Allow && text == outgate_policy::INSTALL {
+                    collector.installs("-a pkg:install")?;
+                    continue;
+                }
                 collector.text(kind, place, text);
             }
         }

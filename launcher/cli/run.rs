@@ -16,6 +16,7 @@ use outgate_launcher::placeholders::Planted;
 use outgate_launcher::reload::Reader;
 use outgate_launcher::run::{RunOptions, Sealing, run as start};
 use outgate_launcher::sources::SourceCollector;
+use outgate_launcher::supervisor::Farewell;
 use outgate_launcher::trust::TrustMeans;
 use outgate_launcher::withheld::Credentials;
 use outgate_policy::{LEARNING, SourceKind, preset_for};
@@ -24,12 +25,16 @@ use crate::accounts;
 use crate::args::{Leave, Run, TrustWay};
 use crate::ca;
 use crate::gateway::readable_again;
+use crate::lock;
 use crate::policy_options::PolicyOptions;
 use crate::report;
 use crate::upstream;
 
 /// What `--clean-env` inherits.
 const CLEAN: [&str; 4] = ["PATH", "HOME", "TERM", "LANG"];
+
+/// The status of a locked run that was denied something, where its command's says nothing.
+const BEYOND: u8 = 3;
 
 /// How a run is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,13 +57,17 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
 pub(crate) fn launched(mut arguments: Run, mode: RunMode) -> Result<u8, ExitCode> {
     take_preset(&mut arguments);
     let counters = arguments.counters;
+    let locked = arguments.locked.clone();
     let options = options(arguments, mode)?;
     match start(&options, &mut report::Terminal::default()) {
         Ok(outcome) => {
             if counters {
                 report::counters(outcome.counters);
             }
-            Ok(outcome.status)
+            Ok(match locked {
+                Some(lock) if outcome.farewell == Farewell::Said => beyond(&lock, outcome.status),
+                _ => outcome.status,
+            })
         }
         Err(error) => Err(report::failure(&error)),
     }
@@ -97,6 +106,14 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         Err(message) => return Err(report::wrong(&message)),
     };
     mark(&mut collector, mode);
+    if let Some(path) = &arguments.locked {
+        let text = match lock::held_to(path, arguments.step.as_deref()) {
+            Ok(text) => text,
+            Err(message) => return Err(report::wrong(&message)),
+        };
+        let place = path.display().to_string();
+        collector.text(SourceKind::Lock, &place, &text);
+    }
     Ok(RunOptions {
         about_files: arguments.policy.about_files(),
         consulted: collector.consulted().to_vec(),
@@ -106,7 +123,8 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         sources: collector.finish(),
         command: arguments.command,
         ask_seconds: arguments.ask.unwrap_or(0),
-        sealing: if arguments.sealed {
+        // A lock that is widened while it holds is none.
+        sealing: if arguments.sealed || arguments.locked.is_some() {
             Sealing::Sealed
         } else {
             Sealing::Open
@@ -132,6 +150,19 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         },
         authority: ca::own_authority(),
     })
+}
+
+/// Says that a command asked for more than a lock has; the status then.
+fn beyond(lock: &Path, status: u8) -> u8 {
+    report::note(&format!(
+        "what was denied is not in `{}`: `outgate lock -- COMMAND` writes it anew, and its \
+         difference says what changed",
+        lock.display()
+    ));
+    match status {
+        0 => BEYOND,
+        status => status,
+    }
 }
 
 /// Marks the policy of a run that learns.

@@ -45,6 +45,8 @@ enum Unconfigured {
     Refuse,
     /// None is allowed, and that is said.
     Say,
+    /// None is allowed: others are.
+    Pass,
 }
 
 /// Whether something said that a policy begins with nothing.
@@ -56,6 +58,19 @@ enum Beginning {
     /// With what is named and nothing else.
     Nothing,
 }
+
+/// Those whose registries packages are installed from.
+const PACKAGE_MANAGERS: [Client; 6] = [
+    Client::Npm,
+    Client::Pip,
+    Client::Cargo,
+    Client::Go,
+    Client::Gem,
+    Client::Maven,
+];
+/// What is said where none of them is configured.
+const UNCONFIGURED: &str = "no package manager is configured for a registry: allow the one that \
+    is meant (-a https://registry.example.org)";
 
 /// Collects documents in merge order.
 #[derive(Debug, Default)]
@@ -163,6 +178,7 @@ impl SourceCollector {
         }
         let handed = client.handed(&files, variables);
         let registries = match client.registries(&files, variables) {
+            Err(ClientError::Unconfigured(_)) if unconfigured == Unconfigured::Pass => Vec::new(),
             Err(ClientError::Unconfigured(_)) if unconfigured == Unconfigured::Say => {
                 let note = note(&client.note());
                 self.unconfigured.push(document_of(place.to_owned(), note));
@@ -183,6 +199,21 @@ impl SourceCollector {
             self.text(SourceKind::Read, place, &path);
         }
         self.hand(place, &handed);
+        Ok(())
+    }
+
+    /// Adds the registries of all package managers that the user configured: `pkg:install`.
+    ///
+    /// # Errors
+    /// [`PolicyTextError`]: what a package manager is configured for cannot be read.
+    pub fn installs(&mut self, place: &str) -> Result<(), PolicyTextError> {
+        let before = self.sources.len();
+        for client in PACKAGE_MANAGERS {
+            self.registries(client, place, Unconfigured::Pass)?;
+        }
+        if self.sources.len() == before {
+            self.note(place, UNCONFIGURED);
+        }
         Ok(())
     }
 

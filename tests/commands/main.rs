@@ -15,6 +15,7 @@ mod last;
 mod learn;
 mod learning;
 mod lines;
+mod lock;
 mod manual;
 mod policy;
 mod presets;

@@ -183,6 +183,27 @@ fn sshd(lab: &Lab) {
     );
 }
 
+/// Serves the repositories over TLS; the file that its certificate is in.
+fn over_tls(lab: &Lab, served: &Path) -> String {
+    let make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3 -keyout key.pem -out cert.pem \
+                -subj /CN=git.example -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:git.example 2>/dev/null && cat cert.pem key.pem > both.pem && chmod 644 cert.pem";
+    bare(lab, Identity::Own, served, make);
+    fs::write(served.join("server.py"), SERVER).expect("a server");
+    let path = |name: &str| served.join(name).to_string_lossy().into_owned();
+    serve(
+        &[
+            "/usr/bin/python3",
+            &path("server.py"),
+            &served.to_string_lossy(),
+            &path("both.pem"),
+            TOKEN,
+        ],
+        served,
+        &["127.0.0.1:443"],
+    );
+    path("cert.pem")
+}
+
 lab_tests! {
     fn over_ssh_with_an_agent_each_hint_leads_on(lab) {
         if !["ssh", "ssh-agent", "ssh-add", "ssh-keygen"].iter().all(|name| is_there(name)) || !Path::new("/usr/sbin/sshd").exists() {
@@ -252,12 +273,7 @@ lab_tests! {
             return;
         }
         let served = served(lab);
-        let make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3 -keyout key.pem -out cert.pem \
-                    -subj /CN=git.example -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:git.example 2>/dev/null && cat cert.pem key.pem > both.pem && chmod 644 cert.pem";
-        bare(lab, Identity::Own, &served, make);
-        fs::write(served.join("server.py"), SERVER).expect("a server");
-        let path = |name: &str| served.join(name).to_string_lossy().into_owned();
-        serve(&["/usr/bin/python3", &path("server.py"), &served.to_string_lossy(), &path("both.pem"), TOKEN], &served, &["127.0.0.1:443"]);
+        let certificate = over_tls(lab, &served);
         for identity in Identity::all() {
             let trees = trees(lab, identity, "https://git.example/all.git");
             let helper = "!f() { echo username=me; echo password=$GIT_TOKEN; }; f";
@@ -265,7 +281,7 @@ lab_tests! {
                 bare(lab, identity, tree, &format!("git config credential.helper '{helper}'"));
                 let sandbox = || {
                     let sandbox = Sandbox::plain(lab, identity).within(tree.clone()).pin("git.example=127.0.0.1:443");
-                    sandbox.option("--upstream-ca", &path("cert.pem")).environment("GIT_TOKEN", TOKEN)
+                    sandbox.option("--upstream-ca", &certificate).environment("GIT_TOKEN", TOKEN)
                 };
                 // What is denied names the request, and that is not enough to push.
                 let outcome = push(sandbox());
@@ -289,6 +305,58 @@ lab_tests! {
             let sandbox = sandbox.environment("GIT_TOKEN", TOKEN).option("--secret", "GIT_TOKEN=env:GIT_TOKEN@git.example");
             let outcome = sandbox.run(&["sh", "-c", "printenv GIT_TOKEN; env | grep -c tok-0123"].map(str::to_owned));
             assert!(!outcome.stdout.contains(TOKEN), "{outcome}");
+        }
+    }
+
+    fn a_purpose_lets_git_fetch_or_push_and_nothing_beside(lab) {
+        if !["openssl", "python3"].iter().all(|name| is_there(name)) {
+            return;
+        }
+        let served = served(lab);
+        let make = "for name in one two; do git clone -q --bare all.git org/$name.git; git -C org/$name.git config http.receivepack true; done";
+        bare(lab, Identity::Own, &served, make);
+        let certificate = over_tls(lab, &served);
+        let heads = |name: &str| bare(lab, Identity::Own, &served.join(name), "git for-each-ref");
+        for identity in Identity::all() {
+            let tree = project(lab, identity, "purposes");
+            let helper = "!f() { echo username=me; echo password=$GIT_TOKEN; }; f";
+            let script = format!(
+                "{WHO} && git init -q -b main-{} . && git config credential.helper '{helper}' && git add . && git commit -q -m first",
+                identity.uid()
+            );
+            bare(lab, identity, &tree, &script);
+            let git = |rules: &[&str], words: &str| {
+                let mut sandbox = Sandbox::plain(lab, identity).within(tree.clone()).pin("git.example=127.0.0.1:443");
+                for rule in rules {
+                    sandbox = sandbox.allow(rule);
+                }
+                let sandbox = sandbox.option("--upstream-ca", &certificate).environment("GIT_TOKEN", TOKEN);
+                let sandbox = sandbox.option("--secret", "GIT_TOKEN=env:GIT_TOKEN@git.example");
+                let command: Vec<String> = words.split(' ').map(str::to_owned).collect();
+                sandbox.run(&command)
+            };
+            let (one, two) = ("https://git.example/org/one.git", "https://git.example/org/two");
+            let (read, push) = ("git:read git.example/org/one", "git:push git.example/org/one");
+            let before = (heads("org/one.git"), heads("org/two.git"));
+            for (rules, words, works) in [
+                (vec![read], format!("git ls-remote {one}"), true),
+                (vec![read], format!("git push -q {one} HEAD"), false),
+                (vec![read], format!("git ls-remote {two}"), false),
+                (vec![push], format!("git ls-remote {one}"), false),
+                (vec![push], format!("git push -q {two} HEAD"), false),
+            ] {
+                let outcome = git(&rules, &words);
+                assert_eq!(outcome.code == Some(0), works, "{rules:?} {words} {outcome}");
+            }
+            assert_eq!((heads("org/one.git"), heads("org/two.git")), before);
+            let outcome = git(&[push], &format!("git push -q {one} HEAD"));
+            assert_eq!(outcome.code, Some(0), "{outcome}");
+            assert_ne!(heads("org/one.git"), before.0);
+            let outcome = git(&[read], &format!("git fetch -q {one} main-{}", identity.uid()));
+            assert_eq!(outcome.code, Some(0), "{outcome}");
+            let outcome = git(&["git:push git.example/org"], &format!("git push -q {two} HEAD"));
+            assert_eq!(outcome.code, Some(0), "{outcome}");
+            assert_ne!(heads("org/two.git"), before.1);
         }
     }
 }

@@ -17,4 +17,6 @@ pub(crate) enum Author {
     Preset,
     /// A project: it may narrow what the user grants, and nothing else.
     Project,
+    /// `outgate lock`: it says what may be reached, and nothing else.
+    Lock,
 }

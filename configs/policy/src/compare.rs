@@ -333,7 +333,8 @@ fn is_denied(deny: &Rule, other: &Rule) -> bool {
                 (_, HostPattern::Any) => true,
                 (own, wide) => own.is_within(wide),
             };
-            protocols && methods && path && ports && query && host
+            let except = wide.except.is_empty() || wide.except == target.except;
+            protocols && methods && path && ports && query && host && except
         }
         (RuleTarget::Unix { pattern, .. }, RuleTarget::Unix { pattern: wide, .. }) => {
             pattern.grants_within(wide)
@@ -359,6 +360,7 @@ fn is_looked_at(rule: &Rule, from: &Policy, to: &Policy) -> bool {
                     && one.ports == other.ports
                     && one.path == other.path
                     && one.query == other.query
+                    && one.except == other.except
             }
             _ => false,
         };

@@ -5,10 +5,9 @@
 
 use crate::author::{Access, Author};
 use crate::document;
-use crate::draft::{Draft, RuleExtras};
+use crate::draft::{Draft, LockState, RuleExtras};
 use crate::effect::Effect;
 use crate::error::PolicyErrors;
-use crate::limits::SOURCE_BYTES_MAX;
 use crate::location::Location;
 use crate::narrowing::narrow;
 use crate::policy::Policy;
@@ -23,6 +22,9 @@ use crate::source::{Context, Source, SourceKind};
 /// Every fault of every source, with its place; the author is to blame.
 pub fn compile(sources: &[Source], context: &Context) -> Result<Policy, PolicyErrors> {
     let mut draft = Draft::new(context);
+    if sources.iter().any(|source| source.kind == SourceKind::Lock) {
+        draft.lock = LockState::Beside;
+    }
     let (projects, sources): (Vec<&Source>, Vec<&Source>) = sources
         .iter()
         .partition(|source| source.kind == SourceKind::Project);
@@ -70,14 +72,14 @@ pub fn extends(source: &Source) -> Result<Option<Vec<String>>, PolicyErrors> {
     let context = Context::default();
     let mut draft = Draft::new(&context);
     let location = Location::of(source);
-    let is_too_long = is_too_long(&mut draft, &location);
+    let is_too_long = draft.is_too_long(&location);
     let names = (!is_too_long).then(|| document::extends(&mut draft, &location));
     let names = names.flatten();
     draft.finish().map(|_| names)
 }
 
 fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>) {
-    if is_too_long(draft, location) {
+    if draft.is_too_long(location) {
         return;
     }
     let (at, text) = (location.start(), source.text.as_str());
@@ -85,6 +87,7 @@ fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>
         SourceKind::Document => document::read(draft, location, preset::author(text)),
         SourceKind::Project => document::read(draft, location, Author::Project),
         SourceKind::Learning => document::learning(draft, location),
+        SourceKind::Lock => document::lock(draft, location),
         SourceKind::Allow => draft.rule(at, Effect::Allow, text, RuleExtras::default()),
         SourceKind::Deny => draft.rule(at, Effect::Deny, text, RuleExtras::default()),
         SourceKind::Pin => draft.pin_argument(at, text),
@@ -93,19 +96,6 @@ fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>
         SourceKind::Listen => draft.listen(at, text),
         SourceKind::Secret => draft.secret(at, text),
     }
-}
-
-fn is_too_long<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) -> bool {
-    let length = location.text().len();
-    let too_long = length > SOURCE_BYTES_MAX;
-    if too_long {
-        draft.fault(location.start().error(
-            0,
-            format!("the policy has {length} bytes, more than {SOURCE_BYTES_MAX}"),
-            Some("split it, or use wildcards".to_owned()),
-        ));
-    }
-    too_long
 }
 
 #[cfg(test)]
@@ -378,7 +368,7 @@ pub(crate) mod tests {
 
     #[test]
     fn sources_and_rules_are_bounded() {
-        let long = "#".repeat(SOURCE_BYTES_MAX + 1);
+        let long = "#".repeat(crate::limits::SOURCE_BYTES_MAX + 1);
         assert!(compile(&[document(&long)], &context()).is_err());
         let rules = |count: usize| -> String {
             let list: Vec<String> = (0..count)

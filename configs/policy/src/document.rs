@@ -19,7 +19,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::author::Author;
-use crate::draft::Draft;
+use crate::draft::{Draft, LockState};
 use crate::effect::Effect;
 use crate::host::shown;
 use crate::location::{At, Location};
@@ -60,13 +60,21 @@ const TOP_KEYS: &[&str] = &[
 /// The keys with which a document narrows.
 const NARROWING_KEYS: &[&str] = &["deny", "only", "filesystem", "limits", "test"];
 
-/// Refuses what a project may not say; whether it did.
+/// Refuses what a project or a lock may not say; whether it did.
 fn is_refused(reader: &mut DocumentReader<'_, '_, '_>, key: &str, value: Item<'_>) -> bool {
-    let refused = reader.author == Author::Project && !NARROWING_KEYS.contains(&key);
-    if refused {
-        not_for_projects(reader, key, value);
+    match reader.author {
+        Author::Project if !NARROWING_KEYS.contains(&key) => {
+            not_for_projects(reader, key, value);
+            true
+        }
+        Author::Lock if key != Effect::Allow.as_str() => {
+            let message = format!("a lock says what may be reached, so `{key}` is not for it");
+            let hint = "write it into a policy, and name that with `-p FILE`";
+            reader.fault(value, &message, hint);
+            true
+        }
+        _ => false,
     }
-    refused
 }
 
 pub(crate) fn not_for_projects(
@@ -127,6 +135,13 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
 pub(crate) fn learning<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) {
     read(draft, location, Author::User);
     draft.policy.settings.learning = Switch::On;
+}
+
+/// Adds the document that alone allows.
+pub(crate) fn lock<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) {
+    let before = std::mem::replace(&mut draft.lock, LockState::Within);
+    read(draft, location, Author::Lock);
+    draft.lock = before;
 }
 
 /// The names a document extends; none where it does not say. Only its syntax and this one

@@ -7,37 +7,27 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::author::{Access, Author};
-use crate::effect::Effect;
 use crate::error::{PolicyError, PolicyErrors};
 use crate::expand::{PathFault, expand, expand_value, walked};
-use crate::grammar;
 use crate::grant::{ListenGrant, MadeContent, MadePath, PathGrant};
 use crate::host::shown;
-use crate::limits::{CLIENTS_MAX, ERRORS_MAX, RULES_MAX};
-use crate::location::At;
+use crate::limits::{CLIENTS_MAX, ERRORS_MAX, SOURCE_BYTES_MAX};
+use crate::location::{At, Location};
 use crate::net::Net;
 use crate::pin_text::{parse_pin_address, parse_pin_host};
 use crate::policy::{Policy, pinned};
 use crate::preset::Shipped;
 use crate::preset_paths::ShippedPath;
-use crate::rule::{self, Rule, RuleKeys, RuleTarget};
 use crate::rule_host::{parse_address, parse_listen_ports};
-use crate::servers::doubts;
 use crate::settings::{ClientCertificate, Intercept};
 use crate::source::Context;
 
 mod moved;
+mod rules;
 pub(crate) mod secret;
 
 use moved::Move;
-
-/// What stands beside the text of a rule.
-#[derive(Debug, Default)]
-pub(crate) struct RuleExtras {
-    /// Where a name may lead beside public addresses.
-    pub(crate) addresses: Vec<Net>,
-    pub(crate) keys: RuleKeys,
-}
+pub(crate) use rules::{LockState, RuleExtras};
 
 /// The policy so far, and the faults so far.
 pub(crate) struct Draft<'c> {
@@ -45,6 +35,7 @@ pub(crate) struct Draft<'c> {
     pub(crate) policy: Policy,
     /// Places of the document that is read, and where they lie.
     pub(crate) moves: Vec<Move>,
+    pub(crate) lock: LockState,
     errors: Vec<PolicyError>,
     /// What is wrong with the first certificate for a host, if TLS is never
     /// opened.
@@ -57,6 +48,7 @@ impl<'c> Draft<'c> {
             context,
             policy: Policy::default(),
             moves: Vec::new(),
+            lock: LockState::Open,
             errors: Vec::new(),
             unpresented: None,
         }
@@ -83,6 +75,20 @@ impl<'c> Draft<'c> {
     pub(crate) fn note(&mut self, name: &str, at: At<'_>) {
         let name = name.trim_start_matches('.').to_owned();
         self.policy.places.insert(name, at.place());
+    }
+
+    /// Says that a source is longer than one may be; whether it is.
+    pub(crate) fn is_too_long<'a>(&mut self, location: &'a Location<'a>) -> bool {
+        let length = location.text().len();
+        let too_long = length > SOURCE_BYTES_MAX;
+        if too_long {
+            self.fault(location.start().error(
+                0,
+                format!("the policy has {length} bytes, more than {SOURCE_BYTES_MAX}"),
+                Some("split it, or use wildcards".to_owned()),
+            ));
+        }
+        too_long
     }
 
     /// Number of faults so far.
@@ -112,57 +118,6 @@ impl<'c> Draft<'c> {
             index += 1;
             index <= first + causes || !lines.contains(&error.line)
         });
-    }
-
-    /// Adds a rule.
-    pub(crate) fn rule(&mut self, at: At<'_>, effect: Effect, text: &str, extras: RuleExtras) {
-        let (mut target, warning) = match grammar::parse(text, effect) {
-            Ok(parsed) => parsed,
-            Err(error) => {
-                self.fault(at.error(error.offset, error.message, error.hint));
-                return;
-            }
-        };
-        if let Some(warning) = warning {
-            let warning = at.error(warning.offset, warning.message, warning.hint);
-            self.policy.warnings.push(warning);
-        }
-        for (message, hint) in extras.keys.idle(&target) {
-            self.fault(at.error(0, message.to_owned(), Some(hint.to_owned())));
-        }
-        match &mut target {
-            RuleTarget::Network(network) => network.addresses = extras.addresses,
-            RuleTarget::Unix { path, pattern } => {
-                if path.starts_with('~') {
-                    if self.context.home.is_empty() {
-                        self.fault(unknown_directory(at, "home"));
-                        return;
-                    }
-                    *path = path.replacen('~', self.context.home.trim_end_matches('/'), 1);
-                    *pattern = crate::pattern::PathPattern::file(path);
-                }
-                if effect == Effect::Allow {
-                    self.policy.warnings.extend(doubts(at, path));
-                }
-            }
-        }
-        if self.policy.rules.len() == RULES_MAX {
-            self.fault(at.error(
-                0,
-                format!("the policy has more than {RULES_MAX} rules"),
-                Some("use wildcards to cover several targets with one rule".to_owned()),
-            ));
-        }
-        let Ok(id) = u32::try_from(self.policy.rules.len() + 1) else {
-            return;
-        };
-        if self.policy.rules.len() < RULES_MAX {
-            self.policy.rules.push(Rule {
-                reference: rule::reference(id, effect, text, at.place()),
-                target,
-                keys: extras.keys,
-            });
-        }
     }
 
     /// Adds a path to a list of the file system; the same path is kept once.

@@ -13,7 +13,7 @@ use crate::host::{HostName, HostPattern};
 use crate::inspection::InspectInside;
 use crate::matching::RequestMatches;
 use crate::policy::Policy;
-use crate::rule::{NetworkTarget, Protocol, RequestFacts, Rule, RuleTarget};
+use crate::rule::{Excepted, NetworkTarget, Protocol, RequestFacts, Rule, RuleTarget};
 use crate::special::{never_a_destination, special_use};
 use crate::survey::{Cause, Survey, SurveyDestination, check_destination, column};
 use crate::verdict::{DenialReason, Permit, Route, Terms, Verdict};
@@ -232,6 +232,7 @@ impl Policy {
                         && matches!(target.host, HostPattern::Net(_) | HostPattern::Localhost)
                         && target.host.denies_address(address)
                         && covers(NetworkTarget::denies_port)
+                        && !lets_lead(target, (name, address), to.port)
                     {
                         return Lead::Denied(rule);
                     }
@@ -351,6 +352,16 @@ enum Lead<'p> {
     /// It may be one of a special use.
     Granted,
     Denied(&'p Rule),
+}
+
+/// Whether exceptions of a rule that denies addresses let a name lead to one of them, whatever
+/// is spoken there: what is asked in requests is judged by the name, so none limits this.
+fn lets_lead(target: &NetworkTarget, (name, address): (&HostName, IpAddr), port: u16) -> bool {
+    let is_named = |host: &HostPattern| host.grants_name(name) || host.grants_address(address);
+    let mut denied = Protocol::ALL
+        .into_iter()
+        .filter(|protocol| target.denies_port(*protocol, port));
+    denied.all(|protocol| target.excepted((protocol, port), is_named) == Excepted::All)
 }
 
 /// A method as RFC 9110 9.1 defines it: a token.

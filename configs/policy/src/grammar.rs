@@ -1,11 +1,12 @@
 //! The grammar of rules, the same on the command line and in documents.
 //!
 //! `[METHODS " "] [SCHEME "://"] HOST [":" PORTS] [PATH] ["?" QUERY]`, or
-//! `unix://PATH`. Texts in, rules out. Must not know where a text came from;
+//! `unix://PATH`; where it denies, with ` except ` and the same behind it. Texts in, rules out. Must not know where a text came from;
 //! faults carry offsets only.
 
 use crate::effect::Effect;
 use crate::host::shown;
+use crate::intent;
 use crate::limits::RULE_BYTES_MAX;
 use crate::net::Ports;
 use crate::pattern::{PathPattern, PatternError};
@@ -33,6 +34,62 @@ pub(crate) fn parse(text: &str, effect: Effect) -> Result<Parsed, RuleError> {
             "split it into several rules",
         ));
     }
+    let Some((main, exceptions)) = text.split_once(EXCEPT) else {
+        return parse_plain(text, effect);
+    };
+    if effect != Effect::Deny {
+        return Err(RuleError::new(
+            main.len(),
+            "only a rule that denies has exceptions",
+            "write what is left out as a rule of its own under `deny`",
+        ));
+    }
+    let (mut target, warning) = parse_plain(main, effect)?;
+    let RuleTarget::Network(network) = &mut target else {
+        return Err(RuleError::new(
+            main.len(),
+            "a unix:// rule has no exceptions",
+            "name the sockets that are denied",
+        ));
+    };
+    let mut offset = main.len() + EXCEPT.len();
+    for text in exceptions.split(EXCEPT) {
+        let excepted = parse_exception(text, network).map_err(|error| error.shifted(offset))?;
+        network.except.extend(excepted);
+        offset += text.len() + EXCEPT.len();
+    }
+    Ok((target, warning))
+}
+
+/// What stands between a rule that denies and what it is not about.
+pub(crate) const EXCEPT: &str = " except ";
+
+/// The targets of one exception: those of a rule, or of a purpose.
+fn parse_exception(text: &str, from: &NetworkTarget) -> Result<Vec<NetworkTarget>, RuleError> {
+    let texts = match intent::expand(text, Effect::Deny) {
+        Some(rules) => rules?,
+        None => vec![text.to_owned()],
+    };
+    let targets = texts
+        .iter()
+        .map(|own| match parse_plain(own, Effect::Deny)?.0 {
+            // An address may be what a name leads to.
+            RuleTarget::Network(target) if target.host.is_apart(&from.host) => Err(RuleError::new(
+                0,
+                format!("`{}` is nothing that the rule denies", shown(text)),
+                "name what is left out of it",
+            )),
+            RuleTarget::Network(target) => Ok(target),
+            RuleTarget::Unix { .. } => Err(RuleError::new(
+                0,
+                "a rule about the network has no socket as an exception",
+                "take it out",
+            )),
+        });
+    targets.collect()
+}
+
+fn parse_plain(text: &str, effect: Effect) -> Result<Parsed, RuleError> {
     if text.trim() != text || text.is_empty() {
         return Err(RuleError::new(
             0,
@@ -234,6 +291,7 @@ fn parse_target(text: &str, methods: Methods, effect: Effect) -> Result<Parsed, 
             None => Vec::new(),
         },
         addresses: Vec::new(),
+        except: Vec::new(),
     };
     let warning = host
         .warning
@@ -297,6 +355,7 @@ pub(crate) struct RuleParts<'a> {
 
 impl<'a> RuleParts<'a> {
     pub(crate) fn of(rule: &'a str) -> Self {
+        let rule = rule.split_once(EXCEPT).map_or(rule, |(main, _)| main);
         let (methods, target) = rule.split_once(' ').unwrap_or(("", rule));
         let (scheme, rest) = target.split_once("://").unwrap_or(("", target));
         let (host, path, query) = if scheme == "unix" {

@@ -28,12 +28,14 @@ use requests::{Seen, requests};
 
 mod evidence;
 mod lines;
+mod lock;
 mod merge;
 mod requests;
 mod template;
 
 pub use evidence::{Evidence, Sighted, Sighting};
 pub use lines::{LearntLine, LineKind, Risk};
+pub use lock::{Lock, LockError};
 
 /// Names under which clouds serve metadata beside the addresses for it.
 const METADATA_NAMES: [&str; 4] = [

@@ -31,6 +31,7 @@ mod grant;
 mod host;
 mod inside;
 mod inspection;
+mod intent;
 mod learn;
 mod limits;
 mod location;
@@ -80,7 +81,10 @@ pub use grant::{
     PathGrant,
 };
 pub use host::{Host, HostError, HostName};
-pub use learn::{Evidence, Learner, Learnt, LearntLine, LineKind, Risk, Sighted, Sighting};
+pub use intent::INSTALL;
+pub use learn::{
+    Evidence, Learner, Learnt, LearntLine, LineKind, Lock, LockError, Risk, Sighted, Sighting,
+};
 pub use limits::NOTE_BYTES_MAX;
 pub use nearest::{Difference, NearestRule, RulePart};
 pub use other_method::{

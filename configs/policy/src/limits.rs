@@ -107,3 +107,9 @@ pub(crate) const SIGHTINGS_MAX: usize = 20_000;
 
 /// Longest text of a sighting, in bytes: it stands in a comment.
 pub(crate) const SIGHTING_TEXT_BYTES_MAX: usize = 256;
+
+/// Greatest number of steps of a lock: pipelines have some tens.
+pub(crate) const LOCK_STEPS_MAX: usize = 256;
+
+/// Greatest length of the name of a step, in bytes: it stands in one line.
+pub(crate) const STEP_BYTES_MAX: usize = 64;

@@ -33,7 +33,10 @@ impl SourceNature {
         match source.kind {
             // No file is named so: its name would be taken for an option.
             SourceKind::Document if source.place.starts_with("--") => Self::Option,
-            SourceKind::Document | SourceKind::Project | SourceKind::Learning => Self::Document,
+            SourceKind::Document
+            | SourceKind::Project
+            | SourceKind::Learning
+            | SourceKind::Lock => Self::Document,
             SourceKind::Allow
             | SourceKind::Deny
             | SourceKind::Pin

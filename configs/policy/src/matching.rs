@@ -157,7 +157,11 @@ impl<'p> RequestMatches<'p> {
         for (rule, target) in policy.network_rules() {
             let found = RuleMatch::of(rule, target, to, request);
             match rule.reference.effect {
-                Effect::Deny if found.whole() >= Match::Perhaps => {
+                Effect::Deny
+                    if found.whole() >= Match::Perhaps
+                        && !target
+                            .is_excepted(request, to.port, |host| to.is_granted_host(host)) =>
+                {
                     matches.denying = Some(rule);
                     return matches;
                 }

@@ -160,6 +160,7 @@ fn everything() -> [Rule; BUILT_IN] {
             path: None,
             query: Vec::new(),
             addresses: Vec::new(),
+            except: Vec::new(),
         })),
         rule(RuleTarget::Unix {
             path: "/**".to_owned(),

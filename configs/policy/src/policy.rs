@@ -301,7 +301,8 @@ impl Policy {
             let https = target.protocols.contains(Protocol::Https);
             let wss = target.protocols.contains(Protocol::Wss);
             let is_scanned = matches!(rule.keys.inspect, Some(Inspect::Block | Inspect::Warn));
-            let is_some = target.is_restricted() || !https || is_scanned;
+            let is_restricted = target.parts().any(NetworkTarget::is_restricted);
+            let is_some = is_restricted || !https || is_scanned;
             is_closed && (https || wss) && is_some
         };
         self.network_rules()
@@ -375,14 +376,16 @@ impl Policy {
         // What a project narrows it may tell by paths too.
         self.narrowing.is_some()
             || self.network_rules().any(|(_, target)| {
-                (target.path.is_some() || !target.query.is_empty()) && is_named(target)
+                let by_path = |own: &NetworkTarget| own.path.is_some() || !own.query.is_empty();
+                target.parts().any(by_path) && is_named(target)
             })
     }
 
     /// The methods that rules name, in order.
     pub fn named_methods(&self) -> impl Iterator<Item = &str> {
         self.network_rules()
-            .flat_map(|(_, target)| match &target.methods {
+            .flat_map(|(_, target)| target.parts())
+            .flat_map(|target| match &target.methods {
                 Methods::Any => &[][..],
                 Methods::List(list) => list.as_slice(),
             })

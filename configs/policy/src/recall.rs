@@ -431,10 +431,18 @@ fn bound(policy: &Policy, lacking: Lacking, bound_: Bound) -> Policy {
 }
 
 fn bind(rule: &mut Rule, lacking: Lacking, bound: Bound) {
-    let denies = rule.reference.effect == Effect::Deny;
     let RuleTarget::Network(target) = &mut rule.target else {
         return;
     };
+    // What a rule does not deny is as good as granted.
+    for except in &mut target.except {
+        bind_target(except, Effect::Allow, lacking, bound);
+    }
+    bind_target(target, rule.reference.effect, lacking, bound);
+}
+
+fn bind_target(target: &mut NetworkTarget, effect: Effect, lacking: Lacking, bound: Bound) {
+    let denies = effect == Effect::Deny;
     if target.query.is_empty() {
         return;
     }
@@ -517,8 +525,8 @@ mod tests {
 
     #[test]
     fn what_depends_on_a_masked_value_is_unknown() {
-        let text = "allow = [\"GET http://a.test/x?page=*\", \"http://b.test/?lang=en\", \"http://c.test\", \"POST http://d.test\"]\n\
-                    deny = [\"http://c.test/?role=admin\", \"http://e.test\"]\n";
+        let text = "allow = [\"GET http://a.test/x?page=*\", \"http://b.test/?lang=en\", \"http://c.test\", \"POST http://d.test\", \"http://f.test\"]\n\
+                    deny = [\"http://c.test/?role=admin\", \"http://e.test\", \"http://f.test except http://f.test/?lang=en\"]\n";
         let policy = policy(text);
         for (method, origin, target, expected) in [
             ("GET", "http://a.test", "/x?page=2", "allowed"),
@@ -543,6 +551,8 @@ mod tests {
                 "unknown",
             ),
             ("GET", "http://e.test", "/x?q=1", "denied"),
+            ("GET", "http://f.test", "/?lang=en", "unknown"),
+            ("GET", "http://f.test", "/?size=1", "denied"),
         ] {
             let verdict = judged(&policy, method, origin, target);
             assert_eq!(
@@ -600,7 +610,7 @@ mod tests {
         assert_eq!(word(&recall.judge(&event, NOBODY)), "allowed");
     }
 
-    fn rules() -> impl Strategy<Value = Vec<String>> {
+    fn rule() -> impl Strategy<Value = String> {
         let method = prop_oneof![Just(""), Just("GET "), Just("POST,GET ")];
         let path = prop_oneof![Just(""), Just("/x"), Just("/**")];
         let query = prop_oneof![
@@ -610,16 +620,28 @@ mod tests {
             Just("?a=*&b=2"),
             Just("?role=admin")
         ];
-        let rule = (method, path, query)
-            .prop_map(|(method, path, query)| format!("\"{method}http://a.test{path}{query}\""));
-        prop::collection::vec(rule, 0..4)
+        (method, path, query)
+            .prop_map(|(method, path, query)| format!("{method}http://a.test{path}{query}"))
+    }
+
+    fn rules() -> impl Strategy<Value = Vec<String>> {
+        prop::collection::vec(rule().prop_map(|rule| format!("{rule:?}")), 0..4)
+    }
+
+    fn denials() -> impl Strategy<Value = Vec<String>> {
+        let except = prop_oneof![
+            Just(String::new()),
+            rule().prop_map(|rule| format!(" except {rule}"))
+        ];
+        let denial = (rule(), except).prop_map(|(rule, except)| format!("\"{rule}{except}\""));
+        prop::collection::vec(denial, 0..4)
     }
 
     proptest! {
         #[test]
         fn what_is_said_without_the_values_holds_with_them(
             allow in rules(),
-            deny in rules(),
+            deny in denials(),
             only in rules(),
             method in prop_oneof![Just("GET"), Just("POST"), Just("PUT")],
             path in prop_oneof![Just("/x"), Just("/y"), Just("/x%3Fa=1")],

@@ -172,7 +172,7 @@ impl RuleTarget {
 }
 
 /// The network part of a rule.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NetworkTarget {
     pub(crate) protocols: Protocols,
     pub(crate) methods: Methods,
@@ -182,6 +182,17 @@ pub(crate) struct NetworkTarget {
     pub(crate) query: Vec<QueryPattern>,
     /// Special-use ranges into which a granted name may lead.
     pub(crate) addresses: Vec<Net>,
+    /// Of a rule that denies: what it is not about. None of them has exceptions.
+    pub(crate) except: Vec<NetworkTarget>,
+}
+
+/// How much of a destination the exceptions of a rule that denies take out of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Excepted {
+    Nothing,
+    /// Some requests.
+    Some,
+    All,
 }
 
 /// A rule of a policy.
@@ -271,6 +282,61 @@ impl NetworkTarget {
     /// Whether a rule that denies covers the protocol on the port.
     pub(crate) fn denies_port(&self, protocol: Protocol, port: u16) -> bool {
         self.protocols.contains(protocol) && self.ports.contains(port, || true)
+    }
+
+    /// It and its exceptions.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.except)
+    }
+
+    /// Whether it covers the protocol on the port as an exception: as a rule that grants, but
+    /// that one without scheme and ports is about all of them, as the rule around it.
+    pub(crate) fn excepts_port(&self, protocol: Protocol, port: u16) -> bool {
+        if self.protocols == Protocols::of(&Protocol::ALL) {
+            self.denies_port(protocol, port)
+        } else {
+            self.grants_port(protocol, port)
+        }
+    }
+
+    /// How much its exceptions take out of what it denies at a host, which they name as `is`
+    /// says, before a request is seen.
+    pub(crate) fn excepted(
+        &self,
+        (protocol, port): (Protocol, u16),
+        is: impl Fn(&HostPattern) -> bool,
+    ) -> Excepted {
+        let is_seen = !matches!(protocol, Protocol::Tcp | Protocol::Tls);
+        let mut found = Excepted::Nothing;
+        for own in &self.except {
+            if !own.excepts_port(protocol, port) || !is(&own.host) {
+                continue;
+            }
+            if !own.is_restricted() {
+                return Excepted::All;
+            }
+            if is_seen {
+                found = Excepted::Some;
+            }
+        }
+        found
+    }
+
+    /// Whether an exception surely is about this request to a host that it names.
+    pub(crate) fn is_excepted(
+        &self,
+        request: RequestFacts<'_>,
+        port: u16,
+        is: impl Fn(&HostPattern) -> bool,
+    ) -> bool {
+        let strict = Precision::Strict;
+        self.except.iter().any(|own| {
+            own.excepts_port(request.protocol, port)
+                && is(&own.host)
+                && own.method(request, strict) == Match::Surely
+                && own.path(request, strict) == Match::Surely
+                && own.query(request, strict) == Match::Surely
+        })
     }
 
     /// Whether it is about some requests of a connection only.

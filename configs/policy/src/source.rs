@@ -30,6 +30,8 @@ pub enum SourceKind {
     Secret,
     /// A document that marks a run as one that learns: see [`LEARNING`].
     Learning,
+    /// A lock: of all texts it alone allows anything over the network and to Unix sockets.
+    Lock,
 }
 
 /// What lets everything public through in a run that learns, and has all of it looked at.

@@ -10,7 +10,7 @@ use crate::facts::{Peer, Process};
 use crate::host::HostPattern;
 use crate::inside::SurveyInside;
 use crate::policy::Policy;
-use crate::rule::{NetworkTarget, Protocol, RequestFacts, Rule};
+use crate::rule::{Excepted, NetworkTarget, Protocol, RequestFacts, Rule};
 use crate::special::{never_a_destination, special_use};
 use crate::verdict::DenialReason;
 
@@ -80,6 +80,17 @@ impl<'p> SurveyColumn<'p> {
         // A rule with a budget counts wherever it grants, whatever grants besides.
         if slot.is_none_or(|own| own.keys.budget.is_none() && rule.keys.budget.is_some()) {
             *slot = Some(rule);
+        }
+    }
+
+    /// Adds a rule that denies all but what its exceptions say.
+    fn add_denial(&mut self, rule: &'p Rule, target: &NetworkTarget, excepted: Excepted) {
+        match excepted {
+            Excepted::All => {}
+            Excepted::Some => {
+                self.part.get_or_insert(rule);
+            }
+            Excepted::Nothing => self.add(rule, target),
         }
     }
 
@@ -179,7 +190,9 @@ impl Policy {
             for (protocol, column) in Protocol::ALL.into_iter().zip(columns) {
                 if effect == Effect::Deny {
                     if restricts && target.denies_port(protocol, to.port) {
-                        column.add(rule, target);
+                        let is_named = |host: &HostPattern| to.is_granted_host(host);
+                        let excepted = target.excepted((protocol, to.port), is_named);
+                        column.add_denial(rule, target, excepted);
                     }
                 } else if target.grants_port(protocol, to.port) {
                     if rule.grants_process(to.process) {

@@ -10,7 +10,7 @@ use crate::settings::GatewaySetting;
 use crate::wire::FrameError;
 
 /// Numbers of the kinds of policy text.
-const SOURCE_KINDS: [(u8, SourceKind); 10] = [
+const SOURCE_KINDS: [(u8, SourceKind); 11] = [
     (1, SourceKind::Document),
     (2, SourceKind::Allow),
     (3, SourceKind::Deny),
@@ -21,6 +21,7 @@ const SOURCE_KINDS: [(u8, SourceKind); 10] = [
     (8, SourceKind::Project),
     (9, SourceKind::Secret),
     (10, SourceKind::Learning),
+    (11, SourceKind::Lock),
 ];
 
 /// The number of a kind of policy text; 0, which none has, for one without.

@@ -51,6 +51,7 @@ fn source_kind() -> impl Strategy<Value = SourceKind> {
         SourceKind::Project,
         SourceKind::Secret,
         SourceKind::Learning,
+        SourceKind::Lock,
     ])
 }
 

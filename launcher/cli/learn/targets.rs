@@ -38,14 +38,14 @@ impl Targets {
 }
 
 /// A file that is written in a directory which is open, whatever its name leads to by then.
-pub(super) struct Target {
+pub(crate) struct Target {
     directory: HeldDirectory,
     name: OsString,
-    pub(super) shown: PathBuf,
+    pub(crate) shown: PathBuf,
 }
 
 impl Target {
-    fn of(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
         let absolute = std::path::absolute(path).map_err(|error| unwritten(path, &error))?;
         // A link stays one, and what it names now is written.
         let place = path.canonicalize().unwrap_or(absolute);
@@ -58,7 +58,7 @@ impl Target {
     }
 
     /// Writes it whole or not at all.
-    pub(super) fn put(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn put(&self, text: &str) -> Result<(), Failure> {
         let path = self.directory.reach().join(&self.name);
         let mut name = OsString::from(".");
         name.push(&self.name);
@@ -93,7 +93,7 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// The document that lines are added to; one that is not there is empty.
-fn read(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let length = std::fs::metadata(path).map(|metadata| metadata.len());
     if length.is_ok_and(|length| length > DOCUMENT_BYTES_MAX) {
         let message = format!(

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use super::{Shown, WideningKind};
 use crate::effect::Effect;
 use crate::facts::{AddressSource, Facts, Peer, Process, Scheme};
-use crate::grammar::RuleParts;
+use crate::grammar::{EXCEPT, RuleParts};
 use crate::host::{Host, HostName, HostPattern};
 use crate::net::Ports;
 use crate::path::RequestTarget;
@@ -318,18 +318,21 @@ impl Words {
             let RuleTarget::Network(target) = &own.target else {
                 continue;
             };
-            words.network(rule, own, target);
-            let parts = RuleParts::of(&own.reference.text);
-            if !parts.path.is_empty() {
-                let one = PathPattern::example(parts.path, OPEN);
-                let deeper = PathPattern::example(parts.path, &format!("{OPEN}/{OPEN}"));
-                let none = parts.path.replace("/**", "").replace('*', OPEN);
-                add(&mut paths, [one, deeper, none]);
+            for part in target.parts() {
+                words.network(rule, own, part);
             }
-            if !parts.query.is_empty() {
-                let query = parts.query.replace('*', OPEN);
-                let more = format!("{query}&{OPEN}=1");
-                add(&mut queries, [query, more]);
+            for parts in own.reference.text.split(EXCEPT).map(RuleParts::of) {
+                if !parts.path.is_empty() {
+                    let one = PathPattern::example(parts.path, OPEN);
+                    let deeper = PathPattern::example(parts.path, &format!("{OPEN}/{OPEN}"));
+                    let none = parts.path.replace("/**", "").replace('*', OPEN);
+                    add(&mut paths, [one, deeper, none]);
+                }
+                if !parts.query.is_empty() {
+                    let query = parts.query.replace('*', OPEN);
+                    let more = format!("{query}&{OPEN}=1");
+                    add(&mut queries, [query, more]);
+                }
             }
         }
         add(&mut paths, [format!("/{OPEN}"), "/".to_owned()]);

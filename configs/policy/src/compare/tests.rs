@@ -96,6 +96,16 @@ fn what_no_rule_denies_any_more_is_named() {
         "allow = [\"http://a.test\"]\n",
         &[("http://a.test", "POST http://a.test/outgate")],
     );
+    check(
+        "allow = [\"http://a.test\"]\ndeny = [\"http://a.test/x/**\"]\n",
+        "allow = [\"http://a.test\"]\ndeny = [\"http://a.test/x/** except http://a.test/x/y\"]\n",
+        &[("http://a.test", "GET http://a.test/x/y")],
+    );
+    check(
+        "allow = [\"http://a.test\"]\ndeny = [\"http://a.test/x/** except http://a.test/x/y\"]\n",
+        "allow = [\"http://a.test\"]\ndeny = [\"http://a.test/x/**\"]\n",
+        &[],
+    );
     // Of rules that are elsewhere nothing is wider.
     check(
         "allow = [\"http://a.test\"]\ndeny = [\"b.test\"]\n",
@@ -223,9 +233,22 @@ fn rule_text() -> impl Strategy<Value = String> {
     prop_oneof![5 => request, 1 => whole, 1 => Just("unix:///run/*".to_owned()), 1 => Just("unix:///run/a".to_owned())]
 }
 
+/// The text of a rule, and of one that denies at times with an exception.
+fn excepting(effect: &'static str) -> BoxedStrategy<String> {
+    let rule_text = || rule_text().boxed();
+    if effect != "deny" {
+        return rule_text();
+    }
+    let excepted = (rule_text(), rule_text()).prop_filter_map("no exception", |(rule, except)| {
+        let text = format!("{rule} except {except}");
+        policy_if(&format!("deny = [{text:?}]\n")).map(|_| text)
+    });
+    prop_oneof![3 => rule_text(), 1 => excepted].boxed()
+}
+
 fn item(effect: &'static str) -> impl Strategy<Value = String> {
     let process = prop_oneof![4 => Just(""), 1 => Just(", process = [\"/bin/x\"]"), 1 => Just(", process = [\"/bin/x\", \"/bin/y\"]")];
-    (rule_text(), process)
+    (excepting(effect), process)
         .prop_filter("only is about hosts", move |(rule, _)| {
             effect != "only" || !rule.starts_with("unix")
         })

@@ -12,7 +12,6 @@ use crate::draft::RuleExtras;
 use crate::draft::secret::{self, SecretParts};
 use crate::effect::Effect;
 use crate::expand::expand;
-use crate::grammar;
 use crate::host::shown;
 use crate::net::Net;
 use crate::quantity::parse_size;
@@ -74,12 +73,7 @@ pub(crate) fn rule(reader: &mut DocumentReader<'_, '_, '_>, effect: Effect, item
     match text {
         // A rule whose limits are wrong is not added without them.
         Some((at, text)) if sound => reader.draft.rule(at, effect, text, extras),
-        Some((at, text)) => {
-            if let Err(error) = grammar::parse(text, effect) {
-                let error = at.error(error.offset, error.message, error.hint);
-                reader.draft.fault(error);
-            }
-        }
+        Some((at, text)) => reader.draft.check_rule(at, effect, text),
         None => reader.missing(item, "rule", "rule = \"GET api.example.org/repos/**\""),
     }
 }

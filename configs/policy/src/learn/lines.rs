@@ -52,7 +52,12 @@ pub enum Risk {
 }
 
 impl Risk {
-    fn words(self) -> &'static str {
+    /// Whether it is one of what is reached, and not of how it came to be known.
+    pub(super) fn is_lasting(self) -> bool {
+        !matches!(self, Self::WasDenied | Self::AnyProgram)
+    }
+
+    pub(super) fn words(self) -> &'static str {
         match self {
             Self::ManyTenants => "the host keeps content of many tenants",
             Self::AllOfManyTenants => "all of a host that keeps content of many tenants",

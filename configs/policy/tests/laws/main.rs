@@ -9,6 +9,7 @@
     reason = "a test ends where something is not as it must be"
 )]
 
+mod exceptions;
 mod readings;
 
 use outgate_policy::{
@@ -154,10 +155,11 @@ fn unix_rule() -> impl Strategy<Value = String> {
 fn rules() -> impl Strategy<Value = Vec<Source>> {
     let kind = prop::sample::select(vec![SourceKind::Allow, SourceKind::Allow, SourceKind::Deny]);
     let one = prop_oneof![9 => rule(), 1 => unix_rule()];
-    prop::collection::vec(
-        (kind, one).prop_map(|(kind, text)| source(kind, &text)),
-        0..6,
-    )
+    let plain = (kind, one).prop_map(|(kind, text)| source(kind, &text));
+    let excepted =
+        exceptions::excepted().prop_map(|(deny, except)| exceptions::source_of(&deny, &except));
+    let one = prop_oneof![9 => plain, 1 => excepted];
+    prop::collection::vec(one, 0..6)
 }
 
 fn event() -> impl Strategy<Value = Event> {
