@@ -62,7 +62,6 @@ mod resolve;
 mod respond;
 mod rules;
 mod scan;
-pub mod secrets;
 mod seek;
 mod serve;
 mod session;
@@ -80,7 +79,6 @@ mod uri_authority;
 mod websocket;
 
 pub use audit::AuditTarget;
-pub use audit::chain::{ChainFault, ChainLink, Chains, FollowedLine, RecordEnd, line_hash};
 pub use broker::{SecretSourceError, Vault, VaultError};
 pub use confine::{ConfineError, ServedRuns, confine, end_with_parent};
 pub use control::ControlError;

@@ -7,7 +7,6 @@ mod accounts;
 mod added;
 mod approve;
 mod args;
-mod audit;
 mod ca;
 mod check;
 mod clients;
@@ -17,6 +16,7 @@ mod last;
 mod learn;
 mod leftovers;
 mod manual;
+mod offline;
 mod past;
 mod path;
 mod policy;
@@ -27,7 +27,6 @@ mod replay;
 mod report;
 mod run;
 mod runs;
-mod scan;
 mod show;
 mod suggested;
 mod upstream;
@@ -65,8 +64,8 @@ fn main() -> ExitCode {
         args::Command::Leftovers(options) => leftovers::leftovers(&options),
         args::Command::Ca(options) => ca::ca(&options.command),
         args::Command::Policy(options) => policy::policy(&options),
-        args::Command::Scan(_) => scan::scan(),
-        args::Command::Audit(_) => audit::audit(),
+        args::Command::Scan(_) => offline::scan(),
+        args::Command::Audit(_) => offline::audit(),
         args::Command::Check(options) => check::check(&options),
         args::Command::Completions(options) => manual::completions(&options),
         args::Command::Man(options) => manual::manual(&options),

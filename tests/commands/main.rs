@@ -18,6 +18,7 @@ mod lines;
 mod manual;
 mod policy;
 mod presets;
+mod programs;
 mod project;
 mod replay;
 mod same;
