@@ -4,7 +4,6 @@
 //! documents are read in [`crate::document`], everything else is one value.
 
 use crate::author::{Access, Author};
-use crate::document;
 use crate::draft::{Draft, RuleExtras};
 use crate::effect::Effect;
 use crate::error::PolicyErrors;
@@ -12,8 +11,8 @@ use crate::limits::SOURCE_BYTES_MAX;
 use crate::location::Location;
 use crate::narrowing::narrow;
 use crate::policy::Policy;
-use crate::preset;
 use crate::source::{Context, Source, SourceKind};
+use crate::{document, options, preset};
 
 /// Makes a policy from its sources, merged in order: lists unite, denials
 /// always survive, of scalars the last wins. `extends` is not followed here;
@@ -92,6 +91,7 @@ fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>
         SourceKind::Write => draft.path(at, Access::Write, text, Author::User),
         SourceKind::Listen => draft.listen(at, text),
         SourceKind::Secret => draft.secret(at, text),
+        SourceKind::Option(option) => options::read(draft, option, (at, text)),
     }
 }
 
