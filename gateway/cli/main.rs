@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 fn ended(result: Result<(), outgate_gateway::ServeError>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(outgate_gateway::ServeError::Told) => ExitCode::from(FAILED),
+        Err(outgate_gateway::ServeError::Reported) => ExitCode::from(FAILED),
         Err(error) => {
             tell(&outgate_gateway::chain(&error));
             ExitCode::from(FAILED)

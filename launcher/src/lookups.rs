@@ -20,8 +20,8 @@ use nix::sys::socket::{
 use nix::sys::statfs::fstatfs;
 use outgate_sys::process::fork_helper;
 
+use crate::call_socket::without_waiting;
 use crate::coprocess::pair;
-use crate::grip::without_waiting;
 use crate::sealed::keep_only;
 use crate::unix_inode::{Occupant, Resolved, connect_to, occupant, resolve};
 

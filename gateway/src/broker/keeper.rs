@@ -118,7 +118,7 @@ fn mark(named: &NamedSecret) -> Option<Mark> {
 }
 
 /// What a keeper told: the number of a secret, and its material.
-pub(super) fn told(message: &[u8], named: &[NamedSecret]) -> Option<(usize, Material)> {
+pub(super) fn decode(message: &[u8], named: &[NamedSecret]) -> Option<(usize, Material)> {
     let (number, mut rest) = message.split_first()?;
     let number = usize::from(*number);
     let mut values = Vec::new();
@@ -188,7 +188,7 @@ mod tests {
             (b"\x01\x00\x01a", None),
             (b"\x02\x00\x01a", None),
         ] {
-            let found = told(message, &named).map(|(number, _)| number);
+            let found = decode(message, &named).map(|(number, _)| number);
             assert_eq!(found, number, "{message:?}");
         }
     }

@@ -56,7 +56,7 @@ pub(crate) fn tail(options: &Tail, records: Option<&Path>) -> Result<ExitCode, S
             return Ok(Go::On);
         }
         offset = offset.saturating_add(line.length);
-        if let Some(text) = told(&line, &wanted, shown) {
+        if let Some(text) = shown_line(&line, &wanted, shown) {
             kept.push(text);
         }
         Ok(Go::On)
@@ -126,7 +126,7 @@ impl Followed<'_> {
                 shape,
                 length,
             };
-            if let Some(text) = told(&line, wanted, shown)
+            if let Some(text) = shown_line(&line, wanted, shown)
                 && say(&text) == Go::Stop
             {
                 return Ok(Go::Stop);
@@ -156,7 +156,7 @@ impl Followed<'_> {
     }
 }
 
-fn told(line: &Line<'_>, wanted: &Wanted, shown: Shown) -> Option<String> {
+fn shown_line(line: &Line<'_>, wanted: &Wanted, shown: Shown) -> Option<String> {
     let record = Record::parse(line.bytes)?;
     wanted
         .takes(&record)
