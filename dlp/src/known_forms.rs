@@ -1,6 +1,8 @@
 //! The forms in which a value is looked for without any decoding: so that a
 //! budget, a short run or a strange alphabet cannot hide it.
 
+use data_encoding::{Encoding, HEXLOWER, HEXUPPER};
+
 use crate::secret::SecretBytes;
 use crate::span;
 use crate::validate::base64::{self, STANDARD, URL};
@@ -29,7 +31,7 @@ const ESCAPED_BYTES_MAX: usize = 128;
 /// Longest value whose codings are shorter than the runs that are decoded, in bytes.
 const UNDECODED_BYTES_MAX: usize = 20;
 /// Both ways to write hexadecimal.
-const DIGITS: [&[u8; 16]; 2] = [b"0123456789abcdef", b"0123456789ABCDEF"];
+const DIGITS: [Encoding; 2] = [HEXLOWER, HEXUPPER];
 /// What stands between the bytes of a value in hexadecimal.
 const BETWEEN: [&str; 12] = [
     ":", " ", "-", ",", ";", ", ", "\\x", "\\\\x", "\n", " 0x", ",0x", ", 0x",
@@ -75,7 +77,8 @@ pub(crate) fn forms(value: &[u8]) -> Vec<(KnownForm, SecretBytes)> {
             forms.push((KnownForm::Base64, text));
         }
     }
-    for letters in DIGITS {
+    let digits = DIGITS;
+    for letters in &digits {
         let text = hex(value, letters);
         forms.push((KnownForm::Reversed, reversed(text.expose())));
         forms.push((KnownForm::Hex, text));
@@ -83,7 +86,7 @@ pub(crate) fn forms(value: &[u8]) -> Vec<(KnownForm, SecretBytes)> {
     if value.len() <= UNDECODED_BYTES_MAX {
         forms.extend(coded(KnownForm::Reversed, reversed(value).expose()));
         forms.extend(coded(KnownForm::Swapped, swapped(value).expose()));
-        let apart = DIGITS.iter().flat_map(|letters| {
+        let apart = digits.iter().flat_map(|letters| {
             let between = BETWEEN.iter();
             between.map(move |sign| separated(value, letters, sign.as_bytes()))
         });
@@ -102,28 +105,20 @@ pub(crate) fn forms(value: &[u8]) -> Vec<(KnownForm, SecretBytes)> {
 fn coded(form: KnownForm, turned: &[u8]) -> Vec<(KnownForm, SecretBytes)> {
     let alphabets = (0..3).flat_map(|phase| [(phase, STANDARD), (phase, URL)]);
     let in_base64 = alphabets.map(|(phase, alphabet)| phased(turned, phase, alphabet));
-    let in_hex = DIGITS.map(|letters| hex(turned, letters));
+    let in_hex = DIGITS.map(|letters| hex(turned, &letters));
     in_base64.chain(in_hex).map(|text| (form, text)).collect()
 }
 
 /// A text in hexadecimal.
-fn hex(text: &[u8], letters: &[u8; 16]) -> SecretBytes {
-    let digit = |value: u8| {
-        letters
-            .get(usize::from(value & 15))
-            .copied()
-            .unwrap_or(b'0')
-    };
+fn hex(text: &[u8], letters: &Encoding) -> SecretBytes {
     // Room from the start, here and below: what moves leaves a copy behind.
-    let mut made = Vec::with_capacity(text.len().saturating_mul(2));
-    for byte in text {
-        made.extend([digit(byte >> 4), digit(*byte)]);
-    }
+    let mut made = vec![0; text.len().saturating_mul(2)];
+    letters.encode_mut(text, &mut made);
     SecretBytes::new(made)
 }
 
 /// A text in hexadecimal with something between its bytes.
-fn separated(text: &[u8], letters: &[u8; 16], sign: &[u8]) -> SecretBytes {
+fn separated(text: &[u8], letters: &Encoding, sign: &[u8]) -> SecretBytes {
     let digits = hex(text, letters);
     let all = text.len().saturating_mul(sign.len().saturating_add(2));
     let mut made = Vec::with_capacity(all);

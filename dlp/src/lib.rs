@@ -32,6 +32,7 @@ mod groups;
 mod head;
 mod index;
 pub mod inventory;
+pub mod json;
 mod known;
 mod known_forms;
 mod known_spellings;

@@ -2,6 +2,8 @@
 //! that signs is never sent: so beside an id stands a signature of the form that its issuer
 //! makes, and nowhere in the same field or query the other half.
 
+use data_encoding::HEXLOWER_PERMISSIVE;
+
 use crate::detector_place::{IsLetter, Signature, SignatureForm, letters};
 use crate::validate::{base64, random};
 
@@ -98,15 +100,7 @@ fn has_run(text: &[u8], is_letter: IsLetter, length: usize) -> bool {
 
 /// Text in base 16 to bytes; nothing where it is none.
 fn hex(text: &[u8]) -> Vec<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let byte = |pair: &[u8]| {
-        let (high, low) = (digit(*pair.first()?)?, digit(*pair.get(1)?)?);
-        u8::try_from(high.saturating_mul(16).saturating_add(low)).ok()
-    };
-    text.chunks(2)
-        .map(byte)
-        .collect::<Option<_>>()
-        .unwrap_or_default()
+    HEXLOWER_PERMISSIVE.decode(text).unwrap_or_default()
 }
 
 /// A key or a value of a query without its escapes (RFC 3986 2.1).

@@ -1,13 +1,15 @@
 //! What `outgate policy check` asks of the program with the engine: whether the
 //! detectors exist that policy files name, and whether those they describe can be.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outgate_policy::{Source, SourceKind};
 
-use crate::scan::setup::small;
-
+/// Largest policy file that is read, in bytes: no real one comes near.
+const FILE_BYTES_MAX: u64 = 16 << 20;
 /// A policy is wrong.
 const WRONG: u8 = 2;
 
@@ -25,9 +27,15 @@ pub(crate) fn check(files: &[PathBuf]) -> ExitCode {
 }
 
 fn source(path: &Path) -> Result<Source, String> {
-    Ok(Source {
-        kind: SourceKind::Document,
-        place: path.display().to_string(),
-        text: small(path)?,
-    })
+    let place = path.display().to_string();
+    let failed = |error: std::io::Error| format!("{place}: {error}");
+    let mut text = String::new();
+    let file = File::open(path).map_err(failed)?;
+    let mut bounded = file.take(FILE_BYTES_MAX.saturating_add(1));
+    bounded.read_to_string(&mut text).map_err(failed)?;
+    if bounded.limit() == 0 {
+        return Err(format!("{place}: larger than {FILE_BYTES_MAX} bytes"));
+    }
+    let kind = SourceKind::Document;
+    Ok(Source { kind, place, text })
 }

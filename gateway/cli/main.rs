@@ -3,13 +3,9 @@
 
 #![forbid(unsafe_code)]
 
-mod audit;
-mod scan;
-
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
 use outgate_gateway::config::{self, GatewayCommand};
 
 mod authority;
@@ -22,11 +18,6 @@ const FAILED: u8 = 125;
 
 #[expect(clippy::print_stdout, reason = "this is the program's voice")]
 fn main() -> ExitCode {
-    match std::env::args_os().nth(1) {
-        Some(word) if word == "scan" => return offline(|Offline { scan }| scan::scan(&scan)),
-        Some(word) if word == "audit" => return offline(|Records { audit }| audit::audit(&audit)),
-        _ => {}
-    }
     match config::parse(std::env::args_os().skip(1)) {
         Ok(GatewayCommand::Version) => {
             println!("outgate-gateway {}", env!("CARGO_PKG_VERSION"));
@@ -55,38 +46,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// The options of `outgate scan`, under the name that people type.
-#[derive(Debug, Parser)]
-#[command(name = "outgate scan")]
-struct Offline {
-    #[command(flatten)]
-    scan: scan::arguments::Scan,
-}
-
-/// The options of `outgate audit`.
-#[derive(Debug, Parser)]
-#[command(name = "outgate audit")]
-struct Records {
-    #[command(flatten)]
-    audit: audit::arguments::Audit,
-}
-
-/// Reads options under the name that people type, and obeys them.
-fn offline<P: Parser>(obey: impl FnOnce(P) -> ExitCode) -> ExitCode {
-    match P::try_parse_from(std::env::args_os().skip(1)) {
-        Ok(options) => obey(options),
-        Err(error) => {
-            // A closed stream leaves nobody to tell.
-            drop(error.print());
-            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE_ERROR))
-        }
-    }
-}
-
 fn ended(result: Result<(), outgate_gateway::ServeError>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(outgate_gateway::ServeError::Told) => ExitCode::from(FAILED),
+        Err(outgate_gateway::ServeError::Reported) => ExitCode::from(FAILED),
         Err(error) => {
             tell(&outgate_gateway::chain(&error));
             ExitCode::from(FAILED)

@@ -17,11 +17,11 @@ use crate::caller::Caller;
 use crate::control::ControlError;
 use crate::decide;
 use crate::detect::{self, Classified, Detected};
-use crate::farewell::farewell;
 use crate::flow::Flow;
 use crate::http1;
 use crate::http2;
 use crate::intercept;
+use crate::linger::close_lingering;
 use crate::memory;
 use crate::origin::{self, ReachedOrigin};
 use crate::refusal::Refusal;
@@ -170,7 +170,7 @@ async fn inspect(flow: &Arc<Flow>, mut stream: TcpStream, denied: Option<Refusal
             });
             flow.caller().refuse(Kind::Flow, &refusal);
             // It may still be sending: closed at once, it would see a reset.
-            farewell(stream, &[]).await;
+            close_lingering(stream, &[]).await;
             return;
         }
     };

@@ -122,9 +122,7 @@ pub(crate) fn opening(
     host: &Host,
     port: u16,
 ) -> Result<(), AuditError> {
-    let target = format!("{host}:{port}");
-    let event = Event::new(Kind::Tunnel, Outcome::Note, &target);
-    recorder.record(&event.process(process).detail("opened"))
+    note_tunnel(recorder, process, (host, port), "opened")
 }
 
 /// Notes that an origin is presented a certificate of the operator's, if it asks
@@ -135,7 +133,17 @@ pub(crate) fn presenting(
     host: &Host,
     port: u16,
 ) -> Result<(), AuditError> {
+    note_tunnel(recorder, process, (host, port), "certificate presented")
+}
+
+/// Notes what is done with a connection to an origin, before it is done.
+fn note_tunnel(
+    recorder: &Recorder,
+    process: &ProcessFacts,
+    (host, port): (&Host, u16),
+    detail: &str,
+) -> Result<(), AuditError> {
     let target = format!("{host}:{port}");
     let event = Event::new(Kind::Tunnel, Outcome::Note, &target);
-    recorder.record(&event.process(process).detail("certificate presented"))
+    recorder.record(&event.process(process).detail(detail))
 }

@@ -1,6 +1,6 @@
 //! The record of a run: one JSON line per decision, written before its effect,
 //! each line naming the hash of the one before (`prev`) and the last one signed
-//! (`seal`), so that a changed, missing or reordered line shows. What a line says is `outgate_record`'s.
+//! (`outgate_record`), so that a changed, missing or reordered line shows. What a line says is `outgate_record`'s.
 //! Never written: field values, content, query values.
 
 use std::borrow::Cow;
@@ -12,13 +12,11 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use outgate_policy::{AuditFull, Settings};
-use outgate_record::{Record, VERSION, file_stamp, timestamp};
+use outgate_record::{NO_HASH, Record, VERSION, file_stamp, timestamp};
 
 use crate::limits;
 
-pub(crate) mod chain;
 mod event;
-mod seal;
 mod sink;
 mod writer;
 
@@ -26,9 +24,6 @@ pub(crate) use event::Event;
 pub(crate) use outgate_record::{Kind, Outcome};
 use sink::{OpenFile, RecordPlace, RunDirectory};
 use writer::RecordWriter;
-
-/// `prev` of the first record.
-const NO_HASH: [u8; 64] = [b'0'; 64];
 
 /// Where records go.
 #[derive(Debug)]
@@ -300,21 +295,9 @@ impl Audit {
 #[must_use = "what it announces may only happen once it is settled"]
 pub(crate) struct Noted(u64);
 
-fn hex(digest: &[u8]) -> [u8; 64] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = NO_HASH;
-    for (pair, byte) in text.chunks_exact_mut(2).zip(digest) {
-        for (place, digit) in pair.iter_mut().zip([byte >> 4, byte & 15]) {
-            *place = DIGITS.get(usize::from(digit)).copied().unwrap_or(b'0');
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
-    use outgate_record::Reason;
-    use sha2::{Digest, Sha256};
+    use outgate_record::{Reason, line_hash};
 
     use super::*;
 
@@ -341,7 +324,7 @@ mod tests {
             let value: serde_json::Value = serde_json::from_str(line).unwrap();
             assert_eq!(value["seq"], u64::try_from(position).unwrap() + 1);
             assert_eq!(value["prev"], prev);
-            prev = String::from_utf8(hex(&Sha256::digest(line)).to_vec()).unwrap();
+            prev = line_hash(line.as_bytes());
         }
         assert_eq!(text.lines().count(), 3);
     }

@@ -247,6 +247,14 @@ fn bury(descriptors: Vec<OwnedFd>) -> Closing {
     closing
 }
 
+/// Two ends of a connection that keeps the bounds of messages; no other program gets them.
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+
+    let (kind, flags) = (SockType::SeqPacket, SockFlag::SOCK_CLOEXEC);
+    Ok(socketpair(AddressFamily::Unix, kind, None, flags)?)
+}
+
 /// Takes over a descriptor that was inherited under a number.
 ///
 /// The number is passed through a socket pair to ourselves and comes back as
@@ -255,17 +263,10 @@ fn bury(descriptors: Vec<OwnedFd>) -> Closing {
 /// # Errors
 /// The number names no open descriptor.
 pub(crate) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
-    use nix::sys::socket::{
-        AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
-    };
+    use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
     use std::os::fd::AsRawFd;
 
-    let (ours, theirs) = socketpair(
-        AddressFamily::Unix,
-        SockType::SeqPacket,
-        None,
-        SockFlag::SOCK_CLOEXEC,
-    )?;
+    let (ours, theirs) = pair()?;
     sendmsg::<()>(
         theirs.as_fd().as_raw_fd(),
         &[io::IoSlice::new(b"f")],

@@ -22,11 +22,11 @@ use crate::audit::Kind;
 use crate::body::Inner;
 use crate::content::MessageContent;
 use crate::exchange::{EngineRequest, Exchange};
-use crate::farewell::farewell;
 use crate::flow::Flow;
 use crate::followed::{FollowedStream, Leg, Outlives};
 use crate::forward::{Upgradable, Wire};
 use crate::limits;
+use crate::linger::close_lingering;
 use crate::malformed::Malformed;
 use crate::memory;
 use crate::refusal::Refusal;
@@ -134,7 +134,7 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: ClientStream, denied: Option
     }
     // After an upgrade somebody else has it.
     if let Ok(stream) = owner.back.try_recv() {
-        farewell(stream.into_tcp().await, &[]).await;
+        close_lingering(stream.into_tcp().await, &[]).await;
     }
 }
 

@@ -22,8 +22,8 @@ use crate::client_hello::ClientHello;
 use crate::decide;
 use crate::destination::Party;
 use crate::detect::{self, Classified, Detected};
-use crate::farewell::farewell;
 use crate::flow::Flow;
+use crate::linger::close_lingering;
 use crate::origin::{self, LinkRoute, OriginLink, ReachedOrigin, Streams};
 use crate::refusal::Refusal;
 use crate::replay::Replay;
@@ -78,7 +78,7 @@ pub(crate) async fn serve(
 /// Records, tells, and says no in TLS itself.
 async fn refuse(flow: &Flow, refusal: &Refusal, stream: Replay, alert: Alert) {
     flow.caller().refuse(Kind::Tunnel, refusal);
-    farewell(stream.into_parts().1, &alert_record(alert)).await;
+    close_lingering(stream.into_parts().1, &alert_record(alert)).await;
 }
 
 /// Bytes both ways, unopened.
@@ -273,7 +273,7 @@ async fn inside(
     let refusal = denied.unwrap_or_else(|| Refusal::own(Reason::Protocol, &subject, why));
     flow.caller().refuse(Kind::Tunnel, &refusal);
     let client = ClientStream::opened(Vec::new(), stream, called);
-    farewell(client.into_tcp().await, &[]).await;
+    close_lingering(client.into_tcp().await, &[]).await;
 }
 
 /// Why a client did not go on with a handshake.

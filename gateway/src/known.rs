@@ -12,11 +12,11 @@ use outgate_dlp::{
 };
 
 use outgate_handoff::settings::CANARY_SEED_BYTES;
+use outgate_inventory::{SecretPlaces, gather};
 use outgate_policy::NamedSecret;
 
 use crate::config::{self, OwnPlaces};
 use crate::limits;
-use crate::secrets::{SecretPlaces, gather};
 use crate::seek::SoughtCanaries;
 
 /// What is known, without a value.

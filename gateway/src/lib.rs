@@ -29,7 +29,6 @@ mod detect;
 mod duplex;
 mod either;
 mod exchange;
-mod farewell;
 mod fields;
 mod filter;
 mod filters;
@@ -46,6 +45,7 @@ mod intercept;
 mod interim;
 mod known;
 mod limits;
+mod linger;
 mod lock;
 mod malformed;
 mod memory;
@@ -62,7 +62,6 @@ mod resolve;
 mod respond;
 mod rules;
 mod scan;
-pub mod secrets;
 mod seek;
 mod serve;
 mod session;
@@ -80,7 +79,6 @@ mod uri_authority;
 mod websocket;
 
 pub use audit::AuditTarget;
-pub use audit::chain::{ChainFault, ChainLink, Chains, FollowedLine, RecordEnd, line_hash};
 pub use broker::{SecretSourceError, Vault, VaultError};
 pub use confine::{ConfineError, ServedRuns, confine, end_with_parent};
 pub use control::ControlError;
@@ -153,7 +151,7 @@ pub enum ServeError {
     Runtime(#[source] io::Error),
     /// Nothing was served, and the launcher was told why, which tells the user.
     #[error("the launcher was told why")]
-    Told,
+    Reported,
     /// The session ended in disorder.
     #[error("session ended")]
     Control(#[from] ControlError),
@@ -188,8 +186,12 @@ pub fn serve_private(config: &config::PrivateCommand) -> Result<(), ServeError> 
             Ok(served?)
         }
         Err(error) => {
-            let is_told = control::refuse(&socket, &error);
-            Err(if is_told { ServeError::Told } else { error })
+            let is_reported = control::refuse(&socket, &error);
+            Err(if is_reported {
+                ServeError::Reported
+            } else {
+                error
+            })
         }
     }
 }

@@ -248,9 +248,6 @@ pub(crate) const AUDIT_TEXT_BYTES_MAX: usize = 2048;
 /// some hundred thousand decisions.
 pub(crate) const AUDIT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Runs whose chains are followed at once when a record is verified.
-pub(crate) const AUDIT_CHAINS_MAX: usize = 100_000;
-
 /// Leftovers that one session may have recorded: those of a launcher, and one word that it did
 /// not look at everything.
 pub(crate) const LEFTOVERS_MAX: usize = 257;

@@ -292,7 +292,11 @@ impl Ceiling {
     /// The ceiling's texts and then these, in merge order.
     fn with(&self, sources: Vec<Source>) -> Vec<Source> {
         let network = |source: &&Source| match source.kind {
-            SourceKind::Document | SourceKind::Allow | SourceKind::Deny | SourceKind::Pin => true,
+            SourceKind::Document
+            | SourceKind::Allow
+            | SourceKind::Deny
+            | SourceKind::Pin
+            | SourceKind::Option(_) => true,
             SourceKind::Read
             | SourceKind::Write
             | SourceKind::Listen

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use outgate_report::{Audit, Scan};
 
 use crate::approve::Approve;
-use crate::audit::arguments::Audit;
 use crate::ca::AuthorityArguments;
 use crate::grants::{Grant, Revoke, seconds};
 use crate::learn::Learn;
@@ -15,7 +15,6 @@ use crate::lock::LockCommand;
 use crate::manual::{Completions, Manual};
 use crate::policy::PolicyArguments;
 use crate::policy_options::{KeyOptions, PolicyOptions};
-use crate::scan::arguments::Scan;
 use crate::why::Why;
 
 /// Runs a command so that nothing leaves it except what the rules allow.

@@ -9,7 +9,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::ExitCode;
 
-use outgate_policy::{DenialGroup, DenialReason, Denied as Told, Digest, Urgency, printable};
+use outgate_policy::{
+    DenialGroup, DenialReason, Denied as RecordedDenial, Digest, Urgency, printable,
+};
 use outgate_record::{Alarm, Kind, Outcome, Reason, Record as Line, Word};
 
 use crate::record::{NoRecord, Record};
@@ -116,7 +118,7 @@ pub(crate) fn last(arguments: &Why, found: Result<Record, NoRecord>) -> ExitCode
         (false, Some(count), _) => one_by_one(&run, count.clamp(1, DENIALS_MAX)),
         (false, None, [only]) => {
             report::line("");
-            lines(&told(only));
+            lines(&denial_lines(only));
         }
         (false, None, _) => by_groups(&run),
     }
@@ -133,7 +135,7 @@ fn lines(lines: &[String]) {
 fn one_by_one(run: &Run, count: usize) {
     for denied in run.denials.iter().rev().take(count) {
         report::line("");
-        lines(&told(denied));
+        lines(&denial_lines(denied));
     }
     let rest = run.denials.len().saturating_sub(count);
     if rest > 0 {
@@ -194,7 +196,7 @@ fn in_words(group: &DenialGroup) -> Vec<String> {
     lines
 }
 
-fn told(denied: &Denied) -> Vec<String> {
+fn denial_lines(denied: &Denied) -> Vec<String> {
     let often = match denied.count {
         1 => String::new(),
         count => format!(" ({count} times in a row)"),
@@ -371,7 +373,7 @@ impl Run {
             Course::Denied => Urgency::Denied,
         };
         let passed = format!("(passed) {}", denied.subject);
-        self.digest.add(&Told {
+        self.digest.add(&RecordedDenial {
             urgency,
             program: &denied.executable,
             subject: match denied.course {

@@ -362,7 +362,7 @@ fn write(learnt: &Learnt, to: &Targets) -> Result<ExitCode, Failure> {
         match &to.output {
             Some(target) => {
                 target.put(&document)?;
-                told(learnt, &target.shown);
+                report_learnt(learnt, &target.shown);
             }
             None => report::text(&document),
         }
@@ -390,12 +390,12 @@ fn write(learnt: &Learnt, to: &Targets) -> Result<ExitCode, Failure> {
     for line in added(before, &after) {
         report::line(&line);
     }
-    told(learnt, &target.shown);
+    report_learnt(learnt, &target.shown);
     Ok(ExitCode::SUCCESS)
 }
 
 /// Says what was written.
-fn told(learnt: &Learnt, path: &Path) {
+fn report_learnt(learnt: &Learnt, path: &Path) {
     let lines = match learnt.lines.len() {
         1 => "1 line".to_owned(),
         count => format!("{count} lines"),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueHint};
-use outgate_policy::{Learner, Learnt, Lock};
+use outgate_launcher::sources::SourceCollector;
+use outgate_policy::{Learner, Learnt, Lock, SourceKind};
 use outgate_record::{Outcome, Record};
 
 use crate::learn::targets::{Target, read};
@@ -111,11 +112,18 @@ fn wrong(path: &Path, what: &str) -> Failure {
     )
 }
 
-/// The text of a lock that a run is held to, or of one step of it.
+/// Adds the lock that a run is held to, or one step of it.
 ///
 /// # Errors
 /// A sentence: there is none, or it is none.
-pub(crate) fn held_to(path: &Path, step: Option<&str>) -> Result<String, String> {
+pub(crate) fn hold(
+    collector: &mut SourceCollector,
+    lock: Option<&Path>,
+    step: Option<&str>,
+) -> Result<(), String> {
+    let Some(path) = lock else {
+        return Ok(());
+    };
     let shown = path.display();
     if !path.exists() {
         return Err(format!(
@@ -130,5 +138,7 @@ pub(crate) fn held_to(path: &Path, step: Option<&str>) -> Result<String, String>
         Some(step) => Lock::of_step(&text, step),
         None => Lock::parse(&text).map(|_| text),
     };
-    held.map_err(|error| format!("--locked: `{shown}`: {error}"))
+    let held = held.map_err(|error| format!("--locked: `{shown}`: {error}"))?;
+    collector.text(SourceKind::Lock, &shown.to_string(), &held);
+    Ok(())
 }

@@ -7,7 +7,6 @@ mod accounts;
 mod added;
 mod approve;
 mod args;
-mod audit;
 mod ca;
 mod check;
 mod clients;
@@ -18,6 +17,7 @@ mod learn;
 mod leftovers;
 mod lock;
 mod manual;
+mod offline;
 mod past;
 mod path;
 mod policy;
@@ -28,7 +28,6 @@ mod replay;
 mod report;
 mod run;
 mod runs;
-mod scan;
 mod show;
 mod suggested;
 mod upstream;
@@ -67,8 +66,8 @@ fn main() -> ExitCode {
         args::Command::Leftovers(options) => leftovers::leftovers(&options),
         args::Command::Ca(options) => ca::ca(&options.command),
         args::Command::Policy(options) => policy::policy(&options),
-        args::Command::Scan(_) => scan::scan(),
-        args::Command::Audit(_) => audit::audit(),
+        args::Command::Scan(_) => offline::scan(),
+        args::Command::Audit(_) => offline::audit(),
         args::Command::Check(options) => check::check(&options),
         args::Command::Completions(options) => manual::completions(&options),
         args::Command::Man(options) => manual::manual(&options),

@@ -7,11 +7,7 @@ use std::path::{Path, PathBuf};
 use outgate_launcher::record::records_directory;
 use outgate_policy::{MaskedValues, PastEvent};
 use outgate_record::{Kind, Outcome, Reason, Record, Word};
-
-#[path = "../../gateway/cli/audit/input.rs"]
-mod input;
-
-use input::{Go, Shape};
+use outgate_report::records::{self as lines, Go, Shape};
 
 use crate::report;
 
@@ -187,13 +183,13 @@ pub(crate) fn read(
 fn each(paths: &[PathBuf], mut take: impl FnMut(Record<'static>)) -> Result<u64, String> {
     let variable = |name: &str| std::env::var_os(name);
     let records = records_directory(variable("XDG_STATE_HOME"), variable("HOME"));
-    let files = input::files(paths, records.as_deref())?;
+    let files = lines::files(paths, records.as_deref())?;
     let mut beyond = 0_u64;
     let mut left = LINES_MAX;
     for file in &files {
         let mut found = 0_u64;
         let mut first = None;
-        input::each(std::slice::from_ref(file), |line| {
+        lines::each(std::slice::from_ref(file), |line| {
             let record = match line.shape {
                 Shape::Whole | Shape::Cut => Record::parse(line.bytes),
                 Shape::TooLong => None,

@@ -77,14 +77,14 @@ pub(crate) fn tell(title: &str, found: &Widenings) {
     }
     report::line(title);
     for own in &found.rules {
-        told(own);
+        report_widening(own);
     }
     for other in &found.others {
         report::line(&format!("  {}: {}", other.key, other.what));
     }
 }
 
-fn told(own: &Widening) {
+fn report_widening(own: &Widening) {
     let rule = &own.rule;
     report::line(&format!(
         "  {} `{}` ({})",

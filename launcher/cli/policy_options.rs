@@ -9,8 +9,7 @@ use outgate_dlp::inventory::credential;
 use outgate_launcher::enforced::refuse_unenforced;
 use outgate_launcher::run::{self, RunError};
 use outgate_launcher::sources::{SourceCollector, Surroundings};
-use outgate_launcher::text::quoted;
-use outgate_policy::{Context, Policy, Source, SourceKind, compile, printable};
+use outgate_policy::{Context, Policy, PolicyOption, Source, SourceKind, compile, printable};
 
 /// Where a policy comes from.
 #[derive(Debug, Args)]
@@ -63,34 +62,23 @@ pub(crate) struct KeyOptions {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) ca: Option<PathBuf>,
     /// Present this certificate (PEM) to that host and no other
-    #[arg(long = "client-cert", value_name = "HOST=CERT[:KEY]", value_parser = presented)]
+    #[arg(long = "client-cert", value_name = "HOST=CERT[:KEY]")]
     pub(crate) client_cert: Vec<String>,
 }
 
-/// `HOST=CERT.pem` or `HOST=CERT.pem:KEY.pem`.
-fn presented(text: &str) -> Result<String, String> {
-    match text.split_once('=') {
-        Some((host, files)) if !host.is_empty() && !files.is_empty() => Ok(text.to_owned()),
-        _ => Err("write HOST=CERT.pem:KEY.pem, or HOST=BOTH.pem".to_owned()),
-    }
-}
-
 impl KeyOptions {
-    /// Adds them as documents, which say the same.
+    /// Adds what they say.
     pub(crate) fn collect(&self, collector: &mut SourceCollector) {
         if let Some(directory) = &self.ca {
-            let directory = quoted(&directory.to_string_lossy());
-            let text = format!("[tls]\nauthority = {directory}\n");
-            collector.text(SourceKind::Document, "--ca", &text);
+            let directory = directory.to_string_lossy();
+            collector.option(PolicyOption::Authority, "--ca", &directory);
         }
-        for option in &self.client_cert {
-            let (host, files) = option.split_once('=').unwrap_or((option, ""));
-            let (certificate, key) = files.split_once(':').unwrap_or((files, files));
-            let [host, certificate, key] = [host, certificate, key].map(quoted);
-            let text = format!(
-                "[[tls.client]]\nhost = {host}\ncertificate = {certificate}\nkey = {key}\n"
+        for certificate in &self.client_cert {
+            collector.option(
+                PolicyOption::ClientCertificate,
+                "--client-cert",
+                certificate,
             );
-            collector.text(SourceKind::Document, "--client-cert", &text);
         }
     }
 }
@@ -103,14 +91,14 @@ pub(crate) struct ScanOptions {
     pub(crate) inspect: Option<Inspect>,
     /// What one detector's findings do: block, warn or off; `outgate scan --list`
     /// names them, those of payment-card, iban and wallets run only when named
-    #[arg(long = "detector", value_name = "ID=MODE", value_parser = weighed)]
+    #[arg(long = "detector", value_name = "ID=MODE")]
     pub(crate) detectors: Vec<String>,
     /// Refuse what cannot be looked into, and what only may be a credential
     #[arg(long)]
     pub(crate) strict: bool,
     /// Let the secret that you keep in NAME (a variable or a file) go to HOST too; `off`: do
     /// not look for your own secrets
-    #[arg(long, value_name = "NAME@HOST|off", value_parser = bound)]
+    #[arg(long, value_name = "NAME@HOST|off")]
     pub(crate) known: Vec<String>,
     /// Look for the secrets in FILE too: one on each line, perhaps with ` -> HOST`
     #[arg(long = "known-values", value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -118,15 +106,6 @@ pub(crate) struct ScanOptions {
     /// Plant false credentials, and raise an alarm when one leaves [default: on]
     #[arg(long, value_name = "WHETHER")]
     pub(crate) canaries: Option<Canaries>,
-}
-
-/// `NAME@HOST` or `off`.
-fn bound(text: &str) -> Result<String, String> {
-    match text.rsplit_once('@') {
-        Some((name, host)) if !name.is_empty() && !host.is_empty() => Ok(text.to_owned()),
-        _ if text == "off" || text == "on" => Ok(text.to_owned()),
-        _ => Err("write NAME@HOST, as MYCORP_TOKEN@api.example.org, or off".to_owned()),
-    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -145,12 +124,10 @@ fn typed(option: &str, value: &str) -> String {
     format!("{option} {}", printable(&value))
 }
 
-/// `ID=MODE`; what both mean is said where the policy is read.
-fn weighed(text: &str) -> Result<String, String> {
-    match text.split_once('=') {
-        Some((id, "block" | "warn" | "off")) if !id.is_empty() => Ok(text.to_owned()),
-        _ => Err("write ID=block, ID=warn or ID=off".to_owned()),
-    }
+/// The word of an option, as it is typed.
+fn word(value: &impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -164,47 +141,27 @@ pub(crate) enum Inspect {
 }
 
 impl ScanOptions {
-    /// Adds them as documents, which say the same.
+    /// Adds what they say.
     pub(crate) fn collect(&self, collector: &mut SourceCollector) {
-        if let Some(inspect) = self.inspect {
-            let text = match inspect {
-                Inspect::Block => "[inspect]\nmode = \"block\"\n",
-                Inspect::Warn => "[inspect]\nmode = \"warn\"\n",
-                Inspect::Off => "[inspect]\nmode = \"off\"\n",
-            };
-            collector.text(SourceKind::Document, "--inspect", text);
+        if let Some(inspect) = &self.inspect {
+            collector.option(PolicyOption::Inspect, "--inspect", &word(inspect));
         }
-        for option in &self.detectors {
-            let (id, mode) = option.split_once('=').unwrap_or((option, ""));
-            let [id, mode] = [id, mode].map(quoted);
-            let text = format!("[[inspect.detector]]\nid = {id}\nmode = {mode}\n");
-            collector.text(SourceKind::Document, &typed("--detector", option), &text);
+        for detector in &self.detectors {
+            let place = typed("--detector", detector);
+            collector.option(PolicyOption::Detector, &place, detector);
         }
         if self.strict {
-            collector.text(SourceKind::Document, "--strict", "strict = true\n");
+            collector.option(PolicyOption::Strict, "--strict", "");
         }
         for known in &self.known {
-            let text = match known.rsplit_once('@') {
-                Some((name, host)) => format!(
-                    "[[inspect.value]]\nname = {}\nhosts = [{}]\n",
-                    quoted(name),
-                    quoted(host)
-                ),
-                None => format!("[inspect]\nknown = {}\n", quoted(known)),
-            };
-            collector.text(SourceKind::Document, &typed("--known", known), &text);
+            collector.option(PolicyOption::Known, &typed("--known", known), known);
         }
         if let Some(file) = &self.known_values {
-            let file = quoted(&file.to_string_lossy());
-            let text = format!("[inspect]\nknown_file = {file}\n");
-            collector.text(SourceKind::Document, "--known-values", &text);
+            let file = file.to_string_lossy();
+            collector.option(PolicyOption::KnownFile, "--known-values", &file);
         }
-        if let Some(canaries) = self.canaries {
-            let text = match canaries {
-                Canaries::On => "[inspect]\ncanaries = \"on\"\n",
-                Canaries::Off => "[inspect]\ncanaries = \"off\"\n",
-            };
-            collector.text(SourceKind::Document, "--canaries", text);
+        if let Some(canaries) = &self.canaries {
+            collector.option(PolicyOption::Canaries, "--canaries", &word(canaries));
         }
     }
 }
@@ -282,13 +239,8 @@ impl PolicyOptions {
                 collector.text(kind, place, text);
             }
         }
-        if let Some(intercept) = self.intercept {
-            let text = match intercept {
-                Intercept::WhenNeeded => "[tls]\nintercept = \"when-needed\"\n",
-                Intercept::Always => "[tls]\nintercept = \"always\"\n",
-                Intercept::Never => "[tls]\nintercept = \"never\"\n",
-            };
-            collector.text(SourceKind::Document, "--intercept", text);
+        if let Some(intercept) = &self.intercept {
+            collector.option(PolicyOption::Intercept, "--intercept", &word(intercept));
         }
         self.keys.collect(&mut collector);
         self.scan.collect(&mut collector);

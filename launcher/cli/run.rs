@@ -106,13 +106,9 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         Err(message) => return Err(report::wrong(&message)),
     };
     mark(&mut collector, mode);
-    if let Some(path) = &arguments.locked {
-        let text = match lock::held_to(path, arguments.step.as_deref()) {
-            Ok(text) => text,
-            Err(message) => return Err(report::wrong(&message)),
-        };
-        let place = path.display().to_string();
-        collector.text(SourceKind::Lock, &place, &text);
+    let lock = arguments.locked.as_deref();
+    if let Err(message) = lock::hold(&mut collector, lock, arguments.step.as_deref()) {
+        return Err(report::wrong(&message));
     }
     Ok(RunOptions {
         about_files: arguments.policy.about_files(),

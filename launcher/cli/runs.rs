@@ -147,7 +147,7 @@ pub(crate) fn inspect(named: &Named) -> ExitCode {
         report::wrong(&format!("process {} does not answer: stopped?", run.pid));
         return ExitCode::from(FAILED);
     };
-    for line in told(&run, status) {
+    for line in status_lines(&run, status) {
         report::line(&line);
     }
     ExitCode::SUCCESS
@@ -191,7 +191,7 @@ fn ended(named: &Named) -> Option<Vec<String>> {
     ])
 }
 
-fn told(run: &Run, status: &Status) -> Vec<String> {
+fn status_lines(run: &Run, status: &Status) -> Vec<String> {
     let or = |text: &str, none: &str| match text {
         "" => none.to_owned(),
         text => printable(text),

@@ -28,12 +28,7 @@ pub(crate) fn start_program(
     inherited: &[(&str, BorrowedFd<'_>)],
     variables: &[(String, String)],
 ) -> io::Result<(OwnedFd, Child)> {
-    let (ours, theirs) = socketpair(
-        AddressFamily::Unix,
-        SockType::SeqPacket,
-        None,
-        SockFlag::SOCK_CLOEXEC,
-    )?;
+    let (ours, theirs) = pair()?;
     let mut command = Command::new(program);
     command.arg(word);
     let handoff = [("--handoff-fd", theirs.as_fd())];
@@ -49,4 +44,10 @@ pub(crate) fn start_program(
         .process_group(0)
         .spawn()?;
     Ok((ours, child))
+}
+
+/// Two ends of a connection that keeps the bounds of messages; no other program gets them.
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (kind, flags) = (SockType::SeqPacket, SockFlag::SOCK_CLOEXEC);
+    Ok(socketpair(AddressFamily::Unix, kind, None, flags)?)
 }

@@ -401,7 +401,7 @@ impl RunningGateway {
             received = recv(self.socket.as_raw_fd(), &mut self.buffer, flags);
         }
         let count = match received {
-            Ok(0) => return Err(self.epitaph()),
+            Ok(0) => return Err(self.how_it_ended()),
             Ok(count) => count,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
             Err(errno) => return Err(errno.to_string()),
@@ -412,7 +412,7 @@ impl RunningGateway {
     }
 
     /// How a gateway that closed its end fared.
-    fn epitaph(&mut self) -> String {
+    fn how_it_ended(&mut self) -> String {
         match self.child.as_mut().map(Child::try_wait) {
             Some(Ok(Some(status))) => format!("it ended with {status}"),
             _ => "it closed the connection".to_owned(),

@@ -19,10 +19,10 @@ mod judge;
 mod kept;
 mod kinds;
 mod limits;
+mod lines;
 mod outside;
 mod revert;
 mod table;
-mod told;
 mod walk;
 mod way;
 
@@ -30,8 +30,8 @@ pub use diff::diff;
 pub use error::LeftoversError;
 pub use ground::RunPlaces;
 pub use kept::{KeptLeftovers, find, list};
+pub use lines::lines;
 pub use revert::{Reverted, revert};
-pub use told::lines;
 
 use file::{FileContent, FileState, Moment};
 use ground::Ground;

@@ -9,6 +9,7 @@
 
 pub mod address;
 mod attributes;
+pub mod call_socket;
 mod coprocess;
 pub mod denials;
 pub mod diag;
@@ -19,7 +20,6 @@ pub mod filter;
 pub mod gateway_link;
 pub mod git;
 mod granted;
-pub mod grip;
 mod guarded;
 mod home;
 pub mod leftovers;

@@ -15,13 +15,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr,
-    recvmsg, sendmsg, socketpair,
+    ControlMessage, ControlMessageOwned, MsgFlags, SockType, UnixAddr, recvmsg, sendmsg,
 };
 use nix::sys::statfs::fstatfs;
 use outgate_sys::process::fork_helper;
 
-use crate::grip::without_waiting;
+use crate::call_socket::without_waiting;
+use crate::coprocess::pair;
 use crate::sealed::keep_only;
 use crate::unix_inode::{Occupant, Resolved, connect_to, occupant, resolve};
 
@@ -242,12 +242,7 @@ fn decode(bytes: &[u8], mut descriptors: Vec<OwnedFd>) -> Option<LookupReply> {
 }
 
 fn start() -> io::Result<Helper> {
-    let (ours, theirs) = socketpair(
-        AddressFamily::Unix,
-        SockType::SeqPacket,
-        None,
-        SockFlag::SOCK_CLOEXEC,
-    )?;
+    let (ours, theirs) = pair()?;
     let kept = theirs.as_raw_fd();
     let pid = fork_helper(move || {
         keep_only(kept);
@@ -441,9 +436,9 @@ mod tests {
         assert_eq!(found.place.path, bytes);
         assert_eq!(found.occupant, Some(Occupant::Listening));
         let client = nix::sys::socket::socket(
-            AddressFamily::Unix,
+            nix::sys::socket::AddressFamily::Unix,
             SockType::Stream,
-            SockFlag::SOCK_CLOEXEC,
+            nix::sys::socket::SockFlag::SOCK_CLOEXEC,
             None,
         );
         let client = client.unwrap();

@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use nix::sys::socket::{SockType, UnixAddr, getsockname};
 
+use crate::call_socket::LastThread;
 use crate::diag::Diag;
-use crate::grip::LastThread;
 use crate::lookups::Waits;
 use crate::redirect::local_address;
 use crate::seek::{FoundSocket, Whereabouts, seek};

@@ -200,23 +200,23 @@ fn may_ask(socket: OwnedFd) -> Option<Asker> {
     (peer.uid() == own || peer.uid() == 0).then_some(Asker { socket, peer })
 }
 
-/// Whether somebody was told something.
+/// Whether a word reached somebody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    Yes,
+pub(crate) enum Delivery {
+    Done,
     /// There is no room now.
     Later,
     /// There is nobody.
-    No,
+    Gone,
 }
 
 /// Answers somebody, who is gone if there is no room for that.
 pub(crate) fn answer(asker: &OwnedFd, word: &FromRun) {
-    told(asker, word);
+    deliver(asker, word);
 }
 
 /// The same, and whether there was room.
-pub(crate) fn told(asker: &OwnedFd, word: &FromRun) -> Told {
+pub(crate) fn deliver(asker: &OwnedFd, word: &FromRun) -> Delivery {
     answer_by(asker, word, &[])
 }
 
@@ -226,15 +226,15 @@ pub(crate) fn answer_with(asker: &OwnedFd, word: &FromRun, file: &OwnedFd) {
     let _ = answer_by(asker, word, &[ControlMessage::ScmRights(&numbers)]);
 }
 
-fn answer_by(asker: &OwnedFd, word: &FromRun, control: &[ControlMessage<'_>]) -> Told {
+fn answer_by(asker: &OwnedFd, word: &FromRun, control: &[ControlMessage<'_>]) -> Delivery {
     let Ok(bytes) = word.encode() else {
-        return Told::No;
+        return Delivery::Gone;
     };
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
     let slices = [IoSlice::new(&bytes)];
     match sendmsg::<()>(asker.as_raw_fd(), &slices, control, flags, None) {
-        Ok(_) => Told::Yes,
-        Err(Errno::EAGAIN | Errno::EINTR) => Told::Later,
-        Err(_) => Told::No,
+        Ok(_) => Delivery::Done,
+        Err(Errno::EAGAIN | Errno::EINTR) => Delivery::Later,
+        Err(_) => Delivery::Gone,
     }
 }

@@ -15,7 +15,7 @@ use nix::sys::socket::{
     connect, getsockname, getsockopt, listen, socket, sockopt,
 };
 
-use crate::grip::{Begun, Grip};
+use crate::call_socket::{Begun, CallSocket};
 use crate::notification::Notification;
 use crate::sealed::Blocking;
 use crate::unix_inode::connect_unix;
@@ -144,23 +144,23 @@ impl PrivateListener {
         })
     }
 
-    /// Begins a connection of `grip` to this listener; never waits.
+    /// Begins a connection of `call_socket` to this listener; never waits.
     ///
     /// # Errors
     /// The errno of connect(2).
     pub fn attract(
         &self,
         caller: &Notification,
-        grip: &Grip,
+        call_socket: &CallSocket,
         mapped: Mapped,
     ) -> Result<(Begun, Blocking), Errno> {
         match &self.address {
             ListenerAddress::Tcp(address) => {
                 let address = SockaddrStorage::from(mapped.apply(*address));
-                grip.begin(caller, |socket| connect(socket.as_raw_fd(), &address))
+                call_socket.begin(caller, |socket| connect(socket.as_raw_fd(), &address))
             }
             ListenerAddress::Unix(address) => {
-                grip.begin(caller, |socket| connect_unix(socket, address))
+                call_socket.begin(caller, |socket| connect_unix(socket, address))
             }
         }
     }

@@ -274,14 +274,9 @@ fn link(
             program, settings, ..
         } => {
             record::settle(grants, settings)?;
-            let grant = grants.writable(program).filter(|_| is_replaceable(program));
-            let replaceable = grant.map(|grant| {
-                format!(
-                    "outgate: warning: the command may replace `{}` (by the grant `{grant}`): \
-                     what it leaves there runs unconfined the next time",
-                    program.display()
-                )
-            });
+            let replaceable = [program.clone(), report_program()]
+                .iter()
+                .find_map(|program| replaceable(grants, program));
             let mut link = GatewayLink::Idle(Box::new(opening));
             if let Some(warning) = replaceable {
                 // A command that can replace the gateway's program finds it running.
@@ -422,10 +417,29 @@ fn gateway_settings(
     settings
 }
 
+/// What to say of a program of ours that the command may replace; nothing where it may not.
+fn replaceable(grants: Grants<'_>, program: &Path) -> Option<String> {
+    let grant = grants
+        .writable(program)
+        .filter(|_| is_replaceable(program))?;
+    Some(format!(
+        "outgate: warning: the command may replace `{}` (by the grant `{grant}`): what it leaves \
+         there runs unconfined the next time",
+        program.display()
+    ))
+}
+
 /// The gateway's program: beside our own.
 pub fn gateway_program() -> PathBuf {
+    beside_own("outgate-gateway")
+}
+
+/// The program that reads records and scans files: beside our own.
+pub fn report_program() -> PathBuf {
+    beside_own("outgate-report")
+}
+
+fn beside_own(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
-    own.parent()
-        .unwrap_or_else(|| Path::new("/"))
-        .join("outgate-gateway")
+    own.parent().unwrap_or_else(|| Path::new("/")).join(name)
 }

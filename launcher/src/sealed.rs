@@ -17,12 +17,12 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrIn,
-    SockaddrIn6, UnixAddr, bind, recv, recvmsg, send, sendmsg, setsockopt, socket, socketpair,
-    sockopt,
+    SockaddrIn6, UnixAddr, bind, recv, recvmsg, send, sendmsg, setsockopt, socket, sockopt,
 };
 use outgate_sys::process::{Namespaces, fork_helper, leave_namespaces};
 
 use crate::address::Family;
+use crate::coprocess::pair;
 
 /// Requests on the way at most; further sockets are refused.
 const REQUESTS_MAX: usize = 1024;
@@ -285,12 +285,7 @@ pub fn attempt() -> Result<(), String> {
 }
 
 fn start() -> io::Result<(OwnedFd, u32)> {
-    let (ours, theirs) = socketpair(
-        AddressFamily::Unix,
-        SockType::SeqPacket,
-        None,
-        SockFlag::SOCK_CLOEXEC,
-    )?;
+    let (ours, theirs) = pair()?;
     let kept = theirs.as_raw_fd();
     let pid = fork_helper(move || {
         keep_only(kept);

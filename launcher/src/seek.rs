@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use crate::grip::LastThread;
+use crate::call_socket::LastThread;
 use crate::process::nearest_descendants;
 
 /// Processes of the tree that are looked into, at most: the supervisor waits

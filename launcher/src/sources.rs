@@ -10,7 +10,7 @@ use nix::unistd::Uid;
 use outgate_handoff::{POLICY_BYTES_MAX, SOURCES_MAX};
 use outgate_policy::{
     Client, ClientError, Configuration, ConfiguredRegistry, Context, HandedConfiguration,
-    NOTE_BYTES_MAX, Source, SourceKind, compile, extends, preset, preset_clients,
+    NOTE_BYTES_MAX, PolicyOption, Source, SourceKind, compile, extends, preset, preset_clients,
 };
 
 use crate::git::{GitSettings, Suspect, WorkTree, of_hosts, of_settings, of_tree, said};
@@ -392,6 +392,11 @@ impl SourceCollector {
             place: place.to_owned(),
             text: text.to_owned(),
         });
+    }
+
+    /// Adds what an option says that is neither rule nor path.
+    pub fn option(&mut self, option: PolicyOption, place: &str, text: &str) {
+        self.text(SourceKind::Option(option), place, text);
     }
 
     /// All texts, in merge order. That a client is not configured is said where no rule

@@ -38,10 +38,10 @@ use outgate_sys::alarm::CallAlarm;
 use outgate_sys::seccomp::NotificationListener;
 
 use crate::attributes::AttributeCalls;
+use crate::call_socket::LastThread;
 use crate::denials::DenialsFile;
 use crate::filter::{Arch, HeldCalls as Numbers, attribute, is_namespace, scheduling};
 use crate::gateway_link::GatewayLink;
-use crate::grip::LastThread;
 use crate::lifetime::between::{SupervisorEnd, SupervisorMessage};
 use crate::lookups::Lookups;
 use crate::notification::Notification;

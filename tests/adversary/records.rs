@@ -7,10 +7,10 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use outgate_gateway::{ChainFault, Chains};
 use outgate_harness::audit::{of_kind, records, text};
 use outgate_harness::origin::Origin;
 use outgate_harness::{Identity, Witness, lab_tests};
+use outgate_record::{ChainFault, Chains};
 
 /// A disk of 32 KiB that everybody may write.
 fn small_disk(at: &Path) {

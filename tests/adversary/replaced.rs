@@ -1,11 +1,14 @@
 //! Programs of outgate that lie where the command may write: what it puts in
 //! their place must not run in this run, unconfined.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outgate_harness::{Identity, Lab, Sandbox, Witness, lab_tests};
 
 use crate::REFUSED;
+
+/// The programs that lie beside each other.
+const PROGRAMS: [&str; 3] = ["outgate", "outgate-gateway", "outgate-report"];
 
 /// Puts a script in the place of `name` that leaves a mark outside.
 fn replacement(name: &str, mark: &str) -> String {
@@ -17,17 +20,22 @@ fn replacement(name: &str, mark: &str) -> String {
 /// Copies of the programs in the working directory, which is writable.
 fn beside_the_command(lab: &Lab, identity: Identity) -> (PathBuf, String) {
     let work = lab.folder("work", identity);
-    for name in ["outgate", "outgate-gateway"] {
+    copies(lab, identity, &work);
+    let mark = lab.folder("outside", identity).join("mark");
+    std::fs::remove_file(&mark).ok();
+    (work, mark.to_string_lossy().into_owned())
+}
+
+/// Copies of the programs in a folder, all of this account.
+fn copies(lab: &Lab, identity: Identity, work: &Path) {
+    for name in PROGRAMS {
         std::fs::remove_file(work.join(name)).ok();
         std::fs::copy(lab.tools.programs.join(name), work.join(name)).expect("a copy");
     }
     let user = nix::unistd::Uid::from_raw(identity.uid());
-    for name in ["outgate", "outgate-gateway"] {
+    for name in PROGRAMS {
         nix::unistd::chown(&work.join(name), Some(user), None).expect("an owner");
     }
-    let mark = lab.folder("outside", identity).join("mark");
-    std::fs::remove_file(&mark).ok();
-    (work, mark.to_string_lossy().into_owned())
 }
 
 lab_tests! {
@@ -39,7 +47,7 @@ lab_tests! {
             let sandbox = lab.sandbox(identity).programs(work.clone());
             let outcome = sandbox.run(&["sh".into(), "-c".into(), script.clone()]);
             assert!(outcome.stdout.contains("replaced outgate-gateway"), "{identity:?} {outcome}");
-            assert!(!std::path::Path::new(&mark).exists(), "{identity:?}: the replacement ran: {outcome}");
+            assert!(!Path::new(&mark).exists(), "{identity:?}: the replacement ran: {outcome}");
             assert!(REFUSED.contains(&outcome.errno(&witness.address()).as_str()), "{identity:?} {outcome}");
             witness.assert_untouched("a replaced gateway");
             // The connection was judged by the real one: it says so.
@@ -58,7 +66,7 @@ lab_tests! {
             run.signal(nix::sys::signal::Signal::SIGKILL);
             run.finish();
             before.assert_all_gone();
-            assert!(!std::path::Path::new(&mark).exists(), "{identity:?}: the replacement ran");
+            assert!(!Path::new(&mark).exists(), "{identity:?}: the replacement ran");
         }
     }
 
@@ -68,8 +76,15 @@ lab_tests! {
             let run = |sandbox: Sandbox<'_>| sandbox.run(&["true".to_owned()]);
             let outcome = run(lab.sandbox(identity).programs(work));
             assert!(outcome.stderr.contains("outgate-gateway"), "{identity:?} {outcome}");
+            // `outgate audit` becomes another program, later and unconfined.
+            let apart = lab.folder("apart", identity);
+            copies(lab, identity, &apart);
+            let report = apart.join("outgate-report").to_string_lossy().into_owned();
+            let outcome = run(lab.sandbox(identity).programs(apart).option("-w", &report));
+            assert!(outcome.stderr.contains(&format!("may replace `{report}`")), "{identity:?} {outcome}");
             let outcome = run(lab.sandbox(identity));
             assert!(!outcome.stderr.contains("outgate-gateway"), "{identity:?} {outcome}");
+            assert!(!outcome.stderr.contains("outgate-report"), "{identity:?} {outcome}");
         }
     }
 }

@@ -37,7 +37,7 @@ fn install(stage: &Stage<'_>) {
     let tables = manifest.split("[[bin]]\n").skip(1);
     let names = tables.filter_map(|table| table.split('"').nth(1));
     let names: Vec<&str> = names.collect();
-    assert_eq!(names, ["outgate", "outgate-gateway"]);
+    assert_eq!(names, ["outgate", "outgate-gateway", "outgate-report"]);
     for name in names {
         fs::copy(stage.lab.tools.programs.join(name), into.join(name)).expect("a copy");
     }

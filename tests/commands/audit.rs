@@ -5,8 +5,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use outgate_gateway::line_hash;
 use outgate_harness::{Identity, Sandbox, lab_tests};
+use outgate_record::line_hash;
 
 use crate::{Desk, Said, call, outgate};
 

@@ -19,6 +19,7 @@ mod lock;
 mod manual;
 mod policy;
 mod presets;
+mod programs;
 mod project;
 mod replay;
 mod same;

@@ -6,9 +6,10 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::files::{self, assert_none};
+use crate::lexer::code;
 
 /// The edges between our crates, without those of tests. No other may exist.
-const EDGES: [(&str, &[&str]); 10] = [
+const EDGES: [(&str, &[&str]); 12] = [
     (
         "outgate",
         &[
@@ -17,6 +18,7 @@ const EDGES: [(&str, &[&str]); 10] = [
             "outgate-launcher",
             "outgate-policy",
             "outgate-record",
+            "outgate-report",
         ],
     ),
     ("outgate-ca", &[]),
@@ -27,12 +29,14 @@ const EDGES: [(&str, &[&str]); 10] = [
             "outgate-ca",
             "outgate-dlp",
             "outgate-handoff",
+            "outgate-inventory",
             "outgate-policy",
             "outgate-record",
             "outgate-sys",
         ],
     ),
     ("outgate-handoff", &["outgate-policy"]),
+    ("outgate-inventory", &["outgate-dlp"]),
     (
         "outgate-launcher",
         &["outgate-handoff", "outgate-policy", "outgate-sys"],
@@ -40,6 +44,15 @@ const EDGES: [(&str, &[&str]); 10] = [
     ("outgate-lanes", &[]),
     ("outgate-policy", &[]),
     ("outgate-record", &["outgate-policy"]),
+    (
+        "outgate-report",
+        &[
+            "outgate-dlp",
+            "outgate-inventory",
+            "outgate-policy",
+            "outgate-record",
+        ],
+    ),
     ("outgate-sys", &[]),
 ];
 
@@ -169,6 +182,36 @@ fn assert_free(package: &str, foreign: &[&str]) {
 fn the_launcher_has_no_runtime_no_http_no_tls_and_no_dns() {
     assert_free("outgate-launcher", &NOT_IN_LAUNCHER);
     assert!(closure(&metadata(), "outgate-gateway").contains("tokio"));
+}
+
+#[test]
+fn what_reads_records_has_no_runtime_no_http_no_tls_and_no_dns() {
+    assert_free("outgate-report", &NOT_IN_LAUNCHER);
+}
+
+#[test]
+fn no_program_names_the_library_of_another() {
+    // All are of one package, whose libraries each of them could name.
+    let foreign = [
+        ("gateway/cli", &["outgate_report", "outgate_launcher"][..]),
+        (
+            "gateway/report/cli",
+            &["outgate_gateway", "outgate_launcher"],
+        ),
+        ("launcher/cli", &["outgate_gateway"]),
+    ];
+    let mut faults = Vec::new();
+    for (folder, libraries) in foreign {
+        let own = |file: &files::File| file.is_below(folder) && !file.is_test();
+        let sources: Vec<files::File> = files::sources().into_iter().filter(own).collect();
+        assert!(sources.len() > 2, "{folder} has sources");
+        for file in sources {
+            let code = code(&file.text);
+            let named = libraries.iter().filter(|library| code.contains(**library));
+            faults.extend(named.map(|library| format!("{}: {library}", file.path)));
+        }
+    }
+    assert_none("libraries of another program", &faults);
 }
 
 #[test]

@@ -6,12 +6,13 @@ use crate::files::{self, assert_none};
 use crate::lexer::code;
 
 /// Crates whose modules lie in layers.
-const LAYERED: [&str; 9] = [
+const LAYERED: [&str; 10] = [
     "ca/src",
     "configs/policy/src",
     "dlp/src",
     "gateway/handoff/src",
     "gateway/record/src",
+    "gateway/report/cli",
     "gateway/src",
     "launcher/src",
     "launcher/sys/lanes/src",

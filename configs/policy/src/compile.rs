@@ -4,15 +4,14 @@
 //! documents are read in [`crate::document`], everything else is one value.
 
 use crate::author::{Access, Author};
-use crate::document;
 use crate::draft::{Draft, LockState, RuleExtras};
 use crate::effect::Effect;
 use crate::error::PolicyErrors;
 use crate::location::Location;
 use crate::narrowing::narrow;
 use crate::policy::Policy;
-use crate::preset;
 use crate::source::{Context, Source, SourceKind};
+use crate::{document, options, preset};
 
 /// Makes a policy from its sources, merged in order: lists unite, denials
 /// always survive, of scalars the last wins. `extends` is not followed here;
@@ -95,6 +94,7 @@ fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>
         SourceKind::Write => draft.path(at, Access::Write, text, Author::User),
         SourceKind::Listen => draft.listen(at, text),
         SourceKind::Secret => draft.secret(at, text),
+        SourceKind::Option(option) => options::read(draft, option, (at, text)),
     }
 }
 

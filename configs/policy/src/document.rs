@@ -8,12 +8,12 @@ mod arguments;
 mod audit;
 mod files;
 mod insert;
-mod inspect;
-mod known;
+pub(crate) mod inspect;
+pub(crate) mod known;
 mod moved;
 mod reader;
 mod rules;
-mod tls;
+pub(crate) mod tls;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -31,7 +31,7 @@ use audit::audit;
 use files::{filesystem, note};
 pub(crate) use insert::{AddedItem, with_tables, with_texts};
 use inspect::inspect;
-pub(crate) use reader::{DocumentReader, Item};
+pub(crate) use reader::{DocumentReader, Item, Text, word};
 use rules::{pins, rule, rule_items, secrets};
 use tls::tls;
 

@@ -39,6 +39,7 @@ mod matching;
 mod narrowing;
 mod nearest;
 mod net;
+mod options;
 mod other_method;
 mod path;
 mod pattern;
@@ -108,6 +109,6 @@ pub use settings::{
     Unscannable,
 };
 pub use shape::{shape, shape_merged};
-pub use source::{Context, LEARNING, Source, SourceKind};
+pub use source::{Context, LEARNING, PolicyOption, Source, SourceKind};
 pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};
 pub use verdict::{Budget, Denial, DenialReason, Permit, Route, Verdict, Vetted};

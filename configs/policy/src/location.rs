@@ -24,15 +24,14 @@ enum SourceNature {
     Document,
     /// One argument: its place needs no line.
     Argument,
-    /// Made of an option: no line and no column of it is the user's.
+    /// An option whose place has its value too: where in it needs no saying.
     Option,
 }
 
 impl SourceNature {
     fn of(source: &Source) -> Self {
         match source.kind {
-            // No file is named so: its name would be taken for an option.
-            SourceKind::Document if source.place.starts_with("--") => Self::Option,
+            SourceKind::Option(_) => Self::Option,
             SourceKind::Document
             | SourceKind::Project
             | SourceKind::Learning

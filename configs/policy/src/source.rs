@@ -32,6 +32,31 @@ pub enum SourceKind {
     Learning,
     /// A lock: of all texts it alone allows anything over the network and to Unix sockets.
     Lock,
+    /// What an option of the command line says that is none of these, as it was typed.
+    Option(PolicyOption),
+}
+
+/// An option that says what a key of a policy document says, and what its text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PolicyOption {
+    /// `tls.intercept`: its word.
+    Intercept,
+    /// `tls.authority`: a directory.
+    Authority,
+    /// One of `tls.client`: `HOST=CERT[:KEY]`.
+    ClientCertificate,
+    /// `inspect.mode`: its word.
+    Inspect,
+    /// One of `inspect.detector`: `ID=MODE`.
+    Detector,
+    /// One of `inspect.value`, `NAME@HOST`; or the word of `inspect.known`.
+    Known,
+    /// `inspect.known_file`: a file.
+    KnownFile,
+    /// `inspect.canaries`: its word.
+    Canaries,
+    /// `strict`, which is switched on: nothing.
+    Strict,
 }
 
 /// What lets everything public through in a run that learns, and has all of it looked at.
@@ -49,8 +74,8 @@ mode = \"block\"
 pub struct Source {
     /// What `text` is.
     pub kind: SourceKind,
-    /// Where it came from, as the user knows it: ``agent.toml``, ``preset `base` ``, ``-a``.
-    /// A document that an option was made into has the option: ``--detector iban=warn``.
+    /// Where it came from, as the user knows it: ``agent.toml``, ``preset `base` ``, ``-a``,
+    /// ``--detector iban=warn``.
     pub place: String,
     /// The text itself.
     pub text: String,

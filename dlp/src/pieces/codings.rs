@@ -2,6 +2,8 @@
 //! in a text, and for the halves of what Basic authentication says. Pure; of each piece as
 //! many bytes as are kept of one.
 
+use data_encoding::HEXLOWER_PERMISSIVE;
+
 use crate::escapes::{EscapeDecoder, EscapeKind};
 use crate::validate::base64;
 
@@ -46,7 +48,8 @@ fn of_symbols(piece: &[u8]) -> Option<Vec<u8>> {
     let digits = [&b"0x"[..], b"x"]
         .iter()
         .find_map(|sign| piece.strip_prefix(*sign));
-    let from_hex = hex(digits.unwrap_or(piece)).filter(|text| is_text(text));
+    let from_hex = HEXLOWER_PERMISSIVE.decode(digits.unwrap_or(piece)).ok();
+    let from_hex = from_hex.filter(|text| is_text(text));
     // Mostly the first bytes say that it is none.
     let first = piece.get(..piece.len().min(4)).and_then(base64::decode);
     let from_base64 = || base64::decode(piece).filter(|text| is_text(text));
@@ -82,18 +85,6 @@ pub(super) fn unescaped_of(kind: EscapeKind, piece: &[u8]) -> Option<Vec<u8>> {
     decoder.push(piece, &mut plain, &mut places);
     decoder.finish(&mut plain);
     (!places.is_empty()).then_some(plain)
-}
-
-/// What hexadecimal stands for.
-fn hex(piece: &[u8]) -> Option<Vec<u8>> {
-    let (pairs, rest) = piece.as_chunks::<2>();
-    let byte = |pair: &[u8; 2]| {
-        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
-        u8::try_from(high? << 4 | low?).ok()
-    };
-    rest.is_empty()
-        .then(|| pairs.iter().map(byte).collect())
-        .flatten()
 }
 
 /// The text for which base32 stands (RFC 4648 6), in capitals or not, padded or not.

@@ -6,6 +6,7 @@
 
 use super::{IsClean, Spread, shown};
 use crate::budget::wide;
+use crate::json::{JsonContainer, JsonGrammar, JsonPart};
 use crate::limits;
 use crate::span;
 
@@ -19,6 +20,7 @@ const OPEN: u64 = u64::MAX;
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     state: JsonPathState,
+    grammar: JsonGrammar<{ limits::DOCUMENT_DEPTH_MAX }>,
     /// How many bytes were followed.
     followed: usize,
     /// What is open, outermost first.
@@ -37,20 +39,9 @@ pub(crate) struct Document {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum JsonPathState {
-    /// A value outside of all others comes.
+    /// Outside of texts, numbers and words.
     #[default]
-    Begin,
-    /// A value comes.
-    Value,
-    /// A value, or the end of the array.
-    First,
-    /// A name comes.
-    Name,
-    /// A name, or the end of the object.
-    FirstName,
-    Colon,
-    /// A comma or an end comes.
-    Behind,
+    Between,
     /// Within a number or a word.
     Plain,
     Text(StringRole),
@@ -75,17 +66,11 @@ enum Gap {
 
 #[derive(Debug, Clone, Copy)]
 struct Level {
-    kind: ContainerKind,
+    kind: JsonContainer,
     /// How one comes to it.
     node: u32,
     /// The number of the element that comes.
     index: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ContainerKind {
-    Object,
-    Array,
 }
 
 /// A step, and the one before.
@@ -160,11 +145,12 @@ impl Document {
     /// Begins again with another document, with what is left of all bounds.
     pub(crate) fn restart(&mut self, at: u64) {
         self.lose(at);
+        self.grammar.clear();
         self.levels.clear();
         self.count = 0;
         self.gap = Gap::None;
         if self.followed < limits::DOCUMENT_BYTES_MAX {
-            self.state = JsonPathState::Begin;
+            self.state = JsonPathState::Between;
         }
     }
 
@@ -182,7 +168,7 @@ impl Document {
         self.keep(role, span::upto(bytes, stop));
         match bytes.get(stop) {
             None => return stop,
-            Some(b'"') => self.end(at.saturating_add(wide(stop)), role),
+            Some(b'"') => self.end(at.saturating_add(wide(stop))),
             Some(_) => {
                 self.keep(role, b"\\");
                 self.state = JsonPathState::Escape(role);
@@ -214,79 +200,64 @@ impl Document {
     }
 
     /// The quote at the end of a text.
-    fn end(&mut self, at: u64, role: StringRole) {
+    fn end(&mut self, at: u64) {
         if let Some(last) = self.texts.last_mut() {
             last.to = at;
         }
-        self.state = match role {
-            StringRole::Name => JsonPathState::Colon,
-            StringRole::Value => JsonPathState::Behind,
-        };
+        self.state = JsonPathState::Between;
     }
 
     /// Takes a byte outside of texts.
     fn take(&mut self, at: u64, byte: u8) {
+        self.state = JsonPathState::Between;
         if matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
-            if self.state == JsonPathState::Plain {
-                self.state = JsonPathState::Behind;
-            }
             if byte == b'\n' {
                 self.gap = Gap::Line;
             }
             return;
         }
-        match (self.state, byte) {
-            (JsonPathState::Begin, b'{' | b'[')
-            | (JsonPathState::Value | JsonPathState::First, _)
-                if byte != b']' =>
-            {
-                self.value(at, byte);
+        if self.grammar.is_outermost() {
+            let is_first = self.count == 0;
+            match byte {
+                b'{' | b'[' if is_first || self.gap == Gap::Line => {}
+                // A mark of the order of bytes may stand before all.
+                0xef | 0xbb | 0xbf if is_first => return,
+                _ => return self.lose(at),
             }
-            (JsonPathState::First, b']') => self.shut(at, ContainerKind::Array),
-            (JsonPathState::FirstName, b'}') => self.shut(at, ContainerKind::Object),
-            (JsonPathState::FirstName | JsonPathState::Name, b'"') => self.name(at),
-            (JsonPathState::Colon, b':') => self.state = JsonPathState::Value,
-            (JsonPathState::Behind | JsonPathState::Plain, _) => self.behind(at, byte),
-            // A mark of the order of bytes may stand before all.
-            (JsonPathState::Begin, 0xef | 0xbb | 0xbf) => {}
-            _ => self.lose(at),
         }
-    }
-
-    /// A value begins.
-    fn value(&mut self, at: u64, byte: u8) {
-        match byte {
-            b'{' => self.open(at, ContainerKind::Object),
-            b'[' => self.open(at, ContainerKind::Array),
-            b'"' => match self.node() {
+        match self.grammar.take(byte) {
+            Some(JsonPart::Opens(kind)) => self.open(at, kind),
+            Some(JsonPart::Closes) => {
+                self.levels.pop();
+                self.gap = Gap::None;
+            }
+            Some(JsonPart::Name) => self.name(at),
+            Some(JsonPart::Text) => match self.node() {
                 Some(node) => self.begin(at, node, StringRole::Value),
                 None => self.lose(at),
             },
-            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => self.state = JsonPathState::Plain,
-            _ => self.lose(at),
+            Some(JsonPart::Bare) if matches!(byte, b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
+                self.state = JsonPathState::Plain;
+            }
+            Some(JsonPart::Colon) => {}
+            Some(JsonPart::Comma) => {
+                let level = self.levels.last_mut();
+                if let Some(level) = level.filter(|level| level.kind == JsonContainer::Array) {
+                    level.index = level.index.saturating_add(1);
+                }
+            }
+            Some(JsonPart::Bare) | None => self.lose(at),
         }
     }
 
-    fn open(&mut self, at: u64, kind: ContainerKind) {
-        let node = self.node();
-        let Some(node) = node.filter(|_| self.levels.len() < limits::DOCUMENT_DEPTH_MAX) else {
-            return self.lose(at);
-        };
-        let index = 0;
-        self.levels.push(Level { kind, node, index });
-        self.state = match kind {
-            ContainerKind::Object => JsonPathState::FirstName,
-            ContainerKind::Array => JsonPathState::First,
-        };
-    }
-
-    fn shut(&mut self, at: u64, kind: ContainerKind) {
-        match self.levels.pop() {
-            Some(level) if level.kind == kind => self.state = JsonPathState::Behind,
-            _ => return self.lose(at),
-        }
-        if self.levels.is_empty() {
-            self.gap = Gap::None;
+    fn open(&mut self, at: u64, kind: JsonContainer) {
+        match self.node() {
+            Some(node) => self.levels.push(Level {
+                kind,
+                node,
+                index: 0,
+            }),
+            None => self.lose(at),
         }
     }
 
@@ -318,24 +289,6 @@ impl Document {
         self.state = JsonPathState::Text(role);
     }
 
-    /// What comes behind a value.
-    fn behind(&mut self, at: u64, byte: u8) {
-        let kind = self.levels.last().map(|level| level.kind);
-        match (byte, kind) {
-            (b',', Some(ContainerKind::Object)) => self.state = JsonPathState::Name,
-            (b',', Some(ContainerKind::Array)) => {
-                if let Some(level) = self.levels.last_mut() {
-                    level.index = level.index.saturating_add(1);
-                }
-                self.state = JsonPathState::Value;
-            }
-            (b'}', Some(_)) => self.shut(at, ContainerKind::Object),
-            (b']', Some(_)) => self.shut(at, ContainerKind::Array),
-            (b'{' | b'[', None) if self.gap == Gap::Line => self.value(at, byte),
-            _ => self.lose(at),
-        }
-    }
-
     /// The value that comes, as a node; nothing where they are too many.
     fn node(&mut self) -> Option<u32> {
         let (before, step) = match self.levels.last() {
@@ -344,8 +297,8 @@ impl Document {
                 (u32::MAX, PathStep::Root(self.count))
             }
             Some(level) => match level.kind {
-                ContainerKind::Object => (level.node, self.next),
-                ContainerKind::Array => (level.node, PathStep::Index(level.index)),
+                JsonContainer::Object => (level.node, self.next),
+                JsonContainer::Array => (level.node, PathStep::Index(level.index)),
             },
         };
         if self.nodes.len() >= limits::DOCUMENT_STEPS_MAX {

@@ -4,13 +4,13 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use outgate_policy::SourceKind;
+use outgate_policy::{PolicyOption, SourceKind};
 
 use crate::settings::GatewaySetting;
 use crate::wire::FrameError;
 
 /// Numbers of the kinds of policy text.
-const SOURCE_KINDS: [(u8, SourceKind); 11] = [
+const SOURCE_KINDS: [(u8, SourceKind); 20] = [
     (1, SourceKind::Document),
     (2, SourceKind::Allow),
     (3, SourceKind::Deny),
@@ -21,7 +21,16 @@ const SOURCE_KINDS: [(u8, SourceKind); 11] = [
     (8, SourceKind::Project),
     (9, SourceKind::Secret),
     (10, SourceKind::Learning),
-    (11, SourceKind::Lock),
+    (11, SourceKind::Option(PolicyOption::Intercept)),
+    (12, SourceKind::Option(PolicyOption::Authority)),
+    (13, SourceKind::Option(PolicyOption::ClientCertificate)),
+    (14, SourceKind::Option(PolicyOption::Inspect)),
+    (15, SourceKind::Option(PolicyOption::Detector)),
+    (16, SourceKind::Option(PolicyOption::Known)),
+    (17, SourceKind::Option(PolicyOption::KnownFile)),
+    (18, SourceKind::Option(PolicyOption::Canaries)),
+    (19, SourceKind::Option(PolicyOption::Strict)),
+    (20, SourceKind::Lock),
 ];
 
 /// The number of a kind of policy text; 0, which none has, for one without.

@@ -10,7 +10,7 @@ use outgate_handoff::{
     PARENTS_MAX, PATH_BYTES_MAX, Parent, ProcessFacts, SOURCE_CHUNK_BYTES_MAX, SourceFrame,
     ToGateway, ToLauncher,
 };
-use outgate_policy::{NamedSecret, SecretKind, SecretSource, SourceKind};
+use outgate_policy::{NamedSecret, PolicyOption, SecretKind, SecretSource, SourceKind};
 use proptest::prelude::*;
 
 fn text() -> impl Strategy<Value = String> {
@@ -52,6 +52,15 @@ fn source_kind() -> impl Strategy<Value = SourceKind> {
         SourceKind::Secret,
         SourceKind::Learning,
         SourceKind::Lock,
+        SourceKind::Option(PolicyOption::Intercept),
+        SourceKind::Option(PolicyOption::Authority),
+        SourceKind::Option(PolicyOption::ClientCertificate),
+        SourceKind::Option(PolicyOption::Inspect),
+        SourceKind::Option(PolicyOption::Detector),
+        SourceKind::Option(PolicyOption::Known),
+        SourceKind::Option(PolicyOption::KnownFile),
+        SourceKind::Option(PolicyOption::Canaries),
+        SourceKind::Option(PolicyOption::Strict),
     ])
 }
 

@@ -2,34 +2,22 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use time::{Date, Month, OffsetDateTime};
+
 /// Year, month, day, hour, minute, second, millisecond in UTC.
 fn civil(time: SystemTime) -> [u64; 7] {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = since.as_secs();
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01, in eras of 400 years, so that leap days come last.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let millis = u64::from(since.subsec_millis());
+    let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
+    let at = OffsetDateTime::from_unix_timestamp(seconds);
+    let at = at.unwrap_or(OffsetDateTime::UNIX_EPOCH);
     [
-        year,
-        month,
-        day,
-        rest / 3600,
-        rest / 60 % 60,
-        rest % 60,
-        millis,
+        u64::try_from(at.year()).unwrap_or_default(),
+        u8::from(at.month()).into(),
+        at.day().into(),
+        at.hour().into(),
+        at.minute().into(),
+        at.second().into(),
+        since.subsec_millis().into(),
     ]
 }
 
@@ -80,21 +68,13 @@ pub fn milliseconds(text: &str) -> Option<u64> {
         *slot = *slot * 10 + u64::from(digit);
     }
     let [year, month, day, hour, minute, second, millis] = parts;
-    let sound = (1970..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second < 61;
-    sound.then_some(())?;
-    // The same way as above, back.
-    let year = if month <= 2 { year - 1 } else { year };
-    let shifted = (month + 9) % 12;
-    let day_of_year = (153 * shifted + 2) / 5 + day - 1;
-    let (era, year_of_era) = (year / 400, year % 400);
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
-    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + millis)
+    // A second that was inserted has the number 60.
+    (hour < 24 && minute < 60 && second < 61).then_some(())?;
+    let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
+    let date = Date::from_calendar_date(i32::try_from(year).ok()?, month, u8::try_from(day).ok()?);
+    let midnight = date.ok()?.midnight().assume_utc().unix_timestamp();
+    let midnight = u64::try_from(midnight).ok()?;
+    Some((midnight + (hour * 60 + minute) * 60 + second) * 1000 + millis)
 }
 
 #[cfg(test)]
@@ -118,6 +98,13 @@ mod tests {
     }
 
     #[test]
+    fn an_inserted_second_is_a_time() {
+        let (last, inserted) = ("2016-12-31T23:59:59.000Z", "2016-12-31T23:59:60.000Z");
+        let millis = milliseconds(last).map(|millis| millis + 1000);
+        assert_eq!(milliseconds(inserted), millis);
+    }
+
+    #[test]
     fn what_is_no_time_is_none() {
         for text in [
             "",
@@ -127,6 +114,8 @@ mod tests {
             "2026-13-21T12:00:00.000Z",
             "2026-11-21T24:00:00.000Z",
             "1969-12-31T23:59:59.999Z",
+            "2026-02-29T12:00:00.000Z",
+            "2026-02-28T12:00:61.000Z",
             "2026-11-21T12:00:00.00xZ",
             "20261-1-21T12:00:00.000Z",
         ] {

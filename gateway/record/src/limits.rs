@@ -1,5 +1,8 @@
-//! How much of one record is read: whoever wrote a record that is not ours had no bounds,
-//! and a report holds many texts.
+//! How much of records is read: whoever wrote a record that is not ours had no bounds, and
+//! a report holds many texts.
+
+/// Runs whose chains are followed at once when a record is verified.
+pub(crate) const CHAINS_MAX: usize = 100_000;
 
 /// Bytes of a text.
 pub(crate) const TEXT_BYTES_MAX: usize = 2048;

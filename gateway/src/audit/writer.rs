@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use outgate_dlp::span;
 use outgate_policy::AuditFull;
-use sha2::{Digest, Sha256};
+use outgate_record::{HashDigits, NO_HASH, Signer, line_digits};
 
-use super::seal::Signer;
 use super::sink::{RecordSink, SinkTurn};
-use super::{AuditError, Kind, NO_HASH, hex};
+use super::{AuditError, Kind};
 use crate::limits;
 
 /// Lines on their way into a file.
@@ -24,14 +23,14 @@ pub(super) struct RecordWriter {
     pub(super) file_bytes_max: u64,
     /// The last record that was made, and its hash.
     pub(super) seq: u64,
-    pub(super) prev: [u8; 64],
+    pub(super) prev: HashDigits,
     /// Records that were made and are not in the file yet; those of the start
     /// wait for a decision that makes them worth a file.
     pub(super) ahead: Vec<u8>,
     /// The last record that is in the file, or was lost.
     written: u64,
     /// The hash of the last record that is in the file.
-    written_hash: [u8; 64],
+    written_hash: HashDigits,
     /// Records that were lost since.
     lost: u64,
     /// Records that were lost, all together.
@@ -142,7 +141,7 @@ impl RecordWriter {
     /// Takes the line that was put `ahead` from `start` on as a record.
     pub(super) fn take(&mut self, start: usize) {
         let line = span::from(&self.ahead, start);
-        self.prev = hex(&Sha256::digest(line));
+        self.prev = line_digits(line);
         self.seq = self.seq.saturating_add(1);
         self.ahead.push(b'\n');
     }
@@ -204,7 +203,7 @@ impl RecordWriter {
         let mut complete: u64 = 0;
         for line in whole.filter_map(|line| line.strip_suffix(b"\n")) {
             complete = complete.saturating_add(1);
-            self.written_hash = hex(&Sha256::digest(line));
+            self.written_hash = line_digits(line);
         }
         if let Some(last) = there.last() {
             self.torn = *last != b'\n';
@@ -241,8 +240,9 @@ mod tests {
     use std::fs::OpenOptions;
     use std::path::{Path, PathBuf};
 
+    use outgate_record::Chains;
+
     use super::*;
-    use crate::audit::chain::Chains;
     use crate::audit::sink::FileSink;
     use crate::audit::{Audit, AuditTarget, Event, Outcome};
 

@@ -6,6 +6,7 @@ use base64::alphabet;
 use base64::engine::general_purpose::{
     GeneralPurpose, GeneralPurposeConfig, NO_PAD, STANDARD, URL_SAFE,
 };
+use data_encoding::{Encoding, HEXLOWER, HEXUPPER};
 use outgate_dlp::span;
 
 /// Every form of a text, the text itself first; without repetition.
@@ -60,8 +61,8 @@ fn encoders() -> impl Iterator<Item = Encoder> {
         })
     });
     let hex: [Encoder; 2] = [
-        Box::new(|text| hex(text, b"0123456789abcdef")),
-        Box::new(|text| hex(text, b"0123456789ABCDEF")),
+        Box::new(|text| HEXLOWER.encode(text).into_bytes()),
+        Box::new(|text| HEXUPPER.encode(text).into_bytes()),
     ];
     base64.chain(hex)
 }
@@ -97,14 +98,6 @@ pub(super) fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     BARE.decode(standard.collect::<Vec<u8>>()).ok()
 }
 
-fn hex(text: &[u8], digits: &[u8; 16]) -> Vec<u8> {
-    let digit = |value: u8| digits.get(usize::from(value & 15)).copied();
-    text.iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
-        .flatten()
-        .collect()
-}
-
 /// How a text is written inside another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escape {
@@ -137,13 +130,13 @@ impl Escape {
     }
 
     fn byte(self, byte: u8) -> Vec<u8> {
-        let percent = |digits| {
+        let percent = |digits: &Encoding| {
             let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
             if unreserved {
                 vec![byte]
             } else {
                 let mut text = vec![b'%'];
-                text.extend(hex(&[byte], digits));
+                text.extend(digits.encode(&[byte]).into_bytes());
                 text
             }
         };
@@ -151,8 +144,8 @@ impl Escape {
             (Self::Json | Self::JsonSlash, b'"' | b'\\') | (Self::JsonSlash, b'/') => {
                 vec![b'\\', byte]
             }
-            (Self::Percent, _) => percent(b"0123456789ABCDEF"),
-            (Self::PercentLower, _) => percent(b"0123456789abcdef"),
+            (Self::Percent, _) => percent(&HEXUPPER),
+            (Self::PercentLower, _) => percent(&HEXLOWER),
             (Self::Markup, b'&') => b"&amp;".to_vec(),
             (Self::Markup, b'<') => b"&lt;".to_vec(),
             (Self::Markup, b'>') => b"&gt;".to_vec(),
@@ -233,7 +226,7 @@ mod tests {
             let encoded = base64(&whole);
             proptest::prop_assert!(holds(&encoded));
             proptest::prop_assert!(holds(URL_SAFE.encode(&whole).as_bytes()));
-            proptest::prop_assert!(holds(&hex(&whole, b"0123456789abcdef")));
+            proptest::prop_assert!(holds(HEXLOWER.encode(&whole).as_bytes()));
             for escape in ESCAPES {
                 proptest::prop_assert!(holds(&escape.of(&whole)));
             }

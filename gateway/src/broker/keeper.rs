@@ -10,14 +10,14 @@ use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
+use nix::sys::socket::{MsgFlags, recv, send};
 use outgate_handoff::{GatewaySetting, ToGateway};
 use outgate_policy::{NamedSecret, SecretKind, SecretSource};
 use zeroize::Zeroizing;
 
 use super::source;
 use super::value::{Material, SecretValue, SigningKeys};
-use crate::limits;
+use crate::{control, limits};
 
 /// Bytes of one message at most: a number, three lengths and three values.
 const MESSAGE_BYTES_MAX: usize = 16 + 3 * limits::SECRET_BYTES_MAX;
@@ -36,12 +36,7 @@ impl Keeper {
         if !named.iter().any(source::may_change) {
             return Ok(None);
         }
-        let (ours, theirs) = socketpair(
-            AddressFamily::Unix,
-            SockType::SeqPacket,
-            None,
-            SockFlag::SOCK_CLOEXEC,
-        )?;
+        let (ours, theirs) = control::pair()?;
         let theirs = theirs.as_fd();
         rustix::io::fcntl_setfd(theirs, rustix::io::FdFlags::empty())?;
         let mut keeper = Command::new("/proc/self/exe");
@@ -123,7 +118,7 @@ fn mark(named: &NamedSecret) -> Option<Mark> {
 }
 
 /// What a keeper told: the number of a secret, and its material.
-pub(super) fn told(message: &[u8], named: &[NamedSecret]) -> Option<(usize, Material)> {
+pub(super) fn decode(message: &[u8], named: &[NamedSecret]) -> Option<(usize, Material)> {
     let (number, mut rest) = message.split_first()?;
     let number = usize::from(*number);
     let mut values = Vec::new();
@@ -193,7 +188,7 @@ mod tests {
             (b"\x01\x00\x01a", None),
             (b"\x02\x00\x01a", None),
         ] {
-            let found = told(message, &named).map(|(number, _)| number);
+            let found = decode(message, &named).map(|(number, _)| number);
             assert_eq!(found, number, "{message:?}");
         }
     }

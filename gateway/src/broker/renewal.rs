@@ -48,7 +48,7 @@ impl Renewal {
             let Some(message) = message.await.ok().filter(|message| !message.is_empty()) else {
                 return;
             };
-            if let Some((number, material)) = keeper::told(&message, &self.named)
+            if let Some((number, material)) = keeper::decode(&message, &self.named)
                 && let Some(named) = self.named.get(number)
             {
                 secrets.renew(&named.name, material);

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use data_encoding::HEXLOWER;
 use ring::hmac;
 use sha2::{Digest, Sha256};
 
 use super::forms;
-use crate::text::hex;
 
 /// The name of the algorithm.
 pub(super) const ALGORITHM: &str = "AWS4-HMAC-SHA256";
@@ -78,10 +78,10 @@ impl Signed<'_> {
     /// The signature under a key.
     pub(super) fn signature(&self, spelling: Spelling, date: &str, key: &SigningKey) -> String {
         let scope = &key.scope;
-        let hash = hex(&Sha256::digest(self.canonical(spelling)));
+        let hash = HEXLOWER.encode(&Sha256::digest(self.canonical(spelling)));
         let text = format!("{ALGORITHM}\n{date}\n{scope}\n{hash}");
         let tag = hmac::sign(&key.key, text.as_bytes());
-        hex(tag.as_ref())
+        HEXLOWER.encode(tag.as_ref())
     }
 
     fn canonical(&self, spelling: Spelling) -> String {
@@ -155,7 +155,7 @@ impl SigningKey {
 
 /// The hash of content.
 pub(super) fn content_hash(content: &[u8]) -> String {
-    hex(&Sha256::digest(content))
+    HEXLOWER.encode(&Sha256::digest(content))
 }
 
 /// A field's values as they are signed.

@@ -4,11 +4,11 @@
 //! arguments: descriptions of tools, parameters of calls. Keeps bounded strings; changes
 //! nothing.
 
+use outgate_dlp::json::JsonContainer;
+
 use super::asks::{Asks, InnerContent, InnerDepth, Judge, Refused, TOO_DEEP};
 use super::item::{BatchItem, LastMember, OpenContent, Pair, Stands, TextContent};
-use super::syntax::{
-    Ended, JsonEvent, JsonSyntax, NO_JSON, OpenContainer, TEXT_BYTES_MAX, unescaped,
-};
+use super::syntax::{Ended, JsonEvent, JsonSyntax, NO_JSON, TEXT_BYTES_MAX, unescaped};
 
 /// How deep the lists of batches may stand.
 const DEPTH_MAX: usize = 32;
@@ -239,47 +239,51 @@ impl<B: InnerContent> BatchState<B> {
         }
     }
 
-    fn opens(&self, what: OpenContainer, place: NotJson) -> Frame<B> {
+    fn opens(&self, what: JsonContainer, place: NotJson) -> Frame<B> {
         let is_batch = place != NotJson::Elsewhere;
         match (what, self.open.as_slice()) {
-            (OpenContainer::List, []) if is_batch => Frame::List,
-            (OpenContainer::List, [Frame::Plain(key)]) if *key != LastMember::Report => Frame::List,
-            (OpenContainer::List, [Frame::Plain(_), Frame::Plain(LastMember::List)]) => Frame::List,
+            (JsonContainer::Array, []) if is_batch => Frame::List,
+            (JsonContainer::Array, [Frame::Plain(key)]) if *key != LastMember::Report => {
+                Frame::List
+            }
+            (JsonContainer::Array, [Frame::Plain(_), Frame::Plain(LastMember::List)]) => {
+                Frame::List
+            }
             // Some have lists of batches.
-            (OpenContainer::List, [Frame::Plain(_) | Frame::List, .., Frame::Item(item)])
+            (JsonContainer::Array, [Frame::Plain(_) | Frame::List, .., Frame::Item(item)])
                 if self.open.len() <= 3 && item.key == Some(LastMember::List) =>
             {
                 Frame::List
             }
-            (OpenContainer::Object, [.., Frame::List]) => {
+            (JsonContainer::Object, [.., Frame::List]) => {
                 Frame::Item(BatchItem::new(if is_batch {
                     Stands::Listed
                 } else {
                     Stands::Elsewhere
                 }))
             }
-            (OpenContainer::Object, [.., Frame::Item(item)])
+            (JsonContainer::Object, [.., Frame::Item(item)])
                 if item.key == Some(LastMember::Fields) =>
             {
                 Frame::Fields(String::new())
             }
-            (OpenContainer::List, [.., Frame::Item(item)])
+            (JsonContainer::Array, [.., Frame::Item(item)])
                 if item.key == Some(LastMember::Fields) =>
             {
                 Frame::FieldList
             }
-            (OpenContainer::List, [.., Frame::Fields(name)]) => Frame::FieldValues(name.clone()),
+            (JsonContainer::Array, [.., Frame::Fields(name)]) => Frame::FieldValues(name.clone()),
             (_, [.., Frame::FieldList]) => Frame::FieldPair(Pair::default()),
             (_, [.., Frame::Item(item)]) if item.key == Some(LastMember::Content) => {
                 Frame::Content(item.opens(what, self.depth))
             }
-            (OpenContainer::Object, [.., Frame::Item(item)])
+            (JsonContainer::Object, [.., Frame::Item(item)])
                 if item.key == Some(LastMember::Request) =>
             {
                 Frame::Item(BatchItem::new(Stands::Elsewhere))
             }
             // Some give each request a name.
-            (OpenContainer::Object, [Frame::Plain(_)]) if is_batch => {
+            (JsonContainer::Object, [Frame::Plain(_)]) if is_batch => {
                 Frame::Item(BatchItem::new(Stands::Elsewhere))
             }
             _ => Frame::Plain(LastMember::Other),

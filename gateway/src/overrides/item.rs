@@ -1,13 +1,15 @@
 //! One request of a list in JSON: what its members say, and what its content asks for,
 //! whichever of them comes first. Bounded; judges nothing before its end.
 
+use outgate_dlp::json::JsonContainer;
+
 use super::asks::{
     Asks, InnerContent, InnerDepth, InnerPlace, Judge, KEY, Keys, Refused, TOO_DEEP,
 };
 use super::batches::{BatchState, NotJson};
 use super::kept::KeptAsks;
 use super::pairs::may_hold_key;
-use super::syntax::{JsonEvent, OpenContainer, TEXT_BYTES_MAX, Unescape, unescaped};
+use super::syntax::{JsonEvent, TEXT_BYTES_MAX, Unescape, unescaped};
 
 /// Methods or addresses of one request, at most: names of members may come again.
 const VALUES_MAX: usize = 8;
@@ -229,7 +231,7 @@ impl<B: InnerContent> BatchItem<B> {
     }
 
     /// Its content is an object or a list.
-    pub(super) fn opens(&self, what: OpenContainer, depth: InnerDepth) -> OpenContent<B> {
+    pub(super) fn opens(&self, what: JsonContainer, depth: InnerDepth) -> OpenContent<B> {
         let takes_batches = |address: &String| address.to_ascii_lowercase().contains("batch");
         let may = self.addresses.is_empty() || self.addresses.iter().any(takes_batches);
         let requests = depth.below().map(|below| Box::new(BatchState::new(below)));

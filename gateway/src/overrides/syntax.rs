@@ -3,6 +3,8 @@
 //! or nothing. Texts may follow each other (RFC 7464 and lines of JSON), and numbers may be
 //! the three words of Python. Keeps one bounded string; changes nothing.
 
+use outgate_dlp::json::{JsonContainer, JsonGrammar, JsonPart};
+
 /// Bytes of a string that are kept, written with escapes, at most.
 pub(super) const TEXT_BYTES_MAX: usize = 4096;
 
@@ -18,7 +20,7 @@ const WORDS: [&str; 5] = ["true", "false", "null", "NaN", "Infinity"];
 /// Something that JSON is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsonEvent<'t> {
-    Opens(OpenContainer),
+    Opens(JsonContainer),
     Closes,
     /// The name of a member, as it is written.
     Key(&'t [u8]),
@@ -28,35 +30,24 @@ pub(super) enum JsonEvent<'t> {
     Text(&'t [u8]),
 }
 
-/// What opens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OpenContainer {
-    Object,
-    List,
-}
-
 /// What to do with each of them.
 pub(super) type On<'o, E> = &'o mut dyn FnMut(JsonEvent<'_>) -> Result<(), E>;
 
 /// Reads it.
 #[derive(Debug)]
 pub(super) struct JsonSyntax {
-    /// What is open, outermost first.
-    open: Vec<OpenContainer>,
-    expects: Expects,
+    grammar: JsonGrammar<DEPTH_MAX>,
     within: JsonState,
+    /// What the string is that was read last.
+    role: JsonRole,
     text: Vec<u8>,
 }
 
-/// What may come next.
+/// What a string is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Expects {
+enum JsonRole {
+    Name,
     Value,
-    ValueOrEnd,
-    Key,
-    KeyOrEnd,
-    Colon,
-    CommaOrEnd,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,9 +77,9 @@ pub(super) enum Ended<E> {
 impl JsonSyntax {
     pub(super) fn new() -> Self {
         Self {
-            open: Vec::new(),
-            expects: Expects::Value,
+            grammar: JsonGrammar::default(),
             within: JsonState::Nothing,
+            role: JsonRole::Value,
             text: Vec::new(),
         }
     }
@@ -157,7 +148,7 @@ impl JsonSyntax {
             std::mem::replace(&mut self.within, JsonState::Nothing) != JsonState::Nothing;
         let is_blank = matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
             // Some write it before each text (RFC 7464 2.2).
-            || (byte == 0x1e && self.open.is_empty());
+            || (byte == 0x1e && self.grammar.is_outermost());
         // Two words that touch are one to nobody.
         if was_bare && !is_blank && !matches!(byte, b',' | b']' | b'}') {
             return Err(Ended::Fault);
@@ -165,105 +156,53 @@ impl JsonSyntax {
         if is_blank {
             return Ok(());
         }
-        let is_value = matches!(self.expects, Expects::Value | Expects::ValueOrEnd);
-        match byte {
-            b'{' if is_value => self.opens(OpenContainer::Object, on),
-            b'[' if is_value => self.opens(OpenContainer::List, on),
-            b'}' => self.closes(OpenContainer::Object, on),
-            b']' => self.closes(OpenContainer::List, on),
-            b':' if self.expects == Expects::Colon => {
-                self.expects = Expects::Value;
-                Ok(())
-            }
-            b',' if self.expects == Expects::CommaOrEnd => {
-                self.expects = match self.open.last() {
-                    Some(OpenContainer::Object) => Expects::Key,
-                    Some(OpenContainer::List) | None => Expects::Value,
-                };
-                Ok(())
-            }
-            b'"' if is_value || matches!(self.expects, Expects::Key | Expects::KeyOrEnd) => {
-                self.within = JsonState::Text;
-                self.text.clear();
-                Ok(())
-            }
-            _ if is_value => self.begins(byte),
-            _ => Err(Ended::Fault),
+        match self.grammar.take(byte).ok_or(Ended::Fault)? {
+            JsonPart::Opens(what) => on(JsonEvent::Opens(what)).map_err(Ended::Said)?,
+            JsonPart::Closes => on(JsonEvent::Closes).map_err(Ended::Said)?,
+            JsonPart::Name => self.text_begins(JsonRole::Name),
+            JsonPart::Text => self.text_begins(JsonRole::Value),
+            JsonPart::Bare => self.within = bare(byte).ok_or(Ended::Fault)?,
+            JsonPart::Colon | JsonPart::Comma => {}
         }
-    }
-
-    /// A number or a word begins.
-    fn begins<E>(&mut self, byte: u8) -> Result<(), Ended<E>> {
-        self.within = match byte {
-            b'-' => JsonState::Sign,
-            b'0'..=b'9' => JsonState::Number,
-            _ => {
-                let mut words = WORDS.iter();
-                let word = words.find(|word| word.as_bytes().first() == Some(&byte));
-                JsonState::Word(word.and_then(|word| word.get(1..)).ok_or(Ended::Fault)?)
-            }
-        };
-        self.value_ends();
         Ok(())
     }
 
-    fn value_ends(&mut self) {
-        self.expects = if self.open.is_empty() {
-            Expects::Value
-        } else {
-            Expects::CommaOrEnd
-        };
+    fn text_begins(&mut self, role: JsonRole) {
+        self.within = JsonState::Text;
+        self.role = role;
+        self.text.clear();
     }
 
     fn text_ends<E>(&mut self, on: On<'_, E>) -> Result<(), Ended<E>> {
         self.within = JsonState::Nothing;
-        let event = if matches!(self.expects, Expects::Key | Expects::KeyOrEnd) {
-            self.expects = Expects::Colon;
-            JsonEvent::Key(&self.text)
-        } else {
-            JsonEvent::Text(&self.text)
+        let event = match self.role {
+            JsonRole::Name => JsonEvent::Key(&self.text),
+            JsonRole::Value => JsonEvent::Text(&self.text),
         };
-        on(event).map_err(Ended::Said)?;
-        if self.expects != Expects::Colon {
-            self.value_ends();
-        }
-        Ok(())
-    }
-
-    fn opens<E>(&mut self, what: OpenContainer, on: On<'_, E>) -> Result<(), Ended<E>> {
-        if self.open.len() >= DEPTH_MAX {
-            return Err(Ended::Fault);
-        }
-        self.open.push(what);
-        self.expects = match what {
-            OpenContainer::Object => Expects::KeyOrEnd,
-            OpenContainer::List => Expects::ValueOrEnd,
-        };
-        on(JsonEvent::Opens(what)).map_err(Ended::Said)
-    }
-
-    fn closes<E>(&mut self, what: OpenContainer, on: On<'_, E>) -> Result<(), Ended<E>> {
-        let may_end = match what {
-            OpenContainer::Object => Expects::KeyOrEnd,
-            OpenContainer::List => Expects::ValueOrEnd,
-        };
-        let ends = self.expects == may_end || self.expects == Expects::CommaOrEnd;
-        if !ends || self.open.pop() != Some(what) {
-            return Err(Ended::Fault);
-        }
-        self.value_ends();
-        on(JsonEvent::Closes).map_err(Ended::Said)
+        on(event).map_err(Ended::Said)
     }
 
     fn keep<E>(&mut self, bytes: &[u8], on: On<'_, E>) -> Result<(), Ended<E>> {
         let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
         self.text.extend(bytes.iter().take(room));
-        let is_value = matches!(self.expects, Expects::Value | Expects::ValueOrEnd);
-        if is_value && !bytes.is_empty() {
+        if self.role == JsonRole::Value && !bytes.is_empty() {
             on(JsonEvent::Piece(bytes)).map_err(Ended::Said)?;
         }
         Ok(())
     }
+}
+
+/// The number or the word that begins so.
+fn bare(byte: u8) -> Option<JsonState> {
+    Some(match byte {
+        b'-' => JsonState::Sign,
+        b'0'..=b'9' => JsonState::Number,
+        _ => {
+            let mut words = WORDS.iter();
+            let word = words.find(|word| word.as_bytes().first() == Some(&byte))?;
+            JsonState::Word(word.get(1..)?)
+        }
+    })
 }
 
 /// A string without its escapes (RFC 8259 7); `None` where they make no text.
@@ -362,7 +301,8 @@ mod tests {
         let mut syntax = JsonSyntax::new();
         let mut on = |event: JsonEvent<'_>| {
             found.push(match event {
-                JsonEvent::Opens(what) => format!("{what:?}"),
+                JsonEvent::Opens(JsonContainer::Object) => "Object".to_owned(),
+                JsonEvent::Opens(JsonContainer::Array) => "List".to_owned(),
                 JsonEvent::Closes => "end".to_owned(),
                 JsonEvent::Key(text) => format!("{}:", String::from_utf8_lossy(text)),
                 JsonEvent::Piece(piece) => {

@@ -43,7 +43,7 @@ impl DenialLines {
             return self.alarmed(refusal.key(), refusal.notice());
         }
         let key = shape(&refusal.key());
-        Some(match heard(&mut self.told, key, limits::NOTICES_MAX)? {
+        Some(match audience(&mut self.told, key, limits::NOTICES_MAX)? {
             DenialAudience::Last => {
                 "outgate: further denials are only in the audit record".to_owned()
             }
@@ -66,12 +66,14 @@ impl DenialLines {
 
     fn alarmed(&mut self, key: String, line: String) -> Option<String> {
         self.alarms = self.alarms.saturating_add(1);
-        Some(match heard(&mut self.alarmed, key, limits::ALARMS_MAX)? {
-            DenialAudience::Last => {
-                "outgate: ALARM: further alarms are only in the audit record".to_owned()
-            }
-            DenialAudience::Whole => line,
-        })
+        Some(
+            match audience(&mut self.alarmed, key, limits::ALARMS_MAX)? {
+                DenialAudience::Last => {
+                    "outgate: ALARM: further alarms are only in the audit record".to_owned()
+                }
+                DenialAudience::Whole => line,
+            },
+        )
     }
 
     /// How many of each there were, alarms first; nothing where there was none.
@@ -104,11 +106,11 @@ enum DenialAudience {
     Last,
 }
 
-fn heard(told: &mut HashSet<String>, key: String, most: usize) -> Option<DenialAudience> {
-    if told.len() > most || !told.insert(key) {
+fn audience(seen: &mut HashSet<String>, key: String, most: usize) -> Option<DenialAudience> {
+    if seen.len() > most || !seen.insert(key) {
         return None;
     }
-    Some(if told.len() > most {
+    Some(if seen.len() > most {
         DenialAudience::Last
     } else {
         DenialAudience::Whole

@@ -56,7 +56,7 @@ impl<'c> SessionHearing<'c> {
         buffer: &mut Vec<u8>,
     ) -> Result<(), ControlError> {
         while let Some(received) = self.control.receive(buffer).await? {
-            if self.heard(session, received, buffer).await? == Hearing::Over {
+            if self.serve_frame(session, received, buffer).await? == Hearing::Over {
                 return Ok(());
             }
         }
@@ -67,7 +67,7 @@ impl<'c> SessionHearing<'c> {
     }
 
     /// Serves one frame.
-    async fn heard(
+    async fn serve_frame(
         &mut self,
         session: &Arc<Session>,
         received: ReceivedFrame,

@@ -241,7 +241,7 @@ mod tests {
     }
 
     /// The next word to the launcher, once whoever says it had a turn.
-    async fn heard(launcher: &UnixDatagram) -> ToLauncher {
+    async fn next_frame(launcher: &UnixDatagram) -> ToLauncher {
         let mut bytes = [0; 4096];
         for _ in 0..100_000 {
             if let Ok(count) = launcher.recv(&mut bytes) {
@@ -270,7 +270,7 @@ mod tests {
     async fn the_same_question_of_many_is_one_and_its_answer_is_for_all() {
         let (questions, launcher) = questions(60);
         let held_ones = held(&questions, 50).await;
-        let ToLauncher::Question(id, asked) = heard(&launcher).await else {
+        let ToLauncher::Question(id, asked) = next_frame(&launcher).await else {
             panic!("no question");
         };
         assert_eq!(asked.subject, "GET http://a.test/x");
@@ -291,14 +291,14 @@ mod tests {
     async fn a_question_that_nobody_answers_is_late_and_withdrawn() {
         let (questions, launcher) = questions(1);
         let held_ones = held(&questions, 2).await;
-        heard(&launcher).await;
+        next_frame(&launcher).await;
         for one in held_ones {
             assert_eq!(one.await.unwrap(), Asked::Late);
         }
-        assert_eq!(heard(&launcher).await, ToLauncher::Withdrawn(1));
+        assert_eq!(next_frame(&launcher).await, ToLauncher::Withdrawn(1));
         // Another time it is another question.
         let one = held(&questions, 1).await.pop().unwrap();
-        let ToLauncher::Question(id, _) = heard(&launcher).await else {
+        let ToLauncher::Question(id, _) = next_frame(&launcher).await else {
             panic!("no question");
         };
         questions.settled(1, Settlement::Granted);
@@ -312,8 +312,8 @@ mod tests {
         for one in held(&questions, 3).await {
             one.abort();
         }
-        heard(&launcher).await;
-        assert_eq!(heard(&launcher).await, ToLauncher::Withdrawn(1));
+        next_frame(&launcher).await;
+        assert_eq!(next_frame(&launcher).await, ToLauncher::Withdrawn(1));
         let state = questions.state.lock().unwrap();
         assert_eq!((state.waiters, state.open.len()), (0, 0));
     }

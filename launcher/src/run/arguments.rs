@@ -11,7 +11,7 @@ pub(super) fn started<'p>(
     command: &[OsString],
 ) -> (Vec<OsString>, impl Iterator<Item = &'p str> + use<'p>) {
     let Some((program, said)) = command.split_first() else {
-        return (Vec::new(), told(Vec::new()));
+        return (Vec::new(), notes(Vec::new()));
     };
     let name = Path::new(program).file_name().unwrap_or_default();
     let tables = policy.arguments().iter();
@@ -23,10 +23,10 @@ pub(super) fn started<'p>(
         .flat_map(|table| table.first.iter().map(OsString::from));
     let all = std::iter::once(program.clone()).chain(first);
     let command = all.chain(said.iter().cloned()).collect();
-    (command, told(tables))
+    (command, notes(tables))
 }
 
-fn told(tables: Vec<&Arguments>) -> impl Iterator<Item = &str> {
+fn notes(tables: Vec<&Arguments>) -> impl Iterator<Item = &str> {
     let texts = tables.into_iter().map(|table| &*table.text);
     texts.filter(|text| !text.is_empty())
 }

@@ -14,7 +14,7 @@ use super::connect::{copy_address, errno_of};
 use super::wait::Want;
 use super::{Once, Supervisor};
 use crate::address::parse_local;
-use crate::grip::{Grip, GripError, NOBODY_WAITS};
+use crate::call_socket::{CallSocket, CallSocketError, NOBODY_WAITS};
 use crate::notification::Notification;
 use crate::process::describe;
 
@@ -24,24 +24,25 @@ const UNPRIVILEGED_PORT: u16 = 1024;
 /// A bind that waits for the gateway.
 #[derive(Debug)]
 pub(super) struct BindCall {
-    grip: Grip,
+    socket: CallSocket,
     /// As the caller wrote it, and in the form that its socket takes.
     address: SocketAddr,
 }
 
 impl Supervisor<'_> {
     pub(super) fn on_bind(&mut self, notification: Notification) {
-        let grip = match Grip::shared(&mut self.last_thread, &notification, notification.int(0)) {
-            Ok(grip) => grip,
-            Err(GripError::Command(errno)) => return notification.fail(errno),
-            // Where no socket can be copied none listens, either.
-            Err(GripError::Refused) => return notification.pass(),
-        };
-        let family = match outgate_sys::socket::family(grip.socket()) {
+        let call_socket =
+            match CallSocket::shared(&mut self.last_thread, &notification, notification.int(0)) {
+                Ok(call_socket) => call_socket,
+                Err(CallSocketError::Command(errno)) => return notification.fail(errno),
+                // Where no socket can be copied none listens, either.
+                Err(CallSocketError::Refused) => return notification.pass(),
+            };
+        let family = match outgate_sys::socket::family(call_socket.socket()) {
             Ok(family) => family,
             Err(error) => return notification.fail(errno_of(&error)),
         };
-        if !is_tcp(grip.socket(), family) {
+        if !is_tcp(call_socket.socket(), family) {
             // RACE: another thread may put a TCP socket in its place. Landlock, which
             // sees what is really bound, leaves that one port 0, and to listen is held.
             return notification.pass();
@@ -56,10 +57,15 @@ impl Supervisor<'_> {
             Ok(_) => return notification.fail(Errno::EAFNOSUPPORT),
             Err(errno) => return notification.fail(errno),
         };
-        self.bind_inet(notification, grip, address);
+        self.bind_inet(notification, call_socket, address);
     }
 
-    fn bind_inet(&mut self, notification: Notification, grip: Grip, address: SocketAddr) {
+    fn bind_inet(
+        &mut self,
+        notification: Notification,
+        call_socket: CallSocket,
+        address: SocketAddr,
+    ) {
         // The command has no capability, whatever we have.
         if address.port() != 0 && address.port() < first_unprivileged_port() {
             self.say_privileged(address.port());
@@ -69,14 +75,17 @@ impl Supervisor<'_> {
         let local = SocketAddr::new(ip, address.port());
         let is_granted = self.listen.iter().any(|grant| grant.covers(local));
         if ip.is_unspecified() && !is_granted {
-            let near = loopback(grip.socket(), address);
+            let near = loopback(call_socket.socket(), address);
             let call = BindCall {
-                grip,
+                socket: call_socket,
                 address: near,
             };
             return bind_now(notification, &call);
         }
-        let call = BindCall { grip, address };
+        let call = BindCall {
+            socket: call_socket,
+            address,
+        };
         // A client's own address, with any port: to listen there is asked about.
         if ip.is_loopback() || is_granted || address.port() == 0 {
             return bind_now(notification, &call);
@@ -109,7 +118,7 @@ impl Supervisor<'_> {
 pub(super) fn bind_now(notification: Notification, call: &BindCall) {
     let result = if notification.holds() {
         bind(
-            call.grip.socket().as_raw_fd(),
+            call.socket.socket().as_raw_fd(),
             &SockaddrStorage::from(call.address),
         )
     } else {

@@ -13,8 +13,8 @@ use outgate_sys::socket::{AF_INET, AF_INET6, AF_UNIX, IPPROTO_TCP, SOCK_DGRAM, S
 use super::wait::{Arriving, Connecting, GatewayAnswer, Want};
 use super::{ANSWER_TIMEOUT, Once, Supervisor};
 use crate::address::{self, Address, Family};
+use crate::call_socket::{Begun, CallSocket, CallSocketError, perform};
 use crate::gateway_link::descriptors;
-use crate::grip::{Begun, Grip, GripError, perform};
 use crate::limits::SOCKADDR_BYTES_MAX;
 use crate::notification::{AnswerReached, Notification};
 use crate::own::KeptListener;
@@ -28,7 +28,7 @@ const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// A TCP connection the command asks for.
 #[derive(Debug)]
 pub(super) struct Call {
-    pub(super) grip: Grip,
+    pub(super) socket: CallSocket,
     pub(super) mapped: Mapped,
     pub(super) only_v6: Only,
     pub(super) destination: SocketAddr,
@@ -73,14 +73,14 @@ pub(super) fn copy_address(notification: &Notification) -> Result<Vec<u8>, Errno
 impl Supervisor<'_> {
     pub(super) fn on_connect(&mut self, notification: Notification) {
         let number = notification.int(0);
-        let grip = match Grip::shared(&mut self.last_thread, &notification, number) {
-            Ok(grip) => Some(grip),
-            Err(GripError::Command(errno)) => return notification.fail(errno),
-            Err(GripError::Refused) => None,
+        let call_socket = match CallSocket::shared(&mut self.last_thread, &notification, number) {
+            Ok(call_socket) => Some(call_socket),
+            Err(CallSocketError::Command(errno)) => return notification.fail(errno),
+            Err(CallSocketError::Refused) => None,
         };
-        let family = match grip
+        let family = match call_socket
             .as_ref()
-            .map(|grip| outgate_sys::socket::family(grip.socket()))
+            .map(|call_socket| outgate_sys::socket::family(call_socket.socket()))
         {
             Some(Ok(family)) => family,
             Some(Err(error)) => return notification.fail(errno_of(&error)),
@@ -97,8 +97,8 @@ impl Supervisor<'_> {
             Ok(address) => address,
             Err(errno) => return notification.fail(errno),
         };
-        match grip {
-            Some(grip) => self.connect_shared(notification, (grip, family), address),
+        match call_socket {
+            Some(call_socket) => self.connect_shared(notification, (call_socket, family), address),
             None => self.connect_fresh(notification, number, &address),
         }
     }
@@ -107,10 +107,10 @@ impl Supervisor<'_> {
     fn connect_shared(
         &mut self,
         notification: Notification,
-        (grip, family): (Grip, i32),
+        (call_socket, family): (CallSocket, i32),
         address: Address,
     ) {
-        let socket = grip.socket();
+        let socket = call_socket.socket();
         let kind = outgate_sys::socket::kind(socket).unwrap_or(-1);
         match (family, kind, address) {
             (AF_INET | AF_INET6, SOCK_STREAM | SOCK_DGRAM, Address::Unspecified) => {
@@ -138,14 +138,16 @@ impl Supervisor<'_> {
                 if outgate_sys::socket::protocol(socket).ok() != Some(IPPROTO_TCP) {
                     return notification.fail(Errno::EPROTONOSUPPORT);
                 }
-                self.connect_inet(notification, grip, family, destination);
+                self.connect_inet(notification, call_socket, family, destination);
             }
             (AF_INET | AF_INET6, SOCK_DGRAM, Address::Inet { destination, .. }) => {
                 self.connect_datagram(notification, socket, family, destination);
             }
-            (AF_UNIX, _, Address::Path(path)) => self.connect_path(notification, grip, &path),
+            (AF_UNIX, _, Address::Path(path)) => {
+                self.connect_path(notification, call_socket, &path);
+            }
             (AF_UNIX, _, Address::Abstract(name)) => {
-                self.connect_abstract(notification, grip, &name);
+                self.connect_abstract(notification, call_socket, &name);
             }
             (AF_UNIX, _, _) => notification.fail(Errno::EINVAL),
             (AF_INET | AF_INET6, _, _) => notification.fail(Errno::EAFNOSUPPORT),
@@ -169,27 +171,27 @@ impl Supervisor<'_> {
         else {
             return notification.fail(Errno::ECONNREFUSED);
         };
-        match Grip::fresh(&notification, number, family) {
-            Ok(grip) => {
+        match CallSocket::fresh(&notification, number, family) {
+            Ok(call_socket) => {
                 let family = match family {
                     Family::V4 => AF_INET,
                     Family::V6 => AF_INET6,
                 };
-                self.connect_inet(notification, grip, family, destination);
+                self.connect_inet(notification, call_socket, family, destination);
             }
-            Err(GripError::Command(errno)) => notification.fail(errno),
-            Err(GripError::Refused) => notification.fail(Errno::EACCES),
+            Err(CallSocketError::Command(errno)) => notification.fail(errno),
+            Err(CallSocketError::Refused) => notification.fail(Errno::EACCES),
         }
     }
 
     fn connect_inet(
         &mut self,
         notification: Notification,
-        grip: Grip,
+        call_socket: CallSocket,
         family: i32,
         destination: SocketAddr,
     ) {
-        let socket = grip.socket();
+        let socket = call_socket.socket();
         if let Ok(peer) = getpeername::<SockaddrStorage>(socket.as_raw_fd()) {
             return again(notification, socket, &peer);
         }
@@ -207,7 +209,7 @@ impl Supervisor<'_> {
             destination,
             process: describe(notification.held().thread),
             listener: self.own.tcp_listener(destination, self.near(&notification)),
-            grip,
+            socket: call_socket,
         };
         if let Some(listener) = &call.listener {
             let address = listener.address();
@@ -291,7 +293,7 @@ impl Supervisor<'_> {
             let Ok(private) = self.redirect.listener(*kind) else {
                 continue;
             };
-            match private.attract(&notification, &call.grip, call.mapped) {
+            match private.attract(&notification, &call.socket, call.mapped) {
                 Ok(begun) => return self.await_arrival(notification, call, (*kind, begun)),
                 Err(errno) => failure = errno,
             }
@@ -305,7 +307,7 @@ impl Supervisor<'_> {
         call: Call,
         (kind, begun): (ListenerKind, (Begun, Blocking)),
     ) {
-        let Some(local) = local_address(call.grip.socket()) else {
+        let Some(local) = local_address(call.socket.socket()) else {
             return notification.fail(Errno::ECONNREFUSED);
         };
         self.arriving.push(Arriving {
@@ -353,7 +355,7 @@ impl Supervisor<'_> {
 
     fn hand_over(&mut self, arrived: Arriving, accepted: OwnedFd) {
         let Call {
-            grip,
+            socket: call_socket,
             destination,
             process,
             ..
@@ -362,9 +364,11 @@ impl Supervisor<'_> {
         let flow = ToGateway::Flow(FlowFrame { question, process });
         // The command goes on first: what it writes waits in its socket. If the
         // gateway is gone or we die, the other end closes, and it reads the end.
-        let reached = match (&grip, arrived.begun) {
-            (Grip::Shared(_), (_, Blocking::No)) => grip.under_way(arrived.notification),
-            (_, (begun, _)) => grip.conclude(arrived.notification, begun),
+        let reached = match (&call_socket, arrived.begun) {
+            (CallSocket::Shared(_), (_, Blocking::No)) => {
+                call_socket.under_way(arrived.notification)
+            }
+            (_, (begun, _)) => call_socket.conclude(arrived.notification, begun),
         };
         if reached == AnswerReached::Caller {
             self.tell(&flow, descriptors([accepted]));
@@ -384,10 +388,10 @@ impl Supervisor<'_> {
             let Some(address) = call.reachable(address) else {
                 continue;
             };
-            match attempt(&notification, &call.grip, address) {
+            match attempt(&notification, &call.socket, address) {
                 Ok((Begun::Made, _)) => {
                     self.settle(&mut call);
-                    call.grip.conclude(notification, Begun::Made);
+                    call.socket.conclude(notification, Begun::Made);
                     return;
                 }
                 Ok((Begun::Underway, blocking)) => {
@@ -395,7 +399,7 @@ impl Supervisor<'_> {
                     return self.await_connection(notification, waiting, blocking);
                 }
                 Err(Errno::EALREADY) => {
-                    let blocking = call.grip.blocking();
+                    let blocking = call.socket.blocking();
                     let waiting = (call, rest.collect());
                     return self.await_connection(notification, waiting, blocking);
                 }
@@ -411,12 +415,12 @@ impl Supervisor<'_> {
         (mut call, rest): (Call, Vec<SocketAddr>),
         blocking: Blocking,
     ) {
-        if let (Grip::Shared(_), Blocking::No) = (&call.grip, blocking) {
+        if let (CallSocket::Shared(_), Blocking::No) = (&call.socket, blocking) {
             self.settle(&mut call);
-            call.grip.under_way(notification);
+            call.socket.under_way(notification);
             return;
         }
-        let timeout = outgate_sys::socket::send_timeout_us(call.grip.socket()).unwrap_or(0);
+        let timeout = outgate_sys::socket::send_timeout_us(call.socket.socket()).unwrap_or(0);
         let until = (timeout > 0)
             .then(|| Instant::now().checked_add(Duration::from_micros(timeout)))
             .flatten();
@@ -434,8 +438,8 @@ impl Supervisor<'_> {
         let error = outgate_sys::socket::take_error(waiting.socket()).unwrap_or(-1);
         if error == 0 {
             self.settle(&mut waiting.call);
-            let grip = waiting.call.grip;
-            grip.conclude(waiting.notification, Begun::Underway);
+            let call_socket = waiting.call.socket;
+            call_socket.conclude(waiting.notification, Begun::Underway);
             return;
         }
         if waiting.rest.is_empty() {
@@ -470,11 +474,11 @@ fn again(notification: Notification, socket: BorrowedFd<'_>, peer: &SockaddrStor
 /// One connect that never waits.
 fn attempt(
     caller: &Notification,
-    grip: &Grip,
+    call_socket: &CallSocket,
     address: SocketAddr,
 ) -> Result<(Begun, Blocking), Errno> {
     let address = SockaddrStorage::from(address);
-    grip.begin(caller, |socket| connect(socket.as_raw_fd(), &address))
+    call_socket.begin(caller, |socket| connect(socket.as_raw_fd(), &address))
 }
 
 /// The errno of an error from a system call.

@@ -11,7 +11,7 @@ use outgate_sys::socket::{AF_INET6, SOCK_CLOEXEC, SOCK_NONBLOCK};
 
 use super::{Once, Supervisor};
 use crate::address::Family;
-use crate::grip::perform;
+use crate::call_socket::perform;
 use crate::notification::Notification;
 use crate::options::Summary;
 use crate::redirect::Mapped;

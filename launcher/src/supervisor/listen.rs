@@ -17,7 +17,7 @@ use super::bind::loopback;
 use super::connect::errno_of;
 use super::lookup::{CallContinuation, Proof};
 use super::wait::Want;
-use crate::grip::{Grip, GripError, NOBODY_WAITS, give_up};
+use crate::call_socket::{CallSocket, CallSocketError, NOBODY_WAITS, give_up};
 use crate::lookups::{FoundPath, Waits};
 use crate::notification::{AnswerReached, Notification};
 use crate::process::describe;
@@ -31,19 +31,20 @@ const TCP_LISTEN: u8 = 10;
 /// A listen that waits for the gateway.
 #[derive(Debug)]
 pub(super) struct ListenCall {
-    grip: Grip,
+    socket: CallSocket,
     address: SocketAddr,
     backlog: i32,
 }
 
 impl Supervisor<'_> {
     pub(super) fn on_listen(&mut self, notification: Notification) {
-        let grip = match Grip::shared(&mut self.last_thread, &notification, notification.int(0)) {
-            Ok(grip) => grip,
-            Err(GripError::Command(errno)) => return notification.fail(errno),
-            Err(GripError::Refused) => return notification.fail(Errno::EACCES),
-        };
-        let family = match outgate_sys::socket::family(grip.socket()) {
+        let call_socket =
+            match CallSocket::shared(&mut self.last_thread, &notification, notification.int(0)) {
+                Ok(call_socket) => call_socket,
+                Err(CallSocketError::Command(errno)) => return notification.fail(errno),
+                Err(CallSocketError::Refused) => return notification.fail(Errno::EACCES),
+            };
+        let family = match outgate_sys::socket::family(call_socket.socket()) {
             Ok(family) => family,
             Err(error) => return notification.fail(errno_of(&error)),
         };
@@ -54,11 +55,13 @@ impl Supervisor<'_> {
         match family {
             // By this type outgate's own programs know one another: the kernel
             // would name us as who listens, and what answers would be believed.
-            AF_UNIX if outgate_sys::socket::kind(grip.socket()).ok() == Some(SOCK_SEQPACKET) => {
+            AF_UNIX
+                if outgate_sys::socket::kind(call_socket.socket()).ok() == Some(SOCK_SEQPACKET) =>
+            {
                 notification.fail(Errno::EACCES);
             }
-            AF_UNIX => self.listen_unix(notification, grip, backlog),
-            AF_INET | AF_INET6 => self.listen_inet(notification, grip, backlog),
+            AF_UNIX => self.listen_unix(notification, call_socket, backlog),
+            AF_INET | AF_INET6 => self.listen_inet(notification, call_socket, backlog),
             _ => notification.fail(Errno::EOPNOTSUPP),
         }
     }
@@ -67,10 +70,10 @@ impl Supervisor<'_> {
     /// of ours to the inode of its name is seen to end here: by numbers alone,
     /// another's socket could be taken for it. What cannot be proved is asked
     /// about like any other socket.
-    fn listen_unix(&mut self, notification: Notification, grip: Grip, backlog: i32) {
-        let name = getsockname::<UnixAddr>(grip.socket().as_raw_fd());
+    fn listen_unix(&mut self, notification: Notification, call_socket: CallSocket, backlog: i32) {
+        let name = getsockname::<UnixAddr>(call_socket.socket().as_raw_fd());
         // What is known of a socket that listens already stays as it is.
-        let silent = !outgate_sys::socket::listens(grip.socket()).unwrap_or(true);
+        let silent = !outgate_sys::socket::listens(call_socket.socket()).unwrap_or(true);
         let path = name
             .as_ref()
             .ok()
@@ -78,14 +81,14 @@ impl Supervisor<'_> {
             .and_then(UnixAddr::path);
         let Some(path) = path else {
             let name = name.as_ref().ok().and_then(UnixAddr::as_abstract);
-            return self.listen_named(notification, &grip, backlog, name);
+            return self.listen_named(notification, &call_socket, backlog, name);
         };
-        let then = CallContinuation::Listen(notification, grip, backlog);
+        let then = CallContinuation::Listen(notification, call_socket, backlog);
         let path = path.as_os_str().as_bytes();
-        if let Some((CallContinuation::Listen(notification, grip, backlog), found)) =
+        if let Some((CallContinuation::Listen(notification, call_socket, backlog), found)) =
             self.find(path, SockType::Stream, then)
         {
-            self.listen_found(notification, grip, backlog, found.ok());
+            self.listen_found(notification, call_socket, backlog, found.ok());
         }
     }
 
@@ -93,16 +96,16 @@ impl Supervisor<'_> {
     fn listen_named(
         &mut self,
         notification: Notification,
-        grip: &Grip,
+        call_socket: &CallSocket,
         backlog: i32,
         name: Option<&[u8]>,
     ) {
-        let result = listen_with(&notification, grip, backlog);
+        let result = listen_with(&notification, call_socket, backlog);
         if let (Ok(()), Some(name)) = (result, name) {
             let at = whereabouts(&notification);
-            self.own.add_abstract(name, grip.socket(), at);
+            self.own.add_abstract(name, call_socket.socket(), at);
         }
-        conclude(notification, grip, result);
+        conclude(notification, call_socket, result);
     }
 
     /// Listens once it is known where the path leads. Who is found to listen there
@@ -111,7 +114,7 @@ impl Supervisor<'_> {
     pub(super) fn listen_found(
         &mut self,
         notification: Notification,
-        grip: Grip,
+        call_socket: CallSocket,
         backlog: i32,
         found: Option<FoundPath>,
     ) {
@@ -119,46 +122,52 @@ impl Supervisor<'_> {
             let occupant = || occupant(found.place.target.as_fd(), SockType::Stream);
             found.place.is_socket() && found.occupant.unwrap_or_else(occupant) == Occupant::Nobody
         });
-        let result = listen_with(&notification, &grip, backlog);
+        let result = listen_with(&notification, &call_socket, backlog);
         match silent.filter(|_| result.is_ok()) {
             Some(FoundPath {
                 place,
                 waits: Waits::Perhaps,
                 ..
             }) => {
-                self.prove_elsewhere(notification, grip, place);
+                self.prove_elsewhere(notification, call_socket, place);
             }
             silent => {
                 if let Some(FoundPath { place, waits, .. }) = silent
                     && let Some(proof) = prove(place.target.as_fd())
                 {
-                    self.own.take_back(grip.socket(), proof);
+                    self.own.take_back(call_socket.socket(), proof);
                     self.own.add_unix(place, waits);
                 }
-                conclude(notification, &grip, result);
+                conclude(notification, &call_socket, result);
             }
         }
     }
 
     /// Proves that a socket of ours answers where a file system may have the proof
     /// wait; without one it is asked about.
-    fn prove_elsewhere(&mut self, notification: Notification, grip: Grip, place: Resolved) {
+    fn prove_elsewhere(
+        &mut self,
+        notification: Notification,
+        call_socket: CallSocket,
+        place: Resolved,
+    ) {
         let Some(connection) = unconnected() else {
-            return conclude(notification, &grip, Ok(()));
+            return conclude(notification, &call_socket, Ok(()));
         };
         let id = self
             .lookups
             .connect(connection.as_fd(), place.target.as_fd());
         let proof = Proof { place, connection };
-        if let Some(CallContinuation::Prove(notification, grip, _)) =
-            self.look(id, CallContinuation::Prove(notification, grip, proof))
-        {
-            conclude(notification, &grip, Ok(()));
+        if let Some(CallContinuation::Prove(notification, call_socket, _)) = self.look(
+            id,
+            CallContinuation::Prove(notification, call_socket, proof),
+        ) {
+            conclude(notification, &call_socket, Ok(()));
         }
     }
 
-    fn listen_inet(&mut self, notification: Notification, grip: Grip, backlog: i32) {
-        match outgate_sys::socket::tcp_state(grip.socket()) {
+    fn listen_inet(&mut self, notification: Notification, call_socket: CallSocket, backlog: i32) {
+        match outgate_sys::socket::tcp_state(call_socket.socket()) {
             Ok(TCP_CLOSE) => {}
             // Listening again would change the length of the queue alone. It is
             // not worth a race with a thread that closes and binds meanwhile.
@@ -166,14 +175,14 @@ impl Supervisor<'_> {
             _ => return notification.fail(Errno::EINVAL),
         }
         // An unbound socket would be bound to every address of the machine.
-        if let Err(errno) = bind_nearby(&notification, grip.socket()) {
+        if let Err(errno) = bind_nearby(&notification, call_socket.socket()) {
             return notification.fail(errno);
         }
-        let Some(address) = bound(grip.socket()) else {
+        let Some(address) = bound(call_socket.socket()) else {
             return notification.fail(Errno::EACCES);
         };
         let call = ListenCall {
-            grip,
+            socket: call_socket,
             address,
             backlog,
         };
@@ -190,15 +199,15 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn listen_now(&mut self, notification: Notification, call: &ListenCall) {
-        if bound(call.grip.socket()) != Some(call.address) {
+        if bound(call.socket.socket()) != Some(call.address) {
             return notification.fail(Errno::EINVAL);
         }
-        let result = listen_with(&notification, &call.grip, call.backlog);
+        let result = listen_with(&notification, &call.socket, call.backlog);
         if result.is_ok() {
             let at = whereabouts(&notification);
-            self.own.add_tcp(call.address, call.grip.socket(), at);
+            self.own.add_tcp(call.address, call.socket.socket(), at);
         }
-        conclude(notification, &call.grip, result);
+        conclude(notification, &call.socket, result);
     }
 }
 
@@ -244,11 +253,11 @@ fn bound(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
     }
 }
 
-fn listen_with(caller: &Notification, grip: &Grip, backlog: i32) -> Result<(), Errno> {
+fn listen_with(caller: &Notification, call_socket: &CallSocket, backlog: i32) -> Result<(), Errno> {
     // The kernel clamps any backlog to net.core.somaxconn.
     let backlog = Backlog::new(backlog).unwrap_or(Backlog::MAXALLOWABLE);
     if caller.holds() {
-        listen(&grip.socket(), backlog)
+        listen(&call_socket.socket(), backlog)
     } else {
         Err(NOBODY_WAITS)
     }
@@ -262,9 +271,13 @@ fn whereabouts(notification: &Notification) -> Whereabouts {
     }
 }
 
-pub(super) fn conclude(notification: Notification, grip: &Grip, result: Result<(), Errno>) {
+pub(super) fn conclude(
+    notification: Notification,
+    call_socket: &CallSocket,
+    result: Result<(), Errno>,
+) {
     let reached = notification.conclude(result);
     if reached == AnswerReached::Nobody && result.is_ok() {
-        give_up(grip.socket());
+        give_up(call_socket.socket());
     }
 }

@@ -9,7 +9,7 @@ use nix::sys::socket::SockType;
 
 use super::Supervisor;
 use super::wait::{Knocking, WaitFate, fate};
-use crate::grip::Grip;
+use crate::call_socket::CallSocket;
 use crate::lookups::{FoundPath, LookupReply, Waits};
 use crate::notification::Notification;
 use crate::sealed::Blocking;
@@ -30,13 +30,13 @@ pub(super) struct Looking {
 #[derive(Debug)]
 pub(super) enum CallContinuation {
     /// Connecting to what is at a path.
-    Connect(Notification, Grip),
+    Connect(Notification, CallSocket),
     /// Listening at a path, whoever else does.
-    Listen(Notification, Grip, i32),
+    Listen(Notification, CallSocket, i32),
     /// Being told that it is connected.
     Enter(Knocking),
     /// Being told that it listens: the connection shows who answers there.
-    Prove(Notification, Grip, Proof),
+    Prove(Notification, CallSocket, Proof),
 }
 
 /// A connection that is to show who listens at an inode.
@@ -118,12 +118,12 @@ impl Supervisor<'_> {
 
     fn looked_up(&mut self, then: CallContinuation, result: Result<Option<FoundPath>, Errno>) {
         match then {
-            CallContinuation::Connect(notification, grip) => {
+            CallContinuation::Connect(notification, call_socket) => {
                 let found = result.and_then(|found| found.ok_or(Errno::ECONNREFUSED));
-                self.connect_found(notification, grip, found);
+                self.connect_found(notification, call_socket, found);
             }
-            CallContinuation::Listen(notification, grip, backlog) => {
-                self.listen_found(notification, grip, backlog, result.ok().flatten());
+            CallContinuation::Listen(notification, call_socket, backlog) => {
+                self.listen_found(notification, call_socket, backlog, result.ok().flatten());
             }
             CallContinuation::Enter(knocking) => match result {
                 Ok(_) => knocking.enter(),
@@ -132,12 +132,12 @@ impl Supervisor<'_> {
                 }
                 Err(errno) => knocking.notification.fail(errno),
             },
-            CallContinuation::Prove(notification, grip, Proof { place, connection }) => {
+            CallContinuation::Prove(notification, call_socket, Proof { place, connection }) => {
                 if result.is_ok() && is_from_here(connection.as_fd()) {
-                    self.own.take_back(grip.socket(), connection);
+                    self.own.take_back(call_socket.socket(), connection);
                     self.own.add_unix(place, Waits::Perhaps);
                 }
-                super::listen::conclude(notification, &grip, Ok(()));
+                super::listen::conclude(notification, &call_socket, Ok(()));
             }
         }
     }

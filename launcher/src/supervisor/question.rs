@@ -15,7 +15,7 @@ use outgate_handoff::{
 
 use super::Supervisor;
 use super::change::ChangeFor;
-use crate::presence::{Told, answer, told};
+use crate::presence::{Delivery, answer, deliver};
 use crate::process::{ancestors, parent};
 use crate::text::cut;
 
@@ -50,15 +50,15 @@ struct Watcher {
 
 impl Watcher {
     /// Tells it what it can take now; whether it is still there.
-    fn catch_up(&mut self) -> Told {
+    fn catch_up(&mut self) -> Delivery {
         while let Some(word) = self.behind.front() {
-            match told(&self.socket, word) {
-                Told::Yes => drop(self.behind.pop_front()),
-                Told::Later if self.behind.len() <= BEHIND_MAX => return Told::Yes,
-                Told::Later | Told::No => return Told::No,
+            match deliver(&self.socket, word) {
+                Delivery::Done => drop(self.behind.pop_front()),
+                Delivery::Later if self.behind.len() <= BEHIND_MAX => return Delivery::Done,
+                Delivery::Later | Delivery::Gone => return Delivery::Gone,
             }
         }
-        Told::Yes
+        Delivery::Done
     }
 }
 
@@ -92,7 +92,7 @@ impl People {
 
     fn catch_up(&mut self) {
         self.watchers
-            .retain_mut(|watcher| watcher.catch_up() == Told::Yes);
+            .retain_mut(|watcher| watcher.catch_up() == Delivery::Done);
     }
 }
 
@@ -120,7 +120,7 @@ impl Supervisor<'_> {
             uid,
             behind: std::iter::once(watched).chain(open).collect(),
         };
-        if watcher.catch_up() == Told::Yes {
+        if watcher.catch_up() == Delivery::Done {
             self.people.watchers.push(watcher);
         }
     }
@@ -176,7 +176,7 @@ impl Supervisor<'_> {
     pub(super) fn serve_watchers(&mut self) {
         self.people.catch_up();
         for watcher in std::mem::take(&mut self.people.watchers) {
-            if self.heard(&watcher) == Told::Yes {
+            if self.receive(&watcher) == Delivery::Done {
                 self.people.watchers.push(watcher);
             }
         }
@@ -184,21 +184,21 @@ impl Supervisor<'_> {
     }
 
     /// Hears one; whether it is still there.
-    fn heard(&mut self, watcher: &Watcher) -> Told {
+    fn receive(&mut self, watcher: &Watcher) -> Delivery {
         for _ in 0..ANSWERS_IN_A_ROW {
             let mut bytes = [0_u8; TO_RUN_BYTES_MAX + 1];
             let flags = MsgFlags::MSG_DONTWAIT;
             let count = match recv(watcher.socket.as_raw_fd(), &mut bytes, flags) {
-                Err(Errno::EAGAIN | Errno::EINTR) => return Told::Yes,
+                Err(Errno::EAGAIN | Errno::EINTR) => return Delivery::Done,
                 Ok(count @ 1..) => count,
-                Ok(0) | Err(_) => return Told::No,
+                Ok(0) | Err(_) => return Delivery::Gone,
             };
             match ToRun::decode(bytes.get(..count).unwrap_or_default()) {
                 Ok(ToRun::Answer(id, word)) => self.answered_by(watcher, id, word),
-                Ok(_) | Err(_) => return Told::No,
+                Ok(_) | Err(_) => return Delivery::Gone,
             }
         }
-        Told::Yes
+        Delivery::Done
     }
 
     /// Somebody answers a question.

@@ -10,7 +10,7 @@ use nix::sys::socket::{Shutdown, shutdown};
 
 use super::Supervisor;
 use super::connect::{Call, errno_of};
-use crate::grip::{Grip, GripError, NOBODY_WAITS, give_up};
+use crate::call_socket::{CallSocket, CallSocketError, NOBODY_WAITS, give_up};
 use crate::notification::Notification;
 use crate::own::{KeptListener, ListenerSearch};
 
@@ -51,7 +51,7 @@ impl Supervisor<'_> {
         let Some(listener) = call.listener.take() else {
             return;
         };
-        let socket = call.grip.socket();
+        let socket = call.socket.socket();
         if !is_on_its_way(socket) {
             return;
         }
@@ -84,17 +84,17 @@ impl Supervisor<'_> {
     /// lets go of its port, which must not happen while a connection to it is made.
     pub(super) fn on_shutdown(&mut self, notification: Notification) {
         let number = notification.int(0);
-        let grip = match Grip::shared(&mut self.last_thread, &notification, number) {
-            Ok(grip) => grip,
-            Err(GripError::Command(errno)) => return notification.fail(errno),
+        let call_socket = match CallSocket::shared(&mut self.last_thread, &notification, number) {
+            Ok(call_socket) => call_socket,
+            Err(CallSocketError::Command(errno)) => return notification.fail(errno),
             // An unreadable program's: whose it is and who is on the way to it, nobody sees.
-            Err(GripError::Refused) if self.last_thread.has_worked() => {
+            Err(CallSocketError::Refused) if self.last_thread.has_worked() => {
                 return notification.fail(Errno::EACCES);
             }
             // Where no socket can be copied, no server is known either.
-            Err(GripError::Refused) => return notification.pass(),
+            Err(CallSocketError::Refused) => return notification.pass(),
         };
-        let socket = grip.socket();
+        let socket = call_socket.socket();
         if let Err(error) = outgate_sys::socket::kind(socket) {
             return notification.fail(errno_of(&error));
         }

@@ -16,8 +16,8 @@ use outgate_sys::socket::SOCK_STREAM;
 use super::Supervisor;
 use super::lookup::CallContinuation;
 use super::wait::{Knocking, Want};
+use crate::call_socket::{Begun, CallSocket, give_up, perform};
 use crate::gateway_link::descriptors;
-use crate::grip::{Begun, Grip, give_up, perform};
 use crate::lookups::{FoundPath, Waits};
 use crate::notification::{AnswerReached, Notification};
 use crate::own::UnixServer;
@@ -49,7 +49,7 @@ pub enum OutsideSockets {
 /// A connection to a Unix socket outside the sandbox.
 #[derive(Debug)]
 pub(super) struct UnixCall {
-    grip: Grip,
+    socket: CallSocket,
     target: Option<OwnedFd>,
     path: Vec<u8>,
     process: ProcessFacts,
@@ -65,16 +65,21 @@ impl Knocking {
 }
 
 impl Supervisor<'_> {
-    pub(super) fn connect_path(&mut self, notification: Notification, grip: Grip, path: &[u8]) {
+    pub(super) fn connect_path(
+        &mut self,
+        notification: Notification,
+        call_socket: CallSocket,
+        path: &[u8],
+    ) {
         if NAME_SERVICES.contains(&path) {
             return notification.fail(Errno::ENOENT);
         }
-        let kind = kind_of(&grip);
-        let then = CallContinuation::Connect(notification, grip);
-        if let Some((CallContinuation::Connect(notification, grip), found)) =
+        let kind = kind_of(&call_socket);
+        let then = CallContinuation::Connect(notification, call_socket);
+        if let Some((CallContinuation::Connect(notification, call_socket), found)) =
             self.find(path, kind, then)
         {
-            self.connect_found(notification, grip, found);
+            self.connect_found(notification, call_socket, found);
         }
     }
 
@@ -82,7 +87,7 @@ impl Supervisor<'_> {
     pub(super) fn connect_found(
         &mut self,
         notification: Notification,
-        grip: Grip,
+        call_socket: CallSocket,
         found: Result<FoundPath, Errno>,
     ) {
         let found = match found {
@@ -100,17 +105,17 @@ impl Supervisor<'_> {
             return notification.fail(Errno::ECONNREFUSED);
         }
         if let Some(server) = self.own.unix_server(place.inode()) {
-            return self.connect_own(notification, grip, server);
+            return self.connect_own(notification, call_socket, server);
         }
         // What a server left behind is nothing that could be allowed or denied.
-        let occupant = || occupant(place.target.as_fd(), kind_of(&grip));
+        let occupant = || occupant(place.target.as_fd(), kind_of(&call_socket));
         if self.outside == OutsideSockets::Closed
             && found.occupant.unwrap_or_else(occupant) == Occupant::Nobody
         {
             return notification.fail(Errno::ECONNREFUSED);
         }
         let call = UnixCall {
-            grip,
+            socket: call_socket,
             target: Some(place.target),
             path: place.path,
             process: describe(notification.held().thread),
@@ -118,7 +123,12 @@ impl Supervisor<'_> {
         self.ask_unix(notification, call);
     }
 
-    pub(super) fn connect_abstract(&mut self, notification: Notification, grip: Grip, name: &[u8]) {
+    pub(super) fn connect_abstract(
+        &mut self,
+        notification: Notification,
+        call_socket: CallSocket,
+        name: &[u8],
+    ) {
         let near = self.near(&notification);
         // Held until the connection is made: so long the name is nobody else's.
         if let Some(_listener) = self.own.abstract_listener(name, near) {
@@ -127,15 +137,15 @@ impl Supervisor<'_> {
             };
             // A full backlog is refused rather than waited for: an abstract name
             // gives nothing to hold on to meanwhile.
-            let result = grip.begin(&notification, |socket| connect_unix(socket, &address));
+            let result = call_socket.begin(&notification, |socket| connect_unix(socket, &address));
             return match result {
                 // The kernel says who answered.
-                Ok(_) if !is_from_here(grip.socket()) => {
-                    give_up(grip.socket());
+                Ok(_) if !is_from_here(call_socket.socket()) => {
+                    give_up(call_socket.socket());
                     notification.fail(Errno::ECONNREFUSED);
                 }
                 Ok((begun, _)) => {
-                    grip.conclude(notification, begun);
+                    call_socket.conclude(notification, begun);
                 }
                 Err(errno) => notification.fail(errno),
             };
@@ -143,7 +153,7 @@ impl Supervisor<'_> {
         let mut path = b"@".to_vec();
         path.extend(name);
         let call = UnixCall {
-            grip,
+            socket: call_socket,
             target: None,
             path,
             process: describe(notification.held().thread),
@@ -160,9 +170,14 @@ impl Supervisor<'_> {
     }
 
     /// One of the sandbox's own servers, by its inode.
-    fn connect_own(&mut self, notification: Notification, grip: Grip, server: UnixServer) {
-        let blocking = grip.blocking();
-        let Grip::Shared(socket) = grip else {
+    fn connect_own(
+        &mut self,
+        notification: Notification,
+        call_socket: CallSocket,
+        server: UnixServer,
+    ) {
+        let blocking = call_socket.blocking();
+        let CallSocket::Shared(socket) = call_socket else {
             return notification.fail(Errno::ECONNREFUSED);
         };
         let timeout = outgate_sys::socket::send_timeout_us(socket.as_fd()).unwrap_or(0);
@@ -209,12 +224,12 @@ impl Supervisor<'_> {
 
     /// A granted server: connect to our own listener, hand the other end over.
     pub(super) fn connect_relayed(&mut self, notification: Notification, call: UnixCall) {
-        let socket = call.grip.socket();
+        let socket = call.socket.socket();
         if outgate_sys::socket::kind(socket).ok() != Some(SOCK_STREAM) {
             return notification.fail(Errno::EPROTOTYPE);
         }
         let attracted = match self.redirect.listener(ListenerKind::Unix) {
-            Ok(private) => private.attract(&notification, &call.grip, Mapped::No),
+            Ok(private) => private.attract(&notification, &call.socket, Mapped::No),
             Err(_) => Err(Errno::ECONNREFUSED),
         };
         let begun = match attracted {
@@ -249,7 +264,7 @@ impl Supervisor<'_> {
         (accepted, begun): (OwnedFd, Begun),
     ) {
         let UnixCall {
-            grip,
+            socket: call_socket,
             target,
             path,
             process,
@@ -259,7 +274,7 @@ impl Supervisor<'_> {
         };
         let question = CallQuestion::Unix { path };
         let flow = ToGateway::Flow(FlowFrame { question, process });
-        if grip.conclude(notification, begun) == AnswerReached::Caller {
+        if call_socket.conclude(notification, begun) == AnswerReached::Caller {
             self.tell(&flow, descriptors([accepted, target]));
         }
     }
@@ -272,8 +287,8 @@ fn try_knock(knocking: &Knocking) -> Result<(), Errno> {
     })
 }
 
-fn kind_of(grip: &Grip) -> SockType {
-    match outgate_sys::socket::kind(grip.socket()) {
+fn kind_of(call_socket: &CallSocket) -> SockType {
+    match outgate_sys::socket::kind(call_socket.socket()) {
         Ok(SOCK_STREAM) => SockType::Stream,
         _ => SockType::SeqPacket,
     }

@@ -14,7 +14,7 @@ use super::bind::BindCall;
 use super::connect::Call;
 use super::listen::ListenCall;
 use super::unix::UnixCall;
-use crate::grip::{Begun, give_up};
+use crate::call_socket::{Begun, give_up};
 use crate::notification::Notification;
 use crate::own::UnixServer;
 use crate::redirect::{ListenerKind, RedirectPeer};
@@ -111,7 +111,7 @@ pub(super) struct Connecting {
 
 impl Connecting {
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
-        self.call.grip.socket()
+        self.call.socket.socket()
     }
 }
 
@@ -194,7 +194,7 @@ impl Supervisor<'_> {
             match fate(&waiting.notification, waiting.until, now) {
                 // Its connection is complete in the kernel: soon accepted.
                 WaitFate::Wait | WaitFate::Interrupted => self.arriving.push(waiting),
-                WaitFate::Gone => give_up(waiting.call.grip.socket()),
+                WaitFate::Gone => give_up(waiting.call.socket.socket()),
                 fate @ WaitFate::Late => end(waiting.notification, &fate, Errno::ECONNREFUSED),
             }
         }

@@ -23,7 +23,7 @@ pub struct Built {
 /// The programs, where every account can execute them.
 #[derive(Debug, Clone)]
 pub struct Tools {
-    /// Directory with `outgate` and `outgate-gateway`.
+    /// Directory with `outgate`, `outgate-gateway` and `outgate-report`.
     pub programs: PathBuf,
     /// Directory with `probe`, `elf32` and the fixtures.
     pub probes: PathBuf,
@@ -156,6 +156,10 @@ pub fn prepare(built: &Built) -> Tools {
         debug_assert_eq!(folder.as_deref(), Path::new(built.gateway).parent());
         folder.expect("the launcher lies in a folder")
     };
-    let programs = reachable_copy(&programs, &["outgate", "outgate-gateway"], &scratch);
+    let programs = reachable_copy(
+        &programs,
+        &["outgate", "outgate-gateway", "outgate-report"],
+        &scratch,
+    );
     Tools { programs, probes }
 }

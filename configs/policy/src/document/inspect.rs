@@ -4,7 +4,8 @@
 //! by whoever scans.
 
 use super::known;
-use super::reader::{DocumentReader, Item};
+use super::reader::{DocumentReader, Item, Text};
+use crate::draft::Draft;
 use crate::host::{Host, shown};
 use crate::limits::{
     ALLOWANCES_MAX, DESCRIPTION_BYTES_MAX, DETECTOR_LIST_MAX, DETECTORS_MAX, PATTERN_BYTES_MAX,
@@ -74,9 +75,6 @@ pub(crate) fn inspect(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) 
     });
 }
 
-/// A text with its place.
-type Text<'a, 't> = (At<'a>, &'t str);
-
 /// What stands in one `[[inspect.detector]]`.
 #[derive(Default)]
 struct DetectorParts<'a, 't> {
@@ -113,13 +111,8 @@ fn detector(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
     let Some((at, id)) = parts.id else {
         return reader.missing(item, "id", "id = \"payment-card\"");
     };
-    if !is_id(id) {
-        let message = format!("`{}` is no id of a detector", shown(id));
-        let hint = "an id has lower-case letters, digits and single hyphens, 48 at most; \
-                    `outgate scan --list` shows the shipped ones";
-        return reader
-            .draft
-            .fault(at.error(0, message, Some(hint.to_owned())));
+    if !judge_id(reader.draft, (at, id)) {
+        return;
     }
     let form = parts.pattern.map(|pattern| form(reader, &parts, pattern));
     if form.is_none() && reader.draft.faults() == before {
@@ -134,7 +127,7 @@ fn detector(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
         form,
         place: at.place(),
     };
-    add(reader, at, own);
+    add(reader.draft, at, own);
 }
 
 /// Judges what says nothing of a form: it may only weigh a detector.
@@ -202,8 +195,8 @@ fn form(
 }
 
 /// Adds a detector: of two modes the last holds, and a form stands once.
-fn add(reader: &mut DocumentReader<'_, '_, '_>, at: At<'_>, own: InspectDetector) {
-    let known = &mut reader.draft.policy.settings.inspect_detectors;
+pub(crate) fn add(draft: &mut Draft<'_>, at: At<'_>, own: InspectDetector) {
+    let known = &mut draft.policy.settings.inspect_detectors;
     if let Some(other) = known.iter_mut().find(|other| other.id == own.id) {
         if let (Some(form), Some(_)) = (&other.form, &own.form) {
             let message = format!("the detector `{}` is described twice", own.id);
@@ -211,7 +204,7 @@ fn add(reader: &mut DocumentReader<'_, '_, '_>, at: At<'_>, own: InspectDetector
                 "the other one is at {}; give this one an id of its own",
                 form.place
             );
-            return reader.draft.fault(at.error(0, message, Some(hint)));
+            return draft.fault(at.error(0, message, Some(hint)));
         }
         other.mode = own.mode.or(other.mode);
         other.form = other.form.take().or(own.form);
@@ -224,7 +217,19 @@ fn add(reader: &mut DocumentReader<'_, '_, '_>, at: At<'_>, own: InspectDetector
     }
     let message = format!("the policy speaks of more than {DETECTORS_MAX} detectors");
     let hint = "take some out".to_owned();
-    reader.draft.fault(at.error(0, message, Some(hint)));
+    draft.fault(at.error(0, message, Some(hint)));
+}
+
+/// Whether a text is an id; says what one is where it is not.
+pub(crate) fn judge_id(draft: &mut Draft<'_>, (at, id): Text<'_, '_>) -> bool {
+    let is_id = is_id(id);
+    if !is_id {
+        let message = format!("`{}` is no id of a detector", shown(id));
+        let hint = "an id has lower-case letters, digits and single hyphens, 48 at most; \
+                    `outgate scan --list` shows the shipped ones";
+        draft.fault(at.error(0, message, Some(hint.to_owned())));
+    }
+    is_id
 }
 
 /// Whether a text is an id as detector files have them.

@@ -4,30 +4,33 @@
 //! Split off [`crate::document`] for length; the same duties and limits. Names of
 //! variables and files stay text: nothing here reads one.
 
-use super::reader::{DocumentReader, Item};
+use super::reader::{DocumentReader, Item, Text};
 use super::tls::absolute;
+use crate::draft::Draft;
 use crate::host::Host;
 use crate::limits;
 use crate::settings::{KnownHosts, Precaution};
 
-const WORDS: [(&str, Precaution); 2] = [("on", Precaution::On), ("off", Precaution::Off)];
+/// The words for whether a precaution is taken.
+pub(crate) const PRECAUTIONS: [(&str, Precaution); 2] =
+    [("on", Precaution::On), ("off", Precaution::Off)];
 
 /// Reads one key.
 pub(crate) fn key(reader: &mut DocumentReader<'_, '_, '_>, key: &str, value: Item<'_>) {
     match key {
         "known" => {
-            if let Some(known) = reader.word(key, value, &WORDS) {
+            if let Some(known) = reader.word(key, value, &PRECAUTIONS) {
                 reader.draft.policy.settings.known = known;
             }
         }
         "canaries" => {
-            if let Some(canaries) = reader.word(key, value, &WORDS) {
+            if let Some(canaries) = reader.word(key, value, &PRECAUTIONS) {
                 reader.draft.policy.settings.canaries = canaries;
             }
         }
         "known_file" => {
             let path = reader.string(key, value);
-            let path = path.and_then(|(at, text)| absolute(reader, at, text));
+            let path = path.and_then(|path| absolute(reader.draft, path));
             if path.is_some() {
                 reader.draft.policy.settings.known_file = path;
             }
@@ -50,30 +53,42 @@ fn bound(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
             name = reader.string(key, value);
             return;
         }
-        for (at, text) in reader.strings(key, value) {
-            match Host::parse(text) {
-                Ok(host) => hosts.push(host),
-                Err(error) => {
-                    let hint = "name each host; a secret is never bound to a wildcard";
-                    let fault = at.error(0, error.to_string(), Some(hint.to_owned()));
-                    reader.draft.fault(fault);
-                }
-            }
-        }
+        let names = reader.strings(key, value);
+        hosts = names
+            .into_iter()
+            .filter_map(|name| host(reader.draft, name))
+            .collect();
     });
-    let Some((at, name)) = name else {
-        return reader.missing(item, "name", "name = \"MYCORP_TOKEN\"");
-    };
+    match name {
+        Some(name) => bind(reader.draft, name, hosts),
+        None => reader.missing(item, "name", "name = \"MYCORP_TOKEN\""),
+    }
+}
+
+/// A host that a known value may go to.
+pub(crate) fn host(draft: &mut Draft<'_>, (at, text): Text<'_, '_>) -> Option<Host> {
+    match Host::parse(text) {
+        Ok(host) => Some(host),
+        Err(error) => {
+            let hint = "name each host; a secret is never bound to a wildcard";
+            draft.fault(at.error(0, error.to_string(), Some(hint.to_owned())));
+            None
+        }
+    }
+}
+
+/// Lets a known value go to these hosts.
+pub(crate) fn bind(draft: &mut Draft<'_>, (at, name): Text<'_, '_>, hosts: Vec<Host>) {
     if name.is_empty() {
         let hint = "name the variable or the file that holds it, as the denial does";
         let fault = at.error(0, "`name` is empty".to_owned(), Some(hint.to_owned()));
-        return reader.draft.fault(fault);
+        return draft.fault(fault);
     }
-    let all = &mut reader.draft.policy.settings.known_hosts;
+    let all = &mut draft.policy.settings.known_hosts;
     if all.len() >= limits::KNOWN_HOSTS_MAX {
         let message = format!("more than {} `inspect.value`", limits::KNOWN_HOSTS_MAX);
         let fault = at.error(0, message, None);
-        return reader.draft.fault(fault);
+        return draft.fault(fault);
     }
     all.push(KnownHosts {
         name: name.to_owned(),

@@ -27,7 +27,7 @@ pub(crate) struct DocumentReader<'d, 'c, 'a> {
 }
 
 /// A text with its place.
-type Text<'a, 't> = (At<'a>, &'t str);
+pub(crate) type Text<'a, 't> = (At<'a>, &'t str);
 
 impl<'a> DocumentReader<'_, '_, 'a> {
     /// The place at an offset.
@@ -214,14 +214,7 @@ impl<'a> DocumentReader<'_, '_, 'a> {
             self.wrong_kind(key, item, &format!("one of {}", listed(&known)), &example);
             return None;
         };
-        let found = words.iter().find(|(word, _)| *word == text);
-        if found.is_none() {
-            let at = self.at_string(item);
-            let message = format!("`{}` is no value of `{key}`", shown(text));
-            let hint = format!("known are {}", listed(&known));
-            self.draft.fault(at.error(0, message, Some(hint)));
-        }
-        found.map(|(_, value)| *value)
+        word(self.draft, key, (self.at_string(item), text), words)
     }
 
     /// A switch of the top level: `true` or `false`.
@@ -314,6 +307,23 @@ fn listed(words: &[&str]) -> String {
         out.push('`');
     }
     out
+}
+
+/// One of the words that a key may have.
+pub(crate) fn word<T: Copy>(
+    draft: &mut Draft<'_>,
+    key: &str,
+    (at, text): Text<'_, '_>,
+    words: &[(&str, T)],
+) -> Option<T> {
+    let found = words.iter().find(|(word, _)| *word == text);
+    if found.is_none() {
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let message = format!("`{}` is no value of `{key}`", shown(text));
+        let hint = format!("known are {}", listed(&known));
+        draft.fault(at.error(0, message, Some(hint)));
+    }
+    found.map(|(_, value)| *value)
 }
 
 /// Whether a key has one value, whose place is kept: rules, paths and the like

@@ -4,29 +4,31 @@
 //! Split off [`crate::document`] for length; the same duties and limits. Paths
 //! stay text: nothing here looks at a file.
 
-use super::reader::{DocumentReader, Item};
+use super::reader::{DocumentReader, Item, Text};
+use crate::draft::Draft;
 use crate::expand::{PathFault, expand};
 use crate::host::{Host, shown};
-use crate::location::At;
 use crate::settings::{ClientCertificate, Intercept};
+
+/// The words for when TLS is opened.
+pub(crate) const INTERCEPTS: [(&str, Intercept); 3] = [
+    ("when-needed", Intercept::WhenNeeded),
+    ("always", Intercept::Always),
+    ("never", Intercept::Never),
+];
 
 /// Reads the table.
 pub(crate) fn tls(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
-    let words = [
-        ("when-needed", Intercept::WhenNeeded),
-        ("always", Intercept::Always),
-        ("never", Intercept::Never),
-    ];
     let known = ["intercept", "authority", "client"];
     reader.table("tls", value, &known, |reader, key, value| match key {
         "intercept" => {
-            if let Some(intercept) = reader.word(key, value, &words) {
+            if let Some(intercept) = reader.word(key, value, &INTERCEPTS) {
                 reader.draft.policy.settings.intercept = intercept;
             }
         }
         "authority" => {
             let path = reader.string(key, value);
-            let path = path.and_then(|(at, text)| absolute(reader, at, text));
+            let path = path.and_then(|path| absolute(reader.draft, path));
             if path.is_some() {
                 reader.draft.policy.settings.authority = path;
             }
@@ -54,52 +56,54 @@ fn client(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
         }
         sound &= reader.draft.faults() == before;
     });
-    let Some((at, text)) = host else {
+    let Some(host) = host else {
         return reader.missing(item, "host", "host = \"api.example.org\"");
     };
     let Some(certificate) = certificate else {
         return reader.missing(item, "certificate", "certificate = \"client.pem\"");
     };
-    let host = match Host::parse(text) {
-        Ok(host) => host,
-        Err(error) => {
-            let hint = "a certificate is presented to one host: name it, as `api.example.org`";
-            let fault = at.error(0, error.to_string(), Some(hint.to_owned()));
-            return reader.draft.fault(fault);
-        }
-    };
     // One file may hold both.
-    let private = private.unwrap_or(certificate);
-    let certificate = absolute(reader, certificate.0, certificate.1);
-    let private = absolute(reader, private.0, private.1);
-    if let (Some(certificate), Some(key), true) = (certificate, private, sound) {
-        let place = at.place();
-        let client = ClientCertificate {
-            host,
-            certificate,
-            key,
-            place,
-        };
-        reader.draft.client(at, client);
+    let files = (certificate, private.unwrap_or(certificate));
+    if let (Some(client), true) = (presented(reader.draft, host, files), sound) {
+        reader.draft.client(host.0, client);
     }
 }
 
+/// A certificate and its private key, and the one host that they are presented to.
+pub(crate) fn presented(
+    draft: &mut Draft<'_>,
+    (at, host): Text<'_, '_>,
+    (certificate, private): (Text<'_, '_>, Text<'_, '_>),
+) -> Option<ClientCertificate> {
+    let host = match Host::parse(host) {
+        Ok(host) => host,
+        Err(error) => {
+            let hint = "a certificate is presented to one host: name it, as `api.example.org`";
+            draft.fault(at.error(0, error.to_string(), Some(hint.to_owned())));
+            return None;
+        }
+    };
+    let certificate = absolute(draft, certificate);
+    let key = absolute(draft, private);
+    Some(ClientCertificate {
+        host,
+        certificate: certificate?,
+        key: key?,
+        place: at.place(),
+    })
+}
+
 /// A path of the document, absolute.
-pub(crate) fn absolute(
-    reader: &mut DocumentReader<'_, '_, '_>,
-    at: At<'_>,
-    text: &str,
-) -> Option<String> {
-    match expand(text, reader.draft.context) {
+pub(crate) fn absolute(draft: &mut Draft<'_>, (at, text): Text<'_, '_>) -> Option<String> {
+    match expand(text, draft.context) {
         Ok(path) => return Some(path),
         Err(PathFault::Unknown(name)) => {
             let message = format!("the {name} directory is unknown here");
             let hint = format!("write the path itself instead of `{}`", shown(text));
-            reader.draft.fault(at.error(0, message, Some(hint)));
+            draft.fault(at.error(0, message, Some(hint)));
         }
         Err(PathFault::Wrong(message, hint)) => {
-            let fault = at.error(0, message, Some(hint.to_owned()));
-            reader.draft.fault(fault);
+            draft.fault(at.error(0, message, Some(hint.to_owned())));
         }
     }
     None

@@ -1,5 +1,5 @@
-//! The options of `outgate scan`, as clap reads them. Both programs compile this
-//! file: the launcher for its help and completions, the gateway to obey them.
+//! The options of `outgate scan`, as clap reads them: in `outgate` for its help and
+//! completions, in `outgate-report` to obey them.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ read.";
 )]
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Scan {
+pub struct Scan {
     /// Files and directories; `-`, or nothing, is standard input
     #[arg(value_name = "FILE|DIR|-")]
     pub(crate) paths: Vec<PathBuf>,

@@ -3,8 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use outgate_gateway::{RecordEnd, line_hash};
-use outgate_record::timestamp;
+use outgate_record::{RecordEnd, line_hash, timestamp};
 
 use super::html::{Html, counted};
 use super::left;

@@ -12,11 +12,11 @@ use std::time::{Duration, SystemTime};
 use super::Record;
 use super::arguments::Tail;
 use super::filter::Wanted;
-use super::input::{self, Go, Line, Shape};
 use super::kept::Kept;
 use super::query::Shown;
 use super::verify::is_written;
 use super::voice;
+use crate::records::{self, Go, Line, Shape};
 
 /// Time between two looks at a file that is followed.
 const LOOK_TIME: Duration = Duration::from_millis(200);
@@ -42,11 +42,11 @@ pub(crate) fn tail(options: &Tail, records: Option<&Path>) -> Result<ExitCode, S
         .clone()
         .unwrap_or_else(|| PathBuf::from("last"));
     let is_last = named.as_os_str() == "last";
-    let files = input::files(&[named], records)?;
+    let files = records::files(&[named], records)?;
     let mut kept = Kept::new(options.count.min(COUNT_MAX));
     let mut offset = 0_u64;
     let mut current = PathBuf::new();
-    input::each(&files, |line: Line<'_>| {
+    records::each(&files, |line: Line<'_>| {
         if current != line.file {
             line.file.clone_into(&mut current);
             offset = 0;
@@ -56,7 +56,7 @@ pub(crate) fn tail(options: &Tail, records: Option<&Path>) -> Result<ExitCode, S
             return Ok(Go::On);
         }
         offset = offset.saturating_add(line.length);
-        if let Some(text) = told(&line, &wanted, shown) {
+        if let Some(text) = shown_line(&line, &wanted, shown) {
             kept.push(text);
         }
         Ok(Go::On)
@@ -113,7 +113,7 @@ impl Followed<'_> {
         let mut buffer = Vec::new();
         let mut number = 0;
         let mut read = 0_u64;
-        while let Some((shape, length)) = input::next(&mut reader, &mut buffer).map_err(wrong)? {
+        while let Some((shape, length)) = records::next(&mut reader, &mut buffer).map_err(wrong)? {
             if shape == Shape::Cut {
                 break;
             }
@@ -126,7 +126,7 @@ impl Followed<'_> {
                 shape,
                 length,
             };
-            if let Some(text) = told(&line, wanted, shown)
+            if let Some(text) = shown_line(&line, wanted, shown)
                 && say(&text) == Go::Stop
             {
                 return Ok(Go::Stop);
@@ -141,7 +141,7 @@ impl Followed<'_> {
 
     /// Goes on in the next file of the record, if there is one.
     fn go_on(&mut self) {
-        let Ok(files) = input::latest(self.records) else {
+        let Ok(files) = records::latest(self.records) else {
             return;
         };
         let mut after = files.iter().skip_while(|file| **file != self.file).skip(1);
@@ -156,7 +156,7 @@ impl Followed<'_> {
     }
 }
 
-fn told(line: &Line<'_>, wanted: &Wanted, shown: Shown) -> Option<String> {
+fn shown_line(line: &Line<'_>, wanted: &Wanted, shown: Shown) -> Option<String> {
     let record = Record::parse(line.bytes)?;
     wanted
         .takes(&record)

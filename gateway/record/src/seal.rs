@@ -3,11 +3,10 @@
 //! the record and lives in this process only; its public half stands in the first
 //! line. A signed line is signed up to its signature, which is its last member.
 
+use data_encoding::HEXLOWER;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use zeroize::Zeroizing;
-
-use crate::text::hex;
 
 /// What stands between a line and its signature.
 const MEMBER: &[u8] = b",\"signature\":\"";
@@ -19,7 +18,7 @@ const KEY_BYTES: usize = 32;
 const SIGNATURE_BYTES: usize = 64;
 
 /// The private half of a record's key.
-pub(super) struct Signer {
+pub struct Signer {
     pair: Ed25519KeyPair,
     public: String,
 }
@@ -32,22 +31,22 @@ impl std::fmt::Debug for Signer {
 
 impl Signer {
     /// A new one; `None` where the system has no random numbers.
-    pub(super) fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let mut seed = Zeroizing::new([0; KEY_BYTES]);
         SystemRandom::new().fill(seed.as_mut_slice()).ok()?;
         let pair = Ed25519KeyPair::from_seed_unchecked(seed.as_slice()).ok()?;
-        let public = hex(pair.public_key().as_ref());
+        let public = HEXLOWER.encode(pair.public_key().as_ref());
         Some(Self { pair, public })
     }
 
     /// The public half, in hexadecimal.
-    pub(super) fn public(&self) -> &str {
+    pub fn public(&self) -> &str {
         &self.public
     }
 
     /// Signs a line, an object of JSON without its line break. `start` is where it
     /// begins.
-    pub(super) fn sign(&self, text: &mut Vec<u8>, start: usize) {
+    pub fn sign(&self, text: &mut Vec<u8>, start: usize) {
         if text.last() != Some(&b'}') {
             return;
         }
@@ -55,35 +54,23 @@ impl Signer {
         let line = text.get(start..).unwrap_or_default();
         let signature = self.pair.sign(&[CONTEXT, line].concat());
         text.extend_from_slice(MEMBER);
-        text.extend_from_slice(hex(signature.as_ref()).as_bytes());
+        text.extend_from_slice(HEXLOWER.encode(signature.as_ref()).as_bytes());
         text.extend_from_slice(END);
     }
 }
 
 /// Whether a line is signed by this key, given in hexadecimal.
-pub(super) fn is_signed(line: &[u8], key: &str) -> bool {
+pub(crate) fn is_signed(line: &[u8], key: &str) -> bool {
     let signed = || {
         let body = line.strip_suffix(END)?;
         let at = body.len().checked_sub(2 * SIGNATURE_BYTES)?;
         let (rest, digits) = body.split_at_checked(at)?;
-        let signature = bytes(std::str::from_utf8(digits).ok()?)?;
+        let signature = HEXLOWER.decode(digits).ok()?;
         let said = [CONTEXT, rest.strip_suffix(MEMBER)?].concat();
-        let key = UnparsedPublicKey::new(&ED25519, bytes(key)?);
+        let key = UnparsedPublicKey::new(&ED25519, HEXLOWER.decode(key.as_bytes()).ok()?);
         key.verify(&said, &signature).ok()
     };
     signed().is_some()
-}
-
-fn bytes(digits: &str) -> Option<Vec<u8>> {
-    let pairs = digits.as_bytes().chunks(2);
-    pairs
-        .map(|pair| match pair {
-            [b'0'..=b'9' | b'a'..=b'f', b'0'..=b'9' | b'a'..=b'f'] => {
-                u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()
-            }
-            _ => None,
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde_json::{Value, json};
 
 use super::{Located, setup};
@@ -46,7 +47,7 @@ impl Baseline {
         if value.get("version").and_then(Value::as_u64) != Some(VERSION) {
             return Err(format!("{place}: this is no baseline of version {VERSION}"));
         }
-        let key = value.get("key").and_then(Value::as_str).and_then(bytes);
+        let key = value.get("key").and_then(Value::as_str).and_then(key);
         let list = value.get("accepted").and_then(Value::as_array);
         let (Some(key), Some(list)) = (key, list) else {
             return Err(format!(
@@ -91,7 +92,7 @@ impl Baseline {
         let count = accepted.len();
         let value = json!({
             "version": VERSION,
-            "key": digits(&self.key),
+            "key": HEXLOWER.encode(&self.key),
             "accepted": accepted,
         });
         let text = format!("{value:#}\n");
@@ -100,32 +101,22 @@ impl Baseline {
     }
 }
 
-fn digits(bytes: &[u8]) -> String {
-    let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    pairs.concat()
-}
-
-fn bytes(text: &str) -> Option<[u8; KEY_BYTES]> {
-    let mut key = [0; KEY_BYTES];
-    let pairs = text.as_bytes().chunks(2);
-    if text.len() != KEY_BYTES * 2 {
-        return None;
-    }
-    for (byte, pair) in key.iter_mut().zip(pairs) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(key)
+fn key(digits: &str) -> Option<[u8; KEY_BYTES]> {
+    let bytes = HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok()?;
+    bytes.try_into().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, digits};
+    use super::{HEXLOWER, key};
 
     #[test]
     fn a_key_is_read_as_it_was_written() {
-        let key = [0xa5; 32];
-        assert_eq!(bytes(&digits(&key)), Some(key));
-        assert_eq!(bytes("a5"), None);
-        assert_eq!(bytes(&"g".repeat(64)), None);
+        let made = [0xa5; 32];
+        assert_eq!(key(&HEXLOWER.encode(&made)), Some(made));
+        assert_eq!(key(&"A5".repeat(32)), Some(made));
+        for wrong in ["a5", &"g".repeat(64), &"+5".repeat(32), &"a5".repeat(33)] {
+            assert_eq!(key(wrong), None, "{wrong}");
+        }
     }
 }

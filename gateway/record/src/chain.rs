@@ -4,11 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use outgate_record::{Kind, Record};
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use super::{NO_HASH, hex, seal};
-use crate::limits;
+use crate::{Kind, Record, limits, seal};
+
+/// Digits of the hash by which a line names the one before it.
+pub type HashDigits = [u8; 64];
+
+/// What the first line names.
+pub const NO_HASH: HashDigits = [b'0'; 64];
 
 /// Follows the chains of a record, line by line: every run has its own, and many
 /// runs may write into one file, one among the other.
@@ -100,7 +105,7 @@ pub enum ChainFault {
         seq: u64,
     },
     /// More runs than anybody can follow.
-    #[error("more than {} runs in one record", limits::AUDIT_CHAINS_MAX)]
+    #[error("more than {} runs in one record", limits::CHAINS_MAX)]
     TooMany,
 }
 
@@ -114,8 +119,16 @@ fn missing(run: &str, from: u64, to: u64) -> String {
 
 /// The hash by which the next line names this one, in hexadecimal. `line` comes
 /// without its line break.
+pub fn line_digits(line: &[u8]) -> HashDigits {
+    let mut digits = NO_HASH;
+    // Twice as many digits as SHA-256 has bytes.
+    HEXLOWER.encode_mut(&Sha256::digest(line), &mut digits);
+    digits
+}
+
+/// The same as a text.
 pub fn line_hash(line: &[u8]) -> String {
-    String::from_utf8_lossy(&hex(&Sha256::digest(line))).into_owned()
+    HEXLOWER.encode(&Sha256::digest(line))
 }
 
 impl Chains {
@@ -134,7 +147,7 @@ impl Chains {
         let lost = record.lost();
         let hash = line_hash(line);
         let before = self.runs.get(run);
-        if before.is_none() && self.runs.len() >= limits::AUDIT_CHAINS_MAX {
+        if before.is_none() && self.runs.len() >= limits::CHAINS_MAX {
             return Err(ChainFault::TooMany);
         }
         let fault = fault(run, before, prev, (seq, lost));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use outgate_policy::printable;
 
-use super::input::Go;
+use crate::records::Go;
 
 /// Names that are tried for a file in the making. A command may have put something
 /// under each in a directory that it shares.

@@ -1,4 +1,4 @@
-//! Our hold on a socket of the command: a duplicate of it, or, where the kernel
+//! The socket of a held call, to act on in place of the command: a duplicate of it, or, where the kernel
 //! gives none (pidfd_getfd(2) refused), a fresh socket that replaces it.
 //!
 //! Facts about a socket are asked of the socket. Knows no policy.
@@ -24,7 +24,7 @@ pub const NOBODY_WAITS: Errno = Errno::ESRCH;
 
 /// A socket to act on in place of the command.
 #[derive(Debug)]
-pub enum Grip {
+pub enum CallSocket {
     /// The command's own socket.
     Shared(OwnedFd),
     /// A new socket that takes the number of the command's own when connected.
@@ -40,9 +40,9 @@ pub enum Grip {
     },
 }
 
-/// Why there is no hold.
+/// Why there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GripError {
+pub enum CallSocketError {
     /// The command's fault: what the kernel would say.
     Command(Errno),
     /// Duplicates are refused to us on this machine.
@@ -102,23 +102,23 @@ impl LastThread {
     }
 }
 
-impl Grip {
+impl CallSocket {
     /// Duplicates descriptor `number` of the caller.
     ///
     /// # Errors
-    /// [`GripError::Command`] with `EBADF` when there is none;
-    /// [`GripError::Refused`] when the kernel gives us no duplicate.
+    /// [`CallSocketError::Command`] with `EBADF` when there is none;
+    /// [`CallSocketError::Refused`] when the kernel gives us no duplicate.
     pub fn shared(
         threads: &mut LastThread,
         notification: &Notification,
         number: i32,
-    ) -> Result<Self, GripError> {
+    ) -> Result<Self, CallSocketError> {
         match threads.duplicate(notification.held().thread, number) {
             Ok(socket) => Ok(Self::Shared(socket)),
             Err(error) => match error.raw_os_error().map(Errno::from_raw) {
-                Some(Errno::EPERM | Errno::ENOSYS) => Err(GripError::Refused),
-                Some(errno) => Err(GripError::Command(errno)),
-                None => Err(GripError::Command(Errno::EBADF)),
+                Some(Errno::EPERM | Errno::ENOSYS) => Err(CallSocketError::Refused),
+                Some(errno) => Err(CallSocketError::Command(errno)),
+                None => Err(CallSocketError::Command(Errno::EBADF)),
             },
         }
     }
@@ -132,15 +132,16 @@ impl Grip {
         notification: &Notification,
         number: i32,
         family: Family,
-    ) -> Result<Self, GripError> {
+    ) -> Result<Self, CallSocketError> {
         let thread = notification.held().thread;
-        let number = u32::try_from(number).map_err(|_| GripError::Command(Errno::EBADF))?;
+        let number = u32::try_from(number).map_err(|_| CallSocketError::Command(Errno::EBADF))?;
         let link = std::fs::read_link(format!("/proc/{thread}/fd/{number}"))
-            .map_err(|_| GripError::Command(Errno::EBADF))?;
+            .map_err(|_| CallSocketError::Command(Errno::EBADF))?;
         if !link.to_string_lossy().starts_with("socket:") {
-            return Err(GripError::Command(Errno::ENOTSOCK));
+            return Err(CallSocketError::Command(Errno::ENOTSOCK));
         }
-        let flags = descriptor_flags(thread, number).ok_or(GripError::Command(Errno::EBADF))?;
+        let flags =
+            descriptor_flags(thread, number).ok_or(CallSocketError::Command(Errno::EBADF))?;
         let family = match family {
             Family::V4 => AddressFamily::Inet,
             Family::V6 => AddressFamily::Inet6,
@@ -151,7 +152,7 @@ impl Grip {
             SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
             None,
         )
-        .map_err(GripError::Command)?;
+        .map_err(CallSocketError::Command)?;
         Ok(Self::Fresh {
             socket,
             number,

@@ -6,7 +6,6 @@ pub(crate) mod arguments;
 mod export;
 mod filter;
 mod har;
-mod input;
 mod kept;
 mod lines;
 mod ocsf;
@@ -28,8 +27,8 @@ pub(crate) type Found = outgate_record::Found<'static>;
 /// Bad usage, or something could not be read.
 const WRONG: u8 = 2;
 
-/// Obeys the options.
-pub(crate) fn audit(options: &Audit) -> ExitCode {
+/// Reads records, and obeys the options of `outgate audit`.
+pub fn audit(options: &Audit) -> ExitCode {
     match run(options) {
         Ok(status) => status,
         Err(message) => {
@@ -40,14 +39,7 @@ pub(crate) fn audit(options: &Audit) -> ExitCode {
 }
 
 fn run(options: &Audit) -> Result<ExitCode, String> {
-    if let Some(build) = &options.build
-        && build != env!("CARGO_PKG_VERSION")
-    {
-        let own = env!("CARGO_PKG_VERSION");
-        return Err(format!(
-            "outgate {build} started outgate-gateway {own}; install both together"
-        ));
-    }
+    crate::same_build(options.build.as_deref())?;
     let records = options.records.as_deref();
     match &options.command {
         AuditCommand::Tail(options) => tail::tail(options, records),

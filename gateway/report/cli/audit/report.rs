@@ -19,16 +19,16 @@ use model::Model;
 
 use super::Record;
 use super::arguments::Report;
-use super::input::{self, Go};
 use super::verify::{Judge, is_written};
 use super::voice::{self, Sheet};
+use crate::records::{self, Go};
 
 /// Makes the page.
 pub(crate) fn report(options: &Report, records: Option<&Path>) -> Result<ExitCode, String> {
-    let files = input::files(&options.files.paths, records)?;
+    let files = records::files(&options.files.paths, records)?;
     let mut judge = Judge::default();
     let mut model = Model::default();
-    input::each(&files, |line| {
+    records::each(&files, |line| {
         judge.look(line);
         match Record::parse(line.bytes) {
             Some(record) => model.add(&record),

@@ -9,10 +9,10 @@ use std::time::SystemTime;
 use super::Record;
 use super::arguments::{Filter, Query};
 use super::filter::Wanted;
-use super::input::{self, Go, Line};
 use super::kept::Kept;
 use super::lines::{self, Paint};
 use super::voice;
+use crate::records::{self, Go, Line};
 
 /// Nothing was found.
 const NOTHING: u8 = 1;
@@ -51,14 +51,14 @@ impl Shown {
 /// Prints what was asked for.
 pub(crate) fn query(options: &Query, records: Option<&Path>) -> Result<ExitCode, String> {
     let wanted = Wanted::of(&options.filter, SystemTime::now())?;
-    let files = input::files(&options.files.paths, records)?;
+    let files = records::files(&options.files.paths, records)?;
     let shown = Shown::of(&options.filter);
     let mut kept = options.count.map(Kept::new);
     let mut found: u64 = 0;
     let mut day = String::new();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut unread: u64 = 0;
-    input::each(&files, |line: Line<'_>| {
+    records::each(&files, |line: Line<'_>| {
         let Some(record) = Record::parse(line.bytes) else {
             unread = unread.saturating_add(1);
             return Ok(Go::On);

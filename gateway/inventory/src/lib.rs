@@ -7,6 +7,8 @@
 //! knows. Files of the project may be anybody's work: they name values to look
 //! for, and never a host where a secret may go.
 
+#![forbid(unsafe_code)]
+
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! `outgate scan`: the engine of the gateway, offline, over files, directories,
+//! `outgate scan`: the engine of the gateway's scan, offline, over files, directories,
 //! standard input and recorded requests.
 //!
 //! Reads what it is given and writes the report, nothing else. Values that were
@@ -14,7 +14,7 @@ mod list;
 mod progress;
 mod report;
 mod sarif;
-pub(crate) mod setup;
+mod setup;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -62,8 +62,8 @@ pub(crate) struct Outcome {
 /// Most findings that are kept: more are counted by nobody who reads them.
 const FINDINGS_MAX: usize = 100_000;
 
-/// Obeys the options.
-pub(crate) fn scan(options: &Scan) -> ExitCode {
+/// Scans files, and obeys the options of `outgate scan`.
+pub fn scan(options: &Scan) -> ExitCode {
     match run(options) {
         Ok(status) => status,
         Err(message) => {
@@ -74,14 +74,7 @@ pub(crate) fn scan(options: &Scan) -> ExitCode {
 }
 
 fn run(options: &Scan) -> Result<ExitCode, String> {
-    if let Some(build) = &options.build
-        && build != env!("CARGO_PKG_VERSION")
-    {
-        let own = env!("CARGO_PKG_VERSION");
-        return Err(format!(
-            "outgate {build} started outgate-gateway {own}; install both together"
-        ));
-    }
+    crate::same_build(options.build.as_deref())?;
     let detectors = setup::detectors(options)?;
     if options.list {
         report::out(&list::text(&detectors, options));

@@ -10,7 +10,7 @@ use outgate_dlp::{
     Anchor, Detector, DetectorMode, Detectors, Issuer, IssuerPattern, KnownBuilder, Ruleset,
     ScanPolicy, ScanSettings, Scope, UnscannableAction, parse_detectors,
 };
-use outgate_gateway::secrets::{Gathered, SecretPlaces, gather};
+use outgate_inventory::{Gathered, SecretPlaces, gather};
 
 use super::arguments::Scan;
 

@@ -18,7 +18,7 @@ const PART: &str = ".part";
 
 /// Whether a line was whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// With its line break.
     Whole,
     /// The file ends in it.
@@ -29,19 +29,25 @@ pub(crate) enum Shape {
 
 /// One line and where it stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line<'a> {
-    pub(crate) file: &'a Path,
+pub struct Line<'a> {
+    /// Its file.
+    pub file: &'a Path,
     /// From 1.
-    pub(crate) number: u64,
-    pub(crate) bytes: &'a [u8],
-    pub(crate) shape: Shape,
+    pub number: u64,
+    /// The line without its line break.
+    pub bytes: &'a [u8],
+    /// Whether it was whole.
+    pub shape: Shape,
     /// Bytes in the file, with the line break.
-    pub(crate) length: u64,
+    pub length: u64,
 }
 
 /// The files that arguments name, in the order of their lines. `records` is where
 /// runs leave theirs.
-pub(crate) fn files(paths: &[PathBuf], records: Option<&Path>) -> Result<Vec<PathBuf>, String> {
+///
+/// # Errors
+/// A sentence: there is no record, or a directory cannot be read.
+pub fn files(paths: &[PathBuf], records: Option<&Path>) -> Result<Vec<PathBuf>, String> {
     let last = [PathBuf::from("last")];
     let paths = if paths.is_empty() { &last } else { paths };
     let mut files = Vec::new();
@@ -111,7 +117,10 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, String> {
 
 /// Shows every line of every file to `take`, in order, until it says that it has
 /// enough.
-pub(crate) fn each(
+///
+/// # Errors
+/// A file cannot be read, or `take` says so.
+pub fn each(
     files: &[PathBuf],
     mut take: impl FnMut(Line<'_>) -> Result<Go, String>,
 ) -> Result<(), String> {
@@ -139,8 +148,10 @@ pub(crate) fn each(
 
 /// Whether more lines are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Go {
+pub enum Go {
+    /// They are.
     On,
+    /// They are not.
     Stop,
 }
 

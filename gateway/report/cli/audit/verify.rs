@@ -7,11 +7,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use outgate_gateway::{ChainFault, Chains, RecordEnd};
+use outgate_record::{ChainFault, Chains, RecordEnd};
 
 use super::arguments::Verify;
-use super::input::{self, Go, Line, Shape};
 use super::voice;
+use crate::records::{self, Go, Line, Shape};
 
 /// The record is not as it was written.
 const ALTERED: u8 = 1;
@@ -126,7 +126,7 @@ impl Judge {
 
 /// Verifies and says so.
 pub(crate) fn verify(options: &Verify, records: Option<&Path>) -> Result<ExitCode, String> {
-    let files = input::files(&options.files.paths, records)?;
+    let files = records::files(&options.files.paths, records)?;
     let mut judge = Judge::default();
     let mut wanted: Vec<&str> = options.head.iter().map(String::as_str).collect();
     if let Some(wrong) = wanted.iter().find(|head| !is_hash(head)) {
@@ -135,7 +135,7 @@ pub(crate) fn verify(options: &Verify, records: Option<&Path>) -> Result<ExitCod
     if let Some(wrong) = options.key.iter().find(|key| !is_hash(key)) {
         return Err(format!("`{wrong}` is no key: 64 hexadecimal digits"));
     }
-    input::each(&files, |line| {
+    records::each(&files, |line| {
         if let Some(hash) = judge.look(line) {
             wanted.retain(|head| *head != hash);
         }

@@ -6,17 +6,17 @@ use std::process::ExitCode;
 use super::Record;
 use super::arguments::{Export, Format};
 use super::har::Archive;
-use super::input::{self, Go};
 use super::ocsf;
 use super::voice::{self, Sheet};
+use crate::records::{self, Go};
 
 /// Writes it.
 pub(crate) fn export(options: &Export, records: Option<&Path>) -> Result<ExitCode, String> {
-    let files = input::files(&options.files.paths, records)?;
+    let files = records::files(&options.files.paths, records)?;
     let mut unread: u64 = 0;
     let mut archive = Archive::default();
     let mut sheet = Sheet::new(options.output.as_deref())?;
-    input::each(&files, |line| {
+    records::each(&files, |line| {
         match (Record::parse(line.bytes), options.format) {
             (None, _) => unread = unread.saturating_add(1),
             (Some(record), Format::Har) => archive.add(record),

@@ -1,5 +1,5 @@
-//! The options of `outgate audit`, as clap reads them. Both programs compile this
-//! file: the launcher for its help and completions, the gateway to obey them.
+//! The options of `outgate audit`, as clap reads them: in `outgate` for its help and
+//! completions, in `outgate-report` to obey them.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ A FILE is a record, a directory of them, or `last`: the record of the latest run
 /// Read, search, verify, show and export records of what was decided
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Audit {
+pub struct Audit {
     /// Which build starts this one
     #[arg(long, value_name = "VERSION", hide = true)]
     pub(crate) build: Option<String>,
