@@ -19,13 +19,14 @@ fn long() -> String {
     let cookies: Vec<String> = (0..8)
         .map(|number| format!("name_{number}=value-{number:040}"))
         .collect();
-    let fields: String = (0..12)
+    let fields: Vec<String> = (0..12)
         .map(|number| format!("X-Field-{number:02}: some words {number:016x}\r\n"))
         .collect();
     format!(
         "POST /v1/messages?beta=true HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 0\r\n\
-         Cookie: {}\r\n{fields}\r\n",
-        cookies.join("; ")
+         Cookie: {}\r\n{}\r\n",
+        cookies.join("; "),
+        fields.concat()
     )
 }
 
