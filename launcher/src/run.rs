@@ -43,7 +43,7 @@ use arguments::started;
 use begin::{ReadyRun, signals, status, thread_error};
 use given::{git, variables};
 use names::Names;
-use trusted::{bundles, is_readable, stores, trusts};
+use trusted::{bundles, is_readable, means, stores, trusts};
 
 /// How long a shared gateway may take to agree to a run, in milliseconds.
 const AGREE_MS: u16 = 10_000;
@@ -101,7 +101,8 @@ fn confined<'scope>(
         .map_err(machine("git's settings"))?;
     let trust = trusts(&policy, options, private.path())
         .then(|| Trust::prepare(private.held(), java, &mut variables));
-    let bundles = trust.map(|trust| bundles(trust, options.trust, &prepared));
+    let means = means(trust.as_ref(), options);
+    let bundles = trust.map(|trust| bundles(trust, means, &prepared));
     let denials = is_readable(&policy, private.path()).then(|| DenialsFile::below(private.held()));
     variables.extend(denials.as_ref().map(DenialsFile::variable));
     let command = Command {
@@ -111,7 +112,7 @@ fn confined<'scope>(
         directory: context.working_directory.clone(),
         private_directory: private.path().to_owned(),
         private_identity: private.identity(),
-        opens: names.opens(bundles.as_ref().map(|_| options.trust)),
+        opens: names.opens(bundles.as_ref().map(|_| means)),
     };
     let mut opening = opening(options, (&policy, &secrets), context.clone())?;
     let planted = planted(options, &policy, &mut opening).map_err(machine("canaries"))?;
@@ -133,7 +134,7 @@ fn confined<'scope>(
     }
     // While the bundles are made.
     let leaving = left::watch(options, (grants, &reach), &command, &status.name);
-    let (stores, late) = stores(bundles, options.trust, &mut link, voice)?;
+    let (stores, late) = stores(bundles, means, &mut link, voice)?;
     let ready = ReadyRun {
         options,
         policy: &policy,
@@ -151,9 +152,9 @@ fn confined<'scope>(
         score,
     };
     let outcome = ready.serve(plan, (signals, status), prepared, voice)?;
+    let words = after_failure(options, &policy, outcome, &directory);
     // The tree is gone, so the directory goes, if the guardian did not remove it.
-    let word = after_failure(options, &policy, outcome, &directory);
-    Ok((outcome, private.end().into_iter().chain(word).collect()))
+    Ok((outcome, private.end().into_iter().chain(words).collect()))
 }
 
 /// What is wrong with secrets, or with the record, is said before anything runs.

@@ -27,7 +27,9 @@ impl Names {
     /// given that way.
     pub(super) fn opens(self, trust: Option<TrustMeans>) -> Opens {
         match (self, trust) {
-            (Self::Substituted, _) | (Self::Asked, Some(TrustMeans::Splice)) => Opens::Trap,
+            (Self::Substituted, _) | (Self::Asked, Some(TrustMeans::Nss | TrustMeans::Splice)) => {
+                Opens::Trap
+            }
             (Self::Asked, None | Some(TrustMeans::Variables)) => Opens::Pass,
         }
     }

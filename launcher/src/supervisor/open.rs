@@ -1,10 +1,11 @@
 //! Substitution at open. Where datagram sockets cannot exist, programs that read
 //! resolv.conf(5) and hosts(5) themselves find the stub and the synthetic address
 //! addresses there; where the user asks for it, bundles of certificates at known
-//! places hold the run's authority. A terminal that the caller made is opened for it.
-//! Every other open is performed by the kernel, where Landlock judges it.
+//! places hold the run's authority, and so do databases of NSS. A terminal that the
+//! caller made is opened for it. Every other open is performed by the kernel, where
+//! Landlock judges it.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -91,28 +92,16 @@ impl Supervisor<'_> {
         match path {
             b"/etc/resolv.conf" if names => give(notification, RESOLV_CONF, on_exec),
             b"/etc/hosts" if names => self.open_hosts(notification, on_exec),
-            _ => match self.store(path, flags) {
+            _ => match self
+                .stores
+                .as_ref()
+                .and_then(|stores| stores.at(path, flags))
+            {
                 Some(Ok(store)) => notification.give(store.as_fd(), on_exec),
                 Some(Err(_)) => notification.fail(Errno::EMFILE),
                 None => notification.pass(),
             },
         }
-    }
-
-    /// The bundle of certificates at a path that is opened to be read. What is
-    /// opened in any other way is the command's own file.
-    fn store(&self, path: &[u8], flags: OFlag) -> Option<nix::Result<OwnedFd>> {
-        let stores = self.stores.as_ref()?;
-        let other = OFlag::O_WRONLY
-            | OFlag::O_RDWR
-            | OFlag::O_CREAT
-            | OFlag::O_TRUNC
-            | OFlag::O_DIRECTORY
-            | OFlag::O_PATH;
-        if flags.intersects(other) {
-            return None;
-        }
-        stores.at(path)
     }
 
     fn open_hosts(&mut self, notification: Notification, on_exec: OnExec) {
