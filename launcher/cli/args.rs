@@ -262,6 +262,10 @@ pub(crate) struct Run {
     /// Do not print the summary at the end
     #[arg(long = "no-summary")]
     pub(crate) no_summary: bool,
+    /// Say at the end which files the command opened in vain, and what would grant them; each
+    /// open is held for that, which costs time
+    #[arg(long = "watch-files")]
+    pub(crate) watch_files: bool,
     /// What is done about written files that run later: git hooks, tasks, start files
     #[arg(long, value_name = "WHAT", default_value = "tell")]
     pub(crate) leftovers: Leave,

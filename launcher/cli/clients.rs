@@ -2,7 +2,7 @@
 //! a run against an origin of our own: does it trust the run's authority, and
 //! by what? Each is tried with the one variable that it is known to read, then
 //! with all of them, then with bundles given at open; or, where it reads none,
-//! with the authority in a store of its own.
+//! with the shipped policy that is for it.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Take};
@@ -54,8 +54,7 @@ pub(crate) fn check() -> ExitCode {
             absent.push(client.name);
             continue;
         };
-        let complete = client.beside.iter().all(|program| find(program).is_some());
-        if !complete || (!client.needs.is_empty() && !said(&program, client.needs).0) {
+        if !client.needs.is_empty() && !said(&program, client.needs).0 {
             absent.push(client.name);
             continue;
         }
@@ -93,7 +92,7 @@ impl Found {
         match self {
             Self::Known => match client.by {
                 By::Variable(name) => name.to_owned(),
-                By::Store(what) => what.to_owned(),
+                By::Preset(name) => format!("-P {name}"),
             },
             Self::Variables => "the variables of a run, together".to_owned(),
             Self::Splice => "--trust splice".to_owned(),
@@ -184,9 +183,10 @@ impl Trial {
     fn attempt_all(&self, client: &Client, program: &Path) -> Found {
         let variable = match client.by {
             By::Variable(variable) => variable,
-            // The store is one of its own: nothing else is left to try.
-            By::Store(_) => {
-                let attempt = self.attempt(client, program, &[], Kept::All);
+            // No variable helps: nothing else is left to try.
+            By::Preset(name) => {
+                let options = ["-P", name].map(OsString::from);
+                let attempt = self.attempt(client, program, &options, Kept::All);
                 return attempt.map_or_else(Found::Not, |()| Found::Known);
             }
         };
@@ -428,7 +428,9 @@ mod tests {
                         client.name
                     );
                 }
-                By::Store(what) => assert!(!what.is_empty(), "{}", client.name),
+                By::Preset(name) => {
+                    assert!(outgate_policy::preset(name).is_some(), "{}", client.name);
+                }
             }
             let asks = match client.request {
                 Request::Arguments(words) => words.concat(),

@@ -224,6 +224,7 @@ pub(crate) fn taught(lesson: Lesson, policy: &Policy) -> Result<Taught, ExitCode
         step: None,
         sealed: false,
         no_summary: false,
+        watch_files: false,
         leftovers: lesson.leftovers,
         counters: false,
         command: lesson.command,

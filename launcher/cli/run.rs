@@ -14,7 +14,7 @@ use outgate_launcher::environment::Variables;
 use outgate_launcher::leftovers::LeftoversMode;
 use outgate_launcher::placeholders::Planted;
 use outgate_launcher::reload::Reader;
-use outgate_launcher::run::{RunOptions, Sealing, run as start};
+use outgate_launcher::run::{FileReport, RunOptions, Sealing, run as start};
 use outgate_launcher::sources::SourceCollector;
 use outgate_launcher::supervisor::Farewell;
 use outgate_launcher::trust::TrustMeans;
@@ -135,15 +135,17 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         upstream_ca,
         upstream_proxy: arguments.upstream_proxy,
         summary,
+        files: if arguments.watch_files {
+            FileReport::Say
+        } else {
+            FileReport::Omit
+        },
         leftovers: match arguments.leftovers {
             Leave::Tell => LeftoversMode::Tell,
             Leave::Fail => LeftoversMode::Fail,
             Leave::Off => LeftoversMode::Off,
         },
-        trust: match arguments.trust {
-            TrustWay::Variables => TrustMeans::Variables,
-            TrustWay::Splice => TrustMeans::Splice,
-        },
+        trust: means(arguments.trust),
         authority: ca::own_authority(),
     })
 }
@@ -158,6 +160,13 @@ fn beyond(lock: &Path, status: u8) -> u8 {
     match status {
         0 => BEYOND,
         status => status,
+    }
+}
+
+fn means(way: TrustWay) -> TrustMeans {
+    match way {
+        TrustWay::Variables => TrustMeans::Variables,
+        TrustWay::Splice => TrustMeans::Splice,
     }
 }
 

@@ -81,7 +81,7 @@ const TOOLCHAINS: [&str; 25] = [
 ];
 
 /// What a place would be granted for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
     /// Reading and starting.
     Read,

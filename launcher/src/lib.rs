@@ -32,6 +32,7 @@ mod machine;
 mod made;
 mod moved;
 pub mod notification;
+pub mod opened;
 pub mod opening;
 mod options;
 pub mod own;

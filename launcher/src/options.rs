@@ -1,6 +1,6 @@
 //! What a run is asked for.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use outgate_policy::Source;
@@ -57,6 +57,8 @@ pub struct RunOptions {
     pub reader: Reader,
     /// Whether the summary is said at the end.
     pub summary: Summary,
+    /// Whether files that were opened in vain are said at the end.
+    pub files: FileReport,
     /// What is done about files that run later.
     pub leftovers: LeftoversMode,
     /// How the command is made to trust what the gateway opens.
@@ -74,6 +76,15 @@ pub enum Sealing {
     Sealed,
 }
 
+/// Whether files that were opened in vain are said at the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileReport {
+    /// They are; each open is held for that.
+    Say,
+    /// They are not.
+    Omit,
+}
+
 /// Whether the summary is said at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Summary {
@@ -81,4 +92,12 @@ pub enum Summary {
     Say,
     /// It is not.
     Omit,
+}
+
+impl RunOptions {
+    /// The home directory of who runs it.
+    pub(crate) fn home(&self) -> Option<&OsStr> {
+        let home = self.variables.get(OsStr::new("HOME"));
+        home.map(OsString::as_os_str)
+    }
 }

@@ -10,13 +10,14 @@ use outgate_handoff::{BeginFrame, GatewaySetting};
 use outgate_policy::{Context, Note, Policy, Precaution, Secret, compile, printable};
 use outgate_sys::spawn::SignalMask;
 
-pub use crate::options::{RunOptions, Sealing, Summary};
+pub use crate::options::{FileReport, RunOptions, Sealing, Summary};
 pub use crate::run_error::{Files, RunError};
 
 use crate::denials::DenialsFile;
 use crate::enforced::refuse_unenforced;
 use crate::environment::Variables;
 use crate::gateway_link::{GatewayLink, GatewayPlace, Opening};
+use crate::opened::{OpenedList, opened};
 use crate::placeholders::{self, Planted};
 use crate::plan::{self, Command};
 use crate::private::PrivateDirectory;
@@ -43,7 +44,7 @@ use arguments::started;
 use begin::{ReadyRun, signals, status, thread_error};
 use given::{git, variables};
 use names::Names;
-use trusted::{bundles, is_readable, stores, trusts};
+use trusted::{bundles, is_readable, means, stores, trusts};
 
 /// How long a shared gateway may take to agree to a run, in milliseconds.
 const AGREE_MS: u16 = 10_000;
@@ -101,7 +102,8 @@ fn confined<'scope>(
         .map_err(machine("git's settings"))?;
     let trust = trusts(&policy, options, private.path())
         .then(|| Trust::prepare(private.held(), java, &mut variables));
-    let bundles = trust.map(|trust| bundles(trust, options.trust, &prepared));
+    let means = means(trust.as_ref(), options);
+    let bundles = trust.map(|trust| bundles(trust, means, &prepared));
     let denials = is_readable(&policy, private.path()).then(|| DenialsFile::below(private.held()));
     variables.extend(denials.as_ref().map(DenialsFile::variable));
     let command = Command {
@@ -111,7 +113,7 @@ fn confined<'scope>(
         directory: context.working_directory.clone(),
         private_directory: private.path().to_owned(),
         private_identity: private.identity(),
-        opens: names.opens(bundles.as_ref().map(|_| options.trust)),
+        opens: names.opens(bundles.as_ref().map(|_| means), options.files),
     };
     let mut opening = opening(options, (&policy, &secrets), context.clone())?;
     let planted = planted(options, &policy, &mut opening).map_err(machine("canaries"))?;
@@ -133,7 +135,8 @@ fn confined<'scope>(
     }
     // While the bundles are made.
     let leaving = left::watch(options, (grants, &reach), &command, &status.name);
-    let (stores, late) = stores(bundles, options.trust, &mut link, voice)?;
+    let (stores, late) = stores(bundles, means, &mut link, voice)?;
+    let (opened, list) = opened(options.files);
     let ready = ReadyRun {
         options,
         policy: &policy,
@@ -142,6 +145,7 @@ fn confined<'scope>(
         substitutes: Substitutes {
             hosts: names.hosts(),
             stores,
+            opened,
         },
         late,
         denials,
@@ -151,9 +155,9 @@ fn confined<'scope>(
         score,
     };
     let outcome = ready.serve(plan, (signals, status), prepared, voice)?;
+    let words = about_files(list, (options, &policy), outcome, &directory);
     // The tree is gone, so the directory goes, if the guardian did not remove it.
-    let word = after_failure(options, &policy, outcome, &directory);
-    Ok((outcome, private.end().into_iter().chain(word).collect()))
+    Ok((outcome, private.end().into_iter().chain(words).collect()))
 }
 
 /// What is wrong with secrets, or with the record, is said before anything runs.
@@ -172,6 +176,19 @@ fn changes(options: &RunOptions, opening: &Opening, context: Context) -> ChangeS
     }
 }
 
+/// Which files the command opened in vain, where that was noted, or what it may have missed.
+fn about_files(
+    list: Option<OpenedList>,
+    (options, policy): (&RunOptions, &Policy),
+    outcome: RunOutcome,
+    directory: &Path,
+) -> Vec<String> {
+    match list {
+        Some(list) => list.words(policy, options.home()),
+        None => after_failure(options, policy, outcome, directory),
+    }
+}
+
 /// A word after a run that failed without any about denials, if the policy keeps a file
 /// from the command that it plausibly looked for.
 fn after_failure(
@@ -179,22 +196,23 @@ fn after_failure(
     policy: &Policy,
     outcome: RunOutcome,
     directory: &Path,
-) -> Option<String> {
+) -> Vec<String> {
     let is_silent = outcome.status != 0 && outcome.farewell == Farewell::Nothing;
     // Ended by a signal: somebody wanted that.
     if !is_silent || outcome.status > 128 || options.summary == Summary::Omit {
-        return None;
+        return Vec::new();
     }
-    let home = options.variables.get(std::ffi::OsStr::new("HOME"));
-    let home = home.map_or(Path::new("/"), Path::new);
-    let path = missed(policy, &options.command, (home, directory))?;
+    let home = options.home().map_or(Path::new("/"), Path::new);
+    let Some(path) = missed(policy, &options.command, (home, directory)) else {
+        return Vec::new();
+    };
     let path = printable(&path.to_string_lossy());
     let words = options.about_files.iter().chain([&path]);
     let words: Vec<String> = words.map(|word| shell_word(&printable(word))).collect();
     let words = words.join(" ");
-    Some(format!(
+    vec![format!(
         "outgate: the command may not read `{path}`, if that is what it missed: outgate why {words}"
-    ))
+    )]
 }
 
 /// A directory of the run's own, below the one for temporary files.

@@ -45,6 +45,7 @@ use crate::gateway_link::GatewayLink;
 use crate::lifetime::between::{SupervisorEnd, SupervisorMessage};
 use crate::lookups::Lookups;
 use crate::notification::Notification;
+use crate::opened::OpenedFiles;
 use crate::options::Summary;
 use crate::own::OwnListeners;
 use crate::redirect::Redirect;
@@ -224,6 +225,7 @@ struct Supervisor<'a> {
     opening: Vec<open::HostsOpening>,
     hosts: open::SubstitutedHosts,
     stores: Option<Stores>,
+    opened: Option<OpenedFiles>,
     late: late::PendingCall,
     denials: Option<DenialsFile>,
     outside: OutsideSockets,
@@ -306,6 +308,7 @@ fn supervise(setting: SupervisorSetting, alarm: CallAlarm, voice: &mut dyn Voice
         opening: Vec::new(),
         hosts: open::SubstitutedHosts::new(setting.substitutes.hosts),
         stores: setting.substitutes.stores,
+        opened: setting.substitutes.opened,
         late: late::PendingCall::new(setting.late, setting.eager),
         denials: setting.denials,
         outside: setting.outside,

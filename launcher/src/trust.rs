@@ -10,18 +10,22 @@ use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
 use crate::environment::Variables;
 use crate::private::HeldDirectory;
 
+mod der;
 pub(crate) mod java;
 mod late;
+mod nss;
 mod pem;
 mod pkcs12;
+mod sha1;
 pub mod splice;
+mod sqlite;
 
 pub use java::{JavaPresence, presence};
 pub use late::Late;
@@ -84,7 +88,10 @@ pub enum TrustMeans {
     /// By variables that name bundles.
     #[default]
     Variables,
-    /// By them, and by bundles in the place of those that programs open.
+    /// By them, and by a database in the place of the user's own of NSS, which hides that of
+    /// the run from programs that look for one.
+    Nss,
+    /// By them, and by bundles and databases in the place of those that programs open.
     Splice,
 }
 
@@ -96,6 +103,10 @@ pub struct Trust {
     bundles: BTreeMap<PathBuf, Bundle>,
     settings: Vec<ClientSettings>,
     java: Option<Java>,
+    /// Where NSS finds its database, if that is in the directory.
+    nss: Option<String>,
+    /// Where it looks before that or instead.
+    elsewhere: Vec<PathBuf>,
 }
 
 /// A bundle of the run.
@@ -138,6 +149,8 @@ impl Trust {
             bundles: BTreeMap::new(),
             settings: Vec::new(),
             java: None,
+            nss: private_data(private.path(), variables),
+            elsewhere: nss_directories(private.path(), variables),
         };
         let system = system();
         for name in VARIABLES {
@@ -163,6 +176,28 @@ impl Trust {
             trust.java(variables, &system);
         }
         trust
+    }
+
+    /// How the command comes to trust, where it is to do so by this: its database hides
+    /// behind one of the user's own.
+    pub fn means(&self, asked: TrustMeans) -> TrustMeans {
+        let is_hidden = || self.elsewhere.first().is_some_and(|own| own.is_dir());
+        match asked {
+            TrustMeans::Variables if self.nss.is_some() && is_hidden() => TrustMeans::Nss,
+            TrustMeans::Variables | TrustMeans::Nss | TrustMeans::Splice => asked,
+        }
+    }
+
+    /// The user's own directory of NSS, where it holds no database: NSS would make one there,
+    /// and takes none that is given.
+    pub(crate) fn unmade(&self) -> Option<&Path> {
+        let own = self.elsewhere.first()?;
+        nss::is_unmade(own).then_some(own.as_path())
+    }
+
+    /// Where a database of NSS is given instead of the one that lies there.
+    pub(crate) fn nss_elsewhere(&self) -> &[PathBuf] {
+        &self.elsewhere
     }
 
     /// Java, where there is one.
@@ -269,8 +304,9 @@ impl Trust {
     fn waiting(&self) -> Vec<PendingStore> {
         let bundles = self.bundles.keys().cloned().map(PendingStore::Bundle);
         let java = self.java.as_ref().map(|_| PendingStore::Java);
+        let nss = self.nss.as_ref().map(|_| PendingStore::Nss);
         let authority = [PendingStore::Authority].into_iter();
-        authority.chain(bundles).chain(java).collect()
+        authority.chain(nss).chain(bundles).chain(java).collect()
     }
 
     /// Writes what does not depend on the authority.
@@ -292,6 +328,8 @@ enum PendingStore {
     Java,
     /// The authority alone.
     Authority,
+    /// The database of NSS.
+    Nss,
 }
 
 impl PendingStore {
@@ -301,6 +339,7 @@ impl PendingStore {
             Self::Bundle(begins) => trust.bundles.get(begins).map_or("", |own| &own.name),
             Self::Java => JAVA,
             Self::Authority => AUTHORITY,
+            Self::Nss => trust.nss.as_deref().unwrap_or_default(),
         }
     }
 
@@ -319,8 +358,33 @@ impl PendingStore {
                 pkcs12::store(&all)
             }
             Self::Authority => authority.to_vec(),
+            Self::Nss => nss::certificates(pem::ders(authority).first().map(Vec::as_slice)),
         }
     }
+}
+
+/// Where NSS finds its database in a private directory, by the directory for data that the
+/// command is told (basedir-spec): nowhere, where that is another.
+fn private_data(private: &Path, variables: &Variables) -> Option<String> {
+    let data = Path::new(variables.get(OsStr::new("XDG_DATA_HOME"))?);
+    let below = data.strip_prefix(private).ok()?;
+    let is_plain = |part| matches!(part, Component::Normal(_));
+    let below = below.components().all(is_plain).then_some(below)?;
+    let file = below.join(nss::BELOW_DATA).join(nss::CERTIFICATES);
+    file.to_str().map(str::to_owned)
+}
+
+/// The directories of the user's own databases of NSS, in the order in which they are looked
+/// for. That of the run itself is none of them: there NSS makes what it misses.
+fn nss_directories(private: &Path, variables: &Variables) -> Vec<PathBuf> {
+    let path = |name: &str| variables.get(OsStr::new(name)).map(PathBuf::from);
+    let Some(home) = path("HOME") else {
+        return Vec::new();
+    };
+    let data = path("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
+    let all = [home.join(nss::BELOW_HOME), data.join(nss::BELOW_DATA)];
+    let users = |own: &PathBuf| !own.starts_with(private);
+    all.into_iter().filter(users).collect()
 }
 
 /// The system's bundle of root certificates; an empty path where there is none.
@@ -385,6 +449,39 @@ mod tests {
 
     fn held(path: &Path) -> HeldDirectory {
         HeldDirectory::open(path).unwrap()
+    }
+
+    #[test]
+    fn a_database_is_given_where_the_users_own_hides_that_of_the_run() {
+        let root = std::env::temp_dir().join(format!("outgate-nss-{}", std::process::id()));
+        let (private, home) = (root.join("private"), root.join("home"));
+        std::fs::create_dir_all(&private).unwrap();
+        let of = |data: Option<PathBuf>| {
+            let mut variables = Variables::from([("HOME".into(), home.clone().into_os_string())]);
+            variables.extend(data.map(|data| ("XDG_DATA_HOME".into(), data.into_os_string())));
+            Trust::prepare(&held(&private), presence(&variables), &mut variables)
+        };
+        let below_home = home.join(".pki/nssdb");
+        for own in [private.join("data"), private.clone()] {
+            let trust = of(Some(own));
+            assert_eq!(trust.nss_elsewhere(), std::slice::from_ref(&below_home));
+            assert_eq!(trust.means(TrustMeans::Variables), TrustMeans::Variables);
+            assert_eq!(trust.means(TrustMeans::Splice), TrustMeans::Splice);
+        }
+        // What leads out of the directory again is none of the run's.
+        for others in [None, Some(home.join("data")), Some(private.join("../home"))] {
+            assert_eq!(of(others).nss, None);
+        }
+        std::fs::create_dir_all(&below_home).unwrap();
+        let trust = of(Some(private.join("data")));
+        assert_eq!(trust.means(TrustMeans::Variables), TrustMeans::Nss);
+        assert_eq!(trust.unmade(), Some(&*below_home));
+        for name in ["cert9.db", "key4.db"] {
+            std::fs::write(below_home.join(name), "").unwrap();
+        }
+        assert_eq!(trust.unmade(), None);
+        assert_eq!(of(None).means(TrustMeans::Variables), TrustMeans::Variables);
+        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

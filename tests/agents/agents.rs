@@ -9,6 +9,7 @@ use outgate_dlp::{Detectors, sample};
 use outgate_harness::{Outcome, Sandbox, lab_tests};
 
 use crate::stage::{Home, Request, Stage};
+use crate::table;
 
 /// Longest time of one start, far more than any takes.
 const RUN_SECONDS_MAX: u64 = 60;
@@ -137,7 +138,7 @@ pub(crate) fn key(detector: &str) -> String {
 }
 
 /// Starts an agent with a prompt.
-fn ask(stage: &Stage<'_>, agent: &Agent, prompt: &str) -> Outcome {
+pub(crate) fn ask(stage: &Stage<'_>, agent: &Agent, prompt: &str) -> Outcome {
     let key = key(agent.key.1);
     let mut sandbox = stage.sandbox(agent.preset).environment(agent.key.0, &key);
     for (name, value) in agent.variables {
@@ -223,6 +224,7 @@ fn check(stage: &Stage<'_>, agent: &Agent) {
         b"key\n",
         "{place}"
     );
+    table::add(stage, agent);
 }
 
 lab_tests! {

@@ -17,3 +17,4 @@ mod learnt;
 mod readme;
 pub(crate) mod screens;
 mod stage;
+mod table;

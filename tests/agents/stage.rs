@@ -20,7 +20,7 @@ const ADDRESS: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 34);
 const PROGRAMS: &str = "/opt/agents";
 
 /// The machine's roots, to which those of the stage are added.
-const BUNDLE: &str = "/etc/ssl/certs/ca-certificates.crt";
+pub(crate) const BUNDLE: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Hosts that the certificate of the models is for.
 const SECURE: [&str; 18] = [

@@ -32,6 +32,8 @@ struct Tool {
     host: &'static str,
     /// A cache of the user's own, which stays as it is.
     cache: &'static str,
+    /// What allows it where nothing but its command line names whom it asks.
+    rule: Option<&'static str>,
 }
 
 const UV: Tool = Tool {
@@ -42,6 +44,7 @@ const UV: Tool = Tool {
     script: "uv venv --quiet --python /usr/bin/python3 here && uv pip install --quiet --python here/bin/python demo-pkg && here/bin/python -m demo_pkg",
     host: "pypi.example",
     cache: ".cache/uv",
+    rule: None,
 };
 
 const PNPM: Tool = Tool {
@@ -52,6 +55,7 @@ const PNPM: Tool = Tool {
     script: "echo '{}' > package.json; pnpm add --silent demo-pkg && node -e 'require(\"demo-pkg\")'",
     host: "npm.example",
     cache: ".local/share/pnpm/store",
+    rule: None,
 };
 
 const YARN: Tool = Tool {
@@ -85,6 +89,7 @@ const GO: Tool = Tool {
     script: "mkdir here; cd here; go mod init here.example/here && GONOSUMDB=* go get example.org/demo && cat $(go list -m -f '{{.Dir}}' example.org/demo)/demo.go",
     host: "goproxy.example",
     cache: "go/pkg/mod",
+    rule: None,
 };
 
 const GEM: Tool = Tool {
@@ -95,6 +100,7 @@ const GEM: Tool = Tool {
     script: "gem install --no-document $([ \"$GEMRC\" ] || echo --clear-sources --source http://gems.example) demo-gem && ruby -r demo -e 1",
     host: "gems.example",
     cache: ".gem/specs",
+    rule: None,
 };
 
 const BUNDLER: Tool = Tool {
@@ -104,6 +110,25 @@ const BUNDLER: Tool = Tool {
     cache: ".bundle/cache",
     ..GEM
 };
+
+/// A project whose parent is fetched. Maven has no variable that names a mirror.
+const MAVEN: Tool = Tool {
+    preset: "maven",
+    file: ".m2/settings.xml",
+    text: "<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf><url>http://me:TOKEN@maven.example/</url></mirror></mirrors>\
+        <servers><server><id>m</id><username>me</username><password>TOKEN</password></server></servers></settings>\n",
+    variable: ("MAVEN_ARGS", "-Dunused=http://maven.example/"),
+    script: "echo '<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf><url>http://maven.example/</url></mirror></mirrors></settings>' > here.xml; \
+        echo '<project><modelVersion>4.0.0</modelVersion><parent><groupId>org.example</groupId><artifactId>demo-parent</artifactId><version>1.0</version><relativePath/></parent><artifactId>here</artifactId><packaging>pom</packaging></project>' > pom.xml; \
+        mvn -q -B $([ -e ~/.m2/settings.xml ] || echo -s here.xml) validate && cat $(find ~/.cache/outgate $TMPDIR -name demo-parent-1.0.pom)",
+    host: "maven.example",
+    cache: ".m2/repository",
+    rule: Some("GET,HEAD http://maven.example"),
+};
+
+/// What Maven fetches.
+const PARENT: &str = "<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId><artifactId>demo-parent</artifactId>\
+    <version>1.0</version><packaging>pom</packaging><description>from-the-real-origin</description></project>\n";
 
 /// A run as a person makes it, with this policy and what the stage needs.
 fn sandbox<'lab>(stage: &Stage<'lab>, preset: &str) -> Sandbox<'lab> {
@@ -149,6 +174,10 @@ fn check(stage: &mut Stage<'_>, tool: &Tool) {
     stage.empty_home();
     let (name, value) = tool.variable;
     let empty = sandbox(stage, tool.preset).environment(name, &spelt(value));
+    let empty = tool
+        .rule
+        .into_iter()
+        .fold(empty, |empty, rule| empty.allow(&spelt(rule)));
     run(stage, tool, empty, "from an empty home directory");
     let own = home.join(".cache/outgate");
     assert!(own.is_dir(), "{}: its caches", tool.preset);
@@ -198,6 +227,12 @@ carried_tests! {
         for tool in [&PNPM, &YARN, &BUN, &DENO] {
             check(&mut stage, tool);
         }
+    }
+
+    fn maven_fetches_from_the_configured_mirror(lab) {
+        let Some(mut stage) = Stage::with_tools(lab, &["java", "mvn"]) else { return };
+        stage.publish("maven.example", "org/example/demo-parent/1.0/demo-parent-1.0.pom", PARENT);
+        check(&mut stage, &MAVEN);
     }
 
     fn tools_of_go_and_ruby_fetch_from_the_configured_registry(lab) {

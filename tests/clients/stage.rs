@@ -50,7 +50,7 @@ const VARIABLES: [(&str, &str); 9] = [
 
 /// Hosts that the certificate of the servers is for.
 const SECURE: &str = "DNS:site.example,DNS:live.example,DNS:pypi.example,DNS:npm.example,\
-    DNS:crates.example,DNS:goproxy.example,DNS:gems.example,DNS:apt.example,\
+    DNS:crates.example,DNS:goproxy.example,DNS:gems.example,DNS:maven.example,DNS:apt.example,\
     DNS:objects.example,DNS:rpc.example,DNS:other.example,DNS:denied.example,DNS:api.anthropic.com,\
     IP:93.184.216.34";
 

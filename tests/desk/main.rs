@@ -14,6 +14,7 @@ mod digest;
 mod elsewhere;
 mod git;
 mod leftovers;
+mod opened;
 mod push;
 mod tls;
 mod tools;

@@ -188,7 +188,7 @@ lab_tests! {
             ("ruby", "SSL_CERT_FILE"),
             ("go", "SSL_CERT_FILE"),
             ("java", "JAVA_TOOL_OPTIONS"),
-            ("chromium", "authority.pem in its NSS database"),
+            ("chromium", "-P chromium"),
         ] {
             let row = table.lines().find(|line| line.starts_with(&format!("{client} ")));
             match row {

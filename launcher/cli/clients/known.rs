@@ -13,8 +13,6 @@ pub(super) struct Client {
     pub(super) needs: &'static [&'static str],
     /// Makes one request; `URL` stands for `https://` and a host.
     pub(super) request: Request,
-    /// Other programs that its request takes.
-    pub(super) beside: &'static [&'static str],
     /// What makes it trust.
     pub(super) by: By,
     /// What shows that it does.
@@ -26,9 +24,8 @@ pub(super) struct Client {
 pub(super) enum By {
     /// A variable of a run.
     Variable(&'static str),
-    /// The authority of a run, which the line puts into the client's own store
-    /// first: it reads no variable.
-    Store(&'static str),
+    /// What a shipped policy has the run give: the client reads no variable that names it.
+    Preset(&'static str),
 }
 
 /// How a client is made to ask.
@@ -75,7 +72,6 @@ const fn program(
         version: &["--version"],
         needs: &[],
         request: Request::Arguments(arguments),
-        beside: &[],
         by: By::Variable(variable),
         proof: Proof::Asked,
     }
@@ -94,7 +90,6 @@ const fn python(
         version: needs,
         needs,
         request: Request::Arguments(arguments),
-        beside: &[],
         by: By::Variable(variable),
         proof: Proof::Asked,
     }
@@ -113,7 +108,6 @@ const fn shell(
         version: &["--version"],
         needs: &[],
         request: Request::Line(line),
-        beside: &[],
         by: By::Variable(variable),
         proof: Proof::Asked,
     }
@@ -140,7 +134,7 @@ const GO: &str = "mkdir -p go && cd go && GO111MODULE=on GOFLAGS=-mod=mod GOTOOL
 const UV: &str = "echo x > r.txt && exec uv pip compile --no-cache -q --index-url URL/simple r.txt";
 const CARGO: &str = "CARGO_HOME=$PWD/cargo exec cargo search --index sparse+URL/ --limit 1 x";
 // Its own sandbox needs namespaces; it asks its maker for this and that.
-const CHROMIUM: &str = "export HOME=\"$PWD/chromium\"; base=\"$HOME/.pki/nssdb\"; mkdir -p \"$base\" && certutil -d \"sql:$base\" -N --empty-password && certutil -d \"sql:$base\" -A -t C,, -n outgate -i \"$TMPDIR/authority.pem\" && exec timeout 15 chromium --headless --no-sandbox --disable-gpu --user-data-dir=\"$HOME/profile\" --host-resolver-rules='MAP * ~NOTFOUND, EXCLUDE *.outgate.test' --dump-dom URL/";
+const CHROMIUM: &str = "exec timeout 15 chromium --headless --no-sandbox --disable-gpu --user-data-dir=\"$TMPDIR/profile\" --host-resolver-rules='MAP * ~NOTFOUND, EXCLUDE *.outgate.test' --dump-dom URL/";
 
 /// All of them, in the order of the table.
 pub(super) const CLIENTS: &[Client] = &[
@@ -163,7 +157,6 @@ pub(super) const CLIENTS: &[Client] = &[
             "URL/x",
             "x",
         ]),
-        beside: &[],
         by: By::Variable("APT_CONFIG"),
         proof: Proof::Asked,
     },
@@ -265,7 +258,6 @@ pub(super) const CLIENTS: &[Client] = &[
         version: &["-e", "print $^V"],
         needs: &["-MIO::Socket::SSL", "-MHTTP::Tiny", "-e", "1"],
         request: Request::Arguments(&["-MHTTP::Tiny", "-e", PERL]),
-        beside: &[],
         by: By::Variable("SSL_CERT_FILE"),
         proof: Proof::Asked,
     },
@@ -275,7 +267,6 @@ pub(super) const CLIENTS: &[Client] = &[
         version: &["-e", "print $^V"],
         needs: &["-MLWP::Protocol::https", "-e", "1"],
         request: Request::Arguments(&["-MLWP::UserAgent", "-e", LWP]),
-        beside: &[],
         by: By::Variable("PERL_LWP_SSL_CA_FILE"),
         proof: Proof::Asked,
     },
@@ -293,8 +284,7 @@ pub(super) const CLIENTS: &[Client] = &[
         "AWS_CA_BUNDLE",
     ),
     Client {
-        beside: &["certutil"],
-        by: By::Store("authority.pem in its NSS database"),
+        by: By::Preset("chromium"),
         ..shell("chromium", "chromium", CHROMIUM, "")
     },
 ];

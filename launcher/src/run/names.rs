@@ -2,6 +2,7 @@
 //! datagram sockets, or read from files that are substituted.
 
 use crate::filter::Opens;
+use crate::options::FileReport;
 use crate::probe;
 use crate::trust::TrustMeans;
 
@@ -23,11 +24,16 @@ impl Names {
         }
     }
 
-    /// Whether opens are held: for names, or for certificates where those are
-    /// given that way.
-    pub(super) fn opens(self, trust: Option<TrustMeans>) -> Opens {
+    /// Whether opens are held: for names, for certificates where those are given that
+    /// way, or to say which files were opened in vain.
+    pub(super) fn opens(self, trust: Option<TrustMeans>, files: FileReport) -> Opens {
+        if files == FileReport::Say {
+            return Opens::Trap;
+        }
         match (self, trust) {
-            (Self::Substituted, _) | (Self::Asked, Some(TrustMeans::Splice)) => Opens::Trap,
+            (Self::Substituted, _) | (Self::Asked, Some(TrustMeans::Nss | TrustMeans::Splice)) => {
+                Opens::Trap
+            }
             (Self::Asked, None | Some(TrustMeans::Variables)) => Opens::Pass,
         }
     }

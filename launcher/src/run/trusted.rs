@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use outgate_policy::Policy;
+use outgate_policy::{Policy, printable};
 
 use super::{RunError, RunOptions};
 use crate::gateway_link::GatewayLink;
@@ -36,11 +36,16 @@ pub(super) enum Bundles {
     Now(Trust),
 }
 
+/// How the command comes to trust.
+pub(super) fn means(trust: Option<&Trust>, options: &RunOptions) -> TrustMeans {
+    trust.map_or(options.trust, |trust| trust.means(options.trust))
+}
+
 /// Makes bundles, beside whatever else is made ready.
 pub(super) fn bundles(trust: Trust, way: TrustMeans, prepared: &Prepared<'_>) -> Bundles {
     match way {
         TrustMeans::Variables => Bundles::Late(prepared.aside(|| Late::make(trust))),
-        TrustMeans::Splice => Bundles::Now(trust),
+        TrustMeans::Nss | TrustMeans::Splice => Bundles::Now(trust),
     }
 }
 
@@ -70,12 +75,19 @@ pub(super) fn stores(
     if way == TrustMeans::Variables || authority.is_empty() {
         return Ok((None, None));
     }
-    let stores = Stores::make(&authority).map_err(machine)?;
-    if stores.is_none() {
+    if let Some(own) = trust.unmade().filter(|_| way == TrustMeans::Nss) {
+        let own = printable(&own.to_string_lossy());
+        voice.say(&format!(
+            "outgate: warning: Chromium does not trust this run: `{own}` is there and holds no \
+             database; remove it, or have one made: certutil -N --empty-password -d sql:{own}"
+        ));
+    }
+    let stores = Stores::make(&authority, way, trust.nss_elsewhere()).map_err(machine)?;
+    if way == TrustMeans::Splice && !stores.has_bundles() {
         voice.say(
             "outgate: warning: --trust splice has no effect: no system bundle of certificates \
              can be read",
         );
     }
-    Ok((stores, None))
+    Ok((Some(stores), None))
 }

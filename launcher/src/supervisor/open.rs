@@ -1,18 +1,20 @@
 //! Substitution at open. Where datagram sockets cannot exist, programs that read
 //! resolv.conf(5) and hosts(5) themselves find the stub and the synthetic address
 //! addresses there; where the user asks for it, bundles of certificates at known
-//! places hold the run's authority. A terminal that the caller made is opened for it.
+//! places hold the run's authority, and so do databases of NSS; where somebody asks
+//! which files were opened in vain, the paths are noted. A terminal that the caller made is opened for it.
 //! Every other open is performed by the kernel, where Landlock judges it.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
+use nix::fcntl::{AT_FDCWD, OFlag};
 use outgate_sys::seccomp::OnExec;
 
 use super::Supervisor;
 use crate::notification::Notification;
+use crate::opened::OpenedFiles;
 use crate::terminal;
 use crate::trust::splice::{PATH_BYTES, Stores, sealed};
 
@@ -30,6 +32,8 @@ pub struct Substitutes {
     pub hosts: Option<String>,
     /// Bundles of certificates, where those are.
     pub stores: Option<Stores>,
+    /// What notes the files that are opened, where somebody wants to know.
+    pub opened: Option<OpenedFiles>,
 }
 
 /// The substituted hosts file.
@@ -61,10 +65,18 @@ pub(super) struct HostsOpening {
 impl Supervisor<'_> {
     pub(super) fn on_open(&mut self, notification: Notification) {
         let number = notification.held().number;
-        let (path, flags) = if Some(number) == self.numbers.open {
-            (notification.word(0), notification.int(1))
+        let (directory, path, flags) = if Some(number) == self.numbers.open {
+            (
+                AT_FDCWD.as_raw_fd(),
+                notification.word(0),
+                notification.int(1),
+            )
         } else {
-            (notification.word(1), notification.int(2))
+            (
+                notification.int(0),
+                notification.word(1),
+                notification.int(2),
+            )
         };
         let flags = OFlag::from_bits_retain(flags);
         let on_exec = if flags.contains(OFlag::O_CLOEXEC) {
@@ -73,9 +85,9 @@ impl Supervisor<'_> {
             OnExec::Keep
         };
         let mut bytes = [0_u8; PATH_BYTES];
-        let wanted = match &self.stores {
-            Some(_) => &mut bytes[..],
-            None => bytes.split_at_mut(NAME_FILE_BYTES).0,
+        let wanted = match (&self.stores, &self.opened) {
+            (None, None) => bytes.split_at_mut(NAME_FILE_BYTES).0,
+            (Some(_), _) | (_, Some(_)) => &mut bytes[..],
         };
         let thread = notification.held().thread;
         let count = outgate_sys::memory::copy(thread, path, wanted).unwrap_or(0);
@@ -84,6 +96,9 @@ impl Supervisor<'_> {
         let Some(path) = end.and_then(|end| bytes.get(..end)) else {
             return notification.pass();
         };
+        if let Some(opened) = &mut self.opened {
+            opened.note(thread, directory, path, flags);
+        }
         if terminal::number(path).is_some() {
             return self.attributes.perform(notification);
         }
@@ -91,28 +106,16 @@ impl Supervisor<'_> {
         match path {
             b"/etc/resolv.conf" if names => give(notification, RESOLV_CONF, on_exec),
             b"/etc/hosts" if names => self.open_hosts(notification, on_exec),
-            _ => match self.store(path, flags) {
+            _ => match self
+                .stores
+                .as_ref()
+                .and_then(|stores| stores.at(path, flags))
+            {
                 Some(Ok(store)) => notification.give(store.as_fd(), on_exec),
                 Some(Err(_)) => notification.fail(Errno::EMFILE),
                 None => notification.pass(),
             },
         }
-    }
-
-    /// The bundle of certificates at a path that is opened to be read. What is
-    /// opened in any other way is the command's own file.
-    fn store(&self, path: &[u8], flags: OFlag) -> Option<nix::Result<OwnedFd>> {
-        let stores = self.stores.as_ref()?;
-        let other = OFlag::O_WRONLY
-            | OFlag::O_RDWR
-            | OFlag::O_CREAT
-            | OFlag::O_TRUNC
-            | OFlag::O_DIRECTORY
-            | OFlag::O_PATH;
-        if flags.intersects(other) {
-            return None;
-        }
-        stores.at(path)
     }
 
     fn open_hosts(&mut self, notification: Notification, on_exec: OnExec) {

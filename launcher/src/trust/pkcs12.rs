@@ -3,11 +3,7 @@
 //! Java since 8 reads that. Writes DER (X.690), and reads such stores again; makes
 //! no keys, knows none, and opens nothing that is locked.
 
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const OCTET_STRING: u8 = 0x04;
-const BMP_STRING: u8 = 0x1e;
-const EXPLICIT_0: u8 = 0xa0;
+use super::der::{BMP_STRING, DerValues, EXPLICIT_0, OCTET_STRING, SEQUENCE, SET, value};
 
 /// Version 3 (RFC 7292 4).
 const VERSION: &[u8] = &[0x02, 1, 3];
@@ -70,26 +66,6 @@ fn bag(alias: &str, certificate: &[u8]) -> Vec<u8> {
     )
 }
 
-/// A value of a kind, made of parts (X.690 8.1).
-fn value(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
-    let length: usize = parts.iter().map(|part| part.len()).sum();
-    let bytes = length.to_be_bytes();
-    let digits = bytes.iter().skip_while(|byte| **byte == 0);
-    let mut out = Vec::with_capacity(length + 6);
-    out.push(kind);
-    if let Ok(short @ ..0x80) = u8::try_from(length) {
-        out.push(short);
-    } else {
-        let count = u8::try_from(digits.clone().count()).unwrap_or(8);
-        out.push(0x80 | count);
-        out.extend(digits);
-    }
-    for part in parts {
-        out.extend_from_slice(part);
-    }
-    out
-}
-
 /// The certificates that a store trusts, each in DER, where they stand in the
 /// clear: as in the store that Java brings since 18, and in what `store` makes.
 /// `None` where some are locked: what a password opens cannot be taken over, and
@@ -139,56 +115,9 @@ fn gather(bag: &[u8], found: &mut Vec<Vec<u8>>) -> Option<()> {
     Some(())
 }
 
-/// Values one after the other, of known kinds and definite lengths (X.690 8.1).
-struct DerValues<'a>(&'a [u8]);
-
-impl<'a> DerValues<'a> {
-    fn next(&mut self, kind: u8) -> Option<&'a [u8]> {
-        let (&[found, short], rest) = self.0.split_first_chunk()?;
-        let digits = match short {
-            0..=0x7f => 0,
-            // None is of no length that is said, five are more than we read.
-            0x81..=0x84 => usize::from(short & 0x7f),
-            _ => return None,
-        };
-        let (long, rest) = rest.split_at_checked(digits)?;
-        let length = long.iter().try_fold(0_usize, |sum, digit| {
-            sum.checked_mul(256)?.checked_add(usize::from(*digit))
-        })?;
-        let length = if digits == 0 {
-            usize::from(short)
-        } else {
-            length
-        };
-        let (value, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        (found == kind).then_some(value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lengths_are_as_short_as_they_can_be() {
-        for (length, head) in [
-            (0_usize, &[4, 0][..]),
-            (127, &[4, 127]),
-            (128, &[4, 0x81, 128]),
-            (255, &[4, 0x81, 255]),
-            (256, &[4, 0x82, 1, 0]),
-            (70_000, &[4, 0x83, 1, 0x11, 0x70]),
-        ] {
-            let made = value(OCTET_STRING, &[&vec![7; length]]);
-            assert!(
-                made.starts_with(head),
-                "{length}: {:?}",
-                &made[..head.len()]
-            );
-            assert_eq!(made.len(), head.len() + length);
-        }
-    }
 
     #[test]
     fn each_certificate_stands_in_it_once() {
