@@ -140,14 +140,18 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         } else {
             FileReport::Omit
         },
-        leftovers: match arguments.leftovers {
-            Leave::Tell => LeftoversMode::Tell,
-            Leave::Fail => LeftoversMode::Fail,
-            Leave::Off => LeftoversMode::Off,
-        },
+        leftovers: about_leftovers(arguments.leftovers),
         trust: means(arguments.trust),
         authority: ca::own_authority(),
     })
+}
+
+fn about_leftovers(leave: Leave) -> LeftoversMode {
+    match leave {
+        Leave::Tell => LeftoversMode::Tell,
+        Leave::Fail => LeftoversMode::Fail,
+        Leave::Off => LeftoversMode::Off,
+    }
 }
 
 /// Says that a command asked for more than a lock has; the status then.
