@@ -27,6 +27,8 @@ pub(crate) enum Magic {
     Deflate,
     /// Brotli, which has none either.
     Brotli,
+    /// zlib and Brotli of which no decoder here has what they copy from.
+    Unread,
     /// The mark in the header of a file in a tar archive (POSIX.1-2017, pax, "ustar").
     Tar,
     /// What is told by a close look alone, and mostly opened by nobody here.

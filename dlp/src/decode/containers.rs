@@ -22,6 +22,7 @@ mod seek;
 mod stored;
 mod uncoded;
 mod unpack;
+mod unread;
 mod zstd;
 
 use std::collections::VecDeque;
@@ -146,7 +147,10 @@ impl Containers {
     /// be long. What has none begins in few places, and is told by a few bytes.
     pub(crate) fn is_open(&self) -> bool {
         let waits = |spotted: &Spotted| {
-            !matches!(spotted.magic, Magic::Zlib | Magic::Deflate | Magic::Brotli)
+            !matches!(
+                spotted.magic,
+                Magic::Zlib | Magic::Deflate | Magic::Brotli | Magic::Unread
+            )
         };
         !self.open.is_empty() || self.spotted.iter().any(waits)
     }
@@ -223,7 +227,7 @@ impl Containers {
                 return;
             }
             match magic {
-                Magic::Sealed(_) => sealed.push((magic, at)),
+                Magic::Sealed(_) | Magic::Unread => sealed.push((magic, at)),
                 _ => behind.push((magic, at)),
             }
         });

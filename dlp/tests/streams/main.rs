@@ -44,4 +44,5 @@ mod splits;
 mod stage;
 mod turned;
 mod unmarked;
+mod unread;
 mod within;

@@ -3,11 +3,13 @@
 //! itself. Says no to nothing a compressor makes that could hold a credential; of random
 //! bytes it says yes to few, and those show soon that they are none.
 
+use std::cmp::Ordering;
+
 use super::brotli;
 use super::meta_block::{self, Header, Plain};
 use super::prefix::{BitReader, Code, LENGTH_MAX, PrefixEnd, Read};
 use super::recognise::{Wait, is_zlib};
-use super::sealed;
+use super::{sealed, unread};
 use crate::decode::layer::{LayerExtent, View};
 use crate::limits;
 use crate::magic::Magic;
@@ -18,7 +20,7 @@ pub(super) const GUESS_BYTES: usize = 16;
 /// Whether these bytes, all there are, may be compressed without a mark. Brotli is
 /// tried: its beginning alone says too little.
 pub(crate) fn is_unmarked(bytes: &[u8]) -> bool {
-    if sealed::may_begin(bytes) {
+    if sealed::may_begin(bytes) || unread::begins(bytes, Wait::Over) == Some(true) {
         return true;
     }
     // Nothing compressed is one byte again and again.
@@ -31,6 +33,10 @@ pub(crate) fn is_unmarked(bytes: &[u8]) -> bool {
 /// in all, if that is known.
 pub(crate) fn may_be_unmarked(bytes: &[u8], all: Option<usize>) -> bool {
     if is_zlib(bytes) || is_deflate(bytes) || sealed::may_begin(bytes) {
+        return true;
+    }
+    let is_unread = unread::begins(bytes, Wait::Long);
+    if is_unread == Some(true) || (is_unread.is_none() && bytes.len() >= GUESS_BYTES) {
         return true;
     }
     let header = meta_block::read(bytes);
@@ -107,6 +113,34 @@ pub(super) fn is_whole_deflate(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether these are data of zlib with a preset dictionary, all of them or as many as tell it;
+/// `None` where more are needed. What is copied may stand in the dictionary, so that chance
+/// makes fixed codes more often: they are as long as other codes, or end with the checksum.
+pub(super) fn is_with_dictionary(bytes: &[u8], wait: Wait) -> Option<bool> {
+    const CHECKSUM_BYTES: usize = 4;
+    let here = bytes.get(..limits::CODES_LOOK_BYTES).unwrap_or(bytes);
+    let mut made = GuessedOutput {
+        before: 1 << 15,
+        ..GuessedOutput::default()
+    };
+    let mut bits = BitReader::of(here);
+    match blocks(&mut bits, &mut made) {
+        Ok(GuessEnd::Other) => Some(true),
+        Ok(GuessEnd::Fixed) => {
+            let is_aligned = bits.pad().is_ok();
+            let end = bits.place().saturating_add(CHECKSUM_BYTES);
+            match end.cmp(&bytes.len()) {
+                _ if !is_aligned => None,
+                Ordering::Less => Some(false),
+                Ordering::Equal => (wait == Wait::Over).then_some(true),
+                Ordering::Greater => None,
+            }
+        }
+        Err(PrefixEnd::Wrong) => Some(false),
+        Err(PrefixEnd::Short) => (here.len() == limits::CODES_LOOK_BYTES).then_some(true),
+    }
+}
+
 /// Whether Brotli begins so where the content of a part does.
 pub(super) fn looks_like_brotli(bytes: &[u8], wait: Wait) -> DeflateLooks {
     let is_right = match wait {
@@ -180,6 +214,8 @@ struct GuessedOutput {
     text: u32,
     /// and how many at most were so far.
     longest: u32,
+    /// Bytes of a dictionary, which stand before them.
+    before: u32,
 }
 
 impl GuessedOutput {
@@ -266,7 +302,8 @@ fn fixed(bits: &mut BitReader<'_>, made: &mut GuessedOutput) -> Read<()> {
             }
             _ => return Err(PrefixEnd::Wrong),
         };
-        (base.saturating_add(bits.take(extra)?) <= made.bytes)
+        let known = made.bytes.saturating_add(made.before);
+        (base.saturating_add(bits.take(extra)?) <= known)
             .then_some(())
             .ok_or(PrefixEnd::Wrong)?;
         made.copy(length);

@@ -204,9 +204,31 @@ pub(super) struct Plain {
 pub(super) fn read(bytes: &[u8]) -> Read<Header> {
     let mut bits = BitReader::of(bytes);
     if bits.bit()? == 1 && bits.take(3)? == 0 {
-        // A large window.
+        // A large window, which few read.
         (bits.take(3)? != 1).then_some(()).ok_or(PrefixEnd::Wrong)?;
     }
+    block(&mut bits, WindowKind::Usual)
+}
+
+/// Reads the same of a stream with a large window (RFC 9841), but for its codes of distances.
+///
+/// # Errors
+/// Says why it was not read to its end.
+pub(super) fn read_large(bytes: &[u8]) -> Read<Header> {
+    let mut bits = BitReader::of(bytes);
+    bits.take(14)?;
+    block(&mut bits, WindowKind::Large)
+}
+
+/// How far back a stream may copy from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WindowKind {
+    Usual,
+    Large,
+}
+
+/// Reads the header of a meta-block.
+fn block(bits: &mut BitReader<'_>, window: WindowKind) -> Read<Header> {
     let is_last = bits.bit()? == 1;
     // An empty one is of no interest.
     (!is_last || bits.bit()? == 0)
@@ -237,12 +259,12 @@ pub(super) fn read(bytes: &[u8]) -> Read<Header> {
             end: bits.plain(length),
         }));
     }
-    codes(&mut bits)?;
+    codes(bits, window)?;
     Ok(Header::Codes)
 }
 
 /// Reads the codes of a compressed meta-block (RFC 7932 9.2).
-fn codes(bits: &mut BitReader<'_>) -> Read<()> {
+fn codes(bits: &mut BitReader<'_>, window: WindowKind) -> Read<()> {
     let mut kinds = [1_u32; 3];
     for kind in &mut kinds {
         *kind = count(bits)?;
@@ -270,6 +292,12 @@ fn codes(bits: &mut BitReader<'_>) -> Read<()> {
     let places = (48_u32 << postfix)
         .saturating_add(direct)
         .saturating_add(16);
+    // Of a large window there are more places than codes have room for here, and the others
+    // tell enough.
+    let far = match window {
+        WindowKind::Usual => far,
+        WindowKind::Large => 0,
+    };
     for (count, alphabet) in [(trees, 256), (commands, 704), (far, places)] {
         for _ in 0..count {
             code(bits, alphabet)?;

@@ -18,6 +18,7 @@ use super::pack::Pack;
 use super::sealed::{self, FormatLook, PacketExtent};
 use super::stored::Stored;
 use super::unpack::Unpack;
+use super::unread;
 use super::zstd::Zstd;
 use super::{Certainty, entry};
 use crate::budget::wide;
@@ -31,10 +32,11 @@ const TAR_MARK_TO_FILE: u64 = 512 - 257;
 
 /// What is looked for where compressed data may begin, for it has too few bytes that are
 /// always the same.
-pub(super) const UNMARKED: [Magic; 5] = [
+pub(super) const UNMARKED: [Magic; 6] = [
     Magic::Zlib,
     Magic::Deflate,
     Magic::Brotli,
+    Magic::Unread,
     Magic::Sealed(OpaqueFormat::Lzma),
     Magic::Sealed(OpaqueFormat::Pgp),
 ];
@@ -151,6 +153,7 @@ pub(super) fn recognise(magic: Magic, here: &[u8], trail: &Trail, wait: Wait) ->
         Magic::Brotli if wait == Wait::Over && !is_whole_brotli(here) => Recognition::Other,
         Magic::Brotli if is_brotli(here) => plain(Coding::Brotli),
         Magic::Zlib | Magic::Deflate | Magic::Brotli => Recognition::Other,
+        Magic::Unread => unread(unread::begins(here, wait)),
         Magic::Zstd => match here.get(4) {
             Some(descriptor) if descriptor & 0x08 == 0 => plain(Coding::Zstd),
             Some(_) => Recognition::Other,
@@ -187,6 +190,15 @@ pub(super) fn recognise(magic: Magic, here: &[u8], trail: &Trail, wait: Wait) ->
             FormatLook::It(_) if is_lzma(format) => lzma_alone(here, trail),
             FormatLook::It(reason) => Recognition::Unreadable(reason),
         },
+    }
+}
+
+/// What begins as data do that no decoder here reads.
+fn unread(is: Option<bool>) -> Recognition {
+    match is {
+        None => Recognition::More,
+        Some(true) => Recognition::Unreadable(UnscannedReason::Unopened),
+        Some(false) => Recognition::Other,
     }
 }
 

@@ -48,9 +48,10 @@ static PAIRS: LazyLock<Pairs> = LazyLock::new(|| Pairs::new(&KINDS_SOUGHT));
 const FIELDS_END: &[u8] = b"\r\n\r\n";
 
 /// What is looked for where a part begins.
-const OF_PARTS: [Magic; 4] = [
+const OF_PARTS: [Magic; 5] = [
     Magic::Deflate,
     Magic::Brotli,
+    Magic::Unread,
     Magic::Sealed(OpaqueFormat::Lzma),
     Magic::Sealed(OpaqueFormat::Pgp),
 ];
