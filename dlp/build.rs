@@ -30,6 +30,8 @@ mod detector_file;
 mod detector_place;
 #[path = "src/detector_shape.rs"]
 mod detector_shape;
+#[path = "src/inventory/forms/written.rs"]
+mod forms;
 #[path = "src/groups.rs"]
 mod groups;
 #[path = "src/limits.rs"]
@@ -58,9 +60,10 @@ const PLACES: &str = "places.txt";
 fn main() -> Result<(), String> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let folder = root.join("detectors");
-    let mut table = String::new();
+    let mut columns = Columns::default();
     let mut owners = BTreeMap::new();
     let mut literals = BTreeMap::new();
+    let mut detectors = Vec::new();
     let files = files(&folder)?;
     for path in &files {
         for detector in read(path)? {
@@ -72,25 +75,27 @@ fn main() -> Result<(), String> {
                     detector.id
                 ));
             }
-            write(&mut table, &detector).map_err(|error| error.to_string())?;
+            columns.add(&detector).map_err(|error| error.to_string())?;
             for literal in detector.literals.iter() {
                 for (form, _) in transforms::forms(&detector, literal.as_bytes()) {
                     literals.insert(form, None);
                 }
             }
+            detectors.push(detector);
         }
     }
     literals.extend(beginnings().map(|mark| (mark.to_vec(), None)));
-    let text = format!(
-        "pub(crate) static SHIPPED: [Detector; {}] = [\n{table}];\n",
-        owners.len()
-    );
     let folder = PathBuf::from(variable("OUT_DIR")?);
     let places = root.join(PLACES);
     let places =
         fs::read_to_string(&places).map_err(|error| format!("{}: {error}", places.display()))?;
     let placed = placed(literals, &places)?;
-    for (name, text) in [("shipped.rs", text), ("placed.rs", placed)] {
+    let forms = forms::tables(&detectors)?;
+    for (name, text) in [
+        ("shipped.rs", columns.written()),
+        ("placed.rs", placed),
+        ("forms.rs", forms),
+    ] {
         let output = folder.join(name);
         fs::write(&output, text).map_err(|error| format!("{}: {error}", output.display()))?;
     }
@@ -105,6 +110,7 @@ fn main() -> Result<(), String> {
         "src/detector_place.rs",
         "src/destination.rs",
         "src/groups.rs",
+        "src/inventory/forms/written.rs",
         "src/limits.rs",
         "src/transforms.rs",
         "src/detector_shape.rs",
@@ -184,15 +190,22 @@ fn placed(mut literals: BTreeMap<Vec<u8>, Option<Placed>>, known: &str) -> Resul
     for (literal, placed) in &mut literals {
         *placed = placed.or_else(|| groups.place(literal));
     }
-    let rows: Vec<String> = literals
-        .iter()
-        .filter_map(|(literal, placed)| placed.map(|placed| (literal, placed)))
-        .map(|(literal, Placed { at, group })| {
-            format!("(&{literal:?}, Placed {{ at: {at}, group: {group} }}),\n")
-        })
-        .collect();
+    let (mut text, mut rows) = (Vec::new(), Vec::new());
+    for (literal, placed) in &literals {
+        if let Some(Placed { at, group }) = placed {
+            let begin = text.len();
+            text.extend_from_slice(literal);
+            let end = text.len();
+            rows.push(format!(
+                "(({begin}, {end}), Placed {{ at: {at}, group: {group} }}),\n"
+            ));
+        }
+    }
     Ok(format!(
-        "static PLACED: [(&[u8], Placed); {}] = [\n{}];\n",
+        "static PLACED_TEXT: [u8; {}] = *b\"{}\";\n\
+         static PLACED: [((u32, u32), Placed); {}] = [\n{}];\n",
+        text.len(),
+        text.escape_ascii(),
         rows.len(),
         rows.concat()
     ))
@@ -234,55 +247,88 @@ fn read(path: &Path) -> Result<Vec<Detector>, String> {
     })
 }
 
-fn write(table: &mut String, detector: &Detector) -> std::fmt::Result {
-    let scope = match detector.scope {
-        Scope::Registry(registry) => format!("Registry(Registry::{registry:?})"),
-        other => format!("{other:?}"),
-    };
-    writeln!(table, "Detector {{")?;
-    for (key, text) in [
-        ("id", &detector.id),
-        ("name", &detector.name),
-        ("cost", &detector.cost),
-        ("reference", &detector.reference),
-        ("pattern", &detector.pattern),
-        ("harmless", &detector.harmless),
-        ("unplaced", &detector.unplaced),
-        ("secret", &detector.secret),
-    ] {
-        writeln!(table, "{key}: Cow::Borrowed({text:?}),")?;
-    }
-    for (key, texts) in [
-        ("literals", &detector.literals),
-        ("issuers", &detector.issuers),
-        ("tenant_hosts", &detector.tenant_hosts),
-        ("except", &detector.except),
-        ("routed", &detector.routed),
-        ("forms", &detector.forms),
-        ("documents", &detector.documents),
-        ("places", &detector.places),
-        ("samples", &detector.samples),
-        ("near_misses", &detector.near_misses),
-    ] {
-        writeln!(table, "{key}: {},", list(texts))?;
-    }
-    writeln!(table, "confirmed: {:?},", detector.confirmed)?;
-    writeln!(table, "tier: Tier::{:?},", detector.tier)?;
-    writeln!(table, "anchor: Anchor::{:?},", detector.anchor)?;
-    writeln!(table, "min: {}, max: {},", detector.min, detector.max)?;
-    writeln!(table, "boundary: Boundary::{:?},", detector.boundary)?;
-    writeln!(table, "validator: Validator::{:?},", detector.validator)?;
-    writeln!(table, "failure: Failure::{:?},", detector.failure)?;
-    writeln!(table, "min_entropy: {:?},", detector.min_entropy)?;
-    writeln!(table, "scope: Scope::{scope},")?;
-    writeln!(table, "tenants: Tenants::{:?},", detector.tenants)?;
-    writeln!(table, "}},")
+/// The texts of detectors, and which are where, as columns of numbers: a table of references
+/// is as many pointers that every start of a program has to relocate.
+#[derive(Default)]
+struct Columns {
+    text: String,
+    /// Texts of lists, one behind the other.
+    listed: Vec<(usize, usize)>,
+    rows: String,
+    count: usize,
 }
 
-fn list(texts: &Texts) -> String {
-    let items: Vec<String> = texts
-        .iter()
-        .map(|text| format!("Cow::Borrowed({text:?})"))
-        .collect();
-    format!("Cow::Borrowed(&[{}])", items.join(", "))
+impl Columns {
+    fn add(&mut self, detector: &Detector) -> std::fmt::Result {
+        let scope = match detector.scope {
+            Scope::Registry(registry) => format!("Registry(Registry::{registry:?})"),
+            other => format!("{other:?}"),
+        };
+        let texts = [
+            &detector.id,
+            &detector.name,
+            &detector.cost,
+            &detector.reference,
+            &detector.pattern,
+            &detector.harmless,
+            &detector.unplaced,
+            &detector.secret,
+        ];
+        let lists = [
+            &detector.literals,
+            &detector.issuers,
+            &detector.tenant_hosts,
+            &detector.except,
+            &detector.routed,
+            &detector.forms,
+            &detector.documents,
+            &detector.places,
+            &detector.samples,
+            &detector.near_misses,
+        ];
+        let texts = texts.map(|text| self.text(text));
+        let lists = lists.map(|list| self.list(list));
+        self.count += 1;
+        let table = &mut self.rows;
+        writeln!(table, "DetectorRow {{ texts: {texts:?}, lists: {lists:?},")?;
+        writeln!(table, "confirmed: {:?},", detector.confirmed)?;
+        writeln!(table, "tier: Tier::{:?},", detector.tier)?;
+        writeln!(table, "anchor: Anchor::{:?},", detector.anchor)?;
+        writeln!(table, "min: {}, max: {},", detector.min, detector.max)?;
+        writeln!(table, "boundary: Boundary::{:?},", detector.boundary)?;
+        writeln!(table, "validator: Validator::{:?},", detector.validator)?;
+        writeln!(table, "failure: Failure::{:?},", detector.failure)?;
+        writeln!(table, "min_entropy: {:?},", detector.min_entropy)?;
+        writeln!(table, "scope: Scope::{scope},")?;
+        writeln!(table, "tenants: Tenants::{:?} }},", detector.tenants)
+    }
+
+    fn text(&mut self, text: &str) -> (usize, usize) {
+        let at = self.text.len();
+        self.text.push_str(text);
+        (at, self.text.len())
+    }
+
+    fn list(&mut self, texts: &Texts) -> (usize, usize) {
+        let at = self.listed.len();
+        for text in texts.iter() {
+            let place = self.text(text);
+            self.listed.push(place);
+        }
+        (at, self.listed.len())
+    }
+
+    /// As Rust.
+    fn written(self) -> String {
+        format!(
+            "static TEXT: &str = {:?};\n\
+             static LISTED: [TextPlace; {}] = {:?};\n\
+             static ROWS: [DetectorRow; {}] = [\n{}];\n",
+            self.text,
+            self.listed.len(),
+            self.listed,
+            self.count,
+            self.rows
+        )
+    }
 }

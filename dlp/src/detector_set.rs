@@ -10,7 +10,7 @@ use std::fmt;
 use crate::detector::{Anchor, Detector, Scope};
 use crate::limits::DETECTORS_MAX;
 use crate::shapes::{is_asked_for, is_shape};
-use crate::shipped::{SHIPPED, has_form};
+use crate::shipped::{self, has_form};
 use crate::validate::jwt;
 
 /// The detectors of a ruleset, each with an id of its own.
@@ -64,7 +64,7 @@ impl Detectors {
 
     /// Those that are part of the program.
     pub fn shipped() -> Self {
-        let list = Cow::Borrowed(&SHIPPED[..]);
+        let list = Cow::Borrowed(shipped::shipped());
         Self { list }
     }
 

@@ -170,7 +170,9 @@ fn anywhere(literal: &[u8], number: usize) -> Option<Placed> {
 
 /// Where a literal is placed that was there when the crate was built.
 fn shipped(literal: &[u8]) -> Option<Placed> {
-    let place = PLACED.binary_search_by_key(&literal, |(bytes, _)| *bytes);
+    let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let bytes = |(at, end): (u32, u32)| span::within(&PLACED_TEXT, number(at)..number(end));
+    let place = PLACED.binary_search_by_key(&literal, |(place, _)| bytes(*place));
     let (_, placed) = PLACED.get(place.ok()?)?;
     Some(*placed)
 }

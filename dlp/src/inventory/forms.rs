@@ -2,38 +2,53 @@
 //! beginning that the detector of a certain form looks for, and as many letters behind it
 //! as the form has. No pattern is run, so that every start of a run can afford it.
 
-use std::sync::OnceLock;
-
-use crate::detector::{Anchor, Detector, Tier};
-use crate::shipped::SHIPPED;
 use crate::validate::entropy;
 
-/// Signs that forms have beside letters and digits.
+/// Signs that forms have beside letters and digits, in the order of a form's bits.
 const SIGNS: &[u8] = b"_-.+/=%$";
 
 /// Longest value that is looked at, in bytes: a longer one is a text.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// A beginning, and the form that it is of.
-type Beginning = (&'static [u8], &'static Detector);
+/// A place in [`TEXT`]: its first byte, and the first behind it.
+type TextPlace = (u16, u16);
 
-/// Beginnings by their first byte.
-fn beginnings() -> &'static [Vec<Beginning>] {
-    static ALL: OnceLock<Vec<Vec<Beginning>>> = OnceLock::new();
-    ALL.get_or_init(|| {
-        let mut all = vec![Vec::new(); 256];
-        let certain =
-            |form: &&'static Detector| form.tier == Tier::Strong && form.anchor == Anchor::Start;
-        for form in SHIPPED.iter().filter(certain) {
-            for literal in form.literals.iter() {
-                let first = literal.as_bytes().first().copied().unwrap_or_default();
-                if let Some(row) = all.get_mut(usize::from(first)) {
-                    row.push((literal.as_bytes(), form));
-                }
-            }
-        }
-        all
-    })
+/// What the form of a certain detector is told by.
+struct CredentialForm {
+    /// Lengths in bytes.
+    min: u32,
+    max: u32,
+    /// Bits a byte.
+    min_entropy: f32,
+    /// Which of [`SIGNS`] it may hold, the first by the lowest bit.
+    signs: u8,
+    /// Hosts that it is for, one a line.
+    hosts: TextPlace,
+}
+
+/// How a form begins.
+struct FormBeginning {
+    text: TextPlace,
+    /// Its place in [`FORMS`].
+    form: u16,
+}
+
+// `TEXT`, `FORMS`, `BEGINNINGS` in the order of their first bytes, and `STARTS`, for each
+// byte the first beginning with it, by `forms/written.rs`. No pointer is among them: the
+// table of detectors has thousands, each of which costs every start of a program.
+include!(concat!(env!("OUT_DIR"), "/forms.rs"));
+
+fn text((at, end): TextPlace) -> &'static [u8] {
+    TEXT.get(usize::from(at)..usize::from(end))
+        .unwrap_or_default()
+}
+
+/// The beginnings with this first byte.
+fn beginnings(first: u8) -> &'static [FormBeginning] {
+    let start = |byte: usize| STARTS.get(byte).map_or(0, |start| usize::from(*start));
+    let byte = usize::from(first);
+    let rows = start(byte)..start(byte.saturating_add(1));
+    BEGINNINGS.get(rows).unwrap_or_default()
 }
 
 /// The hosts that a credential in a value is for, as `NAME` or `*.NAME`; `None` where the
@@ -43,70 +58,53 @@ pub(super) fn hosts(value: &str) -> Option<Vec<String>> {
     if bytes.len() > VALUE_BYTES_MAX {
         return None;
     }
-    let all = beginnings();
     let mut before = b' ';
     for (at, byte) in bytes.iter().enumerate() {
         let is_word = std::mem::replace(&mut before, *byte).is_ascii_alphanumeric();
-        let row = all.get(usize::from(*byte)).filter(|row| !row.is_empty());
-        if let (false, Some(row), Some(rest)) = (is_word, row, bytes.get(at..)) {
-            let found = row.iter().find(|(begin, form)| is_of(rest, begin, form));
-            if let Some((_, form)) = found {
-                return Some(form.issuers.iter().map(|issuer| wide(issuer)).collect());
-            }
+        if is_word {
+            continue;
+        }
+        let rest = bytes.get(at..).unwrap_or_default();
+        let mut forms = beginnings(*byte).iter().filter_map(|row| form(rest, row));
+        if let Some(form) = forms.next() {
+            let hosts = String::from_utf8_lossy(text(form.hosts));
+            return Some(hosts.lines().map(str::to_owned).collect());
         }
     }
     None
 }
 
-/// Whether a text begins with a credential of this form.
-fn is_of(text: &[u8], begin: &[u8], form: &Detector) -> bool {
-    let Some(tail) = text.strip_prefix(begin) else {
-        return false;
-    };
-    let is_letter = |byte: &&u8| {
-        byte.is_ascii_alphanumeric() || SIGNS.contains(byte) && has_sign(&form.pattern, **byte)
-    };
-    let letters = tail.iter().take_while(is_letter).count();
+/// The form that a text begins with a credential of.
+fn form(whole: &[u8], begin: &FormBeginning) -> Option<&'static CredentialForm> {
+    let form = FORMS.get(usize::from(begin.form))?;
+    let begin = text(begin.text);
+    let tail = whole.strip_prefix(begin)?;
+    let letters = tail.iter().take_while(|byte| form.may_hold(**byte)).count();
     let bytes = begin.len().saturating_add(letters);
-    let whole = text.get(..bytes.min(form.max)).unwrap_or_default();
-    bytes >= form.min && entropy::bits(whole) >= f64::from(form.min_entropy)
+    let size = |size: u32| usize::try_from(size).unwrap_or(usize::MAX);
+    let most = whole.get(..bytes.min(size(form.max))).unwrap_or_default();
+    let is_of = bytes >= size(form.min) && entropy::bits(most) >= f64::from(form.min_entropy);
+    is_of.then_some(form)
 }
 
-/// Whether a sign stands in a pattern as itself. A dash there is mostly one between two ends
-/// of a range.
-fn has_sign(pattern: &str, sign: u8) -> bool {
-    let sign = char::from(sign);
-    match sign {
-        '-' => ["\\-", "-[", "-("]
-            .iter()
-            .any(|dash| pattern.contains(dash)),
-        _ => pattern.contains(sign),
+impl CredentialForm {
+    fn may_hold(&self, byte: u8) -> bool {
+        let bit = SIGNS.iter().position(|sign| *sign == byte);
+        byte.is_ascii_alphanumeric() || bit.is_some_and(|bit| self.signs >> bit & 1 == 1)
     }
-}
-
-/// A pattern of hosts as rules are asked about: what is left open in it is any label.
-fn wide(issuer: &str) -> String {
-    let open = |label: &str| label.contains(['*', '{']);
-    if !issuer.split('.').skip(1).any(open) && !issuer.contains('{') {
-        return issuer.to_owned();
-    }
-    let labels: Vec<&str> = issuer
-        .rsplit('.')
-        .take_while(|label| !open(label))
-        .collect();
-    let name: Vec<&str> = labels.into_iter().rev().collect();
-    format!("*.{}", name.join("."))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::detector::{Anchor, Tier};
     use crate::detector_sample::expand;
+    use crate::shipped::shipped;
 
     #[test]
     fn every_certain_form_is_told_by_its_beginning() {
         let mut told = 0;
-        for form in &SHIPPED {
+        for form in shipped() {
             let certain = form.tier == Tier::Strong && form.anchor == Anchor::Start;
             for (seed, sample) in (1..).zip(form.samples.iter()) {
                 let text = String::from_utf8(expand(sample, seed)).unwrap_or_default();
@@ -122,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_comes_close_to_a_form_is_nothing() {
-        for form in SHIPPED.iter().filter(|form| form.tier == Tier::Strong) {
+        for form in shipped().iter().filter(|form| form.tier == Tier::Strong) {
             for (seed, text) in (1..).zip(form.near_misses.iter()) {
                 let text = String::from_utf8(expand(text, seed)).unwrap_or_default();
                 let is_short = text.len() < form.min;
@@ -154,14 +152,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_in_a_host_is_any_label() {
-        for (issuer, asked) in [
-            ("github.com", "github.com"),
-            ("*.github.com", "*.github.com"),
-            ("{label}.{region}.amazonaws.com", "*.amazonaws.com"),
-            ("*.s3.{region}.api.aws", "*.api.aws"),
-        ] {
-            assert_eq!(wide(issuer), asked);
+    fn a_form_has_the_hosts_of_its_detector() {
+        let open =
+            |host: &str| host.contains('{') || host.split('.').skip(1).any(|label| label == "*");
+        for form in shipped()
+            .iter()
+            .filter(|form| form.tier == Tier::Strong && form.anchor == Anchor::Start)
+        {
+            let Some(sample) = form.samples.first() else {
+                continue;
+            };
+            let text = String::from_utf8(expand(sample, 1)).unwrap_or_default();
+            let Some(hosts) = hosts(&text) else { continue };
+            assert_eq!(hosts.len(), form.issuers.len(), "{}", form.id);
+            for (host, issuer) in hosts.iter().zip(form.issuers.iter()) {
+                let end = host.strip_prefix('*').unwrap_or(host);
+                assert!(
+                    issuer.ends_with(end) && (open(issuer) || host == issuer),
+                    "{host} {issuer}"
+                );
+                assert!(!open(host), "{host}");
+            }
         }
+        let aws = hosts("AKIAIOSFODNN7EXAMPLE").unwrap_or_default();
+        assert!(aws.iter().any(|host| host == "*.amazonaws.com"), "{aws:?}");
     }
 }
