@@ -2,7 +2,7 @@
 //! from or are set up by: no shipped policy comes to them because of a variable, a link or a
 //! working directory that nobody named. Asks where links lead; reads the list of accounts alone.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
@@ -106,31 +106,72 @@ impl Place {
     }
 }
 
-/// All these places, or those with secrets alone; whether they are links is asked of those
-/// that are there.
+/// All these places, or those with secrets alone; where one leads is asked of those alone
+/// that are links, or lie behind one.
 fn places(home: &Path, access: Access) -> impl Iterator<Item = Place> {
-    let there = std::fs::read_dir(home).map(|entries| {
-        let entries = entries.flatten().take(ENTRIES_MAX);
-        entries
-            .map(|entry| entry.file_name())
-            .collect::<HashSet<OsString>>()
-    });
-    let there = there.ok().filter(|there| there.len() < ENTRIES_MAX);
     let programs = PROGRAMS.iter().filter(move |_| access == Access::Write);
     let home = home.to_owned();
+    let is_plain = real(&home).is_some_and(|real| real == home);
+    let mut listings = Listings::default();
     SECRETS.iter().chain(programs).map(move |name| {
         let path = home.join(name);
-        let first = name.split('/').next().unwrap_or(name);
-        let there = there
-            .as_ref()
-            .is_none_or(|there| there.contains(OsStr::new(first)));
-        let real = if there { real(&path) } else { None };
+        let real = match listings.lead(&home, name) {
+            Lead::Absent => None,
+            Lead::Straight if is_plain => None,
+            Lead::Straight | Lead::Unknown => real(&path),
+        };
         Place {
             name,
             real: real.filter(|real| *real != path),
             path,
         }
     })
+}
+
+/// What the directories on the way to places hold, each read once: whether an entry is a
+/// link. `None` of one that cannot be read, or is too large.
+#[derive(Default)]
+struct Listings(HashMap<PathBuf, Option<HashMap<OsString, bool>>>);
+
+/// How the way to a place goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    /// Nothing is there.
+    Absent,
+    /// Over directories alone.
+    Straight,
+    /// Over a link, or nobody knows.
+    Unknown,
+}
+
+impl Listings {
+    /// How the way goes from a home directory to what is called `name` in it.
+    fn lead(&mut self, home: &Path, name: &str) -> Lead {
+        let mut directory = home.to_owned();
+        for part in name.split('/') {
+            let listing = self.0.entry(directory.clone());
+            let Some(listing) = listing.or_insert_with(|| list(&directory)) else {
+                return Lead::Unknown;
+            };
+            match listing.get(OsStr::new(part)) {
+                None => return Lead::Absent,
+                Some(true) => return Lead::Unknown,
+                Some(false) => directory.push(part),
+            }
+        }
+        Lead::Straight
+    }
+}
+
+fn list(directory: &Path) -> Option<HashMap<OsString, bool>> {
+    let entries = std::fs::read_dir(directory).ok()?;
+    let mut listing = HashMap::new();
+    for entry in entries.take(ENTRIES_MAX) {
+        let entry = entry.ok()?;
+        let is_link = entry.file_type().map_or(true, |kind| kind.is_symlink());
+        listing.insert(entry.file_name(), is_link);
+    }
+    (listing.len() < ENTRIES_MAX).then_some(listing)
 }
 
 /// Whether a place is one of secrets or of programs, in one or around one; not counting

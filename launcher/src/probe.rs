@@ -79,18 +79,30 @@ pub fn user_namespaces() -> Result<(), String> {
     }
 }
 
-/// Whether datagram sockets can live in a network of their own. Where settings do not tell,
-/// as to root, who may lack the capability, and below a filter of somebody else's, which may
-/// refuse it, one is made and let go.
+/// Whether datagram sockets can live in a network of their own. Where settings and
+/// capabilities do not tell, as to root without the one for it, and below a filter of somebody
+/// else's, which may refuse it, one is made and let go: that takes as long as all else that a
+/// start does.
 ///
 /// # Errors
 /// What forbids it, for people.
 pub fn sealed_network() -> Result<(), String> {
     user_namespaces()?;
-    if nix::unistd::geteuid().is_root() || is_filtered() {
+    let is_root = nix::unistd::geteuid().is_root();
+    let may = is_root && outgate_sys::process::may_make_networks().unwrap_or(false);
+    if may && networks_max() == Some(0) {
+        return Err("user.max_net_namespaces is 0".to_owned());
+    }
+    if is_root && !may || is_filtered() {
         crate::sealed::attempt()?;
     }
     Ok(())
+}
+
+/// How many network namespaces there may be (namespaces(7)).
+fn networks_max() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/sys/user/max_net_namespaces").ok()?;
+    text.trim().parse().ok()
 }
 
 /// Whether a seccomp filter holds for this process already (proc_pid_status(5)).

@@ -1,6 +1,5 @@
 //! Kinds of files that run by themselves later, and how a path is recognised as one. Pure.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -70,12 +69,26 @@ pub(super) struct LeftoverKind {
 /// Number of a row of the table.
 pub(super) type Row = usize;
 
+/// Rows and their patterns by a name, in the order of names and then of rows. Every start of
+/// a run makes one: a list that is sorted once takes less than a table of hashes.
+#[derive(Debug, Default)]
+struct RowsByName(Vec<(&'static [u8], Row, &'static str)>);
+
+impl RowsByName {
+    fn of(&self, name: &[u8]) -> impl Iterator<Item = (Row, &'static str)> {
+        let begin = self.0.partition_point(|(own, ..)| *own < name);
+        let rows = self.0.iter().skip(begin);
+        let rows = rows.take_while(move |(own, ..)| *own == name);
+        rows.map(|(_, row, pattern)| (*row, *pattern))
+    }
+}
+
 /// The table by the last part of its paths.
 #[derive(Debug, Default)]
 pub(super) struct KindIndex {
-    exact: HashMap<&'static [u8], Vec<(Row, &'static str)>>,
+    exact: RowsByName,
     /// Those that end with a pattern, by the part before it.
-    below: HashMap<&'static [u8], Vec<(Row, &'static str)>>,
+    below: RowsByName,
     /// Those that end with two patterns.
     deep: Vec<(Row, &'static str)>,
     /// Ends of names.
@@ -97,6 +110,8 @@ impl KindIndex {
                 index.add(row, pattern);
             }
         }
+        index.exact.0.sort_by_key(|(name, ..)| *name);
+        index.below.0.sort_by_key(|(name, ..)| *name);
         index.between.sort_unstable();
         index.between.dedup();
         index
@@ -112,17 +127,13 @@ impl KindIndex {
             }
         }
         if !last.contains('*') {
-            let rows = self.exact.entry(last.as_bytes()).or_default();
-            rows.push((row, pattern));
+            self.exact.0.push((last.as_bytes(), row, pattern));
             return;
         }
         match before {
             None => self.ends.push((row, last.trim_start_matches('*'))),
             Some(before) if before.contains('*') => self.deep.push((row, pattern)),
-            Some(before) => {
-                let rows = self.below.entry(before.as_bytes()).or_default();
-                rows.push((row, pattern));
-            }
+            Some(before) => self.below.0.push((before.as_bytes(), row, pattern)),
         }
     }
 
@@ -134,12 +145,13 @@ impl KindIndex {
     /// The rows that may hold for files of a directory by patterns for their names.
     pub(super) fn patterns(&self, directory: &Path) -> Vec<(Row, &'static str)> {
         let name = directory.file_name().unwrap_or_default().as_bytes();
-        let rows = self.below.get(name).into_iter().flatten();
-        let is_above = |(_, pattern): &&(Row, &'static str)| {
+        let rows = self.below.of(name);
+        let is_above = |(_, pattern): &(Row, &'static str)| {
             let above = pattern.rsplit_once('/').map(|(above, _)| above);
             above.is_some_and(|above| matches_end(directory, above))
         };
-        rows.chain(&self.deep).filter(is_above).copied().collect()
+        let deep = self.deep.iter().copied();
+        rows.chain(deep).filter(is_above).collect()
     }
 
     /// The row of a file in a directory, whose patterns are given.
@@ -150,11 +162,11 @@ impl KindIndex {
         patterns: &[(Row, &'static str)],
     ) -> Option<Row> {
         let bytes = name.as_bytes();
-        if let Some(rows) = self.exact.get(bytes) {
+        let mut rows = self.exact.of(bytes).peekable();
+        if rows.peek().is_some() {
             let path = directory.join(name);
-            let found = rows.iter().find(|(_, pattern)| matches_end(&path, pattern));
-            if let Some((row, _)) = found {
-                return Some(*row);
+            if let Some((row, _)) = rows.find(|(_, pattern)| matches_end(&path, pattern)) {
+                return Some(row);
             }
         }
         let fits = |(_, pattern): &&(Row, &'static str)| {

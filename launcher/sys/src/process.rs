@@ -207,13 +207,30 @@ pub fn has_capabilities() -> Result<bool, SysError> {
     // Version 3 header for ourselves; two triples of effective, permitted,
     // inheritable.
     let mut header = [0x2008_0522_u32, 0];
-    let mut data = [0_u32; 6];
+    let mut data = [0_u32; CAPABILITY_WORDS];
     // SAFETY: both arrays are live and of the sizes version 3 asks for.
     let result = unsafe { libc::syscall(libc::SYS_capget, header.as_mut_ptr(), data.as_mut_ptr()) };
     check(result)?;
     // SAFETY: reads the effective user id; cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     Ok(root || data.iter().any(|word| *word != 0))
+}
+
+/// Whether this thread may make network namespaces without a user namespace: it has
+/// `CAP_SYS_ADMIN` (unshare(2)).
+///
+/// # Errors
+/// None that a valid call can have.
+pub fn may_make_networks() -> Result<bool, SysError> {
+    // linux/capability.h
+    const SYS_ADMIN: u32 = 21;
+    let mut header = [0x2008_0522_u32, 0];
+    let mut data = [0_u32; CAPABILITY_WORDS];
+    // SAFETY: both arrays are live and of the sizes version 3 asks for.
+    let result = unsafe { libc::syscall(libc::SYS_capget, header.as_mut_ptr(), data.as_mut_ptr()) };
+    check(result)?;
+    let [effective, ..] = data;
+    Ok(effective >> SYS_ADMIN & 1 == 1)
 }
 
 /// Gives up every capability of this thread for good, so that the kernel asks of
