@@ -2,6 +2,7 @@
 //! lock of a socket, a turn on a processor. Who serves them waits too, but not who ends
 //! the run.
 
+use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -64,6 +65,10 @@ lab_tests! {
 
 /// Has a run make its supervisor wait, and ends it meanwhile.
 fn ends(lab: &Lab, probe: &[&str], end: End) {
+    // Two that keep one processor keep it from each other's end as well.
+    let first = fs::File::create(lab.tools.probes.join("first-processor.lock"));
+    let first = first.expect("a file to lock");
+    first.lock().expect("the first processor");
     for identity in Identity::all() {
         let what = format!("{identity:?} {probe:?} {end:?}");
         let before = Before::new(Vec::new());
