@@ -43,6 +43,8 @@ pub enum Coding {
     Html,
     /// Quoted-printable (RFC 2045 6.7).
     QuotedPrintable,
+    /// Control sequences of terminals (ECMA-48) within text.
+    Terminal,
     /// Characters two or four bytes wide.
     Utf16,
     /// Bytes that were each made the character of that number (ISO 8859-1), in UTF-8.
@@ -90,6 +92,7 @@ impl fmt::Display for Coding {
             Self::Json => "json",
             Self::Html => "html",
             Self::QuotedPrintable => "quoted-printable",
+            Self::Terminal => "terminal",
             Self::Utf16 => "utf-16",
             Self::Latin1 => "latin-1",
             Self::Folded => "folded",

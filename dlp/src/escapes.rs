@@ -13,7 +13,7 @@ pub(crate) use decode::{EscapeDecoder, EscapeToken};
 /// The kinds, each decoded on its own, in the order in which they are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EscapeKind {
-    /// `%41`.
+    /// `%41`, and `%u0041` of JavaScript's `escape` and ASP.
     Percent,
     /// `\u0041`, `\x41`, `\101`, `\/`.
     Escape,
@@ -21,6 +21,8 @@ pub(crate) enum EscapeKind {
     Reference,
     /// `=41`, and lines that go on.
     Quoted,
+    /// What moves the cursor of a terminal or colours what it shows (ECMA-48 5.4).
+    Terminal,
     /// Characters two or four bytes wide.
     Wide,
     /// Bytes that were each made the character of that number.
@@ -41,6 +43,7 @@ impl EscapeKind {
             Self::Escape => Coding::Json,
             Self::Reference => Coding::Html,
             Self::Quoted => Coding::QuotedPrintable,
+            Self::Terminal => Coding::Terminal,
             Self::Wide => Coding::Utf16,
             Self::Latin => Coding::Latin1,
             Self::Fold => Coding::Folded,

@@ -12,6 +12,7 @@
 mod budget;
 mod canary;
 mod chance;
+pub mod charset;
 mod cleared;
 mod coding;
 mod confirm;

@@ -54,6 +54,7 @@ impl Spread {
             | Coding::Json
             | Coding::Html
             | Coding::QuotedPrintable
+            | Coding::Terminal
             | Coding::Utf16
             | Coding::Latin1
             | Coding::Lines

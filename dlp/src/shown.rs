@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use crate::confirm::DetectorRule;
+use crate::detector::Validator;
 use crate::detector_place::{ISSUER, Opened, PathRoute, ShownPlace, Signature};
 use crate::place::{MessagePart, Place};
 use crate::ruleset::Ruleset;
@@ -292,8 +293,23 @@ fn take(
     if !beside.is_signed(rule, &(start..start.saturating_add(secret.len()))) {
         return false;
     }
-    rest.get_mut(..secret.len()).unwrap_or_default().fill(TAKEN);
+    take_out(rule, rest.get_mut(..secret.len()).unwrap_or_default());
     true
+}
+
+/// Takes a credential out. Of a JWT nothing but its form: what its parts say its sender may
+/// choose, and every host that a rule spells out may be shown one.
+fn take_out(rule: &DetectorRule, secret: &mut [u8]) {
+    if rule.detector.validator != Validator::Jwt {
+        secret.fill(TAKEN);
+        return;
+    }
+    for (at, byte) in secret.iter_mut().enumerate() {
+        // Without its first letter it is no value of the label before it.
+        if at == 0 || *byte == b'.' {
+            *byte = TAKEN;
+        }
+    }
 }
 
 /// A pair without the credential that is all of its password, or, where there is no password,
@@ -308,9 +324,9 @@ fn opened(
     let password = password.get_mut(1..)?;
     let is_one = |text: &[u8]| rule.first(text) == Some(text.len()) && is_free(rules, host, text);
     if is_one(password) {
-        password.fill(TAKEN);
+        take_out(rule, password);
     } else if NO_PASSWORDS.contains(&&*password) && is_one(name) {
-        name.fill(TAKEN);
+        take_out(rule, name);
     } else {
         return None;
     }

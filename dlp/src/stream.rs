@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::budget::wide;
+use crate::charset;
 use crate::coding::Coding;
 use crate::decode::containers::Declared;
 use crate::decode::layer::{Layer, LayerExtent};
@@ -73,14 +74,15 @@ impl Stream {
         description: &Description<'_>,
     ) -> Self {
         let mut layer = Layer::new(Trail::default());
-        let declared = codings(description.content_codings.unwrap_or_default());
+        let mut declared = codings(description.content_codings.unwrap_or_default());
         if declared.codings.is_empty() {
             layer.containers().expect(0);
         }
         let is_coded = !declared.codings.is_empty() || declared.has_more;
+        let media_type = description.media_type.unwrap_or_default();
+        declared.has_more |= !charset::is_scanned(media_type);
         layer.containers().declare(declared);
         let mut state = ScanState::default();
-        let media_type = description.media_type.unwrap_or_default();
         if !is_coded {
             state.position = ContentPosition::of(media_type);
         }

@@ -26,6 +26,7 @@ impl TrailStep {
             | Coding::Json
             | Coding::Html
             | Coding::QuotedPrintable
+            | Coding::Terminal
             | Coding::Utf16
             | Coding::Latin1
             | Coding::Lines

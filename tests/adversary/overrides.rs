@@ -293,6 +293,8 @@ lab_tests! {
             post("/batch", MIXED, &many("GET /y HTTP/1.1")),
             post("/$batch", JSON, &items("requests", "DELETE", "url", "/y")),
             post("/hooks", JSON, "{\"url\":\"/admin/keys\",\"method\":\"GET\"}"),
+            post("/files", JSON, "{\"files\":[{\"path\":\"/admin/keys\",\"content\":\"x\"}],\"actions\":[{\"path\":\"/admin/keys\"}]}"),
+            post("/y", "X-MS-Client-Request-Id: /admin/keys\r\nContent-Type: application/json; charset=utf-8\r\n", "{}"),
             post("/crawl", JSON, &items("requests", "GET", "url", "https://b.example/admin/keys")),
             post("/calls", JSON, &items("requests", "eth_call", "path", "/admin/keys")),
             post("/calls", JSON, "[{\"method\":\"GET\",\"url\":\"/admin/keys\"}] // not a batch"),
@@ -338,6 +340,15 @@ lab_tests! {
             post("/batch", JSON, &items("requests", "GET", "requestUri", "/admin/keys")),
             post("/batch", JSON, "{\"requests\":[{\"url\":\"/admin/keys\"}]}"),
             post("/batch", JSON, "[{\"relative_url\":\"admin/keys\"}]"),
+            // As Asana, WordPress and Drupal take them.
+            post("/api", JSON, "{\"data\":{\"actions\":[{\"relative_path\":\"/admin/keys\",\"method\":\"get\"}]}}"),
+            post("/wp-json/batch/v1", JSON, "{\"requests\":[{\"path\":\"/admin/keys\",\"body\":{}}]}"),
+            post("/subrequests", JSON, "[{\"requestId\":\"a\",\"uri\":\"/admin/keys\",\"action\":\"view\"}]"),
+            post("/batch", JSON, &items("requests", "fetch", "url", "/admin/keys")),
+            // What nobody here reads.
+            post("/api", "Content-Type: application/json; charset=utf-7\r\n", "{\"requests\":[{\"+AG0-ethod\":\"GET\",\"url\":\"+AC8-admin/keys\"}]}"),
+            post("/y", "X-MS-Original-URL: /admin/keys\r\n", ""),
+            post("/y", "X-Accel-Mapping: /x=/admin\r\n", ""),
         ]);
         // Below a directory on the way to the batch.
         let composite = |url: &str| post("/data/v1/composite/batch", JSON, &items("batchRequests", "GET", "url", url));

@@ -73,7 +73,7 @@ lab_tests! {
             "/admin/keys", "//admin/keys", "//x/admin/keys", "///x/admin/keys", "//x:80/admin/keys", "//u@x/admin/keys",
             "/%2fx/admin/keys", "/x/../admin/keys", "/ADMIN/keys", "/admin;a=b/keys", "/a%64min/keys", "/x/%2e%2e/admin/keys",
             "/app.wsgi/admin/keys", "/cgi-bin/app/admin/keys", "/admin.x/keys", "/admin+/keys", "/admin::$DATA/keys", "/ADMIN%2F../",
-            "/%FFadmin/keys", "/adm%E2%80%8Bin/keys", "/pub/.%FF./admin/keys", "/admin.a.b/keys", "/admin..x", "/admin%25FF/keys",
+            "/%FFadmin/keys", "/adm%E2%80%8Bin/keys", "/adm%EF%B8%8Fin/keys", "/%20admin/keys", "/x/..//+admin/keys", "/pub/.%FF./admin/keys", "/admin.a.b/keys", "/admin..x", "/admin%25FF/keys",
             "/index.php/admin/keys", "/x/index.php;y/admin/keys", "/index.php%2fadmin/keys", "/(S(x))/admin/keys",
         ]);
         only(lab, &origin, &[ANY, ("-d", "* */admin"), ("-d", "* */run.php")], &[

@@ -62,7 +62,8 @@ pub(crate) fn changes_segments(before: &[Vec<u8>], without: &[Vec<u8>]) -> bool 
 }
 
 /// Whether a character shows nothing: a control character of C1, or one that Unicode
-/// calls default ignorable and that no name needs (HFS+ ignores most of them).
+/// calls default ignorable (`DerivedCoreProperties.txt`; HFS+ ignores most of them), a line
+/// or a paragraph separator, or a mark of interlinear text.
 fn is_invisible(character: char) -> bool {
     matches!(
         character,
@@ -71,13 +72,19 @@ fn is_invisible(character: char) -> bool {
             | '\u{34f}'
             | '\u{61c}'
             | '\u{115f}'..='\u{1160}'
-            | '\u{180e}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
             | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
     )
 }
 

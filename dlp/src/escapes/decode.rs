@@ -10,6 +10,9 @@ use crate::span;
 /// Longest escape, in bytes: what is longer is none.
 const ESCAPE_BYTES_MAX: usize = 24;
 
+/// Begins a control sequence of a terminal.
+pub(crate) const ESCAPE: u8 = 0x1b;
+
 /// Decodes one kind of escape.
 pub(crate) struct EscapeDecoder {
     kind: EscapeKind,
@@ -33,6 +36,7 @@ enum Zeros {
 }
 
 /// What stands at a place.
+#[derive(Clone, Copy)]
 pub(crate) enum EscapeToken {
     /// So many bytes stand for this character.
     Character(usize, u32),
@@ -173,6 +177,7 @@ impl EscapeDecoder {
             EscapeKind::Escape => memchr::memchr(b'\\', bytes),
             EscapeKind::Reference => memchr::memchr(b'&', bytes),
             EscapeKind::Quoted => memchr::memchr(b'=', bytes),
+            EscapeKind::Terminal => memchr::memchr(ESCAPE, bytes),
             EscapeKind::Wide => memchr::memchr(0, bytes),
             EscapeKind::Latin => memchr::memchr2(0xc2, 0xc3, bytes),
             EscapeKind::Fold => fold::next(bytes),
@@ -186,6 +191,7 @@ impl EscapeDecoder {
             EscapeKind::Escape => escape(bytes),
             EscapeKind::Reference => references::token(bytes),
             EscapeKind::Quoted => quoted(bytes),
+            EscapeKind::Terminal => terminal(bytes),
             EscapeKind::Wide if self.zeros == Zeros::Nothing => EscapeToken::Nothing(1),
             EscapeKind::Wide => wide(bytes),
             EscapeKind::Latin => latin(bytes),
@@ -222,7 +228,13 @@ fn character(value: u32, made: &mut Vec<u8>) {
     made.extend_from_slice(letter.encode_utf8(&mut space).as_bytes());
 }
 
-fn percent(bytes: &[u8]) -> EscapeToken {
+pub(crate) fn percent(bytes: &[u8]) -> EscapeToken {
+    if let Some(b'u' | b'U') = bytes.get(1) {
+        return match digits(bytes, 2, 4) {
+            Ok(value) => EscapeToken::Character(6, value),
+            Err(other) => other,
+        };
+    }
     match digits(bytes, 1, 2) {
         Ok(value) => EscapeToken::Byte(3, low(value)),
         Err(other) => other,
@@ -247,6 +259,26 @@ fn latin(bytes: &[u8]) -> EscapeToken {
             EscapeToken::Byte(2, lead.wrapping_shl(6) | second & 0x3f)
         }
         _ => EscapeToken::Plain,
+    }
+}
+
+/// A control sequence: `ESC [`, parameters, and a letter; or a character set that is chosen.
+pub(crate) fn terminal(bytes: &[u8]) -> EscapeToken {
+    let behind = bytes.get(2..).unwrap_or_default();
+    match bytes.get(1) {
+        None => EscapeToken::More,
+        Some(b'[') => {
+            let is_within = |byte: &&u8| (b' '..=b'?').contains(*byte);
+            let within = behind.iter().take_while(is_within).count();
+            match behind.get(within) {
+                None => EscapeToken::More,
+                Some(b'@'..=b'~') => EscapeToken::Nothing(within.saturating_add(3)),
+                Some(_) => EscapeToken::Plain,
+            }
+        }
+        Some(b'(' | b')') if behind.is_empty() => EscapeToken::More,
+        Some(b'(' | b')') => EscapeToken::Nothing(3),
+        Some(_) => EscapeToken::Plain,
     }
 }
 
@@ -375,6 +407,12 @@ mod tests {
                 &b"aghp_%zz%"[..],
             ),
             (EscapeKind::Percent, b"%2567", b"%67"),
+            (EscapeKind::Percent, b"%u0067hp%U005F%u00", b"ghp_%u00"),
+            (
+                EscapeKind::Terminal,
+                b"\x1b[01;31m\x1b[Kghp_\x1b[m\x1b[Kx\x1b(B\x1b[?25hy\x1bz\x1b[1",
+                b"ghp_xy\x1bz\x1b[1",
+            ),
             (
                 EscapeKind::Escape,
                 br"\u0067hp\x5f\/\147\u{67}\q\",

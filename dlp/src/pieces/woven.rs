@@ -11,7 +11,7 @@ use crate::limits;
 const VALUE_BYTES_MIN: usize = 16;
 
 /// Longest separator, in bytes.
-const SEPARATOR_BYTES_MAX: usize = 8;
+const SEPARATOR_BYTES_MAX: usize = 12;
 
 /// Longest piece and the separator behind it, in bytes, where all of them are of one length.
 const PERIOD_BYTES_MAX: usize = 32;
@@ -59,7 +59,50 @@ pub(super) fn forms<'a>(value: &'a [u8], begins: Begins<'_>) -> Vec<Apart<'a>> {
         forms.extend(by_columns(word, begins));
         forms.extend(by_word(word, begins));
     }
+    if value.iter().any(u8::is_ascii_whitespace) {
+        by_phrase(value, &mut forms, begins);
+        by_lines(value, &mut forms, begins);
+    }
     forms
+}
+
+/// Takes a value of several words apart at what comes again and again in it, blanks and all
+/// (`/* … */` between pieces), and then into words.
+fn by_phrase<'a>(value: &'a [u8], forms: &mut Vec<Apart<'a>>, begins: Begins<'_>) {
+    // Of letters and blanks alone prose is made.
+    let is_sign = |pair: &[u8]| pair.iter().any(u8::is_ascii_punctuation);
+    let Some((_, parts)) = by_separator(value, is_sign, begins) else {
+        return;
+    };
+    let words = parts.into_iter();
+    let words = words.flat_map(|part| part.split(u8::is_ascii_whitespace));
+    add(forms, words, begins);
+}
+
+/// Takes a value apart into the words of its lines, without the signs at the border of two:
+/// of changes (`+`), comments, quotations, and of texts that are put together line by line.
+fn by_lines<'a>(value: &'a [u8], forms: &mut Vec<Apart<'a>>, begins: Begins<'_>) {
+    let count = value.split(|byte| *byte == b'\n').count();
+    let is_sign = |byte: &&u8| !byte.is_ascii_alphanumeric() && **byte != b'_';
+    let lines = (1..).zip(value.split(|byte| *byte == b'\n'));
+    let lines: Vec<&[u8]> = lines
+        .map(|(number, line)| {
+            let before = line.iter().take_while(|byte| number > 1 && is_sign(byte));
+            let line = line.get(before.count()..).unwrap_or_default();
+            let behind = line.iter().rev();
+            let behind = behind.take_while(|byte| number < count && is_sign(byte));
+            let end = line.len().saturating_sub(behind.count());
+            line.get(..end).unwrap_or_default()
+        })
+        .collect();
+    if count >= 2 {
+        let words = lines.into_iter();
+        add(
+            forms,
+            words.flat_map(|line| line.split(u8::is_ascii_whitespace)),
+            begins,
+        );
+    }
 }
 
 /// Whether a byte is of no word and in no credential: signs that few have, and what is
@@ -187,7 +230,16 @@ fn same_columns(word: &[u8], period: usize) -> Option<Vec<bool>> {
 
 /// Takes a word apart at a shorter one that comes again and again in it.
 fn by_word<'a>(word: &'a [u8], begins: Begins<'_>) -> Option<Apart<'a>> {
-    let separator = separator(word)?;
+    by_separator(word, |_| true, begins)
+}
+
+/// The same at one in which such a pair of bytes is.
+fn by_separator<'a>(
+    word: &'a [u8],
+    has: impl Fn(&[u8]) -> bool,
+    begins: Begins<'_>,
+) -> Option<Apart<'a>> {
+    let separator = separator(word, has)?;
     let mut parts = Vec::new();
     let mut from = 0_usize;
     for at in memchr::memmem::find_iter(word, separator) {
@@ -199,15 +251,15 @@ fn by_word<'a>(word: &'a [u8], begins: Begins<'_>) -> Option<Apart<'a>> {
     (parts.len() >= 2).then(|| (seam(&parts, begins), parts))
 }
 
-/// What comes so often in a word that it may be woven into it.
-fn separator(word: &[u8]) -> Option<&[u8]> {
+/// What comes so often in a word that it may be woven into it, around a pair that may be.
+fn separator(word: &[u8], may_be: impl Fn(&[u8]) -> bool) -> Option<&[u8]> {
     let place = |pair: &[u8]| match pair {
         [one, other] => (usize::from(*one) * 31 + usize::from(*other)) % PAIRS,
         _ => 0,
     };
     let mut counts = [0_u16; PAIRS];
     let mut most = (0_u16, 0_usize);
-    for (at, pair) in word.windows(2).enumerate() {
+    for (at, pair) in word.windows(2).enumerate().filter(|(_, pair)| may_be(pair)) {
         if let Some(count) = counts.get_mut(place(pair)) {
             *count = count.saturating_add(1);
             if *count > most.0 {
@@ -303,6 +355,33 @@ mod tests {
         }
         for every in 1..6 {
             assert!(is_told(&woven(every, &["x"])), "{every}");
+        }
+    }
+
+    #[test]
+    fn what_stands_at_the_border_of_lines_and_words_is_taken_out() {
+        for separator in [
+            "\n+",
+            "\n-",
+            "\n> ",
+            "+\n",
+            " \\\n  ",
+            "\n# ",
+            "\n// ",
+            "\" +\n    \"",
+            "\r\n ",
+            "/* hey */",
+            " <br> ",
+            "<br/>",
+        ] {
+            for every in [6, 8, 10, 12, 16] {
+                let value = format!("my key is {} please check it", woven(every, &[separator]));
+                let forms = forms(value.as_bytes(), &begins);
+                let mut joined = forms.iter().map(|(_, parts)| parts.concat());
+                let is_told =
+                    joined.any(|joined| memchr::memmem::find(&joined, TOKEN.as_bytes()).is_some());
+                assert!(is_told, "{value:?}");
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Tokens that anybody may issue (RFC 7519): they go to the hosts that they name, and in the
 //! field for tokens to hosts that the operator spelt out; to nobody else.
 
-use outgate_dlp::ScanPolicy;
+use outgate_dlp::{ScanPolicy, sample};
 
 use crate::request::{FORM, JSON, Request, base64, policies, rules};
 
@@ -13,6 +13,10 @@ fn token(header: &str, claims: &str) -> String {
     };
     let signature = "k3Jd8sQpL0vXz7Rt2BnYw5HgMc9FaE0yoVNxTq6UbIi1ZlPe4Wm";
     format!("{}.{}.{signature}", part(header), part(claims))
+}
+
+fn text(template: &str) -> String {
+    String::from_utf8(sample(template, 7)).expect("text")
 }
 
 const HEADER: &str = r#"{"alg":"RS256","typ":"JWT"}"#;
@@ -50,6 +54,65 @@ fn a_token_goes_where_it_says_and_as_a_bearer_where_the_operator_says() {
         for host in ["api.corp.example", "stranger.example"] {
             let found = Request::to(host, "/").content(JSON, &content).found(&rules);
             assert!(!found.is_empty(), "{host}");
+        }
+    }
+}
+
+#[test]
+fn a_token_carries_no_other_credential() {
+    let secret = text("ghp_{b62:30}{crc62}");
+    let reversed: String = secret.chars().rev().collect();
+    let key = format!(
+        "-----BEGIN RSA PRIVATE KEY-----\\n{}\\n-----END RSA PRIVATE KEY-----",
+        text("{b64:64}\\n{b64:64}\\n{b64:64}\\n{b64:64}")
+    );
+    let plain = token(HEADER, CLAIMS);
+    let [header, claims, _] = [0, 1, 2].map(|at| plain.split('.').nth(at).unwrap_or_default());
+    let claims_of = |held: &str| token(HEADER, &format!(r#"{{"sub":"f81d4fae","d":"{held}"}}"#));
+    let named = ["api.corp.example".to_owned()];
+    for policy in policies() {
+        let rules = rules(policy, &named);
+        for (what, token, passes) in [
+            ("nothing", plain.clone(), true),
+            ("claims", claims_of(&secret), false),
+            (
+                "claims in base64",
+                claims_of(&base64(secret.as_bytes())),
+                false,
+            ),
+            ("claims reversed", claims_of(&reversed), false),
+            ("a key", claims_of(&key), false),
+            (
+                "header",
+                token(&format!(r#"{{"alg":"RS256","kid":"{secret}"}}"#), CLAIMS),
+                false,
+            ),
+            ("signature", format!("{header}.{claims}.{secret}"), false),
+            (
+                "coded signature",
+                format!(
+                    "{header}.{claims}.{}",
+                    base64(secret.as_bytes()).replace('=', "")
+                ),
+                false,
+            ),
+        ] {
+            for (field, value) in [
+                ("authorization", format!("Bearer {token}")),
+                (
+                    "authorization",
+                    format!("Basic {}", base64(format!("x:{token}").as_bytes())),
+                ),
+            ] {
+                let found = Request::to("api.corp.example", "/")
+                    .field(field, &value)
+                    .found(&rules);
+                assert_eq!(
+                    found.is_empty(),
+                    passes,
+                    "{policy:?} {what} {value}: {found:?}"
+                );
+            }
         }
     }
 }

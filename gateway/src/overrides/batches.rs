@@ -14,13 +14,23 @@ use super::syntax::{Ended, JsonEvent, JsonSyntax, NO_JSON, TEXT_BYTES_MAX, unesc
 const DEPTH_MAX: usize = 32;
 
 /// Names of lists of requests, which may stand one level deeper than others.
-pub(super) const LISTS: [&str; 5] = [
-    "requests",
+pub(super) const LISTS: [&str; 7] = [
+    "actions",
     "batch",
-    "operations",
-    "compositerequest",
     "batchrequests",
+    "compositerequest",
+    "operations",
+    "requests",
+    "subrequests",
 ];
+
+/// Whether the path of a request says that it takes batches, by one of these words.
+pub(super) fn takes_batches(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    ["batch", "subrequests"]
+        .iter()
+        .any(|word| path.contains(word))
+}
 
 /// Names of lists of what reports or describes requests: of logs, traces, hooks and routes.
 const REPORTS: [&str; 14] = [
@@ -301,6 +311,8 @@ impl<B: InnerContent> BatchState<B> {
             other if FIELDS.contains(&other) => LastMember::Fields,
             other if CONTENTS.contains(&other) => LastMember::Content,
             other if ADDRESSES.contains(&other) => LastMember::Address,
+            // Where nothing but requests stands, whatever says what is done with it.
+            other if place == NotJson::Batch && PLACES.contains(&other) => LastMember::Address,
             other if PLACES.contains(&other) => LastMember::Place,
             other if is_batch && TARGETS.contains(&other) => LastMember::Place,
             other if LISTS.contains(&other) => LastMember::List,

@@ -58,7 +58,7 @@ pub(super) fn check_media(
     };
     let because = if tells_methods_apart(caller, target) {
         format!("content in {what} could ask for another method, and the rules tell methods apart")
-    } else if media::holds_requests(fields) && looks_at_paths(caller, target) {
+    } else if media::may_hold_requests(fields) && looks_at_paths(caller, target) {
         format!("content in {what} could hold requests, and the rules look at their paths")
     } else {
         return Ok(());

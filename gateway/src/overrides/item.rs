@@ -6,7 +6,7 @@ use outgate_dlp::json::JsonContainer;
 use super::asks::{
     Asks, InnerContent, InnerDepth, InnerPlace, Judge, KEY, Keys, Refused, TOO_DEEP,
 };
-use super::batches::{BatchState, NotJson};
+use super::batches::{BatchState, NotJson, takes_batches};
 use super::kept::KeptAsks;
 use super::pairs::may_hold_key;
 use super::syntax::{JsonEvent, TEXT_BYTES_MAX, Unescape, unescaped};
@@ -232,8 +232,8 @@ impl<B: InnerContent> BatchItem<B> {
 
     /// Its content is an object or a list.
     pub(super) fn opens(&self, what: JsonContainer, depth: InnerDepth) -> OpenContent<B> {
-        let takes_batches = |address: &String| address.to_ascii_lowercase().contains("batch");
-        let may = self.addresses.is_empty() || self.addresses.iter().any(takes_batches);
+        let mut addresses = self.addresses.iter();
+        let may = self.addresses.is_empty() || addresses.any(|address| takes_batches(address));
         let requests = depth.below().map(|below| Box::new(BatchState::new(below)));
         let mut content = OpenContent {
             open: 0,

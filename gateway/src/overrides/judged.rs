@@ -7,6 +7,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use outgate_policy::{ByMethod, DenialReason, RequestTarget, Scheme, Standing, Verdict};
 
 use super::asks::{Asks, InnerDepth, InnerPlace, KEY, Refused, is_known, is_method};
+use super::batches::takes_batches;
 use super::readers::InnerReaders;
 use super::{asks_for_method, lists, second, shown};
 use crate::caller::Caller;
@@ -71,7 +72,6 @@ fn judge_at(asking: Asking<'_>, target: &Target, asks: Asks<'_>) -> Result<(), A
         Asks::UnreadMethod(what) if tells_methods_apart(caller, target) => {
             Err(AskedOverride::Unread(what))
         }
-        Asks::Named { .. } | Asks::UnreadMethod(_) => Ok(()),
         Asks::Request { method, target: of } => {
             let to = inner(target, method, of).ok_or_else(nowhere)?;
             // Some take the path of any URL for one of their own, and some go there.
@@ -80,8 +80,12 @@ fn judge_at(asking: Asking<'_>, target: &Target, asks: Asks<'_>) -> Result<(), A
             }
             request(asking, target, &to)
         }
-        Asks::Item { method, target: of } => item(asking, target, (method, of), Given::Said),
-        Asks::Fetched { target: of } => item(asking, target, ("GET", of), Given::Nowhere),
+        Asks::Item { method, target: of } if item_method(caller, method).is_some() => {
+            item(asking, target, (method, of), Given::Said)
+        }
+        // A word of the server's own, which may be for any method.
+        Asks::Item { target: of, .. } if is_for_batches(target) => fetched(asking, target, of),
+        Asks::Fetched { target: of } => fetched(asking, target, of),
         Asks::Within {
             by,
             method,
@@ -104,6 +108,7 @@ fn judge_at(asking: Asking<'_>, target: &Target, asks: Asks<'_>) -> Result<(), A
             }
             field(caller, &to, name, value)
         }
+        Asks::Named { .. } | Asks::UnreadMethod(_) | Asks::Item { .. } => Ok(()),
         Asks::Unread(what) => {
             if tells_methods_apart(caller, target) || looks_at_paths(caller, target) {
                 Err(AskedOverride::Unread(what))
@@ -259,9 +264,7 @@ fn item(
 ) -> Result<(), AskedOverride> {
     let (caller, _) = asking;
     let of = &*cleaned(of);
-    let Some(method) = item_method(caller, method) else {
-        return Ok(());
-    };
+    let method = method.trim();
     let is_other = names_another(caller, of);
     if is_other && !is_for_batches(target) {
         return Ok(());
@@ -297,6 +300,14 @@ fn item(
     allowed.try_for_each(|(to, _)| query_at(asking, to))
 }
 
+/// An address in a batch without a method that is one: servers have one of their own for
+/// it, GET or POST mostly.
+fn fetched(asking: Asking<'_>, target: &Target, of: &str) -> Result<(), AskedOverride> {
+    const USUAL: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+    let mut methods = USUAL.iter();
+    methods.try_for_each(|method| item(asking, target, (method, of), Given::Nowhere))
+}
+
 /// The method of an item that is a request.
 fn item_method<'m>(caller: &Caller, method: &'m str) -> Option<&'m str> {
     let method = method.trim();
@@ -306,10 +317,8 @@ fn item_method<'m>(caller: &Caller, method: &'m str) -> Option<&'m str> {
 
 /// Whether the path of a request says that it takes batches.
 fn is_for_batches(target: &Target) -> bool {
-    let path = target.resource.as_str().to_ascii_lowercase();
-    path.split('?')
-        .next()
-        .is_some_and(|path| path.contains("batch"))
+    let path = target.resource.as_str().split('?').next();
+    path.is_some_and(takes_batches)
 }
 
 /// Whether an item names another host than the one that gets it.

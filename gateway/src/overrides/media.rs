@@ -59,6 +59,12 @@ pub(super) fn holds_requests(fields: &HeaderMap) -> bool {
     of(fields, Untyped::Opaque).contains(&MediaReading::Requests)
 }
 
+/// The same, where nobody can tell: lists of requests in JSON of another character set.
+pub(super) fn may_hold_requests(fields: &HeaderMap) -> bool {
+    let is_json = || of(fields, Untyped::Opaque).contains(&MediaReading::Members);
+    holds_requests(fields) || charset::hides_query(fields) && is_json()
+}
+
 /// How strictly what may be JSON is read.
 pub(super) fn manner(fields: &HeaderMap) -> Manner {
     let kinds: Vec<String> = kinds(fields).collect();

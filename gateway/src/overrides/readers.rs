@@ -5,7 +5,7 @@ use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::asks::{Asks, InnerContent, InnerDepth, InnerHead, Judge, Refused, Sent};
-use super::batches::{Batches, NotJson};
+use super::batches::{Batches, NotJson, takes_batches};
 use super::coding::{Coding, Ended, Fault, Undo};
 use super::heads::PartHeads;
 use super::keys::KeyFinder;
@@ -48,7 +48,7 @@ impl MediaKind {
         (looks, depth): (OverrideLooks, InnerDepth),
     ) -> Self {
         let path = to.split('?').next().unwrap_or_default();
-        let place = if path.to_ascii_lowercase().contains("batch") {
+        let place = if takes_batches(path) {
             NotJson::Batch
         } else {
             NotJson::Elsewhere

@@ -63,7 +63,7 @@ const OTHERS: [&str; 12] = [
 
 /// Ends of names of fields that hold a path or a query and nothing else, so that a value
 /// without a slash is one as well.
-const PATHS: [&str; 10] = [
+const PATHS: [&str; 12] = [
     "-prefix",
     "-pathname",
     "-context",
@@ -74,6 +74,8 @@ const PATHS: [&str; 10] = [
     "path-info",
     "query-string",
     "x-invoke-query",
+    "x-accel-mapping",
+    "x-sendfile-type",
 ];
 
 /// Whether no field names a second target that the rules do not allow.
@@ -167,8 +169,11 @@ pub(super) fn role(name: &HeaderName) -> Option<FieldRole> {
         "query-string",
         "x-invoke-query",
     ]);
+    // `x-ms-original-url` of Azure, and whoever else puts the path there that a proxy got.
+    let is_original = is_path && name.contains("-original-");
     let is_others = OTHERS.iter().any(|begin| name.starts_with(begin));
-    (is_path && !is_others).then_some(FieldRole::Path)
+    let is_mapping = ["x-accel-mapping", "x-sendfile-type"].contains(&&*name);
+    (is_mapping || is_original || is_path && !is_others).then_some(FieldRole::Path)
 }
 
 /// Whether a value may be taken for a path: not the whole address of something

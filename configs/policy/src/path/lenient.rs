@@ -2,7 +2,7 @@
 //! what a rule that denies therefore is about as well.
 //!
 //! Case is folded; parameters, streams of NTFS (`::$DATA`), sessions in brackets
-//! (`(S(x))` of ASP.NET), dots and slashes at the end, and the endings of names, from any dot
+//! (`(S(x))` of ASP.NET), blanks around segments, dots and slashes at the end, and the endings of names, from any dot
 //! on (`.json` for Rails and Spring, `.a.b` for connect), are dropped; `+` is a blank to whoever takes a path for a form;
 //! behind the name of a script comes what it serves (CGI's `PATH_INFO`, RFC 3875 4.1.5),
 //! and before it the script. Nothing here knows patterns or rules.
@@ -151,8 +151,9 @@ impl LenientReadings {
     }
 }
 
-/// A segment without parameters, without the name of a stream in a file, and without
-/// the dots and spaces at its end that some file systems ignore.
+/// A segment without parameters, without the name of a stream in a file, without the dots
+/// and spaces at its end that some file systems ignore, and without the blanks before it that
+/// some frameworks trim (CodeIgniter's segments, Spring's `trimTokens`).
 fn stripped(segment: &[u8]) -> &[u8] {
     let head = segment.split(|byte| *byte == b';').next();
     let mut head = head.unwrap_or(segment);
@@ -163,7 +164,7 @@ fn stripped(segment: &[u8]) -> &[u8] {
     while let [rest @ .., b'.' | b' '] = head {
         head = rest;
     }
-    head
+    head.trim_ascii_start()
 }
 
 /// `(S(lit3py55t21z5v55vlm25s55))`, also with several letters in it: a session that
@@ -226,6 +227,9 @@ mod tests {
     fn what_programs_leave_out_is_read_without_it() {
         for (path, without) in [
             ("/admin.json", "|admin"),
+            ("/%20admin/k", "|admin|k"),
+            ("/+admin/+k", "|admin|k"),
+            ("/%20%20admin%20/%20k", "|admin|k"),
             ("/a/Admin.JSON", "|a|admin"),
             ("/admin.json/", "|admin"),
             ("/admin.a.b", "|admin.a"),

@@ -4,7 +4,7 @@
 use outgate_lanes::{KINDS, Pair};
 
 use crate::decode::classes::Classes;
-use crate::escapes::decode::{self, digit};
+use crate::escapes::decode;
 use crate::escapes::{EscapeKind, EscapeToken, fold, references};
 use crate::span::{self, Offset};
 
@@ -14,14 +14,20 @@ const TEXT_BYTES: usize = 6;
 
 /// What the escapes of ASCII begin with, in kinds of which halves of bytes tell much.
 pub(crate) const PAIRS: [Pair; KINDS] = [
-    (|byte| byte == b'%', |byte| byte.is_ascii_hexdigit()),
+    (
+        |byte| byte == b'%',
+        |byte| byte.is_ascii_hexdigit() || matches!(byte, b'u' | b'U'),
+    ),
     (|byte| byte == b'\\', |byte| matches!(byte, b'0'..=b'7')),
     (
         |byte| byte == b'\\',
         |byte| matches!(byte, b'u' | b'U' | b'x'),
     ),
     (|byte| byte == b'\\', |byte| byte == b'/'),
-    (|byte| byte == b'&', |byte| byte == b'#'),
+    (
+        |byte| matches!(byte, b'&' | decode::ESCAPE),
+        |byte| matches!(byte, b'#' | b'['),
+    ),
     (|byte| byte == b'&', |byte| byte.is_ascii_alphabetic()),
     // Small letters are frequent behind it in sources, and of what is written with them more
     // than half begin with a digit.
@@ -100,6 +106,7 @@ pub(crate) fn find(
 fn shape(here: &[u8]) -> Option<EscapeKind> {
     Some(match here.first()? {
         b'%' | b'\\' | b'&' => escape(here)?,
+        &decode::ESCAPE if is_of(decode::terminal(here)) => EscapeKind::Terminal,
         b'=' if is_quoted(here) => EscapeKind::Quoted,
         // Once it is removed the line goes on.
         b'=' if is_before_escaped_end(here) => EscapeKind::Escape,
@@ -134,11 +141,10 @@ fn is_among_text(kind: EscapeKind, before: &[u8], here: &[u8]) -> bool {
 
 /// The kind of escape that begins here.
 fn escape(here: &[u8]) -> Option<EscapeKind> {
-    let is_digit = |place: usize| here.get(place).is_some_and(|byte| digit(*byte).is_some());
     match here {
-        [b'%', ..] if is_digit(1) && is_digit(2) => Some(EscapeKind::Percent),
+        [b'%', ..] if is_of(decode::percent(here)) => Some(EscapeKind::Percent),
         // Ends of lines and quotes are escaped everywhere, and split nothing.
-        [b'\\', b'u' | b'U' | b'x' | b'0'..=b'7' | b'/', ..] if is_escape(here) => {
+        [b'\\', b'u' | b'U' | b'x' | b'0'..=b'7' | b'/', ..] if is_of(decode::escape(here)) => {
             Some(EscapeKind::Escape)
         }
         [b'&', ..] if references::begins(here) => Some(EscapeKind::Reference),
@@ -148,8 +154,8 @@ fn escape(here: &[u8]) -> Option<EscapeKind> {
 
 /// Whether decoding takes it for an escape too: otherwise it would stand in the
 /// next layer as it stands here, and so on without end.
-fn is_escape(here: &[u8]) -> bool {
-    !matches!(decode::escape(here), EscapeToken::Plain | EscapeToken::More)
+fn is_of(token: EscapeToken) -> bool {
+    !matches!(token, EscapeToken::Plain | EscapeToken::More)
 }
 
 /// Whether quoted-printable stands here: a character of text, a line that goes on, or one
@@ -240,11 +246,12 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_an_escape_begins_with_a_pair_of_one(
-            first in prop_oneof![Just(b'%'), Just(b'\\'), Just(b'&'), Just(b'=')],
+            first in prop_oneof![Just(b'%'), Just(b'\\'), Just(b'&'), Just(b'='), Just(0x1b)],
             rest in prop_oneof![
                 proptest::collection::vec(any::<u8>(), 1..12),
                 "[0-9a-fA-Fux#/]{1,4}[0-9a-f;]{0,6}".prop_map(String::into_bytes),
                 "[a-zA-Z]{2,8};".prop_map(String::into_bytes),
+                "\\[[0-9;]{0,5}[mKH]".prop_map(String::into_bytes),
                 "(amp|lowbar|hyphen|period|sol|plus|equals|num|colon);".prop_map(String::into_bytes),
                 "\r?\n[a-z]{3}".prop_map(String::into_bytes),
             ],
