@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::confirm::DetectorRule;
-use crate::detector::Validator;
+use crate::detector::{Anchor, Text, Tier, Validator};
 use crate::detector_place::{ISSUER, Opened, PathRoute, ShownPlace, Signature};
 use crate::place::{MessagePart, Place};
 use crate::ruleset::Ruleset;
@@ -14,6 +14,8 @@ use crate::signed;
 use crate::span;
 use crate::validate::base64;
 
+/// How much longer than others a credential of a form may be that another fits into.
+const OPEN_BYTES_MIN: usize = 24;
 /// Stands for what was taken out: in no credential.
 const TAKEN: u8 = 1;
 /// Begins a Basic credential (RFC 7617).
@@ -297,16 +299,24 @@ fn take(
     true
 }
 
-/// Takes a credential out. Of a JWT nothing but its form: what its parts say its sender may
-/// choose, and every host that a rule spells out may be shown one.
+/// Takes a credential out. Of one whose length is its sender's to choose, as a JWT's, nothing
+/// but its form: what it holds may be another's, and at hosts with tenants, and wherever
+/// a rule spells a host out for tokens, strangers read it.
 fn take_out(rule: &DetectorRule, secret: &mut [u8]) {
-    if rule.detector.validator != Validator::Jwt {
+    let detector = &rule.detector;
+    let is_open = detector.max.saturating_sub(detector.min) > OPEN_BYTES_MIN;
+    let is_labelled = detector.tier == Tier::Context || detector.anchor != Anchor::Start;
+    if !is_open || is_labelled {
         secret.fill(TAKEN);
         return;
     }
-    for (at, byte) in secret.iter_mut().enumerate() {
-        // Without its first letter it is no value of the label before it.
-        if at == 0 || *byte == b'.' {
+    // Without its beginning it is no value of the label before it, nor of this form.
+    let begins = |literal: &&Text| secret.starts_with(literal.as_bytes());
+    let literals = detector.literals.iter().filter(begins);
+    let begin = literals.map(|literal| literal.len()).max().unwrap_or(1);
+    secret.get_mut(..begin).unwrap_or_default().fill(TAKEN);
+    if detector.validator == Validator::Jwt {
+        for byte in secret.iter_mut().filter(|byte| **byte == b'.') {
             *byte = TAKEN;
         }
     }

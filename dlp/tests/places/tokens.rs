@@ -118,6 +118,30 @@ fn a_token_carries_no_other_credential() {
 }
 
 #[test]
+fn a_credential_of_any_length_carries_no_other_one() {
+    let secret = text("ghp_{b62:30}{crc62}");
+    for policy in policies() {
+        let rules = rules(policy, &[]);
+        for (host, begin) in [
+            ("storage.googleapis.com", "ya29.a0"),
+            ("api.openai.com", "sk-proj-"),
+        ] {
+            for (held, passes) in [(text("{b64u:40}"), true), (secret.clone(), false)] {
+                let token = format!("{begin}{}{held}{}", text("{b64u:90}"), text("{b64u:70}"));
+                let shown =
+                    Request::to(host, "/").field("authorization", &format!("Bearer {token}"));
+                let found = shown.found(&rules);
+                assert_eq!(
+                    found.is_empty(),
+                    passes,
+                    "{policy:?} {host} {token}: {found:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn tokens_are_exchanged_where_their_issuers_ask_for_them() {
     let rules = rules(ScanPolicy::Strict, &[]);
     let token = token(HEADER, CLAIMS);
