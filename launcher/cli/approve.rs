@@ -17,7 +17,7 @@ use outgate_launcher::runs::{
 use outgate_launcher::text::quoted;
 use outgate_policy::printable;
 
-use crate::grants::seconds;
+use crate::duration::seconds;
 use crate::report;
 use crate::runs::FAILED;
 

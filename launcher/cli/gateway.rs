@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use outgate_launcher::GatewaySetting;
 use outgate_launcher::listener::Audience;
 use outgate_launcher::run::RunError;
@@ -11,11 +12,63 @@ use outgate_launcher::sources::SourceCollector;
 use outgate_policy::{Source, SourceKind};
 
 use crate::accounts;
-use crate::args::Gateway;
-use crate::policy_options::surroundings;
+use crate::given_files::{absolute, readable_again};
+use crate::policy_options::{KeyOptions, surroundings};
 use crate::report;
-use crate::run::absolute;
 use crate::upstream;
+
+/// Serve many runs with one gateway
+#[derive(Debug, Args)]
+#[command(after_help = GATEWAY_EXAMPLES)]
+pub(crate) struct Gateway {
+    /// Make the socket there; without it, systemd's (LISTEN_FDS)
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) listen: Option<PathBuf>,
+    /// Let members of this group connect, not only you
+    #[arg(long, value_name = "GROUP", conflicts_with = "everybody")]
+    pub(crate) group: Option<String>,
+    /// Let every user of the machine connect
+    #[arg(long = "all-users")]
+    pub(crate) everybody: bool,
+    /// Add a policy file (TOML)
+    #[arg(short = 'p', long = "policy", value_name = "FILE")]
+    pub(crate) policies: Vec<PathBuf>,
+    /// Add a shipped policy
+    #[arg(short = 'P', long = "preset", value_name = "NAME")]
+    pub(crate) presets: Vec<String>,
+    /// Allow what the rule describes, where the run allows it too
+    #[arg(short = 'a', long = "allow", value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+    /// Deny what the rule describes, whatever other rules allow
+    #[arg(short = 'd', long = "deny", value_name = "RULE")]
+    pub(crate) deny: Vec<String>,
+    /// Use this address for a host instead of asking DNS
+    #[arg(long, value_name = "HOST[:PORT]=ADDR[:PORT]")]
+    pub(crate) resolve: Vec<String>,
+    /// Verify origins with the certificates in FILE too (PEM), beside the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) upstream_ca: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) keys: KeyOptions,
+    /// Connect through this proxy [default: https_proxy, http_proxy, no_proxy]
+    #[arg(long, value_name = "URL|none")]
+    pub(crate) upstream_proxy: Option<String>,
+    /// Write the record of all runs to FILE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit: Option<PathBuf>,
+}
+
+const GATEWAY_EXAMPLES: &str = "\
+Examples:
+  outgate gateway --listen /run/user/1000/gate -a https://files.example.org
+  outgate run --gateway /run/user/1000/gate -- ./fetch
+  outgate gateway --listen /run/outgate/gate --group agents -p site.toml   several users
+  outgate gateway --listen /run/outgate/gate --ca /etc/outgate/ca -p site.toml
+
+What a run may do is what both its own policy and the gateway's allow; a run without
+network rules of its own gets the gateway's. Paths, environment and limits are the run's.
+SIGHUP has it read the -p files again: a faulty one changes nothing. SIGTERM or Ctrl-C
+ends it.";
 
 /// The first descriptor systemd passes (sd_listen_fds(3)).
 const LISTEN_FDS_START: i32 = 3;
@@ -67,18 +120,6 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
     match share(options, &mut read, &mut report::Terminal::default()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
-    }
-}
-
-/// A pipe was read to its end: what it gives now is no policy.
-pub(crate) fn readable_again(policies: &[PathBuf]) -> Result<(), String> {
-    let other = |path: &&PathBuf| path.metadata().is_ok_and(|found| !found.is_file());
-    match policies.iter().find(other) {
-        None => Ok(()),
-        Some(path) => Err(format!(
-            "`{}` is no regular file, and cannot be read again",
-            path.display()
-        )),
     }
 }
 

@@ -7,11 +7,11 @@ use clap::Args;
 use outgate_launcher::runs::{PolicyChange, Run};
 use outgate_policy::{Policy, Source, SourceKind, Widenings, compile};
 
-use crate::args::Named;
+use crate::duration::seconds;
 use crate::policy_diff::tell;
 use crate::policy_options::context;
 use crate::report;
-use crate::runs::{FAILED, find};
+use crate::runs::{FAILED, Named, find};
 
 pub(crate) const GRANT_EXAMPLES: &str = "\
 Examples:
@@ -24,9 +24,6 @@ it; no command can, and a run started with --sealed is changed by nobody. A deny
 grant, a shared gateway's policy bounds it, and files, variables and limits stay as they are.
 
 Exit status: 0 it is in force, 1 it is not and nothing changed, 2 bad usage or a bad rule.";
-
-/// Longest time of a grant, in seconds: thirty days.
-const SECONDS_MAX: u32 = 30 * 86400;
 
 /// Allow a running command more
 #[derive(Debug, Args)]
@@ -60,24 +57,6 @@ pub(crate) struct Revoke {
     /// All that was granted
     #[arg(long)]
     all: bool,
-}
-
-/// A time as people write it.
-pub(crate) fn seconds(text: &str) -> Result<u32, String> {
-    let wrong = || "write a number and s, m, h or d, as 10m; at most 30d".to_owned();
-    let unit = text.chars().next_back().ok_or_else(wrong)?;
-    let factor = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        'd' => 86400,
-        _ => return Err(wrong()),
-    };
-    let number = text.strip_suffix(unit).unwrap_or_default();
-    let number: u32 = number.parse().map_err(|_| wrong())?;
-    let seconds = number.checked_mul(factor);
-    let seconds = seconds.filter(|seconds| (1..=SECONDS_MAX).contains(seconds));
-    seconds.ok_or_else(wrong)
 }
 
 /// Grants a rule.
@@ -162,29 +141,4 @@ fn change(named: &Named, change: &PolicyChange) -> ExitCode {
 fn failed(message: &str) -> ExitCode {
     report::wrong(message);
     ExitCode::from(FAILED)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read_in_units_and_within_bounds() {
-        for (text, read) in [
-            ("90s", Some(90)),
-            ("10m", Some(600)),
-            ("2h", Some(7200)),
-            ("30d", Some(SECONDS_MAX)),
-            ("31d", None),
-            ("0m", None),
-            ("10", None),
-            ("m", None),
-            ("-1m", None),
-            ("99999999999d", None),
-            ("1\u{fc}", None),
-            ("", None),
-        ] {
-            assert_eq!(seconds(text).ok(), read, "{text}");
-        }
-    }
 }

@@ -15,15 +15,13 @@ use outgate_policy::{
 use outgate_record::{Alarm, Kind, Outcome, Reason, Record, Word};
 
 use crate::added::added;
-use crate::args::{Leave, Run, TrustWay};
+use crate::failure::{Failure, ended};
 use crate::past::{self, Past, PastOutcome};
 use crate::policy_options::{PolicyOptions, context, surroundings};
 use crate::report;
 use crate::run::{RunMode, launched};
-
-pub(crate) mod targets;
-
-use targets::Targets;
+use crate::run_options::{Leave, Run, TrustWay};
+use crate::targets::Targets;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -121,18 +119,6 @@ pub(crate) struct Written {
 /// Exit status when there was nothing to learn.
 pub(crate) const NOTHING: u8 = 1;
 
-/// What went wrong, and what to do.
-pub(crate) enum Failure {
-    Policy(RunError),
-    Words(String, &'static str),
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Self {
-        Self::Policy(error)
-    }
-}
-
 /// Learns from records, or from a run.
 pub(crate) fn learn(options: Learn) -> ExitCode {
     let Learn { lesson, written } = options;
@@ -141,7 +127,7 @@ pub(crate) fn learn(options: Learn) -> ExitCode {
         Err(error) => return report::failure(&error),
     };
     // A command may write there, and lay links, as soon as it runs.
-    let targets = match Targets::of(&written) {
+    let targets = match Targets::of(written.output.as_deref(), written.merge.as_deref()) {
         Ok(targets) => targets,
         Err(failure) => return ended(Err(failure)),
     };
@@ -156,14 +142,6 @@ pub(crate) fn learn(options: Learn) -> ExitCode {
         learnt(Learner::beyond(&known), records, is_meant)
             .and_then(|learnt| write(&learnt, &targets))
     })
-}
-
-pub(crate) fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
-    match done {
-        Ok(status) => status,
-        Err(Failure::Policy(error)) => report::failure(&error),
-        Err(Failure::Words(message, hint)) => report::wrong_with_hint(&message, hint),
-    }
 }
 
 /// Records that there are to learn from.

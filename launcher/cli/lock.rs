@@ -1,17 +1,17 @@
-//! `outgate lock`: what a step of a pipeline reaches, in a file beside the code, and what
-//! `outgate run --locked` takes of it.
+//! `outgate lock`: what a step of a pipeline reaches, in a file beside the code.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueHint};
-use outgate_launcher::sources::SourceCollector;
-use outgate_policy::{Learner, Learnt, Lock, SourceKind};
+use outgate_policy::{Learner, Learnt, Lock};
 use outgate_record::{Outcome, Record};
 
-use crate::learn::targets::{Target, read};
-use crate::learn::{Failure, Lesson, ended, known, learnt, taught};
+use crate::failure::{Failure, ended};
+use crate::learn::{Lesson, known, learnt, taught};
+use crate::lock_file::FILE;
 use crate::report;
+use crate::targets::{Target, read};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -29,8 +29,6 @@ others stay.
 
 Exit status: the command's own; with --from, 0 the file was written; 2 bad usage or a bad file.";
 
-/// The name of the file.
-pub(crate) const FILE: &str = "outgate.lock";
 /// The step that is meant where none is named.
 pub(crate) const STEP: &str = "main";
 
@@ -110,35 +108,4 @@ fn wrong(path: &Path, what: &str) -> Failure {
         format!("`{}`: {what}", path.display()),
         "name a file that `outgate lock` wrote, or a new one",
     )
-}
-
-/// Adds the lock that a run is held to, or one step of it.
-///
-/// # Errors
-/// A sentence: there is none, or it is none.
-pub(crate) fn hold(
-    collector: &mut SourceCollector,
-    lock: Option<&Path>,
-    step: Option<&str>,
-) -> Result<(), String> {
-    let Some(path) = lock else {
-        return Ok(());
-    };
-    let shown = path.display();
-    if !path.exists() {
-        return Err(format!(
-            "--locked: `{shown}` is not there; `outgate lock -- COMMAND` writes it"
-        ));
-    }
-    let text = read(path).map_err(|failure| match failure {
-        Failure::Words(message, _) => message,
-        Failure::Policy(error) => report::chain(&error),
-    })?;
-    let held = match step {
-        Some(step) => Lock::of_step(&text, step),
-        None => Lock::parse(&text).map(|_| text),
-    };
-    let held = held.map_err(|error| format!("--locked: `{shown}`: {error}"))?;
-    collector.text(SourceKind::Lock, &shown.to_string(), &held);
-    Ok(())
 }

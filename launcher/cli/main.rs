@@ -10,12 +10,16 @@ mod args;
 mod ca;
 mod check;
 mod clients;
+mod duration;
+mod failure;
 mod gateway;
+mod given_files;
 mod grants;
 mod last;
 mod learn;
 mod leftovers;
 mod lock;
+mod lock_file;
 mod manual;
 mod offline;
 mod past;
@@ -27,16 +31,18 @@ mod record;
 mod replay;
 mod report;
 mod run;
+mod run_options;
 mod runs;
 mod show;
 mod suggested;
+mod targets;
 mod upstream;
 mod usage;
 mod why;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 
 fn main() -> ExitCode {
     if let Some(status) = sweep() {
@@ -69,8 +75,10 @@ fn main() -> ExitCode {
         args::Command::Scan(_) => offline::scan(),
         args::Command::Audit(_) => offline::audit(),
         args::Command::Check(options) => check::check(&options),
-        args::Command::Completions(options) => manual::completions(&options),
-        args::Command::Man(options) => manual::manual(&options),
+        args::Command::Completions(options) => {
+            manual::completions(&options, args::Arguments::command())
+        }
+        args::Command::Man(options) => manual::manual(&options, args::Arguments::command()),
     }
 }
 

@@ -1,5 +1,5 @@
 //! `outgate completions` and `outgate man`: what shells and man(1) want to know,
-//! made from the one definition of the command line in `args.rs`. Nothing here
+//! made from the one definition of the command line, which `main` hands on. Nothing here
 //! is touched by a run.
 
 use std::fmt::Write as _;
@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Command, CommandFactory, ValueEnum, ValueHint};
+use clap::{Args, Command, ValueEnum, ValueHint};
 use clap_complete::generate;
 use clap_mangen::Man;
 use outgate_policy::preset_names;
 
-use crate::args::Arguments;
 use crate::report;
 
 const COMPLETION_EXAMPLES: &str = "\
@@ -53,7 +52,7 @@ pub(crate) struct Manual {
 }
 
 /// Prints the script of a shell.
-pub(crate) fn completions(arguments: &Completions) -> ExitCode {
+pub(crate) fn completions(arguments: &Completions, definition: Command) -> ExitCode {
     use clap_complete::Shell as Generator;
     let generator = match arguments.shell {
         Shell::Bash => Generator::Bash,
@@ -61,13 +60,18 @@ pub(crate) fn completions(arguments: &Completions) -> ExitCode {
         Shell::Fish => Generator::Fish,
     };
     let mut script = Vec::new();
-    generate(generator, &mut completed(), "outgate", &mut script);
+    generate(
+        generator,
+        &mut completed(definition),
+        "outgate",
+        &mut script,
+    );
     report::line(String::from_utf8_lossy(&script).trim_end());
     ExitCode::SUCCESS
 }
 
 /// The command line with what only completions need: names of shipped policies.
-fn completed() -> Command {
+fn completed(definition: Command) -> Command {
     fn known(command: Command) -> Command {
         let has_presets = command.get_arguments().any(|own| own.get_id() == "presets");
         let names: Vec<String> = command
@@ -84,20 +88,19 @@ fn completed() -> Command {
             .into_iter()
             .fold(command, |command, name| command.mut_subcommand(name, known))
     }
-    known(built())
+    known(built(definition))
 }
 
 /// The whole definition, with what is built only where it is used.
-fn built() -> Command {
-    let mut command = Arguments::command();
-    command.build();
-    command
+fn built(mut definition: Command) -> Command {
+    definition.build();
+    definition
 }
 
 /// Prints the page of outgate itself, or writes all pages.
-pub(crate) fn manual(arguments: &Manual) -> ExitCode {
+pub(crate) fn manual(arguments: &Manual, definition: Command) -> ExitCode {
     let mut pages = Vec::new();
-    if let Err(error) = collect(&built(), &mut pages) {
+    if let Err(error) = collect(&built(definition), &mut pages) {
         return report::wrong(&format!("the manual: {error}"));
     }
     let Some(directory) = &arguments.directory else {

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use outgate_dlp::Plant;
@@ -22,12 +22,12 @@ use outgate_launcher::withheld::Credentials;
 use outgate_policy::{LEARNING, SourceKind, preset_for};
 
 use crate::accounts;
-use crate::args::{Leave, Run, TrustWay};
 use crate::ca;
-use crate::gateway::readable_again;
-use crate::lock;
+use crate::given_files::{absolute, readable_again};
+use crate::lock_file;
 use crate::policy_options::PolicyOptions;
 use crate::report;
+use crate::run_options::{Leave, Run, TrustWay};
 use crate::upstream;
 
 /// What `--clean-env` inherits.
@@ -107,7 +107,7 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
     };
     mark(&mut collector, mode);
     let lock = arguments.locked.as_deref();
-    if let Err(message) = lock::hold(&mut collector, lock, arguments.step.as_deref()) {
+    if let Err(message) = lock_file::hold(&mut collector, lock, arguments.step.as_deref()) {
         return Err(report::wrong(&message));
     }
     Ok(RunOptions {
@@ -249,15 +249,6 @@ fn door(arguments: &Run) -> Result<Option<Door>, String> {
     let found = path.canonicalize().or_else(|_| std::path::absolute(path));
     let found = found.unwrap_or_else(|_| path.clone());
     Ok(Some(Door::new(found, owner)))
-}
-
-/// The files as the gateway finds them, wherever it works.
-pub(crate) fn absolute(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
-    let find = |file: PathBuf| {
-        let found = file.canonicalize();
-        found.map_err(|error| format!("--upstream-ca {}: {error}", file.display()))
-    };
-    files.into_iter().map(find).collect()
 }
 
 fn variables(arguments: &Run) -> Variables {

@@ -9,13 +9,21 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use clap::Args;
 use outgate_launcher::runs::{self, Run, Status};
 use outgate_launcher::text::shell_word;
 use outgate_policy::printable;
 use outgate_record::{Kind, Outcome, Record};
 
-use crate::args::Named;
 use crate::{record, report};
+
+// A run, for `outgate kill` and `outgate inspect`; described where it is used.
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// Name of the run, or the process id that `outgate ps` shows
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+}
 
 /// There is no such run, or it did not end.
 pub(crate) const FAILED: u8 = 1;

@@ -6,7 +6,7 @@ use crate::files::{self, assert_none};
 use crate::lexer::code;
 
 /// Crates whose modules lie in layers.
-const LAYERED: [&str; 10] = [
+const LAYERED: [&str; 11] = [
     "ca/src",
     "configs/policy/src",
     "dlp/src",
@@ -14,6 +14,7 @@ const LAYERED: [&str; 10] = [
     "gateway/record/src",
     "gateway/report/cli",
     "gateway/src",
+    "launcher/cli",
     "launcher/src",
     "launcher/sys/lanes/src",
     "launcher/sys/src",

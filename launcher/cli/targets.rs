@@ -8,31 +8,25 @@ use std::path::{Path, PathBuf};
 use outgate_launcher::private::HeldDirectory;
 use outgate_policy::printable;
 
-use super::{Failure, Written};
+use crate::failure::Failure;
 
 /// Bytes of a document that lines are added to: more no policy has.
 const DOCUMENT_BYTES_MAX: u64 = 1 << 20;
 
 /// Where what is learnt goes, and what it is added to, as they were before a command ran.
-pub(super) struct Targets {
-    pub(super) output: Option<Target>,
+pub(crate) struct Targets {
+    pub(crate) output: Option<Target>,
     /// The document that lines are added to, and its name.
-    pub(super) merge: Option<(PathBuf, String)>,
+    pub(crate) merge: Option<(PathBuf, String)>,
 }
 
 impl Targets {
-    pub(super) fn of(written: &Written) -> Result<Self, Failure> {
-        let merge = written.merge.as_ref();
-        let output = written
-            .output
-            .as_ref()
-            .or(merge)
-            .map(|path| Target::of(path));
+    pub(crate) fn of(output: Option<&Path>, merge: Option<&Path>) -> Result<Self, Failure> {
+        let output = output.or(merge).map(Target::of);
+        let merge = merge.map(|path| Ok::<_, Failure>((path.to_owned(), read(path)?)));
         Ok(Self {
             output: output.transpose()?,
-            merge: merge
-                .map(|path| Ok::<_, Failure>((path.clone(), read(path)?)))
-                .transpose()?,
+            merge: merge.transpose()?,
         })
     }
 }
