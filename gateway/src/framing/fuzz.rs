@@ -117,8 +117,20 @@ fn assert_heard(heard: &HeardFraming, bytes: &[u8], (events, is_broken): (Vec<He
 
 /// The frames of a client (RFC 6455 5.2).
 fn websocket(input: &[u8]) {
-    let (heard, bytes) = (hear(&mut WebSocketFrames::default(), input), stream(input));
-    assert_heard(&heard, bytes, frames(bytes));
+    let (heard, bytes) = (
+        hear(&mut WebSocketFrames::masked_by([7; 4]), input),
+        stream(input),
+    );
+    let (events, is_broken) = frames(bytes);
+    assert_eq!(heard.events, events);
+    assert_eq!(heard.fault.is_some(), is_broken, "{:?}", heard.fault);
+    // What goes on under another key says the same.
+    let again = [&[0, 0][..], &heard.raw].concat();
+    assert!(heard.raw.len() <= bytes.len());
+    assert_eq!(
+        hear(&mut WebSocketFrames::masked_by([9; 4]), &again).events,
+        events
+    );
 }
 
 fn frames(mut bytes: &[u8]) -> (Vec<HeardEvent>, bool) {

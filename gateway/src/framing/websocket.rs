@@ -1,10 +1,12 @@
-//! The messages of a WebSocket, from client to server (RFC 6455 5). Frames are
-//! unmasked for the scan and go on as they came. Compression was not agreed on,
-//! so a frame that uses an extension is refused.
+//! The messages of a WebSocket, from client to server (RFC 6455 5). Frames are unmasked for
+//! the scan and masked anew: the key of a mask is its sender's to choose, goes in front of
+//! each frame, and says nothing to anybody who reads messages. Compression was not agreed
+//! on, so a frame that uses an extension is refused.
 
 use bytes::Bytes;
 
 use super::{Framing, MessageCoding, MessageFault, Sink};
+use crate::random;
 use crate::text::shortened;
 
 /// Follows the frames of one direction.
@@ -13,6 +15,44 @@ pub(crate) struct WebSocketFrames {
     state: FrameState,
     /// Whether a message began and has not ended.
     open: bool,
+    masks: Masks,
+}
+
+/// The key of a mask.
+type MaskKey = [u8; 4];
+
+/// Keys for frames that go on.
+#[derive(Debug, Default)]
+enum Masks {
+    /// None was asked for.
+    #[default]
+    Unused,
+    /// Random ones, and how many bytes of them were used.
+    Random(Box<[u8; 256]>, usize),
+    /// The same for each.
+    #[cfg(any(test, fuzzing))]
+    Fixed(MaskKey),
+}
+
+impl Masks {
+    fn next(&mut self) -> Result<MaskKey, MessageFault> {
+        if let Self::Random(keys, used) = self
+            && let Some(key) = keys.get(*used..).and_then(<[u8]>::first_chunk)
+        {
+            *used += key.len();
+            return Ok(*key);
+        }
+        #[cfg(any(test, fuzzing))]
+        if let Self::Fixed(key) = self {
+            return Ok(*key);
+        }
+        let mut keys = Box::new([0; 256]);
+        random::fill(&mut *keys)
+            .map_err(|_| MessageFault::Framing("a WebSocket frame that cannot be masked"))?;
+        let key = keys.first_chunk().copied().unwrap_or_default();
+        *self = Self::Random(keys, key.len());
+        Ok(key)
+    }
 }
 
 #[derive(Debug)]
@@ -31,7 +71,9 @@ impl Default for FrameState {
 #[derive(Debug)]
 struct Payload {
     left: u64,
-    mask: [u8; 4],
+    mask: MaskKey,
+    /// Of what goes on.
+    sent: MaskKey,
     /// Bytes that were unmasked.
     at: usize,
     kind: FrameKind,
@@ -41,7 +83,7 @@ struct Payload {
 enum FrameKind {
     /// Part of a message, and whether the last one.
     Data(LastFrame),
-    /// A control frame: which, as it came, and what it says.
+    /// A control frame: which, as it goes on, and what it says.
     Control(ControlFrame, Vec<u8>, Vec<u8>),
 }
 
@@ -130,6 +172,15 @@ fn missing(head: &[u8]) -> usize {
 }
 
 impl WebSocketFrames {
+    /// Frames that go on with this key.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn masked_by(key: MaskKey) -> Self {
+        Self {
+            masks: Masks::Fixed(key),
+            ..Self::default()
+        }
+    }
+
     fn begin(&mut self, head: &[u8], sink: &mut dyn Sink) -> Result<(), MessageFault> {
         let [first, second, rest @ ..] = head else {
             return Err(MessageFault::Framing("a WebSocket frame without a head"));
@@ -152,6 +203,11 @@ impl WebSocketFrames {
                 .fold(0, |sum: u64, byte| (sum << 8) | u64::from(*byte)),
         };
         let mask = mask.try_into().unwrap_or_default();
+        let sent = self.masks.next()?;
+        let mut masked = head.to_vec();
+        if let Some(key) = masked.last_chunk_mut() {
+            *key = sent;
+        }
         let last = if first & 0x80 == 0 {
             LastFrame::No
         } else {
@@ -170,16 +226,17 @@ impl WebSocketFrames {
                 } else {
                     ControlFrame::Other
                 };
-                FrameKind::Control(which, head.to_vec(), Vec::new())
+                FrameKind::Control(which, masked.clone(), Vec::new())
             }
             _ => return Err(MessageFault::Framing("a WebSocket frame out of place")),
         };
         if let FrameKind::Data(_) = kind {
-            sink.framing(head);
+            sink.framing(&masked);
         }
         self.state = FrameState::Payload(Payload {
             left,
             mask,
+            sent,
             at: 0,
             kind,
         });
@@ -191,12 +248,13 @@ impl WebSocketFrames {
         let FrameState::Payload(payload) = &mut self.state else {
             return Ok(());
         };
-        let mask = payload.mask.iter().cycle().skip(payload.at % 4);
-        let plain: Vec<u8> = raw
-            .iter()
-            .zip(mask)
-            .map(|(byte, mask)| byte ^ mask)
-            .collect();
+        let by = |key: &MaskKey, bytes: &[u8]| -> Vec<u8> {
+            let key = key.iter().cycle().skip(payload.at % 4);
+            let bytes = bytes.iter().zip(key);
+            bytes.map(|(byte, key)| byte ^ key).collect()
+        };
+        let plain = by(&payload.mask, raw);
+        let masked = by(&payload.sent, &plain);
         payload.at = payload.at.wrapping_add(raw.len());
         payload.left = payload
             .left
@@ -204,14 +262,14 @@ impl WebSocketFrames {
         let is_whole = payload.left == 0;
         match &mut payload.kind {
             FrameKind::Data(last) => {
-                sink.payload(raw, &plain)?;
+                sink.payload(&masked, &plain)?;
                 if is_whole && *last == LastFrame::Yes {
                     self.open = false;
                     sink.end()?;
                 }
             }
             FrameKind::Control(which, frame, said) => {
-                frame.extend_from_slice(raw);
+                frame.extend_from_slice(&masked);
                 said.extend_from_slice(&plain);
                 if is_whole {
                     sink.apart(frame, said, which.text(said))?;
@@ -252,7 +310,23 @@ mod tests {
     }
 
     fn heard(bytes: &[u8], cuts: &[usize]) -> HeardFraming {
-        hear(&mut WebSocketFrames::default(), bytes, cuts)
+        hear(&mut WebSocketFrames::masked_by([1, 2, 3, 4]), bytes, cuts)
+    }
+
+    #[test]
+    fn a_frame_goes_on_under_a_key_of_its_own() {
+        let secret = b"ghp_";
+        let bytes: Vec<u8> = (0..100)
+            .flat_map(|_| frame(0x82, *secret, b"abc"))
+            .collect();
+        let first = hear(&mut WebSocketFrames::default(), &bytes, &[7, 50]);
+        assert_eq!(first.raw.len(), bytes.len());
+        assert!(memchr::memmem::find(&first.raw, secret).is_none());
+        let keys: std::collections::BTreeSet<&[u8]> =
+            first.raw.chunks(9).map(|one| &one[2..6]).collect();
+        assert!(keys.len() > 90, "{}", keys.len());
+        // It says what it said.
+        assert_eq!(heard(&first.raw, &[]).events, first.events);
     }
 
     proptest! {
@@ -280,7 +354,7 @@ mod tests {
                 let place = expected.len() - usize::from(fragments.len() == 1);
                 expected.insert(place, message);
             }
-            let heard = heard(&bytes, &cuts);
+            let heard = hear(&mut WebSocketFrames::masked_by(mask), &bytes, &cuts);
             prop_assert_eq!(heard.fault, None);
             prop_assert_eq!(heard.events, expected);
             prop_assert_eq!(heard.raw, bytes);
