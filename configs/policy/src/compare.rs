@@ -350,7 +350,7 @@ fn is_looked_at(rule: &Rule, from: &Policy, to: &Policy) -> bool {
     let RuleTarget::Network(target) = &rule.target else {
         return true;
     };
-    let weighs = |own: &&Rule| own.keys.inspect.is_some() || own.keys.budget.is_some();
+    let weighs = |own: &&Rule| own.keys.look_beyond();
     let alike = |one: &Rule, other: &Rule| {
         let same = match (&one.target, &other.target) {
             (RuleTarget::Network(one), RuleTarget::Network(other)) => {
@@ -368,13 +368,8 @@ fn is_looked_at(rule: &Rule, from: &Policy, to: &Policy) -> bool {
             && one.reference.effect == other.reference.effect
     };
     let is_kept = |own: &Rule| {
-        to.all_rules().iter().any(|other| {
-            let budget = own
-                .keys
-                .budget
-                .is_none_or(|own| other.keys.budget.is_some_and(|b| b <= own));
-            alike(own, other) && budget && other.keys.inspect == own.keys.inspect
-        })
+        let mut others = to.all_rules().iter();
+        others.any(|other| alike(own, other) && other.keys.look_as(&own.keys))
     };
     let granting = from.all_rules().iter().filter(|own| is_granting(own));
     let all_kept = granting.filter(weighs).all(|own| {

@@ -355,7 +355,7 @@ impl<'p> Recall<'p> {
                 .policy
                 .all_rules()
                 .iter()
-                .any(|rule| rule.keys.budget.is_some() || rule.keys.inspect.is_some());
+                .any(|rule| rule.keys.look_beyond());
         let first = query.split('&').next().unwrap_or_default();
         let is_path = first == MASK || first.starts_with('/');
         match values {

@@ -234,9 +234,28 @@ impl RuleKeys {
     }
 
     /// Whether what it may be for has to be known, beside what it surely lets pass: it
-    /// counts, or has a word on the scan.
+    /// counts, or has a word on the scan. Every key is named here and in what follows, so that
+    /// no new one is forgotten where policies are compared.
     pub(crate) fn look_beyond(&self) -> bool {
-        self.budget.is_some() || self.inspect.is_some()
+        let Self {
+            process: _,
+            budget,
+            inspect,
+        } = self;
+        budget.is_some() || inspect.is_some()
+    }
+
+    /// Whether whatever these keys let pass is counted and looked into as by others at least.
+    pub(crate) fn look_as(&self, other: &Self) -> bool {
+        let Self {
+            process: _,
+            budget,
+            inspect,
+        } = self;
+        let counts = other
+            .budget
+            .is_none_or(|other| budget.is_some_and(|own| own <= other));
+        counts && *inspect == other.inspect
     }
 }
 
