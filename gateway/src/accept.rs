@@ -16,6 +16,7 @@ use crate::audit::Kind;
 use crate::caller::Caller;
 use crate::control::ControlError;
 use crate::decide;
+use crate::destination::Endpoint;
 use crate::detect::{self, Classified, Detected};
 use crate::flow::Flow;
 use crate::http1;
@@ -127,7 +128,7 @@ async fn raw(flow: &Flow, host: &Host, permit: Permit, stream: TcpStream) {
     match origin::connect(
         flow.session().origins(),
         flow.process(),
-        (host, port),
+        Endpoint { host, port },
         (Carries::Raw, permit),
     )
     .await

@@ -9,7 +9,7 @@ use crate::audit::{AuditError, Event, Kind, Noted, Outcome};
 use crate::caller::requested;
 use crate::client_hello::Encrypted;
 use crate::decide::{asking, shown};
-use crate::destination::peer;
+use crate::destination::{Endpoint, peer};
 use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::target::Target;
@@ -78,7 +78,7 @@ pub(crate) enum Interception {
 pub(crate) fn inside(
     recorder: &Recorder,
     process: &ProcessFacts,
-    (host, port): (&Host, u16),
+    Endpoint { host, port }: Endpoint<'_>,
     encrypted: Encrypted,
 ) -> Interception {
     let facts = Facts::Tunnel {
@@ -122,7 +122,7 @@ pub(crate) fn opening(
     host: &Host,
     port: u16,
 ) -> Result<(), AuditError> {
-    note_tunnel(recorder, process, (host, port), "opened")
+    note_tunnel(recorder, process, Endpoint { host, port }, "opened")
 }
 
 /// Notes that an origin is presented a certificate of the operator's, if it asks
@@ -133,14 +133,19 @@ pub(crate) fn presenting(
     host: &Host,
     port: u16,
 ) -> Result<(), AuditError> {
-    note_tunnel(recorder, process, (host, port), "certificate presented")
+    note_tunnel(
+        recorder,
+        process,
+        Endpoint { host, port },
+        "certificate presented",
+    )
 }
 
 /// Notes what is done with a connection to an origin, before it is done.
 fn note_tunnel(
     recorder: &Recorder,
     process: &ProcessFacts,
-    (host, port): (&Host, u16),
+    Endpoint { host, port }: Endpoint<'_>,
     detail: &str,
 ) -> Result<(), AuditError> {
     let target = format!("{host}:{port}");

@@ -12,8 +12,10 @@
 use std::sync::{Arc, RwLock};
 
 use http::StatusCode;
-use outgate_policy::{Host, Misplaced, NamedSecret, Policy, Secret, SecretKind};
+use outgate_policy::{Misplaced, NamedSecret, Policy, Secret, SecretKind};
 use rustls::crypto::SecureRandom;
+
+use crate::destination::Endpoint;
 
 mod coded;
 mod content;
@@ -232,7 +234,7 @@ impl SessionSecrets {
     }
 
     /// An origin answered with this status.
-    pub(crate) fn answered(&self, to: (&Host, u16), status: StatusCode) {
+    pub(crate) fn answered(&self, to: Endpoint<'_>, status: StatusCode) {
         if let Some(renewal) = self.renewal.get() {
             renewal.minded(self, to, status);
         }

@@ -7,7 +7,7 @@ use outgate_policy::{
 };
 use outgate_record::Reason;
 
-use crate::destination::{Destination, Party, peer};
+use crate::destination::{Destination, Endpoint, Party, peer};
 use crate::refusal::Refusal;
 use crate::resolve::ResolvedPin;
 use crate::rules::SessionPolicies;
@@ -144,7 +144,7 @@ pub(crate) fn still_direct(
 pub(crate) fn still_unopened(
     rules: &SessionPolicies,
     process: &ProcessFacts,
-    (host, port): (&Host, u16),
+    Endpoint { host, port }: Endpoint<'_>,
     pin: ResolvedPin,
 ) -> Result<(), Refusal> {
     let facts = Facts::Tunnel {

@@ -10,6 +10,19 @@ use outgate_policy::{Host, HostName, Peer};
 /// rule grants the raw port.
 pub(crate) const DNS_PORT: u16 = 53;
 
+/// A host and its TCP port, as a connection to it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Endpoint<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) port: u16,
+}
+
+impl fmt::Display for Endpoint<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.host, self.port)
+    }
+}
+
 /// Whom a connection is meant to reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Party {

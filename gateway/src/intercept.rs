@@ -20,7 +20,7 @@ use crate::audit::Kind;
 use crate::carrier::{Alpn, Carrier, OriginIdentity};
 use crate::client_hello::ClientHello;
 use crate::decide;
-use crate::destination::Party;
+use crate::destination::{Endpoint, Party};
 use crate::detect::{self, Classified, Detected};
 use crate::flow::Flow;
 use crate::linger::close_lingering;
@@ -60,7 +60,12 @@ pub(crate) async fn serve(
     let port = flow.destination().port;
     let inside = match denied {
         Some(refusal) => Interception::Deny(refusal),
-        None => admit::inside(session.recorder(), process, (&host, port), hello.encrypted),
+        None => admit::inside(
+            session.recorder(),
+            process,
+            Endpoint { host: &host, port },
+            hello.encrypted,
+        ),
     };
     match (inside, session.tls()) {
         (Interception::Pass(permit), _) => pass(flow, &host, permit, stream).await,
@@ -95,7 +100,7 @@ async fn pass(flow: &Arc<Flow>, host: &Host, permit: Permit, stream: Replay) {
         Ok(one) => one,
         Err(refusal) => return refuse(flow, &refusal, stream, Alert::AccessDenied).await,
     };
-    let (to, by) = ((host, port), (Carries::Tls, permit));
+    let (to, by) = (Endpoint { host, port }, (Carries::Tls, permit));
     match origin::connect(flow.session().origins(), flow.process(), to, by).await {
         Ok(ReachedOrigin {
             stream: origin,
@@ -106,7 +111,8 @@ async fn pass(flow: &Arc<Flow>, host: &Host, permit: Permit, stream: Replay) {
             let sides = (client, origin);
             let (session, process) = (flow.session(), flow.process());
             let counted = (&**flow.traffic(), quota.as_ref());
-            let still = || decide::still_unopened(&session.rules(), process, (host, port), pin);
+            let still =
+                || decide::still_unopened(&session.rules(), process, Endpoint { host, port }, pin);
             tokio::select! {
                 () = tunnel::relay_tcp(sides, &read, counted, session.ended()) => {}
                 refusal = session.current().revoked(still) => flow.caller().refuse(Kind::Tunnel, &refusal),
@@ -199,7 +205,7 @@ async fn version(
     }
     let port = flow.destination().port;
     let called = OriginIdentity::by(hello.server_name.as_deref(), host);
-    if let Some(version) = tls.known((host, port), called) {
+    if let Some(version) = tls.known(Endpoint { host, port }, called) {
         return version;
     }
     // Asked again: what dials is evidence of its own.
@@ -222,7 +228,7 @@ async fn version(
         return Alpn::Http1;
     };
     let version = link.alpn();
-    tls.learn((host, port), called, version);
+    tls.learn(Endpoint { host, port }, called, version);
     match version {
         Alpn::Http1 => origin::keep(flow.session().origins(), way, link).await,
         Alpn::Http2 => streams.keep(flow.session().origins(), host, link).await,

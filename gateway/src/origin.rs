@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use crate::body::{Outbound, Stopped};
 use crate::carrier::{Alpn, Carrier};
 use crate::decide;
+use crate::destination::Endpoint;
 use crate::in_force::CurrentPolicy;
 use crate::limits;
 use crate::recorder::{Governs as _, Recorder};
@@ -137,10 +138,16 @@ pub(crate) struct ReachedOrigin {
 pub(crate) async fn connect(
     origins: &OriginPool,
     process: &ProcessFacts,
-    (host, port): (&Host, u16),
+    Endpoint { host, port }: Endpoint<'_>,
     (carries, permit): (Carries, Permit),
 ) -> Result<ReachedOrigin, OriginError> {
-    let reached = reach(origins, process, (host, port), (carries, &permit)).await;
+    let reached = reach(
+        origins,
+        process,
+        Endpoint { host, port },
+        (carries, &permit),
+    )
+    .await;
     // INVARIANT: a permit of a connection is spent here.
     drop(permit);
     reached
@@ -150,7 +157,7 @@ pub(crate) async fn connect(
 async fn reach(
     origins: &OriginPool,
     process: &ProcessFacts,
-    (host, port): (&Host, u16),
+    Endpoint { host, port }: Endpoint<'_>,
     (carries, _permit): (Carries, &Permit),
 ) -> Result<ReachedOrigin, OriginError> {
     let vetted = addresses(origins, process, host, port).await?;

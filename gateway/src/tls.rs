@@ -12,6 +12,7 @@ use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use crate::carrier::{Alpn, OriginIdentity};
+use crate::destination::Endpoint;
 use crate::limits;
 
 mod client;
@@ -88,7 +89,11 @@ impl Tls {
         Ok(Arc::new(config))
     }
 
-    pub(crate) fn known(&self, (host, port): (&Host, u16), called: OriginIdentity) -> Option<Alpn> {
+    pub(crate) fn known(
+        &self,
+        Endpoint { host, port }: Endpoint<'_>,
+        called: OriginIdentity,
+    ) -> Option<Alpn> {
         let agreed = self.agreed.lock().ok()?;
         agreed.get(&(host.clone(), port, called)).copied()
     }
@@ -109,13 +114,18 @@ impl Tls {
     }
 
     /// Has an origin asked again what it speaks: it does not keep to it.
-    pub(crate) fn forget(&self, (host, port): (&Host, u16), called: OriginIdentity) {
+    pub(crate) fn forget(&self, Endpoint { host, port }: Endpoint<'_>, called: OriginIdentity) {
         if let Ok(mut agreed) = self.agreed.lock() {
             agreed.remove(&(host.clone(), port, called));
         }
     }
 
-    pub(crate) fn learn(&self, (host, port): (&Host, u16), called: OriginIdentity, version: Alpn) {
+    pub(crate) fn learn(
+        &self,
+        Endpoint { host, port }: Endpoint<'_>,
+        called: OriginIdentity,
+        version: Alpn,
+    ) {
         if let Ok(mut agreed) = self.agreed.lock() {
             if agreed.len() >= limits::RESOLVED_MAX {
                 agreed.clear();

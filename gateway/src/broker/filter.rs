@@ -17,6 +17,7 @@ use super::request::Insertion;
 use super::signing::Signing;
 use super::{Misuse, SessionSecrets};
 use crate::body::Stopped;
+use crate::destination::Endpoint;
 use crate::filter::{
     ContentFilter, FieldFilter, Filter, FilterFault, RelayEnds, RequestContext,
     ResponseContentKind, SentHead, Wording, no_extensions,
@@ -156,7 +157,10 @@ impl Filter for SecretsFilter {
         let target = &request.target;
         let is_guarded = self.guards(request);
         if is_guarded {
-            let to = (&target.host, target.port);
+            let to = Endpoint {
+                host: &target.host,
+                port: target.port,
+            };
             self.secrets.answered(to, head.status);
         }
         let refused = |because: &str| Refusal::own(Reason::Secret, &target.origin(), because);

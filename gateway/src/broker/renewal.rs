@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use http::StatusCode;
-use outgate_policy::{Host, NamedSecret};
+use outgate_policy::NamedSecret;
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
@@ -15,6 +15,7 @@ use super::keeper::{self, Keeper};
 use super::source;
 use super::value::Material;
 use super::{CurrentSecrets, SessionSecrets, mask_of};
+use crate::destination::Endpoint;
 use crate::limits;
 
 /// A session's connection to the keeper.
@@ -61,7 +62,7 @@ impl Renewal {
     pub(crate) fn minded(
         &self,
         secrets: &SessionSecrets,
-        (host, port): (&Host, u16),
+        Endpoint { host, port }: Endpoint<'_>,
         status: StatusCode,
     ) {
         if status != StatusCode::UNAUTHORIZED && status != StatusCode::FORBIDDEN {

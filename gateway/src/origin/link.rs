@@ -8,6 +8,7 @@ use tokio_rustls::client::TlsStream;
 use super::{OriginError, OriginPool, ReachedOrigin, reach};
 use crate::admit;
 use crate::carrier::{Alpn, Carrier};
+use crate::destination::Endpoint;
 use crate::either::Either;
 use crate::resolve::ResolvedPin;
 use crate::tls::Offer;
@@ -51,7 +52,7 @@ impl OriginLink {
         };
         let generation = origins.generation();
         let ReachedOrigin { stream, pin } =
-            reach(origins, process, (host, port), (carries, permit)).await?;
+            reach(origins, process, Endpoint { host, port }, (carries, permit)).await?;
         let failed = |why| OriginError::Tls(format!("{host}:{port}"), why);
         match (carrier, origins.tls()) {
             (Carrier::Plain, _) => Ok(Self {
@@ -76,7 +77,7 @@ impl OriginLink {
                 // An origin may leave open what it speaks; what was not agreed
                 // on would be read as something else.
                 if offer == Offer::Only(Alpn::Http2) && link.alpn() != Alpn::Http2 {
-                    tls.forget((host, port), called);
+                    tls.forget(Endpoint { host, port }, called);
                     return Err(failed("it does not speak HTTP/2".to_owned()));
                 }
                 Ok(link)

@@ -171,11 +171,15 @@ impl Questions {
 
     /// The launcher says what became of a question.
     pub(crate) fn settled(&self, id: u64, settlement: Settlement) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = self.state.lock();
+        let is_sound = lock.is_ok();
+        let mut state = lock.unwrap_or_else(PoisonError::into_inner);
         let Some(pending) = state.open.remove(&id) else {
             return;
         };
         let asked = match settlement {
+            // Somebody failed who had it: nothing in it lets anything by.
+            _ if !is_sound => Asked::Crowded,
             Settlement::Granted => Asked::Granted,
             Settlement::Nobody => Asked::Nobody,
             Settlement::Denied => {
