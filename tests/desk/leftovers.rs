@@ -115,6 +115,11 @@ const KINDS: &[Row] = &[
       git config -f .git/modules/s/config core.gitProxy x", &[("git-config", ".git/modules/s/config")]),
     ("mkdir s; echo 'gitdir: /var/tmp/elsewhere' > s/.git", &[("git-directory", "s/.git")]),
     ("echo x > .envrc; echo x > .env", &[("direnv", ".envrc")]),
+    ("printf '[toolchain]\npath = \"./x\"\n' > rust-toolchain.toml", &[("toolchain", "rust-toolchain.toml")]),
+    ("printf '[toolchain]\nchannel = \"1.90\"\n' > rust-toolchain.toml", &[]),
+    ("mkdir -p .git/rebase-merge; echo 'exec ./x' > .git/rebase-merge/git-rebase-todo",
+        &[("git-steps", ".git/rebase-merge/git-rebase-todo")]),
+    ("mkdir -p .git/rebase-merge; echo 'pick 0123456 a' > .git/rebase-merge/git-rebase-todo", &[]),
     ("mkdir .vscode; echo '{\"tasks\":[{\"runOptions\":{\"runOn\":\"folderOpen\"}}]}' > .vscode/tasks.json",
      &[("vscode-tasks", ".vscode/tasks.json")]),
     ("mkdir .vscode; echo '{\"tasks\":[{\"label\":\"test\"}]}' > .vscode/tasks.json; \

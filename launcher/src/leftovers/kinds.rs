@@ -235,6 +235,9 @@ mod tests {
             ("/w/x.code-workspace", Some("vscode-settings")),
             ("/w/lib/site-packages/x.pth", Some("python-start")),
             ("/w/x.pth", None),
+            ("/w/rust-toolchain.toml", Some("toolchain")),
+            ("/w/.ghci", Some("tool-settings")),
+            ("/@git/rebase-merge/git-rebase-todo", Some("git-steps")),
             ("/home/u/.config/fish/conf.d/x.fish", Some("shell-start")),
         ] {
             assert_eq!(token(path), expected, "{path}");

@@ -22,6 +22,9 @@ mod follow;
 
 use follow::{GIT_DATA, StandsFor};
 
+/// Directories of a repository's own in which something runs later.
+const GIT_DIRECTORIES: [&str; 5] = ["hooks", "info", "modules", "rebase-merge", "sequencer"];
+
 /// How far a walk goes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
@@ -468,8 +471,7 @@ struct Here {
 impl Here {
     /// Whether an entry is one of a repository's directories that matter.
     fn is_git(&self, name: &OsStr) -> bool {
-        self.item.seen == Path::new("/@git")
-            && (name == "hooks" || name == "info" || name == "modules")
+        self.item.seen == Path::new("/@git") && GIT_DIRECTORIES.iter().any(|known| name == *known)
     }
 
     /// Whether an entry is what is looked at only where something else leads there.
