@@ -38,6 +38,7 @@ mod known;
 mod known_forms;
 mod known_spellings;
 mod limits;
+mod made;
 mod magic;
 mod mark;
 mod origins;

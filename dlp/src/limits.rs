@@ -370,6 +370,13 @@ pub(crate) const WORDS_READ_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes of the new values of a message in which it is looked for what is woven into them.
 pub(crate) const WOVEN_BYTES_MAX: usize = 4 << 10;
+/// Bytes of one text that a coding stands for which are kept, so that a credential which is
+/// cut into its values is seen.
+pub(crate) const MADE_TEXT_BYTES_MAX: usize = 16 << 10;
+/// Bytes of all such texts of one stream.
+pub(crate) const MADE_BYTES_MAX: usize = 64 << 10;
+/// Such texts of one stream.
+pub(crate) const MADE_TEXTS_MAX: usize = 256;
 
 /// Bytes of a word in a value that is a piece: shorter ones are versions and ordinals.
 pub(crate) const WORD_BYTES_MIN: usize = 4;

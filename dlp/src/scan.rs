@@ -1,5 +1,4 @@
-//! One scan while it runs: the rules, the destination, what it has cost and
-//! what it has found. Handed down through all layers.
+//! One scan while it runs: rules, destination, cost and findings. Handed down through all layers.
 
 mod spot;
 
@@ -19,6 +18,7 @@ use crate::index::Transform;
 use crate::known::KnownNature;
 use crate::known_forms::KnownForm;
 use crate::limits;
+use crate::made::MadeTexts;
 use crate::mark::mark;
 use crate::pieces::{self, PieceSource};
 use crate::place::{ContentSyntax, Place, PlaceKind};
@@ -31,8 +31,7 @@ use crate::trail::Trail;
 
 pub(crate) use spot::Spot;
 
-/// Where the numbers of known values begin among those of rules.
-const KNOWN: usize = 1 << 16;
+const KNOWN: usize = 1 << 16; // Where numbers of known values begin among those of rules.
 
 /// What a scan has cost and found so far.
 #[derive(Default)]
@@ -59,12 +58,13 @@ pub(crate) struct ScanState {
     pub(crate) borders: Vec<u64>,
     /// Short runs that hold nothing.
     pub(crate) repeats: Repeats,
+    /// Texts that codings stand for.
+    pub(crate) made: MadeTexts,
     /// What stands where in the outermost stream.
     pub(crate) position: ContentPosition,
     /// How many names were looked at to say so.
     names: usize,
-    /// For each rule the place it was last asked about.
-    asked: Vec<u64>,
+    asked: Vec<u64>, // For each rule the place it was last asked about.
 }
 
 impl ScanState {

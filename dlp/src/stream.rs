@@ -251,6 +251,12 @@ impl Stream {
         }
     }
 
+    /// The texts that codings in it stand for, as far as they are short: their values are as
+    /// much its sender's to choose as those of plain content.
+    pub fn made(&self) -> impl Iterator<Item = &[u8]> {
+        self.state.made.texts()
+    }
+
     /// What was not looked into.
     pub fn unscanned(&self) -> Option<Unscanned> {
         self.state.unscanned()

@@ -106,6 +106,13 @@ impl Trail {
         step.coding == Coding::Joined || step.before.is_joined()
     }
 
+    /// Whether the innermost coding is one of bytes: compression, a run, an archive.
+    pub(crate) fn is_coded(&self) -> bool {
+        let turned = [Coding::Reversed, Coding::Rot13, Coding::Swapped];
+        let step = self.steps.as_deref();
+        step.is_some_and(|step| !step.is_text() && !turned.contains(&step.coding))
+    }
+
     /// Whether the innermost coding is that of a run.
     pub(crate) fn is_run(&self) -> bool {
         let coding = self.steps.as_ref().map(|step| step.coding);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use http::{HeaderMap, request};
 use outgate_dlp::{
     Action, Finding, IssuerPattern, MessagePart, Piece, Place, Ruleset, ScanDestination,
-    ScanReport, Unscanned,
+    ScanReport, Stream, Unscanned,
 };
 use outgate_policy::{Host, HostName, Inspect, Naming};
 
@@ -360,8 +360,12 @@ impl SandboxScan {
     ///
     /// # Errors
     /// Nobody knows what was before them.
-    fn so_far(&self, to: &ScanDestination<'_>, seen: &SeenEnd) -> Result<ScanReport, Poisoned> {
-        let values = seen.values();
+    fn so_far(
+        &self,
+        to: &ScanDestination<'_>,
+        (seen, stream): (&SeenEnd, Option<&Stream>),
+    ) -> Result<ScanReport, Poisoned> {
+        let values = seen.values(stream.into_iter().flat_map(Stream::made));
         let pieces: Vec<Piece<'_>> = values.iter().map(ContentValue::piece).collect();
         let mut windows = lock::held(&self.windows)?;
         let findings = windows.look(to, &pieces);
@@ -376,8 +380,12 @@ impl SandboxScan {
     ///
     /// # Errors
     /// As [`SandboxScan::joined`].
-    fn split(&self, to: &ScanDestination<'_>, seen: &mut SeenEnd) -> Result<ScanReport, Poisoned> {
-        let values = seen.take();
+    fn split(
+        &self,
+        to: &ScanDestination<'_>,
+        (seen, stream): (&mut SeenEnd, Option<&Stream>),
+    ) -> Result<ScanReport, Poisoned> {
+        let values = seen.take(stream.into_iter().flat_map(Stream::made));
         let pieces: Vec<Piece<'_>> = values.iter().map(ContentValue::piece).collect();
         self.joined(to, &pieces)
     }
@@ -617,8 +625,8 @@ mod tests {
         assert_eq!(broken.joined(&to, &piece).unwrap_err(), Poisoned);
         let mut seen = SeenEnd::default();
         seen.push(b"a=1");
-        assert_eq!(broken.so_far(&to, &seen).unwrap_err(), Poisoned);
-        assert_eq!(broken.split(&to, &mut seen).unwrap_err(), Poisoned);
+        assert_eq!(broken.so_far(&to, (&seen, None)).unwrap_err(), Poisoned);
+        assert_eq!(broken.split(&to, (&mut seen, None)).unwrap_err(), Poisoned);
         assert!(!broken.is_again(&to, (0, Vec::new)));
         // Nor where only the record of a report-only rule is lost.
         let report_only = Arc::new(scan());

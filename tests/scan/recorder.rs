@@ -77,12 +77,62 @@ impl Recorder {
     }
 }
 
+/// The frames of a WebSocket as if their keys were zero, as tests write them: a gateway
+/// masks them anew (RFC 6455 5.3).
+#[derive(Default)]
+struct Unmasked {
+    head: Vec<u8>,
+    key: [u8; 4],
+    at: usize,
+    left: u64,
+}
+
+impl Unmasked {
+    fn of(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut plain = Vec::new();
+        for byte in bytes {
+            if self.left > 0 {
+                plain.push(byte ^ self.key[self.at % 4]);
+                (self.at, self.left) = (self.at + 1, self.left - 1);
+                continue;
+            }
+            self.head.push(*byte);
+            let wide = match self.head.get(1).map(|second| second & 0x7f) {
+                Some(126) => 2,
+                Some(127) => 8,
+                _ => 0,
+            };
+            if self.head.len() < 6 + wide {
+                continue;
+            }
+            let head = std::mem::take(&mut self.head);
+            let length = &head[2..2 + wide];
+            let length = length
+                .iter()
+                .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+            self.left = if wide == 0 {
+                u64::from(head[1] & 0x7f)
+            } else {
+                length
+            };
+            self.at = 0;
+            self.key = head[2 + wide..].try_into().expect("four bytes");
+            plain.extend_from_slice(&head[..2 + wide]);
+            plain.extend_from_slice(&[0; 4]);
+        }
+        plain
+    }
+}
+
 fn serve(mut stream: TcpStream, seen: &Mutex<Vec<u8>>) {
     let mut request = Vec::new();
     let mut buffer = vec![0; 65536];
     let mut switched = false;
+    let mut frames = Unmasked::default();
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
         let bytes = &buffer[..count];
+        let unmasked = switched.then(|| frames.of(bytes));
+        let bytes = unmasked.as_deref().unwrap_or(bytes);
         seen.lock()
             .unwrap_or_else(PoisonError::into_inner)
             .extend_from_slice(bytes);

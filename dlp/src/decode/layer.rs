@@ -20,6 +20,7 @@ use crate::decode::runs::Runs;
 use crate::escapes::EscapeKind;
 use crate::index::{LiteralMeaning, Transform};
 use crate::limits;
+use crate::made::MadeMark;
 use crate::origins::LayerOrigins;
 use crate::prefilter::OVERLAP;
 use crate::scan::{Scan, Spot};
@@ -45,6 +46,7 @@ pub(crate) enum LayerExtent {
 pub(crate) const FREE: u64 = u64::MAX;
 
 /// One layer of bytes.
+#[derive(Default)]
 pub(crate) struct Layer {
     buffer: Vec<u8>,
     /// Offset of the buffer's first byte in this layer.
@@ -57,6 +59,7 @@ pub(crate) struct Layer {
     fresh: usize,
     pending: VecDeque<Pending>,
     trail: Trail,
+    made: MadeMark,
     filters: Filters,
     runs: Runs,
     dumps: Dumps,
@@ -83,22 +86,9 @@ impl Layer {
     /// An empty layer.
     pub(crate) fn new(trail: Trail) -> Self {
         Self {
-            buffer: Vec::new(),
-            base: 0,
-            classes: Classes::default(),
-            origins: LayerOrigins::default(),
-            seen: 0,
-            fresh: 0,
-            pending: VecDeque::new(),
             trail,
-            filters: Filters::default(),
-            runs: Runs::default(),
-            dumps: Dumps::default(),
-            containers: Containers::default(),
-            searched: 0,
-            recalled: 0,
             held: FREE,
-            worked: 0,
+            ..Self::default()
         }
     }
 
@@ -166,6 +156,7 @@ impl Layer {
     /// Takes bytes that come from `outer` of the outermost stream, or that are
     /// the outermost stream.
     pub(crate) fn push(&mut self, scan: &mut Scan<'_>, mut bytes: &[u8], outer: Option<u64>) {
+        scan.state.made.keep(&mut self.made, &self.trail, bytes);
         while !bytes.is_empty() && !scan.is_over() {
             if let Some(outer) = outer {
                 let end = self.end();
@@ -193,6 +184,7 @@ impl Layer {
         self.searched = 0;
         self.recalled = 0;
         self.pending.clear();
+        self.made = MadeMark::Unknown;
         self.filters.clear(scan);
         self.runs.clear(scan);
         self.dumps.clear(scan);

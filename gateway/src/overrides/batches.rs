@@ -599,7 +599,11 @@ mod tests {
         (
             Batch,
             r#"{"requests":[{"url":"/a"},{"path":"/b"},{"endpoint":"/c","method":"GET"}]}"#,
-            &["Fetched { target: \"/a\" }", "GET /c"],
+            &[
+                "Fetched { target: \"/a\" }",
+                "Fetched { target: \"/b\" }",
+                "GET /c",
+            ],
         ),
         (
             Elsewhere,

@@ -370,7 +370,7 @@ fn refused(scan: &SandboxScan, asked: &CutRequest) -> Option<Finding> {
     }
     let mut seen = SeenEnd::default();
     seen.push(asked.content.as_bytes());
-    if let Some(found) = block(scan.split(&to, &mut seen).unwrap()) {
+    if let Some(found) = block(scan.split(&to, (&mut seen, None)).unwrap()) {
         return Some(found);
     }
     let mut trailers = HeaderMap::new();

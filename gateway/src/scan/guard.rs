@@ -208,8 +208,8 @@ pub(crate) struct WholeContent {
     /// Bytes that were let go.
     passed: u64,
     reported: bool,
-    /// The content, for the window over several requests; nothing where it is
-    /// coded, since its bytes are no values then.
+    /// The content, for the window over several requests; nothing of it where it is coded,
+    /// since its bytes are no values then, but what the stream made of them.
     seen: Option<SeenEnd>,
     /// Whether it was refused, so that it is no part of what comes later.
     fate: ContentFate,
@@ -238,7 +238,7 @@ impl Drop for WholeContent {
             let host = host(&self.target.host);
             let to = destination(&host, self.target.port);
             // Without it nothing more goes anywhere.
-            self.scan.split(&to, &mut seen).ok();
+            self.scan.split(&to, (&mut seen, Some(&self.stream))).ok();
         }
     }
 }
@@ -269,7 +269,7 @@ impl WholeContent {
             held: VecDeque::new(),
             passed: 0,
             reported: false,
-            seen: about.codings.is_none().then(SeenEnd::default),
+            seen: Some(SeenEnd::default()),
             fate: ContentFate::Passes,
             about,
             first: Some(Vec::new()),
@@ -300,7 +300,7 @@ impl WholeContent {
     }
 
     fn pass(&mut self, bytes: Bytes) -> Result<Bytes, Stopped> {
-        if let Some(seen) = &mut self.seen {
+        if let Some(seen) = self.seen.as_mut().filter(|_| self.about.codings.is_none()) {
             seen.push(&bytes);
         }
         if let Some(first) = &mut self.first {
@@ -353,7 +353,7 @@ impl WholeContent {
         };
         let host = host(&self.target.host);
         let to = destination(&host, self.target.port);
-        let split = self.scan.split(&to, &mut seen);
+        let split = self.scan.split(&to, (&mut seen, Some(&self.stream)));
         self.judge_split(split)
     }
 
@@ -365,7 +365,7 @@ impl WholeContent {
         };
         let host = host(&self.target.host);
         let to = destination(&host, self.target.port);
-        let split = self.scan.so_far(&to, seen);
+        let split = self.scan.so_far(&to, (seen, Some(&self.stream)));
         self.judge_split(split)
     }
 

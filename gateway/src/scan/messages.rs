@@ -70,7 +70,8 @@ impl Drop for Messages {
         if self.stream.is_some() && self.fate == ContentFate::Passes {
             let to = destination(&self.host, self.target.port);
             // Without it nothing more goes anywhere.
-            self.scan.split(&to, &mut self.seen).ok();
+            let seen = (&mut self.seen, self.stream.as_ref());
+            self.scan.split(&to, seen).ok();
         }
     }
 }
@@ -331,7 +332,7 @@ impl Sink for Messages {
         self.stream = Some(stream);
         self.clear(cleared)?;
         self.spent = self.cost();
-        self.stream = None;
+        let stream = self.stream.take();
         if let Some(unscanned) = unscanned {
             let refused = self.scan.pass_unscanned(&self.asked(), &unscanned).err();
             if let Some(refusal) = refused {
@@ -339,7 +340,7 @@ impl Sink for Messages {
             }
         }
         let to = destination(&self.host, self.target.port);
-        let split = self.scan.split(&to, &mut self.seen);
+        let split = self.scan.split(&to, (&mut self.seen, stream.as_ref()));
         let split = self.known(split)?;
         let judged = self.scan.judged(&self.asked(), &split);
         judged.map_err(|refusal| self.stop(refusal))?;

@@ -86,26 +86,82 @@ impl SeenEnd {
         self.is_cut |= keep > 0 || excess > 0;
     }
 
-    /// Its values as far as it came.
-    pub(super) fn values(&self) -> Vec<ContentValue> {
-        let values = if self.is_cut {
+    /// Its values as far as it came, and those of the texts that codings in it stand for.
+    pub(super) fn values<'m>(&self, made: impl Iterator<Item = &'m [u8]>) -> Vec<ContentValue> {
+        let mut values = if self.is_cut {
             lines(&self.bytes)
         } else {
             of(&self.bytes)
         };
+        values.extend(made.flat_map(of));
         let from = values.len().saturating_sub(limits::SCAN_VALUES_MAX);
         values.into_iter().skip(from).collect()
     }
 
-    /// Its values, and nothing kept of it.
-    pub(super) fn take(&mut self) -> Vec<ContentValue> {
+    /// The same, and nothing kept of it.
+    pub(super) fn take<'m>(&mut self, made: impl Iterator<Item = &'m [u8]>) -> Vec<ContentValue> {
         let own = std::mem::take(self);
-        own.values()
+        own.values(made)
     }
 }
 
-/// The values of whole content.
+/// The values of whole content, and of what is coded or written as a document within it.
 fn of(content: &[u8]) -> Vec<ContentValue> {
+    within(content, DEPTH_MAX)
+}
+
+/// How deep texts that are coded, or documents in texts, may stand in each other.
+const DEPTH_MAX: usize = 3;
+
+/// Shortest text whose coding is undone, in bytes: of a shorter one nothing is a list.
+const CODED_BYTES_MIN: usize = 24;
+
+fn within(content: &[u8], depth: usize) -> Vec<ContentValue> {
+    let mut values = plain(content);
+    let Some(below) = depth.checked_sub(1) else {
+        return values;
+    };
+    let texts = values
+        .iter()
+        .filter(|value| value.source == PieceSource::Content);
+    let texts = std::iter::once(content).chain(texts.map(|value| value.bytes.as_slice()));
+    let mut inner = Vec::new();
+    for text in texts {
+        if inner.len() >= limits::SCAN_VALUES_MAX {
+            break;
+        }
+        if let Some(text) = decoded(text) {
+            inner.extend(within(&text, below));
+        } else if text.len() < content.len() && matches!(text, [b'{' | b'[', ..]) {
+            inner.extend(texts_of(text, below));
+        }
+    }
+    values.extend(inner);
+    values
+}
+
+/// The values of a document in a text, if it is one.
+fn texts_of(text: &[u8], depth: usize) -> Vec<ContentValue> {
+    texts(text).map_or_else(Vec::new, |_| within(text, depth))
+}
+
+/// What a text is for that is all of it base 64 or hexadecimal (RFC 4648 4, 5, 8), where that
+/// is text again.
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
+    if text.len() < CODED_BYTES_MIN {
+        return None;
+    }
+    let blank = |byte: &&u8| !byte.is_ascii_whitespace() && **byte != b'=';
+    let symbols: Vec<u8> = text.iter().filter(blank).copied().collect();
+    let all = [&HEXLOWER_PERMISSIVE, &BASE64_NOPAD, &BASE64URL_NOPAD];
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    let mut made = all.iter().filter_map(|coding| coding.decode(&symbols).ok());
+    made.find(|made| made.iter().all(is_text))
+}
+
+/// The values of content as it stands.
+fn plain(content: &[u8]) -> Vec<ContentValue> {
     if let [b'{' | b'[' | b'"', ..] = content.trim_ascii_start()
         && let Some(texts) = texts(content)
     {
@@ -321,7 +377,7 @@ mod tests {
         for byte in content.as_bytes() {
             seen.push(&[*byte]);
         }
-        let values = seen.take().into_iter();
+        let values = seen.take(std::iter::empty()).into_iter();
         let values = values.filter(|value| value.source == PieceSource::Content);
         let texts = values.map(|value| String::from_utf8(value.bytes));
         texts.collect::<Result<_, _>>().unwrap()
@@ -369,6 +425,22 @@ mod tests {
                 &["b", "f", "one"],
             ),
             ("\n\u{3}one\u{12}\u{5}\n\u{3}two", &["one", "two"]),
+            (
+                "W3siZCI6Im9uZSJ9LHsiZCI6InR3byJ9XQ==",
+                &["W3siZCI6Im9uZSJ9LHsiZCI6InR3byJ9XQ==", "one", "two"],
+            ),
+            (
+                "5b7b2264223a226f6e65227d2c7b2264223a2274776f227d5d",
+                &[
+                    "5b7b2264223a226f6e65227d2c7b2264223a2274776f227d5d",
+                    "one",
+                    "two",
+                ],
+            ),
+            (
+                r#"{"x":"[{\"d\":\"one\"},{\"d\":\"two\"}]"}"#,
+                &[r#"[{"d":"one"},{"d":"two"}]"#, "one", "two"],
+            ),
         ] {
             assert_eq!(values(content), expected, "{content}");
         }
@@ -380,11 +452,11 @@ mod tests {
         let mut seen = SeenEnd::default();
         seen.push(&vec![b'a'; most]);
         seen.push(b"end");
-        let values = seen.take();
+        let values = seen.take(std::iter::empty());
         assert_eq!(values.len(), 1);
         assert_eq!(values[0].bytes.len(), most);
         assert!(values[0].bytes.ends_with(b"aend"));
-        assert_eq!(seen.take(), [ContentValue::new(b"", b"")]);
+        assert_eq!(seen.take(std::iter::empty()), [ContentValue::new(b"", b"")]);
     }
 
     #[test]
