@@ -29,6 +29,7 @@ mod browser;
 mod chat;
 mod denials;
 mod fetching;
+mod homes;
 mod languages;
 mod learnt;
 mod names;
