@@ -35,6 +35,7 @@ mod learnt;
 mod names;
 mod packages;
 mod presets;
+mod programs;
 mod scenario;
 mod stage;
 mod stores;
