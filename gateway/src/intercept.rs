@@ -11,6 +11,7 @@ use std::task::Poll;
 use outgate_policy::{Carries, Host, Permit};
 use outgate_record::Reason;
 use rustls::AlertDescription;
+use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -246,8 +247,11 @@ async fn inside(
 ) {
     let called = OriginIdentity::by(stream.get_ref().1.server_name(), host);
     if Alpn::of(stream.get_ref().1.alpn_protocol()) == Alpn::Http2 {
+        let Some(bytes) = first_bytes(&mut stream).await else {
+            return silent(flow, (tls, host), denied);
+        };
         tls.trust(host);
-        let client = ClientStream::opened(Vec::new(), stream, called);
+        let client = ClientStream::opened(bytes, stream, called);
         return http2::serve(flow, client, streams, denied).await;
     }
     let why = match detect::classify(&mut stream).await {
@@ -256,21 +260,7 @@ async fn inside(
             let client = ClientStream::opened(bytes, stream, called);
             return http1::serve(flow, client, denied).await;
         }
-        // Some clients look at certificates only when the handshake is over.
-        Classified::Silent => {
-            let refusal = denied.or_else(|| {
-                let why = format!(
-                    "the client said nothing once it saw the certificate of this run; one that \
-                     brings its own roots needs -a 'tls://{host}'"
-                );
-                let subject = format!("https://{}", flow.destination());
-                (!tls.is_trusted(host)).then(|| Refusal::own(Reason::Tls, &subject, &why))
-            });
-            if let Some(refusal) = refusal {
-                flow.caller().refuse(Kind::Tunnel, &refusal);
-            }
-            return;
-        }
+        Classified::Silent => return silent(flow, (tls, host), denied),
         Classified::Unknown(why) => why,
         Classified::Certain(Detected::Tls(_), _) => "TLS inside TLS is not carried",
         Classified::Certain(..) => "HTTP/2 that TLS did not agree on is not carried",
@@ -282,10 +272,42 @@ async fn inside(
     close_lingering(client.into_tcp().await, &[]).await;
 }
 
+/// What a client of HTTP/2 says first; `None` where it ends without a word.
+async fn first_bytes(stream: &mut TlsStream<Replay>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(1024);
+    match timeout(limits::CLASSIFY_TIME, stream.read_buf(&mut bytes)).await {
+        Ok(Ok(0) | Err(_)) => None,
+        Ok(Ok(_)) | Err(_) => Some(bytes),
+    }
+}
+
+/// A client that ended once the handshake was over: some look at certificates only then.
+fn silent(flow: &Flow, (tls, host): (&Tls, &Host), denied: Option<Refusal>) {
+    let refusal = denied.or_else(|| {
+        let why = format!(
+            "the client said nothing once it saw the certificate of this run; {}",
+            way_out(host)
+        );
+        let subject = format!("https://{}", flow.destination());
+        (!tls.is_trusted(host)).then(|| Refusal::own(Reason::Tls, &subject, &why))
+    });
+    if let Some(refusal) = refusal {
+        flow.caller().refuse(Kind::Tunnel, &refusal);
+    }
+}
+
+/// What helps a client that no variable makes trust a run.
+fn way_out(host: &Host) -> String {
+    format!(
+        "a client that finds its roots at a fixed place trusts a run with `--trust splice`, one \
+         that brings its own needs -a 'tls://{host}'"
+    )
+}
+
 /// Why a client did not go on with a handshake.
 fn not_accepted(error: &io::Error, host: &Host) -> String {
     let cause: Option<&rustls::Error> = error.get_ref().and_then(|inner| inner.downcast_ref());
-    let way_out = format!("a client that brings its own roots needs -a 'tls://{host}'");
+    let way_out = way_out(host);
     match cause {
         Some(rustls::Error::AlertReceived(
             alert @ (AlertDescription::UnknownCA

@@ -96,6 +96,9 @@ impl Lifetime {
         }
         self.tree.end_orphans(&self.supervisor.helpers());
         self.tree.tick(Instant::now());
+        if self.tree.has_left(Instant::now()) {
+            self.supervisor.left();
+        }
         self.tree.stop_with_the_command();
     }
 

@@ -23,6 +23,10 @@ const OPENED_MAX: usize = 4096;
 /// Lines about files; of more only how many.
 const LINES_MAX: usize = 16;
 
+/// Memory that programs share by name. They choose a new name each time, so that no grant of
+/// one would help the next run.
+const SHARED_MEMORY: &str = "/dev/shm";
+
 /// An open, by its path and what it was for.
 type Opened = (PathBuf, Access);
 
@@ -144,7 +148,12 @@ fn refused(policy: &Policy, path: &Path, access: Access) -> Option<PathBuf> {
             (found.write.is_some(), parent.is_some_and(account_writes))
         }
     };
-    (!is_granted && may).then_some(found.place)
+    let place = if found.place.starts_with(SHARED_MEMORY) {
+        SHARED_MEMORY.into()
+    } else {
+        found.place
+    };
+    (!is_granted && may).then_some(place)
 }
 
 /// What would grant it, where nothing speaks against that: the command chose the path.

@@ -38,12 +38,14 @@ mod begin;
 mod given;
 mod left;
 mod names;
+mod outside;
 mod trusted;
 
 use arguments::started;
 use begin::{ReadyRun, signals, status, thread_error};
 use given::{git, variables};
 use names::Names;
+use outside::left_outside;
 use trusted::{bundles, is_readable, means, stores, trusts};
 
 /// How long a shared gateway may take to agree to a run, in milliseconds.
@@ -265,6 +267,9 @@ fn policy(
     }
     let (command, besides) = started(&policy, &options.command);
     for note in besides.chain(notes(&policy, &command)) {
+        voice.say(&format!("outgate: note: {note}"));
+    }
+    for note in left_outside(&options.command, &options.variables) {
         voice.say(&format!("outgate: note: {note}"));
     }
     Ok((policy, secrets))

@@ -11,6 +11,7 @@ mod datagram;
 mod hear;
 mod late;
 mod leave;
+mod left;
 mod listen;
 mod lookup;
 mod namespace;
@@ -377,6 +378,9 @@ impl Supervisor<'_> {
                 SupervisorMessage::Over(status) => self.over = Some(status),
                 SupervisorMessage::Nothing => {}
             }
+        }
+        if self.lifetime.has_left() {
+            self.tell_what_is_left();
         }
         self.begin_beside();
         if !ready.watchers.is_empty() || self.people.are_behind() {

@@ -3,8 +3,8 @@
 
 use outgate_harness::lab_tests;
 
-use crate::scenario::{Scenario, check_all};
-use crate::stage::{MARK, Stage};
+use crate::scenario::{Run, Scenario, check_all};
+use crate::stage::{MARK, Stage, is_opened};
 
 const PYTHON: [Scenario<'_>; 5] = [
     Scenario {
@@ -89,6 +89,27 @@ E",
         ..Scenario::PLAIN
     },
 ];
+
+/// Its wheel brings a libcurl and an OpenSSL of its own, and names a bundle of the system's at
+/// a fixed path to them: no variable counts.
+const PYCURL: Scenario<'_> = Scenario {
+    name: "pycurl",
+    script: r"python3 - <<'E'
+import io, pycurl, sys
+into = io.BytesIO()
+curl = pycurl.Curl()
+curl.setopt(curl.URL, 'http://site.example/hello')
+curl.setopt(curl.WRITEDATA, into)
+try:
+    curl.perform()
+except pycurl.error as error:
+    sys.exit(str(error))
+status = curl.getinfo(curl.RESPONSE_CODE)
+print(into.getvalue().decode() if status == 200 else status)
+sys.exit(status != 200)
+E",
+    ..Scenario::PLAIN
+};
 
 const NODE: [Scenario<'_>; 5] = [
     Scenario {
@@ -256,6 +277,15 @@ carried_tests! {
     fn libraries_of_python_work(lab) {
         let Some(mut stage) = Stage::with_tools(lab, &[]) else { return };
         check_all(&mut stage, &PYTHON);
+    }
+
+    fn a_client_without_a_variable_is_told_how_it_trusts_the_run(lab) {
+        let Some(mut stage) = Stage::with_tools(lab, &[]) else { return };
+        stage.publish("site.example", "hello", MARK);
+        check_all(&mut stage, &[PYCURL]);
+        let run = Run::make(&stage, stage.allowing(PYCURL.allow), PYCURL.script);
+        // What is offered for it is safer than to look away.
+        assert_eq!(run.outcome.stderr.contains("--trust splice"), is_opened(), "{run}");
     }
 
     fn libraries_of_node_work(lab) {

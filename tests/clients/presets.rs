@@ -136,13 +136,21 @@ fn sandbox<'lab>(stage: &Stage<'lab>, preset: &str) -> Sandbox<'lab> {
 }
 
 /// Writes a file of the user's.
-fn keep(stage: &Stage<'_>, path: &Path, text: &str) {
+pub(crate) fn keep(stage: &Stage<'_>, path: &Path, text: &str) {
+    write_below(stage, &stage.home(), path, text);
+}
+
+/// Writes a file of a project of the user's.
+pub(crate) fn keep_at(stage: &Stage<'_>, path: &Path, text: &str) {
+    write_below(stage, &stage.work(), path, text);
+}
+
+fn write_below(stage: &Stage<'_>, root: &Path, path: &Path, text: &str) {
     fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
     fs::write(path, text).expect("a file");
     let owner = format!("{0}:{0}", stage.identity.uid());
-    let home = stage.home();
     let mut chown = std::process::Command::new("chown");
-    let done = chown.args(["-R", &owner]).arg(home).status();
+    let done = chown.args(["-R", &owner]).arg(root).status();
     assert!(done.is_ok_and(|status| status.success()), "chown");
 }
 

@@ -22,7 +22,7 @@ pub(crate) const RUN_SECONDS_MAX: u64 = 60;
 
 /// Scenarios of clients that no variable and no file of settings makes trust the
 /// authority of a run, but only what they find in the place of their bundle.
-const UNTRUSTING: [&str; 1] = ["aria2 in pieces"];
+const UNTRUSTING: [&str; 2] = ["aria2 in pieces", "pycurl"];
 
 /// One use of one client.
 #[derive(Debug, Clone, Copy)]

@@ -52,6 +52,7 @@ const VARIABLES: [(&str, &str); 9] = [
 const SECURE: &str = "DNS:site.example,DNS:live.example,DNS:pypi.example,DNS:npm.example,\
     DNS:crates.example,DNS:goproxy.example,DNS:gems.example,DNS:maven.example,DNS:apt.example,\
     DNS:objects.example,DNS:rpc.example,DNS:other.example,DNS:denied.example,DNS:api.anthropic.com,\
+    DNS:mine.s3.eu-central-1.amazonaws.com,DNS:cloudresourcemanager.googleapis.com,DNS:registry.terraform.io,\
     IP:93.184.216.34";
 
 /// How scenarios are written, and how they are said over TLS. The index that

@@ -15,6 +15,7 @@ mod elsewhere;
 mod git;
 mod leftovers;
 mod opened;
+mod programs;
 mod push;
 mod tls;
 mod tools;

@@ -42,6 +42,9 @@ const GLOSSARY_MAX: usize = 40;
 /// Promises of the first section of SECURITY.md.
 const PROMISES: usize = 7;
 
+/// Rows of docs/FIRST-MINUTE.md.
+const FIRST_MINUTES: usize = 27;
+
 /// Sections of docs/EXTENDING.md that say how many files of production something touches.
 const BOUNDED_SECTIONS: usize = 5;
 
@@ -262,6 +265,38 @@ fn every_promise_names_tests_that_exist() {
     };
     let faults: Vec<String> = names.into_iter().filter(|name| !exists(name)).collect();
     assert_none("tests that SECURITY.md names and nobody wrote", &faults);
+}
+
+#[test]
+fn every_row_of_the_first_minute_names_tests_that_exist() {
+    let text = files::text("docs/FIRST-MINUTE.md");
+    let rows = text.lines().skip_while(|line| *line != "|---|---|").skip(1);
+    let tests: Vec<files::File> = files::sources();
+    let mut faults = Vec::new();
+    let mut count = 0;
+    for row in rows.filter(|line| line.starts_with("| ")) {
+        count += 1;
+        let (tried, named) = row.rsplit_once(" | ").expect("two columns");
+        let names: Vec<&str> = named.split('`').skip(1).step_by(2).collect();
+        let exists = |name: &&&str| {
+            let wanted = format!("fn {name}(");
+            tests.iter().any(|file| file.text.contains(&wanted))
+        };
+        if names.is_empty() {
+            faults.push(format!("{tried}: no test"));
+        }
+        let missing = names.iter().filter(|name| !exists(name));
+        faults.extend(missing.map(|name| format!("{tried}: {name}")));
+    }
+    assert!(count >= FIRST_MINUTES, "{count} rows");
+    let defects = (1..=14).map(|number| format!("D{number}"));
+    let is_there = |name: &String| {
+        [")", ":"]
+            .iter()
+            .any(|end| text.contains(&format!("{name}{end}")))
+    };
+    faults.extend(defects.filter(|name| !is_there(name)));
+    assert_none("rows of docs/FIRST-MINUTE.md without a test", &faults);
 }
 
 #[test]

@@ -377,6 +377,27 @@ fn an_origin_that_cannot_be_verified_gets_no_request() {
 
 /// What was to be opened is never passed unopened because the client minds.
 #[test]
+fn a_client_that_says_nothing_after_the_handshake_is_told_in_both_versions() {
+    let trusted = Trusted::new();
+    for protocols in [&[][..], &[&b"h2"[..]]] {
+        let mut launcher = trusted.start(&[(SourceKind::Allow, "GET https://a.test/x")]);
+        let client = Client {
+            pem: &launcher.authority,
+            name: "a.test",
+            protocols,
+            cut: 0,
+        };
+        let mut client = client.open(launcher.connect("a.test", 443));
+        client.conn.complete_io(&mut client.sock).unwrap();
+        drop(client);
+        launcher.finish();
+        let notices = launcher.notices.join("\n");
+        assert!(notices.contains("said nothing once it saw"), "{notices}");
+        assert!(notices.contains("--trust splice"), "{notices}");
+    }
+}
+
+#[test]
 fn a_client_that_does_not_trust_us_reaches_nobody() {
     let trusted = Trusted::new();
     let origin = trusted.origin("a.test", &[]);

@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,6 +22,8 @@ const CHANGES_MAX: usize = 16;
 const CERTIFICATES: u8 = 0;
 /// The word for a change of the policy that somebody wants.
 const CHANGE: u8 = 1;
+/// The word for a command that has ended and left something that goes on.
+const LEFT: u8 = 2;
 
 /// What is said by being there to read.
 #[derive(Debug, Default)]
@@ -32,6 +34,8 @@ struct Board {
     /// How many rules are granted.
     granted: AtomicU64,
     helpers: [AtomicU32; HELPERS],
+    /// Whether the command left something that goes on; taken by who says it.
+    left: AtomicBool,
     record: Mutex<String>,
 }
 
@@ -116,6 +120,12 @@ impl LifetimeEnd {
         Ok(())
     }
 
+    /// The command has ended, and what it left goes on.
+    pub(crate) fn left(&self) {
+        self.board.left.store(true, Ordering::Release);
+        self.say(LEFT);
+    }
+
     fn say(&self, word: u8) {
         if let Some(socket) = &self.socket {
             // Where there is no room, so many words wait that the other looks anyway.
@@ -186,6 +196,11 @@ impl SupervisorEnd {
         self.changes.try_recv().ok()
     }
 
+    /// Whether the command has ended and left what goes on, if that is news.
+    pub(crate) fn has_left(&self) -> bool {
+        self.board.left.swap(false, Ordering::AcqRel)
+    }
+
     /// How many rules are granted.
     pub(crate) fn granted(&self, rules: usize) {
         let rules = u64::try_from(rules).unwrap_or(u64::MAX);
@@ -228,6 +243,16 @@ mod tests {
         assert_eq!(supervisor.receive(), SupervisorMessage::CertificatesWanted);
         assert_eq!(supervisor.receive(), SupervisorMessage::Over(7));
         assert_eq!(supervisor.receive(), SupervisorMessage::Over(7));
+    }
+
+    #[test]
+    fn what_a_command_left_is_told_once() {
+        let (lifetime, supervisor) = pair().unwrap();
+        assert!(!supervisor.has_left());
+        lifetime.left();
+        assert_eq!(supervisor.receive(), SupervisorMessage::Nothing);
+        assert!(supervisor.has_left());
+        assert!(!supervisor.has_left());
     }
 
     #[test]

@@ -36,6 +36,8 @@ const STOPPED_ONCE_IN: Duration = Duration::from_secs(1);
 const REPORTS_MAX: usize = 16 * 1024;
 /// `si_code` of signals the kernel sends, a terminal's among them.
 const SI_KERNEL: i32 = 0x80;
+/// How long what a command left may go on before its user is told what is waited for.
+const LEFT_TIME: Duration = Duration::from_secs(1);
 /// Signals that end a run; those of a terminal reach the command by themselves.
 pub(crate) const FORWARDED: [Signal; 9] = [
     Signal::SIGTERM,
@@ -97,6 +99,17 @@ enum Pace {
     Stopped,
 }
 
+/// Whether a person was told that the run goes on without its command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeftWord {
+    /// The command runs.
+    Early,
+    /// It ended; then it is time.
+    At(Instant),
+    /// It was said, or need not be.
+    Said,
+}
+
 /// The processes of one sandbox.
 #[derive(Debug)]
 pub(crate) struct ProcessTree {
@@ -104,6 +117,8 @@ pub(crate) struct ProcessTree {
     guardian: i32,
     command: i32,
     ending: Option<Ending>,
+    /// When it is said that something outlived the command.
+    left: LeftWord,
     clock: TreeDeadline,
     filter: TreeFilter,
     guard: GuardianState,
@@ -142,6 +157,7 @@ impl ProcessTree {
             guardian,
             command,
             ending: None,
+            left: LeftWord::Early,
             clock: TreeDeadline::Running(until),
             filter: TreeFilter::Used,
             guard: GuardianState::Alive,
@@ -210,6 +226,10 @@ impl ProcessTree {
             StateChange::Killed(signal) => self.ending = Some(Ending::Killed(signal)),
             StateChange::Stopped => self.pace = Pace::Stopped,
             StateChange::Continued => self.pace = Pace::GoesOn,
+        }
+        if self.ending.is_some() && self.left == LeftWord::Early {
+            let at = Instant::now().checked_add(LEFT_TIME);
+            self.left = at.map_or(LeftWord::Said, LeftWord::At);
         }
         // Who asks outgate to end means all of it, also what the command left.
         if self.ending.is_some()
@@ -314,10 +334,27 @@ impl ProcessTree {
         self.filter = TreeFilter::Unused;
     }
 
+    /// Whether it is time to say that the run goes on without its command; once, and not to
+    /// who ended it.
+    pub(super) fn has_left(&mut self, now: Instant) -> bool {
+        let LeftWord::At(at) = self.left else {
+            return false;
+        };
+        if now < at {
+            return false;
+        }
+        self.left = LeftWord::Said;
+        self.is_filtered() && matches!(self.clock, TreeDeadline::Running(_))
+    }
+
     /// How long a poll may wait.
     pub(super) fn wait_at_most(&self) -> Option<Duration> {
         let (end, stop) = (self.until_the_end(), self.until_the_stop());
-        end.into_iter().chain(stop).min()
+        let word = match self.left {
+            LeftWord::At(at) => Some(at.saturating_duration_since(Instant::now())),
+            LeftWord::Early | LeftWord::Said => None,
+        };
+        end.into_iter().chain(stop).chain(word).min()
     }
 
     /// How long until this process may stop with the command; `None` if it need not.

@@ -127,6 +127,10 @@ fn asking_an_origin_what_it_speaks_is_recorded() {
         };
         let mut client = client.open(launcher.connect("a.test", 443));
         client.conn.complete_io(&mut client.sock).unwrap();
+        // One that ends without a word would be told why, in a record of its own.
+        client
+            .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            .unwrap();
     }
     launcher.finish();
     let asked: Vec<_> = launcher
